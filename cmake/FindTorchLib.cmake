@@ -1,0 +1,64 @@
+# Finds LibTorch without its own CMake package (which wants a CUDA toolkit): the torch wheel of the
+# virtual environment, an unpacked LibTorch, or a cluster's own, given by TORCH_ROOT.
+# Targets: scalemark::torch (CPU libraries), scalemark::torch_cuda (CUDA libraries, NCCL, cudart),
+# the latter only where the installation has them. Sets TorchLib_VERSION, TorchLib_CUDA_FOUND.
+if(NOT TORCH_ROOT)
+  file(GLOB _candidates "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
+  list(GET _candidates 0 _first)
+  set(TORCH_ROOT "${_first}" CACHE PATH "Folder with LibTorch's include/ and lib/" FORCE)
+endif()
+
+find_path(TorchLib_INCLUDE_DIR ATen/ATen.h PATHS "${TORCH_ROOT}/include" NO_DEFAULT_PATH)
+find_library(TorchLib_CPU_LIBRARY torch_cpu PATHS "${TORCH_ROOT}/lib" NO_DEFAULT_PATH)
+find_library(TorchLib_C10_LIBRARY c10 PATHS "${TORCH_ROOT}/lib" NO_DEFAULT_PATH)
+
+if(EXISTS "${TORCH_ROOT}/version.py")
+  file(STRINGS "${TORCH_ROOT}/version.py" _line REGEX "^__version__ = ")
+  string(REGEX REPLACE "^__version__ = '([^']*)'.*" "\\1" TorchLib_VERSION "${_line}")
+elseif(EXISTS "${TORCH_ROOT}/build-version")
+  file(STRINGS "${TORCH_ROOT}/build-version" TorchLib_VERSION LIMIT_COUNT 1)
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(TorchLib
+  REQUIRED_VARS TorchLib_CPU_LIBRARY TorchLib_C10_LIBRARY TorchLib_INCLUDE_DIR
+  VERSION_VAR TorchLib_VERSION
+  FAIL_MESSAGE "LibTorch not found under TORCH_ROOT='${TORCH_ROOT}': run scripts/setup, or give -DTORCH_ROOT=<folder with include/ and lib/>")
+
+if(TorchLib_FOUND AND NOT TARGET scalemark::torch)
+  get_filename_component(_lib_dir "${TorchLib_CPU_LIBRARY}" DIRECTORY)
+  add_library(scalemark::torch INTERFACE IMPORTED)
+  target_include_directories(scalemark::torch SYSTEM INTERFACE
+    "${TorchLib_INCLUDE_DIR}" "${TorchLib_INCLUDE_DIR}/torch/csrc/api/include")
+  target_link_options(scalemark::torch INTERFACE "LINKER:--no-as-needed" "LINKER:--allow-shlib-undefined"
+    "LINKER:-rpath,${_lib_dir}")
+  target_link_libraries(scalemark::torch INTERFACE "${TorchLib_CPU_LIBRARY}" "${TorchLib_C10_LIBRARY}")
+endif()
+
+# CUDA, NCCL and their headers: the wheels beside torch, or a cluster's own by CUDA_ROOT / NCCL_ROOT.
+get_filename_component(_site "${TORCH_ROOT}" DIRECTORY)
+file(GLOB _cuda_includes "${CUDA_ROOT}/include" "${_site}/nvidia/cu1*/include" "${_site}/nvidia/cuda_runtime/include")
+file(GLOB _cuda_libs "${CUDA_ROOT}/lib64" "${_site}/nvidia/cu1*/lib" "${_site}/nvidia/cuda_runtime/lib")
+find_path(TorchLib_CUDA_INCLUDE_DIR cuda_runtime_api.h PATHS ${_cuda_includes} NO_DEFAULT_PATH)
+find_path(TorchLib_NCCL_INCLUDE_DIR nccl.h PATHS "${NCCL_ROOT}/include" "${_site}/nvidia/nccl/include" ${_cuda_includes} NO_DEFAULT_PATH)
+find_library(TorchLib_CUDA_LIBRARY torch_cuda PATHS "${TORCH_ROOT}/lib" NO_DEFAULT_PATH)
+find_library(TorchLib_C10_CUDA_LIBRARY c10_cuda PATHS "${TORCH_ROOT}/lib" NO_DEFAULT_PATH)
+find_library(TorchLib_NCCL_LIBRARY NAMES nccl libnccl.so.2 PATHS "${NCCL_ROOT}/lib" "${_site}/nvidia/nccl/lib" NO_DEFAULT_PATH)
+find_library(TorchLib_CUDART_LIBRARY NAMES cudart libcudart.so.13 libcudart.so.12 PATHS ${_cuda_libs} NO_DEFAULT_PATH)
+set(TorchLib_CUDA_FOUND FALSE)
+if(TorchLib_CUDA_LIBRARY AND TorchLib_C10_CUDA_LIBRARY AND TorchLib_NCCL_LIBRARY AND TorchLib_CUDART_LIBRARY
+   AND TorchLib_CUDA_INCLUDE_DIR AND TorchLib_NCCL_INCLUDE_DIR)
+  set(TorchLib_CUDA_FOUND TRUE)
+  if(NOT TARGET scalemark::torch_cuda)
+    get_filename_component(_nccl_dir "${TorchLib_NCCL_LIBRARY}" DIRECTORY)
+    get_filename_component(_cudart_dir "${TorchLib_CUDART_LIBRARY}" DIRECTORY)
+    add_library(scalemark::torch_cuda INTERFACE IMPORTED)
+    target_include_directories(scalemark::torch_cuda SYSTEM INTERFACE
+      "${TorchLib_CUDA_INCLUDE_DIR}" "${TorchLib_NCCL_INCLUDE_DIR}")
+    target_link_options(scalemark::torch_cuda INTERFACE "LINKER:-rpath,${_nccl_dir}" "LINKER:-rpath,${_cudart_dir}")
+    target_link_libraries(scalemark::torch_cuda INTERFACE scalemark::torch
+      "${TorchLib_CUDA_LIBRARY}" "${TorchLib_C10_CUDA_LIBRARY}" "${TorchLib_NCCL_LIBRARY}" "${TorchLib_CUDART_LIBRARY}")
+  endif()
+endif()
+mark_as_advanced(TorchLib_INCLUDE_DIR TorchLib_CPU_LIBRARY TorchLib_C10_LIBRARY TorchLib_CUDA_INCLUDE_DIR
+  TorchLib_NCCL_INCLUDE_DIR TorchLib_CUDA_LIBRARY TorchLib_C10_CUDA_LIBRARY TorchLib_NCCL_LIBRARY TorchLib_CUDART_LIBRARY)

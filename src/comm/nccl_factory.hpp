@@ -1,0 +1,13 @@
+// Defined in comm/cuda/ (with NCCL) and comm/no_cuda/ (throws EnvironmentError); the link picks one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/communicator.hpp"
+
+namespace scalemark {
+std::unique_ptr<Communicator> make_nccl_communicator(RankGroup& group, int cuda_device);
+/// "2.28.9", or empty in a build without NCCL.
+std::string nccl_version();
+}  // namespace scalemark

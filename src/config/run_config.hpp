@@ -1,0 +1,108 @@
+// What to run: every setting of `run` and `scale`, with its default.
+// Built by config/load.hpp (defaults <- file <- SCALEMARK_* <- command line) from the key table in
+// config/keys.hpp, which holds each key's type, range, role, help and commands.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace scalemark {
+
+enum class Precision { fp32, bf16 };
+enum class Device { automatic, cpu, cuda };
+enum class Scaling { weak, strong };
+enum class CommunicatorKind { automatic, mpi, nccl, none };
+enum class Overlap { none, backward };
+enum class Optimizer { sgd, momentum };
+enum class DataFormat { channels_last, channels_first };
+enum class Launcher { automatic, mpirun, srun };
+
+/// Where the value of a key came from; written into the record as origin.
+enum class Origin { standard, file, environment, command_line };
+
+/// A deliberate fault or delay, `--inject KIND[:rank=R][:step=S][:milliseconds=M]`; recorded and hashed.
+/// Kinds: nan_loss, corrupt_allreduce, exit_before_init, kill, stop, delay, mismatch.
+struct Injection {
+  std::string kind;
+  std::int64_t rank = -1;          ///< -1: every rank
+  std::int64_t step = 0;           ///< first step (0-based, counted from the first warm-up step)
+  double milliseconds = 0;         ///< delay only: per step
+};
+
+struct RunConfig {
+  // Model and batch
+  std::string model = "resnet50";
+  std::optional<std::int64_t> batch_size;         ///< samples per rank; unset: the catalog's default
+  std::optional<std::int64_t> global_batch_size;  ///< samples over all ranks
+  Scaling scaling = Scaling::weak;
+  std::optional<std::int64_t> image_size;         ///< pixels; unset: the catalog's default
+  std::int64_t num_classes = 1000;
+  // Steps and stopping
+  std::int64_t num_batches = 100;
+  std::int64_t num_warmup_batches = 10;
+  std::int64_t display_every = 10;
+  std::optional<double> target_ci;    ///< stop when the 95 % half-width falls below this fraction of the mean
+  std::optional<double> max_seconds;  ///< stop the measured loop after this many seconds
+  double timeout = 300;               ///< seconds that start-up, a step or a collective may take
+  // Arithmetic
+  Precision precision = Precision::fp32;
+  DataFormat data_format = DataFormat::channels_last;
+  Optimizer optimizer = Optimizer::momentum;
+  double init_learning_rate = 0.1;
+  double momentum = 0.9;
+  double weight_decay = 4e-5;
+  bool forward_only = false;
+  std::int64_t seed = 1234;
+  // Machine
+  Device device = Device::automatic;
+  std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
+  CommunicatorKind communicator = CommunicatorKind::automatic;
+  double bucket_mb = 25;              ///< MiB of gradients per bucket
+  Overlap overlap = Overlap::none;
+  // scale
+  std::vector<std::int64_t> ranks;    ///< points of the curve; empty: powers of two that this machine holds
+  std::int64_t repeats = 3;
+  bool baseline = true;               ///< measure each point without communication too
+  Launcher launcher = Launcher::automatic;
+  std::optional<std::string> hostfile;
+  // Output
+  std::optional<std::string> output;  ///< path of the record
+  bool json = false;                  ///< the record on stdout, nothing else
+  bool timestamps = false;            ///< a timestamp before every console line
+  std::optional<std::string> label;
+  std::optional<Injection> inject;
+};
+
+/// A RunConfig and what the record says of it.
+struct LoadedConfig {
+  RunConfig config;
+  std::map<std::string, Origin> origins;  ///< of every key
+  std::vector<std::string> warnings;      ///< e.g. unknown SCALEMARK_* variables, for stderr
+};
+
+/// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every key.
+nlohmann::ordered_json config_to_json(const LoadedConfig& loaded);
+
+/// SHA-256 (hex) over the canonical JSON of the identity and measurement keys and the world size.
+/// Build, host and output keys are outside it.
+std::string config_hash(const RunConfig& config, std::int64_t world_size);
+
+/// Samples per rank and over all ranks of one point.
+struct BatchPlan {
+  std::int64_t batch_size_per_rank;
+  std::int64_t global_batch_size;
+};
+
+/// Resolves weak or strong scaling for `world_size` ranks.
+/// Throws ConfigError with the nearest legal values where the keys are inconsistent or not divisible.
+BatchPlan plan_batch(const RunConfig& config, std::int64_t world_size);
+
+/// Image size and FLOPs after the catalog's defaults.
+std::int64_t image_size_of(const RunConfig& config);
+
+}  // namespace scalemark

@@ -1,0 +1,28 @@
+// What one rank measured in one run, before anything is computed from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace scalemark {
+
+/// Why a measured loop ended. Agreed by all ranks.
+enum class StopReason { num_batches, target_ci, max_seconds, signal, non_finite };
+
+/// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.
+struct Samples {
+  std::vector<double> step_seconds;  ///< local time of every step, without barriers
+  std::vector<double> wait_seconds;  ///< of that, waiting for communication
+  std::vector<double> loss;          ///< mean loss over all ranks' samples of every step
+  double wall_seconds = 0;           ///< between the two synchronised points around the loop
+  double communication_seconds = 0;  ///< sum over steps: first bucket posted to last bucket complete
+  StopReason stop_reason = StopReason::num_batches;
+};
+nlohmann::json to_json(const Samples& samples);
+Samples samples_from_json(const nlohmann::json& json);
+
+}  // namespace scalemark

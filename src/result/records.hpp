@@ -1,0 +1,54 @@
+// The envelope of every record and how records are written: schema_version, kind, id, build, created_at, status, reason.
+// Schemas lie in docs/schema/. Every key is always present; unknown is null with a reason under `unavailable`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace scalemark {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kSchemaVersion = 1;
+
+enum class Status { ok, invalid, failed, interrupted, timeout };
+std::string to_string(Status status);
+/// The status that belongs to an exit code: 4 failed, 5 timeout, ...
+Status status_of_exit(int exit_code);
+
+/// What this binary is: version, git revision, compiler, build type, LibTorch, MPI, NCCL versions it was built with.
+Json build_info();
+
+/// {"schema_version", "kind", "id", "build", "created_at", "status", "reason"}; id is a random UUID (version 4).
+Json envelope(const std::string& kind, Status status, const std::string& reason = {});
+
+/// Sets `record[key] = null` with a reason under record["unavailable"][key] (a dotted path).
+void set_unavailable(Json& record, const std::string& path, const std::string& reason);
+
+/// A place for a result, probed when it is made, so that a run never measures for nothing.
+/// - refuses (ResultError): missing permission, read-only or full file system, a folder in its place;
+/// - exclusive: a second writer of the same path gets a name of its own (`name.2.json`), both results survive;
+/// - write(): temporary file in the same folder, fsync, rename, fsync of the folder. An older file stays
+///   byte-identical until the rename.
+class ResultFile {
+ public:
+  explicit ResultFile(std::filesystem::path path);
+  ~ResultFile();
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }  ///< the path that is really written
+  void write(const Json& record);
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+/// Reads a record. ConfigError where the path does not exist; ResultError where it is unreadable, not JSON, not a
+/// scalemark record, or of another schema version.
+Json read_record(const std::filesystem::path& path);
+
+}  // namespace scalemark

@@ -1,0 +1,53 @@
+// The measured training loop: a step reads on one screen. Barrier-free; diagnostics are a separate pass.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/gradient_reducer.hpp"
+#include "config/run_config.hpp"
+#include "measure/samples.hpp"
+#include "models/model.hpp"
+#include "train/device_backend.hpp"
+#include "train/flat_parameters.hpp"
+#include "train/optimizer.hpp"
+
+namespace scalemark {
+
+/// Called on every rank after a displayed step (display_every) of the measured loop; rank 0 prints.
+using StepObserver = std::function<void(long step, double loss, const std::vector<double>& step_seconds)>;
+
+/// One model on one device, trained with any communicator: `scale` makes it once and measures many points with it.
+class Trainer {
+ public:
+  /// Builds the model (same weights on all ranks: seeded, rank 0's are broadcast), the flat parameters and a batch that
+  /// differs by rank. `order_group` agrees on the gradient-ready order.
+  Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group, std::int64_t batch_size_per_rank);
+  ~Trainer();
+
+  /// Untimed data check through `communicator`; throws CommError (see check_allreduce).
+  void check_data(Communicator& communicator, int rank);
+
+  /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it together.
+  /// Stops early by the agreed stop (signal flag, --target_ci, --max_seconds, non-finite loss).
+  Samples measure(RankGroup& group, Communicator& communicator, const StepObserver& observer);
+
+  void set_batch_size(std::int64_t batch_size_per_rank);  ///< strong scaling: per point
+  std::int64_t parameter_count() const;
+  std::int64_t gradient_buffer_bytes() const;
+  double units_per_step_of_rank() const;
+  std::int64_t bytes_per_step() const;
+  std::int64_t messages_per_step() const;
+  FlatParameters& parameters();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Set by SIGTERM, SIGUSR1 and SIGINT handlers; read by the agreed stop.
+void install_stop_signals();
+bool stop_requested();
+
+}  // namespace scalemark
