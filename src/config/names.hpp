@@ -1,0 +1,98 @@
+// The names of the configuration's choices, as users write them and records show them.
+// One table an enum; the first name of a value is its canonical one, later ones are accepted
+// aliases.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+template <typename E>
+struct Choice {
+  std::string_view name;
+  E value;
+};
+
+template <typename E>
+struct ChoicesOf;  // specialised below: `table`
+
+template <>
+struct ChoicesOf<Precision> {
+  static constexpr std::array table{Choice<Precision>{"fp32", Precision::fp32},
+                                    Choice<Precision>{"bf16", Precision::bf16}};
+};
+template <>
+struct ChoicesOf<Device> {
+  static constexpr std::array table{Choice<Device>{"auto", Device::automatic},
+                                    Choice<Device>{"cpu", Device::cpu},
+                                    Choice<Device>{"cuda", Device::cuda}};
+};
+template <>
+struct ChoicesOf<Scaling> {
+  static constexpr std::array table{Choice<Scaling>{"weak", Scaling::weak},
+                                    Choice<Scaling>{"strong", Scaling::strong}};
+};
+template <>
+struct ChoicesOf<CommunicatorKind> {
+  static constexpr std::array table{Choice<CommunicatorKind>{"auto", CommunicatorKind::automatic},
+                                    Choice<CommunicatorKind>{"mpi", CommunicatorKind::mpi},
+                                    Choice<CommunicatorKind>{"nccl", CommunicatorKind::nccl},
+                                    Choice<CommunicatorKind>{"none", CommunicatorKind::none}};
+};
+template <>
+struct ChoicesOf<Overlap> {
+  static constexpr std::array table{Choice<Overlap>{"none", Overlap::none},
+                                    Choice<Overlap>{"backward", Overlap::backward}};
+};
+template <>
+struct ChoicesOf<Optimizer> {
+  static constexpr std::array table{Choice<Optimizer>{"sgd", Optimizer::sgd},
+                                    Choice<Optimizer>{"momentum", Optimizer::momentum}};
+};
+template <>
+struct ChoicesOf<DataFormat> {
+  // tf_cnn_benchmarks says NHWC and NCHW.
+  static constexpr std::array table{
+      Choice<DataFormat>{"channels_last", DataFormat::channels_last},
+      Choice<DataFormat>{"channels_first", DataFormat::channels_first},
+      Choice<DataFormat>{"NHWC", DataFormat::channels_last},
+      Choice<DataFormat>{"NCHW", DataFormat::channels_first}};
+};
+template <>
+struct ChoicesOf<Launcher> {
+  static constexpr std::array table{Choice<Launcher>{"auto", Launcher::automatic},
+                                    Choice<Launcher>{"mpirun", Launcher::mpirun},
+                                    Choice<Launcher>{"srun", Launcher::srun}};
+};
+template <>
+struct ChoicesOf<Origin> {
+  static constexpr std::array table{Choice<Origin>{"default", Origin::standard},
+                                    Choice<Origin>{"file", Origin::file},
+                                    Choice<Origin>{"environment", Origin::environment},
+                                    Choice<Origin>{"command_line", Origin::command_line}};
+};
+
+/// The canonical name of a value: to_string(Precision::bf16) is "bf16".
+template <typename E>
+requires requires { ChoicesOf<E>::table; }
+std::string to_string(E value) {
+  for (const auto& choice : ChoicesOf<E>::table)
+    if (choice.value == value) return std::string(choice.name);
+  return "?";
+}
+
+/// The value of a name or alias; nullopt for an unknown one.
+template <typename E>
+requires requires { ChoicesOf<E>::table; }
+std::optional<E> from_string(std::string_view name) {
+  for (const auto& choice : ChoicesOf<E>::table)
+    if (choice.name == name) return choice.value;
+  return std::nullopt;
+}
+
+}  // namespace scalemark
