@@ -1,0 +1,21 @@
+// The engine's commands. Every rank calls them; the returned code is the same on all ranks.
+#pragma once
+
+#include "config/load.hpp"
+#include "session/session.hpp"
+
+namespace scalemark {
+
+/// `scalemark run`: one measured run over the ranks that this process was launched with.
+ExitCode run_command(Session& session);
+
+/// `scalemark scale` inside a launch: subgroups of one world, points interleaved over rounds, with and without communication.
+ExitCode scale_command(Session& session);
+
+/// Parses, starts MPI under the start-up deadline, dispatches, agrees on the exit code, finalises.
+int engine_main(int argc, char** argv);
+
+/// The exit code that a record's status stands for.
+ExitCode exit_code_of_status(const std::string& status);
+
+}  // namespace scalemark

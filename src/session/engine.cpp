@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "comm/mpi_thread.hpp"
+#include "session/commands.hpp"
+#include "session/measured_run.hpp"
+#include "train/trainer.hpp"
+
+namespace scalemark {
+namespace {
+
+/// This rank's number as the launcher gives it, before MPI is up; 0 where nothing says so.
+int announced_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  return 0;
+}
+
+void complain(const std::string& message) { fmt::print(stderr, "scalemark: {}\n", message); }
+
+ExitCode run(Command command, Session& session) {
+  return command == Command::run ? run_command(session) : scale_command(session);
+}
+
+/// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its peers wait for it.
+ExitCode run_in_world(Command command, LoadedConfig loaded, RankGroup& world) {
+  std::unique_ptr<Session> session;
+  ExitCode code = ExitCode::ok;
+  try {
+    session = std::make_unique<Session>(std::move(loaded), world);
+    code = run(command, *session);
+  } catch (const AgreedError& error) {
+    if (world.rank() == 0) complain(error.what());
+    code = error.code();
+  } catch (const std::exception& error) {
+    if (world.size() > 1)
+      abort_job(static_cast<int>(exit_code_of(error)), fmt::format("rank {}: {}", world.rank(), error.what()));
+    complain(error.what());
+    code = exit_code_of(error);
+  }
+  if (session) session->handover.publish_exit_code(code);
+  return code;
+}
+
+}  // namespace
+
+int engine_main(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name != "run" && name != "scale") {
+    complain("the engine knows the commands run and scale; start it through ./scalemark");
+    return static_cast<int>(ExitCode::usage);
+  }
+  const Command command = name == "run" ? Command::run : Command::scale;
+  LoadedConfig loaded;
+  try {
+    loaded = load_config(command, argc - 2, argv + 2);
+  } catch (const std::exception& error) {
+    if (announced_rank() == 0) complain(error.what());
+    return static_cast<int>(exit_code_of(error));
+  }
+  const auto& injection = loaded.config.inject;
+  if (injection && injection->kind == "exit_before_init" && injection->rank == announced_rank()) std::_Exit(0);
+
+  install_stop_signals();
+  Watchdog watchdog(loaded.config.timeout);
+  try {
+    RankGroup world = RankGroup::world(watchdog);
+    const ExitCode code = run_in_world(command, std::move(loaded), world);
+    watchdog.enter("finalize");
+    RankGroup::finalize(world);
+    return static_cast<int>(code);
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return static_cast<int>(exit_code_of(error));
+  }
+}
+
+}  // namespace scalemark

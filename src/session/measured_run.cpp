@@ -1,0 +1,143 @@
+#include "session/measured_run.hpp"
+
+#include <numeric>
+
+#include <ATen/Parallel.h>
+
+#include "config/names.hpp"
+#include "measure/clock.hpp"
+#include "models/catalog.hpp"
+#include "probe/gemm.hpp"
+
+namespace scalemark {
+namespace {
+
+at::ScalarType compute_type(Precision precision) {
+  return precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+}
+
+/// Everything that may fail or take long before the clock: proves the data path, measures the roof.
+void prepare(Session& session, Trainer& trainer, RunGroup& group) {
+  if (group.data_checked) return;
+  auto& watchdog = group.ranks.watchdog();
+  watchdog.enter("data check");
+  agree_on(group.ranks, [&] { trainer.check_data(*group.communicator, group.ranks.rank()); });
+  watchdog.enter("GEMM roof");
+  group.ranks.barrier();  // all ranks multiply at once, as they train at once
+  const bool cuda = session.device->device().is_cuda();
+  const double mine = measure_gemm_flops(*session.device, compute_type(session.config().precision),
+                                         cuda ? 8192 : 1024, 0.3);
+  group.gemm_flops = group.ranks.all_sum({mine}).front();
+  group.data_checked = true;
+}
+
+RankReport rank_report(const Session& session, const Trainer& trainer, const RunGroup& group,
+                       Samples samples, const NoiseEvidence& noise, double cpu_seconds) {
+  RankReport report;
+  report.rank = group.ranks.rank();
+  report.host = host_name();
+  report.affinity = session.affinity;
+  const auto binding = session.environment.find("SMK_INTERNAL_BINDING");
+  if (binding != session.environment.end()) report.affinity_requested = binding->second;
+  if (session.device->device().is_cuda()) report.gpu = session.device->device().index();
+  report.gpu_uuid = session.device->uuid();
+  report.threads = at::get_num_threads();
+  report.samples = std::move(samples);
+  report.noise = noise;
+  report.communication_cpu_seconds = cpu_seconds;
+  report.peak_rss_bytes = peak_rss_bytes();
+  report.peak_gpu_bytes = session.device->peak_memory_bytes();
+  report.gradient_buffer_bytes = trainer.gradient_buffer_bytes();
+  return report;
+}
+
+/// What the stop reason means for the record.
+void judge(const Samples& samples, RunFacts& facts) {
+  if (samples.stop_reason == StopReason::non_finite) {
+    facts.status = Status::invalid;
+    facts.reason =
+        "the loss or a weight is not finite (NaN or Inf): lower --init_learning_rate, or look for a broken rank";
+  } else if (samples.stop_reason == StopReason::signal) {
+    facts.status = Status::interrupted;
+    facts.reason = "stopped by a signal at a step boundary";
+  }
+}
+
+/// Convolutions and matrix products of one sample; training = 3 x forward. 0 (unknown) at another image size than the
+/// catalog's, whose FLOPs it states.
+double flops_per_sample(const RunConfig& config, const ModelFacts& model) {
+  if (image_size_of(config) != model.image_size || config.num_classes != 1000) return 0;
+  return model.forward_flops_per_sample * (config.forward_only ? 1 : 3);
+}
+
+RunFacts run_facts(const Session& session, const Trainer& trainer, const RunGroup& group,
+                   const std::optional<Baseline>& baseline) {
+  const RunConfig& config = session.config();
+  const ModelFacts model = *find_model(config.model);
+  RunFacts facts;
+  facts.unit = model.unit;
+  facts.units_per_step = trainer.units_per_step_of_rank() * group.ranks.size();
+  facts.batch = group.batch;
+  facts.world_size = group.ranks.size();
+  facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
+  facts.device_name = session.device->name();
+  facts.communicator = group.communicator->name();
+  facts.transport = group.communicator->transport();
+  facts.algorithm = group.communicator->algorithm();
+  facts.allocator = allocator_name();
+  facts.precision_native = session.device->native(config.precision);
+  facts.parameters = trainer.parameter_count();
+  facts.flops_per_sample = flops_per_sample(config, model);
+  const bool communicates = facts.communicator != "none" && !config.forward_only;
+  facts.bytes_per_step = communicates ? trainer.bytes_per_step() : 0;
+  facts.wire_bytes_per_step = communicates ? group.communicator->wire_bytes(facts.bytes_per_step) : 0;
+  facts.messages_per_step = communicates ? trainer.messages_per_step() : 0;
+  facts.gemm_flops = group.gemm_flops;
+  if (baseline) {
+    facts.baseline_throughput = baseline->throughput;
+    facts.baseline_step_seconds = baseline->step_seconds;
+  }
+  return facts;
+}
+
+}  // namespace
+
+RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline) {
+  const bool cuda = session.device->device().is_cuda();
+  const auto kind = baseline ? CommunicatorKind::none
+                             : resolve_communicator(session.config().communicator, cuda, ranks.size());
+  RunGroup group{std::move(ranks), nullptr, {}, false, std::nullopt};
+  group.batch = plan_batch(session.config(), group.ranks.size());
+  agree_on(group.ranks, [&] {
+    group.communicator = make_communicator(kind, group.ranks, cuda ? session.device->device().index() : -1);
+  });
+  return group;
+}
+
+Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
+                 const std::optional<Baseline>& baseline, const StepObserver& observer) {
+  trainer.set_batch_size(group.batch.batch_size_per_rank);
+  prepare(session, trainer, group);
+
+  RunFacts facts = run_facts(session, trainer, group, baseline);
+  facts.started_at = utc_timestamp();
+  session.device->reset_peak_memory();
+  reset_peak_rss();
+  const NoiseSnapshot before = noise_snapshot();
+  const double cpu_before = group.ranks.communication_cpu_seconds();
+  Samples samples = trainer.measure(group.ranks, *group.communicator, observer);
+  const double cpu_seconds = group.ranks.communication_cpu_seconds() - cpu_before;
+  const NoiseEvidence noise = noise_between(before, noise_snapshot());
+
+  judge(samples, facts);
+  const auto report = rank_report(session, trainer, group, std::move(samples), noise, cpu_seconds);
+  group.ranks.watchdog().enter("gather results");
+  const auto gathered = group.ranks.gather(to_json(report).dump());
+  if (group.ranks.rank() != 0) return nullptr;
+  std::vector<RankReport> reports;
+  for (const auto& text : gathered) reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
+  return make_run_record(session.loaded, facts, reports, session.system,
+                         recorded_environment(session.environment));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,63 @@
+// One measured run of a trainer on a group of ranks with one communicator, and its record.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "result/run_record.hpp"
+#include "session/session.hpp"
+#include "train/trainer.hpp"
+
+namespace scalemark {
+
+/// A group of ranks that runs together: a point of a curve, or the whole world of `run`.
+struct RunGroup {
+  RankGroup ranks;
+  std::unique_ptr<Communicator> communicator;
+  BatchPlan batch;
+  bool data_checked = false;
+  std::optional<double> gemm_flops;  ///< of all ranks together, measured once
+};
+
+/// Made by every rank of the group; resolves `--communicator` for its size. `baseline`: communicator none whatever is configured.
+RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline);
+
+/// The mean step and the throughput without communication on the same ranks, where they were measured.
+struct Baseline {
+  double throughput = 0;
+  double step_seconds = 0;
+};
+
+/// Data check and GEMM roof (once a group, before the clock), then the measured loop; gathers the reports.
+/// All ranks of the group call it together; the record is at its rank 0, null elsewhere.
+/// Throws Error agreed by the group (AgreedError), or of one rank alone (then the caller aborts the job).
+Json measure_run(Session& session, Trainer& trainer, RunGroup& group, const std::optional<Baseline>& baseline,
+                 const StepObserver& observer);
+
+/// An error that all ranks of a group left with together: no abort is needed.
+struct AgreedError : Error {
+  using Error::Error;
+};
+
+/// RankGroup::agree_on that throws AgreedError.
+template <typename F>
+void agree_on(RankGroup& group, F&& f) {
+  ExitCode code = ExitCode::ok;
+  std::string message;
+  try {
+    f();
+  } catch (const std::exception& error) {
+    code = exit_code_of(error);
+    message = error.what();
+  }
+  try {
+    group.agree(code, message);
+  } catch (const Error& error) {
+    throw AgreedError(error.code(), error.what());
+  }
+}
+
+}  // namespace scalemark

@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "config/names.hpp"
+#include "models/catalog.hpp"
+#include "report/console.hpp"
+#include "session/commands.hpp"
+#include "session/measured_run.hpp"
+#include "session/step_printer.hpp"
+
+namespace scalemark {
+
+ExitCode exit_code_of_status(const std::string& status) {
+  if (status == "ok") return ExitCode::ok;
+  return status == "timeout" ? ExitCode::timeout : ExitCode::failed;
+}
+
+ExitCode run_command(Session& session) {
+  const RunConfig& config = session.config();
+  std::unique_ptr<ResultFile> output;
+  agree_on(session.world, [&] {
+    plan_batch(config, session.world.size());
+    if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
+  });
+  session.world.watchdog().set_on_expiry([&](const std::string& message) {
+    if (output)
+      output->write(make_failed_record(session.loaded, session.world.size(), Status::timeout, message,
+                                       session.system, recorded_environment(session.environment)));
+  });
+
+  RunGroup group = make_run_group(session, session.world, false);
+  session.world.watchdog().enter("model");
+  Trainer trainer(config, *session.device, session.world, group.batch.batch_size_per_rank);
+  StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());
+  const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
+
+  ExitCode code = ExitCode::ok;
+  agree_on(session.world, [&] {
+    if (!session.is_root()) return;
+    printer.total(record);
+    if (output) output->write(record);
+    if (config.json) fmt::print("{}\n", record.dump(2));
+    session.say(run_summary(record));
+    if (output) session.say("record: " + output->path().string());
+    code = exit_code_of_status(record["status"]);
+  });
+  return static_cast<ExitCode>(std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
+}
+
+}  // namespace scalemark

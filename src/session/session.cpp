@@ -1,0 +1,104 @@
+#include "session/session.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <set>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "config/names.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Keys whose values differ between two configurations, with both values.
+std::string differences(const nlohmann::json& mine, const nlohmann::json& other) {
+  std::string text;
+  for (const auto& [key, value] : mine.items())
+    if (other.value(key, nlohmann::json()) != value)
+      text += fmt::format("{}{} ({} against {})", text.empty() ? "" : ", ", key, value.dump(),
+                          other.value(key, nlohmann::json()).dump());
+  return text;
+}
+
+/// {"key": value} of all keys but those that may differ between ranks without harm.
+nlohmann::json comparable(const LoadedConfig& loaded) {
+  nlohmann::json values;
+  for (const auto& [key, entry] : config_to_json(loaded).items())
+    if (key != "output" && key != "json" && key != "timestamps") values[key] = entry["value"];
+  return values;
+}
+
+}  // namespace
+
+std::string allocator_name() {
+  if (dlsym(RTLD_DEFAULT, "tc_malloc")) return "tcmalloc";
+  if (dlsym(RTLD_DEFAULT, "mallctl")) return "jemalloc";
+  return "glibc";
+}
+
+Session::Session(LoadedConfig loaded_config, RankGroup group)
+    : loaded(std::move(loaded_config)),
+      world(std::move(group)),
+      environment(process_environment()),
+      handover(environment, world.rank() == 0),
+      affinity(achieved_affinity()) {
+  refuse_singletons();
+  compare_configurations();
+  system = system_info();
+  open_device();
+}
+
+void Session::say(const std::string& line) const {
+  if (is_root()) fmt::print(stderr, "{}\n", line);
+}
+
+void Session::refuse_singletons() const {
+  const auto hint = launcher_hint(environment);
+  if (world.size() > 1 || !hint || hint->tasks <= 1) return;
+  throw EnvironmentError(fmt::format(
+      "{} says that it started {} tasks, but each of them sees a world of one rank: the launcher and this program's "
+      "MPI ({}) do not speak the same protocol. Remedy: srun --mpi=pmix (see srun --mpi=list), or the mpirun of that "
+      "same MPI. Nothing was measured and no file was written.",
+      hint->name, hint->tasks, world.library_version()));
+}
+
+void Session::compare_configurations() {
+  world.watchdog().enter("configuration");
+  const auto all = world.all_gather(comparable(loaded).dump());
+  world.agree_on([&] {
+    const auto first = nlohmann::json::parse(all.front());
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (const auto keys = differences(first, nlohmann::json::parse(all[rank])); !keys.empty())
+        throw ConfigError(fmt::format(
+            "the configuration differs between rank 0 and rank {}: {}. Give every rank the same arguments, "
+            "configuration file and SCALEMARK_* variables.",
+            rank, keys));
+  });
+}
+
+void Session::open_device() {
+  world.watchdog().enter("device");
+  threads = static_cast<int>(config().num_intra_threads.value_or(affinity.usable));
+  world.agree_on([&] {
+    at::set_num_threads(threads);
+    device = make_device_backend(config().device, world.local_rank());
+  });
+  const auto devices = world.all_gather(device->uuid());
+  world.agree_on([&] {
+    std::set<std::string> seen;
+    for (const auto& uuid : devices)
+      if (!uuid.empty() && !seen.insert(uuid).second)
+        throw EnvironmentError(fmt::format(
+            "two ranks use one GPU ({}): start at most as many ranks per host as it has visible GPUs, or set "
+            "CUDA_VISIBLE_DEVICES per rank",
+            uuid));
+  });
+  if (!device->native(config().precision))
+    say(fmt::format("warning: {} has no native {} instructions; the run is slow and marked precision_native: false",
+                    device->name(), to_string(config().precision)));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,34 @@
+#include "session/step_printer.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "measure/clock.hpp"
+#include "models/catalog.hpp"
+
+namespace scalemark {
+
+StepPrinter::StepPrinter(const Session& session, double units_per_step) {
+  if (!session.is_root() || session.config().json) return;
+  const bool timestamps = session.config().timestamps;
+  lines_.emplace(std::string(find_model(session.config().model)->unit), units_per_step,
+                 [timestamps](const std::string& line) {
+                   fmt::print("{}{}\n", timestamps ? utc_timestamp() + " " : "", line);
+                   std::fflush(stdout);
+                 });
+}
+
+StepObserver StepPrinter::observer() {
+  if (!lines_) return nullptr;
+  lines_->header();
+  return [this](long step, double loss, const std::vector<double>& seconds) {
+    lines_->step(step, loss, seconds);
+  };
+}
+
+void StepPrinter::total(const Json& record) {
+  if (lines_ && !record["throughput"].is_null()) lines_->total(record["throughput"]["mean"]);
+}
+
+}  // namespace scalemark
