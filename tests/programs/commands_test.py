@@ -1,0 +1,140 @@
+"""The commands as users call them: alone, under their own mpirun, inside and outside a launcher."""
+
+import json
+import re
+import unittest
+
+from support import SCALEMARK, SMALL, SOURCE, ProgramTest, mpirun
+
+SHORT = [*SMALL, "--num_batches", "10"]
+LINE = re.compile(r"^\d+\timages/sec: \d+\.\d+ \+/- \d+\.\d+ \(jitter = \d+\.\d+\)\t\d+\.\d+$")
+
+
+class Run(ProgramTest):
+    def test_alone_prints_tf_cnn_lines_and_writes_a_valid_record(self):
+        out, _ = self.run_program(SCALEMARK, "run", *SHORT, "--output", "r.json")
+        lines = out.splitlines()
+        self.assertEqual(lines[0], "Step\tImg/sec\ttotal_loss")
+        self.assertEqual([line.split("\t")[0] for line in lines if LINE.match(line)], ["1", "5", "10"])
+        self.assertEqual(lines.count("-" * 64), 2)
+        record = self.read("r.json")
+        self.assertEqual(record["status"], "ok")
+        self.assertRegex(out, rf"total images/sec: {record['throughput']['mean']:.2f}\n")
+        self.assertEqual(len(record["step_seconds"]["samples"]), 10)
+
+    def test_json_puts_the_record_and_nothing_else_on_stdout(self):
+        out, _ = self.run_program(SCALEMARK, "run", *SHORT, "--json")
+        self.assertEqual(json.loads(out)["kind"], "run")
+
+    def test_two_ranks_under_a_users_mpirun(self):
+        out, _ = self.run_program(*mpirun(2, SCALEMARK, "run", *SHORT, "--output", "r.json"))
+        record = self.read("r.json")
+        self.assertEqual(record["world_size"], 2)
+        self.assertEqual(record["global_batch_size"], 8)
+        communication = record["communication"]
+        self.assertEqual(communication["communicator"], "mpi")
+        self.assertEqual(communication["bytes_per_step"], communication["wire_bytes_per_step"])  # ring: 2(N-1)/N = 1
+        self.assertEqual(len(record["ranks"]), 2)
+        self.assertEqual(out.count("total images/sec"), 1)
+
+    def test_same_seed_gives_the_same_losses(self):
+        traces = []
+        for name in ("a.json", "b.json"):
+            self.run_program(*mpirun(2, SCALEMARK, "run", *SHORT, "--output", name))
+            traces.append(self.read(name)["loss"]["trace"])
+        self.assertEqual(traces[0], traces[1])
+
+    def test_bf16_trains(self):
+        self.run_program(SCALEMARK, "run", *SHORT, "--precision", "bf16", "--output", "r.json")
+        loss = self.read("r.json")["loss"]
+        self.assertLess(loss["last"], loss["first"])
+
+    def test_every_model_of_the_catalog_runs(self):
+        out, _ = self.run_program(SCALEMARK, "list", "models")
+        models = [line.split()[0] for line in out.splitlines() if "images/sec" in line]
+        self.assertIn("resnet50", models)
+        for model in models:
+            with self.subTest(model=model):
+                self.run_program(SCALEMARK, "run", "--model", model, "--batch_size", "2", "--image_size", "32",
+                                 "--num_batches", "1", "--num_warmup_batches", "0", "--output", f"{model}.json")
+                self.assertEqual(self.read(f"{model}.json")["status"], "ok")
+
+    def test_max_seconds_and_target_ci_are_planned_ends(self):
+        for flags, reason in ((["--max_seconds", "2"], "max_seconds"), (["--target_ci", "0.5"], "target_ci")):
+            self.run_program(*mpirun(2, SCALEMARK, "run", *SMALL, "--num_batches", "100000", *flags, "--output", "r.json"))
+            record = self.read("r.json")
+            self.assertEqual(record["status"], "ok")
+            self.assertIn(reason, record["reason"])
+
+    def test_the_environment_is_an_allow_list(self):
+        env = self.environment(MY_SECRET_TOKEN="hunter2", OMP_SECRET_KEY="hunter2")
+        self.run_program(SCALEMARK, "run", *SHORT, "--output", "r.json", env=env)
+        self.assertNotIn("hunter2", (self.folder / "r.json").read_text())
+        self.assertIn("OMP_NUM_THREADS", self.read("r.json")["environment"])
+
+
+class Scale(ProgramTest):
+    def check_curve(self, name):
+        curve = self.read(name)
+        self.assertEqual(curve["status"], "ok")
+        self.assertEqual([point["ranks"] for point in curve["points"]], [1, 2])
+        one, two = curve["points"]
+        self.assertEqual((one["speedup"], one["efficiency"]), (1, 1))
+        self.assertAlmostEqual(two["speedup"], two["throughput"] / one["throughput"])
+        self.assertAlmostEqual(two["efficiency"], two["speedup"] / 2)
+        self.assertGreater(two["baseline_throughput"], 0)
+        for point in curve["points"]:
+            self.assertEqual(len(point["repeats"]), 2)
+            for repeat in point["repeats"]:
+                self.assertEqual(self.read(repeat["run"])["world_size"], point["ranks"])
+
+    def test_outside_a_launcher_it_starts_the_ranks_itself(self):
+        out, err = self.run_program(SCALEMARK, "scale", *SHORT, "--ranks", "1,2", "--repeats", "2", "--output", "s.json")
+        self.check_curve("s.json")
+        self.assertIn("efficiency", out)
+        self.assertIn("ranks", out)
+
+    def test_inside_a_launcher_it_uses_the_ranks_that_are_there(self):
+        self.run_program(*mpirun(3, SCALEMARK, "scale", *SHORT, "--ranks", "1,2", "--repeats", "2", "--output", "s.json"))
+        self.check_curve("s.json")
+
+    def test_a_second_curve_replaces_the_first_and_its_runs(self):
+        for _ in range(2):
+            self.run_program(*mpirun(2, SCALEMARK, "scale", *SHORT, "--ranks", "1,2", "--repeats", "2", "--output", "s.json"))
+        self.check_curve("s.json")
+        self.assertEqual(len(list((self.folder / "s.runs").iterdir())), 2 * 3)
+
+    def test_strong_scaling_divides_the_global_batch(self):
+        self.run_program(*mpirun(2, SCALEMARK, "scale", "--model", "smallnet", "--scaling", "strong", "--global_batch_size", "8",
+                                 "--num_batches", "5", "--ranks", "1,2", "--repeats", "2", "--output", "s.json"))
+        curve = self.read("s.json")
+        self.assertEqual(curve["scaling"], "strong")
+        batches = [self.read(point["repeats"][0]["run"])["batch_size_per_rank"] for point in curve["points"]]
+        self.assertEqual(batches, [8, 4])
+
+    def test_a_world_smaller_than_the_largest_point_is_exit_2(self):
+        _, err = self.run_program(*mpirun(2, SCALEMARK, "scale", *SHORT, "--ranks", "1,2,4"), expect=2)
+        self.assertIn("-n 4", err)
+
+
+class FrontDoor(ProgramTest):
+    def test_help_version_and_list(self):
+        for words, texts in ((["--help"], ["run", "scale", "list"]), (["run", "--help"], ["--batch_size", "--precision"]),
+                             (["scale", "--help"], ["--ranks", "--repeats"]), (["--version"], ["LibTorch", "MPI"]),
+                             (["list"], ["resnet50", "quickstart"])):
+            out, _ = self.run_program(SCALEMARK, *words)
+            for text in texts:
+                self.assertIn(text, out)
+
+    def test_the_build_without_cuda_libraries_runs(self):
+        engine = SCALEMARK.parents[1] / "libexec" / "scalemark-engine-cpu"
+        if not engine.exists():
+            self.skipTest("this build has no CUDA at all")
+        self.run_program(engine, "run", *SHORT, "--output", "r.json")
+        self.assertEqual(self.read("r.json")["status"], "ok")
+        _, err = self.run_program(engine, "run", *SHORT, "--device", "cuda", expect=7)
+        self.assertIn("cuda", err.lower())
+
+
+if __name__ == "__main__":
+    unittest.main()
