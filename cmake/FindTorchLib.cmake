@@ -4,8 +4,18 @@
 # the latter only where the installation has them. Sets TorchLib_VERSION, TorchLib_CUDA_FOUND.
 if(NOT TORCH_ROOT)
   file(GLOB _candidates "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
+  list(APPEND _candidates "")
   list(GET _candidates 0 _first)
   set(TORCH_ROOT "${_first}" CACHE PATH "Folder with LibTorch's include/ and lib/" FORCE)
+endif()
+
+# Another TORCH_ROOT in a configured build folder: forget what was found under the old one.
+if(NOT "${TORCH_ROOT}" STREQUAL "${TorchLib_ROOT}")
+  foreach(_found INCLUDE_DIR CPU_LIBRARY C10_LIBRARY CUDA_INCLUDE_DIR NCCL_INCLUDE_DIR CUDA_LIBRARY C10_CUDA_LIBRARY
+          NCCL_LIBRARY CUDART_LIBRARY)
+    unset(TorchLib_${_found} CACHE)
+  endforeach()
+  set(TorchLib_ROOT "${TORCH_ROOT}" CACHE INTERNAL "The TORCH_ROOT that the other TorchLib_ variables belong to")
 endif()
 
 find_path(TorchLib_INCLUDE_DIR ATen/ATen.h PATHS "${TORCH_ROOT}/include" NO_DEFAULT_PATH)
