@@ -9,7 +9,9 @@ namespace {
 std::set<std::string> runs_named_by(const std::filesystem::path& curve) {
   std::set<std::string> paths;
   try {
-    for (const auto& run : read_record(curve).at("runs")) paths.insert(run.get<std::string>());
+    const Json record = read_record(curve);
+    for (const auto& point : record.at("points"))
+      for (const auto& repeat : point.at("repeats")) paths.insert(repeat.at("path").get<std::string>());
   } catch (const std::exception&) {
     return {};
   }

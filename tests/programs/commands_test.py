@@ -84,9 +84,10 @@ class Scale(ProgramTest):
         self.assertAlmostEqual(two["efficiency"], two["speedup"] / 2)
         self.assertGreater(two["baseline_throughput"], 0)
         for point in curve["points"]:
-            self.assertEqual(len(point["repeats"]), 2)
+            self.assertEqual(len([r for r in point["repeats"] if not r["baseline"]]), 2)
             for repeat in point["repeats"]:
-                self.assertEqual(self.read(repeat["run"])["world_size"], point["ranks"])
+                run = self.read(repeat["path"])
+                self.assertEqual((run["id"], run["world_size"]), (repeat["run"], point["ranks"]))
 
     def test_outside_a_launcher_it_starts_the_ranks_itself(self):
         out, err = self.run_program(SCALEMARK, "scale", *SHORT, "--ranks", "1,2", "--repeats", "2", "--output", "s.json")
@@ -109,7 +110,7 @@ class Scale(ProgramTest):
                                  "--num_batches", "5", "--ranks", "1,2", "--repeats", "2", "--output", "s.json"))
         curve = self.read("s.json")
         self.assertEqual(curve["scaling"], "strong")
-        batches = [self.read(point["repeats"][0]["run"])["batch_size_per_rank"] for point in curve["points"]]
+        batches = [self.read(point["repeats"][0]["path"])["batch_size_per_rank"] for point in curve["points"]]
         self.assertEqual(batches, [8, 4])
 
     def test_a_world_smaller_than_the_largest_point_is_exit_2(self):

@@ -1,0 +1,19 @@
+#include "analysis/point_repeat.hpp"
+
+namespace scalemark {
+
+PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline) {
+  PointRepeat repeat;
+  repeat.run_id = run.at("id");
+  repeat.run_path = path;
+  repeat.baseline = baseline;
+  const auto steps = static_cast<double>(run.at("step_seconds").at("samples").size());
+  repeat.units = run.at("units_per_step").get<double>() * steps;
+  repeat.seconds = repeat.units / run.at("throughput").at("mean").get<double>();
+  repeat.step_seconds_mean = repeat.seconds / steps;
+  for (const auto& rank : run.at("ranks"))
+    repeat.wait_seconds_mean += rank.at("wait_seconds_mean").get<double>() / static_cast<double>(run.at("ranks").size());
+  return repeat;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,13 @@
+// What a curve needs of a run record.
+#pragma once
+
+#include <string>
+
+#include "analysis/scaling.hpp"
+
+namespace scalemark {
+
+/// `run` must have status "ok". `path`: of the run record, relative to the curve.
+PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline);
+
+}  // namespace scalemark

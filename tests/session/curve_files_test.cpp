@@ -1,0 +1,68 @@
+#include "session/curve_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace scalemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CurveFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/scalemark-curve-XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Json run(const std::string& id) {
+    Json record = envelope("run", Status::ok);
+    record["id"] = id;
+    return record;
+  }
+  Json curve(const std::string& path) {
+    Json record = envelope("scaling", Status::ok);
+    record["points"] = Json::array({{{"repeats", Json::array({{{"path", path}}})}}});
+    return record;
+  }
+  std::size_t runs() const {
+    return std::distance(fs::directory_iterator(folder_ / "s.runs"), fs::directory_iterator());
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CurveFilesTest, NamesRunsByRanksRoundAndKind) {
+  CurveFiles files(folder_ / "s.json");
+  EXPECT_EQ(files.write_run(run("12345678-9abc"), 2, 1, false), "s.runs/ranks2-round1-12345678.json");
+  EXPECT_EQ(files.write_run(run("22345678-9abc"), 2, 1, true), "s.runs/ranks2-round1-none-22345678.json");
+}
+
+TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
+  {
+    CurveFiles files(folder_ / "s.json");
+    files.write_curve(curve(files.write_run(run("11111111-"), 1, 1, false)));
+  }
+  const fs::path foreign = folder_ / "s.runs" / "notes.txt";
+  fs::copy_file(folder_ / "s.json", foreign);
+  CurveFiles files(folder_ / "s.json");
+  const std::string path = files.write_run(run("22222222-"), 1, 1, false);
+  EXPECT_EQ(runs(), 3u) << "the older run must stay until the new curve is written";
+  files.write_curve(curve(path));
+  EXPECT_TRUE(fs::exists(folder_ / path));
+  EXPECT_TRUE(fs::exists(foreign));
+  EXPECT_EQ(runs(), 2u);
+}
+
+TEST_F(CurveFilesTest, RefusesAFileInPlaceOfTheRunsFolder) {
+  fs::create_directories(folder_);
+  { CurveFiles made(folder_ / "t.json"); }
+  fs::remove_all(folder_ / "s.runs");
+  fs::copy_file("/proc/self/comm", folder_ / "s.runs");
+  EXPECT_THROW(CurveFiles(folder_ / "s.json"), ResultError);
+}
+
+}  // namespace
+}  // namespace scalemark
