@@ -1,18 +1,18 @@
-// What a rank runs on. LibTorch-, MPI- and CUDA-free; whatever cannot be found out is empty with a reason.
+// What a rank runs on. LibTorch-, MPI- and CUDA-free; whatever cannot be found out is empty with a
+// reason.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 namespace scalemark {
 
-/// Logical CPUs that the kernel lets this process run on (sched_getaffinity, cut down by a cgroup CPU quota for
-/// `usable`), and the NUMA nodes they belong to.
+/// Logical CPUs that the kernel lets this process run on (sched_getaffinity, cut down by a cgroup
+/// CPU quota for `usable`), and the NUMA nodes they belong to.
 struct Affinity {
   std::vector<int> cpus;  ///< ascending logical CPU numbers
   std::vector<int> numa;  ///< NUMA nodes of those CPUs; empty where unknown
@@ -26,8 +26,9 @@ std::string format_cpu_list(const std::vector<int>& cpus);
 /// Cores of this machine that a launch may use: physical cores within the mask.
 int physical_cores();
 
-/// Variables that a launcher (Open MPI, MPICH/Hydra, PMIx, PMI, Slurm) sets for a task: how many tasks it says
-/// there are; nullopt outside a launcher. `get` looks a variable up (nullptr when unset), so tests can pass a map.
+/// Variables that a launcher (Open MPI, MPICH/Hydra, PMIx, PMI, Slurm) sets for a task: how many
+/// tasks it says there are; nullopt outside a launcher. `get` looks a variable up (nullptr when
+/// unset), so tests can pass a map.
 struct LauncherHint {
   std::string name;        ///< "mpirun", "srun", "hydra"
   std::int64_t tasks = 1;  ///< world size that the launcher announces
@@ -37,19 +38,25 @@ std::optional<LauncherHint> launcher_hint(const std::map<std::string, std::strin
 std::map<std::string, std::string> process_environment();
 
 /// The allow-list of design.md section 3, sorted by name; nothing else ever leaves the process.
-std::map<std::string, std::string> recorded_environment(const std::map<std::string, std::string>& environment);
+std::map<std::string, std::string> recorded_environment(
+    const std::map<std::string, std::string>& environment);
 
-/// The `system` object of a record: host name, kernel, distribution, virtualisation (virtual, bare metal or
-/// container), CPU model, sockets, cores, threads, NUMA nodes, memory bytes, BIOS, governor, SMT, GPU driver,
-/// NICs with speed and driver. Unknown values are null, with `system_unavailable` reasons.
+/// The `system` object of a record: host name, kernel, distribution, virtualisation (virtual, bare
+/// metal or container), CPU model, sockets, cores, threads, NUMA nodes, memory bytes, BIOS,
+/// governor, SMT, GPU driver, NICs with speed, driver and firmware. Unknown values are null, with a
+/// reason in `unavailable`.
 struct SystemInfo {
   nlohmann::ordered_json json;
   std::map<std::string, std::string> unavailable;  ///< "system.bios" -> "not readable: ..."
 };
 SystemInfo system_info();
+/// Fills a key that only the engine knows ("cuda", "cudnn", "nccl", "mpi": versions that ran). An
+/// empty value changes nothing.
+void set_system(SystemInfo& info, const std::string& key, const std::string& value);
 std::string host_name();
 
-/// True where the CPU has native instructions for the precision ("fp32", "bf16": AVX512_BF16 or AMX or ARM bf16).
+/// True where the CPU has native instructions for the precision ("fp32", "bf16": AVX512_BF16 or AMX
+/// or ARM bf16).
 bool cpu_has_native(const std::string& precision);
 
 /// Counters of disturbance at one moment, for this process and host.
@@ -60,23 +67,27 @@ struct NoiseSnapshot {
   std::optional<double> load1;              ///< /proc/loadavg
   std::int64_t voluntary_switches = 0;      ///< getrusage
   std::int64_t involuntary_switches = 0;
-  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> nic_bytes;  ///< name -> (rx, tx), loopback excluded
-  std::map<std::string, std::uint64_t> nic_errors;                           ///< name -> rx+tx errors and drops
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>
+      nic_bytes;                                    ///< name -> (rx, tx), loopback excluded
+  std::map<std::string, std::uint64_t> nic_errors;  ///< name -> rx+tx errors and drops
 };
 NoiseSnapshot noise_snapshot();
 
-/// Differences of two snapshots, summable over ranks of different hosts. steal: fraction of all CPU time.
+/// Differences of two snapshots, summable over ranks of different hosts. steal: fraction of all CPU
+/// time.
 struct NoiseEvidence {
   std::optional<double> steal;
   std::optional<double> throttled_seconds;
   std::optional<double> load1;
   std::int64_t context_switches = 0;  ///< involuntary, of this process
-  std::optional<std::uint64_t> nic_bytes;  ///< transmitted by all interfaces of this host, loopback excluded
+  std::optional<std::uint64_t>
+      nic_bytes;  ///< transmitted by all interfaces of this host, loopback excluded
   std::map<std::string, std::uint64_t> error_counters;
 };
 NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& after);
 
-/// Peak resident set of this process in bytes (VmHWM; getrusage where /proc has none). `reset` starts anew (clear_refs).
+/// Peak resident set of this process in bytes (VmHWM; getrusage where /proc has none). `reset`
+/// starts anew (clear_refs).
 std::int64_t peak_rss_bytes();
 void reset_peak_rss();
 
@@ -90,7 +101,7 @@ struct GpuInfo {
 struct GpuList {
   std::vector<GpuInfo> gpus;  ///< in CUDA_VISIBLE_DEVICES order
   std::string driver_version;
-  std::string reason;         ///< why the list is empty
+  std::string reason;  ///< why the list is empty
 };
 GpuList visible_gpus();
 

@@ -1,0 +1,72 @@
+// The CPUs that the kernel really lets this process use.
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <thread>
+
+#include "platform/sources.hpp"
+#include "platform/topology.hpp"
+
+namespace scalemark {
+namespace {
+/// sched_getaffinity with a mask that grows: machines may have more than the 1024 CPUs of
+/// cpu_set_t.
+std::vector<int> allowed_cpus() {
+  for (int count = CPU_SETSIZE; count <= (1 << 20); count *= 2) {
+    const std::size_t bytes = CPU_ALLOC_SIZE(count);
+    std::vector<unsigned long> words(bytes / sizeof(unsigned long));
+    auto* mask = reinterpret_cast<cpu_set_t*>(words.data());
+    if (sched_getaffinity(0, bytes, mask) != 0) {
+      if (errno == EINVAL) continue;
+      break;
+    }
+    std::vector<int> cpus;
+    for (int cpu = 0; cpu < count; ++cpu)
+      if (CPU_ISSET_S(cpu, bytes, mask)) cpus.push_back(cpu);
+    return cpus;
+  }
+  return {};
+}
+
+int cut_by_quota(int cpus) {
+  const auto quota = read_cgroup().quota_cpus;
+  if (quota) cpus = std::min(cpus, static_cast<int>(std::ceil(*quota)));
+  return std::max(cpus, 1);
+}
+}  // namespace
+
+Affinity achieved_affinity() {
+  Affinity affinity;
+  affinity.cpus = allowed_cpus();
+  if (const Topology topology = load_topology())
+    affinity.numa = numa_of(topology.get(), affinity.cpus);
+  const int count = affinity.cpus.empty() ? static_cast<int>(std::thread::hardware_concurrency())
+                                          : static_cast<int>(affinity.cpus.size());
+  affinity.usable = cut_by_quota(count);
+  return affinity;
+}
+
+std::string format_cpu_list(const std::vector<int>& cpus) {
+  std::string list;
+  for (std::size_t first = 0; first < cpus.size();) {
+    std::size_t last = first;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    if (!list.empty()) list += ',';
+    list += std::to_string(cpus[first]);
+    if (last > first) list += '-' + std::to_string(cpus[last]);
+    first = last + 1;
+  }
+  return list;
+}
+
+int physical_cores() {
+  const std::vector<int> cpus = allowed_cpus();
+  int cores = 0;
+  if (const Topology topology = load_topology()) cores = cores_within(topology.get(), cpus);
+  if (cores == 0) cores = static_cast<int>(cpus.size());  // some virtual machines show no cores
+  return cut_by_quota(cores);
+}
+
+}  // namespace scalemark

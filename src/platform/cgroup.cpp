@@ -1,0 +1,119 @@
+// CPU quota and throttling of this process's cgroup, version 1 and 2.
+#include <algorithm>
+#include <sstream>
+
+#include "platform/sources.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+/// One line of /proc/self/cgroup: "4:cpu,cpuacct:/slice/unit"; version 2 has "0::/slice/unit".
+struct Membership {
+  std::string controllers, path;
+};
+
+std::vector<Membership> parse_membership(const std::string& text) {
+  std::vector<Membership> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    found.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+  }
+  return found;
+}
+
+bool names_controller(const std::string& controllers, const std::string& wanted) {
+  std::istringstream words(controllers);
+  for (std::string word; std::getline(words, word, ',');)
+    if (word == wanted) return true;
+  return false;
+}
+
+/// The group's folder and its ancestors up to the mount. In a container the path of the host is not
+/// there, but the mount itself is the group.
+std::vector<fs::path> levels(const fs::path& mount, const std::string& group) {
+  std::vector<fs::path> found;
+  for (fs::path path = fs::path(group).relative_path(); !path.empty(); path = path.parent_path()) {
+    std::error_code error;
+    if (fs::is_directory(mount / path, error)) found.push_back(mount / path);
+  }
+  found.push_back(mount);
+  return found;
+}
+
+template <typename T, typename Better>
+void keep(std::optional<T>& kept, const std::optional<T>& candidate, Better better) {
+  if (candidate && (!kept || better(*candidate, *kept))) kept = candidate;
+}
+
+std::optional<double> quota_v1(const fs::path& folder) {
+  const auto quota = read_text(folder / "cpu.cfs_quota_us");
+  const auto period = read_text(folder / "cpu.cfs_period_us");
+  if (!quota || !period) return std::nullopt;
+  const auto q = to_number(*quota), p = to_number(*period);
+  if (!q || !p || *q <= 0 || *p <= 0) return std::nullopt;
+  return *q / *p;
+}
+
+std::optional<double> quota_v2(const fs::path& folder) {
+  const auto text = read_text(folder / "cpu.max");
+  if (!text) return std::nullopt;
+  const auto space = text->find(' ');
+  if (space == std::string::npos) return std::nullopt;
+  const auto q = to_number(text->substr(0, space)), p = to_number(text->substr(space));
+  if (!q || !p || *q <= 0 || *p <= 0) return std::nullopt;  // "max" is no number
+  return *q / *p;
+}
+
+std::optional<double> throttled(const fs::path& folder, const char* key, double unit_seconds) {
+  const auto text = read_text(folder / "cpu.stat");
+  const auto value = text ? line_value(*text, key) : std::nullopt;
+  const auto number = value ? to_number(*value) : std::nullopt;
+  if (!number) return std::nullopt;
+  return *number * unit_seconds;
+}
+
+std::optional<fs::path> first_folder(std::initializer_list<fs::path> candidates) {
+  for (const fs::path& candidate : candidates) {
+    std::error_code error;
+    if (fs::is_directory(candidate, error)) return candidate;
+  }
+  return std::nullopt;
+}
+}  // namespace
+
+Cgroup read_cgroup(const fs::path& root) {
+  Cgroup cgroup;
+  const auto text = read_text(root / "proc/self/cgroup");
+  const fs::path base = root / "sys/fs/cgroup";
+  const auto memberships = parse_membership(text.value_or(""));
+  for (const Membership& membership : memberships) {
+    if (!names_controller(membership.controllers, "cpu")) continue;
+    const auto mount =
+        first_folder({base / membership.controllers, base / "cpu", base / "cpu,cpuacct"});
+    if (!mount) continue;
+    cgroup.version = 1;
+    for (const fs::path& folder : levels(*mount, membership.path)) {
+      keep(cgroup.quota_cpus, quota_v1(folder), std::less<>());
+      keep(cgroup.throttled_seconds, throttled(folder, "throttled_time", 1e-9), std::greater<>());
+    }
+    return cgroup;
+  }
+  for (const Membership& membership : memberships) {
+    if (!membership.controllers.empty()) continue;
+    const auto mount =
+        first_folder({base / "unified", base});  // hybrid set-ups mount it as unified
+    if (!mount) continue;
+    cgroup.version = 2;
+    for (const fs::path& folder : levels(*mount, membership.path)) {
+      keep(cgroup.quota_cpus, quota_v2(folder), std::less<>());
+      keep(cgroup.throttled_seconds, throttled(folder, "throttled_usec", 1e-6), std::greater<>());
+    }
+  }
+  return cgroup;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,122 @@
+// Environment variables: what a launcher announces, and the allow-list of what a record may show.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <string_view>
+
+#include "platform/platform.hpp"
+
+extern char** environ;
+
+namespace scalemark {
+namespace {
+using Environment = std::map<std::string, std::string>;
+
+std::optional<std::int64_t> count_of(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  if (found == environment.end()) return std::nullopt;
+  const std::string& text = found->second;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+/// Tasks of the Slurm step that this process belongs to. A batch script and a shell in an
+/// allocation are no tasks of a launch although SLURM_NTASKS is set there: they have no step, or
+/// one of the special step numbers.
+std::optional<std::int64_t> slurm_step_tasks(const Environment& environment) {
+  constexpr std::int64_t kFirstSpecialStep = 0xfffffff0;  // batch, extern, interactive, pending
+  auto step = count_of(environment, "SLURM_STEP_ID");
+  if (!step) step = count_of(environment, "SLURM_STEPID");
+  if (!step || *step >= kFirstSpecialStep || !count_of(environment, "SLURM_PROCID"))
+    return std::nullopt;
+  auto tasks = count_of(environment, "SLURM_STEP_NUM_TASKS");
+  if (!tasks) tasks = count_of(environment, "SLURM_NTASKS");
+  if (!tasks) tasks = count_of(environment, "SLURM_NPROCS");
+  return tasks;
+}
+
+constexpr std::array<std::string_view, 11> kPrefixes{"NCCL_", "OMPI_MCA_", "UCX_",   "OMP_",
+                                                     "KMP_",  "GOMP_",     "HCOLL_", "SHARP_",
+                                                     "FI_",   "PSM2_",     "MKL_"};
+constexpr std::array<std::string_view, 16> kNames{
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",    "SLURM_JOB_ID",         "SLURM_STEP_ID",
+    "SLURM_JOB_NUM_NODES",  "SLURM_NNODES",         "SLURM_NTASKS",         "SLURM_NTASKS_PER_NODE",
+    "SLURM_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES", "SLURM_CPUS_PER_TASK",
+    "SLURM_CPUS_ON_NODE",   "SLURM_CPU_BIND_TYPE",  "SLURM_DISTRIBUTION",   "SLURM_MPI_TYPE"};
+
+bool allowed(std::string_view name) {
+  return std::ranges::find(kNames, name) != kNames.end() ||
+         std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+}
+
+bool names_a_secret(std::string_view name) {
+  std::string upper(name);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  // precondition_transports is the key that Open MPI gives the processes of a job.
+  for (const char* word :
+       {"TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL", "PRECONDITION_TRANSPORTS"})
+    if (upper.find(word) != std::string::npos) return true;
+  return false;
+}
+
+/// "scheme://user:password@host": the only shape of a value that says by itself that it is secret.
+bool holds_a_password(std::string_view value) {
+  for (auto at = value.find("://"); at != std::string_view::npos; at = value.find("://", at + 3)) {
+    const std::string_view authority =
+        value.substr(at + 3, value.find_first_of("/ \t,;", at + 3) - at - 3);
+    const auto host = authority.find('@');
+    if (host != std::string_view::npos &&
+        authority.substr(0, host).find(':') != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+/// At most 1 kB of printable ASCII, so that every record is valid UTF-8.
+std::string printable(std::string value) {
+  constexpr std::size_t kLongest = 1024;
+  if (value.size() > kLongest) value.resize(kLongest);
+  for (char& c : value)
+    if (c < 0x20 || c > 0x7e) c = '?';
+  return value;
+}
+}  // namespace
+
+Environment process_environment() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    const auto equals = line.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    environment.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  return environment;
+}
+
+std::optional<LauncherHint> launcher_hint(const Environment& environment) {
+  // The innermost launcher first: mpirun is often called from a batch script or even from a Slurm
+  // step.
+  if (const auto tasks = count_of(environment, "OMPI_COMM_WORLD_SIZE"))
+    return LauncherHint{"mpirun", *tasks};
+  const auto step_tasks = slurm_step_tasks(environment);
+  if (const auto tasks = count_of(environment, "PMI_SIZE")) {
+    // srun --mpi=pmi2 sets PMI_SIZE too, and then both agree; Hydra below Slurm has one Slurm task
+    // a node.
+    return LauncherHint{step_tasks == tasks ? "srun" : "hydra", *tasks};
+  }
+  if (step_tasks) return LauncherHint{"srun", *step_tasks};
+  return std::nullopt;
+}
+
+Environment recorded_environment(const Environment& environment) {
+  Environment recorded;
+  for (const auto& [name, value] : environment)
+    if (allowed(name) && !names_a_secret(name) && !holds_a_password(value))
+      recorded.emplace(name, printable(value));
+  return recorded;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,88 @@
+// Evidence of disturbance: what other guests, other processes and the network did during a
+// measurement.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "platform/sources.hpp"
+
+namespace scalemark {
+
+std::optional<std::pair<double, double>> steal_and_total_seconds(std::string_view proc_stat,
+                                                                 double ticks_per_second) {
+  const auto line = line_value(proc_stat, "cpu");
+  if (!line || ticks_per_second <= 0) return std::nullopt;
+  // user nice system idle iowait irq softirq steal; guest times after them are already in user and
+  // nice.
+  std::istringstream words(*line);
+  double total = 0, steal = 0, ticks = 0;
+  int field = 0;
+  for (; field < 8 && words >> ticks; ++field) {
+    total += ticks;
+    steal = ticks;
+  }
+  if (field < 8) return std::nullopt;
+  return std::pair{steal / ticks_per_second, total / ticks_per_second};
+}
+
+NoiseSnapshot noise_snapshot() {
+  NoiseSnapshot snapshot;
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  if (const auto cpu = steal_and_total_seconds(read_text("/proc/stat").value_or(""), ticks)) {
+    snapshot.steal_seconds = cpu->first;
+    snapshot.total_cpu_seconds = cpu->second;
+  }
+  snapshot.throttled_seconds = read_cgroup().throttled_seconds;
+  if (const auto load = read_text("/proc/loadavg"))
+    snapshot.load1 = to_number(load->substr(0, load->find(' ')));
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  snapshot.voluntary_switches = usage.ru_nvcsw;
+  snapshot.involuntary_switches = usage.ru_nivcsw;
+  const std::vector<Nic> nics = read_nics();
+  // Bridges and veth pairs repeat the traffic of the physical interfaces; alone (a network
+  // namespace) they are the traffic.
+  const bool physical = std::ranges::any_of(nics, &Nic::physical);
+  for (const Nic& nic : nics) {
+    if (physical && !nic.physical) continue;
+    snapshot.nic_bytes[nic.name] = {nic.rx_bytes, nic.tx_bytes};
+    snapshot.nic_errors[nic.name] = nic.errors;
+  }
+  return snapshot;
+}
+
+namespace {
+std::optional<double> difference(const std::optional<double>& before,
+                                 const std::optional<double>& after) {
+  if (!before || !after) return std::nullopt;
+  return std::max(0.0, *after - *before);
+}
+}  // namespace
+
+NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& after) {
+  NoiseEvidence noise;
+  const auto steal = difference(before.steal_seconds, after.steal_seconds);
+  const auto total = difference(before.total_cpu_seconds, after.total_cpu_seconds);
+  // The kernel counts in ticks: a short measurement may see none.
+  if (steal && total) noise.steal = *total > 0 ? std::min(1.0, *steal / *total) : 0.0;
+  noise.throttled_seconds = difference(before.throttled_seconds, after.throttled_seconds);
+  noise.load1 = after.load1;
+  noise.context_switches = after.involuntary_switches - before.involuntary_switches;
+  for (const auto& [name, bytes] : after.nic_bytes) {
+    const auto old = before.nic_bytes.find(name);
+    if (old == before.nic_bytes.end()) continue;
+    // A counter that went backwards belongs to an interface that was made anew.
+    noise.nic_bytes = noise.nic_bytes.value_or(0) +
+                      (bytes.second >= old->second.second ? bytes.second - old->second.second : 0);
+  }
+  for (const auto& [name, errors] : after.nic_errors) {
+    const auto old = before.nic_errors.find(name);
+    if (old != before.nic_errors.end() && errors >= old->second)
+      noise.error_counters[name] = errors - old->second;
+  }
+  return noise;
+}
+
+}  // namespace scalemark

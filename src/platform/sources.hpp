@@ -1,0 +1,74 @@
+// How platform.hpp reads /proc, /sys and NVML: every function takes the text or the root folder
+// that it reads, so that tests can feed it made trees. A missing or unreadable file is an empty
+// result, never an error.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "platform/platform.hpp"
+
+namespace scalemark {
+
+/// The whole file without trailing white space; nullopt where it can't be read. At most 1 MiB.
+std::optional<std::string> read_text(const std::filesystem::path& path);
+/// "key value" or "key: value" lines: the rest of the first line that starts with `key`, trimmed.
+std::optional<std::string> line_value(std::string_view text, std::string_view key);
+std::optional<double> to_number(std::string_view text);
+
+/// CPU limits of this process's cgroup, version 1 or 2; the tightest of it and its ancestors.
+struct Cgroup {
+  int version = 0;                   ///< 0: none found
+  std::optional<double> quota_cpus;  ///< CPUs that the quota pays for; nullopt without a quota
+  std::optional<double> throttled_seconds;  ///< since the group was made
+};
+/// Reads `root`/proc/self/cgroup and `root`/sys/fs/cgroup.
+Cgroup read_cgroup(const std::filesystem::path& root = "/");
+
+/// What the machine is: "virtual", "bare metal" or "container" (also where the container's host is
+/// virtual).
+struct Virtualisation {
+  std::optional<std::string> kind;
+  std::optional<std::string>
+      hypervisor;  ///< "KVM", "VMware", ...; "unknown" where only the CPU flag says so
+};
+/// Reads proc/cpuinfo, sys/class/dmi/id, sys/hypervisor/type, .dockerenv, run/.containerenv,
+/// run/systemd/container and proc/1/cgroup below `root`.
+Virtualisation read_virtualisation(const std::filesystem::path& root = "/");
+
+/// True where the flags of /proc/cpuinfo (x86 "flags", ARM "Features") hold native instructions for
+/// the precision.
+bool cpuinfo_has_native(std::string_view cpuinfo, std::string_view precision);
+std::optional<std::string> cpuinfo_model(std::string_view cpuinfo);
+
+struct Nic {
+  std::string name;
+  std::optional<std::string> state, driver;
+  std::optional<std::int64_t> speed_mbps;
+  bool physical =
+      false;  ///< has a device below it (also virtio); false for bridges, veth pairs and the like
+  std::uint64_t rx_bytes = 0, tx_bytes = 0;
+  std::uint64_t errors = 0;  ///< rx and tx errors and drops
+};
+/// All interfaces below `root`/sys/class/net but loopback, sorted by name.
+std::vector<Nic> read_nics(const std::filesystem::path& root = "/");
+/// Firmware version by the ethtool interface of the kernel; nullopt where the driver tells none.
+std::optional<std::string> nic_firmware(const std::string& name);
+
+/// steal and total CPU seconds of the "cpu " line of /proc/stat.
+std::optional<std::pair<double, double>> steal_and_total_seconds(std::string_view proc_stat,
+                                                                 double ticks_per_second);
+
+/// What NVML lists, cut down and ordered by CUDA_VISIBLE_DEVICES (indices or UUIDs, possibly
+/// shortened; the list ends at the first entry that names no GPU, as in CUDA itself). nullopt: the
+/// variable is not set.
+std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
+                                    const std::optional<std::string>& cuda_visible_devices);
+
+}  // namespace scalemark

@@ -1,0 +1,62 @@
+// hwloc: cores, NUMA nodes and what is near a PCI device.
+#include "platform/topology.hpp"
+
+namespace scalemark {
+namespace {
+struct CpuSet {
+  hwloc_bitmap_t set = hwloc_bitmap_alloc();
+  explicit CpuSet(const std::vector<int>& cpus) {
+    for (int cpu : cpus) hwloc_bitmap_set(set, static_cast<unsigned>(cpu));
+  }
+  ~CpuSet() { hwloc_bitmap_free(set); }
+  CpuSet(const CpuSet&) = delete;
+  CpuSet& operator=(const CpuSet&) = delete;
+};
+}  // namespace
+
+Topology load_topology(bool pci) {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return nullptr;
+  Topology topology(raw);
+  // hwloc's plugins start OpenCL, CUDA and X11 drivers, which takes seconds; nothing here needs
+  // them.
+  for (const char* component : {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"})
+    hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
+  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  if (pci) hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  if (hwloc_topology_load(raw) != 0) return nullptr;
+  return topology;
+}
+
+std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci_bus_id) {
+  std::vector<int> cpus;
+  hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(topology, pci_bus_id.c_str());
+  if (device == nullptr) return cpus;
+  hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
+  if (near == nullptr || near->cpuset == nullptr) return cpus;
+  for (int cpu = hwloc_bitmap_first(near->cpuset); cpu >= 0;
+       cpu = hwloc_bitmap_next(near->cpuset, cpu))
+    cpus.push_back(cpu);
+  return cpus;
+}
+
+int cores_within(hwloc_topology_t topology, const std::vector<int>& cpus) {
+  const CpuSet mask(cpus);
+  int cores = 0;
+  for (hwloc_obj_t core = nullptr;
+       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;)
+    cores += hwloc_bitmap_intersects(core->cpuset, mask.set) ? 1 : 0;
+  return cores;
+}
+
+std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus) {
+  const CpuSet mask(cpus);
+  std::vector<int> nodes;
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;)
+    if (node->cpuset != nullptr && hwloc_bitmap_intersects(node->cpuset, mask.set))
+      nodes.push_back(static_cast<int>(node->os_index));
+  return nodes;
+}
+
+}  // namespace scalemark

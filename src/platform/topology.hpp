@@ -1,0 +1,30 @@
+// hwloc's view of this machine, loaded when asked for. Null where hwloc cannot load it.
+#pragma once
+
+#include <hwloc.h>
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace scalemark {
+
+struct TopologyDeleter {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, TopologyDeleter>;
+
+/// The whole machine, including what a cgroup forbids. `pci`: with PCI devices.
+Topology load_topology(bool pci = false);
+
+/// CPUs near a PCI device, e.g. "0000:3b:00.0"; empty where unknown.
+std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci_bus_id);
+
+/// Cores that have at least one of these logical CPUs.
+int cores_within(hwloc_topology_t topology, const std::vector<int>& cpus);
+
+/// NUMA nodes of these logical CPUs, ascending.
+std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus);
+
+}  // namespace scalemark
