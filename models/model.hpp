@@ -1,13 +1,13 @@
 // What a trainer needs of a network: parameters, a synthetic batch, a loss as a sum and its count.
 #pragma once
 
+#include <torch/torch.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <torch/torch.h>
 
 #include "models/parameter_gate.hpp"
 
@@ -17,7 +17,8 @@ struct Batch {
   at::Tensor inputs;
   at::Tensor targets;
   double units = 0;       ///< images or target tokens without padding: what throughput counts
-  double loss_count = 0;  ///< what the loss sum is divided by, over all ranks: images, unpadded tokens, masked positions
+  double loss_count = 0;  ///< what the loss sum is divided by, over all ranks: images, unpadded
+                          ///< tokens, masked positions
 };
 
 struct ModelOptions {
@@ -29,13 +30,16 @@ struct ModelOptions {
 
 class Model : public torch::nn::Module {
  public:
-  /// A fixed synthetic batch of `batch_size` samples from `seed` on `device`; `image_dtype`: the compute dtype.
-  virtual Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device, at::ScalarType dtype) = 0;
+  /// A fixed synthetic batch of `batch_size` samples from `seed` on `device`; `image_dtype`: the
+  /// compute dtype.
+  virtual Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
+                                at::ScalarType dtype) = 0;
   /// Sum (not mean) of the per-sample losses, fp32 scalar with graph.
   virtual at::Tensor loss_sum(const Batch& batch) = 0;
   /// Logits, fp32.
   virtual at::Tensor forward(const at::Tensor& inputs) = 0;
-  /// The gate that every layer calls before it uses parameters; also gives the tensors to compute with.
+  /// The gate that every layer calls before it uses parameters; also gives the tensors to compute
+  /// with.
   void set_gate(std::shared_ptr<ParameterGate> gate) { gate_holder_->gate = std::move(gate); }
   const std::shared_ptr<GateHolder>& gate_holder() const { return gate_holder_; }
 
@@ -43,8 +47,8 @@ class Model : public torch::nn::Module {
   std::shared_ptr<GateHolder> gate_holder_ = std::make_shared<GateHolder>();
 };
 
-/// The network of the catalog's name, initialised as in its paper from torch's default generator (seed it first).
-/// Throws std::invalid_argument for an unknown name.
+/// The network of the catalog's name, initialised as in its paper from torch's default generator
+/// (seed it first). Throws std::invalid_argument for an unknown name.
 std::shared_ptr<Model> make_model(const ModelOptions& options);
 
 }  // namespace scalemark

@@ -1,11 +1,12 @@
-// The hook between layers and whoever owns the weights: layers call it before they use parameters and compute with what
-// it returns. Nothing happens by default. This is how communication may run on into the next forward pass, and how bf16
-// shadow weights reach the layers, while models know nothing of ranks or precision.
+// The hook between layers and whoever owns the weights: layers call it before they use parameters
+// and compute with what it returns. Nothing happens by default. This is how communication may run
+// on into the next forward pass, and how bf16 shadow weights reach the layers, while models know
+// nothing of ranks or precision.
 #pragma once
 
-#include <memory>
-
 #include <ATen/ATen.h>
+
+#include <memory>
 
 namespace scalemark {
 
@@ -14,8 +15,8 @@ class ParameterGate {
   virtual ~ParameterGate() = default;
   /// Called before a layer reads these leaves in a forward pass.
   virtual void before_use(at::TensorList /*parameters*/) {}
-  /// The tensor to compute with in place of a matrix or convolution weight: the leaf itself (fp32), or its shadow in the
-  /// compute dtype connected to the leaf in the autograd graph.
+  /// The tensor to compute with in place of a matrix or convolution weight: the leaf itself (fp32),
+  /// or its shadow in the compute dtype connected to the leaf in the autograd graph.
   virtual at::Tensor compute_weight(const at::Tensor& leaf) { return leaf; }
 };
 

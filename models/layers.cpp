@@ -1,0 +1,86 @@
+// Layers on torch's functional operators; see layers.hpp.
+#include "models/layers.hpp"
+
+#include <cmath>
+
+namespace scalemark {
+namespace {
+
+at::MemoryFormat memory_format(bool channels_last) {
+  return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+}
+
+/// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
+/// their input.
+at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {
+  return bias.defined() ? bias.to(x.scalar_type()) : bias;
+}
+
+}  // namespace
+
+Conv2d::Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
+    : gate_(std::move(gate)), options_(options) {
+  at::Tensor weight = at::empty(
+      {out, in, options.kernel, options.kernel},
+      at::TensorOptions().dtype(at::kFloat).memory_format(memory_format(options.channels_last)));
+  torch::nn::init::kaiming_normal_(weight, 0., torch::kFanOut, torch::kReLU);
+  weight_ = register_parameter("weight", weight);
+  if (options.bias) bias_ = register_parameter("bias", at::zeros({out}));
+}
+
+at::Tensor Conv2d::forward(const at::Tensor& x) {
+  ParameterGate& gate = *gate_->gate;
+  if (bias_.defined())
+    gate.before_use({weight_, bias_});
+  else
+    gate.before_use(weight_);
+  return at::conv2d(x, gate.compute_weight(weight_), bias_like(bias_, x), options_.stride,
+                    options_.padding);
+}
+
+BatchNorm2d::BatchNorm2d(Gate gate, std::int64_t channels) : gate_(std::move(gate)) {
+  weight_ = register_parameter("weight", at::ones({channels}));
+  bias_ = register_parameter("bias", at::zeros({channels}));
+  running_mean_ = register_buffer("running_mean", at::zeros({channels}));
+  running_var_ = register_buffer("running_var", at::ones({channels}));
+}
+
+at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+  gate_->gate->before_use({weight_, bias_});
+  return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(),
+                        /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/true);
+}
+
+Linear::Linear(Gate gate, std::int64_t in, std::int64_t out) : gate_(std::move(gate)) {
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  weight_ = register_parameter("weight", at::empty({out, in}).uniform_(-bound, bound));
+  bias_ = register_parameter("bias", at::empty({out}).uniform_(-bound, bound));
+}
+
+at::Tensor Linear::forward(const at::Tensor& x) {
+  gate_->gate->before_use({weight_, bias_});
+  return at::linear(x, gate_->gate->compute_weight(weight_), bias_like(bias_, x));
+}
+
+Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
+                       at::Device device, at::ScalarType dtype) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  Batch batch;
+  batch.inputs = at::randn({batch_size, 3, options.image_size, options.image_size}, generator)
+                     .to(dtype)
+                     .contiguous(memory_format(options.channels_last))
+                     .to(device);
+  batch.targets = at::randint(options.num_classes, {batch_size}, generator, at::kLong).to(device);
+  batch.units = batch.loss_count = static_cast<double>(batch_size);
+  return batch;
+}
+
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels) {
+  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum);
+}
+
+at::Tensor to_fp32(const at::Tensor& logits) {
+  return logits.to(at::promote_types(logits.scalar_type(), at::kFloat));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,80 @@
+// The layers that networks are built from: fp32 parameters, activations in the compute dtype (that
+// of the input). Each layer passes the gate before it reads its parameters; none knows of ranks,
+// precision or optimizers.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <optional>
+
+#include "models/model.hpp"
+#include "models/parameter_gate.hpp"
+
+namespace scalemark {
+
+using Gate = std::shared_ptr<GateHolder>;
+
+/// What a convolution is beside its channels.
+struct ConvOptions {
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+  std::int64_t padding = 1;
+  bool bias = false;
+  bool channels_last = true;  ///< memory format of the weight
+};
+
+/// 2-d convolution. Weight [out, in, kernel, kernel], Kaiming normal with fan_out and ReLU gain (He
+/// et al. 2015b, equation 14); bias [out], zero.
+class Conv2d : public torch::nn::Module {
+ public:
+  Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
+  /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
+  at::Tensor forward(const at::Tensor& x);
+
+ private:
+  Gate gate_;
+  ConvOptions options_;
+  at::Tensor weight_, bias_;
+};
+
+/// Batch normalisation (Ioffe and Szegedy 2015) with torch's defaults: eps 1e-5, momentum 0.1,
+/// gamma 1, beta 0. Parameters and running statistics stay fp32 whatever the dtype of the input.
+class BatchNorm2d : public torch::nn::Module {
+ public:
+  BatchNorm2d(Gate gate, std::int64_t channels);
+  /// [N, channels, H, W] -> the same shape and dtype. Batch statistics while training, running ones
+  /// else.
+  at::Tensor forward(const at::Tensor& x);
+
+ private:
+  Gate gate_;
+  at::Tensor weight_, bias_, running_mean_, running_var_;
+};
+
+/// y = x W^T + b. Weight [out, in] and bias [out] uniform in +-1/sqrt(in), as torch.nn.Linear.
+class Linear : public torch::nn::Module {
+ public:
+  Linear(Gate gate, std::int64_t in, std::int64_t out);
+  /// [..., in] -> [..., out], in the dtype of `x`.
+  at::Tensor forward(const at::Tensor& x);
+
+ private:
+  Gate gate_;
+  at::Tensor weight_, bias_;
+};
+
+/// The synthetic images and labels of every image model: inputs normal [batch, 3, size, size],
+/// labels uniform [batch] int64. Drawn on the CPU, so that a seed means the same batch on every
+/// device.
+Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
+                       at::Device device, at::ScalarType dtype);
+
+/// Sum over samples of the cross entropy of `logits` [batch, classes] (fp32 or wider) and labels
+/// [batch].
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels);
+
+/// Logits leave a network in fp32 at least.
+at::Tensor to_fp32(const at::Tensor& logits);
+
+}  // namespace scalemark

@@ -1,0 +1,37 @@
+// From a name to a network: the factories that the catalog's lines name.
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "models/catalog.hpp"
+#include "models/model.hpp"
+
+namespace scalemark {
+
+#define MODEL(factory, ...) std::shared_ptr<Model> factory(const ModelOptions&);
+#include "models/catalog.inc"
+#undef MODEL
+
+namespace {
+
+using Factory = std::shared_ptr<Model> (*)(const ModelOptions&);
+
+constexpr std::array<Factory, kModels.size()> kFactories{
+#define MODEL(factory, ...) &factory,
+#include "models/catalog.inc"
+#undef MODEL
+};
+
+}  // namespace
+
+std::shared_ptr<Model> make_model(const ModelOptions& options) {
+  std::string names;
+  for (std::size_t i = 0; i < kModels.size(); ++i) {
+    if (kModels[i].name == options.name) return kFactories[i](options);
+    names += (i ? ", " : "") + std::string(kModels[i].name);
+  }
+  throw std::invalid_argument(
+      fmt::format("unknown model '{}'; the catalog has {}", options.name, names));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,133 @@
+// ResNet-18, 34, 50, 101 and 152 for images (He et al. 2015a, table 1), v1.5: the bottleneck's
+// stride lies on its 3x3 convolution. Initialised as torchvision: Kaiming fan_out, gamma 1.
+#include <array>
+#include <stdexcept>
+#include <vector>
+
+#include "models/layers.hpp"
+
+namespace scalemark {
+namespace {
+
+struct Depth {
+  std::string_view name;
+  bool bottleneck;
+  std::array<int, 4> blocks;  ///< in conv2_x .. conv5_x
+};
+constexpr std::array kDepths{
+    Depth{"resnet18", false, {2, 2, 2, 2}},  Depth{"resnet34", false, {3, 4, 6, 3}},
+    Depth{"resnet50", true, {3, 4, 6, 3}},   Depth{"resnet101", true, {3, 4, 23, 3}},
+    Depth{"resnet152", true, {3, 8, 36, 3}},
+};
+
+const Depth& depth_of(std::string_view name) {
+  for (const Depth& depth : kDepths)
+    if (depth.name == name) return depth;
+  throw std::invalid_argument("resnet.cpp has no depth named '" + std::string(name) + "'");
+}
+
+/// A convolution without bias, then batch normalisation.
+class ConvNorm : public torch::nn::Module {
+ public:
+  ConvNorm(const Gate& gate, std::int64_t in, std::int64_t out, std::int64_t kernel,
+           std::int64_t stride, bool channels_last) {
+    const ConvOptions options{kernel, stride, kernel / 2, false, channels_last};
+    conv_ = register_module("conv", std::make_shared<Conv2d>(gate, in, out, options));
+    norm_ = register_module("norm", std::make_shared<BatchNorm2d>(gate, out));
+  }
+  at::Tensor forward(const at::Tensor& x) { return norm_->forward(conv_->forward(x)); }
+
+ private:
+  std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<BatchNorm2d> norm_;
+};
+
+/// A residual block: 3x3, 3x3 (basic) or 1x1, 3x3 with the stride, 1x1 (bottleneck), and the
+/// shortcut.
+class Block : public torch::nn::Module {
+ public:
+  /// [N, in, H, W] -> [N, width or 4 width, H / stride, W / stride].
+  Block(const Gate& gate, std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck,
+        bool channels_last) {
+    const auto add = [&](std::int64_t from, std::int64_t to, std::int64_t kernel, std::int64_t by) {
+      auto layer = std::make_shared<ConvNorm>(gate, from, to, kernel, by, channels_last);
+      layers_.push_back(register_module("layer" + std::to_string(layers_.size() + 1), layer));
+    };
+    const std::int64_t out = bottleneck ? 4 * width : width;
+    if (bottleneck) {
+      add(in, width, 1, 1);
+      add(width, width, 3, stride);
+      add(width, out, 1, 1);
+    } else {
+      add(in, width, 3, stride);
+      add(width, out, 3, 1);
+    }
+    if (stride != 1 || in != out)
+      shortcut_ = register_module(
+          "shortcut", std::make_shared<ConvNorm>(gate, in, out, 1, stride, channels_last));
+  }
+
+  at::Tensor forward(const at::Tensor& x) {
+    at::Tensor y = x;
+    for (std::size_t i = 0; i + 1 < layers_.size(); ++i) y = layers_[i]->forward(y).relu_();
+    y = layers_.back()->forward(y);
+    return y.add_(shortcut_ ? shortcut_->forward(x) : x).relu_();
+  }
+
+ private:
+  std::vector<std::shared_ptr<ConvNorm>> layers_;
+  std::shared_ptr<ConvNorm> shortcut_;
+};
+
+class ResNet : public Model {
+ public:
+  explicit ResNet(const ModelOptions& options) : options_(options) {
+    const Depth& depth = depth_of(options.name);
+    stem_ = register_module(
+        "stem", std::make_shared<ConvNorm>(gate_holder_, 3, 64, 7, 2, options.channels_last));
+    std::int64_t channels = 64;
+    for (int stage = 0; stage < 4; ++stage) {
+      const std::int64_t width = 64 << stage;
+      for (int block = 0; block < depth.blocks[stage]; ++block) {
+        const std::int64_t stride = stage > 0 && block == 0 ? 2 : 1;
+        const auto name = "conv" + std::to_string(stage + 2) + "_" + std::to_string(block + 1);
+        blocks_.push_back(register_module(
+            name, std::make_shared<Block>(gate_holder_, channels, width, stride, depth.bottleneck,
+                                          options.channels_last)));
+        channels = depth.bottleneck ? 4 * width : width;
+      }
+    }
+    classifier_ = register_module(
+        "classifier", std::make_shared<Linear>(gate_holder_, channels, options.num_classes));
+  }
+
+  Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
+                        at::ScalarType dtype) override {
+    return synthetic_images(options_, batch_size, seed, device, dtype);
+  }
+
+  at::Tensor loss_sum(const Batch& batch) override {
+    return cross_entropy_sum(forward(batch.inputs), batch.targets);
+  }
+
+  at::Tensor forward(const at::Tensor& images) override {     // sizes for 224x224 images:
+    at::Tensor x = stem_->forward(images).relu_();            // 112x112x64
+    x = at::max_pool2d(x, 3, 2, 1);                           // 56x56x64
+    for (const auto& block : blocks_) x = block->forward(x);  // 7x7x512 or 7x7x2048
+    return to_fp32(classifier_->forward(x.mean({2, 3})));
+  }
+
+ private:
+  ModelOptions options_;
+  std::shared_ptr<ConvNorm> stem_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::shared_ptr<Linear> classifier_;
+};
+
+}  // namespace
+
+std::shared_ptr<Model> make_resnet(const ModelOptions& options) {
+  return std::make_shared<ResNet>(options);
+}
+
+}  // namespace scalemark
