@@ -12,10 +12,10 @@ namespace scalemark {
 /// Subcommands whose flags come from the key table.
 enum class Command { run, scale };
 
-/// Reads every layer and validates. `arguments` excludes the program and the subcommand; `_` and `-`
-/// are alike in flags; `environment` is "NAME=value" lines.
-/// Throws ConfigError: unknown key (with the nearest), wrong type, out of range (with the range and,
-/// for files, file name and JSON pointer), malformed, too deep or too large JSON, inconsistent keys.
+/// Reads every layer and validates. `arguments` excludes the program and the subcommand; `_` and
+/// `-` are alike in flags; `environment` is "NAME=value" lines. Throws ConfigError: unknown key
+/// (with the nearest), wrong type, out of range (with the range and, for files, file name and JSON
+/// pointer), malformed, too deep or too large JSON, inconsistent keys.
 LoadedConfig load_config(Command command, std::span<const std::string> arguments,
                          std::span<const std::string> environment);
 

@@ -5,11 +5,10 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace scalemark {
 
@@ -25,28 +24,29 @@ enum class Launcher { automatic, mpirun, srun };
 /// Where the value of a key came from; written into the record as origin.
 enum class Origin { standard, file, environment, command_line };
 
-/// A deliberate fault or delay, `--inject KIND[:rank=R][:step=S][:milliseconds=M]`; recorded and hashed.
-/// Kinds: nan_loss, corrupt_allreduce, exit_before_init, kill, stop, delay, mismatch.
+/// A deliberate fault or delay, `--inject KIND[:rank=R][:step=S][:milliseconds=M]`; recorded and
+/// hashed. Kinds: nan_loss, corrupt_allreduce, exit_before_init, kill, stop, delay, mismatch.
 struct Injection {
   std::string kind;
-  std::int64_t rank = -1;          ///< -1: every rank
-  std::int64_t step = 0;           ///< first step (0-based, counted from the first warm-up step)
-  double milliseconds = 0;         ///< delay only: per step
+  std::int64_t rank = -1;   ///< -1: every rank
+  std::int64_t step = 0;    ///< first step (0-based, counted from the first warm-up step)
+  double milliseconds = 0;  ///< delay only: per step
 };
 
 struct RunConfig {
   // Model and batch
   std::string model = "resnet50";
-  std::optional<std::int64_t> batch_size;         ///< samples per rank; unset: the catalog's default
+  std::optional<std::int64_t> batch_size;  ///< samples per rank; unset: the catalog's default
   std::optional<std::int64_t> global_batch_size;  ///< samples over all ranks
   Scaling scaling = Scaling::weak;
-  std::optional<std::int64_t> image_size;         ///< pixels; unset: the catalog's default
+  std::optional<std::int64_t> image_size;  ///< pixels; unset: the catalog's default
   std::int64_t num_classes = 1000;
   // Steps and stopping
   std::int64_t num_batches = 100;
   std::int64_t num_warmup_batches = 10;
   std::int64_t display_every = 10;
-  std::optional<double> target_ci;    ///< stop when the 95 % half-width falls below this fraction of the mean
+  std::optional<double>
+      target_ci;  ///< stop when the 95 % half-width falls below this fraction of the mean
   std::optional<double> max_seconds;  ///< stop the measured loop after this many seconds
   double timeout = 300;               ///< seconds that start-up, a step or a collective may take
   // Arithmetic
@@ -62,12 +62,13 @@ struct RunConfig {
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
   CommunicatorKind communicator = CommunicatorKind::automatic;
-  double bucket_mb = 25;              ///< MiB of gradients per bucket
+  double bucket_mb = 25;  ///< MiB of gradients per bucket
   Overlap overlap = Overlap::none;
   // scale
-  std::vector<std::int64_t> ranks;    ///< points of the curve; empty: powers of two that this machine holds
+  std::vector<std::int64_t>
+      ranks;  ///< points of the curve; empty: powers of two that this machine holds
   std::int64_t repeats = 3;
-  bool baseline = true;               ///< measure each point without communication too
+  bool baseline = true;  ///< measure each point without communication too
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
   // Output
@@ -85,12 +86,21 @@ struct LoadedConfig {
   std::vector<std::string> warnings;      ///< e.g. unknown SCALEMARK_* variables, for stderr
 };
 
-/// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every key.
+/// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every
+/// key.
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded);
 
-/// SHA-256 (hex) over the canonical JSON of the identity and measurement keys and the world size.
-/// Build, host and output keys are outside it.
+/// What config_hash() covers: every identity and measurement key, with the model's defaults and the
+/// batch resolved for `world_size`, which stands in for `ranks`. Two of these differ in the keys
+/// that make runs unlike.
+nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size);
+
+/// SHA-256 (hex) over the canonical JSON (sorted, compact) of hashed_config(). Build, host and
+/// output keys are outside.
 std::string config_hash(const RunConfig& config, std::int64_t world_size);
+
+/// The points of `--ranks auto`: powers of two up to `largest`, and `largest`.
+std::vector<std::int64_t> default_ranks(std::int64_t largest);
 
 /// Samples per rank and over all ranks of one point.
 struct BatchPlan {
@@ -99,10 +109,11 @@ struct BatchPlan {
 };
 
 /// Resolves weak or strong scaling for `world_size` ranks.
-/// Throws ConfigError with the nearest legal values where the keys are inconsistent or not divisible.
+/// Throws ConfigError with the nearest legal values where the keys are inconsistent or not
+/// divisible.
 BatchPlan plan_batch(const RunConfig& config, std::int64_t world_size);
 
-/// Image size and FLOPs after the catalog's defaults.
+/// Height and width of images, pixels: the key or the catalog's default.
 std::int64_t image_size_of(const RunConfig& config);
 
 }  // namespace scalemark

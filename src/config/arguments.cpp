@@ -1,0 +1,176 @@
+// See arguments.hpp. Names are brought into canonical form and checked here, so that refusals can
+// name the nearest flag; cxxopts takes the values and prints the help.
+#include "config/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cxxopts.hpp>
+
+#include "config/keys.hpp"
+#include "config/text.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+std::string_view name_of(Command command) { return command == Command::run ? "run" : "scale"; }
+
+bool belongs(const Key& key, Command command) {
+  return command == Command::scale || !key.scale_only;
+}
+
+std::vector<std::string> flag_names(Command command) {
+  std::vector<std::string> names{"config", "set", "help"};
+  for (const Key& key : all_keys())
+    if (belongs(key, command)) names.push_back(key.name);
+  return names;
+}
+
+[[noreturn]] void refuse_flag(Command command, const std::string& name) {
+  const auto& planned = planned_flags();
+  if (name == "use_fp16")
+    throw ConfigError("--use_fp16: fp16 is not available in this version; use --precision bf16");
+  if (std::find(planned.begin(), planned.end(), name) != planned.end())
+    throw ConfigError(fmt::format("--{}: not available in this version", name));
+  if (find_key(name))
+    throw ConfigError(fmt::format("--{}: not a flag of scalemark {}, but of scalemark scale", name,
+                                  name_of(command)));
+  throw ConfigError(fmt::format("unknown flag {}{} (scalemark {} --help lists them)",
+                                quote("--" + name), did_you_mean(name, flag_names(command), "--"),
+                                name_of(command)));
+}
+
+struct Flag {
+  std::string name;         ///< canonical, without dashes
+  std::string value;        ///< after `=`; "true" for a boolean alone, "false" for --nox and --no_x
+  bool takes_next = false;  ///< the value is the next word
+};
+
+Flag read_flag(Command command, const std::string& word) {
+  if (word.size() < 3 || !word.starts_with("--"))
+    throw ConfigError(fmt::format(
+        "unexpected argument {}: flags are written --name value or --name=value", quote(word)));
+  const std::size_t equals = word.find('=');
+  const bool has_value = equals != word.npos;
+  const std::string name = canonical_name(word.substr(2, has_value ? equals - 2 : word.npos));
+  const std::string value = has_value ? word.substr(equals + 1) : "";
+  if (name == "config" || name == "set") return {name, value, !has_value};
+  if (const Key* key = find_key(name); key && belongs(*key, command)) {
+    if (key->kind == Kind::boolean) return {name, has_value ? value : "true", false};
+    return {name, value, !has_value};
+  }
+  if (name.starts_with("no") && !has_value) {
+    const std::string positive = name.substr(name.starts_with("no_") ? 3 : 2);
+    const Key* key = find_key(positive);
+    if (key && key->kind == Kind::boolean && belongs(*key, command))
+      return {positive, "false", false};
+  }
+  refuse_flag(command, name);
+}
+
+/// Every flag as two words, `--name` and its value: cxxopts then never matches a regular expression
+/// against a value.
+std::vector<std::string> canonical_words(Command command, std::span<const std::string> arguments) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Flag flag = read_flag(command, arguments[i]);
+    words.push_back("--" + flag.name);
+    if (flag.takes_next && ++i == arguments.size())
+      throw ConfigError(fmt::format("--{}: the value is missing", flag.name));
+    words.push_back(flag.takes_next ? arguments[i] : flag.value);
+  }
+  return words;
+}
+
+std::string help_of(const Key& key) {
+  std::string text = key.help;
+  if (key.kind == Kind::choice && key.name != "model") text += ": " + legal_values(key);
+  const nlohmann::ordered_json value = key.get(RunConfig{});
+  if (value.is_null())
+    text += fmt::format(" (default: {})", key.unset);
+  else if (key.kind == Kind::integers)
+    text += " (default: auto)";
+  else
+    text +=
+        fmt::format(" (default: {})", value.is_string() ? value.get<std::string>() : value.dump());
+  return text;
+}
+
+/// For parsing every value is text; for the help booleans show no value.
+cxxopts::Options make_options(Command command, bool for_help) {
+  cxxopts::Options options(
+      fmt::format("scalemark {}", name_of(command)),
+      command == Command::run
+          ? "One measured training run over the ranks it was launched with.\n"
+          : "A scaling curve in one launch: points interleaved, repeated, with a baseline.\n");
+  options.custom_help("[--flag value]...");
+  for (const Key& key : all_keys()) {
+    if (!belongs(key, command)) continue;
+    const bool bare = for_help && key.kind == Kind::boolean;
+    const std::shared_ptr<cxxopts::Value> value =
+        bare ? cxxopts::value<bool>() : cxxopts::value<std::string>();
+    options.add_options(key.group)(key.name, help_of(key), value, key.value_name);
+  }
+  options.add_options("Where settings come from")(
+      "config", "JSON file of keys; also SCALEMARK_CONFIG", cxxopts::value<std::string>(), "FILE")(
+      "set", "any key; may be repeated", cxxopts::value<std::string>(), "KEY=VALUE")("h,help",
+                                                                                     "this text");
+  return options;
+}
+
+Arguments::Setting read_set(Command command, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos)
+    throw ConfigError(fmt::format("--set: {} is not KEY=VALUE, such as seed=7", quote(text)));
+  const std::string name = canonical_name(text.substr(0, equals));
+  const Key* key = find_key(name);
+  if (!key || !belongs(*key, command)) refuse_flag(command, name);
+  return {name, text.substr(equals + 1), "--set " + name};
+}
+
+}  // namespace
+
+bool wants_help(std::span<const std::string> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
+
+Arguments parse_arguments(Command command, std::span<const std::string> arguments) {
+  const std::vector<std::string> words = canonical_words(command, arguments);
+  std::vector<const char*> argv{"scalemark"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  int argc = static_cast<int>(argv.size());
+  const char** begin = argv.data();
+  try {
+    cxxopts::Options options = make_options(command, false);
+    Arguments parsed;
+    const auto result = options.parse(argc, begin);
+    for (const auto& argument : result.arguments()) {
+      if (argument.key() == "config")
+        parsed.config_files.push_back(argument.value());
+      else if (argument.key() == "set")
+        parsed.settings.push_back(read_set(command, argument.value()));
+      else
+        parsed.settings.push_back({argument.key(), argument.value(), "--" + argument.key()});
+    }
+    return parsed;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
+    throw ConfigError(error.what());
+  }
+}
+
+std::string help_text(Command command) {
+  std::string text = make_options(command, true).help();
+  text +=
+      "\nIn flags - and _ are alike; booleans are --x, --x=true, --x=false, --nox or --no_x.\n"
+      "Settings come from the defaults, then --config, then SCALEMARK_<KEY> variables, then the "
+      "command line.\n"
+      "Exit codes: 0 ok, 2 usage, 4 run failed or invalid, 5 timeout, 6 result not writable, 7 "
+      "environment.\n";
+  return text;
+}
+
+}  // namespace scalemark

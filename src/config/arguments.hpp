@@ -1,0 +1,31 @@
+// The command line layer: flags from the key table, parsed by cxxopts.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/load.hpp"
+
+namespace scalemark {
+
+/// What a command line says, in its order; later settings win.
+struct Arguments {
+  std::vector<std::string> config_files;
+  /// Canonical key, text, and the place for messages ("--seed", "--set seed"). `config` and `set`
+  /// are resolved.
+  struct Setting {
+    std::string key, text, place;
+  };
+  std::vector<Setting> settings;
+};
+
+/// Throws ConfigError: unknown flag (with the nearest), a flag of another subcommand or a later
+/// version, a missing value, a word that is no flag.
+Arguments parse_arguments(Command command, std::span<const std::string> arguments);
+
+/// True where the words ask for help.
+bool wants_help(std::span<const std::string> arguments);
+
+}  // namespace scalemark

@@ -1,0 +1,19 @@
+// The JSON layer of the configuration: one flat object of keys.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace scalemark {
+
+/// The checked values of a configuration, by key. "$schema" and "description" are allowed and left
+/// out. `name` is what messages call the text. Throws ConfigError with `name` and the JSON pointer
+/// (or line and column): malformed, deeper than 32, larger than 1 MiB, a key twice, unknown (with
+/// the nearest), wrong type, out of range.
+nlohmann::ordered_json parse_config_text(std::string_view text, std::string_view name);
+
+/// The same of a file. ConfigError also where it does not exist or can't be read.
+nlohmann::ordered_json read_config_file(const std::filesystem::path& path);
+
+}  // namespace scalemark

@@ -1,0 +1,330 @@
+// The key table itself: one line a key.
+#include "config/keys.hpp"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+#include "config/injection.hpp"
+#include "config/names.hpp"
+#include "config/text.hpp"
+#include "models/catalog.hpp"
+
+namespace scalemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+constexpr bool is_optional = false;
+template <typename T>
+constexpr bool is_optional<std::optional<T>> = true;
+
+template <typename T>
+constexpr Kind kind_of() {
+  if constexpr (is_optional<T>)
+    return kind_of<typename T::value_type>();
+  else if constexpr (std::is_same_v<T, bool>)
+    return Kind::boolean;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return Kind::integer;
+  else if constexpr (std::is_same_v<T, double>)
+    return Kind::real;
+  else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
+    return Kind::integers;
+  else if constexpr (std::is_same_v<T, Injection>)
+    return Kind::injection;
+  else if constexpr (std::is_enum_v<T>)
+    return Kind::choice;
+  else
+    return Kind::text;
+}
+
+template <typename T>
+Json value_of(const T& field) {
+  if constexpr (is_optional<T>)
+    return field ? value_of(*field) : Json(nullptr);
+  else if constexpr (std::is_enum_v<T> || std::is_same_v<T, Injection>)
+    return to_string(field);
+  else
+    return field;
+}
+
+template <typename T>
+void assign(T& field, const Json& value) {
+  if constexpr (is_optional<T>) {
+    if (value.is_null())
+      field.reset();
+    else
+      assign(field.emplace(), value);
+  } else if constexpr (std::is_enum_v<T>) {
+    field = from_string<T>(value.get_ref<const std::string&>()).value();
+  } else if constexpr (std::is_same_v<T, Injection>) {
+    field = parse_injection(value.get_ref<const std::string&>());
+  } else {
+    field = value.get<T>();
+  }
+}
+
+template <typename T>
+std::vector<std::string> words_of() {
+  std::vector<std::string> words;
+  if constexpr (is_optional<T>) {
+    return words_of<typename T::value_type>();
+  } else if constexpr (std::is_enum_v<T>) {
+    for (const auto& choice : ChoicesOf<T>::table) words.emplace_back(choice.name);
+  }
+  return words;
+}
+
+template <typename T>
+Key key(std::string name, T RunConfig::*field, Role role, std::string group, std::string value_name,
+        std::string help) {
+  Key made;
+  made.name = std::move(name);
+  made.kind = kind_of<T>();
+  made.role = role;
+  made.group = std::move(group);
+  made.value_name = std::move(value_name);
+  made.help = std::move(help);
+  made.choices = words_of<T>();
+  made.get = [field](const RunConfig& config) { return value_of(config.*field); };
+  made.set = [field](RunConfig& config, const Json& value) { assign(config.*field, value); };
+  return made;
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const ModelFacts& facts : kModels) names.emplace_back(facts.name);
+  return names;
+}
+
+using C = RunConfig;
+
+void add_model_keys(std::vector<Key>& keys) {
+  const Role id = Role::identity;
+  const std::string group = "Model and batch";
+  keys.insert(
+      keys.end(),
+      {key("model", &C::model, id, group, "NAME", "network; `scalemark list models` describes them")
+           .one_of(model_names())
+           .not_yet({"transformer_big", "transformer_base", "bert_large", "bert_base"}),
+       key("batch_size", &C::batch_size, id, group, "N",
+           "samples per rank; what weak scaling fixes")
+           .in(1, 1e6)
+           .not_yet({"max"})
+           .otherwise("the model's default"),
+       key("global_batch_size", &C::global_batch_size, id, group, "N",
+           "samples over all ranks; what strong scaling fixes")
+           .in(1, 1e9)
+           .otherwise("batch size x ranks"),
+       key("scaling", &C::scaling, id, group, "MODE",
+           "weak: batch per rank fixed; strong: global batch fixed"),
+       key("image_size", &C::image_size, id, group, "PIXELS",
+           "height and width of the synthetic images")
+           .in(32, 4096)
+           .otherwise("the model's default"),
+       key("num_classes", &C::num_classes, id, group, "N", "classes of the synthetic labels")
+           .in(2, 1e6),
+       key("forward_only", &C::forward_only, id, group, "",
+           "forward passes only: no gradients, no update"),
+       key("seed", &C::seed, id, group, "N", "of weights and synthetic data")
+           .in(0, 9007199254740991.)});
+}
+
+void add_step_keys(std::vector<Key>& keys) {
+  const Role how = Role::measurement;
+  const std::string group = "Steps and stopping";
+  keys.insert(keys.end(),
+              {key("num_batches", &C::num_batches, how, group, "N", "measured steps").in(1, 1e9),
+               key("num_warmup_batches", &C::num_warmup_batches, how, group, "N",
+                   "steps before the clock starts")
+                   .in(0, 1e9),
+               key("target_ci", &C::target_ci, how, group, "FRACTION",
+                   "stop when the 95 % half-width falls below this fraction of the mean")
+                   .in(1e-4, 0.5)
+                   .otherwise("all --num_batches steps"),
+               key("max_seconds", &C::max_seconds, how, group, "SECONDS",
+                   "stop the measured loop after this long")
+                   .in(1e-3, 1e7)
+                   .otherwise("all --num_batches steps"),
+               key("timeout", &C::timeout, how, group, "SECONDS",
+                   "deadline of start-up, of a step and of a collective; then exit code 5")
+                   .in(1, 86400)});
+}
+
+void add_arithmetic_keys(std::vector<Key>& keys) {
+  const Role id = Role::identity;
+  const std::string group = "Arithmetic";
+  keys.insert(
+      keys.end(),
+      {key("precision", &C::precision, id, group, "TYPE",
+           "compute type; weights and their update stay fp32")
+           .not_yet({"tf32", "fp16"}),
+       key("data_format", &C::data_format, id, group, "FORMAT",
+           "memory layout of images; NHWC is channels_last"),
+       key("optimizer", &C::optimizer, id, group, "NAME", "update rule")
+           .not_yet({"adam", "adamw", "lamb"}),
+       key("init_learning_rate", &C::init_learning_rate, id, group, "RATE", "learning rate")
+           .in(0, 1e6),
+       key("momentum", &C::momentum, id, group, "FACTOR", "of --optimizer momentum").in(0, 1),
+       key("weight_decay", &C::weight_decay, id, group, "FACTOR", "L2 penalty").in(0, 1)});
+}
+
+void add_machine_keys(std::vector<Key>& keys) {
+  const Role id = Role::identity;
+  const std::string group = "Machine and communication";
+  keys.insert(
+      keys.end(),
+      {key("device", &C::device, id, group, "DEVICE",
+           "auto: cuda where a GPU is visible, else cpu"),
+       key("num_intra_threads", &C::num_intra_threads, id, group, "N", "compute threads per rank")
+           .in(1, 4096)
+           .otherwise("the CPUs that the rank may run on"),
+       key("communicator", &C::communicator, id, group, "NAME",
+           "carries the gradients; auto: nccl on cuda, mpi on cpu, none for one rank"),
+       key("bucket_mb", &C::bucket_mb, id, group, "MIB", "gradients per bucket, in MiB")
+           .in(1e-3, 65536),
+       key("overlap", &C::overlap, id, group, "WITH",
+           "communicate after the backward pass or during it")
+           .not_yet({"step"})});
+}
+
+void add_curve_keys(std::vector<Key>& keys) {
+  const std::string group = "Curve (scale)";
+  keys.insert(keys.end(),
+              {key("ranks", &C::ranks, Role::measurement, group, "N,N,...|auto",
+                   "points of the curve, ascending; auto: powers of two up to what the machine "
+                   "holds, and that")
+                   .in(1, 1e6)
+                   .of_scale(),
+               key("repeats", &C::repeats, Role::measurement, group, "N",
+                   "measurements of every point, interleaved")
+                   .in(1, 10000)
+                   .of_scale(),
+               key("baseline", &C::baseline, Role::measurement, group, "",
+                   "measure every point without communication too")
+                   .of_scale(),
+               key("launcher", &C::launcher, Role::output, group, "NAME",
+                   "starts the ranks; auto: srun in a Slurm allocation with PMIx, else mpirun")
+                   .of_scale(),
+               key("hostfile", &C::hostfile, Role::output, group, "FILE", "hosts for mpirun")
+                   .otherwise("this machine, or the allocation")
+                   .of_scale()});
+}
+
+void add_output_keys(std::vector<Key>& keys) {
+  const Role out = Role::output;
+  const std::string group = "Output";
+  keys.insert(
+      keys.end(),
+      {key("output", &C::output, out, group, "FILE", "where the record is written")
+           .otherwise("no file"),
+       key("json", &C::json, out, group, "", "the record on stdout, nothing else"),
+       key("display_every", &C::display_every, out, group, "N", "steps between two console lines")
+           .in(1, 1e9),
+       key("timestamps", &C::timestamps, out, group, "", "a timestamp before every console line"),
+       key("label", &C::label, out, group, "TEXT", "free text kept in the record")
+           .otherwise("no label"),
+       key("inject", &C::inject, Role::identity, "Testing",
+           "KIND[:rank=R][:step=S][:milliseconds=M]",
+           "a deliberate fault: " + join(injection_kinds(), ", "))
+           .otherwise("no fault")});
+}
+
+}  // namespace
+
+Key Key::in(double low, double high) && {
+  lowest = low;
+  highest = high;
+  return std::move(*this);
+}
+Key Key::one_of(std::vector<std::string> words) && {
+  kind = Kind::choice;
+  choices = std::move(words);
+  return std::move(*this);
+}
+Key Key::not_yet(std::vector<std::string> words) && {
+  planned = std::move(words);
+  return std::move(*this);
+}
+Key Key::otherwise(std::string meaning) && {
+  unset = std::move(meaning);
+  return std::move(*this);
+}
+Key Key::of_scale() && {
+  scale_only = true;
+  return std::move(*this);
+}
+
+const std::vector<Key>& all_keys() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> made;
+    add_model_keys(made);
+    add_step_keys(made);
+    add_arithmetic_keys(made);
+    add_machine_keys(made);
+    add_curve_keys(made);
+    add_output_keys(made);
+    return made;
+  }();
+  return keys;
+}
+
+const Key* find_key(std::string_view name) {
+  for (const Key& key : all_keys())
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+const std::vector<std::string>& planned_flags() {
+  static const std::vector<std::string> flags{"use_fp16",
+                                              "global_batch_tokens",
+                                              "micro_batch_size",
+                                              "sequence_length",
+                                              "reducer",
+                                              "wire_dtype",
+                                              "lr_schedule",
+                                              "embedding_gradients",
+                                              "input",
+                                              "checkpoint_every",
+                                              "fused",
+                                              "num_inter_threads",
+                                              "vary"};
+  return flags;
+}
+
+std::string legal_values(const Key& key) {
+  switch (key.kind) {
+    case Kind::boolean:
+      return "true or false";
+    case Kind::choice:
+      return join(key.choices, ", ");
+    case Kind::integer:
+      return fmt::format("{:.0f} to {:.0f}", key.lowest, key.highest);
+    case Kind::real:
+      return fmt::format("{} to {}", key.lowest, key.highest);
+    case Kind::integers:
+      return fmt::format("ascending numbers, each {:.0f} to {:.0f}, or auto", key.lowest,
+                         key.highest);
+    case Kind::injection:
+      return join(injection_kinds(), ", ");
+    case Kind::text:
+      break;
+  }
+  return "text without control characters";
+}
+
+std::string_view to_string(Role role) {
+  switch (role) {
+    case Role::identity:
+      return "identity";
+    case Role::measurement:
+      return "measurement";
+    case Role::output:
+      break;
+  }
+  return "output";
+}
+
+}  // namespace scalemark

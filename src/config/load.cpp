@@ -1,0 +1,134 @@
+// Puts the layers on top of each other and checks what only the whole configuration can tell.
+#include "config/load.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cctype>
+
+#include "config/arguments.hpp"
+#include "config/file_layer.hpp"
+#include "config/keys.hpp"
+#include "config/text.hpp"
+#include "config/values.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::string_view kPrefix = "SCALEMARK_";
+
+struct Variable {
+  std::string name;  ///< with the prefix
+  std::string key;   ///< canonical key, perhaps unknown
+  std::string text;
+};
+
+/// SCALEMARK_* variables that are not empty.
+std::vector<Variable> our_variables(std::span<const std::string> environment) {
+  std::vector<Variable> variables;
+  for (const std::string& line : environment) {
+    const std::size_t equals = line.find('=');
+    if (!line.starts_with(kPrefix) || equals == line.npos || equals + 1 == line.size()) continue;
+    const std::string name = line.substr(0, equals);
+    std::string key = name.substr(kPrefix.size());
+    for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    variables.push_back({name, key, line.substr(equals + 1)});
+  }
+  return variables;
+}
+
+void set(LoadedConfig& loaded, const std::string& key, const nlohmann::ordered_json& value,
+         Origin origin) {
+  find_key(key)->set(loaded.config, value);
+  loaded.origins[key] = origin;
+}
+
+void apply_file(LoadedConfig& loaded, const Arguments& arguments,
+                const std::vector<Variable>& variables) {
+  if (arguments.config_files.size() > 1)
+    throw ConfigError("--config: given more than once; one file is read");
+  std::string path = arguments.config_files.empty() ? "" : arguments.config_files.front();
+  if (!arguments.config_files.empty() && path.empty())
+    throw ConfigError("--config: the path is empty");
+  for (const Variable& variable : variables)
+    if (variable.key == "config" && path.empty()) path = variable.text;
+  if (path.empty()) return;
+  const nlohmann::ordered_json values = read_config_file(path);
+  for (const auto& [key, value] : values.items()) set(loaded, key, value, Origin::file);
+}
+
+void apply_variables(LoadedConfig& loaded, const std::vector<Variable>& variables) {
+  std::vector<std::string> names{"SCALEMARK_CONFIG"};
+  for (const Key& key : all_keys()) {
+    names.emplace_back(kPrefix);
+    for (const char c : key.name)
+      names.back() += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  for (const Variable& variable : variables) {
+    if (variable.key == "config") continue;
+    if (const Key* key = find_key(variable.key))
+      set(loaded, key->name, parse_value(*key, variable.text, variable.name), Origin::environment);
+    else
+      loaded.warnings.push_back(fmt::format("ignoring the unknown variable {}{}", variable.name,
+                                            did_you_mean(variable.name, names)));
+  }
+}
+
+/// What no single key can tell.
+void check_whole(const RunConfig& config) {
+  if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
+    throw ConfigError("--communicator nccl needs --device cuda; on the cpu it is mpi or none");
+  if (config.forward_only && config.overlap != Overlap::none)
+    throw ConfigError(
+        "--overlap backward has no meaning with --forward_only: there is no backward pass");
+  if (config.scaling == Scaling::strong && !config.global_batch_size)
+    throw ConfigError(
+        "--scaling strong fixes the batch over all ranks and needs --global_batch_size "
+        "(--batch_size is per rank)");
+}
+
+/// The batch of every point that is known before the launch.
+void check_batches(Command command, const RunConfig& config) {
+  if (command == Command::scale && config.scaling == Scaling::weak && config.global_batch_size)
+    throw ConfigError(
+        "--global_batch_size: a weak-scaling curve fixes the batch per rank; give --batch_size, or "
+        "--scaling strong");
+  if (command == Command::scale)
+    for (const std::int64_t ranks : config.ranks) plan_batch(config, ranks);
+  if (config.batch_size && config.global_batch_size &&
+      *config.global_batch_size % *config.batch_size != 0) {
+    const std::int64_t below = *config.global_batch_size / *config.batch_size * *config.batch_size;
+    throw ConfigError(
+        fmt::format("--global_batch_size {} is no multiple of --batch_size {}: the nearest legal "
+                    "values are {}{}",
+                    *config.global_batch_size, *config.batch_size,
+                    below > 0 ? fmt::format("{} and ", below) : "", below + *config.batch_size));
+  }
+}
+
+}  // namespace
+
+LoadedConfig load_config(Command command, std::span<const std::string> arguments,
+                         std::span<const std::string> environment) {
+  const Arguments parsed = parse_arguments(command, arguments);
+  const std::vector<Variable> variables = our_variables(environment);
+  LoadedConfig loaded;
+  for (const Key& key : all_keys()) loaded.origins[key.name] = Origin::standard;
+  apply_file(loaded, parsed, variables);
+  apply_variables(loaded, variables);
+  for (const auto& [key, text, place] : parsed.settings)
+    set(loaded, key, parse_value(*find_key(key), text, place), Origin::command_line);
+  check_whole(loaded.config);
+  check_batches(command, loaded.config);
+  return loaded;
+}
+
+LoadedConfig load_config(Command command, int argc, char** argv) {
+  const std::vector<std::string> arguments(argv, argv + argc);
+  std::vector<std::string> environment;
+  for (char** line = environ; line && *line; ++line) environment.emplace_back(*line);
+  return load_config(command, arguments, environment);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,68 @@
+// See text.hpp.
+#include "config/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+namespace scalemark {
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, substituted}));
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string quote(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  const nlohmann::json value = std::string(text.substr(0, kLongest));
+  // ASCII only, so that a byte sequence cut in two or not UTF-8 at all never reaches a terminal.
+  return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) +
+         (text.size() > kLongest ? "..." : "");
+}
+
+std::string join(const std::vector<std::string>& words, std::string_view separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+std::string canonical_name(std::string_view name) {
+  std::string canonical(name);
+  std::replace(canonical.begin(), canonical.end(), '-', '_');
+  return canonical;
+}
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  std::string nearest;
+  std::size_t smallest = 0;
+  for (const std::string& candidate : candidates) {
+    const std::size_t longer = std::max(name.size(), candidate.size());
+    if (longer > 200) continue;  // no name of ours; keeps hostile input cheap
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance > (longer + 2) / 3) continue;
+    if (nearest.empty() || distance < smallest) {
+      nearest = candidate;
+      smallest = distance;
+    }
+  }
+  return nearest;
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates,
+                         std::string_view prefix) {
+  const std::string nearest = nearest_name(name, candidates);
+  return nearest.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, nearest);
+}
+
+}  // namespace scalemark

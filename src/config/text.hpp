@@ -1,0 +1,29 @@
+// Small helpers for words in messages: quoting what a user wrote, joining lists, finding the
+// nearest name.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace scalemark {
+
+/// In double quotes, control characters and bytes that are not UTF-8 escaped, cut after 60 bytes:
+/// safe on a terminal.
+std::string quote(std::string_view text);
+
+/// "a, b, c" for the separator ", ".
+std::string join(const std::vector<std::string>& words, std::string_view separator);
+
+/// `-` becomes `_`.
+std::string canonical_name(std::string_view name);
+
+/// The candidate with the smallest edit distance (Levenshtein), where it is near enough to be a
+/// misspelling: at most a third of the longer word, rounded up; empty otherwise.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+
+/// "; did you mean NAME?" with `prefix` before the name, or nothing where no name is near.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates,
+                         std::string_view prefix = "");
+
+}  // namespace scalemark

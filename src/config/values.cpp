@@ -1,0 +1,193 @@
+// See values.hpp.
+#include "config/values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "config/injection.hpp"
+#include "config/names.hpp"
+#include "config/numbers.hpp"
+#include "config/text.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void refuse(std::string_view place, const std::string& what) {
+  throw ConfigError(fmt::format("{}: {}", place, what));
+}
+
+/// A JSON value as the user may have written it, short enough for a message.
+std::string shown(const Json& value) {
+  if (value.is_string()) return quote(value.get_ref<const std::string&>());
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  return value.dump();
+}
+
+[[noreturn]] void wrong_type(const Key& key, const Json& value, std::string_view place,
+                             std::string_view type) {
+  refuse(place, fmt::format("{} is not {} (legal: {})", shown(value), type, legal_values(key)));
+}
+
+[[noreturn]] void out_of_range(const Key& key, const std::string& value, std::string_view place) {
+  refuse(place, fmt::format("{} is out of range (legal: {})", value, legal_values(key)));
+}
+
+Json check_integer(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_number_integer()) {
+    // A whole number beyond 64 bits reaches us as floating point.
+    if (value.is_number_float() && std::abs(value.get<double>()) > 9e18)
+      out_of_range(key, shown(value), place);
+    wrong_type(key, value, place, "a whole number");
+  }
+  const double number = value.get<double>();
+  if (number < key.lowest || number > key.highest) out_of_range(key, shown(value), place);
+  return value.get<std::int64_t>();
+}
+
+Json check_real(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_number()) wrong_type(key, value, place, "a number");
+  const double number = value.get<double>();
+  if (!(number >= key.lowest && number <= key.highest)) out_of_range(key, shown(value), place);
+  return number;
+}
+
+Json check_choice(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_string()) wrong_type(key, value, place, "one of its words");
+  const auto& word = value.get_ref<const std::string&>();
+  if (std::find(key.planned.begin(), key.planned.end(), word) != key.planned.end())
+    refuse(place, fmt::format("{} is not available in this version (legal: {})", quote(word),
+                              legal_values(key)));
+  if (std::find(key.choices.begin(), key.choices.end(), word) == key.choices.end())
+    refuse(place, fmt::format("unknown {} {}{} (legal: {})", key.name, quote(word),
+                              did_you_mean(word, key.choices), legal_values(key)));
+  if (key.name != "data_format") return word;
+  return to_string(from_string<DataFormat>(word).value());  // the one key whose words have aliases
+}
+
+Json check_integers(const Key& key, const Json& value, std::string_view place) {
+  constexpr std::size_t kMostPoints = 64;
+  if (value == "auto") return Json::array();
+  if (!value.is_array() || value.size() > kMostPoints)
+    refuse(place, fmt::format("{} is not a list of up to {} numbers such as 1,2,4, nor auto",
+                              shown(value), kMostPoints));
+  if (value.empty()) refuse(place, "the list is empty; give numbers such as 1,2,4, or auto");
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = 0; i < value.size(); ++i)
+    numbers.push_back(
+        check_integer(key, value[i], fmt::format("{}/{}", place, i)).get<std::int64_t>());
+  std::vector<std::int64_t> ascending = numbers;
+  std::sort(ascending.begin(), ascending.end());
+  ascending.erase(std::unique(ascending.begin(), ascending.end()), ascending.end());
+  if (ascending != numbers)
+    refuse(place,
+           fmt::format("the numbers must ascend without repeats: {}", fmt::join(ascending, ",")));
+  return numbers;
+}
+
+Json check_string(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_string()) wrong_type(key, value, place, "a text");
+  const auto& text = value.get_ref<const std::string&>();
+  check_text(text, place);
+  if (key.kind != Kind::injection) return text;
+  try {
+    return to_string(parse_injection(text));
+  } catch (const ConfigError& error) {
+    refuse(place, error.what());
+  }
+}
+
+Json parse_boolean(const Key& key, std::string_view text, std::string_view place) {
+  constexpr std::array yes{"true", "1", "yes", "on"};
+  constexpr std::array no{"false", "0", "no", "off"};
+  if (std::find(yes.begin(), yes.end(), text) != yes.end()) return true;
+  if (std::find(no.begin(), no.end(), text) != no.end()) return false;
+  wrong_type(key, std::string(text), place, "a truth value");
+}
+
+/// Text that is no number stays text, so that check_value() says what is wrong with it.
+Json parse_integer_json(std::string_view text) {
+  if (const auto number = parse_integer(text)) return *number;
+  const bool digits =
+      !text.empty() && text.find_first_not_of("0123456789", text[0] == '-') == text.npos;
+  if (const auto big = parse_real(text); big && digits && text != "-") return *big;
+  return std::string(text);
+}
+
+Json parse_list(std::string_view text) {
+  if (text == "auto") return "auto";
+  Json list = Json::array();
+  for (std::size_t comma = 0; comma != text.npos;) {
+    comma = text.find(',');
+    list.push_back(parse_integer_json(text.substr(0, comma)));
+    if (comma != text.npos) text.remove_prefix(comma + 1);
+  }
+  return list;
+}
+
+}  // namespace
+
+void check_text(std::string_view text, std::string_view place) {
+  constexpr std::size_t kLongest = 4096;
+  if (text.empty()) refuse(place, "the text is empty; leave the key out instead");
+  if (text.size() > kLongest)
+    refuse(place, fmt::format("the text is longer than {} bytes", kLongest));
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::any_of(text.begin(), text.end(), control))
+    refuse(place, fmt::format("control characters are not allowed: {}", quote(text)));
+  try {
+    Json(std::string(text)).dump();
+  } catch (const Json::exception&) {
+    refuse(place, fmt::format("the text is not UTF-8: {}", quote(text)));
+  }
+}
+
+Json check_value(const Key& key, const Json& value, std::string_view place) {
+  if (value.is_null()) {
+    if (key.unset.empty()) wrong_type(key, value, place, "a value");
+    return value;
+  }
+  if (value.is_string() &&
+      std::find(key.planned.begin(), key.planned.end(), value) != key.planned.end())
+    return check_choice(key, value, place);
+  switch (key.kind) {
+    case Kind::boolean:
+      if (!value.is_boolean()) wrong_type(key, value, place, "a truth value");
+      return value;
+    case Kind::integer:
+      return check_integer(key, value, place);
+    case Kind::real:
+      return check_real(key, value, place);
+    case Kind::choice:
+      return check_choice(key, value, place);
+    case Kind::integers:
+      return check_integers(key, value, place);
+    case Kind::text:
+    case Kind::injection:
+      break;
+  }
+  return check_string(key, value, place);
+}
+
+Json parse_value(const Key& key, std::string_view text, std::string_view place) {
+  switch (key.kind) {
+    case Kind::boolean:
+      return parse_boolean(key, text, place);
+    case Kind::integer:
+      return check_value(key, parse_integer_json(text), place);
+    case Kind::integers:
+      return check_value(key, parse_list(text), place);
+    case Kind::real:
+      if (const auto number = parse_real(text)) return check_value(key, *number, place);
+      break;
+    default:
+      break;
+  }
+  return check_value(key, std::string(text), place);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,25 @@
+// From what a user wrote, as text or JSON, to a checked value of a key.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "config/keys.hpp"
+
+namespace scalemark {
+
+/// Checks type, range and words; returns the value in canonical form (NHWC becomes channels_last),
+/// null for "unset". `place` begins every message: "--num_batches", "SCALEMARK_SEED", "run.json:
+/// /seed". Throws ConfigError.
+nlohmann::ordered_json check_value(const Key& key, const nlohmann::ordered_json& value,
+                                   std::string_view place);
+
+/// The same for a flag or an environment variable.
+nlohmann::ordered_json parse_value(const Key& key, std::string_view text, std::string_view place);
+
+/// Throws ConfigError for an empty text, control characters (NUL, newline, ...), more than 4096
+/// bytes, bytes that are not UTF-8 (the record could not hold them).
+void check_text(std::string_view text, std::string_view place);
+
+}  // namespace scalemark
