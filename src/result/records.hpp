@@ -1,11 +1,12 @@
-// The envelope of every record and how records are written: schema_version, kind, id, build, created_at, status, reason.
-// Schemas lie in docs/schema/. Every key is always present; unknown is null with a reason under `unavailable`.
+// The envelope of every record and how records are written: schema_version, kind, id, build,
+// created_at, status, reason. Schemas lie in docs/schema/. Every key is always present; unknown is
+// null with a reason under `unavailable`.
 #pragma once
 
 #include <filesystem>
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 namespace scalemark {
 
@@ -18,19 +19,35 @@ std::string to_string(Status status);
 /// The status that belongs to an exit code: 4 failed, 5 timeout, ...
 Status status_of_exit(int exit_code);
 
-/// What this binary is: version, git revision, compiler, build type, LibTorch, MPI, NCCL versions it was built with.
+/// What this binary is: version, git revision, compiler, build type, LibTorch, MPI, NCCL versions
+/// it was built with.
 Json build_info();
 
-/// {"schema_version", "kind", "id", "build", "created_at", "status", "reason"}; id is a random UUID (version 4).
+/// Now, RFC 3339 in UTC: "2026-01-31T12:00:00Z".
+std::string utc_now();
+
+/// {"schema_version", "kind", "id", "build", "created_at", "status", "reason"}; id is a random UUID
+/// (version 4).
 Json envelope(const std::string& kind, Status status, const std::string& reason = {});
 
 /// Sets `record[key] = null` with a reason under record["unavailable"][key] (a dotted path).
 void set_unavailable(Json& record, const std::string& path, const std::string& reason);
 
+/// The number, or null and the reason: no record ever holds a NaN or an infinity.
+void set_number(Json& record, const std::string& path, std::optional<double> value,
+                const std::string& reason);
+
+/// The text of a record as it is written: indented, valid UTF-8 whatever the strings hold, with a
+/// last newline.
+std::string record_text(const Json& record);
+
 /// A place for a result, probed when it is made, so that a run never measures for nothing.
-/// - refuses (ResultError): missing permission, read-only or full file system, a folder in its place;
-/// - exclusive: a second writer of the same path gets a name of its own (`name.2.json`), both results survive;
-/// - write(): temporary file in the same folder, fsync, rename, fsync of the folder. An older file stays
+/// - refuses (ResultError): missing permission, read-only or full file system, a folder in its
+/// place;
+/// - exclusive: a second writer of the same path gets a name of its own (`name.2.json`), both
+/// results survive;
+/// - write(): temporary file in the same folder, fsync, rename, fsync of the folder. An older file
+/// stays
 ///   byte-identical until the rename.
 class ResultFile {
  public:
@@ -39,16 +56,20 @@ class ResultFile {
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  const std::filesystem::path& path() const noexcept { return path_; }  ///< the path that is really written
+  const std::filesystem::path& path() const noexcept {
+    return path_;
+  }  ///< the path that is really written
   void write(const Json& record);
 
  private:
-  std::filesystem::path path_;
+  void release() noexcept;
+  std::filesystem::path path_;       ///< what is written
+  std::filesystem::path lock_path_;  ///< hidden file beside it, locked while this object lives
   int lock_ = -1;
 };
 
-/// Reads a record. ConfigError where the path does not exist; ResultError where it is unreadable, not JSON, not a
-/// scalemark record, or of another schema version.
+/// Reads a record. ConfigError where the path does not exist; ResultError where it is unreadable,
+/// not JSON, not a scalemark record, or of another schema version.
 Json read_record(const std::filesystem::path& path);
 
 }  // namespace scalemark

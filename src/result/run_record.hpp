@@ -1,4 +1,5 @@
-// The run record: everything that one measured run says (design.md section 3, docs/schema/run.schema.json).
+// The run record: everything that one measured run says (design.md section 3,
+// docs/schema/run.schema.json).
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,14 @@ struct RankReport {
   int rank = 0;
   std::string host;
   Affinity affinity;
-  std::string affinity_requested;          ///< what the launcher was asked for, e.g. "core" or "" where unknown
+  std::string
+      affinity_requested;  ///< what the launcher was asked for, e.g. "core" or "" where unknown
   std::optional<int> gpu;
   std::string gpu_uuid;
   int threads = 1;
   Samples samples;
   NoiseEvidence noise;
-  double communication_cpu_seconds = 0;    ///< CPU time of the communication thread during the loop
+  double communication_cpu_seconds = 0;  ///< CPU time of the communication thread during the loop
   std::int64_t peak_rss_bytes = 0;
   std::optional<std::int64_t> peak_gpu_bytes;
   std::int64_t gradient_buffer_bytes = 0;
@@ -36,38 +38,42 @@ RankReport rank_report_from_json(const nlohmann::json& json);
 
 /// Facts of the run that are the same on all ranks.
 struct RunFacts {
-  std::string unit;                        ///< "images/sec"
-  double units_per_step = 0;               ///< of all ranks
+  std::string unit;           ///< "images/sec"
+  double units_per_step = 0;  ///< of all ranks
   BatchPlan batch{};
   int world_size = 1;
-  std::string device;                      ///< "cpu" or "cuda"
+  std::string device;  ///< "cpu" or "cuda"
   std::string device_name;
-  std::string communicator;                ///< "mpi", "nccl", "none"
+  std::string communicator;  ///< "mpi", "nccl", "none"
   std::string reducer = "scalemark";
-  std::string transport;                   ///< e.g. "vader", "tcp"; empty where unknown
-  std::string algorithm;                   ///< of the allreduce, e.g. "ring"; what wire_bytes are computed from
-  std::string allocator;                   ///< "tcmalloc", "glibc"
+  std::string transport;  ///< e.g. "vader", "tcp"; empty where unknown
+  std::string algorithm;  ///< of the allreduce, e.g. "ring"; what wire_bytes are computed from
+  std::string allocator;  ///< "tcmalloc", "glibc"
   bool precision_native = true;
   std::int64_t parameters = 0;
-  double flops_per_sample = 0;             ///< of this run: 3 x forward for training, forward for --forward_only
-  std::int64_t bytes_per_step = 0;         ///< payload per rank in the wire dtype
-  std::int64_t wire_bytes_per_step = 0;    ///< sent per rank by the stated algorithm
-  std::int64_t messages_per_step = 0;      ///< collectives started per step
-  std::optional<double> gemm_flops;        ///< measured, all ranks together, FLOP/s
-  std::optional<double> baseline_throughput;  ///< no-communication throughput of the same ranks, units/s
+  double flops_per_sample =
+      0;  ///< of this run: 3 x forward for training, forward for --forward_only
+  std::int64_t bytes_per_step = 0;       ///< payload per rank in the wire dtype
+  std::int64_t wire_bytes_per_step = 0;  ///< sent per rank by the stated algorithm
+  std::int64_t messages_per_step = 0;    ///< collectives started per step
+  std::optional<double> gemm_flops;      ///< measured, all ranks together, FLOP/s
+  std::optional<double>
+      baseline_throughput;  ///< no-communication throughput of the same ranks, units/s
   std::optional<double> baseline_step_seconds;  ///< its mean step
   Status status = Status::ok;
   std::string reason;
-  std::string started_at;                  ///< RFC 3339, UTC
+  std::string started_at;  ///< RFC 3339, UTC
 };
 
 /// Mean loss trace checks and everything derived: pure function of its arguments.
 /// `reports` is ordered by rank. Formulas: docs/measurements.md.
-Json make_run_record(const LoadedConfig& config, const RunFacts& facts, const std::vector<RankReport>& reports,
-                     const SystemInfo& system, const std::map<std::string, std::string>& environment);
+Json make_run_record(const LoadedConfig& config, const RunFacts& facts,
+                     const std::vector<RankReport>& reports, const SystemInfo& system,
+                     const std::map<std::string, std::string>& environment);
 
 /// A record of a run that ended without samples (failed, timeout): schema-valid, no throughput.
-Json make_failed_record(const LoadedConfig& config, int world_size, Status status, const std::string& reason,
-                        const SystemInfo& system, const std::map<std::string, std::string>& environment);
+Json make_failed_record(const LoadedConfig& config, int world_size, Status status,
+                        const std::string& reason, const SystemInfo& system,
+                        const std::map<std::string, std::string>& environment);
 
 }  // namespace scalemark

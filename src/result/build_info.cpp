@@ -1,0 +1,24 @@
+// What this binary is and was built with. The only file that knows the git revision, so the only
+// one that a commit recompiles.
+#include <string_view>
+
+#include "build_facts.hpp"
+#include "build_revision.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+namespace {
+/// Null: not part of this build.
+Json or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json or_unknown(std::string_view text) { return text.empty() ? "unknown" : text; }
+}  // namespace
+
+Json build_info() {
+  namespace facts = build_facts;
+  return {{"version", facts::kVersion},         {"revision", or_unknown(facts::kRevision)},
+          {"compiler", facts::kCompiler},       {"build_type", facts::kBuildType},
+          {"libtorch", or_null(facts::kTorch)}, {"mpi", or_null(facts::kMpi)},
+          {"cuda", or_null(facts::kCuda)},      {"nccl", or_null(facts::kNccl)}};
+}
+
+}  // namespace scalemark

@@ -1,0 +1,79 @@
+// A rank's report as JSON: what travels to rank 0.
+#include "result/run_record.hpp"
+
+namespace scalemark {
+namespace {
+using nlohmann::json;
+
+template <typename T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+template <typename T>
+std::optional<T> optional_at(const json& object, const char* key) {
+  const json& value = object.at(key);
+  if (value.is_null()) return std::nullopt;
+  return value.get<T>();
+}
+
+json noise_to_json(const NoiseEvidence& noise) {
+  return {{"steal", or_null(noise.steal)},
+          {"throttled_seconds", or_null(noise.throttled_seconds)},
+          {"load1", or_null(noise.load1)},
+          {"context_switches", noise.context_switches},
+          {"nic_bytes", or_null(noise.nic_bytes)},
+          {"error_counters", noise.error_counters}};
+}
+
+NoiseEvidence noise_from_json(const json& object) {
+  NoiseEvidence noise;
+  noise.steal = optional_at<double>(object, "steal");
+  noise.throttled_seconds = optional_at<double>(object, "throttled_seconds");
+  noise.load1 = optional_at<double>(object, "load1");
+  noise.context_switches = object.at("context_switches");
+  noise.nic_bytes = optional_at<std::uint64_t>(object, "nic_bytes");
+  noise.error_counters = object.at("error_counters").get<std::map<std::string, std::uint64_t>>();
+  return noise;
+}
+}  // namespace
+
+json to_json(const RankReport& report) {
+  return {{"rank", report.rank},
+          {"host", report.host},
+          {"cpus", report.affinity.cpus},
+          {"numa", report.affinity.numa},
+          {"usable", report.affinity.usable},
+          {"affinity_requested", report.affinity_requested},
+          {"gpu", or_null(report.gpu)},
+          {"gpu_uuid", report.gpu_uuid},
+          {"threads", report.threads},
+          {"samples", to_json(report.samples)},
+          {"noise", noise_to_json(report.noise)},
+          {"communication_cpu_seconds", report.communication_cpu_seconds},
+          {"peak_rss_bytes", report.peak_rss_bytes},
+          {"peak_gpu_bytes", or_null(report.peak_gpu_bytes)},
+          {"gradient_buffer_bytes", report.gradient_buffer_bytes}};
+}
+
+RankReport rank_report_from_json(const json& object) {
+  RankReport report;
+  report.rank = object.at("rank");
+  report.host = object.at("host");
+  report.affinity.cpus = object.at("cpus").get<std::vector<int>>();
+  report.affinity.numa = object.at("numa").get<std::vector<int>>();
+  report.affinity.usable = object.at("usable");
+  report.affinity_requested = object.at("affinity_requested");
+  report.gpu = optional_at<int>(object, "gpu");
+  report.gpu_uuid = object.at("gpu_uuid");
+  report.threads = object.at("threads");
+  report.samples = samples_from_json(object.at("samples"));
+  report.noise = noise_from_json(object.at("noise"));
+  report.communication_cpu_seconds = object.at("communication_cpu_seconds");
+  report.peak_rss_bytes = object.at("peak_rss_bytes");
+  report.peak_gpu_bytes = optional_at<std::int64_t>(object, "peak_gpu_bytes");
+  report.gradient_buffer_bytes = object.at("gradient_buffer_bytes");
+  return report;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,117 @@
+// Reading a record that anyone may have written: nothing in it is trusted before its kind and
+// version are known.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "error.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = 64 << 20;  // 64 MiB: a record of a million steps has 20
+constexpr int kDeepest = 64;
+constexpr std::array<std::string_view, 8> kKinds{
+    "run", "scaling", "inference", "instances", "preflight", "comparison", "verdict", "projection"};
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
+  throw ResultError(fmt::format("record {}: {}", path.string(), what));
+}
+
+struct FileDescriptor {
+  int fd;
+  ~FileDescriptor() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+std::string read_file(const fs::path& path) {
+  // Nonblocking: a FIFO of this name must not hang the reader.
+  const FileDescriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.fd < 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      throw ConfigError(fmt::format(
+          "record {}: no such file; give the path of a record of scalemark", path.string()));
+    refuse(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  }
+  struct stat there {};
+  if (fstat(file.fd, &there) != 0 || !S_ISREG(there.st_mode)) refuse(path, "not a regular file");
+  std::string text;
+  std::array<char, 1 << 16> block;
+  for (;;) {
+    const ssize_t got = read(file.fd, block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+    if (got == 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(got));
+    if (text.size() > kMostBytes)
+      refuse(path, fmt::format("larger than {} MiB, which no record is", kMostBytes >> 20));
+  }
+}
+
+/// Before parsing, so that no depth can exhaust the stack of whoever walks the tree.
+void refuse_deep(const fs::path& path, std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepest)
+        refuse(path, fmt::format("nested deeper than {} levels at byte {}", kDeepest, i));
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+}
+
+void check_envelope(const fs::path& path, const Json& record) {
+  if (!record.is_object() || !record.contains("schema_version") || !record.contains("kind"))
+    refuse(path, "not a record of scalemark: /schema_version and /kind are missing");
+  const Json& version = record["schema_version"];
+  if (!version.is_number_integer()) refuse(path, "/schema_version is not an integer");
+  if (version < kSchemaVersion)
+    refuse(path, fmt::format("/schema_version {} is older than {}: measure again with this version",
+                             version.dump(), kSchemaVersion));
+  if (version > kSchemaVersion)
+    refuse(path, fmt::format("/schema_version {} is newer than {}: use the scalemark that wrote it",
+                             version.dump(), kSchemaVersion));
+  const Json& kind = record["kind"];
+  if (!kind.is_string() || std::ranges::find(kKinds, kind.get<std::string>()) == kKinds.end())
+    refuse(path, fmt::format("/kind {} is not a kind of record ({})",
+                             kind.dump(-1, ' ', true, Json::error_handler_t::replace),
+                             fmt::join(kKinds, ", ")));
+  for (const char* key : {"id", "status"})
+    if (!record.contains(key) || !record[key].is_string())
+      refuse(path, fmt::format("/{} is not a string", key));
+}
+}  // namespace
+
+Json read_record(const fs::path& path) {
+  const std::string text = read_file(path);
+  refuse_deep(path, text);
+  Json record;
+  try {
+    record = Json::parse(text);
+  } catch (const Json::exception& error) {
+    refuse(path, fmt::format("not JSON: {}", error.what()));
+  }
+  check_envelope(path, record);
+  return record;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,132 @@
+// Throughput, step times and stragglers from the ranks' samples.
+#include "result/run_metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace scalemark {
+namespace {
+constexpr double kStragglerRatio = 1.10;
+
+double mean_of_first(const std::vector<double>& values, std::size_t count) {
+  const std::size_t n = std::min(values.size(), count);
+  if (n == 0) return 0;
+  return std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(n), 0.0) /
+         static_cast<double>(n);
+}
+
+std::size_t common_steps(const std::vector<RankReport>& reports) {
+  if (reports.empty()) return 0;
+  std::size_t steps = std::numeric_limits<std::size_t>::max();
+  for (const RankReport& report : reports)
+    steps = std::min(steps, report.samples.step_seconds.size());
+  return steps;
+}
+}  // namespace
+
+std::vector<bool> stragglers(const std::vector<double>& compute_seconds) {
+  std::vector<bool> slow(compute_seconds.size(), false);
+  if (compute_seconds.size() < 2) return slow;
+  const double reference =
+      compute_seconds.size() == 2 ? std::ranges::min(compute_seconds) : median(compute_seconds);
+  for (std::size_t i = 0; i < slow.size(); ++i)
+    slow[i] = compute_seconds[i] > kStragglerRatio * reference;
+  return slow;
+}
+
+std::optional<Interval> throughput_interval(const std::vector<double>& step_seconds,
+                                            double throughput) {
+  const auto interval = mean_interval(step_seconds);
+  if (!interval || !(interval->lo > 0) || !std::isfinite(interval->hi)) return std::nullopt;
+  const double center = mean(step_seconds);
+  return Interval{throughput * center / interval->hi, throughput * center / interval->lo};
+}
+
+RunMetrics run_metrics(const std::vector<RankReport>& reports) {
+  RunMetrics metrics;
+  const std::size_t steps = common_steps(reports);
+  metrics.step_seconds.assign(steps, 0.0);
+  std::vector<double> compute;
+  for (const RankReport& report : reports) {
+    const Samples& samples = report.samples;
+    for (std::size_t i = 0; i < steps; ++i)
+      metrics.step_seconds[i] = std::max(metrics.step_seconds[i], samples.step_seconds[i]);
+    metrics.wall_seconds = std::max(metrics.wall_seconds, samples.wall_seconds);
+    metrics.rank_step.push_back(mean_of_first(samples.step_seconds, steps));
+    metrics.rank_wait.push_back(mean_of_first(samples.wait_seconds, steps));
+    compute.push_back(metrics.rank_step.back() - metrics.rank_wait.back());
+    if (steps > 0)
+      metrics.communication += samples.communication_seconds / static_cast<double>(steps);
+  }
+  metrics.straggler = stragglers(compute);
+  if (steps == 0) return metrics;
+  metrics.mean_step = metrics.wall_seconds / static_cast<double>(steps);
+  metrics.wait = mean_of_first(metrics.rank_wait, metrics.rank_wait.size());
+  metrics.communication /= static_cast<double>(reports.size());
+  return metrics;
+}
+
+namespace {
+double rate_jitter(const std::vector<double>& step_seconds, double units_per_step) {
+  std::vector<double> rates;
+  rates.reserve(step_seconds.size());
+  for (double seconds : step_seconds) rates.push_back(units_per_step / seconds);
+  return median_absolute_deviation_scaled(rates);
+}
+}  // namespace
+
+void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metrics) {
+  const double rate = facts.units_per_step / metrics.mean_step;
+  record["throughput"] = Json::object();
+  set_number(record, "throughput.mean", rate, "");
+  set_number(record, "throughput.median", facts.units_per_step / median(metrics.step_seconds), "");
+  if (const auto interval = throughput_interval(metrics.step_seconds, rate)) {
+    record["throughput"]["ci95"] = {interval->lo, interval->hi};
+  } else {
+    set_unavailable(record, "throughput.ci95",
+                    "fewer than 30 effective samples: measure more steps (--num_batches)");
+  }
+  record["throughput"]["ci95_scope"] = "this launch only";
+  set_number(record, "throughput.jitter",
+             rate_jitter(metrics.step_seconds, facts.units_per_step), "");
+  const auto [fastest, slowest] = std::ranges::minmax(metrics.rank_step);
+  const double share = facts.units_per_step / static_cast<double>(metrics.rank_step.size());
+  set_number(record, "throughput.per_rank_min", share / slowest, "");
+  set_number(record, "throughput.per_rank_max", share / fastest, "");
+}
+
+void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason) {
+  record["steps"] = metrics.step_seconds.size();
+  if (metrics.step_seconds.empty()) return set_unavailable(record, "step_seconds", reason);
+  record["step_seconds"] = Json::object();
+  set_number(record, "step_seconds.mean",
+             metrics.wall_seconds > 0 ? std::optional(metrics.mean_step) : std::nullopt,
+             "the loop did not reach its closing synchronised point");
+  for (const auto& [key, q] : {std::pair{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}})
+    set_number(record, std::string("step_seconds.") + key, quantile(metrics.step_seconds, q), "");
+  record["step_seconds"]["samples"] = metrics.step_seconds;
+}
+
+void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics) {
+  const bool known = facts.flops_per_sample > 0;
+  const bool ok = record["status"] == "ok";
+  const std::string unknown = "the catalog states no FLOPs for this model and image size";
+  const std::string why = known ? "the run has no valid throughput" : unknown;
+  set_number(record, "flops_per_sample",
+             known ? std::optional(facts.flops_per_sample) : std::nullopt, unknown);
+  std::optional<double> achieved, fraction;
+  if (known && ok)
+    achieved = facts.flops_per_sample * static_cast<double>(facts.batch.global_batch_size) /
+               metrics.mean_step;
+  set_number(record, "achieved_flops", achieved, why);
+  record["roofline"] = Json::object();
+  const auto roof = facts.gemm_flops.value_or(0) > 0 ? facts.gemm_flops : std::nullopt;
+  set_number(record, "roofline.gemm_flops", roof, "the GEMM rate was not measured in this run");
+  if (achieved && roof) fraction = *achieved / *roof;
+  set_number(record, "roofline.fraction", fraction,
+             achieved ? "the GEMM rate was not measured in this run" : why);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,44 @@
+// What a run record derives from the ranks' samples: one small struct, one pure function,
+// exact-value tests. Formulas: docs/measurements.md.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "result/run_record.hpp"
+
+namespace scalemark {
+
+/// Seconds are per step. With no steps everything is empty.
+struct RunMetrics {
+  std::vector<double> step_seconds;  ///< [steps]: maximum over ranks of local step i
+  double wall_seconds = 0;           ///< maximum over ranks
+  double mean_step = 0;              ///< wall_seconds / steps
+  std::vector<double> rank_step;     ///< [ranks]: mean local step
+  std::vector<double> rank_wait;     ///< [ranks]: mean wait of that
+  std::vector<bool> straggler;       ///< [ranks]
+  double wait = 0;                   ///< mean over ranks
+  double communication = 0;          ///< mean over ranks, first post to last completion
+};
+RunMetrics run_metrics(const std::vector<RankReport>& reports);
+
+/// Ranks whose compute time is above 1.10 x the minimum (2 ranks) or the median (3 and more).
+std::vector<bool> stragglers(const std::vector<double>& compute_seconds);
+
+/// 95 % interval of units_per_step / mean step, of this launch only: the relative interval of the
+/// mean of the step samples, put around `throughput`. nullopt below 30 effective samples.
+std::optional<Interval> throughput_interval(const std::vector<double>& step_seconds,
+                                            double throughput);
+
+/// The parts of a run record that these numbers fill; each takes a record in which the part is
+/// null.
+void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metrics);
+void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason);
+void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
+                        const std::vector<RankReport>& reports, const RunMetrics& metrics);
+void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
+void fill_loss(Json& record, const std::vector<double>& loss);
+void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
+void fill_resources(Json& record, const std::vector<RankReport>& reports);
+
+}  // namespace scalemark

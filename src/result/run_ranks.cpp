@@ -1,0 +1,180 @@
+// The parts of a run record that speak of ranks: communication, affinity, loss, memory and noise.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "config/names.hpp"
+#include "result/run_metrics.hpp"
+
+namespace scalemark {
+namespace {
+constexpr std::size_t kMostTracePoints = 1000;
+
+/// Bytes that the network interfaces sent per step and rank. Ranks of one host see the same
+/// counters.
+std::optional<double> nic_bytes_per_step(const std::vector<RankReport>& reports,
+                                         std::size_t steps) {
+  std::map<std::string, std::uint64_t> by_host;
+  for (const RankReport& report : reports) {
+    if (!report.noise.nic_bytes) return std::nullopt;
+    auto& bytes = by_host[report.host];
+    bytes = std::max(bytes, *report.noise.nic_bytes);
+  }
+  if (steps == 0 || reports.empty()) return std::nullopt;
+  double total = 0;
+  for (const auto& [host, bytes] : by_host) total += static_cast<double>(bytes);
+  return total / static_cast<double>(steps) / static_cast<double>(reports.size());
+}
+
+void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics) {
+  std::string none;
+  if (metrics.step_seconds.empty())
+    none = "no step was completed";
+  else if (facts.world_size == 1)
+    none = "one rank has nothing to communicate";
+  else if (facts.messages_per_step == 0)
+    none = "this run does not communicate";
+  if (!none.empty()) {
+    for (const char* key :
+         {"total_seconds", "exposed_seconds", "exposed_method", "overlap_fraction"})
+      set_unavailable(record, std::string("communication.") + key, none);
+    return;
+  }
+  set_number(record, "communication.total_seconds", metrics.communication, "");
+  const bool baseline = facts.baseline_step_seconds && metrics.mean_step > 0;
+  const double exposed = baseline ? metrics.mean_step - *facts.baseline_step_seconds : metrics.wait;
+  set_number(record, "communication.exposed_seconds", exposed, "");
+  record["communication"]["exposed_method"] = baseline ? "baseline" : "wait";
+  std::optional<double> overlap;
+  if (metrics.communication > 0)
+    overlap = std::clamp(1.0 - exposed / metrics.communication, 0.0, 1.0);
+  set_number(record, "communication.overlap_fraction", overlap,
+             "the communication time is not known: the communicator does not report it");
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json rank_json(const RankReport& report) {
+  return {{"rank", report.rank},
+          {"host", report.host},
+          {"cpus", text_or_null(format_cpu_list(report.affinity.cpus))},
+          {"numa", report.affinity.numa.empty() ? Json(nullptr) : Json(report.affinity.numa)},
+          {"affinity_requested", text_or_null(report.affinity_requested)},
+          {"threads", report.threads},
+          {"gpu", report.gpu ? Json(*report.gpu) : Json(nullptr)},
+          {"gpu_uuid", text_or_null(report.gpu_uuid)}};
+}
+
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+/// The largest value that any rank reports.
+template <typename Get>
+std::optional<double> largest(const std::vector<RankReport>& reports, Get get) {
+  std::optional<double> found;
+  for (const RankReport& report : reports) {
+    const std::optional<double> value = get(report);
+    if (value && (!found || *value > *found)) found = value;
+  }
+  return found;
+}
+}  // namespace
+
+void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
+                        const std::vector<RankReport>& reports, const RunMetrics& metrics) {
+  record["communication"] = {{"communicator", facts.communicator},
+                             {"transport", text_or_null(facts.transport)},
+                             {"algorithm", text_or_null(facts.algorithm)},
+                             {"reducer", facts.reducer},
+                             {"wire_dtype", "fp32"},
+                             {"overlap", to_string(config.config.overlap)},
+                             {"bytes_per_step", facts.bytes_per_step},
+                             {"wire_bytes_per_step", facts.wire_bytes_per_step},
+                             {"nic_bytes_per_step", nullptr},
+                             {"messages_per_step", facts.messages_per_step}};
+  for (const char* key : {"transport", "algorithm"})
+    if (record["communication"][key].is_null())
+      set_unavailable(record, std::string("communication.") + key,
+                      "the communicator does not tell");
+  set_number(record, "communication.nic_bytes_per_step",
+             nic_bytes_per_step(reports, metrics.step_seconds.size()),
+             "no counters of network interfaces on every host, or no step");
+  fill_exposed(record, facts, metrics);
+  set_number(record, "communication.baseline_throughput", facts.baseline_throughput,
+             "no run without communication was measured on these ranks");
+}
+
+void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics) {
+  const std::map<std::string, std::string> reasons{
+      {"cpus", "sched_getaffinity is refused"},
+      {"numa", "hwloc sees no NUMA nodes"},
+      {"affinity_requested", "not started by scalemark: the launcher's request is not known"},
+      {"gpu", "the run used no GPU"},
+      {"gpu_uuid", "the run used no GPU, or the driver tells no UUID"},
+      {"step_seconds_mean", "no step was completed"},
+      {"wait_seconds_mean", "no step was completed"},
+      {"straggler", "no step was completed"}};
+  const bool measured = !metrics.step_seconds.empty();
+  record["ranks"] = Json::array();
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    Json rank = rank_json(reports[i]);
+    rank["step_seconds_mean"] = measured ? finite_or_null(metrics.rank_step[i]) : Json(nullptr);
+    rank["wait_seconds_mean"] = measured ? finite_or_null(metrics.rank_wait[i]) : Json(nullptr);
+    rank["straggler"] = measured ? Json(static_cast<bool>(metrics.straggler[i])) : Json(nullptr);
+    for (const auto& [key, reason] : reasons)
+      if (rank[key].is_null()) record["unavailable"]["ranks." + key] = reason;
+    record["ranks"].push_back(std::move(rank));
+  }
+}
+
+void fill_loss(Json& record, const std::vector<double>& loss) {
+  if (loss.empty()) return set_unavailable(record, "loss", "no loss was computed");
+  const auto finite = [](double value) { return std::isfinite(value); };
+  record["loss"] = Json::object();
+  set_number(record, "loss.first", loss.front(), "");
+  set_number(record, "loss.last", loss.back(), "");
+  const std::size_t stride = (loss.size() + kMostTracePoints - 1) / kMostTracePoints;
+  Json trace = Json::array();
+  for (std::size_t i = 0; i < loss.size(); i += stride) trace.push_back(finite_or_null(loss[i]));
+  if (std::ranges::any_of(trace, [](const Json& value) { return value.is_null(); }))
+    record["unavailable"]["loss.trace"] = "the loss was not finite at these points";
+  record["loss"]["trace"] = std::move(trace);
+  record["loss"]["trace_stride"] = stride;
+  record["loss"]["diverged"] = !std::ranges::all_of(loss, finite);
+}
+
+void fill_resources(Json& record, const std::vector<RankReport>& reports) {
+  std::int64_t rss = 0, gradients = 0, switches = 0;
+  std::optional<std::int64_t> gpu;
+  double communication_cpu = 0;
+  Json errors = Json::object();
+  std::set<std::string> hosts;
+  for (const RankReport& report : reports) {
+    rss = std::max(rss, report.peak_rss_bytes);
+    gradients = std::max(gradients, report.gradient_buffer_bytes);
+    if (report.peak_gpu_bytes) gpu = std::max(gpu.value_or(0), *report.peak_gpu_bytes);
+    switches += report.noise.context_switches;
+    communication_cpu += report.communication_cpu_seconds;
+    if (!hosts.insert(report.host).second) continue;  // ranks of one host see the same interfaces
+    for (const auto& [name, count] : report.noise.error_counters)
+      errors[report.host + ":" + name] = count;
+  }
+  record["memory"] = {
+      {"peak_rss_bytes", rss}, {"peak_gpu_bytes", nullptr}, {"gradient_buffer_bytes", gradients}};
+  if (gpu)
+    record["memory"]["peak_gpu_bytes"] = *gpu;
+  else
+    set_unavailable(record, "memory.peak_gpu_bytes", "the run used no GPU");
+  record["noise"] = Json::object();
+  set_number(record, "noise.steal", largest(reports, [](auto& r) { return r.noise.steal; }),
+             "/proc/stat is not readable");
+  set_number(record, "noise.throttled",
+             largest(reports, [](auto& r) { return r.noise.throttled_seconds; }),
+             "no cgroup with CPU statistics");
+  set_number(record, "noise.load", largest(reports, [](auto& r) { return r.noise.load1; }),
+             "/proc/loadavg is not readable");
+  record["noise"]["context_switches"] = switches;
+  set_number(record, "noise.communication_cpu_seconds", communication_cpu, "");
+  record["noise"]["error_counters"] = std::move(errors);
+}
+
+}  // namespace scalemark
