@@ -1,39 +1,55 @@
 // Starting ranks: mpirun and srun command lines, and the supervisor that watches what it started.
 #pragma once
 
-#include <filesystem>
-#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "error.hpp"
 
 namespace scalemark {
 
 /// What a launch asks for.
 struct LaunchRequest {
-  Launcher launcher = Launcher::automatic;  ///< automatic: srun inside a Slurm allocation with PMIx, else mpirun
+  Launcher launcher = Launcher::automatic;  ///< automatic: detect_launcher()
   int ranks = 1;
   int cpus_per_rank = 1;
   std::optional<std::string> hostfile;
-  bool oversubscribe = false;               ///< more ranks than cores: binding is impossible and said so
-  std::vector<std::string> program;         ///< program and arguments, each one word, never through a shell
+  bool oversubscribe = false;        ///< more ranks than cores: binding is impossible and said so
+  std::vector<std::string> forward;  ///< variables that mpirun must carry to other hosts
+  std::vector<std::string>
+      program;  ///< program and arguments, each one word, never through a shell
 };
 
+/// srun inside a Slurm allocation whose srun offers PMIx, else mpirun.
+Launcher detect_launcher(const std::map<std::string, std::string>& environment);
+
 /// The exact argv. Binding is always explicit; as root mpirun gets --allow-run-as-root.
+/// Throws ConfigError for a host file with srun (the allocation names the hosts).
 std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root);
+
 /// For --dry-run and messages: quoted so that a shell reads back the same words.
 std::string shell_quoted(const std::vector<std::string>& words);
 
-/// Runs a command as a child in its own process group, passes stdin/stdout/stderr through, forwards SIGTERM, SIGINT and SIGUSR1
-/// to the job as SIGUSR1 (mpirun and srun pass it to the ranks: the agreed stop; mpirun would kill within a second on SIGTERM),
-/// after a grace period as SIGTERM then SIGKILL; leaves no process behind. Returns the mapped exit code: the engine's own
-/// codes pass through only when `agreed_code` (e.g. read from the journal) confirms; launcher failures are 7, a killed rank 4.
 struct SupervisedExit {
-  int raw_status = 0;      ///< exit status of the launcher, 128+n for a signal
+  int raw_status =
+      0;  ///< exit status of the launcher, 128+n for a signal, 127 where it can't be started
   bool stopped_by_us = false;
 };
+
+/// Runs a command as a child in its own process group, passes stdin, stdout and stderr through, and
+/// leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1 reach the job as SIGUSR1 (mpirun
+/// and srun pass it to the ranks: the agreed stop; on SIGTERM mpirun would kill within a second).
+/// When it still runs after `grace_seconds`, or at a second signal, it gets SIGTERM, and five
+/// seconds later SIGKILL.
 SupervisedExit supervise(const std::vector<std::string>& command, double grace_seconds);
+
+/// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
+/// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal
+/// (128+n) is `failed`, and everything else (mpirun's 1: root refused, too few slots) is the
+/// launcher's: `environment`.
+ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code);
 
 }  // namespace scalemark

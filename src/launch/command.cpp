@@ -1,0 +1,100 @@
+// The command lines of mpirun (Open MPI 4 and 5) and srun.
+#include <array>
+#include <cstdio>
+
+#include "launch/launch.hpp"
+
+namespace scalemark {
+namespace {
+
+bool srun_has_pmix() {
+  FILE* pipe = popen("srun --mpi=list 2>&1", "r");
+  if (!pipe) return false;
+  std::string text;
+  std::array<char, 512> chunk;
+  while (std::fgets(chunk.data(), chunk.size(), pipe)) text += chunk.data();
+  return pclose(pipe) == 0 && text.find("pmix") != text.npos;
+}
+
+std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_root) {
+  std::vector<std::string> words{"mpirun"};
+  const auto add = [&](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more);
+  };
+  if (is_root) add({"--allow-run-as-root"});
+  add({"-n", std::to_string(request.ranks)});
+  if (request.hostfile) add({"--hostfile", *request.hostfile});
+  if (request.oversubscribe)
+    add({"--map-by", "slot:OVERSUBSCRIBE", "--bind-to",
+         "none"});  // it refuses to bind more ranks than cores
+  else
+    add({"--map-by", "slot:PE=" + std::to_string(request.cpus_per_rank), "--bind-to", "core"});
+  for (const std::string& name : request.forward) add({"-x", name});
+  return words;
+}
+
+std::vector<std::string> srun_command(const LaunchRequest& request) {
+  if (request.hostfile)
+    throw ConfigError(
+        "--hostfile belongs to mpirun; under srun the allocation names the hosts (sbatch "
+        "--nodelist)");
+  std::vector<std::string> words{"srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n",
+                                 std::to_string(request.ranks)};
+  if (request.oversubscribe)
+    words.insert(words.end(), {"--overcommit", "--cpu-bind=none"});
+  else
+    words.insert(words.end(),
+                 {"--cpus-per-task=" + std::to_string(request.cpus_per_rank), "--cpu-bind=cores"});
+  return words;
+}
+
+}  // namespace
+
+Launcher detect_launcher(const std::map<std::string, std::string>& environment) {
+  return environment.contains("SLURM_JOB_ID") && srun_has_pmix() ? Launcher::srun
+                                                                 : Launcher::mpirun;
+}
+
+std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root) {
+  std::vector<std::string> words =
+      request.launcher == Launcher::srun ? srun_command(request) : mpirun_command(request, is_root);
+  words.insert(words.end(), request.program.begin(), request.program.end());
+  return words;
+}
+
+std::string shell_quoted(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code) {
+  const auto ours = [](int code) { return code >= 0 && code <= 7; };
+  if (agreed_code && ours(*agreed_code)) return static_cast<ExitCode>(*agreed_code);
+  switch (exit.raw_status) {
+    case 0:
+    case 2:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+      return static_cast<ExitCode>(exit.raw_status);
+    default:
+      break;
+  }
+  return exit.raw_status > 128 && exit.raw_status < 128 + 65 ? ExitCode::failed
+                                                             : ExitCode::environment;
+}
+
+}  // namespace scalemark

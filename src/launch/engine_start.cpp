@@ -1,0 +1,53 @@
+// See engine_start.hpp.
+#include "launch/engine_start.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "error.hpp"
+#include "platform/platform.hpp"
+
+namespace scalemark {
+
+std::vector<std::pair<std::string, std::string>> engine_variables(
+    const RunConfig& config, int usable_cpus,
+    const std::map<std::string, std::string>& environment) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  const std::string threads = std::to_string(config.num_intra_threads.value_or(usable_cpus));
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
+    if (config.num_intra_threads || !environment.contains(name))
+      variables.emplace_back(name, threads);
+  const auto unless_set = [&](const char* name, const char* value) {
+    if (!environment.contains(name)) variables.emplace_back(name, value);
+  };
+  // A training step frees and takes the same large blocks again and again: giving them back to the
+  // kernel costs page faults in every step.
+  unless_set("TCMALLOC_RELEASE_RATE", "0");
+  unless_set("TCMALLOC_AGGRESSIVE_DECOMMIT", "0");
+  return variables;
+}
+
+std::filesystem::path own_path() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error)
+    throw EnvironmentError(
+        fmt::format("cannot find this program: /proc/self/exe: {}", error.message()));
+  return path;
+}
+
+void become_engine(const RunConfig& config, char** argv) {
+  const auto variables =
+      engine_variables(config, achieved_affinity().usable, process_environment());
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  const auto engine = own_path().parent_path().parent_path() / "libexec" / "scalemark-engine";
+  execv(engine.c_str(), argv);
+  throw EnvironmentError(fmt::format("cannot start the engine {}: {}; build it with scripts/setup",
+                                     engine.string(), std::strerror(errno)));
+}
+
+}  // namespace scalemark

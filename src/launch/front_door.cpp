@@ -1,0 +1,112 @@
+// See front_door.hpp.
+#include "launch/front_door.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/arguments.hpp"
+#include "config/load.hpp"
+#include "config/text.hpp"
+#include "error.hpp"
+#include "launch/engine_start.hpp"
+#include "launch/lists.hpp"
+#include "launch/scale_job.hpp"
+#include "platform/platform.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr const char* kOverview =
+    R"(scalemark measures how well training of standard models scales from one rank to many.
+
+Usage: scalemark SUBCOMMAND [--flag value]...
+
+  run      one measured run over the ranks it was launched with
+  scale    a scaling curve in one launch: ranks, repeats, a no-communication baseline
+  list     models and configurations: scalemark list [models|configs]
+
+  scalemark SUBCOMMAND --help   every flag, grouped
+  scalemark --version           what this program was built with
+
+Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
+)";
+
+constexpr std::array kLater{"sweep",   "study", "instances", "infer", "preflight",
+                            "compare", "gate",  "project",   "report"};
+
+/// True on the rank that speaks: the only one, or rank 0 of a launch.
+bool speaks() {
+  const auto environment = process_environment();
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const auto rank = environment.find(name); rank != environment.end())
+      return rank->second == "0";
+  return true;
+}
+
+int help(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+int run_or_scale(Command command, const std::vector<std::string>& arguments, char** argv) {
+  if (wants_help(arguments)) return help(help_text(command));
+  const LoadedConfig loaded = load_config(command, static_cast<int>(arguments.size()), argv + 2);
+  if (command == Command::scale && !launcher_hint(process_environment()))
+    return static_cast<int>(supervise_scale(loaded, arguments));
+  become_engine(loaded.config, argv);
+}
+
+int list(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help("Usage: scalemark list [models|configs]\n");
+  const std::string what = arguments.empty() ? "" : arguments.front();
+  if (arguments.size() > 1 || (!what.empty() && what != "models" && what != "configs"))
+    throw ConfigError(fmt::format("scalemark list: {} is no list{}; legal: models, configs",
+                                  quote(arguments.back()),
+                                  did_you_mean(arguments.back(), {"models", "configs"})));
+  if (what != "configs") std::fputs(models_table().c_str(), stdout);
+  if (what.empty()) std::fputs("\n", stdout);
+  if (what != "models") std::fputs(configs_table(shipped_configs(own_path())).c_str(), stdout);
+  return 0;
+}
+
+[[noreturn]] void refuse_subcommand(const std::string& name) {
+  if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
+    throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
+  throw ConfigError(
+      fmt::format("unknown subcommand {}{} (legal: run, scale, list; see scalemark --help)",
+                  quote(name), did_you_mean(name, {"run", "scale", "list"})));
+}
+
+int dispatch(int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs(kOverview, stderr);
+    return static_cast<int>(ExitCode::usage);
+  }
+  const std::string name = argv[1];
+  const std::vector<std::string> arguments(argv + 2, argv + argc);
+  if (name == "--help" || name == "-h" || name == "help") return help(kOverview);
+  if (name == "--version") return help(version_text());
+  if (name == "run") return run_or_scale(Command::run, arguments, argv);
+  if (name == "scale") return run_or_scale(Command::scale, arguments, argv);
+  if (name == "list") return list(arguments);
+  refuse_subcommand(name);
+}
+
+}  // namespace
+
+int front_door(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const std::exception& error) {
+    if (speaks()) std::fprintf(stderr, "scalemark: %s\n", error.what());
+    return static_cast<int>(exit_code_of(error));
+  }
+}
+
+}  // namespace scalemark

@@ -1,0 +1,61 @@
+// See lists.hpp.
+#include "launch/lists.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "models/catalog.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+
+std::string models_table() {
+  std::string text = fmt::format("{:<12} {:<14} {:>6} {:>13} {:>9}  {}\n", "model", "unit", "batch",
+                                 "parameters", "GFLOPs", "");
+  for (const ModelFacts& facts : kModels)
+    text += fmt::format("{:<12} {:<14} {:>6} {:>13} {:>9.3f}  {}\n", facts.name, facts.unit,
+                        facts.default_batch_size, facts.parameters,
+                        facts.forward_flops_per_sample / 1e9, facts.description);
+  return text +
+         "batch: default samples per rank; GFLOPs: one forward pass of one sample, training is 3 "
+         "x\n";
+}
+
+std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& program) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path folder = program.parent_path().parent_path() / "share" / "scalemark" / "configs";
+  for (fs::path up = program.parent_path();
+       !fs::is_directory(folder, error) && up != up.parent_path();)
+    folder = (up = up.parent_path()) / "configs";
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error))
+    if (entry.path().extension() == ".json") found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string configs_table(const std::vector<std::filesystem::path>& configs) {
+  std::string text = "config (give its path to --config)\n";
+  for (const auto& path : configs) {
+    std::ifstream file(path);
+    const Json json = Json::parse(file, nullptr, false);
+    const std::string about = json.is_object() ? json.value("description", "") : "";
+    text += fmt::format("{}\n    {}\n", path.string(), about);
+  }
+  return text;
+}
+
+std::string version_text() {
+  const Json facts = build_info();
+  std::string text = "scalemark " + facts.value("version", "") + "\n";
+  for (const auto& [name, value] : facts.items())
+    if (name != "version")
+      text += fmt::format("  {:<14} {}\n", name,
+                          value.is_string() ? value.get<std::string>() : value.dump());
+  return text;
+}
+
+}  // namespace scalemark
