@@ -1,4 +1,5 @@
-// Data between ranks: moves buffers (pointer, count, dtype, stream). Made from a RankGroup. LibTorch-free.
+// Data between ranks: moves buffers (pointer, count, dtype, stream). Made from a RankGroup.
+// LibTorch-free.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ struct Buffer {
 class Pending {
  public:
   virtual ~Pending() = default;
-  /// CPU: sleeps until complete, under the watchdog's deadline. CUDA: makes the stream that was given at the start wait.
+  /// CPU: sleeps until complete, under the watchdog's deadline. CUDA: makes the stream that was
+  /// given at the start wait.
   virtual void wait() = 0;
   /// CPU communicators: seconds from the post to completion, once complete; CUDA: 0.
   virtual double seconds() const { return 0; }
@@ -39,22 +41,27 @@ class Pending {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual std::string_view name() const = 0;       ///< "mpi", "nccl", "none"
+  virtual std::string_view name() const = 0;  ///< "mpi", "nccl", "none"
   virtual int size() const = 0;
-  virtual std::string algorithm() const = 0;       ///< of the allreduce, as stated in the record
-  virtual std::string transport() const = 0;       ///< what carries the bytes; empty where unknown
+  virtual std::string algorithm() const = 0;  ///< of the allreduce, as stated in the record
+  virtual std::string transport() const = 0;  ///< what carries the bytes; empty where unknown
   /// Bytes that each rank sends for an allreduce of `bytes` payload by the stated algorithm.
   virtual std::int64_t wire_bytes(std::int64_t bytes) const = 0;
   /// Starts an in-place sum over ranks. Ranks must start operations in the same order.
-  /// bf16 and f16 are summed in fp32 and rounded at every hop of the algorithm (stated in docs/measurements.md).
-  /// `stream`: the operation waits for work already queued there.
+  /// bf16 and f16 are summed in fp32 and rounded at every hop of the algorithm (stated in
+  /// docs/measurements.md). `stream`: the operation waits for work already queued there.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
   /// Blocking convenience.
-  void allreduce(const Buffer& buffer, Stream stream = nullptr) { start_allreduce(buffer, stream)->wait(); }
+  void allreduce(const Buffer& buffer, Stream stream = nullptr) {
+    start_allreduce(buffer, stream)->wait();
+  }
 };
 
-/// `kind` must be resolved (not automatic). Throws EnvironmentError where it is not available in this build or machine.
-std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group, int cuda_device);
+/// `kind` must be resolved (not automatic); `cuda_device` < 0: buffers are in host memory. mpi with
+/// a CUDA device stages through pinned host memory, which its transport() says. Collective. Throws
+/// EnvironmentError where it is not available in this build or machine.
+std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group,
+                                                int cuda_device);
 
 /// auto -> nccl on cuda, mpi on cpu, none for one rank.
 CommunicatorKind resolve_communicator(CommunicatorKind kind, bool cuda, int world_size);

@@ -1,7 +1,8 @@
-// Sums the gradients of all ranks, bucket by bucket in gradient-ready order. Two methods, add and finalize
-// (flashlight's shape). LibTorch-free: it sees buckets as buffers.
+// Sums the gradients of all ranks, bucket by bucket in gradient-ready order. Two methods, add and
+// finalize (flashlight's shape). LibTorch-free: it sees buckets as buffers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -12,16 +13,17 @@ namespace scalemark {
 
 class GradientReducer {
  public:
-  /// `buckets[i]` is the i-th bucket in gradient-ready order; `parameters_in[i]` how many ready() calls fill it.
-  /// Overlap::none: all buckets start in finalize(). Overlap::backward: a bucket starts when it is full and all
-  /// buckets before it have started.
-  GradientReducer(Communicator& communicator, std::vector<Buffer> buckets, std::vector<int> parameters_in,
-                  Overlap overlap);
+  /// `buckets[i]` is the i-th bucket in gradient-ready order; `parameters_in[i]` how many ready()
+  /// calls fill it. Overlap::none: all buckets start in finalize(). Overlap::backward: a bucket
+  /// starts when it is full and all buckets before it have started.
+  GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
+                  std::vector<int> parameters_in, Overlap overlap);
 
-  /// A parameter of `bucket` has its gradient in the buffer. `stream`: where that gradient is computed.
+  /// A parameter of `bucket` has its gradient in the buffer. `stream`: where that gradient is
+  /// computed.
   void add(int bucket, Stream stream);
-  /// Starts what has not started, waits for all, makes ready for the next step. A bucket that is not full is an error
-  /// (CommError naming it) except with a communicator `none`.
+  /// Starts what has not started, waits for all, makes ready for the next step. A bucket that is
+  /// not full is an error (CommError naming it) except with a communicator `none`.
   void finalize(Stream stream);
 
   double last_wait_seconds() const;           ///< of finalize()
@@ -37,15 +39,19 @@ class GradientReducer {
   Overlap overlap_;
   std::vector<int> missing_;
   std::vector<std::unique_ptr<Pending>> pending_;
-  std::size_t next_ = 0;
-  double first_post_ = 0, last_wait_ = 0, last_communication_ = 0;
+  std::vector<std::chrono::steady_clock::time_point> posted_;  ///< of pending_
+  std::size_t next_ = 0;  ///< the first bucket that has not started
+  double last_wait_ = 0, last_communication_ = 0;
+
+  void start_next(Stream stream);
 };
 
-/// The untimed data check: fills every bucket with rank-dependent values (small integers, exact in every dtype),
-/// reduces through the same communicator and compares every element with the closed form. Contents are overwritten.
-/// CPU buffers only; CUDA buffers are checked through `copy_in` / `copy_out` (see device_backend.hpp).
-/// Throws CommError naming bucket, element, expected and found value. `corrupt`: flips one element of this rank's
-/// result first (--inject corrupt_allreduce).
-void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank, bool corrupt);
+/// The untimed data check: fills every bucket with rank-dependent values (small integers, exact in
+/// every dtype), reduces through the same communicator and compares every element with the closed
+/// form. Contents are overwritten. CPU buffers only; CUDA buffers are checked through `copy_in` /
+/// `copy_out` (see device_backend.hpp). Throws CommError naming bucket, element, expected and found
+/// value. `corrupt`: flips one element of this rank's result first (--inject corrupt_allreduce).
+void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank,
+                     bool corrupt);
 
 }  // namespace scalemark

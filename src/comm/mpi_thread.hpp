@@ -1,13 +1,11 @@
-// The one thread that owns all MPI calls of a process: initialises, starts nonblocking operations, tests them,
-// answers roll-calls, finalises. Open MPI polls; this thread sleeps between tests, so it never steals the core that computes.
+// Deadlines of a rank and the end of the whole job: the watchdog names who hangs in which phase,
+// and abort_job() ends all ranks. Both work where MPI hangs. (The thread that owns all MPI calls is
+// comm/mpi_world.hpp, internal.)
 #pragma once
 
-#include <chrono>
 #include <functional>
-#include <future>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace scalemark {
 
@@ -18,10 +16,12 @@ struct Progress {
   double seconds_in_phase = 0;
 };
 
-/// The deadline of a rank: every phase (start-up, a collective, a step) must end within `timeout_seconds`.
-/// Runs as a thread of its own so that it works where MPI itself hangs. On expiry it asks the MPI thread for a roll-call
-/// (who answers, in which phase and step, who is silent), prints rank, phase, last step and the roll-call to
-/// stderr, calls `on_expiry`, aborts the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.
+/// The deadline of a rank: every phase (start-up, a collective, a step) must end within
+/// `timeout_seconds`. Runs as a thread of its own so that it works where MPI itself hangs. Time in
+/// which this process itself was stopped (SIGSTOP, a suspended job) does not count. One per
+/// process. On expiry it asks the MPI thread for a roll-call (who answers, in which phase and step,
+/// who is silent), prints rank, phase, last step and the roll-call to stderr, calls `on_expiry`,
+/// aborts the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.
 class Watchdog {
  public:
   explicit Watchdog(double timeout_seconds);
@@ -29,10 +29,14 @@ class Watchdog {
   /// Enters a phase; the clock starts anew. `step` < 0 keeps the last step.
   void enter(const char* phase, long step = -1);
   Progress progress() const;
-  /// Called once before an abort (any exit code), at most 2 s: e.g. write a record. Must not call MPI.
+  /// Called once before an abort (any exit code), at most 2 s: e.g. write a record. Must not call
+  /// MPI.
   void set_on_expiry(std::function<void(const std::string& message)> callback);
   void set_timeout(double seconds);
   double timeout() const;
+  /// Who this rank is in messages, e.g. "rank 1 of 4 on n0". Until then: what the launcher's
+  /// variables say.
+  void set_identity(std::string identity);
   /// The MPI thread, once it exists, gives its roll-call and abort here.
   void set_roll_call(std::function<std::string()> roll_call);
   void set_abort(std::function<void(int exit_code)> abort);
@@ -42,8 +46,25 @@ class Watchdog {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Ends the whole job from any rank at any time: message to stderr, MPI_Abort(exit_code), and _exit(exit_code) 5 s
-/// later whatever happens. Without MPI it is _exit. Does not return.
+/// Enters a phase for the lifetime of the scope and then returns to the phase before, with a fresh
+/// clock.
+class PhaseScope {
+ public:
+  PhaseScope(Watchdog& watchdog, const char* phase)
+      : watchdog_(watchdog), before_(watchdog.progress().phase) {
+    watchdog_.enter(phase);
+  }
+  ~PhaseScope() { watchdog_.enter(before_); }
+  PhaseScope(const PhaseScope&) = delete;
+  PhaseScope& operator=(const PhaseScope&) = delete;
+
+ private:
+  Watchdog& watchdog_;
+  const char* before_;
+};
+
+/// Ends the whole job from any rank at any time: message to stderr, MPI_Abort(exit_code), and
+/// _exit(exit_code) 5 s later whatever happens. Without MPI it is _exit. Does not return.
 [[noreturn]] void abort_job(int exit_code, const std::string& message);
 
 }  // namespace scalemark

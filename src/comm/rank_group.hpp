@@ -1,5 +1,6 @@
-// Control between ranks, always MPI: broadcast, gather, a sleeping barrier, deadlines, subgroups and the agreed stop.
-// No gradient ever passes here; see communicator.hpp for data. LibTorch- and CUDA-free.
+// Control between ranks, always MPI: broadcast, gather, a sleeping barrier, deadlines, subgroups
+// and the agreed stop. No gradient ever passes here; see communicator.hpp for data. LibTorch- and
+// CUDA-free.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +15,31 @@
 
 namespace scalemark {
 
-struct MpiWorld;  // the MPI thread and MPI_COMM_WORLD; defined in comm/mpi_world.hpp, seen only inside comm/
+class MpiWorld;  // the MPI thread and MPI_COMM_WORLD; defined in comm/mpi_world.hpp, seen only
+                 // inside comm/
+
+/// What all ranks of a group throw together when one of them failed: each can leave by itself, no
+/// abort is needed.
+struct AgreedError : Error {
+  using Error::Error;
+};
 
 class RankGroup {
  public:
   /// Initialises MPI (on its own thread) under the watchdog's start-up deadline. Once a process.
-  /// Sets unset OMPI_MCA_* variables that scalemark needs before MPI_Init (srun has no --mca); they are in
-  /// `mca_defaults()`. Throws EnvironmentError where MPI cannot start.
+  /// Sets unset OMPI_MCA_* variables that scalemark needs before MPI_Init (srun has no --mca); they
+  /// are in `mca_defaults()`. Throws EnvironmentError where MPI cannot start.
   static RankGroup world(Watchdog& watchdog);
   static std::vector<std::pair<std::string, std::string>> mca_defaults();
 
   int rank() const;
   int size() const;
-  int local_rank() const;   ///< among the ranks of this host
+  int local_rank() const;  ///< among the ranks of this host
   int local_size() const;
   std::string library_version() const;  ///< MPI_Get_library_version, first line
 
-  /// All of these sleep while they wait and obey the watchdog's deadline. All ranks of the group must call them.
+  /// All of these sleep while they wait and obey the watchdog's deadline. All ranks of the group
+  /// must call them.
   void barrier();
   std::string broadcast(std::string value, int root = 0);
   /// At root: one string per rank, in rank order; elsewhere empty.
@@ -42,8 +51,9 @@ class RankGroup {
   /// Ranks with the same color form a group, ordered by rank. color < 0: this rank gets nullopt.
   std::optional<RankGroup> split(int color) const;
 
-  /// Every rank says how it fared; when any failed, all ranks throw Error with the agreed code (precedence 7, 2, 5, 4,
-  /// 6) and a message that names the ranks and their words. Call at the end of every phase that can fail on one rank.
+  /// Every rank says how it fared; when any failed, all ranks throw AgreedError with the agreed
+  /// code (precedence 7, 2, 5, 4, 6) and a message that names the ranks and their words. Call at
+  /// the end of every phase that can fail on one rank.
   void agree(ExitCode code, const std::string& message);
 
   /// The same for a callable: runs it, agrees on its outcome.
@@ -63,8 +73,8 @@ class RankGroup {
   Watchdog& watchdog() const;
   /// CPU seconds that the MPI thread has used.
   double communication_cpu_seconds() const;
-  /// Collective; MPI_Finalize on the last group of the process. Also done by the destructor of the world's last copy,
-  /// unless an abort is under way.
+  /// Collective; MPI_Finalize on the last group of the process. Also done by the destructor of the
+  /// world's last copy, unless an abort is under way.
   static void finalize(RankGroup& world);
 
   struct Impl;
@@ -76,14 +86,15 @@ class RankGroup {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Sums that all ranks agree on one step late: posted at step s, read at step s+1, as one small nonblocking reduction.
-/// SIGTERM, --target_ci and --max_seconds stop all ranks at the same step through it.
+/// Sums that all ranks agree on one step late: posted at step s, read at step s+1, as one small
+/// nonblocking reduction. SIGTERM, --target_ci and --max_seconds stop all ranks at the same step
+/// through it.
 class AgreedStop {
  public:
   explicit AgreedStop(RankGroup& group);
   ~AgreedStop();
-  /// Posts this step's words and returns the sums of the step before (empty at the first call). Every rank posts the same
-  /// number of values.
+  /// Posts this step's words and returns the sums of the step before (empty at the first call).
+  /// Every rank posts the same number of values.
   std::vector<double> exchange(std::span<const double> words);
   /// The sums of the last posted step; ends the exchange.
   std::vector<double> finish();

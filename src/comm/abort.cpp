@@ -1,0 +1,116 @@
+// abort_job(): message, last words, MPI_Abort, and a hard _exit 5 s after it began whatever else
+// hangs.
+#include "comm/abort.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "comm/mpi_thread.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::chrono::seconds hard_exit_after{5};
+constexpr std::chrono::seconds last_words_limit{2};
+
+struct AbortState {
+  std::atomic<bool> under_way{false};
+  std::mutex mutex;
+  std::function<void(int)> abort;
+  std::function<void(const std::string&)> before;
+};
+
+// One per process and never destroyed: an abort may come while static objects are being destroyed.
+AbortState& state() {
+  static auto* const it = new AbortState;
+  return *it;
+}
+
+template <typename F>
+void start_detached(F f, int exit_code) {
+  try {
+    std::thread(std::move(f)).detach();
+  } catch (const std::system_error&) {
+    _exit(exit_code);  // without a thread there is no guard against a hang
+  }
+}
+
+void write_to_stderr(const std::string& message) {
+  const std::string line = "scalemark: " + message + "\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void say_last_words(const std::function<void(const std::string&)>& before,
+                    const std::string& message, int exit_code) {
+  if (!before) return;
+  struct Done {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool yes = false;
+  };
+  const auto done = std::make_shared<Done>();
+  start_detached(
+      [done, before, message] {
+        try {
+          before(message);
+        } catch (...) {  // the abort goes on
+        }
+        const std::lock_guard lock(done->mutex);
+        done->yes = true;
+        done->changed.notify_all();
+      },
+      exit_code);
+  std::unique_lock lock(done->mutex);
+  done->changed.wait_for(lock, last_words_limit, [&] { return done->yes; });
+}
+
+}  // namespace
+
+void set_abort_hook(std::function<void(int)> hook) {
+  const std::lock_guard lock(state().mutex);
+  state().abort = std::move(hook);
+}
+
+void set_before_abort_hook(std::function<void(const std::string&)> hook) {
+  const std::lock_guard lock(state().mutex);
+  state().before = std::move(hook);
+}
+
+bool abort_under_way() noexcept { return state().under_way.load(); }
+
+void await_exit() noexcept {
+  while (true) pause();
+}
+
+void abort_job(int exit_code, const std::string& message) {
+  if (state().under_way.exchange(true)) await_exit();  // the first one decides the exit code
+  // Before anything that may block, be it a full stderr.
+  start_detached(
+      [exit_code] {
+        std::this_thread::sleep_for(hard_exit_after);
+        _exit(exit_code);
+      },
+      exit_code);
+  write_to_stderr(message);
+  std::function<void(int)> abort;
+  std::function<void(const std::string&)> before;
+  {
+    const std::lock_guard lock(state().mutex);
+    abort = state().abort;
+    before = state().before;
+  }
+  say_last_words(before, message, exit_code);
+  if (!abort) _exit(exit_code);
+  abort(exit_code);
+  await_exit();
+}
+
+}  // namespace scalemark

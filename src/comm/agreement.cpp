@@ -1,0 +1,82 @@
+// How ranks agree: on one outcome of a phase (agree) and on stopping together (AgreedStop).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "comm/rank_group_impl.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::size_t longest_message = 4096;
+
+/// "ranks 0, 2: words", each distinct message once; the words alone where all ranks say the same.
+std::string joined(const std::map<std::string, std::vector<int>>& ranks_by_words,
+                   std::size_t world_size) {
+  std::string text;
+  for (const auto& [words, ranks] : ranks_by_words) {
+    if (ranks.size() == world_size) return words;
+    if (!text.empty()) text += "; ";
+    text +=
+        fmt::format("rank{} {}: {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), words);
+  }
+  return text;
+}
+
+}  // namespace
+
+void RankGroup::agree(ExitCode code, const std::string& message) {
+  if (all_sum({code == ExitCode::ok ? 0.0 : 1.0})[0] == 0) return;
+  const auto outcomes =
+      all_gather(fmt::format("{} {}", static_cast<int>(code), message.substr(0, longest_message)));
+  ExitCode agreed = ExitCode::ok;
+  std::map<std::string, std::vector<int>> ranks_by_words;
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    const auto space = outcomes[rank].find(' ');
+    const auto its_code = static_cast<ExitCode>(std::stoi(outcomes[rank].substr(0, space)));
+    if (its_code == ExitCode::ok) continue;
+    agreed = most_severe(agreed, its_code);
+    ranks_by_words[outcomes[rank].substr(space + 1)].push_back(static_cast<int>(rank));
+  }
+  throw AgreedError(agreed, joined(ranks_by_words, outcomes.size()));
+}
+
+struct AgreedStop::Impl {
+  std::shared_ptr<RankGroup::Impl> group;
+  std::shared_ptr<Operation> posted;            ///< null before the first exchange
+  std::shared_ptr<std::vector<double>> values;  ///< of `posted`; the operation keeps them alive
+
+  std::vector<double> read() {
+    if (!posted) return {};
+    group->world->wait(*std::exchange(posted, nullptr), "agreed stop");
+    return std::move(*values);
+  }
+};
+
+AgreedStop::AgreedStop(RankGroup& group) : impl_(std::make_unique<Impl>()) {
+  impl_->group = group.impl();
+}
+
+// A reduction that nobody read goes on by itself: the operation owns its buffer.
+AgreedStop::~AgreedStop() = default;
+
+std::vector<double> AgreedStop::exchange(std::span<const double> words) {
+  auto before = impl_->read();
+  auto values = std::make_shared<std::vector<double>>(words.begin(), words.end());
+  impl_->values = values;
+  const auto post = [values, comm = impl_->group->communicator, world = impl_->group->world.get()] {
+    MPI_Request request = MPI_REQUEST_NULL;
+    world->selector().select(static_cast<std::int64_t>(values->size() * sizeof(double)));
+    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values->data(), static_cast<int>(values->size()),
+                             MPI_DOUBLE, MPI_SUM, comm, &request),
+              "MPI_Iallreduce");
+    return std::vector{request};
+  };
+  impl_->posted = impl_->group->world->start(post);
+  return before;
+}
+
+std::vector<double> AgreedStop::finish() { return impl_->read(); }
+
+}  // namespace scalemark

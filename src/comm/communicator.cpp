@@ -1,0 +1,100 @@
+// The one place that chooses a communicator; and `none`, which measures training without
+// communication.
+#include "comm/communicator.hpp"
+
+#include "comm/mpi_communicator.hpp"
+#include "comm/nccl_factory.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+class CompletedPending : public Pending {
+ public:
+  void wait() override {}
+};
+
+/// Completes at once and leaves the data alone: the baseline of a scaling curve.
+class NoCommunicator : public Communicator {
+ public:
+  explicit NoCommunicator(int size) : size_(size) {}
+  std::string_view name() const override { return "none"; }
+  int size() const override { return size_; }
+  std::string algorithm() const override { return "none"; }
+  std::string transport() const override { return "none"; }
+  std::int64_t wire_bytes(std::int64_t) const override { return 0; }
+  std::unique_ptr<Pending> start_allreduce(const Buffer&, Stream) override {
+    return std::make_unique<CompletedPending>();
+  }
+
+ private:
+  int size_;
+};
+
+}  // namespace
+
+std::size_t size_of(DataType type) {
+  switch (type) {
+    case DataType::f64:
+    case DataType::i64:
+      return 8;
+    case DataType::f32:
+    case DataType::i32:
+      return 4;
+    case DataType::bf16:
+    case DataType::f16:
+      return 2;
+    case DataType::u8:
+      return 1;
+  }
+  return 0;
+}
+
+std::string_view to_string(DataType type) {
+  switch (type) {
+    case DataType::f64:
+      return "f64";
+    case DataType::f32:
+      return "f32";
+    case DataType::bf16:
+      return "bf16";
+    case DataType::f16:
+      return "f16";
+    case DataType::i64:
+      return "i64";
+    case DataType::i32:
+      return "i32";
+    case DataType::u8:
+      return "u8";
+  }
+  return "unknown";
+}
+
+std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group,
+                                                int cuda_device) {
+  switch (kind) {
+    case CommunicatorKind::mpi: {
+      auto mpi = std::make_unique<MpiCommunicator>(group);
+      if (cuda_device < 0) return mpi;
+      return make_staged_communicator(std::move(mpi), cuda_device);
+    }
+    case CommunicatorKind::nccl:
+      if (cuda_device < 0)
+        throw EnvironmentError(
+            "communicator nccl needs --device cuda; on the CPU use --communicator mpi");
+      return make_nccl_communicator(group, cuda_device);
+    case CommunicatorKind::none:
+      return std::make_unique<NoCommunicator>(group.size());
+    case CommunicatorKind::automatic:
+      break;
+  }
+  throw CommError("communicator 'auto' must be resolved before a communicator is made");
+}
+
+CommunicatorKind resolve_communicator(CommunicatorKind kind, bool cuda, int world_size) {
+  if (kind != CommunicatorKind::automatic) return kind;
+  if (world_size <= 1) return CommunicatorKind::none;
+  return cuda ? CommunicatorKind::nccl : CommunicatorKind::mpi;
+}
+
+}  // namespace scalemark

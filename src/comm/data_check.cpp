@@ -1,0 +1,129 @@
+// The untimed data check: values whose sum over ranks has a closed form, different at neighbouring
+// elements and for every rank, and small enough to be exact in every dtype at every hop.
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "comm/gradient_reducer.hpp"
+#include "comm/half.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::size_t period = 7 * 11;
+
+/// What rank `rank` contributes to element `i`. -3..3 from every rank, so that any run of
+/// consecutive ranks sums to at most 6 whatever their number; rank 0 adds 0..10, so that no sum is
+/// zero everywhere. bf16 is exact to 256.
+int contribution(int rank, std::size_t i) {
+  const int varied = static_cast<int>((static_cast<std::size_t>(rank) + i) % 7) - 3;
+  return rank == 0 ? varied + static_cast<int>(i % 11) : varied;
+}
+
+std::array<int, period> closed_form(int ranks) {
+  std::array<int, period> sums{};
+  for (std::size_t i = 0; i < period; ++i)
+    for (int rank = 0; rank < ranks; ++rank) sums[i] += contribution(rank, i);
+  return sums;
+}
+
+template <typename T>
+T stored(int value) {
+  return static_cast<T>(value);
+}
+struct Bf16 {
+  std::uint16_t bits;
+};
+struct F16 {
+  std::uint16_t bits;
+};
+template <>
+Bf16 stored<Bf16>(int value) {
+  return {float_to_bf16(static_cast<float>(value))};
+}
+template <>
+F16 stored<F16>(int value) {
+  return {float_to_f16(static_cast<float>(value))};
+}
+template <typename T>
+double shown(T value) {
+  return static_cast<double>(value);
+}
+double shown(Bf16 value) { return bf16_to_float(value.bits); }
+double shown(F16 value) { return f16_to_float(value.bits); }
+
+/// Calls `f(T* elements)` with the element type of the buffer.
+template <typename F>
+void with_elements(const Buffer& buffer, F f) {
+  switch (buffer.type) {
+    case DataType::f64:
+      return f(static_cast<double*>(buffer.data));
+    case DataType::f32:
+      return f(static_cast<float*>(buffer.data));
+    case DataType::bf16:
+      return f(static_cast<Bf16*>(buffer.data));
+    case DataType::f16:
+      return f(static_cast<F16*>(buffer.data));
+    case DataType::i64:
+      return f(static_cast<std::int64_t*>(buffer.data));
+    case DataType::i32:
+      return f(static_cast<std::int32_t*>(buffer.data));
+    case DataType::u8:
+      return f(static_cast<std::uint8_t*>(buffer.data));
+  }
+}
+
+void fill(const Buffer& buffer, int rank) {
+  with_elements(buffer, [&](auto* elements) {
+    using T = std::remove_pointer_t<decltype(elements)>;
+    for (std::size_t i = 0; i < buffer.count; ++i) elements[i] = stored<T>(contribution(rank, i));
+  });
+}
+
+void compare(const Buffer& buffer, std::size_t bucket, const std::array<int, period>& expected,
+             int rank) {
+  with_elements(buffer, [&](auto* elements) {
+    using T = std::remove_pointer_t<decltype(elements)>;
+    for (std::size_t i = 0; i < buffer.count; ++i) {
+      const T right = stored<T>(expected[i % period]);
+      if (shown(elements[i]) == shown(right)) continue;
+      throw CommError(fmt::format(
+          "data check: the allreduce is wrong on rank {}: bucket {} ({} {} elements), element {}: "
+          "expected {:g}, found {:g}",
+          rank, bucket, buffer.count, to_string(buffer.type), i, shown(right), shown(elements[i])));
+    }
+  });
+}
+
+void corrupt_one(const std::vector<Buffer>& buckets) {
+  for (const auto& bucket : buckets) {
+    if (bucket.count == 0) continue;
+    return with_elements(bucket, [&](auto* elements) {
+      using T = std::remove_pointer_t<decltype(elements)>;
+      auto& element = elements[bucket.count / 2];
+      element = stored<T>(static_cast<int>(shown(element)) + 1);
+    });
+  }
+}
+
+}  // namespace
+
+void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank,
+                     bool corrupt) {
+  // `none` moves nothing: each rank must find its own values again.
+  const bool sums = communicator.name() != "none";
+  std::vector<std::unique_ptr<Pending>> pending;
+  for (const auto& bucket : host_buckets) fill(bucket, sums ? rank : 0);
+  for (const auto& bucket : host_buckets)
+    pending.push_back(communicator.start_allreduce(bucket, nullptr));
+  for (const auto& operation : pending) operation->wait();
+  if (corrupt) corrupt_one(host_buckets);
+  const auto expected = closed_form(sums ? communicator.size() : 1);
+  for (std::size_t bucket = 0; bucket < host_buckets.size(); ++bucket)
+    compare(host_buckets[bucket], bucket, expected, rank);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,100 @@
+// Starts each bucket's allreduce as soon as it may start, and waits for all at the end of the step.
+#include "comm/gradient_reducer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+std::int64_t bytes_of(const Buffer& bucket) {
+  return static_cast<std::int64_t>(bucket.count * size_of(bucket.type));
+}
+
+}  // namespace
+
+GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
+                                 std::vector<int> parameters_in, Overlap overlap)
+    : communicator_(communicator),
+      buckets_(std::move(buckets)),
+      parameters_in_(std::move(parameters_in)),
+      overlap_(overlap),
+      missing_(parameters_in_) {
+  if (buckets_.size() != parameters_in_.size())
+    throw CommError(fmt::format("{} buckets but {} parameter counts: one of each per bucket",
+                                buckets_.size(), parameters_in_.size()));
+  pending_.reserve(buckets_.size());
+  posted_.reserve(buckets_.size());
+}
+
+void GradientReducer::add(int bucket, Stream stream) {
+  if (bucket < 0 || static_cast<std::size_t>(bucket) >= buckets_.size())
+    throw CommError(
+        fmt::format("gradient for bucket {}, but there are {}", bucket, buckets_.size()));
+  auto& missing = missing_[static_cast<std::size_t>(bucket)];
+  if (--missing < 0)
+    throw CommError(fmt::format("bucket {} got more than its {} gradients in one step", bucket,
+                                parameters_in_[static_cast<std::size_t>(bucket)]));
+  if (overlap_ == Overlap::none) return;
+  while (next_ < buckets_.size() && missing_[next_] == 0) start_next(stream);
+}
+
+void GradientReducer::start_next(Stream stream) {
+  posted_.push_back(Clock::now());
+  pending_.push_back(communicator_.start_allreduce(buckets_[next_], stream));
+  ++next_;
+}
+
+void GradientReducer::finalize(Stream stream) {
+  if (communicator_.name() != "none") {
+    const auto open =
+        std::find_if(missing_.begin(), missing_.end(), [](int missing) { return missing != 0; });
+    if (open != missing_.end())
+      throw CommError(fmt::format(
+          "bucket {} lacks {} of its {} gradients at the end of the step", open - missing_.begin(),
+          *open, parameters_in_[static_cast<std::size_t>(open - missing_.begin())]));
+  }
+  while (next_ < buckets_.size()) start_next(stream);
+  const auto before = Clock::now();
+  for (const auto& pending : pending_) pending->wait();
+  last_wait_ = seconds_between(before, Clock::now());
+  last_communication_ = 0;
+  for (std::size_t i = 0; i < pending_.size(); ++i)
+    last_communication_ = std::max(
+        last_communication_, seconds_between(posted_[0], posted_[i]) + pending_[i]->seconds());
+  if (communicator_.name() == "none") last_communication_ = 0;
+  pending_.clear();
+  posted_.clear();
+  missing_ = parameters_in_;
+  next_ = 0;
+}
+
+double GradientReducer::last_wait_seconds() const { return last_wait_; }
+double GradientReducer::last_communication_seconds() const { return last_communication_; }
+
+std::int64_t GradientReducer::bytes_per_step() const {
+  std::int64_t bytes = 0;
+  for (const auto& bucket : buckets_) bytes += bytes_of(bucket);
+  return bytes;
+}
+
+std::int64_t GradientReducer::wire_bytes_per_step() const {
+  std::int64_t bytes = 0;
+  for (const auto& bucket : buckets_) bytes += communicator_.wire_bytes(bytes_of(bucket));
+  return bytes;
+}
+
+std::int64_t GradientReducer::messages_per_step() const {
+  return communicator_.name() == "none" ? 0 : static_cast<std::int64_t>(buckets_.size());
+}
+
+}  // namespace scalemark

@@ -1,0 +1,51 @@
+// Internal to comm/: bfloat16 and IEEE binary16 as bit patterns, and their sums for MPI (in fp32,
+// rounded to nearest, ties to even). Branch-free, so that the loops over them vectorise.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace scalemark {
+
+inline float bf16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+inline std::uint16_t float_to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const std::uint32_t quiet_nan = (bits >> 16) | 0x0040;
+  return static_cast<std::uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet_nan : rounded);
+}
+
+inline float f16_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
+  // As an fp32 pattern the exponent is 112 too small; the product also makes subnormals normal.
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const std::uint32_t special =
+      magnitude >= (0x7c00u << 13) ? 0x7f800000u : 0u;  // Inf and NaN keep the mantissa
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
+}
+
+inline std::uint16_t float_to_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  const std::uint32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
+  // Below 2^-14 the addition of 0.5 lets the hardware round at the subnormals' spacing of 2^-24.
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+      std::bit_cast<std::uint32_t>(0.5f);
+  std::uint32_t half = magnitude < (113u << 23) ? subnormal : normal;
+  half = magnitude >= 0x477ff000u ? 0x7c00u : half;  // 65520 and above round to infinity
+  half = magnitude > 0x7f800000u ? 0x7e00u : half;
+  return static_cast<std::uint16_t>(half | sign);
+}
+
+/// inout[i] = round(in[i] + inout[i]), `count` elements.
+void sum_bf16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
+void sum_f16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
+
+}  // namespace scalemark

@@ -1,0 +1,148 @@
+// Open MPI's settings: defaults before MPI_Init, the algorithm of each allreduce, and what carries
+// the bytes.
+#include "comm/mca.hpp"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "comm/mpi.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr const char* algorithm_variable = "coll_libnbc_iallreduce_algorithm";
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// Whether a rank may read a peer's memory (process_vm_readv): refused by some containers'
+/// system-call filters and by Yama's stricter scopes. Open MPI's shared memory would fail on it
+/// rather than fall back.
+bool can_read_peer_memory() {
+  int from = 1, to = 0;
+  const iovec local{&to, sizeof to}, remote{&from, sizeof from};
+  if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != static_cast<ssize_t>(sizeof to))
+    return false;
+  int scope = 0;
+  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+  return scope < 2 || geteuid() == 0;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> set_mca_defaults() {
+  std::vector<std::pair<std::string, std::string>> wanted{
+      {fmt::format("OMPI_MCA_{}", algorithm_variable), "1"}};  // ring
+  if (!can_read_peer_memory())
+    wanted.emplace_back("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+  std::erase_if(wanted,
+                [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
+  for (const auto& [name, value] : wanted) setenv(name.c_str(), value.c_str(), 0);
+  return wanted;
+}
+
+struct AllreduceSelector::Handle {
+  MPI_T_cvar_handle cvar;
+  AllreduceAlgorithm current = AllreduceAlgorithm::library;
+};
+
+AllreduceSelector::AllreduceSelector(std::string user_value) : user_value_(std::move(user_value)) {
+  if (!user_value_.empty()) return;
+  int provided = 0, index = 0, count = 0;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
+  auto handle = std::make_unique<Handle>();
+  int value = static_cast<int>(AllreduceAlgorithm::ring);
+  if (MPI_T_cvar_get_index(algorithm_variable, &index) == MPI_SUCCESS &&
+      MPI_T_cvar_handle_alloc(index, nullptr, &handle->cvar, &count) == MPI_SUCCESS && count == 1 &&
+      MPI_T_cvar_write(handle->cvar, &value) == MPI_SUCCESS) {
+    handle->current = AllreduceAlgorithm::ring;
+    handle_ = std::move(handle);
+  } else {
+    MPI_T_finalize();
+  }
+}
+
+AllreduceSelector::~AllreduceSelector() {
+  if (!handle_) return;
+  MPI_T_cvar_handle_free(&handle_->cvar);
+  MPI_T_finalize();
+}
+
+AllreduceAlgorithm AllreduceSelector::choice(std::int64_t bytes) const {
+  if (!user_value_.empty())
+    return user_value_ == "1"   ? AllreduceAlgorithm::ring
+           : user_value_ == "4" ? AllreduceAlgorithm::recursive_doubling
+                                : AllreduceAlgorithm::library;
+  if (!handle_ || bytes >= ring_from_bytes) return AllreduceAlgorithm::ring;
+  return AllreduceAlgorithm::recursive_doubling;
+}
+
+void AllreduceSelector::select(std::int64_t bytes) {
+  if (!handle_ || handle_->current == choice(bytes)) return;
+  int value = static_cast<int>(choice(bytes));
+  if (MPI_T_cvar_write(handle_->cvar, &value) == MPI_SUCCESS) handle_->current = choice(bytes);
+}
+
+std::string AllreduceSelector::description() const {
+  if (!user_value_.empty())
+    return fmt::format("libnbc algorithm {} (set by the user)", user_value_);
+  if (!handle_) return "ring";
+  return fmt::format("ring, recursive doubling below {} KiB", ring_from_bytes / 1024);
+}
+
+std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t bytes, int ranks) {
+  if (ranks <= 1) return 0;
+  if (algorithm == AllreduceAlgorithm::recursive_doubling) {
+    const auto n = static_cast<unsigned>(ranks);
+    return bytes * (std::bit_width(n) - 1 + (std::has_single_bit(n) ? 0 : 1));
+  }
+  return (2 * (ranks - 1) * bytes + ranks - 1) / ranks;
+}
+
+std::string derive_transport(const TransportFacts& facts) {
+  if (facts.ranks <= 1) return "none";
+  if (!facts.pml.empty() && facts.pml != "ob1") return facts.pml[0] == '^' ? "" : facts.pml;
+  // Unset: UCX or libfabric may have been chosen where a fabric is there.
+  if (facts.pml.empty() && facts.btl.empty() && facts.fabric) return "";
+  const bool excludes = !facts.btl.empty() && facts.btl[0] == '^';
+  const auto usable = [&](const std::string& name) {
+    const std::string list = "," + (excludes ? facts.btl.substr(1) : facts.btl) + ",";
+    const bool listed = list.find("," + name + ",") != std::string::npos;
+    return facts.btl.empty() || listed != excludes;
+  };
+  const bool renamed =
+      facts.library_major >= 5;  // Open MPI 5 calls vader sm, and still takes the old name
+  const bool shared = usable("vader") || (renamed && usable("sm"));
+  const std::string within = shared ? (renamed ? "sm" : "vader") : usable("tcp") ? "tcp" : "";
+  const std::string across = usable("tcp") ? "tcp" : "";
+  if (facts.hosts == 1) return within;
+  if (facts.hosts == facts.ranks || within == across) return across;
+  return within.empty() || across.empty() ? "" : within + "+" + across;
+}
+
+TransportFacts transport_facts(int ranks, int hosts) {
+  TransportFacts facts;
+  facts.ranks = ranks;
+  facts.hosts = hosts;
+  facts.pml = environment("OMPI_MCA_pml");
+  facts.btl = environment("OMPI_MCA_btl");
+  std::error_code none;
+  for (const char* folder : {"/sys/class/infiniband", "/sys/class/hfi1", "/sys/class/cxi"})
+    facts.fabric = facts.fabric || (std::filesystem::exists(folder, none) &&
+                                    !std::filesystem::is_empty(folder, none));
+#ifdef OMPI_MAJOR_VERSION
+  facts.library_major = OMPI_MAJOR_VERSION;
+#endif
+  return facts;
+}
+
+}  // namespace scalemark

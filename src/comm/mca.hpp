@@ -1,0 +1,69 @@
+// Internal to comm/: the settings of Open MPI that scalemark depends on. srun has no --mca, so
+// defaults go through the environment before MPI_Init; the allreduce algorithm is chosen by size
+// through MPI_T.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace scalemark {
+
+/// Sets what is unset among the OMPI_MCA_* variables that scalemark needs, before MPI_Init; gives
+/// what it set.
+std::vector<std::pair<std::string, std::string>> set_mca_defaults();
+
+/// Values of coll_libnbc_iallreduce_algorithm.
+enum class AllreduceAlgorithm : int { library = 0, ring = 1, recursive_doubling = 4 };
+
+/// Open MPI picks a binomial tree for an in-place nonblocking allreduce, which moves the whole
+/// buffer log2(N) times. Ring is right for large buffers, recursive doubling for small ones. Used
+/// by the MPI thread only.
+class AllreduceSelector {
+ public:
+  static constexpr std::int64_t ring_from_bytes = 64 * 1024;
+
+  /// After MPI_Init. `user_value`: what the user has set (empty: nothing), which then stands for
+  /// all sizes.
+  explicit AllreduceSelector(std::string user_value);
+  ~AllreduceSelector();
+  AllreduceSelector(const AllreduceSelector&) = delete;
+  AllreduceSelector& operator=(const AllreduceSelector&) = delete;
+
+  /// What an allreduce of `bytes` will run with.
+  AllreduceAlgorithm choice(std::int64_t bytes) const;
+  /// Call directly before MPI_Iallreduce.
+  void select(std::int64_t bytes);
+  /// For the record.
+  std::string description() const;
+
+ private:
+  struct Handle;
+  std::string user_value_;
+  std::unique_ptr<Handle>
+      handle_;  ///< null: the library cannot be told; the environment's ring stands
+};
+
+/// Bytes that each rank sends for an allreduce of `bytes` payload over `ranks` ranks.
+/// Ring: 2(N-1)/N x bytes (Patarasuk and Yuan 2009), rounded up; N blocks differ by at most one
+/// element. Recursive doubling: bytes x log2 of the largest power of two in N, and once more where
+/// N is none.
+std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t bytes, int ranks);
+
+/// What the transport is derived from.
+struct TransportFacts {
+  int ranks = 1;
+  int hosts = 1;
+  std::string pml;        ///< OMPI_MCA_pml; empty: unset
+  std::string btl;        ///< OMPI_MCA_btl
+  bool fabric = false;    ///< a host channel adapter is present: UCX or libfabric may be chosen
+  int library_major = 4;  ///< of Open MPI
+};
+/// "vader" / "sm", "tcp", "vader+tcp", "ucx" …; empty where it cannot be derived.
+std::string derive_transport(const TransportFacts& facts);
+/// This process's environment and adapters.
+TransportFacts transport_facts(int ranks, int hosts);
+
+}  // namespace scalemark

@@ -1,0 +1,22 @@
+// The build without CUDA: what needs a GPU says so.
+#include "comm/nccl_factory.hpp"
+
+#include "error.hpp"
+
+namespace scalemark {
+
+std::unique_ptr<Communicator> make_nccl_communicator(RankGroup&, int) {
+  throw EnvironmentError(
+      "this build has no NCCL; use --communicator mpi, or build with SCALEMARK_CUDA=ON and a "
+      "LibTorch with CUDA");
+}
+
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator>, int) {
+  throw EnvironmentError(
+      "this build has no CUDA; use --device cpu, or build with SCALEMARK_CUDA=ON and a LibTorch "
+      "with CUDA");
+}
+
+std::string nccl_version() { return {}; }
+
+}  // namespace scalemark

@@ -1,0 +1,111 @@
+// Starting, testing and pacing of nonblocking MPI operations.
+#include "comm/operations.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "error.hpp"
+
+namespace scalemark {
+
+void check_mpi(int result, const char* call) {
+  if (result == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(result, text.data(), &length);
+  throw CommError(fmt::format("{} failed: {}", call, text.data()));
+}
+
+namespace {
+
+void note_error(Operation& operation, int result) {
+  if (!operation.error.empty()) return;
+  try {
+    check_mpi(result, "a nonblocking MPI operation");
+  } catch (const CommError& error) {
+    operation.error = error.what();
+  }
+}
+
+}  // namespace
+
+void Outstanding::post(std::shared_ptr<Operation> operation) {
+  std::vector<MPI_Request> requests;
+  try {
+    requests = operation->post();
+  } catch (const std::exception& error) {
+    operation->error = error.what();
+  }
+  std::erase(requests, MPI_REQUEST_NULL);
+  operation->open_requests = requests.size();
+  if (requests.empty()) {
+    finished_at_post_.push_back(std::move(operation));
+    return;
+  }
+  for (MPI_Request request : requests) {
+    requests_.push_back(request);
+    owners_.push_back(operation);
+  }
+}
+
+std::vector<std::shared_ptr<Operation>> Outstanding::test() {
+  std::vector<std::shared_ptr<Operation>> finished = std::exchange(finished_at_post_, {});
+  if (requests_.empty()) return finished;
+  indices_.resize(requests_.size());
+  statuses_.resize(requests_.size());
+  int completed = 0;
+  const int result = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed,
+                                  indices_.data(), statuses_.data());
+  if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return fail_all(result);
+  if (completed == MPI_UNDEFINED) return finished;
+  for (int i = 0; i < completed; ++i) {
+    const auto& owner = owners_[static_cast<std::size_t>(indices_[i])];
+    // A status carries an error only under MPI_ERR_IN_STATUS.
+    if (result == MPI_ERR_IN_STATUS) note_error(*owner, statuses_[i].MPI_ERROR);
+    if (--owner->open_requests == 0) finished.push_back(owner);
+  }
+  if (completed > 0) drop_null_requests();
+  return finished;
+}
+
+std::vector<std::shared_ptr<Operation>> Outstanding::fail_all(int result) {
+  std::vector<std::shared_ptr<Operation>> failed;
+  for (const auto& owner : std::exchange(owners_, {})) {
+    note_error(*owner, result);
+    if (std::exchange(owner->open_requests, 0) > 0) failed.push_back(owner);
+  }
+  requests_.clear();
+  return failed;
+}
+
+void Outstanding::drop_null_requests() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
+    requests_[kept] = requests_[i];
+    owners_[kept++] = std::move(owners_[i]);
+  }
+  requests_.resize(kept);
+  owners_.resize(kept);
+}
+
+std::chrono::microseconds Pacer::pause(const Situation& now) {
+  using std::chrono::microseconds;
+  constexpr microseconds shortest{50}, longest{1000}, longest_waited{200}, spin{100};
+  constexpr microseconds between_roll_calls{100'000};
+  const auto time = Clock::now();
+  if (now.worked) {
+    last_work_ = time;
+    pause_ = shortest;
+  }
+  if (now.idle && !now.worked) return between_roll_calls;
+  if (now.waited && time - last_work_ < spin) return microseconds{0};
+  const auto pause = pause_;
+  pause_ = std::min(pause_ * 3 / 2, now.waited ? longest_waited : longest);
+  return pause;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,72 @@
+// Internal to comm/: started MPI operations, and the set of them that the MPI thread tests
+// together.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/mpi.hpp"
+
+namespace scalemark {
+
+using Clock = std::chrono::steady_clock;
+
+/// Throws CommError naming the MPI call where `result` is not MPI_SUCCESS.
+void check_mpi(int result, const char* call);
+
+/// A started operation of one or more requests. `done`, `error` and `completed` belong to
+/// MpiWorld's lock.
+struct Operation {
+  /// Runs on the MPI thread, starts the operation and gives its requests. Keeps the buffers alive.
+  using Post = std::function<std::vector<MPI_Request>()>;
+
+  Post post;
+  std::function<void()> on_complete;  ///< on the MPI thread; may be empty
+  std::size_t open_requests = 0;
+  Clock::time_point posted = Clock::now();
+  Clock::time_point completed{};
+  bool done = false;
+  std::string error;  ///< empty: succeeded
+};
+
+/// The operations in flight; used by the MPI thread only.
+class Outstanding {
+ public:
+  void post(std::shared_ptr<Operation> operation);
+  /// One round of tests: the operations that completed in it.
+  std::vector<std::shared_ptr<Operation>> test();
+  std::size_t requests() const { return requests_.size(); }
+
+ private:
+  std::vector<MPI_Request> requests_;
+  std::vector<std::shared_ptr<Operation>> owners_;  ///< of requests_, by index
+  std::vector<std::shared_ptr<Operation>> finished_at_post_;
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<std::shared_ptr<Operation>> fail_all(int result);
+  void drop_null_requests();
+};
+
+/// How long the MPI thread sleeps between tests. Tests that find work shorten the pause, since more
+/// is on the way; tests that find none lengthen it, so that the core belongs to who computes. While
+/// another thread waits for an operation its core is free, and the MPI thread may spin for a
+/// moment.
+class Pacer {
+ public:
+  struct Situation {
+    bool worked;  ///< the last round completed or moved something
+    bool waited;  ///< a thread waits for an operation
+    bool idle;    ///< nothing in flight except the wait for roll-calls
+  };
+  std::chrono::microseconds pause(const Situation& now);
+
+ private:
+  std::chrono::microseconds pause_{50};
+  Clock::time_point last_work_ = Clock::now();
+};
+
+}  // namespace scalemark

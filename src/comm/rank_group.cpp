@@ -1,0 +1,175 @@
+// Control collectives: each posts a nonblocking MPI operation on the MPI thread and sleeps until it
+// is complete.
+#include "comm/rank_group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "comm/rank_group_impl.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::int64_t largest_message = 1 << 30;  // bytes of one broadcast; MPI counts are int
+
+std::int64_t total(const std::vector<std::int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+}
+
+/// Counts and displacements of MPI's "v" collectives.
+struct Layout {
+  std::vector<int> counts, displacements;
+  explicit Layout(const std::vector<std::int64_t>& sizes, const char* call) {
+    if (total(sizes) > std::numeric_limits<int>::max())
+      throw CommError(fmt::format("{}: {} bytes over all ranks; at most {} fit", call, total(sizes),
+                                  std::numeric_limits<int>::max()));
+    int offset = 0;
+    for (const auto size : sizes) {
+      counts.push_back(static_cast<int>(size));
+      displacements.push_back(offset);
+      offset += static_cast<int>(size);
+    }
+  }
+};
+
+std::vector<std::string> cut(const std::string& all, const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> parts;
+  std::size_t offset = 0;
+  for (const auto size : sizes) {
+    parts.push_back(all.substr(offset, static_cast<std::size_t>(size)));
+    offset += static_cast<std::size_t>(size);
+  }
+  return parts;
+}
+
+}  // namespace
+
+RankGroup::Impl::Impl(std::shared_ptr<MpiWorld> owner, MPI_Comm comm)
+    : world(std::move(owner)), communicator(comm) {
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  MPI_Comm node = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node),
+            "MPI_Comm_split_type");
+  MPI_Comm_rank(node, &local_rank);
+  MPI_Comm_size(node, &local_size);
+  MPI_Comm_free(&node);
+  const int first_of_host = local_rank == 0 ? 1 : 0;
+  check_mpi(MPI_Allreduce(&first_of_host, &hosts, 1, MPI_INT, MPI_SUM, comm), "MPI_Allreduce");
+}
+
+RankGroup RankGroup::world(Watchdog& watchdog) {
+  watchdog.enter("start-up");
+  auto mpi = std::make_shared<MpiWorld>(watchdog);
+  auto impl = mpi->call("start-up", [&] { return std::make_shared<Impl>(mpi, MPI_COMM_WORLD); });
+  return RankGroup(std::move(impl));
+}
+
+std::vector<std::pair<std::string, std::string>> RankGroup::mca_defaults() {
+  return mca_defaults_set();
+}
+
+int RankGroup::rank() const { return impl_->rank; }
+int RankGroup::size() const { return impl_->size; }
+int RankGroup::local_rank() const { return impl_->local_rank; }
+int RankGroup::local_size() const { return impl_->local_size; }
+Watchdog& RankGroup::watchdog() const { return impl_->world->watchdog(); }
+double RankGroup::communication_cpu_seconds() const { return impl_->world->cpu_seconds(); }
+void RankGroup::finalize(RankGroup& world) { world.impl_->world->finalize(); }
+
+std::string RankGroup::library_version() const {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);  // allowed at any time, from any thread
+  const std::string all(text.data());
+  return all.substr(0, all.find('\n'));
+}
+
+void RankGroup::barrier() {
+  impl_->run("barrier", "MPI_Ibarrier", [comm = impl_->communicator](MPI_Request* request) {
+    return MPI_Ibarrier(comm, request);
+  });
+}
+
+std::string RankGroup::broadcast(std::string value, int root) {
+  auto length = static_cast<std::int64_t>(value.size());
+  const auto comm = impl_->communicator;
+  impl_->run("broadcast", "MPI_Ibcast", [&length, root, comm](MPI_Request* request) {
+    return MPI_Ibcast(&length, 1, MPI_INT64_T, root, comm, request);
+  });
+  value.resize(static_cast<std::size_t>(length));
+  for (std::int64_t sent = 0; sent < length; sent += largest_message) {
+    const int count = static_cast<int>(std::min(largest_message, length - sent));
+    char* part = value.data() + sent;
+    impl_->run("broadcast", "MPI_Ibcast", [=](MPI_Request* request) {
+      return MPI_Ibcast(part, count, MPI_BYTE, root, comm, request);
+    });
+  }
+  return value;
+}
+
+std::vector<std::string> RankGroup::gather(const std::string& value, int root) {
+  const auto comm = impl_->communicator;
+  const auto own = static_cast<std::int64_t>(value.size());
+  std::vector<std::int64_t> sizes(rank() == root ? static_cast<std::size_t>(size()) : 0);
+  impl_->run("gather", "MPI_Igather", [&](MPI_Request* request) {
+    return MPI_Igather(&own, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, root, comm, request);
+  });
+  std::string all(static_cast<std::size_t>(total(sizes)), '\0');
+  const Layout layout(sizes, "gather");
+  impl_->run("gather", "MPI_Igatherv", [&](MPI_Request* request) {
+    return MPI_Igatherv(value.data(), static_cast<int>(own), MPI_BYTE, all.data(),
+                        layout.counts.data(), layout.displacements.data(), MPI_BYTE, root, comm,
+                        request);
+  });
+  return cut(all, sizes);
+}
+
+std::vector<std::string> RankGroup::all_gather(const std::string& value) {
+  const auto comm = impl_->communicator;
+  const auto own = static_cast<std::int64_t>(value.size());
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(size()));
+  impl_->run("all-gather", "MPI_Iallgather", [&](MPI_Request* request) {
+    return MPI_Iallgather(&own, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, comm, request);
+  });
+  std::string all(static_cast<std::size_t>(total(sizes)), '\0');
+  const Layout layout(sizes, "all-gather");
+  impl_->run("all-gather", "MPI_Iallgatherv", [&](MPI_Request* request) {
+    return MPI_Iallgatherv(value.data(), static_cast<int>(own), MPI_BYTE, all.data(),
+                           layout.counts.data(), layout.displacements.data(), MPI_BYTE, comm,
+                           request);
+  });
+  return cut(all, sizes);
+}
+
+std::vector<double> RankGroup::all_sum(std::vector<double> values) {
+  impl_->run("all-sum", "MPI_Iallreduce", [&](MPI_Request* request) {
+    impl_->world->selector().select(static_cast<std::int64_t>(values.size() * sizeof(double)));
+    return MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE,
+                          MPI_SUM, impl_->communicator, request);
+  });
+  return values;
+}
+
+std::optional<RankGroup> RankGroup::split(int color) const {
+  // MPI_Comm_split polls until all ranks are there: let them arrive asleep.
+  RankGroup(*this).barrier();
+  auto impl = impl_->world->call("split", [this, color]() -> std::shared_ptr<Impl> {
+    MPI_Comm part = MPI_COMM_NULL;
+    check_mpi(
+        MPI_Comm_split(impl_->communicator, color < 0 ? MPI_UNDEFINED : color, impl_->rank, &part),
+        "MPI_Comm_split");
+    return part == MPI_COMM_NULL ? nullptr : std::make_shared<Impl>(impl_->world, part);
+  });
+  if (!impl) return std::nullopt;
+  return RankGroup(std::move(impl));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,142 @@
+// The deadline of every phase, watched by a thread that needs nothing from MPI.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "comm/abort.hpp"
+#include "comm/mpi_thread.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds tick{0.25};
+constexpr Seconds stopped_if_late{2.0};  // a tick so late means that this process was stopped
+constexpr double longest_timeout = 1e8;  // seconds; keeps time points far from overflow
+
+std::string identity_from_launcher() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name))
+      return fmt::format("rank {} on {}", rank, host.data());
+  return fmt::format("the process {} on {}", getpid(), host.data());
+}
+
+}  // namespace
+
+struct Watchdog::Impl {
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  const char* phase = "start-up";
+  long step = -1;
+  Clock::time_point entered = Clock::now();
+  double timeout;
+  bool stop = false;
+  std::string identity = identity_from_launcher();
+  std::function<std::string()> roll_call;
+  std::thread thread;
+
+  explicit Impl(double seconds) : timeout(std::clamp(seconds, 0.0, longest_timeout)) {}
+
+  double seconds_in_phase() const { return Seconds(Clock::now() - entered).count(); }
+
+  void watch() {
+    std::unique_lock lock(mutex);
+    auto last_tick = Clock::now();
+    while (!stop) {
+      if (seconds_in_phase() > timeout) {
+        lock.unlock();
+        expire();
+      }
+      changed.wait_for(lock, std::min(tick, Seconds(timeout - seconds_in_phase() + 1e-3)));
+      const auto now = Clock::now();
+      if (now - last_tick > stopped_if_late) entered = std::min(now, entered + (now - last_tick));
+      last_tick = now;
+    }
+  }
+
+  [[noreturn]] void expire() {
+    std::unique_lock lock(mutex);
+    std::string message = fmt::format("timeout: {} spent {:.1f} s in phase '{}' (last step: {})",
+                                      identity, seconds_in_phase(), phase,
+                                      step < 0 ? std::string("none yet") : std::to_string(step));
+    const auto ask = roll_call;
+    const double allowed = timeout;
+    lock.unlock();
+    message += ask ? "\n" + ask() : "\n  MPI is not up yet: a rank may have left before it started";
+    message += fmt::format(
+        "\n  the job is aborted; if this phase may take longer, raise --timeout (now {:g} s)",
+        allowed);
+    abort_job(static_cast<int>(ExitCode::timeout), message);
+  }
+};
+
+Watchdog::Watchdog(double timeout_seconds) : impl_(std::make_unique<Impl>(timeout_seconds)) {
+  impl_->thread = std::thread([this] { impl_->watch(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->stop = true;
+  }
+  impl_->changed.notify_all();
+  impl_->thread.join();
+  if (abort_under_way()) await_exit();
+  set_before_abort_hook(nullptr);
+}
+
+void Watchdog::enter(const char* phase, long step) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->phase = phase;
+  impl_->entered = Clock::now();
+  if (step >= 0) impl_->step = step;
+}
+
+Progress Watchdog::progress() const {
+  const std::lock_guard lock(impl_->mutex);
+  return {impl_->phase, impl_->step, impl_->seconds_in_phase()};
+}
+
+void Watchdog::set_on_expiry(std::function<void(const std::string&)> callback) {
+  set_before_abort_hook(std::move(callback));
+}
+
+void Watchdog::set_timeout(double seconds) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->timeout = std::clamp(seconds, 0.0, longest_timeout);
+  }
+  impl_->changed.notify_all();
+}
+
+double Watchdog::timeout() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->timeout;
+}
+
+void Watchdog::set_identity(std::string identity) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->identity = std::move(identity);
+}
+
+void Watchdog::set_roll_call(std::function<std::string()> roll_call) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->roll_call = std::move(roll_call);
+}
+
+void Watchdog::set_abort(std::function<void(int)> abort) { set_abort_hook(std::move(abort)); }
+
+}  // namespace scalemark
