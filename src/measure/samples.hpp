@@ -2,16 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace scalemark {
 
 /// Why a measured loop ended. Agreed by all ranks.
 enum class StopReason { num_batches, target_ci, max_seconds, signal, non_finite };
+
+std::string to_string(StopReason reason);  ///< "num_batches", "target_ci", ...
 
 /// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.
 struct Samples {
@@ -19,10 +20,13 @@ struct Samples {
   std::vector<double> wait_seconds;  ///< of that, waiting for communication
   std::vector<double> loss;          ///< mean loss over all ranks' samples of every step
   double wall_seconds = 0;           ///< between the two synchronised points around the loop
-  double communication_seconds = 0;  ///< sum over steps: first bucket posted to last bucket complete
+  double communication_seconds =
+      0;  ///< sum over steps: first bucket posted to last bucket complete
   StopReason stop_reason = StopReason::num_batches;
 };
+/// For the way from a rank to rank 0. Non-finite losses travel as null and come back as NaN.
 nlohmann::json to_json(const Samples& samples);
+/// Throws RunError naming the key for anything that to_json does not write.
 Samples samples_from_json(const nlohmann::json& json);
 
 }  // namespace scalemark

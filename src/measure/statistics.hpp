@@ -12,6 +12,7 @@ struct Interval {
   double lo, hi;
 };
 
+/// NaN for no values, as all quantiles.
 double mean(std::span<const double> x);
 /// Sample standard deviation (n - 1); 0 for fewer than two values.
 double standard_deviation(std::span<const double> x);
@@ -21,12 +22,18 @@ double median(std::span<const double> x);
 /// 1.4826 x median |x - median(x)|: tf_cnn_benchmarks' jitter.
 double median_absolute_deviation_scaled(std::span<const double> x);
 
-/// Number of independent samples worth as much as these autocorrelated ones.
+/// Student's t quantile that leaves (1 - confidence) / 2 on either side.
+double student_quantile(double confidence, double degrees_of_freedom);
+
+/// Number of independent samples whose mean is as certain as that of these autocorrelated ones, at
+/// most their number: negative correlation never makes an interval narrower than that of
+/// independent samples.
 double effective_sample_size(std::span<const double> x);
 
-/// The one interval estimator of scalemark: 95 % (or other) confidence interval of the mean of an autocorrelated
-/// stationary series. The method is stated in docs/measurements.md, its coverage in docs/coverage.md.
-/// nullopt below 30 effective samples.
+/// The one interval estimator of scalemark: 95 % (or other) confidence interval of the mean of an
+/// autocorrelated stationary series. The method is stated in docs/measurements.md, its coverage in
+/// docs/coverage.md. nullopt below 30 effective samples; a constant series has an interval of width
+/// 0.
 std::optional<Interval> mean_interval(std::span<const double> x, double confidence = 0.95);
 
 /// Student's t interval of the mean of independent values (repeats); nullopt for fewer than two.

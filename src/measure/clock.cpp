@@ -1,0 +1,26 @@
+#include "measure/clock.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <chrono>
+
+namespace scalemark {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string utc_timestamp() {
+  using std::chrono::system_clock;
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(system_clock::now());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  const std::time_t time = system_clock::to_time_t(seconds);
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     (now - seconds).count());
+}
+
+}  // namespace scalemark

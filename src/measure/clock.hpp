@@ -1,0 +1,16 @@
+// The two clocks: durations come from the steady clock only; the wall clock is a label and may step
+// at any time.
+#pragma once
+
+#include <string>
+
+namespace scalemark {
+
+/// Seconds on a clock that never steps; only differences within a process mean something.
+double steady_seconds();
+
+/// Now as RFC 3339 in UTC with milliseconds, "2030-01-31T12:00:00.123Z": for started_at and
+/// created_at.
+std::string utc_timestamp();
+
+}  // namespace scalemark

@@ -1,0 +1,81 @@
+#include "measure/samples.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::array<std::pair<StopReason, const char*>, 5> kStopReasons{{
+    {StopReason::num_batches, "num_batches"},
+    {StopReason::target_ci, "target_ci"},
+    {StopReason::max_seconds, "max_seconds"},
+    {StopReason::signal, "signal"},
+    {StopReason::non_finite, "non_finite"},
+}};
+
+/// JSON has no NaN; the library would write null without a word.
+nlohmann::json finite_or_null(const std::vector<double>& values) {
+  auto list = nlohmann::json::array();
+  for (const double value : values) {
+    if (std::isfinite(value))
+      list.push_back(value);
+    else
+      list.push_back(nullptr);
+  }
+  return list;
+}
+
+std::vector<double> numbers(const nlohmann::json& list) {
+  std::vector<double> values;
+  for (const auto& value : list)
+    values.push_back(value.is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                     : value.get<double>());
+  return values;
+}
+
+StopReason stop_reason_from(const std::string& name) {
+  for (const auto& [reason, text] : kStopReasons)
+    if (name == text) return reason;
+  throw RunError(fmt::format("samples of a rank: stop_reason \"{}\" is unknown", name));
+}
+
+}  // namespace
+
+std::string to_string(StopReason reason) {
+  for (const auto& [value, text] : kStopReasons)
+    if (value == reason) return text;
+  return "unknown";
+}
+
+nlohmann::json to_json(const Samples& samples) {
+  return {{"step_seconds", samples.step_seconds},
+          {"wait_seconds", samples.wait_seconds},
+          {"loss", finite_or_null(samples.loss)},
+          {"wall_seconds", samples.wall_seconds},
+          {"communication_seconds", samples.communication_seconds},
+          {"stop_reason", to_string(samples.stop_reason)}};
+}
+
+Samples samples_from_json(const nlohmann::json& json) {
+  try {
+    Samples samples;
+    samples.step_seconds = json.at("step_seconds").get<std::vector<double>>();
+    samples.wait_seconds = json.at("wait_seconds").get<std::vector<double>>();
+    samples.loss = numbers(json.at("loss"));
+    samples.wall_seconds = json.at("wall_seconds");
+    samples.communication_seconds = json.at("communication_seconds");
+    samples.stop_reason = stop_reason_from(json.at("stop_reason"));
+    return samples;
+  } catch (const nlohmann::json::exception& error) {
+    throw RunError(fmt::format("samples of a rank: {}", error.what()));
+  }
+}
+
+}  // namespace scalemark
