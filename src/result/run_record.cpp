@@ -73,22 +73,6 @@ void explain_nulls(Json& record, const std::string& reason) {
       record["unavailable"][key] = reason;
 }
 
-std::string to_string(StopReason reason) {
-  switch (reason) {
-    case StopReason::num_batches:
-      return "num_batches";
-    case StopReason::target_ci:
-      return "target_ci";
-    case StopReason::max_seconds:
-      return "max_seconds";
-    case StopReason::signal:
-      return "signal";
-    case StopReason::non_finite:
-      return "non_finite";
-  }
-  return "num_batches";
-}
-
 void fill_facts(Json& record, const RunFacts& facts) {
   record["unit"] = facts.unit;
   record["batch_size_per_rank"] = facts.batch.batch_size_per_rank;

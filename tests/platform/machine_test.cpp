@@ -1,0 +1,127 @@
+// The room on the machine that runs the tests: whatever it is, the answers are complete and
+// consistent.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "platform/sources.hpp"
+
+namespace scalemark {
+namespace {
+
+TEST(CpuList, KernelFormat) {
+  EXPECT_EQ(format_cpu_list({}), "");
+  EXPECT_EQ(format_cpu_list({3}), "3");
+  EXPECT_EQ(format_cpu_list({0, 1, 2, 3, 8}), "0-3,8");
+  EXPECT_EQ(format_cpu_list({0, 2, 3, 5}), "0,2-3,5");
+}
+
+TEST(Affinity, FollowsTheMask) {
+  const Affinity whole = achieved_affinity();
+  ASSERT_FALSE(whole.cpus.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(whole.cpus));
+  EXPECT_GE(whole.usable, 1);
+  EXPECT_LE(whole.usable, static_cast<int>(whole.cpus.size()));
+  EXPECT_GE(physical_cores(), 1);
+  EXPECT_LE(physical_cores(), static_cast<int>(whole.cpus.size()));
+
+  std::thread([&] {  // the mask is the thread's own: the test process keeps its
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(whole.cpus.back(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const Affinity narrowed = achieved_affinity();
+    EXPECT_EQ(narrowed.cpus, std::vector{whole.cpus.back()});
+    EXPECT_EQ(narrowed.usable, 1);
+    EXPECT_EQ(physical_cores(), 1);
+  })
+      .join();
+}
+
+TEST(SystemInfo, EveryNullHasAReason) {
+  const SystemInfo info = system_info();
+  EXPECT_EQ(info.json.at("host"), host_name());
+  EXPECT_FALSE(host_name().empty());
+  for (const auto& [key, value] : info.json.items())
+    EXPECT_EQ(value.is_null(), info.unavailable.count("system." + key) == 1) << key;
+  EXPECT_GE(info.json.at("threads").get<int>(), static_cast<int>(achieved_affinity().cpus.size()));
+  EXPECT_GT(info.json.at("memory_bytes").get<std::int64_t>(), 1 << 20);
+}
+
+TEST(SystemInfo, TheEngineFillsWhatOnlyItKnows) {
+  SystemInfo info = system_info();
+  ASSERT_TRUE(info.json.at("mpi").is_null());
+  set_system(info, "mpi", "");
+  EXPECT_TRUE(info.json.at("mpi").is_null());
+  set_system(info, "mpi", "Open MPI v4.1.4");
+  EXPECT_EQ(info.json.at("mpi"), "Open MPI v4.1.4");
+  EXPECT_EQ(info.unavailable.count("system.mpi"), 0U);
+}
+
+TEST(Gpus, EitherGpusOrAReason) {
+  const GpuList list = visible_gpus();
+  EXPECT_EQ(list.gpus.empty(), !list.reason.empty());
+  for (const GpuInfo& gpu : list.gpus) {
+    EXPECT_TRUE(gpu.uuid.starts_with("GPU-")) << gpu.uuid;
+    EXPECT_GT(gpu.memory_bytes, 1 << 30);
+    EXPECT_FALSE(gpu.name.empty());
+    EXPECT_FALSE(list.driver_version.empty());
+  }
+}
+
+TEST(PeakMemory, GrowsWithUse) {
+  reset_peak_rss();
+  const std::int64_t before = peak_rss_bytes();
+  ASSERT_GT(before, 0);
+  constexpr std::size_t kBytes = 64 << 20;
+  std::vector<char> block(kBytes);
+  std::memset(block.data(), 1, block.size());
+  // A few pages of the process may be reclaimed meanwhile.
+  EXPECT_GE(peak_rss_bytes(), before + static_cast<std::int64_t>(kBytes) * 9 / 10);
+  EXPECT_EQ(block[kBytes / 2], 1);
+}
+
+TEST(Noise, DifferencesOfMadeSnapshots) {
+  NoiseSnapshot before, after;
+  before.steal_seconds = 1;
+  before.total_cpu_seconds = 100;
+  after.steal_seconds = 3;
+  after.total_cpu_seconds = 110;
+  after.throttled_seconds = 5;  // unknown before: unknown
+  after.load1 = 2.5;
+  before.involuntary_switches = 10;
+  after.involuntary_switches = 17;
+  before.nic_bytes = {{"eth0", {0, 1000}}, {"gone", {0, 5}}, {"reset", {0, 500}}};
+  after.nic_bytes = {{"eth0", {0, 4000}}, {"new", {0, 77}}, {"reset", {0, 100}}};
+  before.nic_errors = {{"eth0", 1}};
+  after.nic_errors = {{"eth0", 4}, {"new", 2}};
+  const NoiseEvidence noise = noise_between(before, after);
+  EXPECT_DOUBLE_EQ(noise.steal.value(), 0.2);
+  EXPECT_FALSE(noise.throttled_seconds);
+  EXPECT_EQ(noise.load1, 2.5);
+  EXPECT_EQ(noise.context_switches, 7);
+  EXPECT_EQ(noise.nic_bytes, 3000U);
+  EXPECT_EQ(noise.error_counters, (std::map<std::string, std::uint64_t>{{"eth0", 3}}));
+}
+
+TEST(Noise, NothingKnownIsEmpty) {
+  const NoiseEvidence noise = noise_between({}, {});
+  EXPECT_FALSE(noise.steal);
+  EXPECT_FALSE(noise.nic_bytes);
+  EXPECT_TRUE(noise.error_counters.empty());
+}
+
+TEST(Noise, RealSnapshotsNeverRunBackwards) {
+  const NoiseSnapshot before = noise_snapshot();
+  const NoiseSnapshot after = noise_snapshot();
+  EXPECT_GE(after.total_cpu_seconds.value_or(0), before.total_cpu_seconds.value_or(0));
+  const NoiseEvidence noise = noise_between(before, after);
+  EXPECT_GE(noise.context_switches, 0);
+  EXPECT_LE(noise.steal.value_or(0), 1.0);
+}
+
+}  // namespace
+}  // namespace scalemark
