@@ -58,8 +58,8 @@ LongRun long_run(std::span<const double> x) {
   // 1981, table 6.2).
   const double weights = 2 * static_cast<double>(std::max<std::size_t>(lags, 1)) - 1;
   const double unbiased_variance = variance * n / (n - 1);
-  const double long_run_variance =
-      std::max(sum * n / std::max(1.0, n - weights), unbiased_variance);
+  const double long_run_variance = sum * n / std::max(1.0, n - weights);
+  if (long_run_variance <= unbiased_variance) return {n, std::sqrt(unbiased_variance / n), n - 1};
   return {n * unbiased_variance / long_run_variance, std::sqrt(long_run_variance / n),
           std::max(1.0, n / weights - 1)};
 }

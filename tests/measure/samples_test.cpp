@@ -1,0 +1,58 @@
+// Samples on their way from a rank to rank 0.
+#include "measure/samples.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+Samples example() {
+  Samples samples;
+  samples.step_seconds = {0.1, 1.0 / 3};
+  samples.wait_seconds = {0.01, 0.02};
+  samples.loss = {7.5, std::numeric_limits<double>::quiet_NaN()};
+  samples.wall_seconds = 0.44;
+  samples.communication_seconds = 0.05;
+  samples.stop_reason = StopReason::non_finite;
+  return samples;
+}
+
+TEST(Samples, SurviveTheJourneyAsText) {
+  const Samples sent = example();
+  const Samples received = samples_from_json(nlohmann::json::parse(to_json(sent).dump()));
+  EXPECT_EQ(received.step_seconds, sent.step_seconds);
+  EXPECT_EQ(received.wait_seconds, sent.wait_seconds);
+  ASSERT_EQ(received.loss.size(), 2u);
+  EXPECT_EQ(received.loss[0], 7.5);
+  EXPECT_TRUE(std::isnan(received.loss[1]));
+  EXPECT_EQ(received.wall_seconds, sent.wall_seconds);
+  EXPECT_EQ(received.communication_seconds, sent.communication_seconds);
+  EXPECT_EQ(received.stop_reason, StopReason::non_finite);
+}
+
+TEST(Samples, EveryStopReasonHasItsOwnName) {
+  for (const auto reason : {StopReason::num_batches, StopReason::target_ci, StopReason::max_seconds,
+                            StopReason::signal, StopReason::non_finite}) {
+    Samples samples = example();
+    samples.stop_reason = reason;
+    EXPECT_EQ(samples_from_json(to_json(samples)).stop_reason, reason) << to_string(reason);
+  }
+}
+
+TEST(Samples, ForeignTextIsRefused) {
+  auto json = to_json(example());
+  json["stop_reason"] = "lunch";
+  EXPECT_THROW(samples_from_json(json), RunError);
+  json = to_json(example());
+  json.erase("wall_seconds");
+  EXPECT_THROW(samples_from_json(json), RunError);
+  EXPECT_THROW(samples_from_json("text"), RunError);
+}
+
+}  // namespace
+}  // namespace scalemark
