@@ -9,7 +9,8 @@ namespace scalemark {
 /// `scalemark run`: one measured run over the ranks that this process was launched with.
 ExitCode run_command(Session& session);
 
-/// `scalemark scale` inside a launch: subgroups of one world, points interleaved over rounds, with and without communication.
+/// `scalemark scale` inside a launch: subgroups of one world, points interleaved over rounds, with
+/// and without communication.
 ExitCode scale_command(Session& session);
 
 /// Parses, starts MPI under the start-up deadline, dispatches, agrees on the exit code, finalises.

@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "error.hpp"
+
 namespace scalemark {
 namespace {
 
-/// Paths of the run records that an existing curve names; empty where there is none or it is not ours.
+/// Paths of the run records that an existing curve names; empty where there is none or it is not
+/// ours.
 std::set<std::string> runs_named_by(const std::filesystem::path& curve) {
   std::set<std::string> paths;
   try {
     const Json record = read_record(curve);
     for (const auto& point : record.at("points"))
-      for (const auto& repeat : point.at("repeats")) paths.insert(repeat.at("path").get<std::string>());
+      for (const auto& repeat : point.at("repeats"))
+        paths.insert(repeat.at("path").get<std::string>());
   } catch (const std::exception&) {
     return {};
   }
@@ -27,12 +31,14 @@ CurveFiles::CurveFiles(const std::filesystem::path& curve_path)
   std::error_code error;
   std::filesystem::create_directories(runs_, error);
   if (error)
-    throw ResultError(fmt::format("cannot make the folder of run records {}: {}", runs_.string(), error.message()));
+    throw ResultError(fmt::format("cannot make the folder of run records {}: {}", runs_.string(),
+                                  error.message()));
 }
 
 std::string CurveFiles::write_run(const Json& record, int ranks, int round, bool baseline) {
   const std::string id = record.at("id").get<std::string>().substr(0, 8);
-  ResultFile file(runs_ / fmt::format("ranks{}-round{}{}-{}.json", ranks, round, baseline ? "-none" : "", id));
+  ResultFile file(
+      runs_ / fmt::format("ranks{}-round{}{}-{}.json", ranks, round, baseline ? "-none" : "", id));
   file.write(record);
   return (runs_.filename() / file.path().filename()).string();
 }

@@ -25,7 +25,8 @@ ExitCode run(Command command, Session& session) {
   return command == Command::run ? run_command(session) : scale_command(session);
 }
 
-/// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its peers wait for it.
+/// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
+/// peers wait for it.
 ExitCode run_in_world(Command command, LoadedConfig loaded, RankGroup& world) {
   std::unique_ptr<Session> session;
   ExitCode code = ExitCode::ok;
@@ -37,7 +38,8 @@ ExitCode run_in_world(Command command, LoadedConfig loaded, RankGroup& world) {
     code = error.code();
   } catch (const std::exception& error) {
     if (world.size() > 1)
-      abort_job(static_cast<int>(exit_code_of(error)), fmt::format("rank {}: {}", world.rank(), error.what()));
+      abort_job(static_cast<int>(exit_code_of(error)),
+                fmt::format("rank {}: {}", world.rank(), error.what()));
     complain(error.what());
     code = exit_code_of(error);
   }
@@ -62,7 +64,8 @@ int engine_main(int argc, char** argv) {
     return static_cast<int>(exit_code_of(error));
   }
   const auto& injection = loaded.config.inject;
-  if (injection && injection->kind == "exit_before_init" && injection->rank == announced_rank()) std::_Exit(0);
+  if (injection && injection->kind == "exit_before_init" && injection->rank == announced_rank())
+    std::_Exit(0);
 
   install_stop_signals();
   Watchdog watchdog(loaded.config.timeout);

@@ -1,5 +1,5 @@
-// The engine's side of the hand-over to the supervisor that launched it (src/launch): what is known so far, so that a killed job still
-// leaves a record, and the exit code that all ranks agreed on.
+// The engine's side of the hand-over to the supervisor that launched it (src/launch): what is known
+// so far, so that a killed job still leaves a record, and the exit code that all ranks agreed on.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 #include "session/measured_run.hpp"
 
-#include <numeric>
-
 #include <ATen/Parallel.h>
+
+#include <numeric>
 
 #include "config/names.hpp"
 #include "measure/clock.hpp"
@@ -21,7 +21,7 @@ void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   if (group.data_checked) return;
   auto& watchdog = group.ranks.watchdog();
   watchdog.enter("data check");
-  agree_on(group.ranks, [&] { trainer.check_data(*group.communicator, group.ranks.rank()); });
+  group.ranks.agree_on([&] { trainer.check_data(*group.communicator, group.ranks.rank()); });
   watchdog.enter("GEMM roof");
   group.ranks.barrier();  // all ranks multiply at once, as they train at once
   const bool cuda = session.device->device().is_cuda();
@@ -56,15 +56,16 @@ void judge(const Samples& samples, RunFacts& facts) {
   if (samples.stop_reason == StopReason::non_finite) {
     facts.status = Status::invalid;
     facts.reason =
-        "the loss or a weight is not finite (NaN or Inf): lower --init_learning_rate, or look for a broken rank";
+        "the loss or a weight is not finite (NaN or Inf): lower --init_learning_rate, or look for "
+        "a broken rank";
   } else if (samples.stop_reason == StopReason::signal) {
     facts.status = Status::interrupted;
     facts.reason = "stopped by a signal at a step boundary";
   }
 }
 
-/// Convolutions and matrix products of one sample; training = 3 x forward. 0 (unknown) at another image size than the
-/// catalog's, whose FLOPs it states.
+/// Convolutions and matrix products of one sample; training = 3 x forward. 0 (unknown) at another
+/// image size than the catalog's, whose FLOPs it states.
 double flops_per_sample(const RunConfig& config, const ModelFacts& model) {
   if (image_size_of(config) != model.image_size || config.num_classes != 1000) return 0;
   return model.forward_flops_per_sample * (config.forward_only ? 1 : 3);
@@ -90,7 +91,8 @@ RunFacts run_facts(const Session& session, const Trainer& trainer, const RunGrou
   facts.flops_per_sample = flops_per_sample(config, model);
   const bool communicates = facts.communicator != "none" && !config.forward_only;
   facts.bytes_per_step = communicates ? trainer.bytes_per_step() : 0;
-  facts.wire_bytes_per_step = communicates ? group.communicator->wire_bytes(facts.bytes_per_step) : 0;
+  facts.wire_bytes_per_step =
+      communicates ? group.communicator->wire_bytes(facts.bytes_per_step) : 0;
   facts.messages_per_step = communicates ? trainer.messages_per_step() : 0;
   facts.gemm_flops = group.gemm_flops;
   if (baseline) {
@@ -104,12 +106,14 @@ RunFacts run_facts(const Session& session, const Trainer& trainer, const RunGrou
 
 RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline) {
   const bool cuda = session.device->device().is_cuda();
-  const auto kind = baseline ? CommunicatorKind::none
-                             : resolve_communicator(session.config().communicator, cuda, ranks.size());
+  const auto kind = baseline
+                        ? CommunicatorKind::none
+                        : resolve_communicator(session.config().communicator, cuda, ranks.size());
   RunGroup group{std::move(ranks), nullptr, {}, false, std::nullopt};
   group.batch = plan_batch(session.config(), group.ranks.size());
-  agree_on(group.ranks, [&] {
-    group.communicator = make_communicator(kind, group.ranks, cuda ? session.device->device().index() : -1);
+  group.ranks.agree_on([&] {
+    group.communicator =
+        make_communicator(kind, group.ranks, cuda ? session.device->device().index() : -1);
   });
   return group;
 }
@@ -135,7 +139,8 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   const auto gathered = group.ranks.gather(to_json(report).dump());
   if (group.ranks.rank() != 0) return nullptr;
   std::vector<RankReport> reports;
-  for (const auto& text : gathered) reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
+  for (const auto& text : gathered)
+    reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
   return make_run_record(session.loaded, facts, reports, session.system,
                          recorded_environment(session.environment));
 }

@@ -22,42 +22,21 @@ struct RunGroup {
   std::optional<double> gemm_flops;  ///< of all ranks together, measured once
 };
 
-/// Made by every rank of the group; resolves `--communicator` for its size. `baseline`: communicator none whatever is configured.
+/// Made by every rank of the group; resolves `--communicator` for its size. `baseline`:
+/// communicator none whatever is configured.
 RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline);
 
-/// The mean step and the throughput without communication on the same ranks, where they were measured.
+/// The mean step and the throughput without communication on the same ranks, where they were
+/// measured.
 struct Baseline {
   double throughput = 0;
   double step_seconds = 0;
 };
 
-/// Data check and GEMM roof (once a group, before the clock), then the measured loop; gathers the reports.
-/// All ranks of the group call it together; the record is at its rank 0, null elsewhere.
-/// Throws Error agreed by the group (AgreedError), or of one rank alone (then the caller aborts the job).
-Json measure_run(Session& session, Trainer& trainer, RunGroup& group, const std::optional<Baseline>& baseline,
-                 const StepObserver& observer);
-
-/// An error that all ranks of a group left with together: no abort is needed.
-struct AgreedError : Error {
-  using Error::Error;
-};
-
-/// RankGroup::agree_on that throws AgreedError.
-template <typename F>
-void agree_on(RankGroup& group, F&& f) {
-  ExitCode code = ExitCode::ok;
-  std::string message;
-  try {
-    f();
-  } catch (const std::exception& error) {
-    code = exit_code_of(error);
-    message = error.what();
-  }
-  try {
-    group.agree(code, message);
-  } catch (const Error& error) {
-    throw AgreedError(error.code(), error.what());
-  }
-}
+/// Data check and GEMM roof (once a group, before the clock), then the measured loop; gathers the
+/// reports. All ranks of the group call it together; the record is at its rank 0, null elsewhere.
+/// Throws AgreedError, or an error of one rank alone (then the caller aborts the job).
+Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
+                 const std::optional<Baseline>& baseline, const StepObserver& observer);
 
 }  // namespace scalemark

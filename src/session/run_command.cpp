@@ -19,14 +19,15 @@ ExitCode exit_code_of_status(const std::string& status) {
 ExitCode run_command(Session& session) {
   const RunConfig& config = session.config();
   std::unique_ptr<ResultFile> output;
-  agree_on(session.world, [&] {
+  session.world.agree_on([&] {
     plan_batch(config, session.world.size());
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
   session.world.watchdog().set_on_expiry([&](const std::string& message) {
     if (output)
-      output->write(make_failed_record(session.loaded, session.world.size(), Status::timeout, message,
-                                       session.system, recorded_environment(session.environment)));
+      output->write(make_failed_record(session.loaded, session.world.size(), Status::timeout,
+                                       message, session.system,
+                                       recorded_environment(session.environment)));
   });
 
   RunGroup group = make_run_group(session, session.world, false);
@@ -36,7 +37,7 @@ ExitCode run_command(Session& session) {
   const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
 
   ExitCode code = ExitCode::ok;
-  agree_on(session.world, [&] {
+  session.world.agree_on([&] {
     if (!session.is_root()) return;
     printer.total(record);
     if (output) output->write(record);
@@ -45,7 +46,8 @@ ExitCode run_command(Session& session) {
     if (output) session.say("record: " + output->path().string());
     code = exit_code_of_status(record["status"]);
   });
-  return static_cast<ExitCode>(std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
+  return static_cast<ExitCode>(
+      std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
 }
 
 }  // namespace scalemark

@@ -1,17 +1,20 @@
-// A whole scaling curve in one launch: every round measures every point once, in an order shuffled per round, so that a drift of the
-// machine meets all points alike.
+// A whole scaling curve in one launch: every round measures every point once, in an order shuffled
+// per round, so that a drift of the machine meets all points alike.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
 
+#include "analysis/point_repeat.hpp"
 #include "analysis/scaling.hpp"
 #include "config/names.hpp"
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "report/console.hpp"
+#include "report/noise_summary.hpp"
 #include "report/progress.hpp"
 #include "session/commands.hpp"
 #include "session/curve_files.hpp"
@@ -60,21 +63,24 @@ std::vector<Segment> make_plan(const RunConfig& config, const std::vector<Point>
 
 class Curve {
  public:
-  Curve(Session& session, std::unique_ptr<CurveFiles> files) : session_(session), files_(std::move(files)) {
-    for (const auto ranks : curve_ranks(config(), session.world.size())) add_point(static_cast<int>(ranks));
+  Curve(Session& session, std::unique_ptr<CurveFiles> files)
+      : session_(session), files_(std::move(files)) {
+    for (const auto ranks : curve_ranks(config(), session.world.size()))
+      add_point(static_cast<int>(ranks));
     plan_ = make_plan(config(), points_);
     session.world.watchdog().enter("model");
-    trainer_ = std::make_unique<Trainer>(config(), *session.device, session.world,
-                                         plan_batch(config(), points_.back().ranks).batch_size_per_rank);
+    trainer_ =
+        std::make_unique<Trainer>(config(), *session.device, session.world,
+                                  plan_batch(config(), points_.back().ranks).batch_size_per_rank);
   }
 
   ExitCode run() {
     announce();
     for (const Segment& segment : plan_) {
-      const Status status = measure(segment);
-      if (status == Status::ok) continue;
-      finish(status);
-      return ExitCode::failed;
+      const std::string status = measure(segment);
+      if (status == "ok") continue;
+      finish(status == "interrupted" ? Status::interrupted : Status::invalid);
+      return exit_code_of_status(status);
     }
     finish(Status::ok);
     return ExitCode::ok;
@@ -94,35 +100,54 @@ class Curve {
     points_.push_back(std::move(point));
   }
 
-  /// Says what will be done and how long it takes, from a step that all ranks run at once: the slowest case.
+  /// Says what will be done and how long it takes, from a step that all ranks run at once: the
+  /// slowest case.
   void announce() {
     session_.world.watchdog().enter("calibration");
     const double step_seconds = trainer_->calibrate(session_.world);
     std::vector<PlannedSegment> planned;
     for (const Segment& segment : plan_)
-      planned.push_back({title(segment), step_seconds * static_cast<double>(config().num_warmup_batches + config().num_batches)});
+      planned.push_back(
+          {title(segment),
+           step_seconds * static_cast<double>(config().num_warmup_batches + config().num_batches)});
     if (session_.is_root()) progress_.emplace(std::move(planned));
   }
 
   std::string title(const Segment& segment) const {
     const int ranks = points_[segment.point].ranks;
-    return fmt::format("round {}/{}, {} rank{}{}", segment.round + 1, config().repeats, ranks, ranks == 1 ? "" : "s",
-                       segment.baseline ? " without communication" : "");
+    return fmt::format("round {}/{}, {} rank{}{}", segment.round + 1, config().repeats, ranks,
+                       ranks == 1 ? "" : "s", segment.baseline ? " without communication" : "");
   }
 
-  /// All ranks of the world call it; those outside the point sleep at the agreement. The status is agreed.
-  Status measure(const Segment& segment) {
+  /// All ranks of the world call it; those outside the point sleep until it is done. The status is
+  /// agreed.
+  std::string measure(const Segment& segment) {
     Point& point = points_[segment.point];
     auto& group = segment.baseline ? point.baseline_group : point.group;
-    session_.world.watchdog().enter("idle");
     Json record;
-    agree_on(session_.world, [&] {
-      if (group) record = measure_here(segment, point, *group);
-    });
-    const std::string status =
-        session_.world.broadcast(session_.is_root() ? record["status"].get<std::string>() : std::string());
+    ExitCode code = ExitCode::ok;
+    std::string message;
+    if (group) {
+      try {
+        record = measure_here(segment, point, *group);
+      } catch (const AgreedError& error) {
+        code = error.code();
+        message = error.what();
+      }
+    }
+    await_point(group.has_value());
+    session_.world.agree(code, message);
     if (session_.is_root()) keep(segment, point, record);
-    return status == "ok" ? Status::ok : status == "interrupted" ? Status::interrupted : Status::invalid;
+    return session_.world.broadcast(session_.is_root() ? record["status"].get<std::string>() : "");
+  }
+
+  /// Idle ranks wait without a deadline: those that measure watch themselves.
+  void await_point(bool takes_part) {
+    Watchdog& watchdog = session_.world.watchdog();
+    const double timeout = watchdog.timeout();
+    if (!takes_part) watchdog.set_timeout(std::numeric_limits<double>::infinity());
+    session_.world.barrier();
+    watchdog.set_timeout(timeout);
   }
 
   Json measure_here(const Segment& segment, Point& point, RunGroup& group) {
@@ -133,19 +158,22 @@ class Curve {
     }
     if (progress_) progress_->start();
     StepPrinter printer(session_, trainer_->units_per_step_of_rank() * point.ranks);
-    Json record = measure_run(session_, *trainer_, group, baseline, segment.baseline ? nullptr : printer.observer());
+    Json record = measure_run(session_, *trainer_, group, baseline,
+                              segment.baseline ? nullptr : printer.observer());
     if (!segment.baseline && !record.is_null()) printer.total(record);
     return record;
   }
 
   /// Rank 0: stores the run's record and what the curve needs of it.
   void keep(const Segment& segment, Point& point, const Json& record) {
-    const std::string path = files_ ? files_->write_run(record, point.ranks, segment.round + 1, segment.baseline) : "";
+    const std::string path =
+        files_ ? files_->write_run(record, point.ranks, segment.round + 1, segment.baseline) : "";
     if (record["status"] == "ok") {
       auto& runs = segment.baseline ? point.runs.baselines : point.runs.repeats;
       runs.push_back(point_repeat(record, path, segment.baseline));
       progress_->finish(record["throughput"]["mean"], record["unit"]);
     }
+    noise_.add(record);
     ++done_;
     session_.handover.publish_partial(
         make_record(Status::failed, fmt::format("ended after {} of {} runs", done_, plan_.size())));
@@ -155,20 +183,24 @@ class Curve {
   Json make_record(Status status, const std::string& reason) const {
     std::vector<PointRuns> runs;
     for (const Point& point : points_) runs.push_back(point.runs);
-    return make_scaling_record(session_.loaded, session_.world.size(), runs, status, reason, session_.system,
-                               recorded_environment(session_.environment));
+    return make_scaling_record(session_.loaded, session_.world.size(), runs, status, reason,
+                               session_.system, recorded_environment(session_.environment));
   }
 
   void finish(Status status) {
     session_.world.watchdog().enter("write results");
-    agree_on(session_.world, [&] {
+    session_.world.agree_on([&] {
       if (!session_.is_root()) return;
       const std::string reason =
-          status == Status::ok ? "" : fmt::format("ended after {} of {} runs: see the last run record", done_, plan_.size());
+          status == Status::ok ? ""
+                               : fmt::format("ended after {} of {} runs: see the last run record",
+                                             done_, plan_.size());
       const Json record = make_record(status, reason);
       if (files_) files_->write_curve(record);
-      if (config().json) fmt::print("{}\n", record.dump(2));
-      else fmt::print("\n{}", scaling_table(record));
+      if (config().json)
+        fmt::print("{}\n", record.dump(2));
+      else
+        fmt::print("\n{}", scaling_table(record, noise_.warnings()));
       if (!reason.empty()) session_.say(fmt::format("{}: {}", to_string(status), reason));
       if (files_) session_.say("record: " + files_->path().string());
     });
@@ -179,7 +211,8 @@ class Curve {
   std::vector<Point> points_;
   std::vector<Segment> plan_;
   std::unique_ptr<Trainer> trainer_;
-  std::optional<Progress> progress_;
+  std::optional<PlanProgress> progress_;
+  NoiseSummary noise_;
   std::size_t done_ = 0;
 };
 
@@ -187,10 +220,11 @@ class Curve {
 void check_points(const Session& session) {
   const auto ranks = curve_ranks(session.config(), session.world.size());
   if (ranks.back() > session.world.size())
-    throw ConfigError(fmt::format(
-        "--ranks asks for {} ranks, but this launch has a world of {}: start it with mpirun -n {} (or srun -n {}), or "
-        "leave the launcher away and scalemark starts them itself",
-        ranks.back(), session.world.size(), ranks.back(), ranks.back()));
+    throw ConfigError(
+        fmt::format("--ranks asks for {} ranks, but this launch has a world of {}: start it with "
+                    "mpirun -n {} (or srun -n {}), or "
+                    "leave the launcher away and scalemark starts them itself",
+                    ranks.back(), session.world.size(), ranks.back(), ranks.back()));
   for (const auto n : ranks) plan_batch(session.config(), n);
 }
 
@@ -198,9 +232,10 @@ void check_points(const Session& session) {
 
 ExitCode scale_command(Session& session) {
   std::unique_ptr<CurveFiles> files;
-  agree_on(session.world, [&] {
+  session.world.agree_on([&] {
     check_points(session);
-    if (session.is_root() && session.config().output) files = std::make_unique<CurveFiles>(*session.config().output);
+    if (session.is_root() && session.config().output)
+      files = std::make_unique<CurveFiles>(*session.config().output);
   });
   return Curve(session, std::move(files)).run();
 }

@@ -1,12 +1,11 @@
 #include "session/session.hpp"
 
+#include <ATen/Parallel.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <set>
-
-#include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include "config/names.hpp"
 
@@ -58,11 +57,13 @@ void Session::say(const std::string& line) const {
 void Session::refuse_singletons() const {
   const auto hint = launcher_hint(environment);
   if (world.size() > 1 || !hint || hint->tasks <= 1) return;
-  throw EnvironmentError(fmt::format(
-      "{} says that it started {} tasks, but each of them sees a world of one rank: the launcher and this program's "
-      "MPI ({}) do not speak the same protocol. Remedy: srun --mpi=pmix (see srun --mpi=list), or the mpirun of that "
-      "same MPI. Nothing was measured and no file was written.",
-      hint->name, hint->tasks, world.library_version()));
+  throw EnvironmentError(
+      fmt::format("{} says that it started {} tasks, but each of them sees a world of one rank: "
+                  "the launcher and this program's "
+                  "MPI ({}) do not speak the same protocol. Remedy: srun --mpi=pmix (see srun "
+                  "--mpi=list), or the mpirun of that "
+                  "same MPI. Nothing was measured and no file was written.",
+                  hint->name, hint->tasks, world.library_version()));
 }
 
 void Session::compare_configurations() {
@@ -72,32 +73,35 @@ void Session::compare_configurations() {
     const auto first = nlohmann::json::parse(all.front());
     for (std::size_t rank = 1; rank < all.size(); ++rank)
       if (const auto keys = differences(first, nlohmann::json::parse(all[rank])); !keys.empty())
-        throw ConfigError(fmt::format(
-            "the configuration differs between rank 0 and rank {}: {}. Give every rank the same arguments, "
-            "configuration file and SCALEMARK_* variables.",
-            rank, keys));
+        throw ConfigError(
+            fmt::format("the configuration differs between rank 0 and rank {}: {}. Give every rank "
+                        "the same arguments, "
+                        "configuration file and SCALEMARK_* variables.",
+                        rank, keys));
   });
 }
 
 void Session::open_device() {
   world.watchdog().enter("device");
-  threads = static_cast<int>(config().num_intra_threads.value_or(affinity.usable));
-  world.agree_on([&] {
-    at::set_num_threads(threads);
-    device = make_device_backend(config().device, world.local_rank());
-  });
+  // Otherwise the front door has set OMP_NUM_THREADS to the achieved CPU mask, or the user has.
+  if (config().num_intra_threads)
+    at::set_num_threads(static_cast<int>(*config().num_intra_threads));
+  world.agree_on([&] { device = make_device_backend(config().device, world.local_rank()); });
   const auto devices = world.all_gather(device->uuid());
   world.agree_on([&] {
     std::set<std::string> seen;
     for (const auto& uuid : devices)
       if (!uuid.empty() && !seen.insert(uuid).second)
-        throw EnvironmentError(fmt::format(
-            "two ranks use one GPU ({}): start at most as many ranks per host as it has visible GPUs, or set "
-            "CUDA_VISIBLE_DEVICES per rank",
-            uuid));
+        throw EnvironmentError(
+            fmt::format("two ranks use one GPU ({}): start at most as many ranks per host as it "
+                        "has visible GPUs, or set "
+                        "CUDA_VISIBLE_DEVICES per rank",
+                        uuid));
   });
   if (!device->native(config().precision))
-    say(fmt::format("warning: {} has no native {} instructions; the run is slow and marked precision_native: false",
+    say(
+        fmt::format("warning: {} has no native {} instructions; the run is slow and marked "
+                    "precision_native: false",
                     device->name(), to_string(config().precision)));
 }
 

@@ -1,4 +1,5 @@
-// What every engine command shares: the ranks, the device, the facts of the machine and where results go.
+// What every engine command shares: the ranks, the device, the facts of the machine and where
+// results go.
 #pragma once
 
 #include <map>
@@ -13,10 +14,10 @@
 
 namespace scalemark {
 
-/// Made once a process. The constructor settles everything that can go wrong before a model is built, in the order
-/// in which a user would want to hear of it, and all ranks leave together when one of them fails:
-/// singletons behind a launcher (EnvironmentError), configuration that differs between ranks (ConfigError), device, two
-/// ranks on one GPU (EnvironmentError).
+/// Made once a process. The constructor settles everything that can go wrong before a model is
+/// built, in the order in which a user would want to hear of it, and all ranks leave together when
+/// one of them fails: singletons behind a launcher (EnvironmentError), configuration that differs
+/// between ranks (ConfigError), device, two ranks on one GPU (EnvironmentError).
 class Session {
  public:
   Session(LoadedConfig loaded, RankGroup world);
@@ -28,11 +29,11 @@ class Session {
 
   LoadedConfig loaded;
   RankGroup world;
-  std::map<std::string, std::string> environment;  ///< of this process, whole; never recorded as it is
+  std::map<std::string, std::string>
+      environment;  ///< of this process, whole; never recorded as it is
   Handover handover;
   SystemInfo system;
   Affinity affinity;
-  int threads = 1;
   std::unique_ptr<DeviceBackend> device;
 
  private:

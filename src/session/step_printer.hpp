@@ -1,4 +1,5 @@
-// tf_cnn_benchmarks' lines on rank 0's stdout while a run goes on; silent on other ranks and with --json.
+// tf_cnn_benchmarks' lines on rank 0's stdout while a run goes on; silent on other ranks and with
+// --json.
 #pragma once
 
 #include <optional>

@@ -64,7 +64,7 @@ class Run(ProgramTest):
             self.run_program(*mpirun(2, SCALEMARK, "run", *SMALL, "--num_batches", "100000", *flags, "--output", "r.json"))
             record = self.read("r.json")
             self.assertEqual(record["status"], "ok")
-            self.assertIn(reason, record["reason"])
+            self.assertEqual(record["stop_reason"], reason)
 
     def test_the_environment_is_an_allow_list(self):
         env = self.environment(MY_SECRET_TOKEN="hunter2", OMP_SECRET_KEY="hunter2")
