@@ -1,61 +1,74 @@
 // Speedup and efficiency from run records: pure functions (formulas in docs/measurements.md).
 #pragma once
 
-#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "config/run_config.hpp"
 #include "measure/statistics.hpp"
+#include "platform/platform.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
 
 /// One run of one point in one round.
 struct PointRepeat {
-  std::string run_id;          ///< id of the run record
-  std::string run_path;        ///< relative to the scaling record
-  double units = 0;            ///< units of all measured steps of all ranks
-  double seconds = 0;          ///< wall seconds of the measured loop
+  std::string run_id;    ///< id of the run record
+  std::string run_path;  ///< relative to the scaling record; empty where no file was asked for
+  double units = 0;      ///< units of all measured steps of all ranks
+  double seconds = 0;    ///< wall seconds of the measured loop
   double step_seconds_mean = 0;
   double wait_seconds_mean = 0;  ///< mean over ranks, per step
-  bool baseline = false;       ///< communicator none
+  bool baseline = false;         ///< communicator none
 };
 
 struct PointRuns {
   int ranks = 1;
-  std::vector<PointRepeat> repeats;    ///< with communication, in round order
-  std::vector<PointRepeat> baselines;  ///< without, in round order; empty for one rank or --no-baseline
+  std::vector<PointRepeat> repeats;  ///< with communication, in round order
+  std::vector<PointRepeat>
+      baselines;  ///< without, in round order; empty for one rank or --no-baseline
 };
 
 struct ScalingPoint {
   int ranks = 1;
-  double throughput = 0;                       ///< total units / total seconds of all repeats
-  std::optional<Interval> ci95;                ///< Student's t on log throughput over repeats
+  double throughput = 0;         ///< total units / total seconds of all repeats
+  std::optional<Interval> ci95;  ///< Student's t on log throughput over repeats
   double speedup = 0;
-  std::optional<Interval> speedup_ci95;        ///< Student's t on log ratios paired by round
-  double efficiency = 0;                       ///< speedup / (ranks / base ranks)
+  std::optional<Interval>
+      speedup_ci95;       ///< Student's t on log ratios paired by round; none for the base
+  double efficiency = 0;  ///< speedup / (ranks / base ranks)
   std::optional<Interval> efficiency_ci95;
   std::optional<double> baseline_throughput;
-  std::optional<double> exposed_seconds;       ///< mean step minus no-communication mean step
-  std::string exposed_method;                  ///< "baseline" or "wait"
-  std::vector<PointRepeat> repeats;
+  std::optional<double> exposed_seconds;  ///< per step, see exposed_method; none for one rank
+  std::string exposed_method;  ///< "baseline": mean step minus no-communication mean step; "wait":
+                               ///< waiting time, where no baseline was measured; empty for one rank
+  std::vector<PointRepeat> repeats;  ///< with communication, then baselines; each in round order
 };
 
 struct ScalingCurve {
   std::string unit;
-  std::string scaling;                         ///< "weak" or "strong"
+  std::string scaling;  ///< "weak" or "strong"
   int base_ranks = 1;
   double base_throughput = 0;
-  std::vector<ScalingPoint> points;            ///< ascending ranks
+  std::vector<ScalingPoint> points;  ///< ascending ranks
 };
 
-/// Throws RunError where a point has no repeats or repeats differ between points of a round.
+/// Throws RunError, naming point and round, where a point has no repeats, where points or baselines
+/// differ in their number of repeats (a round measures every point once), or where a repeat has no
+/// units or seconds.
 ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scaling,
                                 const std::vector<PointRuns>& points);
 
-/// The scaling record (kind "scaling"); `config` is the run configuration with origins, `hash` of the base point.
-Json make_scaling_record(const ScalingCurve& curve, const Json& config, const std::string& hash,
-                         const std::string& repeat_unit, Status status, const std::string& reason);
+/// The scaling record (kind "scaling", docs/schema/scaling.schema.json). `world_size`: of the
+/// launch, for the configuration's hash. With a status other than ok, points may miss repeats and
+/// no throughput is published: the repeats are listed, their run records stand on their own.
+/// `repeat_unit`: "in_process" (rounds of one launch) or "launch".
+Json make_scaling_record(const LoadedConfig& config, int world_size,
+                         const std::vector<PointRuns>& points, Status status,
+                         const std::string& reason, const SystemInfo& system,
+                         const std::map<std::string, std::string>& environment,
+                         const std::string& repeat_unit = "in_process");
 
 }  // namespace scalemark

@@ -1,7 +1,7 @@
-// Console output: formats what the records say and computes nothing but tf_cnn_benchmarks' running columns.
+// Console output: formats what the records say and computes nothing but tf_cnn_benchmarks' running
+// columns.
 #pragma once
 
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,14 +11,20 @@
 
 namespace scalemark {
 
-/// tf_cnn_benchmarks' lines: header, `Step\tImg/sec\ttotal_loss`, one line per display, 64 dashes, total.
-/// Means are cumulative since the warm-up, from rank 0's local times scaled by the world size.
+/// tf_cnn_benchmarks' lines: header, `Step\tImg/sec\ttotal_loss`, one line per display, 64 dashes,
+/// total. Means are cumulative since the warm-up, from rank 0's local times scaled by the world
+/// size.
 class StepLines {
  public:
-  /// `sink` gets whole lines without newline. `unit` "images/sec" gives "Img/sec" in the header.
+  /// `sink` gets whole lines without newline. `unit` "images/sec" gives "Img/sec" in the header,
+  /// "tokens/sec" "Tokens/sec". `units_per_step`: of all ranks.
   StepLines(std::string unit, double units_per_step, std::function<void(const std::string&)> sink);
   void header();
+  /// `step` counts from 1; `step_seconds`: all measured steps so far. `images/sec: MEAN +/- ERROR
+  /// (jitter = JITTER)`: MEAN = units / mean(t), ERROR = sd(v) / sqrt(n) and JITTER = 1.4826 median
+  /// |v - median(v)| of v = units / t, sd with divisor n (numpy.std), all as in tf_cnn_benchmarks.
   void step(long step, double loss, const std::vector<double>& step_seconds);
+  /// The closing lines; `throughput_mean` of the record.
   void total(double throughput_mean);
 
  private:
@@ -27,14 +33,18 @@ class StepLines {
   std::function<void(const std::string&)> sink_;
 };
 
-/// A table: ranks, throughput with 95 % interval, speedup, efficiency, exposed communication.
-std::string scaling_table(const Json& scaling_record);
+/// The curve as aligned columns: ranks, throughput with 95 % interval, speedup, efficiency, exposed
+/// communication; below what the intervals are of, and `warnings` (see noise_summary.hpp). Ends
+/// with a newline. A curve without status ok gives one line with its status and reason.
+std::string scaling_table(const Json& scaling_record,
+                          const std::vector<std::string>& warnings = {});
 
-/// "about 2 min 30 s", "45 s".
+/// "45 s", "2 min 30 s", "1 h 05 min"; rounded to the second, "less than 1 s" below.
 std::string format_duration(double seconds);
 
-/// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step percentiles,
-/// communication, noise warnings.
+/// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
+/// percentiles, communication, stragglers, noise warnings. Lines without a last newline. A run
+/// without status ok gives its status and reason, and the partial throughput where there is one.
 std::string run_summary(const Json& run_record);
 
 }  // namespace scalemark

@@ -1,0 +1,97 @@
+// The last lines of `run`: says what the run record says.
+#include <fmt/format.h>
+
+#include "report/console.hpp"
+#include "report/noise_summary.hpp"
+#include "report/text_table.hpp"
+
+namespace scalemark {
+namespace {
+
+std::string milliseconds(const Json& seconds) {
+  return seconds.is_null() ? "unknown" : four_digits(1000 * seconds.get<double>());
+}
+
+std::string title(const Json& record) {
+  const std::string batch = record.at("batch_size_per_rank").is_null()
+                                ? ""
+                                : " x " + record["batch_size_per_rank"].dump();
+  const int ranks = record.at("world_size");
+  return fmt::format("{} {}, {} rank{}{}", record.at("model").get<std::string>(),
+                     record.at("precision").get<std::string>(), ranks, ranks == 1 ? "" : "s",
+                     batch);
+}
+
+std::string throughput(const Json& record) {
+  const Json& rate = record.at("throughput");
+  const double mean = rate.at("mean");
+  const std::string text = fmt::format("{}: {} {}", title(record), four_digits(mean),
+                                       record.at("unit").get<std::string>());
+  if (rate.at("ci95").is_null()) return text + ", no interval (fewer than 30 effective samples)";
+  return fmt::format("{}, 95 % interval [{}, {}] of {}", text, four_digits(rate["ci95"][0], mean),
+                     four_digits(rate["ci95"][1], mean), rate.at("ci95_scope").get<std::string>());
+}
+
+std::string steps(const Json& record) {
+  const Json& step = record.at("step_seconds");
+  return fmt::format("steps: {}, mean {} ms, p50 {}, p90 {}, p99 {} ms", record.at("steps").dump(),
+                     milliseconds(step.at("mean")), milliseconds(step.at("p50")),
+                     milliseconds(step.at("p90")), milliseconds(step.at("p99")));
+}
+
+std::string communication(const Json& record) {
+  const Json& c = record.at("communication");
+  if (c.is_null() || c.at("exposed_seconds").is_null()) return "";
+  const bool baseline = c.at("exposed_method") == "baseline";
+  return fmt::format(
+      "communication: {}, {:.1f} MB per rank and step, {} ms a step of which {} ms exposed ({})",
+      c.at("communicator").get<std::string>(), c.at("bytes_per_step").get<double>() / 1e6,
+      milliseconds(c.at("total_seconds")), milliseconds(c.at("exposed_seconds")),
+      baseline ? "against the same ranks without communication" : "waiting time");
+}
+
+std::string compute(const Json& record) {
+  if (record.at("achieved_flops").is_null()) return "";
+  const std::string text =
+      fmt::format("compute: {} GFLOP/s", four_digits(record["achieved_flops"].get<double>() / 1e9));
+  const Json& fraction = record.at("roofline").at("fraction");
+  return fraction.is_null() ? text
+                            : fmt::format("{}, {:.0f} % of the measured GEMM rate", text,
+                                          100 * fraction.get<double>());
+}
+
+std::string stragglers(const Json& record) {
+  std::string list;
+  for (const Json& rank : record.at("ranks"))
+    if (rank.at("straggler") == true)
+      list += fmt::format("{}rank {} on {}", list.empty() ? "" : ", ", rank.at("rank").dump(),
+                          rank.at("host").get<std::string>());
+  return list.empty() ? "" : "warning: slower than the others (straggler): " + list;
+}
+
+std::string without_throughput(const Json& record) {
+  std::string text =
+      fmt::format("{}: {}: {}", title(record), record.at("status").get<std::string>(),
+                  record.at("reason").get<std::string>());
+  if (!record.at("partial_throughput").is_null())
+    text += fmt::format("\nuntil then {} {} (not a result)",
+                        four_digits(record["partial_throughput"].get<double>()),
+                        record.at("unit").get<std::string>());
+  return text;
+}
+
+}  // namespace
+
+std::string run_summary(const Json& record) {
+  if (record.at("status") != "ok") return without_throughput(record);
+  std::string text = throughput(record);
+  for (const std::string& line :
+       {steps(record), communication(record), compute(record), stragglers(record)})
+    if (!line.empty()) text += "\n" + line;
+  NoiseSummary noise;
+  noise.add(record);
+  for (const std::string& warning : noise.warnings()) text += "\nwarning: " + warning;
+  return text;
+}
+
+}  // namespace scalemark

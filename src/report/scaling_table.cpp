@@ -1,0 +1,102 @@
+// The table at the end of `scale`: says what the scaling record says.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/console.hpp"
+#include "report/text_table.hpp"
+
+namespace scalemark {
+namespace {
+
+const std::string kNone = "-";
+
+std::string config_text(const Json& record, const char* key) {
+  const Json& value = record.at("config").at(key).at("value");
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// "139.6 [138.1, 141.1]"; only the centre where there is no interval.
+template <typename Format>
+std::string with_interval(const Json& centre, const Json& interval, Format format) {
+  if (centre.is_null()) return kNone;
+  const std::string text = format(centre.get<double>());
+  if (interval.is_null()) return text;
+  return fmt::format("{} [{}, {}]", text, format(interval[0].get<double>()),
+                     format(interval[1].get<double>()));
+}
+
+/// "12.3 ms (3.1 %)". The share of the step is known against a baseline only: 1 - throughput /
+/// baseline throughput.
+std::string exposed(const Json& point) {
+  if (point.at("exposed_seconds").is_null()) return kNone;
+  const std::string ms = fmt::format("{:.1f} ms", 1000 * point["exposed_seconds"].get<double>());
+  if (point.at("exposed_method") != "baseline") return ms;
+  const double share =
+      1 - point.at("throughput").get<double>() / point.at("baseline_throughput").get<double>();
+  return fmt::format("{} ({:.1f} %)", ms, 100 * share);
+}
+
+std::vector<std::string> row(const Json& point) {
+  const double rate = point.at("throughput");
+  return {point.at("ranks").dump(),
+          with_interval(point.at("throughput"), point.at("ci95"),
+                        [rate](double v) { return four_digits(v, rate); }),
+          with_interval(point.at("speedup"), point.at("speedup_ci95"),
+                        [](double v) { return fmt::format("{:.2f}", v); }),
+          with_interval(point.at("efficiency"), point.at("efficiency_ci95"),
+                        [](double v) { return fmt::format("{:.1f} %", 100 * v); }),
+          exposed(point)};
+}
+
+long repeats_of(const Json& point) {
+  return std::ranges::count_if(
+      point.at("repeats"), [](const Json& repeat) { return !repeat.at("baseline").get<bool>(); });
+}
+
+std::string interval_note(const Json& record) {
+  const long repeats = repeats_of(record.at("points").at(0));
+  const bool in_process = record.at("repeat_unit") == "in_process";
+  if (repeats < 2) return "No intervals: one repeat only (--repeats).\n";
+  return fmt::format(
+      "[ ]: 95 % interval, Student's t over {} {}; speedup and efficiency paired by round.{}\n",
+      repeats, in_process ? "repeats in one launch" : "launches",
+      in_process ? "\nIt says nothing of other launches: compare those with `scalemark sweep`."
+                 : "");
+}
+
+std::string exposed_note(const Json& record) {
+  bool baseline = false, wait = false;
+  for (const Json& point : record.at("points")) {
+    baseline = baseline || point.at("exposed_method") == "baseline";
+    wait = wait || point.at("exposed_method") == "wait";
+  }
+  if (baseline)
+    return "Exposed communication: mean step minus that of the same ranks without communication "
+           "(share of the step).\n";
+  if (wait)
+    return "Exposed communication: waiting time per step, mean over ranks; no baseline was "
+           "measured.\n";
+  return "";
+}
+
+}  // namespace
+
+std::string scaling_table(const Json& record, const std::vector<std::string>& warnings) {
+  const std::string title =
+      fmt::format("{} scaling of {}, {}", record.at("scaling") == "weak" ? "Weak" : "Strong",
+                  config_text(record, "model"), config_text(record, "precision"));
+  if (record.at("status") != "ok")
+    return fmt::format("{}: no table, the curve is {}: {}\n", title,
+                       record["status"].get<std::string>(), record.at("reason").get<std::string>());
+
+  std::vector<std::vector<std::string>> rows{{"ranks", record.at("unit").get<std::string>(),
+                                              "speedup", "efficiency", "exposed communication"}};
+  for (const Json& point : record.at("points")) rows.push_back(row(point));
+  std::string text =
+      title + "\n\n" + text_table(rows) + "\n" + interval_note(record) + exposed_note(record);
+  for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
+  return text;
+}
+
+}  // namespace scalemark
