@@ -14,6 +14,8 @@
 namespace scalemark {
 namespace {
 
+constexpr const char* kSourcesGroup = "Where settings come from";
+
 std::string_view name_of(Command command) { return command == Command::run ? "run" : "scale"; }
 
 bool belongs(const Key& key, Command command) {
@@ -23,7 +25,10 @@ bool belongs(const Key& key, Command command) {
 std::vector<std::string> flag_names(Command command) {
   std::vector<std::string> names{"config", "set", "help"};
   for (const Key& key : all_keys())
-    if (belongs(key, command)) names.push_back(key.name);
+    if (belongs(key, command)) {
+      names.push_back(key.name);
+      if (key.kind == Kind::boolean) names.push_back("no" + key.name);
+    }
   return names;
 }
 
@@ -79,6 +84,8 @@ std::vector<std::string> canonical_words(Command command, std::span<const std::s
     if (flag.takes_next && ++i == arguments.size())
       throw ConfigError(fmt::format("--{}: the value is missing", flag.name));
     words.push_back(flag.takes_next ? arguments[i] : flag.value);
+    if (words.back().find('\0') != std::string::npos)  // C strings would end there
+      throw ConfigError(fmt::format("--{}: control characters are not allowed", flag.name));
   }
   return words;
 }
@@ -86,15 +93,7 @@ std::vector<std::string> canonical_words(Command command, std::span<const std::s
 std::string help_of(const Key& key) {
   std::string text = key.help;
   if (key.kind == Kind::choice && key.name != "model") text += ": " + legal_values(key);
-  const nlohmann::ordered_json value = key.get(RunConfig{});
-  if (value.is_null())
-    text += fmt::format(" (default: {})", key.unset);
-  else if (key.kind == Kind::integers)
-    text += " (default: auto)";
-  else
-    text +=
-        fmt::format(" (default: {})", value.is_string() ? value.get<std::string>() : value.dump());
-  return text;
+  return text + fmt::format(" (default: {})", default_text(key));
 }
 
 /// For parsing every value is text; for the help booleans show no value.
@@ -112,8 +111,8 @@ cxxopts::Options make_options(Command command, bool for_help) {
         bare ? cxxopts::value<bool>() : cxxopts::value<std::string>();
     options.add_options(key.group)(key.name, help_of(key), value, key.value_name);
   }
-  options.add_options("Where settings come from")(
-      "config", "JSON file of keys; also SCALEMARK_CONFIG", cxxopts::value<std::string>(), "FILE")(
+  options.add_options(kSourcesGroup)("config", "JSON file of keys; also SCALEMARK_CONFIG",
+                                     cxxopts::value<std::string>(), "FILE")(
       "set", "any key; may be repeated", cxxopts::value<std::string>(), "KEY=VALUE")("h,help",
                                                                                      "this text");
   return options;
@@ -163,7 +162,12 @@ Arguments parse_arguments(Command command, std::span<const std::string> argument
 }
 
 std::string help_text(Command command) {
-  std::string text = make_options(command, true).help();
+  std::vector<std::string> groups;  // in the table's order; cxxopts would sort them by name
+  for (const Key& key : all_keys())
+    if (belongs(key, command) && (groups.empty() || groups.back() != key.group))
+      groups.push_back(key.group);
+  groups.emplace_back(kSourcesGroup);
+  std::string text = make_options(command, true).help(groups);
   text +=
       "\nIn flags - and _ are alike; booleans are --x, --x=true, --x=false, --nox or --no_x.\n"
       "Settings come from the defaults, then --config, then SCALEMARK_<KEY> variables, then the "

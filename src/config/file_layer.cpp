@@ -83,7 +83,10 @@ Json parse_config_text(std::string_view text, std::string_view name) {
   Json values = Json::object();
   for (const auto& [member, value] : document.items()) {
     const std::string place = fmt::format("{}: {}", name, pointer_to(member));
-    if (member == "$schema" || member == "description") continue;
+    if (member == "$schema" || member == "description") {
+      if (!value.is_string()) throw ConfigError(fmt::format("{}: must be a text", place));
+      continue;
+    }
     const Key& key = known_key(member, place);
     if (values.contains(key.name))
       throw ConfigError(fmt::format("{}: the key is there twice", place));

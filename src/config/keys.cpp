@@ -315,6 +315,14 @@ std::string legal_values(const Key& key) {
   return "text without control characters";
 }
 
+std::string default_text(const Key& key) {
+  const Json value = key.get(RunConfig{});
+  if (value.is_null()) return key.unset;
+  if (key.kind == Kind::integers) return "auto";
+  if (key.kind == Kind::real) return fmt::format("{}", value.get<double>());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 std::string_view to_string(Role role) {
   switch (role) {
     case Role::identity:

@@ -54,6 +54,9 @@ const std::vector<std::string> &planned_flags();
 /// "1 to 1000", "fp32, bf16", "true or false": for messages, help and documentation.
 std::string legal_values(const Key &key);
 
+/// The default as a user would write it, or what happens without a value.
+std::string default_text(const Key &key);
+
 std::string_view to_string(Role role);
 
 }  // namespace scalemark

@@ -50,7 +50,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
     const std::size_t longer = std::max(name.size(), candidate.size());
     if (longer > 200) continue;  // no name of ours; keeps hostile input cheap
     const std::size_t distance = edit_distance(name, candidate);
-    if (distance > (longer + 2) / 3) continue;
+    if (distance > std::max<std::size_t>(2, longer / 3) || distance >= longer) continue;
     if (nearest.empty() || distance < smallest) {
       nearest = candidate;
       smallest = distance;

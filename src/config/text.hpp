@@ -19,7 +19,7 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 std::string canonical_name(std::string_view name);
 
 /// The candidate with the smallest edit distance (Levenshtein), where it is near enough to be a
-/// misspelling: at most a third of the longer word, rounded up; empty otherwise.
+/// misspelling: at most two edits, or a third of the longer word; empty otherwise.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 /// "; did you mean NAME?" with `prefix` before the name, or nothing where no name is near.

@@ -1,0 +1,92 @@
+// See key_docs.hpp.
+#include "config/key_docs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/keys.hpp"
+
+namespace scalemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_schema(const Key& key) {
+  // Ranges are whole numbers where the key is one.
+  if (key.kind != Kind::real)
+    return {{"type", "integer"},
+            {"minimum", static_cast<std::int64_t>(key.lowest)},
+            {"maximum", static_cast<std::int64_t>(key.highest)}};
+  return {{"type", "number"}, {"minimum", key.lowest}, {"maximum", key.highest}};
+}
+
+Json value_schema(const Key& key) {
+  switch (key.kind) {
+    case Kind::boolean:
+      return {{"type", "boolean"}};
+    case Kind::integer:
+    case Kind::real:
+      return number_schema(key);
+    case Kind::choice:
+      return {{"enum", key.choices}};
+    case Kind::integers: {
+      const Json list = {
+          {"type", "array"}, {"items", number_schema(key)}, {"minItems", 1}, {"maxItems", 64}};
+      return {{"oneOf", Json::array({{{"const", "auto"}}, list})}};
+    }
+    case Kind::text:
+    case Kind::injection:
+      break;
+  }
+  return {{"type", "string"}, {"minLength", 1}, {"maxLength", 4096}};
+}
+
+Json key_schema(const Key& key) {
+  Json schema = {{"description", key.help}};
+  if (key.unset.empty())
+    schema.update(value_schema(key));
+  else
+    schema["anyOf"] = Json::array({value_schema(key), {{"type", "null"}}});
+  const Json value = key.get(RunConfig{});
+  if (!value.is_null()) schema["default"] = key.kind == Kind::integers ? Json("auto") : value;
+  return schema;
+}
+
+std::string cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2)
+    text.replace(at, 1, "\\|");
+  return text;
+}
+
+}  // namespace
+
+Json config_schema() {
+  Json properties = {{"$schema", {{"type", "string"}}}, {"description", {{"type", "string"}}}};
+  for (const Key& key : all_keys()) properties[key.name] = key_schema(key);
+  return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+          {"title", "A scalemark configuration"},
+          {"description",
+           "One flat object of keys; every key is optional. Made from src/config/keys.cpp."},
+          {"type", "object"},
+          {"properties", properties},
+          {"additionalProperties", false}};
+}
+
+std::string key_tables() {
+  std::string text, group;
+  for (const Key& key : all_keys()) {
+    if (key.group != group) {
+      group = key.group;
+      text += fmt::format(
+          "\n### {}\n\n| key | legal | default | role | meaning |\n| --- | --- | --- | --- | --- "
+          "|\n",
+          group);
+    }
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, cell(legal_values(key)),
+                        cell(default_text(key)), to_string(key.role), cell(key.help));
+  }
+  return text;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,63 @@
+// Shorthands of the configuration tests.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+
+using Words = std::vector<std::string>;
+
+inline LoadedConfig load(const Words& arguments, const Words& environment = {},
+                         Command command = Command::run) {
+  return load_config(command, arguments, environment);
+}
+inline LoadedConfig load_scale(const Words& arguments) {
+  return load(arguments, {}, Command::scale);
+}
+
+/// The message of the ConfigError that `f` must throw.
+template <typename F>
+std::string refusal(F&& f) {
+  try {
+    f();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "was not refused";
+  return {};
+}
+inline std::string refused(const Words& arguments, const Words& environment = {},
+                           Command command = Command::run) {
+  return refusal([&] { load(arguments, environment, command); });
+}
+
+/// A file that is gone after the test.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& text) {
+    std::string name = (std::filesystem::temp_directory_path() / "config_test_XXXXXX").string();
+    close(mkstemp(name.data()));
+    path_ = name;
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace scalemark

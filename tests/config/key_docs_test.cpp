@@ -1,0 +1,53 @@
+// The schema and the documentation say what the key table says. UPDATE_DOCS=1 writes them.
+#include "config/key_docs.hpp"
+
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "config/keys.hpp"
+#include "config_support.hpp"
+
+namespace scalemark {
+namespace {
+
+const std::string kSchema = SCALEMARK_SOURCE_DIR "/docs/schema/config.schema.json";
+const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/configuration.md";
+
+std::string read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// Compares a file with what it should hold, or writes it where UPDATE_DOCS is set.
+void expect_file(const std::string& path, const std::string& text) {
+  if (std::getenv("UPDATE_DOCS")) std::ofstream(path) << text;
+  EXPECT_EQ(read(path), text) << path << " is out of date: run config_test with UPDATE_DOCS=1";
+}
+
+TEST(KeyTable, NamesAreUniqueAndEveryKeyIsDescribed) {
+  std::set<std::string> names;
+  for (const Key& key : all_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    EXPECT_FALSE(key.help.empty()) << key.name;
+    EXPECT_EQ(key.value_name.empty(), key.kind == Kind::boolean) << key.name;
+    EXPECT_EQ(key.get(RunConfig{}).is_null(), !key.unset.empty()) << key.name;
+    if (key.kind == Kind::integer || key.kind == Kind::real) {
+      EXPECT_LT(key.lowest, key.highest) << key.name;
+    }
+    for (const std::string& flag : planned_flags()) EXPECT_NE(flag, key.name);
+  }
+}
+
+TEST(KeyDocs, TheSchemaIsThatOfTheTable) { expect_file(kSchema, config_schema().dump(2) + "\n"); }
+
+TEST(KeyDocs, ThePageHoldsTheTables) {
+  const std::string page = read(kPage), end = "<!-- end of keys -->";
+  const std::size_t from = page.find('\n', page.find("<!-- keys:")), to = page.find(end);
+  ASSERT_NE(to, page.npos);
+  expect_file(kPage, page.substr(0, from + 1) + key_tables() + "\n" + page.substr(to));
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,229 @@
+// Layers and refusals of the configuration: what wins, and what a refusal says.
+#include "config/load.hpp"
+
+#include <limits>
+
+#include "config/keys.hpp"
+#include "config_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Load, DefaultsAreThoseOfRunConfig) {
+  const LoadedConfig loaded = load({});
+  const auto json = config_to_json(loaded);
+  for (const Key& key : all_keys()) {
+    EXPECT_EQ(json[key.name]["value"], key.get(RunConfig{})) << key.name;
+    EXPECT_EQ(json[key.name]["origin"], "default") << key.name;
+  }
+  EXPECT_TRUE(loaded.warnings.empty());
+}
+
+TEST(Load, LaterLayersWinAndOriginsSayWhich) {
+  const TemporaryFile file(R"({"seed": 1, "num_batches": 11, "momentum": 0.5})");
+  const LoadedConfig loaded = load({"--config", file.path(), "--seed=3"},
+                                   {"SCALEMARK_SEED=2", "SCALEMARK_NUM_BATCHES=22", "PATH=/bin"});
+  EXPECT_EQ(loaded.config.seed, 3);
+  EXPECT_EQ(loaded.config.num_batches, 22);
+  EXPECT_EQ(loaded.config.momentum, 0.5);
+  EXPECT_EQ(loaded.origins.at("seed"), Origin::command_line);
+  EXPECT_EQ(loaded.origins.at("num_batches"), Origin::environment);
+  EXPECT_EQ(loaded.origins.at("momentum"), Origin::file);
+  EXPECT_EQ(loaded.origins.at("model"), Origin::standard);
+}
+
+TEST(Load, TheFileMayComeFromAVariable) {
+  const TemporaryFile file(R"({"seed": 5})");
+  EXPECT_EQ(load({}, {"SCALEMARK_CONFIG=" + file.path()}).config.seed, 5);
+}
+
+TEST(Load, DashesAndUnderscoresAreAlike) {
+  EXPECT_EQ(load({"--num-batches", "7"}).config.num_batches, 7);
+  EXPECT_EQ(load({"--num_batches=8"}).config.num_batches, 8);
+  EXPECT_EQ(load({"--set", "num-batches=9"}).config.num_batches, 9);
+}
+
+TEST(Load, TheLastOfSeveralCounts) {
+  EXPECT_EQ(load({"--seed=1", "--set", "seed=2"}).config.seed, 2);
+  EXPECT_EQ(load({"--set", "seed=2", "--seed=1"}).config.seed, 1);
+}
+
+TEST(Load, BooleansHaveManySpellings) {
+  EXPECT_TRUE(load({"--json"}).config.json);
+  EXPECT_TRUE(load({"--json=yes"}).config.json);
+  EXPECT_FALSE(load({"--json", "--nojson"}).config.json);
+  EXPECT_FALSE(load_scale({"--no-baseline"}).config.baseline);
+  EXPECT_FALSE(load_scale({"--baseline=false"}).config.baseline);
+  EXPECT_TRUE(load({"--set", "json=1"}).config.json);
+  EXPECT_THAT(refused({"--json=maybe"}), AllOf(HasSubstr("--json"), HasSubstr("true or false")));
+  EXPECT_THAT(refused({"--json", "true"}), HasSubstr("unexpected argument"));
+}
+
+TEST(Load, EmptyVariablesCountAsUnset) {
+  EXPECT_EQ(load({}, {"SCALEMARK_SEED="}).config.seed, RunConfig{}.seed);
+}
+
+TEST(Load, UnknownVariablesOnlyWarn) {
+  const auto warnings =
+      load({}, {"SCALEMARK_NUM_BATCHS=3", "SMK_INTERNAL_HANDOVER=/tmp/x"}).warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0],
+              AllOf(HasSubstr("SCALEMARK_NUM_BATCHS"), HasSubstr("mean SCALEMARK_NUM_BATCHES")));
+}
+
+TEST(Load, ValuesMayBeginWithDashes) {
+  EXPECT_EQ(load({"--label", "--odd"}).config.label, "--odd");
+}
+
+TEST(Load, DataFormatTakesBothVocabularies) {
+  EXPECT_EQ(load({"--data_format=NCHW"}).config.data_format, DataFormat::channels_first);
+  EXPECT_EQ(load({"--data_format=channels_last"}).config.data_format, DataFormat::channels_last);
+  EXPECT_EQ(config_to_json(load({"--data_format=NHWC"}))["data_format"]["value"], "channels_last");
+}
+
+TEST(Load, RanksAreAListOrAuto) {
+  EXPECT_EQ(load_scale({"--ranks", "1,2,4"}).config.ranks, (std::vector<std::int64_t>{1, 2, 4}));
+  EXPECT_TRUE(load_scale({"--ranks", "auto"}).config.ranks.empty());
+  EXPECT_THAT(refusal([] { load_scale({"--ranks", "4,1,2,2"}); }), HasSubstr("1,2,4"));
+  for (const char* bad :
+       {"", "0", "-1", "1,", ",1", "1,x", "1;2", "1 2", "1,2000000", "all", "[1]"})
+    EXPECT_THAT(refusal([&] { load_scale({"--ranks", bad}); }), HasSubstr("--ranks")) << bad;
+}
+
+TEST(Load, AFileMayHoldKeysOfScaleAndServeRun) {
+  const TemporaryFile file(R"({"ranks": [1, 2], "repeats": 2})");
+  EXPECT_EQ(load({"--config", file.path()}).config.ranks.size(), 2u);
+}
+
+TEST(Refusals, UnknownFlagsNameTheNearest) {
+  EXPECT_THAT(refused({"--num_batchs", "3"}),
+              AllOf(HasSubstr("--num_batchs"), HasSubstr("mean --num_batches?")));
+  EXPECT_THAT(refused({"--xyzzyxyzzy=3"}), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(refused({"--set", "momentun=3"}), HasSubstr("mean --momentum?"));
+  EXPECT_THAT(refused({"-x"}), HasSubstr("unexpected argument"));
+  EXPECT_THAT(refused({"fast"}), HasSubstr("unexpected argument"));
+  EXPECT_THAT(refused({"--"}), HasSubstr("unexpected argument"));
+  EXPECT_THAT(refused({"--set", "seed"}), HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(refused({"--seed"}), HasSubstr("value is missing"));
+  EXPECT_THAT(refused({"--nomodel"}), HasSubstr("--nomodel"));
+}
+
+TEST(Refusals, FlagsOfScaleAreNotThoseOfRun) {
+  EXPECT_THAT(refused({"--ranks", "1"}), HasSubstr("scalemark scale"));
+  EXPECT_THAT(refused({"--nobaseline"}), HasSubstr("--nobaseline"));
+  EXPECT_THAT(refused({"--set", "repeats=2"}), HasSubstr("scalemark scale"));
+}
+
+TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
+  const std::string later = "not available in this version";
+  EXPECT_THAT(refused({"--precision=fp16"}), HasSubstr(later));
+  EXPECT_THAT(refused({"--precision=tf32"}), HasSubstr(later));
+  EXPECT_THAT(refused({"--overlap=step"}), HasSubstr(later));
+  EXPECT_THAT(refused({"--model=bert_large"}), HasSubstr(later));
+  EXPECT_THAT(refused({"--batch_size=max"}), HasSubstr(later));
+  for (const std::string& flag : planned_flags())
+    EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
+  const TemporaryFile file(R"({"wire_dtype": "bf16"})");
+  EXPECT_THAT(refused({"--config", file.path()}),
+              AllOf(HasSubstr(later), HasSubstr("/wire_dtype")));
+}
+
+TEST(Refusals, NumbersAreStrict) {
+  for (const char* bad : {"1e3x", "0x10", "1e3", "", " 7", "7 ", "+7", "1.5", "seven", "--", "7\n"})
+    EXPECT_THAT(refused({"--num_batches", bad}),
+                AllOf(HasSubstr("--num_batches"), HasSubstr("1 to 1000000000")))
+        << bad;
+  for (const char* bad : {"-1", "0", "1000000001", "9223372036854775808", "-99999999999999999999"})
+    EXPECT_THAT(refused({"--num_batches", bad}), HasSubstr("out of range (legal: 1 to 1000000000)"))
+        << bad;
+  for (const char* bad : {"nan", "inf", "1e999", "0x1p3", "1,5", "0.5s", ""})
+    EXPECT_THAT(refused({"--momentum", bad}), AllOf(HasSubstr("--momentum"), HasSubstr("0 to 1")))
+        << bad;
+  EXPECT_THAT(refused({"--momentum", "-0.1"}), HasSubstr("out of range"));
+  EXPECT_THAT(refused({}, {"SCALEMARK_SEED=1O"}), HasSubstr("SCALEMARK_SEED: \"1O\""));
+}
+
+/// Every key with a range takes its ends and refuses what lies beyond.
+TEST(Refusals, RangesAreInclusive) {
+  for (const Key& key : all_keys()) {
+    if (key.kind != Kind::integer && key.kind != Kind::real) continue;
+    const auto with = [&](double number) {
+      const bool whole = key.kind == Kind::integer;
+      const TemporaryFile file(
+          nlohmann::json{{key.name, whole ? nlohmann::json(static_cast<std::int64_t>(number))
+                                          : nlohmann::json(number)}}
+              .dump());
+      return load({"--config", file.path()});
+    };
+    EXPECT_EQ(key.get(with(key.lowest).config), key.lowest) << key.name;
+    EXPECT_EQ(key.get(with(key.highest).config), key.highest) << key.name;
+    const std::string pointer = "/" + key.name + ":";
+    EXPECT_THAT(refusal([&] { with(key.lowest - 1); }),
+                AllOf(HasSubstr(pointer), HasSubstr(legal_values(key))));
+    EXPECT_THAT(refusal([&] { with(key.highest * 2 + 1); }),
+                AllOf(HasSubstr(pointer), HasSubstr(legal_values(key))));
+  }
+}
+
+TEST(Refusals, TextsHoldNoControlCharacters) {
+  for (const std::string& bad :
+       {std::string("a\nb"), std::string("a\x1b[2J"), std::string("a\0b", 3), std::string("\x7f"),
+        std::string("\xff\xfe"), std::string(), std::string(5000, 'x')}) {
+    for (const char* flag : {"--output", "--label"}) {
+      const std::string message = refused({flag, bad});
+      EXPECT_THAT(message, HasSubstr(flag));
+      EXPECT_TRUE(std::all_of(message.begin(), message.end(), [](char c) {
+        return c >= 0x20 && c < 0x7f;
+      })) << message;
+    }
+  }
+  EXPECT_EQ(load({"--output", "a b/$(touch x)/'q'.json"}).config.output, "a b/$(touch x)/'q'.json");
+}
+
+TEST(Refusals, InjectionsAreChecked) {
+  const auto injection =
+      load({"--inject", "delay:rank=1:step=3:milliseconds=2.5"}).config.inject.value();
+  EXPECT_EQ(injection.kind, "delay");
+  EXPECT_EQ(injection.rank, 1);
+  EXPECT_EQ(injection.step, 3);
+  EXPECT_EQ(injection.milliseconds, 2.5);
+  EXPECT_EQ(load({"--inject=kill"}).config.inject->rank, -1);
+  EXPECT_THAT(refused({"--inject", "kll"}), HasSubstr("mean kill?"));
+  EXPECT_THAT(refused({"--inject", "kill:rnk=1"}), HasSubstr("mean rank?"));
+  for (const char* bad :
+       {"kill:", "kill:rank", "kill:rank=x", "kill:rank=-1", "delay", "kill:milliseconds=5",
+        "delay:milliseconds=-1", "delay:milliseconds=0", ":", "kill::rank=1"})
+    EXPECT_THAT(refused({"--inject", bad}), HasSubstr("--inject")) << bad;
+}
+
+TEST(Refusals, MeaninglessCombinations) {
+  EXPECT_THAT(refused({"--device=cpu", "--communicator=nccl"}), HasSubstr("nccl"));
+  EXPECT_THAT(refused({"--forward_only", "--overlap=backward"}), HasSubstr("--forward_only"));
+  EXPECT_THAT(refused({"--scaling=strong"}), HasSubstr("--global_batch_size"));
+  EXPECT_THAT(refused({"--batch_size=8", "--global_batch_size=30"}), HasSubstr("24 and 32"));
+  EXPECT_THAT(refusal([] {
+                load_scale({"--global_batch_size=32", "--ranks=1,2"});
+              }),
+              HasSubstr("strong"));
+  EXPECT_THAT(refusal([] {
+                load_scale({"--scaling=strong", "--global_batch_size=30", "--ranks=1,2,4"});
+              }),
+              HasSubstr("28 and 32"));
+}
+
+TEST(Help, NamesEveryFlagOfTheCommand) {
+  for (const Key& key : all_keys()) {
+    EXPECT_THAT(help_text(Command::scale), HasSubstr("--" + key.name + " ")) << key.name;
+    if (!key.scale_only) {
+      EXPECT_THAT(help_text(Command::run), HasSubstr("--" + key.name + " ")) << key.name;
+    }
+  }
+  EXPECT_THAT(help_text(Command::run), Not(HasSubstr("--ranks")));
+}
+
+}  // namespace
+}  // namespace scalemark

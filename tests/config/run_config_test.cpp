@@ -1,0 +1,169 @@
+// Batch plans, hashes and what records say of a configuration.
+#include "config/run_config.hpp"
+
+#include <set>
+
+#include "config/keys.hpp"
+#include "config/names.hpp"
+#include "config/text.hpp"
+#include "config/values.hpp"
+#include "config_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunConfig batches(std::optional<std::int64_t> batch, std::optional<std::int64_t> global,
+                  Scaling scaling = Scaling::weak) {
+  RunConfig config;
+  config.batch_size = batch;
+  config.global_batch_size = global;
+  config.scaling = scaling;
+  return config;
+}
+
+TEST(BatchPlanning, WeakFixesTheBatchOfARank) {
+  EXPECT_EQ(plan_batch(batches(4, {}), 3).global_batch_size, 12);
+  EXPECT_EQ(plan_batch(batches(4, {}), 3).batch_size_per_rank, 4);
+  EXPECT_EQ(plan_batch(batches({}, {}), 2).batch_size_per_rank, 16);  // resnet50's default
+  EXPECT_EQ(plan_batch(batches({}, 12), 3).batch_size_per_rank, 4);
+  EXPECT_EQ(plan_batch(batches(4, 12), 3).batch_size_per_rank, 4);
+}
+
+TEST(BatchPlanning, StrongFixesTheGlobalBatch) {
+  EXPECT_EQ(plan_batch(batches({}, 12, Scaling::strong), 3).batch_size_per_rank, 4);
+  EXPECT_EQ(plan_batch(batches({}, 12, Scaling::strong), 3).global_batch_size, 12);
+  EXPECT_THAT(refusal([] { plan_batch(batches(4, {}, Scaling::strong), 2); }),
+              HasSubstr("--global_batch_size"));
+}
+
+TEST(BatchPlanning, RefusalsNameTheNearestLegalValues) {
+  EXPECT_THAT(refusal([] { plan_batch(batches({}, 13, Scaling::strong), 4); }),
+              HasSubstr("12 and 16"));
+  EXPECT_THAT(refusal([] { plan_batch(batches({}, 3, Scaling::strong), 4); }),
+              HasSubstr("nearest legal value is 4"));
+  EXPECT_THAT(refusal([] { plan_batch(batches(4, 13), 3); }),
+              AllOf(HasSubstr("12"), HasSubstr("13")));
+  EXPECT_THAT(refusal([] { plan_batch(batches(4, {}), 0); }), HasSubstr("at least one rank"));
+}
+
+TEST(Ranks, AutoIsPowersOfTwoAndTheLargest) {
+  EXPECT_THAT(default_ranks(1), ElementsAre(1));
+  EXPECT_THAT(default_ranks(2), ElementsAre(1, 2));
+  EXPECT_THAT(default_ranks(6), ElementsAre(1, 2, 4, 6));
+  EXPECT_THAT(default_ranks(8), ElementsAre(1, 2, 4, 8));
+}
+
+/// A configuration in which `key` differs from `base`.
+RunConfig changed(const Key& key, const RunConfig& base) {
+  RunConfig config = base;
+  const nlohmann::ordered_json before = key.get(base);
+  switch (key.kind) {
+    case Kind::boolean:
+      key.set(config, !before.get<bool>());
+      break;
+    case Kind::integer:
+      key.set(config, before.is_null() ? 32 : before.get<std::int64_t>() + 1);
+      break;
+    case Kind::real:
+      key.set(config, before.is_null() ? key.highest : before.get<double>() / 2);
+      break;
+    case Kind::choice:
+      for (const std::string& word : key.choices)
+        if (word != before) {
+          key.set(config, check_value(key, word, "test"));
+          if (key.get(config) != before) break;
+        }
+      break;
+    case Kind::integers:
+      key.set(config, std::vector<std::int64_t>{1, 2});
+      break;
+    case Kind::injection:
+      key.set(config, "kill:rank=1");
+      break;
+    case Kind::text:
+      key.set(config, "text");
+      break;
+  }
+  if (key.name == "batch_size" || key.name == "global_batch_size") key.set(config, 64);
+  if (key.name == "scaling") config.global_batch_size = plan_batch(base, 2).global_batch_size;
+  return config;
+}
+
+TEST(Hash, EveryIdentityAndMeasurementKeyChangesItAndNoOther) {
+  const RunConfig base;
+  const std::string hash = config_hash(base, 2);
+  std::set<std::string> hashes{hash};
+  for (const Key& key : all_keys()) {
+    const RunConfig other = changed(key, base);
+    ASSERT_NE(key.get(other), key.get(base)) << key.name;
+    if (key.role == Role::output || key.name == "ranks") {
+      EXPECT_EQ(config_hash(other, 2), hash) << key.name;
+    } else if (key.name == "global_batch_size") {
+      EXPECT_NE(config_hash(other, 2), hash);  // the same as batch_size 32
+    } else {
+      EXPECT_TRUE(hashes.insert(config_hash(other, 2)).second) << key.name;
+    }
+  }
+  EXPECT_NE(config_hash(base, 1), config_hash(base, 2));
+}
+
+TEST(Hash, DefaultsAreResolved) {
+  RunConfig written;
+  written.batch_size = 16;
+  written.image_size = 224;
+  EXPECT_EQ(config_hash(written, 4), config_hash(RunConfig{}, 4));
+  written.global_batch_size = 64;
+  EXPECT_EQ(config_hash(written, 4), config_hash(RunConfig{}, 4));
+}
+
+TEST(Hash, IsSha256OfSortedCompactJson) {
+  const std::string hash = config_hash(RunConfig{}, 2);
+  EXPECT_EQ(hash.size(), 64u);
+  EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), hash.npos);
+  const std::string canonical = hashed_config(RunConfig{}, 2).dump();
+  EXPECT_THAT(canonical, HasSubstr("{\"baseline\":true,\"batch_size\":16,"));
+  EXPECT_THAT(canonical, Not(HasSubstr(" ")));
+}
+
+TEST(Hash, DiffersInTheKeysThatMakeRunsUnlike) {
+  RunConfig other;
+  other.seed = 99;
+  const auto patch = nlohmann::json::diff(hashed_config(RunConfig{}, 2), hashed_config(other, 2));
+  ASSERT_EQ(patch.size(), 1u);
+  EXPECT_EQ(patch[0]["path"], "/seed");
+}
+
+TEST(Names, EveryWordOfAChoiceIsRead) {
+  for (const Key& key : all_keys()) {
+    if (key.kind != Kind::choice) continue;
+    for (const std::string& word : key.choices) {
+      RunConfig config;
+      key.set(config, check_value(key, word, "test"));
+      EXPECT_EQ(key.get(config), check_value(key, word, "test")) << key.name;
+    }
+  }
+  EXPECT_EQ(to_string(CommunicatorKind::automatic), "auto");
+  EXPECT_EQ(from_string<Precision>("bf16"), Precision::bf16);
+  EXPECT_EQ(from_string<Precision>("fp8"), std::nullopt);
+}
+
+TEST(Text, NearestNames) {
+  EXPECT_EQ(nearest_name("rnu", {"run", "scale", "list"}), "run");
+  EXPECT_EQ(nearest_name("sclae", {"run", "scale", "list"}), "scale");
+  EXPECT_EQ(nearest_name("zzz", {"run", "scale", "list"}), "");
+  EXPECT_EQ(nearest_name("", {"run"}), "");
+}
+
+TEST(Text, QuotingIsSafeOnATerminal) {
+  EXPECT_EQ(quote("a\x1b[2J\n"), "\"a\\u001b[2J\\n\"");
+  EXPECT_EQ(quote("\xff").find('\xff'), std::string::npos);
+  EXPECT_LT(quote(std::string(1000, 'x')).size(), 70u);
+}
+
+}  // namespace
+}  // namespace scalemark
