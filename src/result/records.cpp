@@ -2,21 +2,20 @@
 #include "result/records.hpp"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <random>
 #include <string_view>
 
 #include "error.hpp"
+#include "measure/clock.hpp"
 
 namespace scalemark {
 namespace {
 /// RFC 4122, version 4, from the kernel's random numbers: ranks and hosts never share a seed.
 std::string random_uuid() {
-  std::random_device device;
+  std::random_device device("/dev/urandom");
   std::array<std::uint32_t, 4> w{device(), device(), device(), device()};
   w[1] = (w[1] & 0xffff0fffU) | 0x00004000U;
   w[2] = (w[2] & 0x3fffffffU) | 0x80000000U;
@@ -67,22 +66,12 @@ Status status_of_exit(int exit_code) {
   }
 }
 
-std::string utc_now() {
-  const auto now = std::chrono::system_clock::now();
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
-
 Json envelope(const std::string& kind, Status status, const std::string& reason) {
   return {{"schema_version", kSchemaVersion},
           {"kind", kind},
           {"id", random_uuid()},
           {"build", build_info()},
-          {"created_at", utc_now()},
+          {"created_at", utc_timestamp()},
           {"status", to_string(status)},
           {"reason", reason}};
 }

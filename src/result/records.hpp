@@ -23,9 +23,6 @@ Status status_of_exit(int exit_code);
 /// it was built with.
 Json build_info();
 
-/// Now, RFC 3339 in UTC: "2026-01-31T12:00:00Z".
-std::string utc_now();
-
 /// {"schema_version", "kind", "id", "build", "created_at", "status", "reason"}; id is a random UUID
 /// (version 4).
 Json envelope(const std::string& kind, Status status, const std::string& reason = {});

@@ -105,27 +105,31 @@ Temporary write_temporary(const fs::path& path, std::string_view bytes, std::str
 
 enum class Lock { taken, held_by_another };
 
-/// Takes the lock file of `path`. The file is removed with the lock, so after the lock it must
-/// still be the same file.
+/// Takes the lock file of `path`. It is removed together with the lock, so after locking it must
+/// still be the same file. On a file system without flock (Lustre, some NFS) only the one who made
+/// the file has it: a file left by a killed writer then costs the next one its name, never a
+/// result.
 Lock try_lock(const fs::path& path, const fs::path& lock_path, int& fd) {
   for (;;) {
-    fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0) {
-      // Another user's lock file: the name is taken, in whatever state.
-      if (errno == EACCES && access(lock_path.c_str(), F_OK) == 0) return Lock::held_by_another;
+    constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    fd = open(lock_path.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
+    const bool made = fd >= 0;
+    if (!made && errno == EEXIST) fd = open(lock_path.c_str(), kFlags);
+    if (fd < 0 && errno == ENOENT && fs::exists(folder_of(path))) continue;  // removed meanwhile
+    if (fd < 0 && errno == EACCES && access(lock_path.c_str(), F_OK) == 0)
+      return Lock::held_by_another;  // another user's
+    if (fd < 0)
       refuse(path, fmt::format("cannot create a file in {}", folder_of(path).string()), errno);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-      close(fd);
-      fd = -1;
-      return Lock::held_by_another;
-    }  // ENOLCK, ENOSYS: a file system without locks; the atomic rename still protects readers
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const bool supported = locked || errno == EWOULDBLOCK || errno == EINTR;
     struct stat ours {
     }, there{};
-    if (fstat(fd, &ours) == 0 && stat(lock_path.c_str(), &there) == 0 &&
-        ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
-      return Lock::taken;
+    const bool same = fstat(fd, &ours) == 0 && stat(lock_path.c_str(), &there) == 0 &&
+                      ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+    if (same && (locked || (made && !supported))) return Lock::taken;
     close(fd);
+    fd = -1;
+    if (!locked) return Lock::held_by_another;
   }
 }
 

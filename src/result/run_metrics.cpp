@@ -89,8 +89,8 @@ void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metr
                     "fewer than 30 effective samples: measure more steps (--num_batches)");
   }
   record["throughput"]["ci95_scope"] = "this launch only";
-  set_number(record, "throughput.jitter",
-             rate_jitter(metrics.step_seconds, facts.units_per_step), "");
+  set_number(record, "throughput.jitter", rate_jitter(metrics.step_seconds, facts.units_per_step),
+             "");
   const auto [fastest, slowest] = std::ranges::minmax(metrics.rank_step);
   const double share = facts.units_per_step / static_cast<double>(metrics.rank_step.size());
   set_number(record, "throughput.per_rank_min", share / slowest, "");

@@ -1,0 +1,100 @@
+// A record that anyone may have written: read, or refused with the reason (faults 13 and 17).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "error.hpp"
+#include "result/support.hpp"
+
+namespace scalemark {
+namespace {
+using test::Tree;
+
+Json whole_record() { return envelope("run", Status::ok); }
+
+/// The message of the ResultError that reading gives; fails the test where there is none.
+std::string refusal(const std::filesystem::path& path) {
+  try {
+    read_record(path);
+  } catch (const ResultError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(path.string()));
+    return error.what();
+  }
+  ADD_FAILURE() << path << " was not refused";
+  return "";
+}
+
+std::string refusal_of(const std::string& text) {
+  Tree tree;
+  tree.file("r.json", text);
+  return refusal(tree.root() / "r.json");
+}
+
+TEST(ReadRecord, GivesBackWhatWasWritten) {
+  Tree tree;
+  const Json record = whole_record();
+  tree.file("r.json", record_text(record));
+  EXPECT_EQ(read_record(tree.root() / "r.json"), record);
+}
+
+TEST(ReadRecord, AMissingPathIsAUsageError) {
+  Tree tree;
+  tree.file("file", "");
+  EXPECT_THROW(read_record(tree.root() / "absent.json"), ConfigError);
+  EXPECT_THROW(read_record(tree.root() / "file" / "r.json"), ConfigError);
+}
+
+TEST(ReadRecord, RefusesWhatIsNoRecord) {
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal_of(""), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal_of("{\"kind\": \"run\""), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal_of(record_text(whole_record()).substr(0, 100)), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal_of("{\"a\": 1e999}"), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal_of("{\"a\": NaN}"), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal_of("[1, 2]"), HasSubstr("not a record"));
+  EXPECT_THAT(refusal_of("{}"), HasSubstr("/schema_version"));
+  EXPECT_THAT(refusal_of("null"), HasSubstr("not a record"));
+}
+
+TEST(ReadRecord, RefusesOtherKindsAndVersions) {
+  using testing::HasSubstr;
+  Json record = whole_record();
+  record["schema_version"] = 0;
+  EXPECT_THAT(refusal_of(record.dump()), HasSubstr("older"));
+  record["schema_version"] = 2;
+  EXPECT_THAT(refusal_of(record.dump()), HasSubstr("newer"));
+  record["schema_version"] = "1";
+  EXPECT_THAT(refusal_of(record.dump()), HasSubstr("not an integer"));
+  record = whole_record();
+  record["kind"] = "recipe";
+  EXPECT_THAT(refusal_of(record.dump()), HasSubstr("\"recipe\""));
+  record["kind"] = {1, 2};
+  EXPECT_THAT(refusal_of(record.dump()), HasSubstr("/kind"));
+  record = whole_record();
+  record.erase("status");
+  EXPECT_THAT(refusal_of(record.dump()), HasSubstr("/status"));
+}
+
+TEST(ReadRecord, RefusesDepthAndSize) {
+  EXPECT_THAT(refusal_of(std::string(1'000'000, '[')), testing::HasSubstr("nested deeper"));
+  // Brackets in strings are no depth.
+  Json record = whole_record();
+  record["reason"] = std::string(500, '[') + "\"\\";
+  Tree tree;
+  tree.file("r.json", record.dump());
+  EXPECT_EQ(read_record(tree.root() / "r.json"), record);
+  tree.file("huge.json", "");
+  std::filesystem::resize_file(tree.root() / "huge.json", (64 << 20) + 1);
+  EXPECT_THAT(refusal(tree.root() / "huge.json"), testing::HasSubstr("larger than"));
+}
+
+TEST(ReadRecord, RefusesFoldersAndPipesWithoutHanging) {
+  Tree tree;
+  EXPECT_THAT(refusal(tree.root()), testing::HasSubstr("not a regular file"));
+  const auto pipe = tree.root() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(pipe), testing::HasSubstr("not a regular file"));
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,87 @@
+// The envelope and the reasons for what is unknown.
+#include "result/records.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace scalemark {
+namespace {
+using testing::MatchesRegex;
+
+TEST(Envelope, HasTheSevenKeysInOrder) {
+  const Json record = envelope("run", Status::timeout, "too slow");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : record.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version", "kind", "id", "build", "created_at",
+                                            "status", "reason"}));
+  EXPECT_EQ(record["schema_version"], 1);
+  EXPECT_EQ(record["status"], "timeout");
+  EXPECT_EQ(record["reason"], "too slow");
+  EXPECT_EQ(record["build"], build_info());
+}
+
+TEST(Envelope, IdsAreUuidsOfVersion4AndNeverRepeat) {
+  std::set<std::string> seen;
+  for (int i = 0; i < 200; ++i) {
+    const std::string id = envelope("run", Status::ok)["id"];
+    EXPECT_TRUE(seen.insert(id).second);
+    EXPECT_THAT(
+        id, MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
+  }
+}
+
+TEST(BuildInfo, SaysWhatThisBinaryIs) {
+  const Json build = build_info();
+  EXPECT_THAT(build["version"].get<std::string>(), MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+  EXPECT_THAT(build["compiler"].get<std::string>(), MatchesRegex(".+ [0-9].*"));
+  EXPECT_FALSE(build["revision"].get<std::string>().empty());
+  EXPECT_EQ(build["cuda"].is_null(), build["nccl"].is_null());
+}
+
+TEST(SetUnavailable, NestedPathsAndArrays) {
+  Json record{{"roofline", {{"fraction", 0.5}}}, {"ranks", {{{"gpu", 1}}, {{"gpu", 2}}}}};
+  set_unavailable(record, "roofline.fraction", "no roof");
+  set_unavailable(record, "ranks.1.gpu", "no GPU");
+  set_unavailable(record, "memory.peak", "not read");
+  EXPECT_TRUE(record["roofline"]["fraction"].is_null());
+  EXPECT_EQ(record["ranks"][0]["gpu"], 1);
+  EXPECT_TRUE(record["ranks"][1]["gpu"].is_null());
+  EXPECT_TRUE(record["memory"]["peak"].is_null());
+  EXPECT_EQ(record["unavailable"]["roofline.fraction"], "no roof");
+  EXPECT_EQ(record["unavailable"].size(), 3U);
+}
+
+TEST(SetNumber, NeverWritesWhatIsNotFinite) {
+  Json record;
+  set_number(record, "a", 1.5, "");
+  set_number(record, "b.c", std::nan(""), "");
+  set_number(record, "b.d", std::numeric_limits<double>::infinity(), "");
+  set_number(record, "e", std::nullopt, "was not measured");
+  EXPECT_EQ(record["a"], 1.5);
+  EXPECT_TRUE(record["b"]["c"].is_null());
+  EXPECT_TRUE(record["b"]["d"].is_null());
+  EXPECT_EQ(record["unavailable"]["e"], "was not measured");
+  EXPECT_EQ(record["unavailable"].size(), 3U);
+}
+
+TEST(StatusOfExit, EveryCode) {
+  EXPECT_EQ(status_of_exit(0), Status::ok);
+  EXPECT_EQ(status_of_exit(4), Status::failed);
+  EXPECT_EQ(status_of_exit(5), Status::timeout);
+  for (int code : {2, 6, 7, 137, 255}) EXPECT_EQ(status_of_exit(code), Status::failed) << code;
+}
+
+TEST(RecordText, BytesThatAreNotUtf8AreReplaced) {
+  EXPECT_EQ(Json::parse(record_text({{"host",
+                                      "a\xff"
+                                      "b"}}))["host"],
+            "a\xef\xbf\xbd"
+            "b");
+}
+
+}  // namespace
+}  // namespace scalemark

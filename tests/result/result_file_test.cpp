@@ -1,0 +1,289 @@
+// The exclusive atomic writer: faults 9 (refused places), 10 (killed at any point) and 18 (two
+// writers).
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <set>
+
+#include "error.hpp"
+#include "result/support.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+using test::contents;
+using test::Tree;
+using testing::HasSubstr;
+
+Json record_of(const std::string& reason) { return envelope("run", Status::failed, reason); }
+
+/// Files of a folder, hidden ones too.
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+/// Runs `work` in a child; its exit status. The child must not return into the test runner.
+int in_child(const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// What ResultFile(path) says when it refuses.
+std::string refusal(const fs::path& path) {
+  try {
+    ResultFile file(path);
+  } catch (const ResultError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path.string()));
+    return error.what();
+  }
+  ADD_FAILURE() << path << " was not refused";
+  return "";
+}
+
+/// A file system of its own in a folder; skips the test where mounting is not allowed.
+struct Mount {
+  fs::path folder;
+  bool mounted;
+  Mount(const fs::path& at, const char* options)
+      : folder(at), mounted(mount("tmpfs", at.c_str(), "tmpfs", 0, options) == 0) {}
+  ~Mount() {
+    if (mounted) umount2(folder.c_str(), MNT_DETACH);
+  }
+};
+
+TEST(ResultFile, MakesFoldersAndLeavesOnlyTheRecord) {
+  Tree tree;
+  const fs::path path = tree.root() / "a" / "b" / "run.json";
+  const Json record = record_of("x");
+  {
+    ResultFile file(path);
+    EXPECT_EQ(file.path(), path);
+    EXPECT_FALSE(fs::exists(path));  // a probe leaves no result
+    file.write(record);
+    file.write(record);
+  }
+  EXPECT_EQ(read_record(path), record);
+  EXPECT_EQ(files_in(path.parent_path()), std::vector<std::string>{"run.json"});
+}
+
+TEST(ResultFile, ReplacesAnOlderFileOnlyByWriting) {
+  Tree tree;
+  const fs::path path = tree.root() / "run.json";
+  tree.file("run.json", "older");
+  { ResultFile unused(path); }
+  EXPECT_EQ(contents(path), "older");
+  ResultFile(path).write(record_of("newer"));
+  EXPECT_EQ(read_record(path)["reason"], "newer");
+}
+
+TEST(ResultFile, ARelativeNameIsInTheWorkingFolder) {
+  Tree tree;
+  EXPECT_EQ(in_child([&] {
+              if (chdir(tree.root().c_str()) != 0) return 1;
+              ResultFile("run.json").write(record_of("x"));
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json"});
+}
+
+TEST(ResultFile, RefusesWhatCannotBeAResult) {
+  Tree tree;
+  tree.file("file", "text");
+  fs::create_directory(tree.root() / "folder");
+  EXPECT_THAT(refusal(tree.root() / "folder"), HasSubstr("folder"));
+  EXPECT_THAT(refusal(tree.root() / "file" / "run.json"), HasSubstr("Not a directory"));
+  EXPECT_THAT(refusal("/dev/null"), HasSubstr("not a regular file"));
+  EXPECT_THAT(refusal(tree.root() / (std::string(300, 'x') + ".json")), HasSubstr("too long"));
+  EXPECT_THROW(ResultFile(""), ResultError);
+  EXPECT_THROW(ResultFile(tree.root() / ""), ResultError);
+  EXPECT_EQ(contents(tree.root() / "file"), "text");
+}
+
+TEST(ResultFile, RefusesWithoutPermission) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  Tree tree;
+  tree.file("closed/run.json", "older").file("open/run.json", "of another user");
+  fs::permissions(tree.root(), fs::perms(0755));
+  fs::permissions(tree.root() / "open", fs::perms(0777));
+  const auto as_nobody = [&](const fs::path& path) {
+    return in_child([&] {
+      constexpr uid_t kNobody = 65534;
+      if (setgid(kNobody) != 0 || setuid(kNobody) != 0) return 1;
+      const std::string message = refusal(path);
+      return message.find("Permission denied") != std::string::npos &&
+                     message.find("--output") != std::string::npos
+                 ? 0
+                 : 2;
+    });
+  };
+  EXPECT_EQ(as_nobody(tree.root() / "closed/run.json"), 0);
+  EXPECT_EQ(as_nobody(tree.root() / "closed/new/run.json"), 0);
+  EXPECT_EQ(as_nobody(tree.root() / "open/run.json"),
+            0);  // would be replaced by rename, but is not ours
+  EXPECT_EQ(contents(tree.root() / "closed/run.json"), "older");
+  EXPECT_EQ(contents(tree.root() / "open/run.json"), "of another user");
+}
+
+TEST(ResultFile, RefusesAFullDiskAtTheStart) {
+  Tree tree;
+  Mount disk(tree.root(), "size=64k");
+  if (!disk.mounted) GTEST_SKIP() << "needs the right to mount a file system";
+  tree.file("run.json", "older");
+  EXPECT_THAT(refusal(tree.root() / "run.json"), HasSubstr("No space left"));
+  EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json"});
+  EXPECT_EQ(contents(tree.root() / "run.json"), "older");
+}
+
+TEST(ResultFile, ADiskThatFillsUpDuringTheRunKeepsTheOlderFile) {
+  Tree tree;
+  Mount disk(tree.root(), "size=2m");
+  if (!disk.mounted) GTEST_SKIP() << "needs the right to mount a file system";
+  const fs::path path = tree.root() / "run.json";
+  ResultFile(path).write(record_of("older"));
+  const std::string older = contents(path);
+  {
+    ResultFile file(path);
+    std::ofstream(tree.root() / "filler") << std::string(4 << 20, 'x');
+    try {
+      file.write(record_of(std::string(100'000, 'y')));
+      FAIL() << "written to a full disk";
+    } catch (const ResultError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("No space left"));
+      EXPECT_THAT(error.what(), HasSubstr("free some space"));
+    }
+  }
+  EXPECT_EQ(contents(path), older);
+  EXPECT_EQ(files_in(tree.root()), (std::vector<std::string>{"filler", "run.json"}));
+}
+
+TEST(ResultFile, RefusesAReadOnlyFileSystem) {
+  Tree tree;
+  Mount disk(tree.root(), "size=2m,mode=755");
+  if (!disk.mounted) GTEST_SKIP() << "needs the right to mount a file system";
+  tree.file("run.json", "older");
+  ASSERT_EQ(mount(nullptr, tree.root().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+  EXPECT_THAT(refusal(tree.root() / "run.json"), HasSubstr("Read-only"));
+  EXPECT_THAT(refusal(tree.root() / "new/run.json"), HasSubstr("read-only: choose another"));
+  EXPECT_EQ(contents(tree.root() / "run.json"), "older");
+}
+
+TEST(ResultFile, ConcurrentWritersAllSurvive) {
+  Tree tree;
+  const fs::path path = tree.root() / "run.json";
+  ResultFile first(path);
+  ResultFile second(path);
+  ResultFile third(path);
+  EXPECT_EQ(second.path(), tree.root() / "run.2.json");
+  EXPECT_EQ(third.path(), tree.root() / "run.3.json");
+  second.write(record_of("second"));
+  first.write(record_of("first"));
+  third.write(record_of("third"));
+  EXPECT_EQ(read_record(path)["reason"], "first");
+  EXPECT_EQ(read_record(second.path())["reason"], "second");
+  EXPECT_EQ(read_record(third.path())["reason"], "third");
+}
+
+TEST(ResultFile, ANumberedResultIsNeverReplaced) {
+  Tree tree;
+  const fs::path path = tree.root() / "run.json";
+  tree.file("run.2.json", "of an earlier pair");
+  ResultFile first(path);
+  ResultFile second(path);
+  EXPECT_EQ(second.path(), tree.root() / "run.3.json");
+  EXPECT_EQ(contents(tree.root() / "run.2.json"), "of an earlier pair");
+}
+
+TEST(ResultFile, ManyProcessesAtOnce) {
+  constexpr int kWriters = 8;
+  Tree tree;
+  const fs::path path = tree.root() / "run.json";
+  int start[2], done[2];  // pipes: all hold their files before any lets go
+  ASSERT_EQ(pipe(start), 0);
+  ASSERT_EQ(pipe(done), 0);
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t child = fork();
+    if (child == 0) {
+      close(done[0]);
+      close(start[1]);
+      ResultFile file(path);
+      file.write(record_of(std::to_string(writer)));
+      char byte = 0;
+      const bool told = ::write(done[1], &byte, 1) == 1 && read(start[0], &byte, 1) == 0;
+      _exit(told ? 0 : 1);  // no destructors: as a killed writer would
+    }
+    children.push_back(child);
+  }
+  close(done[1]);
+  close(start[0]);
+  char byte = 0;
+  int ready = 0;
+  while (ready < kWriters && read(done[0], &byte, 1) == 1) ++ready;
+  EXPECT_EQ(ready, kWriters);
+  close(start[1]);
+  close(done[0]);
+  for (pid_t child : children) waitpid(child, nullptr, 0);
+  std::set<std::string> reasons;
+  for (const auto& entry : fs::directory_iterator(tree.root()))
+    if (entry.path().extension() == ".json") reasons.insert(read_record(entry.path())["reason"]);
+  EXPECT_EQ(reasons.size(), static_cast<std::size_t>(kWriters));
+}
+
+TEST(ResultFile, ALockThatAKilledWriterLeftDoesNotStand) {
+  Tree tree;
+  const fs::path path = tree.root() / "run.json";
+  EXPECT_EQ(in_child([&] {
+              ResultFile file(path);
+              kill(getpid(), SIGKILL);
+              return 0;
+            }),
+            128 + SIGKILL);
+  EXPECT_NE(files_in(tree.root()), std::vector<std::string>{});  // the lock file lies there
+  {
+    ResultFile file(path);
+    EXPECT_EQ(file.path(), path);
+    file.write(record_of("x"));
+  }
+  EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json"});
+}
+
+TEST(ResultFile, KilledAtAnyPointOfAWriteReadersSeeAWholeFile) {
+  Tree tree;
+  const fs::path path = tree.root() / "run.json";
+  ResultFile(path).write(record_of(std::string(200'000, '0')));
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> microseconds(0, 6000);
+  for (int round = 0; round < 60; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int i = 1;; ++i)
+        ResultFile(path).write(record_of(std::string(200'000, static_cast<char>('0' + i % 10))));
+    }
+    usleep(static_cast<useconds_t>(microseconds(random)));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const std::string reason = read_record(path)["reason"];
+    ASSERT_EQ(reason, std::string(200'000, reason.at(0))) << "round " << round;
+  }
+  { ResultFile last(path); }  // tidies what the killed ones left
+  EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json"});
+}
+
+}  // namespace
+}  // namespace scalemark
