@@ -7,7 +7,9 @@
 
 namespace scalemark {
 
-/// FLOP/s of C = A x B, square `size`, in `dtype`, median of repeated products over at least `seconds`.
-double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size, double seconds);
+/// FLOP/s of C = A x B, square `size`, in `dtype`, median of repeated products over at least
+/// `seconds`.
+double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
+                          double seconds);
 
 }  // namespace scalemark

@@ -1,13 +1,14 @@
-// Owns weights, gradients, optimizer state and bf16 shadow weights of a model as slices of one bucket layout.
-// Leaves become views of the flat fp32 master weights; gradients land in the flat gradient buckets.
+// Owns weights, gradients, optimizer state and bf16 shadow weights of a model as slices of one
+// bucket layout. Leaves become views of the flat fp32 master weights; gradients land in the flat
+// gradient buckets, cast to fp32 where the backward pass computed them in bf16.
 #pragma once
+
+#include <torch/torch.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include <torch/torch.h>
 
 #include "comm/communicator.hpp"
 #include "models/model.hpp"
@@ -16,40 +17,44 @@ namespace scalemark {
 
 /// Where a parameter lies in its bucket.
 struct Slice {
-  int parameter;         ///< index into Model::parameters()
+  int parameter;  ///< index into Model::parameters()
   int bucket;
-  std::int64_t offset;   ///< elements
+  std::int64_t offset;  ///< elements
   std::int64_t count;
 };
 
 struct Bucket {
-  std::int64_t count = 0;     ///< elements, padded so that every slice starts on 64 bytes
+  std::int64_t count = 0;  ///< elements, padded (with zeros) so that every slice starts on 64 bytes
   int parameters = 0;
-  at::Tensor weights;         ///< fp32 [count]
-  at::Tensor gradients;       ///< fp32 [count]
-  at::Tensor momentum;        ///< fp32 [count]; undefined for plain SGD
-  at::Tensor shadow;          ///< bf16 [count]; undefined in fp32
+  at::Tensor weights;    ///< fp32 [count]
+  at::Tensor gradients;  ///< fp32 [count]
+  at::Tensor momentum;   ///< fp32 [count]; undefined for plain SGD
+  at::Tensor shadow;     ///< bf16 [count]; undefined in fp32
 };
 
 class FlatParameters : public ParameterGate {
  public:
-  /// `order`: parameter indices in gradient-ready order (see gradient_ready_order). Copies the model's weights in and rebinds
-  /// its leaves. `shadow_dtype`: at::kFloat for none. `first_bucket_bytes`: the first bucket is smaller so that communication starts early.
-  FlatParameters(Model& model, const std::vector<int>& order, std::int64_t bucket_bytes, bool with_momentum,
-                 at::ScalarType shadow_dtype);
+  /// `order`: parameter indices in gradient-ready order (see gradient_ready_order). Copies the
+  /// model's weights in and rebinds its leaves, which keep their memory format. A bucket is closed
+  /// as soon as it holds `bucket_bytes` of fp32 gradients. `shadow_dtype`: at::kFloat for none.
+  /// Throws std::invalid_argument where `order` is not a permutation of the parameters.
+  FlatParameters(Model& model, const std::vector<int>& order, std::int64_t bucket_bytes,
+                 bool with_momentum, at::ScalarType shadow_dtype);
 
   std::vector<Bucket>& buckets();
-  const std::vector<Slice>& slices() const;
+  const std::vector<Slice>& slices() const;  ///< in gradient-ready order
   std::vector<Buffer> gradient_buffers();
   std::vector<int> parameters_in() const;
   std::int64_t parameter_count() const;  ///< without padding
-  std::int64_t gradient_bytes() const;
+  std::int64_t gradient_bytes() const;   ///< of all buckets, with padding
 
   /// Called with the bucket index whenever a parameter's gradient has arrived in its slice.
   void set_on_ready(std::function<void(int bucket)> on_ready);
   /// False where any weight is not finite.
   bool weights_are_finite() const;
 
+  /// The leaf itself, or its view of the shadow: a leaf of its own, whose gradient arrives in the
+  /// parameter's slice too. A parameter must reach the loss through one of the two, not both.
   at::Tensor compute_weight(const at::Tensor& leaf) override;
 
  private:
@@ -57,7 +62,8 @@ class FlatParameters : public ParameterGate {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Runs one tiny backward pass and returns the parameter indices in the order in which their gradients arrive.
+/// Runs one backward pass of two samples and returns the parameter indices in the order in which
+/// their gradients arrive. Throws RunError naming a parameter that gets none.
 std::vector<int> gradient_ready_order(Model& model, at::Device device);
 
 }  // namespace scalemark

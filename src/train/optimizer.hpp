@@ -6,8 +6,8 @@
 
 namespace scalemark {
 
-/// SGD as torch.optim.SGD and tf_cnn_benchmarks' momentum: g += weight_decay * w; v = momentum * v + g; w -= lr * v; one fused pass
-/// per bucket which also refreshes the bf16 shadow.
+/// SGD as torch.optim.SGD and tf_cnn_benchmarks' momentum: g += weight_decay * w; v = momentum * v
+/// + g; w -= lr * v; one fused pass per bucket which also refreshes the bf16 shadow.
 class SgdOptimizer {
  public:
   SgdOptimizer(double learning_rate, double momentum, double weight_decay);

@@ -1,4 +1,5 @@
-// The measured training loop: a step reads on one screen. Barrier-free; diagnostics are a separate pass.
+// The measured training loop: a step reads on one screen. Barrier-free; diagnostics are a separate
+// pass.
 #pragma once
 
 #include <functional>
@@ -15,23 +16,33 @@
 
 namespace scalemark {
 
-/// Called on every rank after a displayed step (display_every) of the measured loop; rank 0 prints.
-using StepObserver = std::function<void(long step, double loss, const std::vector<double>& step_seconds)>;
+/// Called on every rank when the loss of a displayed step (the first and every display_every-th of
+/// the measured loop, counted from 1) is known, one step later; rank 0 prints. `step_seconds` holds
+/// at least the steps that are known so far.
+using StepObserver =
+    std::function<void(long step, double loss, const std::vector<double>& step_seconds)>;
 
-/// One model on one device, trained with any communicator: `scale` makes it once and measures many points with it.
+/// One model on one device, trained with any communicator: `scale` makes it once and measures many
+/// points with it.
 class Trainer {
  public:
-  /// Builds the model (same weights on all ranks: seeded, rank 0's are broadcast), the flat parameters and a batch that
-  /// differs by rank. `order_group` agrees on the gradient-ready order.
-  Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group, std::int64_t batch_size_per_rank);
+  /// Builds the model (same weights on all ranks: seeded, and rank 0's where they differ), the flat
+  /// parameters and a batch that differs by rank. `group` agrees on the gradient-ready order.
+  Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group,
+          std::int64_t batch_size_per_rank);
   ~Trainer();
 
   /// Untimed data check through `communicator`; throws CommError (see check_allreduce).
   void check_data(Communicator& communicator, int rank);
 
-  /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it together.
-  /// Stops early by the agreed stop (signal flag, --target_ci, --max_seconds, non-finite loss).
+  /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it
+  /// together. Starts from the initial weights. Stops early by the agreed stop (signal flag,
+  /// --target_ci, --max_seconds, non-finite loss).
   Samples measure(RankGroup& group, Communicator& communicator, const StepObserver& observer);
+
+  /// Seconds of a step without communication while all ranks of `group` compute: the mean over
+  /// ranks of one step after a first one.
+  double calibrate(RankGroup& group);
 
   void set_batch_size(std::int64_t batch_size_per_rank);  ///< strong scaling: per point
   std::int64_t parameter_count() const;
@@ -41,8 +52,9 @@ class Trainer {
   std::int64_t messages_per_step() const;
   FlatParameters& parameters();
 
+  struct Impl;  ///< shared by the files of train/
+
  private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

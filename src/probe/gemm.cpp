@@ -1,0 +1,32 @@
+// Repeated square matrix products; each is timed by the device's own clock.
+#include "probe/gemm.hpp"
+
+#include "measure/statistics.hpp"
+
+namespace scalemark {
+
+double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
+                          double seconds) {
+  const at::NoGradGuard no_grad;
+  const auto options = at::TensorOptions().dtype(dtype).device(device.device());
+  const at::Tensor a = at::ones({size, size}, options), b = at::ones({size, size}, options);
+  at::Tensor c = at::empty({size, size}, options);
+  at::mm_out(c, a, b);  // loads the library, fills caches
+  device.synchronize();
+
+  constexpr int min_products = 5;
+  const auto clock = device.make_step_clock();
+  double spent = 0;
+  clock->mark();
+  while (spent < seconds || clock->seconds().size() < min_products) {
+    at::mm_out(c, a, b);
+    clock->mark();
+    device.synchronize();
+    spent += clock->seconds().back();
+  }
+  const double flops =
+      2. * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
+  return flops / median(clock->seconds());
+}
+
+}  // namespace scalemark

@@ -1,0 +1,61 @@
+// The CPU executes at once: marks are clock readings and a scalar can be read as soon as it is
+// computed.
+#include "train/cpu_backend.hpp"
+
+#include <chrono>
+
+#include "config/names.hpp"
+#include "platform/platform.hpp"
+
+namespace scalemark {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+class CpuClock : public StepClock {
+ public:
+  void mark() override {
+    const auto now = Steady::now();
+    if (started_) seconds_.push_back(std::chrono::duration<double>(now - last_).count());
+    started_ = true;
+    last_ = now;
+  }
+  const std::vector<double>& seconds() override { return seconds_; }
+
+ private:
+  bool started_ = false;
+  Steady::time_point last_;
+  std::vector<double> seconds_;
+};
+
+class CpuReader : public ScalarReader {
+ public:
+  std::optional<double> exchange(const at::Tensor& scalar) override {
+    return scalar.item<double>();
+  }
+  std::optional<double> finish() override { return std::nullopt; }
+};
+
+class CpuBackend : public DeviceBackend {
+ public:
+  at::Device device() const override { return at::kCPU; }
+  std::string name() const override { return "cpu"; }
+  std::string uuid() const override { return ""; }
+  Stream stream() const override { return nullptr; }
+  void synchronize() override {}
+  std::unique_ptr<StepClock> make_step_clock() override { return std::make_unique<CpuClock>(); }
+  std::unique_ptr<ScalarReader> make_scalar_reader() override {
+    return std::make_unique<CpuReader>();
+  }
+  std::optional<std::int64_t> peak_memory_bytes() const override { return std::nullopt; }
+  void reset_peak_memory() override {}
+  bool native(Precision precision) const override {
+    return cpu_has_native(std::string(to_string(precision)));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceBackend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace scalemark

@@ -1,0 +1,145 @@
+// One GPU as a device, through LibTorch's streams, events and caching allocator; and the device
+// factory of a build with CUDA.
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <deque>
+
+#include "error.hpp"
+#include "train/cpu_backend.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Marks are events; their distances are read once the GPU has passed them.
+class CudaClock : public StepClock {
+ public:
+  void mark() override {
+    marks_.emplace_back(cudaEventDefault);  // with timing
+    marks_.back().record(at::cuda::getCurrentCUDAStream());
+  }
+  const std::vector<double>& seconds() override {
+    while (marks_.size() > 1 && marks_[1].query()) {
+      seconds_.push_back(marks_[0].elapsed_time(marks_[1]) * 1e-3);
+      marks_.pop_front();
+    }
+    return seconds_;
+  }
+
+ private:
+  std::deque<at::cuda::CUDAEvent> marks_;
+  std::vector<double> seconds_;
+};
+
+/// Copies into two pinned slots in turn, and reads the one of the step before.
+class CudaReader : public ScalarReader {
+ public:
+  CudaReader() {
+    for (Slot& slot : slots_)
+      slot.host = at::empty({1}, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+  }
+  std::optional<double> exchange(const at::Tensor& scalar) override {
+    Slot& slot = slots_[next_];
+    slot.host.copy_(scalar.reshape({1}), /*non_blocking=*/true);
+    slot.copied.record(at::cuda::getCurrentCUDAStream());
+    next_ = 1 - next_;
+    const bool first = !posted_;
+    posted_ = true;
+    return first ? std::nullopt : std::optional(read(slots_[next_]));
+  }
+  std::optional<double> finish() override {
+    if (!posted_) return std::nullopt;
+    posted_ = false;
+    return read(slots_[1 - next_]);
+  }
+
+ private:
+  struct Slot {
+    at::Tensor host;
+    at::cuda::CUDAEvent copied;
+  };
+  static double read(Slot& slot) {
+    slot.copied.synchronize();
+    return *slot.host.const_data_ptr<float>();
+  }
+  Slot slots_[2];
+  int next_ = 0;
+  bool posted_ = false;
+};
+
+class CudaBackend : public DeviceBackend {
+ public:
+  explicit CudaBackend(int index) : index_(static_cast<c10::DeviceIndex>(index)) {
+    c10::cuda::set_device(index_);
+  }
+  at::Device device() const override { return {at::kCUDA, index_}; }
+  std::string name() const override { return properties().name; }
+  std::string uuid() const override {
+    std::string text = "GPU-";
+    for (int i = 0; i < 16; ++i) {
+      if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+      text += fmt::format("{:02x}", static_cast<unsigned char>(properties().uuid.bytes[i]));
+    }
+    return text;
+  }
+  Stream stream() const override { return at::cuda::getCurrentCUDAStream(index_).stream(); }
+  void synchronize() override { c10::cuda::device_synchronize(); }
+  std::unique_ptr<StepClock> make_step_clock() override { return std::make_unique<CudaClock>(); }
+  std::unique_ptr<ScalarReader> make_scalar_reader() override {
+    return std::make_unique<CudaReader>();
+  }
+  std::optional<std::int64_t> peak_memory_bytes() const override {
+    constexpr auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(index_).allocated_bytes[all].peak;
+  }
+  void reset_peak_memory() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
+  bool native(Precision precision) const override {
+    return precision == Precision::fp32 || properties().major >= 8;
+  }
+
+ private:
+  const cudaDeviceProp& properties() const { return *at::cuda::getDeviceProperties(index_); }
+  c10::DeviceIndex index_;
+};
+
+std::string version(int number) {  // CUDA's 13020 is 13.2
+  return number == 0 ? "none" : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+/// Why no GPU can be used, with the driver's and the runtime's version; empty where one can.
+std::string why_unusable(int local_rank) {
+  int driver = 0, runtime = 0, count = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  const std::string versions = fmt::format("the driver supports CUDA {}, this build needs CUDA {}",
+                                           version(driver), version(runtime));
+  if (error != cudaSuccess) {
+    cudaGetLastError();  // clears it
+    return fmt::format("no usable GPU: {} ({})", cudaGetErrorString(error), versions);
+  }
+  if (count == 0) return fmt::format("no GPU is visible (CUDA_VISIBLE_DEVICES?); {}", versions);
+  if (local_rank >= count)
+    return fmt::format(
+        "local rank {} has no GPU of its own: {} visible; start at most {} ranks a host",
+        local_rank, count, count);
+  return "";
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank) {
+  if (device == Device::cpu) return make_cpu_backend();
+  const std::string reason = why_unusable(local_rank);
+  if (reason.empty()) return std::make_unique<CudaBackend>(local_rank);
+  if (device == Device::cuda)
+    throw EnvironmentError("--device cuda: " + reason + "; update the driver, or use --device cpu");
+  return make_cpu_backend();
+}
+
+}  // namespace scalemark

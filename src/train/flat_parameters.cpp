@@ -1,0 +1,186 @@
+// Bucket layout, views and gradient hooks; see flat_parameters.hpp.
+//
+// A leaf's grad stays undefined, so that autograd hands over the very tensor that the backward pass
+// computed, without adding it to anything; the hook then moves it into the flat bucket (one pass,
+// casting). A weight that is used more than once is summed by autograd before the hook runs.
+#include "train/flat_parameters.hpp"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Elements: 64 bytes of bf16 shadow, 128 of fp32, so that slices are aligned in both.
+constexpr std::int64_t kAlignment = 32;
+
+std::int64_t align(std::int64_t count) {
+  return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+class GradientHook : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit GradientHook(std::function<void(const at::Tensor&)> action)
+      : action_(std::move(action)) {}
+  void operator()(const torch::autograd::Variable& leaf) override {
+    const at::NoGradGuard no_grad;
+    action_(leaf.grad());
+    leaf.mutable_grad().reset();
+  }
+
+ private:
+  std::function<void(const at::Tensor&)> action_;
+};
+
+/// Calls `action` with the complete gradient of `leaf` once a backward pass, then drops it.
+void on_gradient(const at::Tensor& leaf, std::function<void(const at::Tensor&)> action) {
+  torch::autograd::impl::set_post_acc_grad_hooks(leaf,
+                                                 std::make_unique<GradientHook>(std::move(action)));
+}
+
+/// The slice's part of a flat tensor, in the shape and memory format of `like`.
+at::Tensor view_of(const at::Tensor& flat, const Slice& slice, const at::Tensor& like) {
+  return flat.as_strided(like.sizes(), like.strides(), slice.offset);
+}
+
+void check_permutation(std::vector<int> order, std::size_t count) {
+  std::sort(order.begin(), order.end());
+  bool ok = order.size() == count;
+  for (std::size_t i = 0; ok && i < count; ++i) ok = order[i] == static_cast<int>(i);
+  if (!ok)
+    throw std::invalid_argument("gradient-ready order is not a permutation of the model's " +
+                                std::to_string(count) + " parameters");
+}
+
+}  // namespace
+
+struct FlatParameters::Impl {
+  std::vector<Bucket> buckets;
+  std::vector<Slice> slices;
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> shadow_of;  ///< by leaf
+  std::int64_t parameter_count = 0;
+  /// Shared with the hooks, which live as long as the leaves.
+  std::shared_ptr<std::function<void(int)>> on_ready =
+      std::make_shared<std::function<void(int)>>([](int) {});
+
+  void lay_out(const std::vector<at::Tensor>& leaves, const std::vector<int>& order,
+               std::int64_t bucket_bytes) {
+    for (const int parameter : order) {
+      if (buckets.empty() ||
+          buckets.back().count * static_cast<std::int64_t>(sizeof(float)) >= bucket_bytes)
+        buckets.emplace_back();
+      Bucket& bucket = buckets.back();
+      const std::int64_t count = leaves[parameter].numel();
+      slices.push_back({parameter, static_cast<int>(buckets.size()) - 1, bucket.count, count});
+      bucket.count += align(count);
+      ++bucket.parameters;
+      parameter_count += count;
+    }
+  }
+
+  void allocate(const at::TensorOptions& options, bool with_momentum, at::ScalarType shadow_dtype) {
+    for (Bucket& bucket : buckets) {
+      bucket.weights = at::zeros({bucket.count}, options);
+      bucket.gradients = at::zeros({bucket.count}, options);
+      if (with_momentum) bucket.momentum = at::zeros({bucket.count}, options);
+      if (shadow_dtype != at::kFloat)
+        bucket.shadow = at::zeros({bucket.count}, options.dtype(shadow_dtype));
+    }
+  }
+
+  /// Moves the leaf's values into its slice and makes it a view of it.
+  void bind(at::Tensor leaf, const Slice& slice) {
+    Bucket& bucket = buckets[slice.bucket];
+    const at::Tensor weight = view_of(bucket.weights, slice, leaf);
+    weight.copy_(leaf.detach());
+    const at::Tensor gradient = view_of(bucket.gradients, slice, leaf);
+    const auto arrive = [gradient, index = slice.bucket, ready = on_ready](const at::Tensor& grad) {
+      gradient.copy_(grad);
+      (*ready)(index);
+    };
+    leaf.set_data(weight);
+    on_gradient(leaf, arrive);
+    if (!bucket.shadow.defined()) return;
+    at::Tensor shadow = view_of(bucket.shadow, slice, leaf);
+    shadow.copy_(weight);
+    shadow.set_requires_grad(true);
+    on_gradient(shadow, arrive);
+    shadow_of[leaf.unsafeGetTensorImpl()] = shadow;
+  }
+};
+
+FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
+                               std::int64_t bucket_bytes, bool with_momentum,
+                               at::ScalarType shadow_dtype)
+    : impl_(std::make_shared<Impl>()) {
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> leaves = model.parameters();
+  check_permutation(order, leaves.size());
+  impl_->lay_out(leaves, order, bucket_bytes);
+  impl_->allocate(at::TensorOptions().dtype(at::kFloat).device(leaves.front().device()),
+                  with_momentum, shadow_dtype);
+  for (const Slice& slice : impl_->slices) impl_->bind(leaves[slice.parameter], slice);
+}
+
+std::vector<Bucket>& FlatParameters::buckets() { return impl_->buckets; }
+const std::vector<Slice>& FlatParameters::slices() const { return impl_->slices; }
+std::int64_t FlatParameters::parameter_count() const { return impl_->parameter_count; }
+
+std::vector<Buffer> FlatParameters::gradient_buffers() {
+  std::vector<Buffer> buffers;
+  for (const Bucket& bucket : impl_->buckets)
+    buffers.push_back(
+        {bucket.gradients.data_ptr(), static_cast<std::size_t>(bucket.count), DataType::f32});
+  return buffers;
+}
+
+std::vector<int> FlatParameters::parameters_in() const {
+  std::vector<int> counts;
+  for (const Bucket& bucket : impl_->buckets) counts.push_back(bucket.parameters);
+  return counts;
+}
+
+std::int64_t FlatParameters::gradient_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Bucket& bucket : impl_->buckets) bytes += bucket.gradients.nbytes();
+  return bytes;
+}
+
+void FlatParameters::set_on_ready(std::function<void(int bucket)> on_ready) {
+  *impl_->on_ready = std::move(on_ready);
+}
+
+bool FlatParameters::weights_are_finite() const {
+  const at::NoGradGuard no_grad;
+  return std::all_of(impl_->buckets.begin(), impl_->buckets.end(), [](const Bucket& bucket) {
+    return at::isfinite(bucket.weights).all().item<bool>();
+  });
+}
+
+at::Tensor FlatParameters::compute_weight(const at::Tensor& leaf) {
+  const auto found = impl_->shadow_of.find(leaf.unsafeGetTensorImpl());
+  return found == impl_->shadow_of.end() ? leaf : found->second;
+}
+
+std::vector<int> gradient_ready_order(Model& model, at::Device device) {
+  const std::vector<at::Tensor> leaves = model.parameters();
+  std::vector<int> order;
+  for (int i = 0; i < static_cast<int>(leaves.size()); ++i)
+    on_gradient(leaves[i], [&order, i](const at::Tensor&) { order.push_back(i); });
+  model.loss_sum(model.synthetic_batch(2, 0, device, at::kFloat)).backward();
+  for (const at::Tensor& leaf : leaves)
+    torch::autograd::impl::set_post_acc_grad_hooks(leaf, nullptr);
+  const auto names = model.named_parameters();
+  for (int i = 0; i < static_cast<int>(leaves.size()); ++i)
+    if (std::find(order.begin(), order.end(), i) == order.end())
+      throw RunError("parameter " + names[i].key() + " gets no gradient: take it out of the model");
+  return order;
+}
+
+}  // namespace scalemark

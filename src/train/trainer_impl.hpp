@@ -1,0 +1,26 @@
+// Internal to train/: what a Trainer holds between its measurements.
+#pragma once
+
+#include "train/trainer.hpp"
+
+namespace scalemark {
+
+struct Trainer::Impl {
+  RunConfig config;
+  DeviceBackend& device;
+  int rank;  ///< in the group that made the trainer: decides the batch and injected faults
+  std::shared_ptr<Model> model;
+  std::shared_ptr<FlatParameters> parameters;
+  SgdOptimizer optimizer;
+  Batch batch;
+  std::vector<at::Tensor> initial_weights;  ///< by bucket
+
+  /// The weights as they were made, no momentum: every measurement trains the same way.
+  void restart();
+};
+
+/// The data check on CUDA buffers too, staged through the host.
+void check_gradient_buffers(Communicator& communicator, FlatParameters& parameters,
+                            DeviceBackend& device, int rank, bool corrupt);
+
+}  // namespace scalemark

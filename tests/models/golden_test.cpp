@@ -1,0 +1,80 @@
+// Logits, loss and every gradient in float64 against values from an independent definition in plain
+// PyTorch (scripts/golden/make_golden.py), with weights and inputs filled by the same formula.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "models/model.hpp"
+
+namespace scalemark {
+namespace {
+
+/// sin(0.1 i + 0.003 (i mod 997)^2 + phase) over the row-major index i.
+at::Tensor wave(at::IntArrayRef shape, double phase) {
+  const at::Tensor i = at::arange(c10::multiply_integers(shape), at::kDouble);
+  return at::sin(0.1 * i + 0.003 * at::remainder(i, 997).square() + phase).view(shape);
+}
+
+void fill_by_formula(Model& model) {
+  const at::NoGradGuard no_grad;
+  double index = 0;
+  for (auto& leaf : model.named_parameters()) {
+    at::Tensor& value = leaf.value();
+    const double fan_in = static_cast<double>(value.numel()) / static_cast<double>(value.size(0));
+    const bool gamma = leaf.key().ends_with("norm.weight");
+    if (value.dim() > 1)
+      value.copy_(std::sqrt(3 / fan_in) * wave(value.sizes(), index));
+    else
+      value.copy_((gamma ? 1. : 0.) + 0.1 * wave(value.sizes(), index));
+    ++index;
+  }
+}
+
+void expect_close(const at::Tensor& found, const nlohmann::json& norm_and_projection,
+                  const std::string& what) {
+  const double norm = norm_and_projection[0], projection = norm_and_projection[1];
+  EXPECT_NEAR(found.norm().item<double>(), norm, 1e-8 * norm) << what;
+  const at::Tensor projected = (found * wave(found.sizes(), 0.5)).sum();
+  EXPECT_NEAR(projected.item<double>(), projection, 1e-8 * norm) << what;
+}
+
+class Golden : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
+
+TEST_P(Golden, LogitsAndGradients) {
+  const auto& [name, channels_last] = GetParam();
+  std::ifstream file(SCALEMARK_SOURCE_DIR "/tests/models/golden/" + name + ".json");
+  const auto golden = nlohmann::json::parse(file);
+  const std::int64_t classes = golden["classes"], size = golden["image_size"],
+                     count = golden["batch_size"];
+  const auto model = make_model({name, size, classes, channels_last});
+  model->to(at::kDouble);
+  fill_by_formula(*model);
+
+  Batch batch;
+  batch.inputs = 2 * wave({count, 3, size, size}, 0.25);
+  if (channels_last) batch.inputs = batch.inputs.contiguous(at::MemoryFormat::ChannelsLast);
+  batch.targets = at::remainder(7 * at::arange(count) + 3, classes);
+  {
+    const at::NoGradGuard no_grad;
+    expect_close(model->forward(batch.inputs), golden["logits"], "logits");
+  }
+  const at::Tensor loss = model->loss_sum(batch);
+  EXPECT_NEAR(loss.item<double>(), golden["loss_sum"].get<double>(), 1e-8 * loss.item<double>());
+  loss.backward();
+  const auto leaves = model->named_parameters();
+  ASSERT_EQ(leaves.size(), golden["gradients"].size());
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    expect_close(leaves[i].value().grad(), golden["gradients"][i], leaves[i].key());
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Golden,
+                         ::testing::Combine(::testing::Values("resnet18", "resnet50", "smallnet"),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) +
+                                  (std::get<1>(info.param) ? "_channels_last" : "_channels_first");
+                         });
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,102 @@
+// What layers promise beside their arithmetic: the gate is passed, memory formats stay, seeds
+// decide everything.
+#include "models/layers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace scalemark {
+namespace {
+
+/// Notes what passes, and computes with a doubled weight.
+class DoublingGate : public ParameterGate {
+ public:
+  void before_use(at::TensorList parameters) override {
+    for (const at::Tensor& leaf : parameters) seen.insert(leaf.unsafeGetTensorImpl());
+  }
+  at::Tensor compute_weight(const at::Tensor& leaf) override { return 2 * leaf; }
+  std::set<const c10::TensorImpl*> seen;
+};
+
+ModelOptions small_options() { return {"smallnet", 32, 10, true}; }
+
+TEST(Layers, EveryParameterPassesTheGate) {
+  for (const char* name : {"resnet18", "resnet50", "smallnet", "trivial"}) {
+    const auto model = make_model({name, 32, 10, true});
+    const auto gate = std::make_shared<DoublingGate>();
+    model->set_gate(gate);
+    model->forward(model->synthetic_batch(2, 1, at::kCPU, at::kFloat).inputs);
+    for (const auto& leaf : model->named_parameters())
+      EXPECT_TRUE(gate->seen.contains(leaf.value().unsafeGetTensorImpl()))
+          << name << " " << leaf.key();
+  }
+}
+
+TEST(Layers, ComputeWithTheWeightThatTheGateGives) {
+  const auto holder = std::make_shared<GateHolder>();
+  Linear linear(holder, 4, 3);
+  const at::Tensor x = at::randn({2, 4});
+  const at::Tensor once = linear.forward(x) - linear.named_parameters()["bias"];
+  holder->gate = std::make_shared<DoublingGate>();
+  const at::Tensor twice = linear.forward(x) - linear.named_parameters()["bias"];
+  EXPECT_TRUE(at::allclose(twice, 2 * once));
+}
+
+TEST(Layers, ChannelsLastStaysChannelsLast) {
+  const auto holder = std::make_shared<GateHolder>();
+  Conv2d conv(holder, 8, 16, {});
+  EXPECT_TRUE(conv.parameters()[0].is_contiguous(at::MemoryFormat::ChannelsLast));
+  const at::Tensor x = at::randn({2, 8, 6, 6}).contiguous(at::MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(conv.forward(x).is_contiguous(at::MemoryFormat::ChannelsLast));
+}
+
+TEST(Layers, ActivationsFollowTheComputeDtype) {
+  const auto holder = std::make_shared<GateHolder>();
+  BatchNorm2d norm(holder, 8);
+  const at::Tensor x = at::randn({2, 8, 6, 6}).to(at::kBFloat16);
+  EXPECT_EQ(norm.forward(x).scalar_type(), at::kBFloat16);
+  EXPECT_EQ(norm.parameters()[0].scalar_type(), at::kFloat);
+}
+
+TEST(Layers, KaimingNormalKeepsTheVarianceOfGradients) {
+  torch::manual_seed(3);
+  Conv2d conv(std::make_shared<GateHolder>(), 64, 128, {});
+  const double expected = std::sqrt(2. / (128 * 3 * 3));
+  EXPECT_NEAR(conv.parameters()[0].std().item<double>(), expected, 0.01 * expected);
+}
+
+TEST(SyntheticBatch, IsDecidedByItsSeed) {
+  const auto model = make_model(small_options());
+  const Batch a = model->synthetic_batch(4, 7, at::kCPU, at::kFloat);
+  const Batch b = model->synthetic_batch(4, 7, at::kCPU, at::kFloat);
+  const Batch other = model->synthetic_batch(4, 8, at::kCPU, at::kFloat);
+  EXPECT_TRUE(at::equal(a.inputs, b.inputs));
+  EXPECT_TRUE(at::equal(a.targets, b.targets));
+  EXPECT_FALSE(at::equal(a.inputs, other.inputs));
+  EXPECT_TRUE(a.inputs.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_EQ(model->synthetic_batch(4, 7, at::kCPU, at::kBFloat16).inputs.scalar_type(),
+            at::kBFloat16);
+}
+
+TEST(Weights, AreDecidedByTheSeed) {
+  const auto weights = [](std::uint64_t seed) {
+    torch::manual_seed(seed);
+    return make_model(small_options())->parameters()[0].clone();
+  };
+  EXPECT_TRUE(at::equal(weights(5), weights(5)));
+  EXPECT_FALSE(at::equal(weights(5), weights(6)));
+}
+
+TEST(Loss, IsTheSumOverSamples) {
+  const auto model = make_model(small_options());
+  const Batch both = model->synthetic_batch(2, 7, at::kCPU, at::kFloat);
+  double sum = 0;
+  for (int i = 0; i < 2; ++i)
+    sum += model->loss_sum({both.inputs.narrow(0, i, 1), both.targets.narrow(0, i, 1), 1, 1})
+               .item<double>();
+  EXPECT_NEAR(model->loss_sum(both).item<double>(), sum, 1e-5);
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,230 @@
+// The bucket layout, and that weights and gradients really live in it.
+#include "train/flat_parameters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+std::shared_ptr<Model> smallnet(bool channels_last = true) {
+  torch::manual_seed(1);
+  return make_model({"smallnet", 32, 10, channels_last});
+}
+
+std::vector<int> order_of(Model& model) { return gradient_ready_order(model, at::kCPU); }
+
+std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> result;
+  for (const at::Tensor& tensor : tensors) result.push_back(tensor.detach().clone());
+  return result;
+}
+
+/// The slice of a parameter's gradient, in logical (row-major) order.
+at::Tensor gradient_of(FlatParameters& flat, const Slice& slice, const at::Tensor& leaf) {
+  return flat.buckets()[slice.bucket].gradients.as_strided(leaf.sizes(), leaf.strides(),
+                                                           slice.offset);
+}
+
+TEST(GradientReadyOrder, HoldsEveryParameterAndStartsAtTheOutput) {
+  const auto model = smallnet();
+  auto order = order_of(*model);
+  const auto names = model->named_parameters();
+  EXPECT_EQ(names[order.front()].key().substr(0, 10), "classifier");
+  EXPECT_EQ(names[order.back()].key().substr(0, 5), "conv1");
+  std::sort(order.begin(), order.end());
+  std::vector<int> all(names.size());
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(order, all);
+  for (const auto& leaf : names) EXPECT_FALSE(leaf.value().grad().defined()) << "left behind";
+}
+
+TEST(FlatParameters, LeavesBecomeViewsWithTheSameValues) {
+  for (const bool channels_last : {true, false}) {
+    const auto model = smallnet(channels_last);
+    const auto before = copies(model->parameters());
+    FlatParameters flat(*model, order_of(*model), 1 << 20, true, at::kFloat);
+    const auto leaves = model->parameters();
+    for (const Slice& slice : flat.slices()) {
+      const at::Tensor& leaf = leaves[slice.parameter];
+      const Bucket& bucket = flat.buckets()[slice.bucket];
+      EXPECT_TRUE(at::equal(leaf, before[slice.parameter]));
+      EXPECT_EQ(leaf.strides(), before[slice.parameter].strides());
+      EXPECT_EQ(leaf.data_ptr(), bucket.weights.data_ptr<float>() + slice.offset);
+      EXPECT_TRUE(leaf.is_leaf() && leaf.requires_grad());
+    }
+    flat.buckets()[0].weights.fill_(7);
+    EXPECT_EQ(leaves[flat.slices()[0].parameter].flatten()[0].item<float>(), 7);
+  }
+}
+
+TEST(FlatParameters, BucketsCloseWhenFullAndSlicesAreAligned) {
+  const auto model = smallnet();
+  const std::int64_t bucket_bytes = 10'000;
+  FlatParameters flat(*model, order_of(*model), bucket_bytes, false, at::kBFloat16);
+  std::int64_t parameters = 0;
+  for (const at::Tensor& leaf : model->parameters()) parameters += leaf.numel();
+  EXPECT_EQ(flat.parameter_count(), parameters);
+  ASSERT_GT(flat.buckets().size(), 2u);
+  EXPECT_EQ(flat.slices().size(), model->parameters().size());
+
+  std::vector<std::int64_t> end(flat.buckets().size(), 0);
+  std::vector<std::int64_t> last_offset(flat.buckets().size(), 0);
+  for (const Slice& slice : flat.slices()) {
+    const Bucket& bucket = flat.buckets()[slice.bucket];
+    EXPECT_GE(slice.offset, end[slice.bucket]) << "slices overlap";
+    end[slice.bucket] = slice.offset + slice.count;
+    last_offset[slice.bucket] = slice.offset;
+    EXPECT_LE(end[slice.bucket], bucket.count);
+    EXPECT_EQ(
+        reinterpret_cast<std::uintptr_t>(bucket.weights.data_ptr<float>() + slice.offset) % 64, 0u);
+    EXPECT_EQ(
+        reinterpret_cast<std::uintptr_t>(bucket.shadow.data_ptr<at::BFloat16>() + slice.offset) %
+            64,
+        0u);
+  }
+  std::int64_t bytes = 0;
+  const auto buffers = flat.gradient_buffers();
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const Bucket& bucket = flat.buckets()[i];
+    if (i + 1 < buffers.size()) EXPECT_GE(bucket.count * 4, bucket_bytes) << "closed too early";
+    EXPECT_LT(last_offset[i] * 4, bucket_bytes) << "closed too late";
+    EXPECT_EQ(buffers[i].data, bucket.gradients.data_ptr());
+    EXPECT_EQ(buffers[i].count, static_cast<std::size_t>(bucket.count));
+    EXPECT_FALSE(bucket.momentum.defined());
+    bytes += bucket.count * 4;
+  }
+  EXPECT_EQ(flat.gradient_bytes(), bytes);
+  const auto in = flat.parameters_in();
+  EXPECT_EQ(std::accumulate(in.begin(), in.end(), 0), static_cast<int>(flat.slices().size()));
+}
+
+TEST(FlatParameters, GradientsArriveInTheirSlicesInBucketOrder) {
+  const auto model = smallnet();
+  const Batch batch = model->synthetic_batch(4, 1, at::kCPU, at::kFloat);
+  model->loss_sum(batch).backward();
+  std::vector<at::Tensor> expected;
+  for (const at::Tensor& leaf : model->parameters()) {
+    expected.push_back(leaf.grad().clone());
+    leaf.mutable_grad().reset();
+  }
+  FlatParameters flat(*model, order_of(*model), 10'000, true, at::kFloat);
+  for (int step = 0; step < 2; ++step) {  // the second must overwrite, not accumulate
+    std::vector<int> ready;
+    flat.set_on_ready([&](int bucket) { ready.push_back(bucket); });
+    model->loss_sum(batch).backward();
+    EXPECT_TRUE(std::is_sorted(ready.begin(), ready.end()));
+    EXPECT_EQ(ready.size(), expected.size());
+    const auto leaves = model->parameters();
+    for (const Slice& slice : flat.slices()) {
+      EXPECT_TRUE(at::allclose(gradient_of(flat, slice, leaves[slice.parameter]),
+                               expected[slice.parameter]));
+      EXPECT_FALSE(leaves[slice.parameter].grad().defined());
+    }
+  }
+}
+
+TEST(FlatParameters, ShadowGradientsArriveAsFp32) {
+  const auto model = smallnet();
+  FlatParameters reference(*model, order_of(*model), 1 << 20, false, at::kFloat);
+  const Batch batch = model->synthetic_batch(4, 1, at::kCPU, at::kFloat);
+  model->loss_sum(batch).backward();
+
+  const auto shadowed = smallnet();
+  const auto flat = std::make_shared<FlatParameters>(*shadowed, order_of(*shadowed), 1 << 20, false,
+                                                     at::kBFloat16);
+  shadowed->set_gate(flat);
+  int ready = 0;
+  flat->set_on_ready([&](int) { ++ready; });
+  shadowed->loss_sum(shadowed->synthetic_batch(4, 1, at::kCPU, at::kBFloat16)).backward();
+  EXPECT_EQ(ready, static_cast<int>(flat->slices().size()));
+  for (const Slice& slice : flat->slices()) {
+    const at::Tensor& leaf = shadowed->parameters()[slice.parameter];
+    const at::Tensor found = gradient_of(*flat, slice, leaf);
+    const at::Tensor exact = gradient_of(reference, slice, leaf);
+    EXPECT_EQ(flat->compute_weight(leaf).scalar_type(), at::kBFloat16);
+    EXPECT_LT((found - exact).norm().item<double>(), 0.05 * exact.norm().item<double>())
+        << shadowed->named_parameters()[slice.parameter].key();
+  }
+}
+
+/// One weight used twice: y = (x W) W.
+class Tied : public Model {
+ public:
+  Tied() { weight_ = register_parameter("weight", at::randn({4, 4})); }
+  Batch synthetic_batch(std::int64_t n, std::uint64_t, at::Device, at::ScalarType dtype) override {
+    return {at::arange(n * 4, at::kFloat).view({n, 4}).to(dtype) / 8, {}, 1, 1};
+  }
+  at::Tensor forward(const at::Tensor& x) override {
+    const auto weight = [&] { return gate_holder()->gate->compute_weight(weight_); };
+    return x.matmul(weight()).matmul(weight());
+  }
+  at::Tensor loss_sum(const Batch& batch) override {
+    return forward(batch.inputs).sum().to(at::kFloat);
+  }
+
+ private:
+  at::Tensor weight_;
+};
+
+TEST(FlatParameters, AWeightThatIsUsedTwiceGetsTheSumOnce) {
+  Tied plain;
+  const Batch batch = plain.synthetic_batch(2, 0, at::kCPU, at::kFloat);
+  plain.loss_sum(batch).backward();
+  const at::Tensor expected = plain.parameters()[0].grad();
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    Tied model;
+    {
+      const at::NoGradGuard no_grad;
+      at::Tensor(model.parameters()[0]).copy_(plain.parameters()[0]);
+    }
+    const auto flat =
+        std::make_shared<FlatParameters>(model, order_of(model), 1 << 20, false, dtype);
+    model.set_gate(flat);
+    int ready = 0;
+    flat->set_on_ready([&](int) { ++ready; });
+    model.loss_sum(model.synthetic_batch(2, 0, at::kCPU, dtype)).backward();
+    EXPECT_EQ(ready, 1);
+    const at::Tensor found = gradient_of(*flat, flat->slices()[0], model.parameters()[0]);
+    EXPECT_LT((found - expected).norm().item<double>(),
+              (dtype == at::kFloat ? 1e-6 : 0.05) * expected.norm().item<double>());
+  }
+}
+
+TEST(FlatParameters, FindsAWeightThatIsNotFinite) {
+  const auto model = smallnet();
+  FlatParameters flat(*model, order_of(*model), 1 << 20, false, at::kFloat);
+  EXPECT_TRUE(flat.weights_are_finite());
+  const at::NoGradGuard no_grad;
+  at::Tensor(model->parameters()[4]).view(-1)[0] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(flat.weights_are_finite());
+}
+
+TEST(FlatParameters, RefusesAnOrderThatIsNoPermutation) {
+  const auto model = smallnet();
+  auto order = order_of(*model);
+  order[0] = order[1];
+  EXPECT_THROW(FlatParameters(*model, order, 1 << 20, false, at::kFloat), std::invalid_argument);
+}
+
+/// A parameter that no loss depends on.
+class Idle : public Tied {
+ public:
+  Idle() { register_parameter("idle", at::ones({1})); }
+};
+
+TEST(GradientReadyOrder, NamesAParameterWithoutGradient) {
+  Idle model;
+  try {
+    gradient_ready_order(model, at::kCPU);
+    FAIL() << "accepted";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("idle"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,41 @@
+// Which ranks and steps an injected fault hits.
+#include "train/injection.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace scalemark {
+namespace {
+
+TEST(InjectedFault, NanLossHitsItsRankFromItsStepOn) {
+  const Injection injection{"nan_loss", 1, 3, 0};
+  const InjectedFault hit(injection, 1), other(injection, 0);
+  EXPECT_FALSE(hit.nan_loss(2));
+  EXPECT_TRUE(hit.nan_loss(3));
+  EXPECT_TRUE(hit.nan_loss(4));
+  EXPECT_FALSE(other.nan_loss(3));
+  EXPECT_FALSE(InjectedFault().nan_loss(3));
+}
+
+TEST(InjectedFault, MinusOneMeansEveryRank) {
+  EXPECT_TRUE(InjectedFault(Injection{"nan_loss", -1, 0, 0}, 5).nan_loss(0));
+}
+
+TEST(InjectedFault, KillsTheProcessAtItsStep) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const InjectedFault fault(Injection{"kill", 0, 2, 0}, 0);
+    fault.before_step(1);
+    fault.before_step(2);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+}  // namespace
+}  // namespace scalemark

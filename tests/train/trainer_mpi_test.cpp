@@ -1,0 +1,186 @@
+// The trainer as a whole, on 1 to 4 ranks: reproducible, agreed stops, faults found.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "error.hpp"
+#include "tests/support/mpi_support.hpp"
+#include "train/trainer.hpp"
+
+namespace scalemark {
+namespace {
+
+using testing::world;
+
+RunConfig small_config() {
+  RunConfig config;
+  config.model = "smallnet";
+  config.num_classes = 10;
+  config.num_batches = 12;
+  config.num_warmup_batches = 2;
+  config.display_every = 5;
+  config.init_learning_rate = 0.02;
+  config.bucket_mb = 0.02;
+  return config;
+}
+
+struct Run {
+  Samples samples;
+  std::vector<at::Tensor> weights;
+};
+
+Run run(const RunConfig& config, CommunicatorKind kind = CommunicatorKind::mpi,
+        StepObserver observer = nullptr, int measurements = 1) {
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator = make_communicator(kind, world(), -1);
+  Trainer trainer(config, *device, world(), 4);
+  Run result;
+  for (int i = 0; i < measurements; ++i)
+    result.samples = trainer.measure(world(), *communicator, observer);
+  for (const Bucket& bucket : trainer.parameters().buckets())
+    result.weights.push_back(bucket.weights);
+  return result;
+}
+
+void expect_equal_weights(const Run& a, const Run& b) {
+  for (std::size_t i = 0; i < a.weights.size(); ++i)
+    EXPECT_TRUE(at::allclose(a.weights[i], b.weights[i], 1e-4, 1e-6));
+}
+
+TEST(Trainer, MeasuresEveryStepAndTheLossFalls) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    RunConfig config = small_config();
+    config.precision = precision;
+    const Samples samples = run(config).samples;
+    EXPECT_EQ(samples.stop_reason, StopReason::num_batches);
+    EXPECT_EQ(samples.step_seconds.size(), 12u);
+    EXPECT_EQ(samples.wait_seconds.size(), 12u);
+    ASSERT_EQ(samples.loss.size(), 12u);
+    EXPECT_LT(samples.loss.back(), samples.loss.front());
+    EXPECT_GT(samples.wall_seconds, 0);
+  }
+}
+
+TEST(Trainer, AllRanksHoldTheSameWeightsAndLosses) {
+  const Run mine = run(small_config());
+  for (const at::Tensor& weights : mine.weights) {
+    const std::string bytes(static_cast<const char*>(weights.const_data_ptr()), weights.nbytes());
+    for (const std::string& theirs : world().all_gather(bytes)) EXPECT_EQ(theirs == bytes, true);
+  }
+  for (const std::string& theirs : world().all_gather(std::to_string(mine.samples.loss.back())))
+    EXPECT_EQ(theirs, std::to_string(mine.samples.loss.back()));
+}
+
+TEST(Trainer, TheSeedDecidesTheLosses) {
+  RunConfig config = small_config();
+  const Run first = run(config), second = run(config),
+            again = run(config, CommunicatorKind::mpi, nullptr, 2);
+  expect_equal_weights(first, second);
+  expect_equal_weights(first, again);  // a second measurement starts where the first one did
+  for (std::size_t i = 0; i < first.samples.loss.size(); ++i)
+    EXPECT_NEAR(first.samples.loss[i], second.samples.loss[i], 1e-5);
+  config.seed = 77;
+  EXPECT_NE(run(config).samples.loss.front(), first.samples.loss.front());
+}
+
+TEST(Trainer, OverlapChangesNothingButTime) {
+  RunConfig config = small_config();
+  const Run apart = run(config);
+  config.overlap = Overlap::backward;
+  expect_equal_weights(apart, run(config));
+}
+
+TEST(Trainer, ObserverSeesTheFirstAndEveryDisplayedStep) {
+  std::vector<long> steps;
+  const Samples samples =
+      run(small_config(), CommunicatorKind::mpi, [&](long step, double loss, const auto& seconds) {
+        steps.push_back(step);
+        EXPECT_GT(loss, 0);
+        EXPECT_GE(static_cast<long>(seconds.size()), step);
+      }).samples;
+  EXPECT_EQ(steps, (std::vector<long>{1, 5, 10}));
+}
+
+TEST(Trainer, WithoutCommunicationEveryRankTrainsByItself) {
+  const Samples samples = run(small_config(), CommunicatorKind::none).samples;
+  EXPECT_EQ(samples.step_seconds.size(), 12u);
+  EXPECT_LT(samples.loss.back(), samples.loss.front());
+  EXPECT_EQ(samples.communication_seconds, 0);
+}
+
+TEST(Trainer, ForwardOnlyLeavesTheWeights) {
+  RunConfig config = small_config();
+  config.forward_only = true;
+  const auto device = make_device_backend(Device::cpu, 0);
+  Trainer trainer(config, *device, world(), 4);
+  const at::Tensor before = trainer.parameters().buckets()[0].weights.clone();
+  const auto communicator = make_communicator(CommunicatorKind::none, world(), -1);
+  const Samples samples = trainer.measure(world(), *communicator, nullptr);
+  EXPECT_TRUE(at::equal(before, trainer.parameters().buckets()[0].weights));
+  EXPECT_EQ(samples.loss.front(), samples.loss.back());
+  EXPECT_EQ(trainer.bytes_per_step(), 0);
+}
+
+TEST(Trainer, ALossThatIsNotFiniteOnOneRankStopsAll) {
+  for (const std::int64_t step : {0, 5, 13}) {  // warm-up, loop, last step
+    RunConfig config = small_config();
+    config.inject = Injection{"nan_loss", world().size() - 1, step, 0};
+    const Samples samples = run(config).samples;
+    EXPECT_EQ(samples.stop_reason, StopReason::non_finite) << "step " << step;
+    EXPECT_LT(static_cast<std::int64_t>(samples.step_seconds.size()),
+              std::max<std::int64_t>(1, step + 1));
+    for (const double loss : samples.loss) EXPECT_TRUE(std::isfinite(loss));
+  }
+}
+
+TEST(Trainer, StopsAllRanksAfterMaxSeconds) {
+  RunConfig config = small_config();
+  config.num_batches = 1'000'000;
+  config.max_seconds = 0.05;
+  const Samples samples = run(config).samples;
+  EXPECT_EQ(samples.stop_reason, StopReason::max_seconds);
+  for (const auto& theirs : world().all_gather(std::to_string(samples.step_seconds.size())))
+    EXPECT_EQ(theirs, std::to_string(samples.step_seconds.size()));
+}
+
+TEST(Trainer, DataCheckPassesAndFindsACorruptedElement) {
+  RunConfig config = small_config();
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+  Trainer trainer(config, *device, world(), 4);
+  EXPECT_NO_THROW(trainer.check_data(*communicator, world().rank()));
+  config.inject = Injection{"corrupt_allreduce", 0, 0, 0};
+  Trainer corrupted(config, *device, world(), 4);
+  if (world().rank() == 0)
+    EXPECT_THROW(corrupted.check_data(*communicator, world().rank()), CommError);
+  else
+    EXPECT_NO_THROW(corrupted.check_data(*communicator, world().rank()));
+}
+
+TEST(Trainer, BatchSizeCanChangeBetweenPoints) {
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+  Trainer trainer(small_config(), *device, world(), 4);
+  EXPECT_EQ(trainer.units_per_step_of_rank(), 4);
+  trainer.set_batch_size(8);
+  EXPECT_EQ(trainer.units_per_step_of_rank(), 8);
+  EXPECT_EQ(trainer.measure(world(), *communicator, nullptr).step_seconds.size(), 12u);
+  EXPECT_GT(trainer.calibrate(world()), 0);
+}
+
+// Last: the flag stays set.
+TEST(Trainer, ZSignalOnOneRankStopsAllAtAStepBoundary) {
+  install_stop_signals();
+  RunConfig config = small_config();
+  config.num_batches = 1'000'000;
+  const auto on_step = [](long step, double, const std::vector<double>&) {
+    if (step == 5 && world().rank() == 0) std::raise(SIGUSR1);
+  };
+  const Samples samples = run(config, CommunicatorKind::mpi, on_step).samples;
+  EXPECT_EQ(samples.stop_reason, StopReason::signal);
+  EXPECT_LT(samples.step_seconds.size(), 10u);
+  EXPECT_EQ(stop_requested(), world().rank() == 0);
+}
+
+}  // namespace
+}  // namespace scalemark
