@@ -67,9 +67,12 @@ std::vector<double> AgreedStop::exchange(std::span<const double> words) {
   impl_->values = values;
   const auto post = [values, comm = impl_->group->communicator, world = impl_->group->world.get()] {
     MPI_Request request = MPI_REQUEST_NULL;
-    world->selector().select(static_cast<std::int64_t>(values->size() * sizeof(double)));
-    check_mpi(MPI_Iallreduce(MPI_IN_PLACE, values->data(), static_cast<int>(values->size()),
-                             MPI_DOUBLE, MPI_SUM, comm, &request),
+    const auto count = static_cast<int>(values->size());
+    check_mpi(world->selector().post(static_cast<std::int64_t>(values->size() * sizeof(double)),
+                                     [&] {
+                                       return MPI_Iallreduce(MPI_IN_PLACE, values->data(), count,
+                                                             MPI_DOUBLE, MPI_SUM, comm, &request);
+                                     }),
               "MPI_Iallreduce");
     return std::vector{request};
   };

@@ -17,16 +17,18 @@ constexpr std::size_t period = 7 * 11;
 
 /// What rank `rank` contributes to element `i`. -3..3 from every rank, so that any run of
 /// consecutive ranks sums to at most 6 whatever their number; rank 0 adds 0..10, so that no sum is
-/// zero everywhere. bf16 is exact to 256.
-int contribution(int rank, std::size_t i) {
-  const int varied = static_cast<int>((static_cast<std::size_t>(rank) + i) % 7) - 3;
+/// zero everywhere. bf16 is exact to 256. u8 must not wrap, since Open MPI's vector code saturates:
+/// there every seventh element gets a one, good for 1,700 ranks.
+int contribution(int rank, std::size_t i, DataType type) {
+  const int turn = static_cast<int>((static_cast<std::size_t>(rank) + i) % 7);
+  const int varied = type == DataType::u8 ? (turn == 0 ? 1 : 0) : turn - 3;
   return rank == 0 ? varied + static_cast<int>(i % 11) : varied;
 }
 
-std::array<int, period> closed_form(int ranks) {
+std::array<int, period> closed_form(int ranks, DataType type) {
   std::array<int, period> sums{};
   for (std::size_t i = 0; i < period; ++i)
-    for (int rank = 0; rank < ranks; ++rank) sums[i] += contribution(rank, i);
+    for (int rank = 0; rank < ranks; ++rank) sums[i] += contribution(rank, i, type);
   return sums;
 }
 
@@ -79,12 +81,13 @@ void with_elements(const Buffer& buffer, F f) {
 void fill(const Buffer& buffer, int rank) {
   with_elements(buffer, [&](auto* elements) {
     using T = std::remove_pointer_t<decltype(elements)>;
-    for (std::size_t i = 0; i < buffer.count; ++i) elements[i] = stored<T>(contribution(rank, i));
+    for (std::size_t i = 0; i < buffer.count; ++i)
+      elements[i] = stored<T>(contribution(rank, i, buffer.type));
   });
 }
 
-void compare(const Buffer& buffer, std::size_t bucket, const std::array<int, period>& expected,
-             int rank) {
+void compare(const Buffer& buffer, std::size_t bucket, int contributors, int rank) {
+  const auto expected = closed_form(contributors, buffer.type);
   with_elements(buffer, [&](auto* elements) {
     using T = std::remove_pointer_t<decltype(elements)>;
     for (std::size_t i = 0; i < buffer.count; ++i) {
@@ -121,9 +124,9 @@ void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host
     pending.push_back(communicator.start_allreduce(bucket, nullptr));
   for (const auto& operation : pending) operation->wait();
   if (corrupt) corrupt_one(host_buckets);
-  const auto expected = closed_form(sums ? communicator.size() : 1);
+  const int contributors = sums ? communicator.size() : 1;
   for (std::size_t bucket = 0; bucket < host_buckets.size(); ++bucket)
-    compare(host_buckets[bucket], bucket, expected, rank);
+    compare(host_buckets[bucket], bucket, contributors, rank);
 }
 
 }  // namespace scalemark

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "comm/mpi.hpp"
 
@@ -50,30 +51,21 @@ std::vector<std::pair<std::string, std::string>> set_mca_defaults() {
   return wanted;
 }
 
-struct AllreduceSelector::Handle {
-  MPI_T_cvar_handle cvar;
-  AllreduceAlgorithm current = AllreduceAlgorithm::library;
-};
-
 AllreduceSelector::AllreduceSelector(std::string user_value) : user_value_(std::move(user_value)) {
   if (!user_value_.empty()) return;
   int provided = 0, index = 0, count = 0;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
-  auto handle = std::make_unique<Handle>();
-  int value = static_cast<int>(AllreduceAlgorithm::ring);
-  if (MPI_T_cvar_get_index(algorithm_variable, &index) == MPI_SUCCESS &&
-      MPI_T_cvar_handle_alloc(index, nullptr, &handle->cvar, &count) == MPI_SUCCESS && count == 1 &&
-      MPI_T_cvar_write(handle->cvar, &value) == MPI_SUCCESS) {
-    handle->current = AllreduceAlgorithm::ring;
-    handle_ = std::move(handle);
-  } else {
-    MPI_T_finalize();
-  }
+  int value = static_cast<int>(AllreduceAlgorithm::library);
+  by_call_ = MPI_T_cvar_get_index(algorithm_variable, &index) == MPI_SUCCESS &&
+             MPI_T_cvar_handle_alloc(index, nullptr, &variable_, &count) == MPI_SUCCESS &&
+             count == 1 && MPI_T_cvar_write(variable_, &value) == MPI_SUCCESS;
+  open_ = by_call_;
+  if (!by_call_) MPI_T_finalize();
 }
 
-AllreduceSelector::~AllreduceSelector() {
-  if (!handle_) return;
-  MPI_T_cvar_handle_free(&handle_->cvar);
+void AllreduceSelector::close() {
+  if (!std::exchange(open_, false)) return;
+  MPI_T_cvar_handle_free(&variable_);
   MPI_T_finalize();
 }
 
@@ -82,20 +74,19 @@ AllreduceAlgorithm AllreduceSelector::choice(std::int64_t bytes) const {
     return user_value_ == "1"   ? AllreduceAlgorithm::ring
            : user_value_ == "4" ? AllreduceAlgorithm::recursive_doubling
                                 : AllreduceAlgorithm::library;
-  if (!handle_ || bytes >= ring_from_bytes) return AllreduceAlgorithm::ring;
+  if (!by_call_ || bytes >= ring_from_bytes) return AllreduceAlgorithm::ring;
   return AllreduceAlgorithm::recursive_doubling;
 }
 
-void AllreduceSelector::select(std::int64_t bytes) {
-  if (!handle_ || handle_->current == choice(bytes)) return;
-  int value = static_cast<int>(choice(bytes));
-  if (MPI_T_cvar_write(handle_->cvar, &value) == MPI_SUCCESS) handle_->current = choice(bytes);
+void AllreduceSelector::set(AllreduceAlgorithm algorithm) {
+  int value = static_cast<int>(algorithm);
+  if (open_) MPI_T_cvar_write(variable_, &value);
 }
 
 std::string AllreduceSelector::description() const {
   if (!user_value_.empty())
     return fmt::format("libnbc algorithm {} (set by the user)", user_value_);
-  if (!handle_) return "ring";
+  if (!by_call_) return "ring";
   return fmt::format("ring, recursive doubling below {} KiB", ring_from_bytes / 1024);
 }
 

@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "comm/mpi.hpp"
 
 namespace scalemark {
 
@@ -28,22 +29,33 @@ class AllreduceSelector {
   /// After MPI_Init. `user_value`: what the user has set (empty: nothing), which then stands for
   /// all sizes.
   explicit AllreduceSelector(std::string user_value);
-  ~AllreduceSelector();
-  AllreduceSelector(const AllreduceSelector&) = delete;
-  AllreduceSelector& operator=(const AllreduceSelector&) = delete;
 
-  /// What an allreduce of `bytes` will run with.
+  /// What an allreduce of `bytes` runs with.
   AllreduceAlgorithm choice(std::int64_t bytes) const;
-  /// Call directly before MPI_Iallreduce.
-  void select(std::int64_t bytes);
+
+  /// Calls `post`, which starts an allreduce of `bytes`, and gives its result. The choice ends with
+  /// the call: Open MPI makes communicators by allreduces of its own, and ranks that stood at
+  /// different choices would wait for each other for ever.
+  template <typename F>
+  auto post(std::int64_t bytes, F post) {
+    set(choice(bytes));
+    auto result = post();
+    set(AllreduceAlgorithm::library);
+    return result;
+  }
+
+  /// Before MPI_Finalize; choice() and description() stay.
+  void close();
   /// For the record.
   std::string description() const;
 
  private:
-  struct Handle;
+  void set(AllreduceAlgorithm algorithm);
+
   std::string user_value_;
-  std::unique_ptr<Handle>
-      handle_;  ///< null: the library cannot be told; the environment's ring stands
+  MPI_T_cvar_handle variable_{};
+  bool by_call_ = false;  ///< else the library cannot be told, and the environment's ring stands
+  bool open_ = false;
 };
 
 /// Bytes that each rank sends for an allreduce of `bytes` payload over `ranks` ranks.

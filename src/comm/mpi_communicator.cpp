@@ -80,8 +80,8 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
   auto* const world = group_->world.get();
   auto operation = world->start([world, buffer, handles = handles_, alone = size() == 1] {
     if (alone) return std::vector<MPI_Request>{};
-    world->selector().select(static_cast<std::int64_t>(buffer.count * size_of(buffer.type)));
-    return handles.start(buffer);
+    const auto bytes = static_cast<std::int64_t>(buffer.count * size_of(buffer.type));
+    return world->selector().post(bytes, [&] { return handles.start(buffer); });
   });
   return std::make_unique<MpiPending>(group_->world, std::move(operation));
 }

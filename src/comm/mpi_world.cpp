@@ -205,6 +205,7 @@ void MpiWorld::shut_down() {
   roll_call_->cancel();
   while (outstanding_.requests() > 0) outstanding_.test();
   roll_call_.reset();
+  selector_->close();
   MPI_Comm_free(&roll_communicator_);
   check_mpi(MPI_Finalize(), "MPI_Finalize");
 }

@@ -150,10 +150,12 @@ std::vector<std::string> RankGroup::all_gather(const std::string& value) {
 }
 
 std::vector<double> RankGroup::all_sum(std::vector<double> values) {
+  const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(double));
   impl_->run("all-sum", "MPI_Iallreduce", [&](MPI_Request* request) {
-    impl_->world->selector().select(static_cast<std::int64_t>(values.size() * sizeof(double)));
-    return MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE,
-                          MPI_SUM, impl_->communicator, request);
+    return impl_->world->selector().post(bytes, [&] {
+      return MPI_Iallreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                            MPI_DOUBLE, MPI_SUM, impl_->communicator, request);
+    });
   });
   return values;
 }

@@ -1,12 +1,13 @@
-// main() of the rank tests: every rank runs every test; one failing rank fails all. Passing ranks are
-// silent except rank 0. A rank that leaves a collective early is found by the watchdog, not by a hang.
-#include "tests/support/mpi_support.hpp"
-
+// main() of the rank tests: every rank runs every test; one failing rank fails all. Passing ranks
+// are silent except rank 0. A rank that leaves a collective early is found by the watchdog, not by
+// a hang.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+
+#include "tests/support/mpi_support.hpp"
 
 namespace scalemark::testing {
 namespace {
@@ -20,7 +21,8 @@ class FailurePrinter : public ::testing::EmptyTestEventListener {
   void OnTestPartResult(const ::testing::TestPartResult& result) override {
     if (!result.failed()) return;
     std::fprintf(stderr, "[rank %d] %s: %s:%d: %s\n", world().rank(), name_.c_str(),
-                 result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
+                 result.file_name() ? result.file_name() : "?", result.line_number(),
+                 result.message());
   }
   std::string name_;
 };
@@ -33,7 +35,8 @@ int run_all(int* argc, char** argv) {
   const int own = RUN_ALL_TESTS();
   const double failed_ranks = world().all_sum({own == 0 ? 0.0 : 1.0})[0];
   if (world().rank() == 0 && failed_ranks > 0)
-    std::fprintf(stderr, "tests failed on %d of %d ranks\n", static_cast<int>(failed_ranks), world().size());
+    std::fprintf(stderr, "tests failed on %d of %d ranks\n", static_cast<int>(failed_ranks),
+                 world().size());
   return failed_ranks > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
