@@ -136,11 +136,12 @@ bool wants_help(std::span<const std::string> arguments) {
 }
 
 Arguments parse_arguments(Command command, std::span<const std::string> arguments) {
-  const std::vector<std::string> words = canonical_words(command, arguments);
-  std::vector<const char*> argv{"scalemark"};
-  for (const std::string& word : words) argv.push_back(word.c_str());
+  std::vector<std::string> words = canonical_words(command, arguments);
+  std::string program = "scalemark";
+  std::vector<char*> argv{program.data()};  // cxxopts 2 wants them mutable
+  for (std::string& word : words) argv.push_back(word.data());
   int argc = static_cast<int>(argv.size());
-  const char** begin = argv.data();
+  char** begin = argv.data();
   try {
     cxxopts::Options options = make_options(command, false);
     Arguments parsed;

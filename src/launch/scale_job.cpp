@@ -177,10 +177,12 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
 
   const bool is_root = geteuid() == 0;
   const auto command = launch_command(request, is_root);
-  say(fmt::format(
-      "{} starts {} ranks with {} each; points: {}", launcher, launch.largest,
-      launch.cpus_per_rank == 1 ? "1 core" : fmt::format("{} cores", launch.cpus_per_rank),
-      fmt::join(launch.ranks, ", ")));
+  const auto counted = [](int n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  say(fmt::format("{} starts {} with {} each; points: {}", launcher,
+                  counted(launch.largest, "rank"), counted(launch.cpus_per_rank, "core"),
+                  fmt::join(launch.ranks, ", ")));
   if (launch.oversubscribe) say("more ranks than cores: they share cores and are not bound");
   if (is_root && request.launcher == Launcher::mpirun)
     say("running as root: mpirun gets --allow-run-as-root");

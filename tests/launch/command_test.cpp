@@ -1,0 +1,94 @@
+// Command lines of the launchers and what their exits mean.
+#include <array>
+#include <cstdio>
+
+#include "launch/launch.hpp"
+#include "launch_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+LaunchRequest request(Launcher launcher, int ranks, int cpus) {
+  LaunchRequest made;
+  made.launcher = launcher;
+  made.ranks = ranks;
+  made.cpus_per_rank = cpus;
+  made.program = {"prog", "--label", "two words"};
+  return made;
+}
+
+TEST(LaunchCommand, MpirunBindsExplicitly) {
+  EXPECT_THAT(launch_command(request(Launcher::mpirun, 4, 2), false),
+              ElementsAre("mpirun", "-n", "4", "--map-by", "slot:PE=2", "--bind-to", "core", "prog",
+                          "--label", "two words"));
+}
+
+TEST(LaunchCommand, MpirunAsRootOnOtherHosts) {
+  LaunchRequest remote = request(Launcher::mpirun, 2, 1);
+  remote.hostfile = "my hosts";
+  remote.forward = {"SCALEMARK_SEED"};
+  EXPECT_THAT(launch_command(remote, true),
+              ElementsAre("mpirun", "--allow-run-as-root", "-n", "2", "--hostfile", "my hosts",
+                          "--map-by", "slot:PE=1", "--bind-to", "core", "-x", "SCALEMARK_SEED",
+                          "prog", "--label", "two words"));
+}
+
+TEST(LaunchCommand, MoreRanksThanCoresAreNotBound) {
+  LaunchRequest crowded = request(Launcher::mpirun, 3, 1);
+  crowded.oversubscribe = true;
+  EXPECT_THAT(launch_command(crowded, false),
+              ElementsAre("mpirun", "-n", "3", "--map-by", "slot:OVERSUBSCRIBE", "--bind-to",
+                          "none", "prog", "--label", "two words"));
+}
+
+TEST(LaunchCommand, Srun) {
+  EXPECT_THAT(launch_command(request(Launcher::srun, 4, 2), true),
+              ElementsAre("srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n", "4",
+                          "--cpus-per-task=2", "--cpu-bind=cores", "prog", "--label", "two words"));
+  LaunchRequest with_hosts = request(Launcher::srun, 4, 2);
+  with_hosts.hostfile = "hosts";
+  EXPECT_THROW(launch_command(with_hosts, false), ConfigError);
+}
+
+TEST(LaunchCommand, MpirunIsTheLauncherOutsideSlurm) {
+  EXPECT_EQ(detect_launcher({}), Launcher::mpirun);
+}
+
+TEST(ShellQuoted, AShellReadsBackTheSameWords) {
+  const std::vector<std::string> words{"plain", "two words", "$(touch x)", "it's", "",
+                                       "a\nb",  "--x=1",     "`id`",       "\\"};
+  const std::string command = "printf '%s\\0' " + shell_quoted(words);
+  FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  std::array<char, 4096> chunk;
+  for (std::size_t n; (n = fread(chunk.data(), 1, chunk.size(), pipe)) > 0;)
+    text.append(chunk.data(), n);
+  pclose(pipe);
+  std::string expected;
+  for (const std::string& word : words) expected += word + '\0';
+  EXPECT_EQ(text, expected);
+  EXPECT_EQ(shell_quoted({"mpirun", "-n", "2"}), "mpirun -n 2");
+}
+
+TEST(MapLauncherExit, TheAgreedCodeStands) {
+  EXPECT_EQ(map_launcher_exit({137, false}, 5), ExitCode::timeout);
+  EXPECT_EQ(map_launcher_exit({1, false}, 6), ExitCode::result);
+  EXPECT_EQ(map_launcher_exit({0, false}, 0), ExitCode::ok);
+  EXPECT_EQ(map_launcher_exit({137, false}, 99), ExitCode::failed);  // no code of ours
+}
+
+TEST(MapLauncherExit, OtherwiseTheStatusIsRead) {
+  const auto code = [](int status) { return map_launcher_exit({status, false}, std::nullopt); };
+  EXPECT_EQ(code(0), ExitCode::ok);
+  EXPECT_EQ(code(1), ExitCode::environment);  // mpirun: root refused, too few slots
+  for (const int own : {2, 4, 5, 6, 7}) EXPECT_EQ(static_cast<int>(code(own)), own);
+  for (const int killed : {134, 137, 139, 143}) EXPECT_EQ(code(killed), ExitCode::failed);
+  for (const int other : {3, 8, 126, 127, 213, 255}) EXPECT_EQ(code(other), ExitCode::environment);
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,136 @@
+// Points, cores per rank, the engine's variables, and the whole front door with a launcher and an
+// engine of our own.
+#include "launch/scale_job.hpp"
+
+#include "launch/engine_start.hpp"
+#include "launch/lists.hpp"
+#include "launch_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+
+ScaleLaunch plan(const std::vector<std::int64_t>& ranks, Resources resources) {
+  RunConfig config;
+  config.ranks = ranks;
+  return plan_scale(config, resources);
+}
+
+TEST(PlanScale, AutoFillsTheMachine) {
+  EXPECT_THAT(plan({}, {.cores_per_host = 6}).ranks, ElementsAre(1, 2, 4, 6));
+  EXPECT_EQ(plan({}, {.cores_per_host = 6}).cpus_per_rank, 1);
+  EXPECT_THAT(plan({}, {.cores_per_host = 2, .hosts = 2}).ranks, ElementsAre(1, 2, 4));
+  EXPECT_THAT(plan({}, {.cores_per_host = 64, .gpus_per_host = 4}).ranks, ElementsAre(1, 2, 4));
+  EXPECT_EQ(plan({}, {.cores_per_host = 64, .gpus_per_host = 4}).cpus_per_rank, 16);
+}
+
+TEST(PlanScale, CoresOfARankAreTheSameAtEveryPoint) {
+  const ScaleLaunch launch = plan({1, 3}, {.cores_per_host = 8});
+  EXPECT_EQ(launch.largest, 3);
+  EXPECT_EQ(launch.cpus_per_rank, 2);
+  EXPECT_FALSE(launch.oversubscribe);
+  EXPECT_EQ(plan({4}, {.cores_per_host = 8, .hosts = 2}).cpus_per_rank, 4);
+  EXPECT_TRUE(plan({3}, {.cores_per_host = 2}).oversubscribe);
+  EXPECT_EQ(plan({3}, {.cores_per_host = 2}).cpus_per_rank, 1);
+}
+
+TEST(CountHosts, LinesNamesAndComments) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(count_hosts(folder.write("hosts", "# two\nn0 slots=4\n\nn1\nn0 slots=1\n")), 2);
+  EXPECT_THROW(count_hosts(folder.write("none", "# nobody\n")), ConfigError);
+  EXPECT_THROW(count_hosts(folder / "missing"), ConfigError);
+}
+
+TEST(EngineVariables, ThreadsFollowTheMaskUnlessSaidOtherwise) {
+  RunConfig config;
+  EXPECT_THAT(engine_variables(config, 3, {}), Contains(Pair("OMP_NUM_THREADS", "3")));
+  EXPECT_THAT(engine_variables(config, 3, {{"OMP_NUM_THREADS", "1"}}),
+              Not(Contains(Pair("OMP_NUM_THREADS", ::testing::_))));
+  config.num_intra_threads = 2;
+  EXPECT_THAT(engine_variables(config, 3, {{"OMP_NUM_THREADS", "1"}}),
+              Contains(Pair("OMP_NUM_THREADS", "2")));
+  EXPECT_THAT(engine_variables(config, 3, {{"TCMALLOC_RELEASE_RATE", "9"}}),
+              Not(Contains(Pair("TCMALLOC_RELEASE_RATE", ::testing::_))));
+}
+
+TEST(Lists, ModelsAndConfigs) {
+  EXPECT_THAT(models_table(), HasSubstr("resnet50"));
+  EXPECT_THAT(models_table(), HasSubstr("25557032"));
+  const auto configs = shipped_configs(SCALEMARK_SOURCE_DIR "/build/dev/bin/scalemark");
+  EXPECT_GE(configs.size(), 4u);
+  EXPECT_THAT(configs_table(configs), HasSubstr("quickstart.json"));
+  EXPECT_THAT(shipped_configs("/nowhere/at/all/bin/scalemark"), IsEmpty());
+}
+
+/// The supervisor with a launcher of ours in PATH: what it makes of the job's end.
+class Supervised : public ::testing::Test {
+ protected:
+  /// `script` stands for mpirun.
+  int run(const std::string& script, const std::string& extra = "") {
+    folder_.write("bin/mpirun", "#!/bin/sh\n" + script + "\n", true);
+    return in_child([&] {
+      setenv("PATH", ((folder_ / "bin") + ":/usr/bin:/bin").c_str(), 1);
+      unsetenv("SLURM_JOB_ID");
+      std::vector<std::string> arguments{"--ranks=1", "--launcher=mpirun", "--device=cpu",
+                                         "--output", output()};
+      if (!extra.empty()) arguments.push_back(extra);
+      if (!freopen((folder_ / "stderr").c_str(), "w", stderr)) return 99;
+      setvbuf(stderr, nullptr, _IONBF, 0);
+      try {
+        return static_cast<int>(
+            supervise_scale(load_config(Command::scale, arguments, {}), arguments));
+      } catch (const Error& error) {
+        return static_cast<int>(error.code());
+      }
+    });
+  }
+  std::string output() const { return folder_ / "curve.json"; }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Supervised, TheAgreedCodeWins) {
+  EXPECT_EQ(run("echo 6 > $SMK_INTERNAL_HANDOVER/exit_code; exit 1"), 6);
+  EXPECT_EQ(run("echo 0 > $SMK_INTERNAL_HANDOVER/exit_code; exit 0"), 0);
+}
+
+TEST_F(Supervised, LauncherFailuresAreTheEnvironment) {
+  EXPECT_EQ(run("exit 1"), 7);
+  EXPECT_THAT(read_text(folder_ / "stderr"), HasSubstr("status 1"));
+  EXPECT_FALSE(std::filesystem::exists(output()));
+}
+
+TEST_F(Supervised, AKilledRankLeavesWhatWasMeasured) {
+  EXPECT_EQ(
+      run(R"(echo '{"kind": "scaling", "status": "interrupted", "points": [1]}' > $SMK_INTERNAL_HANDOVER/partial.json
+exit 137)"),
+      4);
+  const auto record = nlohmann::json::parse(read_text(output()));
+  EXPECT_EQ(record["status"], "failed");
+  EXPECT_EQ(record["points"].size(), 1u);
+  EXPECT_THAT(record["reason"].get<std::string>(), HasSubstr("137"));
+}
+
+TEST_F(Supervised, TheHandOverFolderIsGoneAfterwards) {
+  EXPECT_EQ(run("echo $SMK_INTERNAL_HANDOVER > " + (folder_ / "name") + "; exit 5"), 5);
+  std::string name = read_text(folder_ / "name");
+  name.pop_back();
+  EXPECT_FALSE(name.empty());
+  EXPECT_FALSE(std::filesystem::exists(name));
+}
+
+TEST_F(Supervised, EveryWordReachesTheRanks) {
+  EXPECT_EQ(run("for word; do echo \"$word\"; done > " + (folder_ / "words"),
+                "--label=$(touch x) 'two' words"),
+            0);
+  EXPECT_THAT(read_text(folder_ / "words"), HasSubstr("\nscale\n--ranks=1\n"));
+  EXPECT_THAT(read_text(folder_ / "words"), HasSubstr("\n--label=$(touch x) 'two' words\n"));
+}
+
+}  // namespace
+}  // namespace scalemark

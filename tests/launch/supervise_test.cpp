@@ -1,0 +1,113 @@
+// The supervisor with real processes: exit codes, signals, and that nothing stays behind.
+#include "launch/launch.hpp"
+#include "launch_support.hpp"
+
+namespace scalemark {
+namespace {
+
+std::vector<std::string> shell(const std::string& script) { return {"sh", "-c", script}; }
+
+/// Exit code of a supervisor over a script, +100 where it had to stop it.
+int supervised(const std::string& script, double grace_seconds = 30,
+               const std::function<void(pid_t)>& meanwhile = {}) {
+  return in_child(
+      [&] {
+        const SupervisedExit exit = supervise(shell(script), grace_seconds);
+        return exit.raw_status + (exit.stopped_by_us ? 100 : 0);
+      },
+      meanwhile);
+}
+
+TEST(Supervise, PassesTheExitStatus) {
+  EXPECT_EQ(supervised("exit 0"), 0);
+  EXPECT_EQ(supervised("exit 5"), 5);
+  EXPECT_EQ(supervised("kill -KILL $$"), 137);
+  EXPECT_EQ(in_child([] { return supervise({"/no/such/program"}, 1).raw_status; }), 127);
+}
+
+TEST(Supervise, ForwardsASignalAsAStopRequest) {
+  const TemporaryFolder folder;
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
+    const std::string ready = folder / ("ready" + std::to_string(signal));
+    const std::string script =
+        "trap 'exit 6' USR1; echo up > " + ready + "; while :; do sleep 0.05; done";
+    EXPECT_EQ(supervised(script, 30,
+                         [&](pid_t pid) {
+                           EXPECT_TRUE(appears(ready));
+                           kill(pid, signal);
+                         }),
+              106)
+        << signal;
+  }
+}
+
+TEST(Supervise, TellsAJobThatDoesNotStopInTime) {
+  const TemporaryFolder folder;
+  const std::string script = "trap '' USR1; trap 'exit 9' TERM; echo up > " + (folder / "ready") +
+                             "; while :; do sleep 0.05; done";
+  EXPECT_EQ(supervised(script, 0.2,
+                       [&](pid_t pid) {
+                         EXPECT_TRUE(appears(folder / "ready"));
+                         kill(pid, SIGTERM);
+                       }),
+            109);
+}
+
+TEST(Supervise, ASecondSignalInsists) {
+  const TemporaryFolder folder;
+  const std::string script = "trap 'echo asked > " + (folder / "asked") +
+                             "' USR1; trap 'exit 9' TERM; echo up > " + (folder / "ready") +
+                             "; while :; do sleep 0.05; done";
+  EXPECT_EQ(supervised(script, 3600,
+                       [&](pid_t pid) {
+                         EXPECT_TRUE(appears(folder / "ready"));
+                         kill(pid, SIGINT);
+                         EXPECT_TRUE(appears(folder / "asked"));
+                         kill(pid, SIGINT);
+                       }),
+            109);
+}
+
+TEST(Supervise, LeavesNoProcessBehind) {
+  const TemporaryFolder folder;
+  // One that left the process group and its parent, one that ignores everything that can be
+  // ignored.
+  const std::string script =
+      "setsid sh -c 'echo $$ > " + (folder / "far") + "; sleep 600 & wait' & " +
+      "(trap '' TERM USR1 HUP INT; sh -c 'echo $PPID > " + (folder / "deaf") +
+      "'; while :; do sleep 1; done) & " + "while [ ! -s " + (folder / "far") + " ] || [ ! -s " +
+      (folder / "deaf") + " ]; do sleep 0.02; done; exit 4";
+  EXPECT_EQ(supervised(script), 4);
+  for (const char* name : {"far", "deaf"}) {
+    const std::string text = read_text(folder / name);
+    const std::string pid = text.substr(0, text.find('\n'));
+    ASSERT_FALSE(pid.empty());
+    EXPECT_FALSE(alive(pid)) << name << " " << pid;
+  }
+}
+
+TEST(Supervise, TheJobDoesNotOutliveAKilledSupervisor) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(supervised("trap 'echo told > " + (folder / "told") + "; exit' TERM; echo up > " +
+                           (folder / "ready") + "; while :; do sleep 0.05; done",
+                       30,
+                       [&](pid_t pid) {
+                         EXPECT_TRUE(appears(folder / "ready"));
+                         kill(pid, SIGKILL);
+                       }),
+            137);
+  EXPECT_TRUE(appears(folder / "told"));
+}
+
+TEST(Supervise, GivesSignalsBack) {
+  EXPECT_EQ(in_child([] {
+              supervise(shell("exit 0"), 1);
+              sigset_t mask;
+              pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+              return sigismember(&mask, SIGTERM) + sigismember(&mask, SIGCHLD);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace scalemark
