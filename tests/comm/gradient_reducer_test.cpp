@@ -1,0 +1,144 @@
+// The reducer's order and refusals, seen by a communicator that records what is asked of it.
+#include "comm/gradient_reducer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Doubles the data on wait(), as two equal ranks would, and writes down every call.
+class RecordingCommunicator : public Communicator {
+ public:
+  std::vector<std::string> calls;
+
+  std::string_view name() const override { return "recording"; }
+  int size() const override { return 2; }
+  std::string algorithm() const override { return "doubling"; }
+  std::string transport() const override { return ""; }
+  std::int64_t wire_bytes(std::int64_t bytes) const override { return bytes + 1; }
+  std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream) override {
+    calls.push_back("start " + std::to_string(buffer.count));
+    return std::make_unique<Sum>(*this, buffer);
+  }
+
+ private:
+  class Sum : public Pending {
+   public:
+    Sum(RecordingCommunicator& owner, const Buffer& buffer) : owner_(owner), buffer_(buffer) {}
+    void wait() override {
+      owner_.calls.push_back("wait " + std::to_string(buffer_.count));
+      for (std::size_t i = 0; i < buffer_.count; ++i) static_cast<float*>(buffer_.data)[i] *= 2;
+    }
+    double seconds() const override { return 0.25; }
+
+   private:
+    RecordingCommunicator& owner_;
+    Buffer buffer_;
+  };
+};
+
+class Reducer : public ::testing::Test {
+ protected:
+  RecordingCommunicator communicator;
+  std::vector<float> a = {1}, b = {2, 2}, c = {3, 3, 3};
+  std::vector<Buffer> buckets{
+      {a.data(), 1, DataType::f32}, {b.data(), 2, DataType::f32}, {c.data(), 3, DataType::f32}};
+  using Calls = std::vector<std::string>;
+};
+
+TEST_F(Reducer, StartsABucketWhenItAndAllBeforeItAreFull) {
+  GradientReducer reducer(communicator, buckets, {2, 1, 1}, Overlap::backward);
+  reducer.add(1, nullptr);
+  reducer.add(0, nullptr);
+  EXPECT_EQ(communicator.calls, Calls{});  // bucket 1 is full, but bucket 0 is not
+  reducer.add(0, nullptr);
+  EXPECT_EQ(communicator.calls, (Calls{"start 1", "start 2"}));
+  reducer.add(2, nullptr);
+  reducer.finalize(nullptr);
+  EXPECT_EQ(communicator.calls,
+            (Calls{"start 1", "start 2", "start 3", "wait 1", "wait 2", "wait 3"}));
+  EXPECT_EQ(a[0], 2);
+  EXPECT_EQ(c[2], 6);
+}
+
+TEST_F(Reducer, WithoutOverlapStartsEverythingAtTheEnd) {
+  GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::none);
+  for (int bucket : {2, 0, 1}) reducer.add(bucket, nullptr);
+  EXPECT_EQ(communicator.calls, Calls{});
+  reducer.finalize(nullptr);
+  EXPECT_EQ(communicator.calls,
+            (Calls{"start 1", "start 2", "start 3", "wait 1", "wait 2", "wait 3"}));
+}
+
+TEST_F(Reducer, IsReadyForTheNextStep) {
+  GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::backward);
+  for (int step = 0; step < 3; ++step) {
+    for (int bucket : {0, 1, 2}) reducer.add(bucket, nullptr);
+    reducer.finalize(nullptr);
+  }
+  EXPECT_EQ(communicator.calls.size(), 18u);
+  EXPECT_EQ(a[0], 8);
+}
+
+TEST_F(Reducer, RefusesABucketThatIsNotFull) {
+  GradientReducer reducer(communicator, buckets, {1, 3, 1}, Overlap::backward);
+  for (int bucket : {0, 1, 2}) reducer.add(bucket, nullptr);
+  try {
+    reducer.finalize(nullptr);
+    FAIL();
+  } catch (const CommError& error) {
+    EXPECT_STREQ(error.what(), "bucket 1 lacks 2 of its 3 gradients at the end of the step");
+  }
+}
+
+TEST_F(Reducer, RefusesTooManyGradientsAndUnknownBuckets) {
+  GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::none);
+  reducer.add(0, nullptr);
+  EXPECT_THROW(reducer.add(0, nullptr), CommError);
+  EXPECT_THROW(reducer.add(3, nullptr), CommError);
+  EXPECT_THROW(reducer.add(-1, nullptr), CommError);
+  EXPECT_THROW(GradientReducer(communicator, buckets, {1, 1}, Overlap::none), CommError);
+}
+
+TEST_F(Reducer, CountsBytesAndMessages) {
+  GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::none);
+  EXPECT_EQ(reducer.bytes_per_step(), 24);
+  EXPECT_EQ(reducer.wire_bytes_per_step(), 24 + 3);
+  EXPECT_EQ(reducer.messages_per_step(), 3);
+  for (int bucket : {0, 1, 2}) reducer.add(bucket, nullptr);
+  reducer.finalize(nullptr);
+  EXPECT_GE(reducer.last_communication_seconds(), 0.25);
+}
+
+TEST(Communicators, ResolveAutoByDeviceAndRanks) {
+  EXPECT_EQ(resolve_communicator(CommunicatorKind::automatic, false, 1), CommunicatorKind::none);
+  EXPECT_EQ(resolve_communicator(CommunicatorKind::automatic, true, 1), CommunicatorKind::none);
+  EXPECT_EQ(resolve_communicator(CommunicatorKind::automatic, false, 2), CommunicatorKind::mpi);
+  EXPECT_EQ(resolve_communicator(CommunicatorKind::automatic, true, 2), CommunicatorKind::nccl);
+  EXPECT_EQ(resolve_communicator(CommunicatorKind::mpi, true, 1), CommunicatorKind::mpi);
+}
+
+TEST(DataTypes, HaveSizesAndNames) {
+  EXPECT_EQ(size_of(DataType::f64), 8u);
+  EXPECT_EQ(size_of(DataType::bf16), 2u);
+  EXPECT_EQ(size_of(DataType::u8), 1u);
+  EXPECT_EQ(to_string(DataType::bf16), "bf16");
+}
+
+TEST(Errors, MostSevereFollowsThePrecedence) {
+  // 7, 2, 5, 4, 6, then the others.
+  const std::vector<ExitCode> order{ExitCode::environment, ExitCode::usage,  ExitCode::timeout,
+                                    ExitCode::failed,      ExitCode::result, ExitCode::ok};
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (std::size_t j = i; j < order.size(); ++j) {
+      EXPECT_EQ(most_severe(order[i], order[j]), order[i]);
+      EXPECT_EQ(most_severe(order[j], order[i]), order[i]);
+    }
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,86 @@
+// bfloat16 and binary16: exact values of the formats, rounding to nearest even, and the sums that
+// MPI uses.
+#include "comm/half.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace scalemark {
+namespace {
+
+TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float value = bf16_to_float(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(bf16_to_float(float_to_bf16(value))));
+    } else {
+      EXPECT_EQ(float_to_bf16(value), half);
+    }
+  }
+}
+
+TEST(Bf16, RoundsToNearestAndTiesToEven) {
+  EXPECT_EQ(bf16_to_float(float_to_bf16(256.0f)), 256.0f);
+  EXPECT_EQ(bf16_to_float(float_to_bf16(257.0f)), 256.0f);  // a tie: 256 is even
+  EXPECT_EQ(bf16_to_float(float_to_bf16(259.0f)), 260.0f);  // a tie: 260 is even
+  EXPECT_EQ(bf16_to_float(float_to_bf16(257.01f)), 258.0f);
+  EXPECT_EQ(bf16_to_float(float_to_bf16(3.4e38f)), std::numeric_limits<float>::infinity());
+}
+
+TEST(F16, EveryPatternSurvivesTheRoundTrip) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const float value = f16_to_float(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(f16_to_float(float_to_f16(value))));
+    } else {
+      EXPECT_EQ(float_to_f16(value), half) << value;
+    }
+  }
+}
+
+TEST(F16, KnowsItsLandmarks) {
+  EXPECT_EQ(f16_to_float(0x3c00), 1.0f);
+  EXPECT_EQ(f16_to_float(0xc000), -2.0f);
+  EXPECT_EQ(f16_to_float(0x7bff), 65504.0f);
+  EXPECT_EQ(f16_to_float(0x0400), 0x1p-14f);  // smallest normal
+  EXPECT_EQ(f16_to_float(0x0001), 0x1p-24f);  // smallest subnormal
+  EXPECT_EQ(f16_to_float(0x7c00), std::numeric_limits<float>::infinity());
+}
+
+TEST(F16, RoundsToNearestAndTiesToEven) {
+  EXPECT_EQ(f16_to_float(float_to_f16(2049.0f)), 2048.0f);
+  EXPECT_EQ(f16_to_float(float_to_f16(2051.0f)), 2052.0f);
+  EXPECT_EQ(float_to_f16(65519.9f), 0x7bff);
+  EXPECT_EQ(float_to_f16(65520.0f), 0x7c00);
+  EXPECT_EQ(float_to_f16(0x1p-25f), 0x0000);      // half of the smallest subnormal: tie to zero
+  EXPECT_EQ(float_to_f16(0x1.8p-24f), 0x0002);    // 1.5 subnormals: tie to the even 2
+  EXPECT_EQ(float_to_f16(0x1.ffcp-15f), 0x0400);  // rounds up into the normals
+  EXPECT_EQ(float_to_f16(-0.0f), 0x8000);
+}
+
+TEST(HalfSums, AddInFloatAndRoundOnce) {
+  // Odd length: vector body and scalar tail.
+  const std::size_t count = 1037;
+  std::vector<std::uint16_t> a(count), b(count), c(count), d(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    a[i] = float_to_bf16(static_cast<float>(i) * 0.37f - 100);
+    b[i] = float_to_bf16(static_cast<float>(i % 97) * 1.7f);
+    c[i] = float_to_f16(static_cast<float>(i) * 0.37f - 100);
+    d[i] = float_to_f16(static_cast<float>(i % 97) * 1e-6f);  // subnormals among them
+  }
+  const auto b_before = b, d_before = d;
+  sum_bf16(a.data(), b.data(), count);
+  sum_f16(c.data(), d.data(), count);
+  for (std::size_t i = 0; i < count; ++i) {
+    ASSERT_EQ(b[i], float_to_bf16(bf16_to_float(a[i]) + bf16_to_float(b_before[i]))) << i;
+    ASSERT_EQ(d[i], float_to_f16(f16_to_float(c[i]) + f16_to_float(d_before[i]))) << i;
+  }
+}
+
+}  // namespace
+}  // namespace scalemark

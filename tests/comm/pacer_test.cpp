@@ -1,0 +1,41 @@
+// When the MPI thread sleeps: the core belongs to who computes.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "comm/operations.hpp"
+
+namespace scalemark {
+namespace {
+
+using std::chrono::microseconds;
+
+TEST(Pacer, LengthensThePauseWhileTestsFindNothing) {
+  Pacer pacer;
+  EXPECT_EQ(pacer.pause({.worked = true, .waited = false, .idle = false}), microseconds{50});
+  auto before = microseconds{50};
+  for (int i = 0; i < 20; ++i) {
+    const auto pause = pacer.pause({.worked = false, .waited = false, .idle = false});
+    EXPECT_GE(pause, before);
+    before = pause;
+  }
+  EXPECT_EQ(before, microseconds{1000});
+  EXPECT_EQ(pacer.pause({.worked = true, .waited = false, .idle = false}), microseconds{50});
+}
+
+TEST(Pacer, SpinsOnlyForAMomentAndOnlyForAWaiter) {
+  Pacer pacer;
+  EXPECT_EQ(pacer.pause({.worked = true, .waited = true, .idle = false}), microseconds{0});
+  std::this_thread::sleep_for(microseconds{150});
+  EXPECT_GT(pacer.pause({.worked = false, .waited = true, .idle = false}), microseconds{0});
+  for (int i = 0; i < 20; ++i)
+    EXPECT_LE(pacer.pause({.worked = false, .waited = true, .idle = false}), microseconds{200});
+}
+
+TEST(Pacer, RestsWhenNothingIsInFlight) {
+  Pacer pacer;
+  EXPECT_GE(pacer.pause({.worked = false, .waited = false, .idle = true}), microseconds{10'000});
+}
+
+}  // namespace
+}  // namespace scalemark
