@@ -57,7 +57,6 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
   record["precision"] = to_string(config.config.precision);
   record["scaling"] = to_string(config.config.scaling);
   record["config"] = config_to_json(config);
-  record["config_hash"] = config_hash(config.config, world_size);
   record["system"] = system.json;
   record["environment"] = environment;
   record["energy"] = Json::object();
@@ -129,6 +128,7 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   const RunMetrics metrics = run_metrics(reports);
   const RunFacts facts = judged(given, reports, metrics);
   Json record = skeleton(config, facts.world_size, facts.status, facts.reason, system, environment);
+  record["config_hash"] = config_hash(config.config, facts.world_size);
   fill_facts(record, facts);
   fill_rates(record, facts, metrics);
   fill_steps(record, metrics, "no step was completed");
@@ -153,8 +153,9 @@ Json make_failed_record(const LoadedConfig& config, int world_size, Status statu
     const BatchPlan batch = plan_batch(config.config, world_size);
     record["batch_size_per_rank"] = batch.batch_size_per_rank;
     record["global_batch_size"] = batch.global_batch_size;
+    record["config_hash"] = config_hash(config.config, world_size);
   } catch (const ConfigError&) {
-    // The batch itself may be what failed; then both keys are unknown.
+    // The batch itself may be what failed; then these are unknown, and so is the hash of the run.
   }
   record["ranks"] = Json::array();
   for (const auto& [part, keys] :

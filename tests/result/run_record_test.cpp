@@ -1,0 +1,246 @@
+// The run record: exact values of hand-made reports, and what is null in which status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "error.hpp"
+#include "result/support.hpp"
+
+namespace scalemark {
+namespace {
+using test::make_facts;
+using test::make_report;
+using testing::HasSubstr;
+
+Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
+  return make_run_record({}, facts, reports, system_info(), {{"OMP_NUM_THREADS", "2"}});
+}
+
+/// Two ranks: rank 0 steps of 1 s with 0.25 s wait, rank 1 of 2 s without.
+std::vector<RankReport> two_reports() {
+  std::vector<RankReport> reports{make_report(0, {1, 1, 1, 1}, {0.25, 0.25, 0.25, 0.25}),
+                                  make_report(1, {2, 2, 2, 2}, {0, 0, 0, 0})};
+  for (RankReport& report : reports) {
+    report.samples.wall_seconds = 8;
+    report.samples.communication_seconds = 2;
+    report.samples.loss = {4, 3, 2, 1};
+  }
+  return reports;
+}
+
+TEST(RunRecord, ThroughputAndSteps) {
+  const Json record = record_of(make_facts(2), two_reports());
+  EXPECT_EQ(record["status"], "ok");
+  EXPECT_EQ(record["throughput"]["mean"], 16.0);  // 32 images a step, 4 steps in 8 s
+  EXPECT_EQ(record["throughput"]["median"], 16.0);
+  EXPECT_EQ(record["throughput"]["jitter"], 0.0);
+  EXPECT_EQ(record["throughput"]["per_rank_min"], 8.0);   // 16 images in 2 s
+  EXPECT_EQ(record["throughput"]["per_rank_max"], 16.0);  // 16 images in 1 s
+  EXPECT_TRUE(record["throughput"]["ci95"].is_null());
+  EXPECT_THAT(record["unavailable"]["throughput.ci95"].get<std::string>(),
+              HasSubstr("30 effective"));
+  EXPECT_EQ(record["throughput"]["ci95_scope"], "this launch only");
+  EXPECT_EQ(record["step_seconds"]["mean"], 2.0);
+  EXPECT_EQ(record["step_seconds"]["p99"], 2.0);
+  EXPECT_EQ(record["step_seconds"]["samples"], (std::vector{2.0, 2.0, 2.0, 2.0}));
+  EXPECT_EQ(record["steps"], 4);
+  EXPECT_EQ(record["stop_reason"], "num_batches");
+  EXPECT_EQ(record["wall_seconds"], 8.0);
+  EXPECT_TRUE(record["partial_throughput"].is_null());
+}
+
+TEST(RunRecord, JitterAndIntervalOfManySteps) {
+  std::vector<double> steps;
+  for (int i = 0; i < 200; ++i) steps.push_back((i * 7919) % 3 == 0 ? 0.5 : 1.0);
+  const Json record =
+      record_of(make_facts(1), {make_report(0, steps, std::vector<double>(200, 0.0))});
+  const double mean_throughput = record["throughput"]["mean"];
+  ASSERT_FALSE(record["throughput"]["ci95"].is_null());
+  EXPECT_LT(record["throughput"]["ci95"][0].get<double>(), mean_throughput);
+  EXPECT_GT(record["throughput"]["ci95"][1].get<double>(), mean_throughput);
+  EXPECT_EQ(record["throughput"]["median"], 16.0);
+  EXPECT_EQ(record["throughput"]["jitter"], 0.0);  // more than half of the steps are alike
+}
+
+TEST(RunRecord, CommunicationByWaiting) {
+  const Json communication = record_of(make_facts(2), two_reports())["communication"];
+  EXPECT_EQ(communication["total_seconds"], 0.5);
+  EXPECT_EQ(communication["exposed_seconds"], 0.125);  // mean of 0.25 and 0
+  EXPECT_EQ(communication["exposed_method"], "wait");
+  EXPECT_EQ(communication["overlap_fraction"], 0.75);
+  EXPECT_TRUE(communication["baseline_throughput"].is_null());
+  EXPECT_EQ(communication["bytes_per_step"], 4000);
+  EXPECT_EQ(communication["nic_bytes_per_step"], 100.0);  // one host: 800 bytes / 4 steps / 2 ranks
+}
+
+TEST(RunRecord, CommunicationAgainstABaseline) {
+  RunFacts facts = make_facts(2);
+  facts.baseline_step_seconds = 1.8;
+  facts.baseline_throughput = 17.5;
+  Json record = record_of(facts, two_reports());
+  EXPECT_NEAR(record["communication"]["exposed_seconds"].get<double>(), 0.2, 1e-12);
+  EXPECT_EQ(record["communication"]["exposed_method"], "baseline");
+  EXPECT_NEAR(record["communication"]["overlap_fraction"].get<double>(), 0.6, 1e-12);
+  EXPECT_EQ(record["communication"]["baseline_throughput"], 17.5);
+  facts.baseline_step_seconds =
+      0.5;  // exposed more than the whole communication: nothing overlapped
+  EXPECT_EQ(record_of(facts, two_reports())["communication"]["overlap_fraction"], 0.0);
+  facts.baseline_step_seconds = 3;  // faster with communication than without, by noise
+  record = record_of(facts, two_reports());
+  EXPECT_EQ(record["communication"]["exposed_seconds"], -1.0);
+  EXPECT_EQ(record["communication"]["overlap_fraction"], 1.0);
+}
+
+TEST(RunRecord, OneRankHasNoCommunication) {
+  const Json record = record_of(make_facts(1), {make_report(0, {1, 1}, {0, 0})});
+  for (const char* key :
+       {"total_seconds", "exposed_seconds", "exposed_method", "overlap_fraction"}) {
+    EXPECT_TRUE(record["communication"][key].is_null()) << key;
+    EXPECT_TRUE(record["unavailable"].contains(std::string("communication.") + key)) << key;
+  }
+}
+
+TEST(RunRecord, NicBytesAddHostsAndCountEachOnce) {
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < 4; ++rank)
+    reports.push_back(make_report(rank, {1, 1}, {0, 0}));  // 2 hosts
+  EXPECT_EQ(record_of(make_facts(4), reports)["communication"]["nic_bytes_per_step"], 200.0);
+  reports[3].noise.nic_bytes = std::nullopt;
+  EXPECT_TRUE(record_of(make_facts(4), reports)["communication"]["nic_bytes_per_step"].is_null());
+}
+
+TEST(RunRecord, RanksAndStragglers) {
+  const Json record = record_of(make_facts(2), two_reports());
+  const Json& ranks = record["ranks"];
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0]["cpus"], "0-1");
+  EXPECT_EQ(ranks[1]["host"], "node0");
+  EXPECT_EQ(ranks[0]["step_seconds_mean"], 1.0);
+  EXPECT_EQ(ranks[0]["wait_seconds_mean"], 0.25);
+  EXPECT_EQ(ranks[0]["straggler"], false);
+  EXPECT_EQ(ranks[1]["straggler"], true);  // 2 s of compute against 0.75 s
+  EXPECT_TRUE(ranks[0]["gpu"].is_null());
+  EXPECT_TRUE(record["unavailable"].contains("ranks.gpu"));
+}
+
+TEST(RunRecord, FlopsAndRoofline) {
+  RunFacts facts = make_facts(2);
+  Json record = record_of(facts, two_reports());
+  EXPECT_EQ(record["achieved_flops"], 16e9);  // 1e9 x 32 samples / 2 s
+  EXPECT_EQ(record["roofline"]["fraction"], 0.08);
+  facts.gemm_flops = std::nullopt;
+  record = record_of(facts, two_reports());
+  EXPECT_TRUE(record["roofline"]["gemm_flops"].is_null());
+  EXPECT_TRUE(record["roofline"]["fraction"].is_null());
+  facts.flops_per_sample = 0;
+  record = record_of(facts, two_reports());
+  EXPECT_TRUE(record["flops_per_sample"].is_null());
+  EXPECT_TRUE(record["achieved_flops"].is_null());
+}
+
+TEST(RunRecord, MemoryAndNoise) {
+  auto reports = two_reports();
+  reports[1].peak_gpu_bytes = 77;
+  const Json record = record_of(make_facts(2), reports);
+  EXPECT_EQ(record["memory"]["peak_rss_bytes"], 1001);
+  EXPECT_EQ(record["memory"]["peak_gpu_bytes"], 77);
+  EXPECT_EQ(record["memory"]["gradient_buffer_bytes"], 4096);
+  EXPECT_EQ(record["noise"]["steal"], 0.02);
+  EXPECT_EQ(record["noise"]["context_switches"], 6);
+  EXPECT_EQ(record["noise"]["communication_cpu_seconds"], 0.5);
+  EXPECT_EQ(record["noise"]["error_counters"], (Json{{"node0:eth0", 2}}));
+}
+
+TEST(RunRecord, LossTraceIsThinned) {
+  auto report = make_report(0, std::vector<double>(2500, 1.0), std::vector<double>(2500, 0.0));
+  for (std::size_t i = 0; i < 2500; ++i) report.samples.loss[i] = static_cast<double>(i);
+  const Json loss = record_of(make_facts(1), {report})["loss"];
+  EXPECT_EQ(loss["first"], 0.0);
+  EXPECT_EQ(loss["last"], 2499.0);
+  EXPECT_EQ(loss["trace_stride"], 3);
+  ASSERT_EQ(loss["trace"].size(), 834U);
+  EXPECT_EQ(loss["trace"][1], 3.0);
+  EXPECT_EQ(loss["diverged"], false);
+}
+
+TEST(RunRecord, ALossThatIsNotFiniteMakesItInvalid) {
+  auto reports = two_reports();
+  for (auto& report : reports) report.samples.loss = {4, std::nan(""), INFINITY, INFINITY};
+  const Json record = record_of(make_facts(2), reports);
+  EXPECT_EQ(record["status"], "invalid");
+  EXPECT_THAT(record["reason"].get<std::string>(), HasSubstr("not finite"));
+  EXPECT_TRUE(record["throughput"].is_null());
+  EXPECT_TRUE(record["partial_throughput"].is_null());
+  EXPECT_TRUE(record["achieved_flops"].is_null());
+  EXPECT_TRUE(record["roofline"]["fraction"].is_null());
+  EXPECT_EQ(record["loss"]["first"], 4.0);
+  EXPECT_TRUE(record["loss"]["last"].is_null());
+  EXPECT_EQ(record["loss"]["diverged"], true);
+  EXPECT_TRUE(record["loss"]["trace"][1].is_null());
+}
+
+TEST(RunRecord, InterruptedPublishesOnlyAPartialThroughput) {
+  RunFacts facts = make_facts(2);
+  facts.status = Status::interrupted;
+  facts.reason = "SIGTERM";
+  const Json record = record_of(facts, two_reports());
+  EXPECT_TRUE(record["throughput"].is_null());
+  EXPECT_EQ(record["partial_throughput"], 16.0);
+  EXPECT_EQ(record["reason"], "SIGTERM");
+  const Json empty = record_of(facts, {make_report(0, {}, {}), make_report(1, {}, {})});
+  EXPECT_TRUE(empty["partial_throughput"].is_null());
+  EXPECT_TRUE(empty["step_seconds"].is_null());
+  EXPECT_EQ(empty["steps"], 0);
+}
+
+TEST(RunRecord, OkWithoutStepsIsAnError) {
+  EXPECT_THROW(record_of(make_facts(1), {make_report(0, {}, {})}), RunError);
+  EXPECT_THROW(record_of(make_facts(1), {}), RunError);
+  auto report = make_report(0, {1, 1}, {0, 0});
+  report.samples.wall_seconds = 0;
+  EXPECT_THROW(record_of(make_facts(1), {report}), RunError);
+}
+
+TEST(RunRecord, ConfigAndHash) {
+  const LoadedConfig config;
+  const Json record = record_of(make_facts(2), two_reports());
+  EXPECT_EQ(record["config"], config_to_json(config));
+  EXPECT_EQ(record["config_hash"], config_hash(config.config, 2));
+  EXPECT_EQ(record["environment"], (Json{{"OMP_NUM_THREADS", "2"}}));
+  EXPECT_EQ(record["model"], "resnet50");
+}
+
+TEST(FailedRecord, SaysWhyAndMeasuredNothing) {
+  const Json record = make_failed_record({}, 2, Status::timeout, "rank 1 hangs", system_info(), {});
+  EXPECT_EQ(record["status"], "timeout");
+  EXPECT_EQ(record["reason"], "rank 1 hangs");
+  EXPECT_EQ(record["unit"], "images/sec");
+  EXPECT_EQ(record["world_size"], 2);
+  EXPECT_EQ(record["global_batch_size"], record["batch_size_per_rank"].get<int>() * 2);
+  EXPECT_TRUE(record["throughput"].is_null());
+  EXPECT_THAT(record["unavailable"]["throughput"].get<std::string>(), HasSubstr("rank 1 hangs"));
+}
+
+TEST(FailedRecord, ABatchThatDoesNotDivideIsUnknown) {
+  LoadedConfig config;
+  config.config.scaling = Scaling::strong;
+  config.config.global_batch_size = 7;
+  const Json record = make_failed_record(config, 2, Status::failed, "", system_info(), {});
+  EXPECT_TRUE(record["global_batch_size"].is_null());
+  EXPECT_TRUE(record["config_hash"].is_null());
+  EXPECT_EQ(record["reason"], "ended with status failed");
+}
+
+TEST(RunRecord, EveryRecordHasTheSameKeysInTheSameOrder) {
+  const Json ok = record_of(make_facts(2), two_reports());
+  const Json failed = make_failed_record({}, 2, Status::failed, "x", system_info(), {});
+  std::vector<std::string> a, b;
+  for (const auto& [key, value] : ok.items()) a.push_back(key);
+  for (const auto& [key, value] : failed.items()) b.push_back(key);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(a.back(), "unavailable");
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,150 @@
+// Real records of every status against docs/schema, by the validator that the other tests use too;
+// and the document that names every key of the schemas.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <set>
+
+#include "result/support.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+using test::make_facts;
+using test::make_report;
+using test::Tree;
+
+const fs::path kSource = SCALEMARK_SOURCE_DIR;
+#ifdef SCALEMARK_PYTHON
+const fs::path kPython = SCALEMARK_PYTHON;
+#else
+const fs::path kPython = kSource / ".venv/bin/python";
+#endif
+
+struct Verdict {
+  int exit;
+  std::string output;
+};
+
+/// Runs the validator on a file or folder.
+Verdict validate(const fs::path& path) {
+  int ends[2];
+  if (pipe(ends) != 0) return {-1, "pipe failed"};
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    const fs::path script = kSource / "tests/result/validate_records.py";
+    execl(kPython.c_str(), kPython.c_str(), script.c_str(), path.c_str(), nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  Verdict verdict{0, {}};
+  char block[4096];
+  for (ssize_t got; (got = read(ends[0], block, sizeof block)) > 0;)
+    verdict.output.append(block, static_cast<std::size_t>(got));
+  close(ends[0]);
+  waitpid(child, &verdict.exit, 0);
+  verdict.exit = WIFEXITED(verdict.exit) ? WEXITSTATUS(verdict.exit) : -1;
+  return verdict;
+}
+
+Json good_record() {
+  std::vector<double> steps;
+  for (int i = 0; i < 200; ++i) steps.push_back(1.0 + 0.01 * ((i * 7919) % 101));
+  const std::vector<double> waits(200, 0.1);
+  auto a = make_report(0, steps, waits), b = make_report(1, steps, waits);
+  a.gpu = 0;
+  a.gpu_uuid = "GPU-0";
+  a.peak_gpu_bytes = 1;
+  return make_run_record({}, make_facts(2), {a, b}, system_info(),
+                         recorded_environment(process_environment()));
+}
+
+std::map<std::string, Json> samples_of_every_status() {
+  const SystemInfo system = system_info();
+  std::map<std::string, Json> records{{"ok", good_record()}};
+  RunFacts facts = make_facts(1);
+  facts.transport = facts.algorithm = facts.allocator = facts.started_at = "";
+  facts.gemm_flops = std::nullopt;
+  facts.flops_per_sample = 0;
+  auto report = make_report(0, {1, 2}, {0, 0});
+  report.affinity = {};
+  report.affinity_requested = "";
+  report.noise = {};
+  records["ok-unknown"] = make_run_record({}, facts, {report}, system, {});
+  report.samples.loss = {1.0, std::nan("")};
+  records["invalid"] = make_run_record({}, facts, {report}, system, {});
+  facts.status = Status::interrupted;
+  facts.reason = "SIGTERM";
+  report.samples.loss = {1.0, 2.0};
+  records["interrupted"] = make_run_record({}, facts, {report}, system, {});
+  records["interrupted-early"] = make_run_record({}, facts, {make_report(0, {}, {})}, system, {});
+  records["timeout"] = make_failed_record({}, 2, Status::timeout, "rank 1 hangs", system, {});
+  LoadedConfig config;
+  config.config.scaling = Scaling::strong;
+  config.config.global_batch_size = 7;
+  records["failed"] = make_failed_record(config, 2, Status::failed, "", system, {});
+  return records;
+}
+
+TEST(Schema, RecordsOfEveryStatusAreValid) {
+  if (!fs::exists(kPython)) GTEST_SKIP() << kPython << " is missing: scripts/setup makes it";
+  Tree tree;
+  for (const auto& [name, record] : samples_of_every_status())
+    tree.file(name + ".json", record_text(record));
+  const Verdict verdict = validate(tree.root());
+  EXPECT_EQ(verdict.exit, 0) << verdict.output;
+  EXPECT_THAT(verdict.output, testing::HasSubstr("7 records are valid"));
+}
+
+TEST(Schema, BrokenRecordsAreRefused) {
+  if (!fs::exists(kPython)) GTEST_SKIP() << kPython << " is missing: scripts/setup makes it";
+  std::map<std::string, Json> broken;
+  for (const char* name : {"extra", "missing", "published", "no-reason", "wrong-type", "kind"})
+    broken[name] = good_record();
+  broken["extra"]["surprise"] = 1;
+  broken["missing"].erase("noise");
+  broken["published"]["status"] = "failed";
+  broken["published"]["reason"] = "x";
+  broken["no-reason"]["unavailable"].erase("energy.source");
+  broken["wrong-type"]["world_size"] = "2";
+  broken["kind"]["kind"] = "recipe";
+  Tree tree;
+  for (const auto& [name, record] : broken) tree.file(name + ".json", record.dump());
+  const Verdict verdict = validate(tree.root());
+  EXPECT_EQ(verdict.exit, 1);
+  for (const auto& [name, record] : broken)
+    EXPECT_THAT(verdict.output, testing::HasSubstr(name + ".json")) << verdict.output;
+}
+
+void collect_keys(const Json& schema, std::set<std::string>& keys) {
+  if (schema.is_array())
+    for (const Json& part : schema) collect_keys(part, keys);
+  if (!schema.is_object()) return;
+  if (schema.contains("properties"))
+    for (const auto& [key, value] : schema["properties"].items()) keys.insert(key);
+  for (const auto& [key, value] : schema.items()) collect_keys(value, keys);
+}
+
+TEST(Schema, TheDocumentNamesEveryKey) {
+  const std::string document = test::contents(kSource / "docs/records.md");
+  for (const char* name : {"run", "scaling", "common"}) {
+    std::set<std::string> keys;
+    collect_keys(
+        Json::parse(test::contents(kSource / "docs/schema" / (std::string(name) + ".schema.json"))),
+        keys);
+    EXPECT_GT(keys.size(), 20U);
+    for (const std::string& key : keys)
+      EXPECT_THAT(document, testing::HasSubstr("`" + key + "`"))
+          << "docs/records.md does not explain it";
+  }
+}
+
+}  // namespace
+}  // namespace scalemark
