@@ -68,8 +68,8 @@ std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t byt
 struct TransportFacts {
   int ranks = 1;
   int hosts = 1;
-  std::string pml = {};        ///< OMPI_MCA_pml; empty: unset
-  std::string btl = {};        ///< OMPI_MCA_btl
+  std::string pml = {};   ///< OMPI_MCA_pml; empty: unset
+  std::string btl = {};   ///< OMPI_MCA_btl
   bool fabric = false;    ///< a host channel adapter is present: UCX or libfabric may be chosen
   int library_major = 4;  ///< of Open MPI
 };

@@ -1,0 +1,47 @@
+// Internal to comm/cuda/: watches the NCCL operations in flight. The host runs ahead of the GPU, so
+// a hang of the network is not seen by the host's own phases; an error inside NCCL is seen by
+// nobody unless asked for.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "comm/cuda/check.hpp"
+#include "comm/mpi_thread.hpp"
+
+namespace scalemark {
+
+class NcclWatch {
+ public:
+  /// A thread that looks every 100 ms. On an asynchronous error, or when an operation is older than
+  /// the watchdog's timeout: ncclCommAbort, then the whole job ends (exit code 4 or 5).
+  NcclWatch(ncclComm_t communicator, int cuda_device, const Watchdog& watchdog);
+  ~NcclWatch();
+  /// `done` is recorded behind an operation that has just been started.
+  void add(std::shared_ptr<CudaEvent> done);
+
+ private:
+  struct InFlight {
+    std::shared_ptr<CudaEvent> done;
+    std::chrono::steady_clock::time_point started;
+  };
+  void watch();
+  /// What is wrong, or empty.
+  std::string look(int& exit_code);
+
+  ncclComm_t communicator_;
+  int cuda_device_;
+  const Watchdog& watchdog_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<InFlight> in_flight_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace scalemark

@@ -1,0 +1,80 @@
+// NCCL and staged communication on a real GPU, one rank: stream order, start-up and shut-down. (Two
+// ranks need two GPUs.)
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "comm/nccl_factory.hpp"
+
+namespace scalemark {
+namespace {
+
+class Nccl : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    int gpus = 0;
+    if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) return;
+    watchdog = std::make_unique<Watchdog>(60);
+    world = std::make_unique<RankGroup>(RankGroup::world(*watchdog));
+  }
+  static void TearDownTestSuite() {
+    if (world) RankGroup::finalize(*world);
+    world.reset();
+    watchdog.reset();
+  }
+  void SetUp() override {
+    if (!world) GTEST_SKIP() << "no GPU";
+  }
+
+  /// Sums a buffer over one rank, several times in a row, and reads it back.
+  static void expect_unchanged(Communicator& communicator) {
+    const std::vector<float> values(1'000'003, 1.5f);
+    std::vector<float> found(values.size());
+    const std::size_t bytes = values.size() * sizeof(float);
+    void* data = nullptr;
+    ASSERT_EQ(cudaMalloc(&data, bytes), cudaSuccess);
+    cudaStream_t stream = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    for (int i = 0; i < 20; ++i) {
+      // Queued, not waited for: the sum must come after the copy, and the copy back after the sum.
+      cudaMemcpyAsync(data, values.data(), bytes, cudaMemcpyHostToDevice, stream);
+      const auto pending =
+          communicator.start_allreduce({data, values.size(), DataType::f32}, stream);
+      pending->wait();
+      cudaMemcpyAsync(found.data(), data, bytes, cudaMemcpyDeviceToHost, stream);
+      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      ASSERT_EQ(found, values);
+    }
+    cudaStreamDestroy(stream);
+    cudaFree(data);
+  }
+
+  static inline std::unique_ptr<Watchdog> watchdog;
+  static inline std::unique_ptr<RankGroup> world;
+};
+
+TEST_F(Nccl, SumsOverOneRankInStreamOrder) {
+  const auto communicator = make_communicator(CommunicatorKind::nccl, *world, 0);
+  EXPECT_EQ(communicator->name(), "nccl");
+  EXPECT_EQ(communicator->wire_bytes(1000), 0);
+  expect_unchanged(*communicator);
+}
+
+TEST_F(Nccl, CanBeMadeAgain) {
+  for (int i = 0; i < 2; ++i)
+    expect_unchanged(*make_communicator(CommunicatorKind::nccl, *world, 0));
+}
+
+TEST_F(Nccl, MpiStagesThroughTheHost) {
+  const auto communicator = make_communicator(CommunicatorKind::mpi, *world, 0);
+  EXPECT_NE(communicator->transport().find("pinned host memory"), std::string::npos);
+  expect_unchanged(*communicator);
+}
+
+TEST_F(Nccl, SaysItsVersion) { EXPECT_EQ(nccl_version().find("2."), 0u); }
+
+}  // namespace
+}  // namespace scalemark
