@@ -20,68 +20,65 @@ Json repeat_json(const PointRepeat& repeat) {
           {"throughput", repeat.units / repeat.seconds}};
 }
 
-/// Writes one point and says why what is missing is missing.
+/// Writes one point and says why what is missing is missing; reasons of several points stand side
+/// by side.
 class PointWriter {
  public:
-  PointWriter(Json& record, std::size_t index)
-      : record_(record), path_(fmt::format("points.{}.", index)) {
-    record["points"].push_back(Json::object());
-  }
-  Json& point() { return record_["points"].back(); }
+  explicit PointWriter(Json& record)
+      : record_(record), point_(record["points"].emplace_back(Json::object())) {}
 
-  void value(const char* key, const std::optional<double>& value, const std::string& reason) {
-    if (value)
-      point()[key] = *value;
-    else
-      set_unavailable(record_, path_ + key, reason);
-  }
-  void interval(const char* key, const std::optional<Interval>& interval,
-                const std::string& reason) {
-    if (interval)
-      point()[key] = {interval->lo, interval->hi};
-    else
-      set_unavailable(record_, path_ + key, reason);
+  void value(const char* key, const Json& value, const std::string& reason) {
+    point_[key] = value;
+    if (!value.is_null()) return;
+    Json& known = record_["unavailable"]["points." + std::string(key)];
+    if (known.is_null())
+      known = reason;
+    else if (known.get<std::string>().find(reason) == std::string::npos)
+      known = known.get<std::string>() + "; " + reason;
   }
   void repeats(const std::vector<PointRepeat>& repeats) {
-    Json& list = point()["repeats"] = Json::array();
+    Json& list = point_["repeats"] = Json::array();
     for (const PointRepeat& repeat : repeats) list.push_back(repeat_json(repeat));
   }
 
  private:
   Json& record_;
-  std::string path_;
+  Json& point_;
 };
 
-void write_point(Json& record, std::size_t index, const ScalingPoint& point, bool is_base) {
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+Json or_null(const std::optional<Interval>& interval) {
+  return interval ? Json{interval->lo, interval->hi} : Json(nullptr);
+}
+
+void write_point(Json& record, const ScalingPoint& point, bool is_base) {
   const std::string one_repeat = "one repeat has no interval: ask for more with --repeats";
-  const std::string base = "the base itself";
+  const std::string no_interval = is_base ? "the base is compared with itself" : one_repeat;
   const std::string no_baseline = point.ranks == 1 ? "one rank has nothing to communicate"
                                                    : "no run without communication was asked for";
-  PointWriter writer(record, index);
-  writer.point()["ranks"] = point.ranks;
+  PointWriter writer(record);
+  writer.value("ranks", point.ranks, "");
   writer.value("throughput", point.throughput, "");
-  writer.interval("ci95", point.ci95, one_repeat);
+  writer.value("ci95", or_null(point.ci95), one_repeat);
   writer.value("speedup", point.speedup, "");
-  writer.interval("speedup_ci95", point.speedup_ci95, is_base ? base : one_repeat);
+  writer.value("speedup_ci95", or_null(point.speedup_ci95), no_interval);
   writer.value("efficiency", point.efficiency, "");
-  writer.interval("efficiency_ci95", point.efficiency_ci95, is_base ? base : one_repeat);
-  writer.value("baseline_throughput", point.baseline_throughput, no_baseline);
-  writer.value("exposed_seconds", point.exposed_seconds, no_baseline);
-  writer.point()["exposed_method"] =
-      point.exposed_method.empty() ? Json(nullptr) : Json(point.exposed_method);
-  if (point.exposed_method.empty())
-    set_unavailable(record, fmt::format("points.{}.exposed_method", index), no_baseline);
+  writer.value("efficiency_ci95", or_null(point.efficiency_ci95), no_interval);
+  writer.value("baseline_throughput", or_null(point.baseline_throughput), no_baseline);
+  writer.value("exposed_seconds", or_null(point.exposed_seconds), no_baseline);
+  writer.value("exposed_method",
+               point.exposed_method.empty() ? Json(nullptr) : Json(point.exposed_method),
+               no_baseline);
   writer.repeats(point.repeats);
 }
 
-void write_unfinished_point(Json& record, std::size_t index, const PointRuns& runs,
-                            const std::string& why) {
-  PointWriter writer(record, index);
-  writer.point()["ranks"] = runs.ranks;
+void write_unfinished_point(Json& record, const PointRuns& runs, const std::string& why) {
+  PointWriter writer(record);
+  writer.value("ranks", runs.ranks, "");
   for (const char* key :
        {"throughput", "ci95", "speedup", "speedup_ci95", "efficiency", "efficiency_ci95",
         "baseline_throughput", "exposed_seconds", "exposed_method"})
-    writer.value(key, std::nullopt, why);
+    writer.value(key, nullptr, why);
   auto repeats = runs.repeats;
   repeats.insert(repeats.end(), runs.baselines.begin(), runs.baselines.end());
   writer.repeats(repeats);
@@ -89,15 +86,15 @@ void write_unfinished_point(Json& record, std::size_t index, const PointRuns& ru
 
 void write_curve(Json& record, const ScalingCurve& curve) {
   record["base"] = {{"ranks", curve.base_ranks}, {"throughput", curve.base_throughput}};
-  for (std::size_t i = 0; i < curve.points.size(); ++i)
-    write_point(record, i, curve.points[i], i == 0);
+  for (const ScalingPoint& point : curve.points)
+    write_point(record, point, point.ranks == curve.base_ranks);
 }
 
 void write_unfinished_curve(Json& record, std::vector<PointRuns> points, const std::string& why) {
   std::ranges::sort(points, {}, &PointRuns::ranks);
   record["base"] = {{"ranks", points.empty() ? 1 : points.front().ranks}};
   set_unavailable(record, "base.throughput", why);
-  for (std::size_t i = 0; i < points.size(); ++i) write_unfinished_point(record, i, points[i], why);
+  for (const PointRuns& point : points) write_unfinished_point(record, point, why);
 }
 
 /// A file that nobody asked for is no fault, but the null must be explained.

@@ -1,0 +1,101 @@
+// The scaling record against its schema, and that every null is explained.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "analysis/scaling.hpp"
+
+namespace scalemark {
+namespace {
+
+PointRepeat repeat(double units, double seconds, bool baseline, const std::string& path) {
+  PointRepeat r;
+  r.run_id = "11111111-1111-4111-8111-111111111111";
+  r.run_path = path;
+  r.units = units;
+  r.seconds = seconds;
+  r.step_seconds_mean = seconds / 10;
+  r.baseline = baseline;
+  return r;
+}
+
+std::vector<PointRuns> runs(const std::string& path = "curve.runs/a.json") {
+  return {{1, {repeat(160, 40, false, path), repeat(160, 41, false, path)}, {}},
+          {2,
+           {repeat(320, 44, false, path), repeat(320, 46, false, path)},
+           {repeat(320, 42, true, path), repeat(320, 43, true, path)}}};
+}
+
+Json record(const std::vector<PointRuns>& points, Status status, const std::string& reason) {
+  LoadedConfig config;
+  config.config.ranks = {1, 2};
+  return make_scaling_record(config, 2, points, status, reason, system_info(),
+                             {{"OMP_NUM_THREADS", "1"}});
+}
+
+void expect_valid(const Json& record, const std::string& name) {
+  const auto folder = std::filesystem::path(SCALEMARK_BINARY_DIR) / "scaling_records";
+  std::filesystem::create_directories(folder);
+  const auto path = folder / (name + ".json");
+  std::ofstream(path) << record.dump(2);
+  const std::string root = SCALEMARK_SOURCE_DIR;
+  const std::string command = "'" + root + "/.venv/bin/python' '" + root +
+                              "/tests/result/validate_records.py' '" + path.string() + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0) << path;
+}
+
+TEST(ScalingRecord, OfACompleteCurveIsValid) {
+  const Json r = record(runs(), Status::ok, "");
+  EXPECT_EQ(r["kind"], "scaling");
+  EXPECT_EQ(r["base"]["ranks"], 1);
+  EXPECT_DOUBLE_EQ(r["base"]["throughput"], 320.0 / 81);
+  EXPECT_EQ(r["points"].size(), 2u);
+  EXPECT_EQ(r["points"][1]["repeats"].size(), 4u);
+  EXPECT_DOUBLE_EQ(r["points"][1]["repeats"][0]["throughput"], 320.0 / 44);
+  EXPECT_EQ(r["points"][1]["exposed_method"], "baseline");
+  EXPECT_EQ(r["repeat_unit"], "in_process");
+  expect_valid(r, "complete");
+}
+
+TEST(ScalingRecord, OfACurveThatEndedEarlyPublishesNoThroughput) {
+  auto points = runs();
+  points[0].repeats.pop_back();
+  points[1].repeats.clear();
+  const Json r = record(points, Status::interrupted, "ended after 3 of 6 runs");
+  EXPECT_TRUE(r["base"]["throughput"].is_null());
+  for (const Json& point : r["points"]) EXPECT_TRUE(point["throughput"].is_null());
+  EXPECT_EQ(r["points"][1]["repeats"].size(), 2u) << "the runs that were done stay listed";
+  expect_valid(r, "interrupted");
+}
+
+TEST(ScalingRecord, GivesEveryReasonOfANull) {
+  auto points = runs();
+  for (PointRuns& point : points) point.repeats.resize(1);
+  points[1].baselines.clear();
+  const Json r = record(points, Status::ok, "");
+  EXPECT_EQ(
+      r["unavailable"]["points.speedup_ci95"],
+      "the base is compared with itself; one repeat has no interval: ask for more with --repeats");
+  EXPECT_EQ(r["unavailable"]["points.ci95"],
+            "one repeat has no interval: ask for more with --repeats");
+  EXPECT_EQ(r["points"][1]["exposed_method"], "wait");
+  expect_valid(r, "one_repeat");
+}
+
+TEST(ScalingRecord, OfACurveWithoutOneRunIsValid) {
+  const Json r = record({{1, {}, {}}, {2, {}, {}}}, Status::failed, "");
+  EXPECT_NE(r["reason"], "");
+  expect_valid(r, "failed");
+}
+
+TEST(ScalingRecord, WithoutFilesSaysThatPathsAreMissing) {
+  const Json r = record(runs(""), Status::ok, "");
+  EXPECT_TRUE(r["points"][0]["repeats"][0]["path"].is_null());
+  EXPECT_TRUE(r["unavailable"].contains("points.repeats.path"));
+  expect_valid(r, "no_files");
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,103 @@
+// Golden text of the end of `run`, and which noise is worth a warning.
+#include <gtest/gtest.h>
+
+#include "report/console.hpp"
+#include "report/noise_summary.hpp"
+
+namespace scalemark {
+namespace {
+
+Json run() {
+  return {
+      {"status", "ok"},
+      {"reason", ""},
+      {"model", "resnet50"},
+      {"precision", "bf16"},
+      {"unit", "images/sec"},
+      {"world_size", 2},
+      {"batch_size_per_rank", 16},
+      {"throughput", {{"mean", 14.3}, {"ci95", {14.1, 14.5}}, {"ci95_scope", "this launch only"}}},
+      {"partial_throughput", nullptr},
+      {"step_seconds", {{"mean", 2.2378}, {"p50", 2.23}, {"p90", 2.3}, {"p99", 2.41}}},
+      {"steps", 100},
+      {"communication",
+       {{"communicator", "mpi"},
+        {"bytes_per_step", 102228128},
+        {"total_seconds", 0.0551},
+        {"exposed_seconds", 0.0123},
+        {"exposed_method", "wait"}}},
+      {"achieved_flops", 3.5086e11},
+      {"roofline", {{"fraction", 0.864}}},
+      {"ranks",
+       {{{"rank", 0}, {"host", "n0"}, {"straggler", false}},
+        {{"rank", 1}, {"host", "n1"}, {"straggler", true}}}},
+      {"noise", {{"steal", 0.002}, {"throttled", 0}, {"error_counters", {{"n0:eth0", 0}}}}},
+      {"wall_seconds", 223.78}};
+}
+
+TEST(RunSummary, SaysWhatTheRecordSays) {
+  EXPECT_EQ(
+      run_summary(run()),
+      R"(resnet50 bf16, 2 ranks x 16: 14.30 images/sec, 95 % interval [14.10, 14.50] of this launch only
+steps: 100, mean 2238 ms, p50 2230, p90 2300, p99 2410 ms
+communication: mpi, 102.2 MB per rank and step, 55.10 ms a step of which 12.30 ms exposed (waiting time)
+compute: 350.9 GFLOP/s, 86 % of the measured GEMM rate
+warning: slower than the others (straggler): rank 1 on n1)");
+}
+
+TEST(RunSummary, LeavesOutWhatIsUnknown) {
+  Json record = run();
+  record["world_size"] = 1;
+  record["throughput"]["ci95"] = nullptr;
+  record["communication"]["exposed_seconds"] = nullptr;
+  record["achieved_flops"] = nullptr;
+  record["ranks"] = {{{"rank", 0}, {"host", "n0"}, {"straggler", false}}};
+  EXPECT_EQ(
+      run_summary(record),
+      R"(resnet50 bf16, 1 rank x 16: 14.30 images/sec, no interval (fewer than 30 effective samples)
+steps: 100, mean 2238 ms, p50 2230, p90 2300, p99 2410 ms)");
+}
+
+TEST(RunSummary, OfARunWithoutResultGivesStatusAndReason) {
+  Json record = run();
+  record["status"] = "interrupted";
+  record["reason"] = "stopped by a signal after step 7";
+  record["throughput"] = nullptr;
+  record["partial_throughput"] = 14.0;
+  EXPECT_EQ(run_summary(record),
+            "resnet50 bf16, 2 ranks x 16: interrupted: stopped by a signal after step 7\n"
+            "until then 14.00 images/sec (not a result)");
+}
+
+TEST(NoiseSummary, IsSilentOnAQuietMachine) {
+  NoiseSummary noise;
+  noise.add(run());
+  EXPECT_TRUE(noise.warnings().empty());
+}
+
+TEST(NoiseSummary, NamesStealThrottlingAndErrors) {
+  NoiseSummary noise;
+  noise.add(run());
+  Json disturbed = run();
+  disturbed["noise"] = {
+      {"steal", 0.041}, {"throttled", 12.5}, {"error_counters", {{"n0:eth0", 3}}}};
+  noise.add(disturbed);
+  noise.add(disturbed);
+  EXPECT_EQ(noise.warnings(),
+            (std::vector<std::string>{
+                "the hypervisor took up to 4.1 % of the CPU time (steal) in 2 of 3 runs",
+                "a CPU quota stopped threads for up to 12.5 s (cgroup throttling) in 2 of 3 runs",
+                "network interface n0:eth0 counted 6 errors or drops"}));
+}
+
+TEST(NoiseSummary, UnknownEvidenceIsNoNoise) {
+  Json record = run();
+  record["noise"] = {{"steal", nullptr}, {"throttled", nullptr}, {"error_counters", nullptr}};
+  record["wall_seconds"] = nullptr;
+  NoiseSummary noise;
+  noise.add(record);
+  EXPECT_TRUE(noise.warnings().empty());
+}
+
+}  // namespace
+}  // namespace scalemark
