@@ -25,7 +25,8 @@ std::string differences(const nlohmann::json& mine, const nlohmann::json& other)
 /// {"key": value} of all keys but those that may differ between ranks without harm.
 nlohmann::json comparable(const LoadedConfig& loaded) {
   nlohmann::json values;
-  for (const auto& [key, entry] : config_to_json(loaded).items())
+  const auto configuration = config_to_json(loaded);
+  for (const auto& [key, entry] : configuration.items())
     if (key != "output" && key != "json" && key != "timestamps") values[key] = entry["value"];
   return values;
 }
