@@ -222,6 +222,7 @@ std::string MpiWorld::ask_roll_call() {
   auto answer = std::make_shared<std::promise<std::string>>();
   auto text = answer->get_future();
   enqueue([this, answer] {
+    if (!roll_call_) return answer->set_value("  no roll-call: MPI is being finalised");
     roll_call_->ask([answer](const std::string& report) { answer->set_value(report); });
   });
   if (text.wait_for(RollCall::patience + std::chrono::milliseconds{500}) ==
