@@ -8,6 +8,9 @@
 #include "models/model.hpp"
 
 namespace scalemark {
+
+void PrintTo(const ModelFacts& facts, std::ostream* stream) { *stream << facts.name; }
+
 namespace {
 
 std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t image_size) {
@@ -18,37 +21,36 @@ std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t image_size) {
   return make_model(options);
 }
 
-/// 2 FLOPs per multiply-add of a convolution or matrix product, from the shapes that the operator
-/// is called with.
-double flops_of(const at::RecordFunction& call) {
+/// The operator under way: multiply-adds per element of its output. Its inputs can be seen only at
+/// its start, its output only at its end.
+struct Call : at::ObserverContext {
+  explicit Call(std::int64_t terms) : multiply_adds(terms) {}
+  std::int64_t multiply_adds;
+};
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   const std::string_view name = call.name();
-  const auto sizes = [](const c10::IValue& value) { return value.toTensor().sizes(); };
-  const auto inputs = call.inputs();
-  if (name == "aten::conv2d") {
-    const auto weight = sizes(inputs[1]);
-    return 2. * static_cast<double>(weight[1] * weight[2] * weight[3]) *
-           static_cast<double>(call.outputs()[0].toTensor().numel());
-  }
-  if (name == "aten::linear")
-    return 2. * static_cast<double>(sizes(inputs[1])[1]) *
-           static_cast<double>(call.outputs()[0].toTensor().numel());
-  return 0;
+  if (name != "aten::conv2d" && name != "aten::linear") return nullptr;
+  const auto weight = call.inputs()[1].toTensor().sizes();  // [out, in, ...]
+  return std::make_unique<Call>(c10::multiply_integers(weight.slice(1)));
 }
 
-thread_local double counted_flops = 0;
+thread_local std::int64_t counted_flops = 0;
 
-double forward_flops(Model& model, const at::Tensor& inputs) {
+void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
+  if (const auto* operation = dynamic_cast<Call*>(context))
+    counted_flops += 2 * operation->multiply_adds * call.outputs()[0].toTensor().numel();
+}
+
+/// FLOPs of the convolutions and matrix products that a forward pass really calls, from their
+/// shapes.
+std::int64_t forward_flops(Model& model, const at::Tensor& inputs) {
   const at::NoGradGuard no_grad;
   counted_flops = 0;
-  const auto handle = at::addThreadLocalCallback(
-      at::RecordFunctionCallback(
-          [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
-          [](const at::RecordFunction& call, at::ObserverContext*) {
-            counted_flops += flops_of(call);
-          })
-          .needsInputs(true)
-          .needsOutputs(true)
-          .scopes({at::RecordScope::FUNCTION}));
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
+                                                     .needsInputs(true)
+                                                     .needsOutputs(true)
+                                                     .scopes({at::RecordScope::FUNCTION}));
   model.forward(inputs);
   at::removeCallback(handle);
   return counted_flops;
@@ -68,8 +70,7 @@ TEST_P(Catalog, ParametersAreExact) {
 TEST_P(Catalog, FlopsAreThoseOfTheOperatorsThatRun) {
   const auto model = make(GetParam(), GetParam().image_size);
   const Batch batch = model->synthetic_batch(1, 1, at::kCPU, at::kFloat);
-  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample),
-            std::llround(forward_flops(*model, batch.inputs)));
+  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), forward_flops(*model, batch.inputs));
 }
 
 TEST_P(Catalog, TakesATrainingStep) {
