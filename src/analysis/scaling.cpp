@@ -1,3 +1,5 @@
+// Throughput, speedup, efficiency and exposed communication of a curve, with their intervals: pure
+// functions.
 #include "analysis/scaling.hpp"
 
 #include <fmt/format.h>

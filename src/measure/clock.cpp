@@ -1,3 +1,4 @@
+// The steady clock for durations, the wall clock for labels.
 #include "measure/clock.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Samples as JSON: the form in which ranks send them to rank 0.
 #include "measure/samples.hpp"
 
 #include <fmt/format.h>

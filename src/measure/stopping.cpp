@@ -1,3 +1,4 @@
+// Looks at the interval of the mean step at growing numbers of steps.
 #include "measure/stopping.hpp"
 
 #include "measure/statistics.hpp"

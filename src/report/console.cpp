@@ -1,3 +1,4 @@
+// tf_cnn_benchmarks' lines and durations as people read them.
 #include "report/console.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Collects the noise evidence of runs and says what is notable.
 #include "report/noise_summary.hpp"
 
 #include <fmt/format.h>

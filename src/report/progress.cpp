@@ -1,3 +1,4 @@
+// The plan of a curve and how far it has come.
 #include "report/progress.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,6 @@
 // The table at the end of `scale`: says what the scaling record says.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "report/console.hpp"
 #include "report/text_table.hpp"
 
@@ -50,8 +48,10 @@ std::vector<std::string> row(const Json& point) {
 }
 
 long repeats_of(const Json& point) {
-  return std::ranges::count_if(
-      point.at("repeats"), [](const Json& repeat) { return !repeat.at("baseline").get<bool>(); });
+  long count = 0;
+  for (const Json& repeat : point.at("repeats"))
+    if (!repeat.at("baseline").get<bool>()) ++count;
+  return count;
 }
 
 std::string interval_note(const Json& record) {
@@ -61,8 +61,7 @@ std::string interval_note(const Json& record) {
   return fmt::format(
       "[ ]: 95 % interval, Student's t over {} {}; speedup and efficiency paired by round.{}\n",
       repeats, in_process ? "repeats in one launch" : "launches",
-      in_process ? "\nIt says nothing of other launches: compare those with `scalemark sweep`."
-                 : "");
+      in_process ? "\nIt says nothing of other launches." : "");
 }
 
 std::string exposed_note(const Json& record) {

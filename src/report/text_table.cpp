@@ -1,3 +1,4 @@
+// Right-aligned columns and numbers of four significant digits.
 #include "report/text_table.hpp"
 
 #include <fmt/format.h>

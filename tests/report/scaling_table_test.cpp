@@ -47,12 +47,12 @@ TEST(ScalingTable, OfACurveWithBaselines) {
   EXPECT_EQ(scaling_table(curve()),
             R"(Weak scaling of resnet50, fp32
 
-ranks            images/sec               speedup              efficiency  exposed communication
-    1  3.912 [3.850, 3.970]                  1.00                 100.0 %                      -
+ranks            images/sec               speedup               efficiency  exposed communication
+    1  3.912 [3.850, 3.970]                  1.00                  100.0 %                      -
    16  60.05 [59.10, 61.02]  15.35 [15.10, 15.60]  95.9 % [94.4 %, 97.5 %]       134.2 ms (3.1 %)
 
 [ ]: 95 % interval, Student's t over 3 repeats in one launch; speedup and efficiency paired by round.
-It says nothing of other launches: compare those with `scalemark sweep`.
+It says nothing of other launches.
 Exposed communication: mean step minus that of the same ranks without communication (share of the step).
 )");
 }
