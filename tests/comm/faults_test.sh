@@ -17,9 +17,13 @@ run() {
   local start=$SECONDS
   timeout -k 1 "$2" "$mpirun" "$3" "$program" "$4" "$5" "$tag" >"$output" 2>&1
   status=$?
-  [ $status = 124 ] || [ $status = 137 -a $((SECONDS - start)) -ge "$2" ] && wrong "$name: still running after $2 s"
+  if [ $status = 124 ] || { [ $status = 137 ] && [ $((SECONDS - start)) -ge "$2" ]; }; then
+    wrong "$name: still running after $2 s"
+  fi
   for _ in 1 2 3 4 5 6 7 8 9 10; do [ -z "$(left_behind)" ] && break; sleep 0.2; done
-  [ -z "$(left_behind)" ] || { wrong "$name: processes left behind: $(left_behind | tr '\n' ' ')"; kill -9 $(left_behind); }
+  [ -z "$(left_behind)" ] && return
+  wrong "$name: processes left behind: $(left_behind | tr '\n' ' ')"
+  left_behind | xargs -r kill -9
 }
 expect_status() { [ "$status" = "$1" ] || wrong "$name: exit code $status, expected $1"; }
 expect_text() { grep -qE -- "$1" "$output" || { wrong "$name: no '$1' in:"; cat "$output"; }; }
