@@ -25,7 +25,7 @@ enum class Launcher { automatic, mpirun, srun };
 enum class Origin { standard, file, environment, command_line };
 
 /// A deliberate fault or delay, `--inject KIND[:rank=R][:step=S][:milliseconds=M]`; recorded and
-/// hashed. Kinds: nan_loss, corrupt_allreduce, exit_before_init, kill, stop, delay, mismatch.
+/// hashed. Kinds: nan_loss, corrupt_allreduce, exit_before_init, kill, stop, delay.
 struct Injection {
   std::string kind;
   std::int64_t rank = -1;   ///< -1: every rank

@@ -21,7 +21,7 @@ Handover::Handover(const std::map<std::string, std::string>& environment, bool i
 }
 
 void Handover::publish_partial(const Json& record) const {
-  if (!folder_.empty()) replace_file(folder_ / "partial.json", record.dump());
+  if (!folder_.empty()) replace_file(folder_ / "partial.json", record_text(record));
 }
 
 void Handover::publish_exit_code(ExitCode code) const {

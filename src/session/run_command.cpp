@@ -41,7 +41,7 @@ ExitCode run_command(Session& session) {
     if (!session.is_root()) return;
     printer.total(record);
     if (output) output->write(record);
-    if (config.json) fmt::print("{}\n", record.dump(2));
+    if (config.json) fmt::print("{}", record_text(record));
     session.say(run_summary(record));
     if (output) session.say("record: " + output->path().string());
     code = exit_code_of_status(record["status"]);

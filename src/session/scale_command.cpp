@@ -39,11 +39,7 @@ struct Point {
 };
 
 std::vector<std::int64_t> curve_ranks(const RunConfig& config, int world_size) {
-  if (!config.ranks.empty()) return config.ranks;
-  std::vector<std::int64_t> ranks;
-  for (std::int64_t n = 1; n < world_size; n *= 2) ranks.push_back(n);
-  ranks.push_back(world_size);
-  return ranks;
+  return config.ranks.empty() ? default_ranks(world_size) : config.ranks;
 }
 
 /// Baselines come before their point within a round, so that a record can name its baseline.
@@ -198,7 +194,7 @@ class Curve {
       const Json record = make_record(status, reason);
       if (files_) files_->write_curve(record);
       if (config().json)
-        fmt::print("{}\n", record.dump(2));
+        fmt::print("{}", record_text(record));
       else
         fmt::print("\n{}", scaling_table(record, noise_.warnings()));
       if (!reason.empty()) session_.say(fmt::format("{}: {}", to_string(status), reason));

@@ -45,9 +45,11 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
       environment(process_environment()),
       handover(environment, world.rank() == 0),
       affinity(achieved_affinity()) {
+  for (const auto& warning : loaded.warnings) say("warning: " + warning);
   refuse_singletons();
   compare_configurations();
   system = system_info();
+  set_system(system, "mpi", world.library_version());
   open_device();
 }
 
