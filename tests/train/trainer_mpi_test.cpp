@@ -24,17 +24,17 @@ RunConfig small_config() {
   return config;
 }
 
-struct Run {
+struct TrainedRun {
   Samples samples;
   std::vector<at::Tensor> weights;
 };
 
-Run run(const RunConfig& config, CommunicatorKind kind = CommunicatorKind::mpi,
+TrainedRun run(const RunConfig& config, CommunicatorKind kind = CommunicatorKind::mpi,
         StepObserver observer = nullptr, int measurements = 1) {
   const auto device = make_device_backend(Device::cpu, 0);
   const auto communicator = make_communicator(kind, world(), -1);
   Trainer trainer(config, *device, world(), 4);
-  Run result;
+  TrainedRun result;
   for (int i = 0; i < measurements; ++i)
     result.samples = trainer.measure(world(), *communicator, observer);
   for (const Bucket& bucket : trainer.parameters().buckets())
@@ -42,7 +42,7 @@ Run run(const RunConfig& config, CommunicatorKind kind = CommunicatorKind::mpi,
   return result;
 }
 
-void expect_equal_weights(const Run& a, const Run& b) {
+void expect_equal_weights(const TrainedRun& a, const TrainedRun& b) {
   for (std::size_t i = 0; i < a.weights.size(); ++i)
     EXPECT_TRUE(at::allclose(a.weights[i], b.weights[i], 1e-4, 1e-6));
 }
@@ -62,7 +62,7 @@ TEST(Trainer, MeasuresEveryStepAndTheLossFalls) {
 }
 
 TEST(Trainer, AllRanksHoldTheSameWeightsAndLosses) {
-  const Run mine = run(small_config());
+  const TrainedRun mine = run(small_config());
   for (const at::Tensor& weights : mine.weights) {
     const std::string bytes(static_cast<const char*>(weights.const_data_ptr()), weights.nbytes());
     for (const std::string& theirs : world().all_gather(bytes)) EXPECT_EQ(theirs == bytes, true);
@@ -73,7 +73,7 @@ TEST(Trainer, AllRanksHoldTheSameWeightsAndLosses) {
 
 TEST(Trainer, TheSeedDecidesTheLosses) {
   RunConfig config = small_config();
-  const Run first = run(config), second = run(config),
+  const TrainedRun first = run(config), second = run(config),
             again = run(config, CommunicatorKind::mpi, nullptr, 2);
   expect_equal_weights(first, second);
   expect_equal_weights(first, again);  // a second measurement starts where the first one did
@@ -85,7 +85,7 @@ TEST(Trainer, TheSeedDecidesTheLosses) {
 
 TEST(Trainer, OverlapChangesNothingButTime) {
   RunConfig config = small_config();
-  const Run apart = run(config);
+  const TrainedRun apart = run(config);
   config.overlap = Overlap::backward;
   expect_equal_weights(apart, run(config));
 }
