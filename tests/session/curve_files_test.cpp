@@ -1,3 +1,4 @@
+#include "error.hpp"
 #include "session/curve_files.hpp"
 
 #include <gtest/gtest.h>
