@@ -1,9 +1,10 @@
-#include "error.hpp"
 #include "session/curve_files.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+
+#include "error.hpp"
 
 namespace scalemark {
 namespace {
@@ -37,8 +38,10 @@ class CurveFilesTest : public testing::Test {
 
 TEST_F(CurveFilesTest, NamesRunsByRanksRoundAndKind) {
   CurveFiles files(folder_ / "s.json");
-  EXPECT_EQ(files.write_run(run("12345678-9abc"), 2, 1, false), "s.runs/ranks2-round1-12345678.json");
-  EXPECT_EQ(files.write_run(run("22345678-9abc"), 2, 1, true), "s.runs/ranks2-round1-none-22345678.json");
+  EXPECT_EQ(files.write_run(run("12345678-9abc"), 2, 1, false),
+            "s.runs/ranks2-round1-12345678.json");
+  EXPECT_EQ(files.write_run(run("22345678-9abc"), 2, 1, true),
+            "s.runs/ranks2-round1-none-22345678.json");
 }
 
 TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
