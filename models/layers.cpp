@@ -20,11 +20,10 @@ at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {
 
 Conv2d::Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
-  at::Tensor weight = at::empty(
-      {out, in, options.kernel, options.kernel},
-      at::TensorOptions().dtype(at::kFloat).memory_format(memory_format(options.channels_last)));
+  // Drawn in row-major order: the same values in both memory formats, and the fast path of normal_.
+  at::Tensor weight = at::empty({out, in, options.kernel, options.kernel});
   torch::nn::init::kaiming_normal_(weight, 0., torch::kFanOut, torch::kReLU);
-  weight_ = register_parameter("weight", weight);
+  weight_ = register_parameter("weight", weight.contiguous(memory_format(options.channels_last)));
   if (options.bias) bias_ = register_parameter("bias", at::zeros({out}));
 }
 

@@ -80,10 +80,11 @@ TEST(SyntheticBatch, IsDecidedByItsSeed) {
 }
 
 TEST(Weights, AreDecidedByTheSeed) {
-  const auto weights = [](std::uint64_t seed) {
+  const auto weights = [](std::uint64_t seed, bool channels_last = true) {
     torch::manual_seed(seed);
-    return make_model(small_options())->parameters()[0].clone();
+    return make_model({"smallnet", 32, 10, channels_last})->parameters()[0].clone();
   };
+  EXPECT_TRUE(at::equal(weights(5), weights(5, false)));
   EXPECT_TRUE(at::equal(weights(5), weights(5)));
   EXPECT_FALSE(at::equal(weights(5), weights(6)));
 }
