@@ -11,7 +11,8 @@ endif()
 
 # Another TORCH_ROOT in a configured build folder: forget what was found under the old one.
 if(NOT "${TORCH_ROOT}" STREQUAL "${TorchLib_ROOT}")
-  foreach(_found INCLUDE_DIR CPU_LIBRARY C10_LIBRARY CUDA_INCLUDE_DIR CUDA_CRT_INCLUDE_DIR NCCL_INCLUDE_DIR CUDA_LIBRARY C10_CUDA_LIBRARY
+  foreach(_found INCLUDE_DIR CPU_LIBRARY C10_LIBRARY CUDA_INCLUDE_DIR CUDA_CRT_INCLUDE_DIR CCCL_INCLUDE_DIR
+          NCCL_INCLUDE_DIR CUDA_LIBRARY C10_CUDA_LIBRARY
           NCCL_LIBRARY CUDART_LIBRARY)
     unset(TorchLib_${_found} CACHE)
   endforeach()
@@ -50,10 +51,12 @@ get_filename_component(_site "${TORCH_ROOT}" DIRECTORY)
 file(GLOB _cuda_includes "${CUDA_ROOT}/include" "${_site}/nvidia/cu1*/include" "${_site}/nvidia/cuda_runtime/include")
 file(GLOB _cuda_libs "${CUDA_ROOT}/lib64" "${_site}/nvidia/cu1*/lib" "${_site}/nvidia/cuda_runtime/lib")
 find_path(TorchLib_CUDA_INCLUDE_DIR cuda_runtime_api.h PATHS ${_cuda_includes} NO_DEFAULT_PATH)
-# cuda_runtime_api.h includes crt/host_defines.h, which comes in a wheel of its own (scripts/setup fetches it). Beside a
-# torch that was installed without it, Triton's copy, a few macros, serves as well.
+# cuda_runtime_api.h includes crt/host_defines.h and cuda_fp16.h nv/target: wheels of their own (scripts/setup fetches
+# them). Beside a torch that was installed without the first, Triton's copy, a few macros, serves as well.
 find_path(TorchLib_CUDA_CRT_INCLUDE_DIR crt/host_defines.h PATHS ${_cuda_includes}
   "${_site}/triton/backends/nvidia/include" NO_DEFAULT_PATH)
+list(TRANSFORM _cuda_includes APPEND /cccl OUTPUT_VARIABLE _cccl_includes)
+find_path(TorchLib_CCCL_INCLUDE_DIR nv/target PATHS ${_cuda_includes} ${_cccl_includes} NO_DEFAULT_PATH)
 find_path(TorchLib_NCCL_INCLUDE_DIR nccl.h PATHS "${NCCL_ROOT}/include" "${_site}/nvidia/nccl/include" ${_cuda_includes} NO_DEFAULT_PATH)
 find_library(TorchLib_CUDA_LIBRARY torch_cuda PATHS "${TORCH_ROOT}/lib" NO_DEFAULT_PATH)
 find_library(TorchLib_C10_CUDA_LIBRARY c10_cuda PATHS "${TORCH_ROOT}/lib" NO_DEFAULT_PATH)
@@ -61,19 +64,20 @@ find_library(TorchLib_NCCL_LIBRARY NAMES nccl libnccl.so.2 PATHS "${NCCL_ROOT}/l
 find_library(TorchLib_CUDART_LIBRARY NAMES cudart libcudart.so.13 libcudart.so.12 PATHS ${_cuda_libs} NO_DEFAULT_PATH)
 set(TorchLib_CUDA_FOUND FALSE)
 if(TorchLib_CUDA_LIBRARY AND TorchLib_C10_CUDA_LIBRARY AND TorchLib_NCCL_LIBRARY AND TorchLib_CUDART_LIBRARY
-   AND TorchLib_CUDA_INCLUDE_DIR AND TorchLib_CUDA_CRT_INCLUDE_DIR AND TorchLib_NCCL_INCLUDE_DIR)
+   AND TorchLib_CUDA_INCLUDE_DIR AND TorchLib_CUDA_CRT_INCLUDE_DIR AND TorchLib_CCCL_INCLUDE_DIR AND TorchLib_NCCL_INCLUDE_DIR)
   set(TorchLib_CUDA_FOUND TRUE)
   if(NOT TARGET scalemark::torch_cuda)
     get_filename_component(_nccl_dir "${TorchLib_NCCL_LIBRARY}" DIRECTORY)
     get_filename_component(_cudart_dir "${TorchLib_CUDART_LIBRARY}" DIRECTORY)
     add_library(scalemark::torch_cuda INTERFACE IMPORTED)
     target_include_directories(scalemark::torch_cuda SYSTEM INTERFACE
-      "${TorchLib_CUDA_INCLUDE_DIR}" "${TorchLib_NCCL_INCLUDE_DIR}" "${TorchLib_CUDA_CRT_INCLUDE_DIR}")
+      "${TorchLib_CUDA_INCLUDE_DIR}" "${TorchLib_NCCL_INCLUDE_DIR}" "${TorchLib_CUDA_CRT_INCLUDE_DIR}"
+      "${TorchLib_CCCL_INCLUDE_DIR}")
     target_link_options(scalemark::torch_cuda INTERFACE "LINKER:-rpath,${_nccl_dir}" "LINKER:-rpath,${_cudart_dir}")
     target_link_libraries(scalemark::torch_cuda INTERFACE scalemark::torch
       "${TorchLib_CUDA_LIBRARY}" "${TorchLib_C10_CUDA_LIBRARY}" "${TorchLib_NCCL_LIBRARY}" "${TorchLib_CUDART_LIBRARY}")
   endif()
 endif()
 mark_as_advanced(TorchLib_INCLUDE_DIR TorchLib_CPU_LIBRARY TorchLib_C10_LIBRARY TorchLib_CUDA_INCLUDE_DIR
-  TorchLib_CUDA_CRT_INCLUDE_DIR
+  TorchLib_CUDA_CRT_INCLUDE_DIR TorchLib_CCCL_INCLUDE_DIR
   TorchLib_NCCL_INCLUDE_DIR TorchLib_CUDA_LIBRARY TorchLib_C10_CUDA_LIBRARY TorchLib_NCCL_LIBRARY TorchLib_CUDART_LIBRARY)
