@@ -16,7 +16,8 @@ class ParameterGate {
   /// Called before a layer reads these leaves in a forward pass.
   virtual void before_use(at::TensorList /*parameters*/) {}
   /// The tensor to compute with in place of a matrix or convolution weight: the leaf itself (fp32),
-  /// or its shadow in the compute dtype connected to the leaf in the autograd graph.
+  /// or its shadow in the compute dtype, a leaf of its own whose gradient arrives in the
+  /// parameter's slice.
   virtual at::Tensor compute_weight(const at::Tensor& leaf) { return leaf; }
 };
 

@@ -1,0 +1,63 @@
+// Training on a real GPU, one rank: the same losses as on the CPU, in fp32 and bf16.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "train/trainer.hpp"
+
+namespace scalemark {
+namespace {
+
+class GpuTrainer : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (!torch::cuda::is_available()) return;
+    watchdog = std::make_unique<Watchdog>(120);
+    world = std::make_unique<RankGroup>(RankGroup::world(*watchdog));
+  }
+  static void TearDownTestSuite() {
+    if (world) RankGroup::finalize(*world);
+    world.reset();
+    watchdog.reset();
+  }
+  void SetUp() override {
+    if (!world) GTEST_SKIP() << "no GPU";
+  }
+
+  static Samples train(Device device, Precision precision, CommunicatorKind kind) {
+    RunConfig config;
+    config.model = "smallnet";
+    config.num_classes = 10;
+    config.num_batches = 10;
+    config.num_warmup_batches = 0;
+    config.init_learning_rate = 0.01;
+    config.precision = precision;
+    const auto backend = make_device_backend(device, 0);
+    const auto communicator = make_communicator(kind, *world, device == Device::cuda ? 0 : -1);
+    Trainer trainer(config, *backend, *world, 8);
+    trainer.check_data(*communicator, 0);
+    return trainer.measure(*world, *communicator, nullptr);
+  }
+
+  static void expect_near(const Samples& found, const Samples& expected, double tolerance) {
+    ASSERT_EQ(found.loss.size(), expected.loss.size());
+    ASSERT_EQ(found.step_seconds.size(), expected.step_seconds.size());
+    for (std::size_t i = 0; i < found.loss.size(); ++i)
+      EXPECT_NEAR(found.loss[i], expected.loss[i], tolerance * std::abs(expected.loss[i]))
+          << "step " << i;
+  }
+
+  static inline std::unique_ptr<Watchdog> watchdog;
+  static inline std::unique_ptr<RankGroup> world;
+};
+
+TEST_F(GpuTrainer, LossesAreThoseOfTheCpu) {
+  const Samples cpu = train(Device::cpu, Precision::fp32, CommunicatorKind::none);
+  expect_near(train(Device::cuda, Precision::fp32, CommunicatorKind::none), cpu, 1e-2);
+  expect_near(train(Device::cuda, Precision::fp32, CommunicatorKind::nccl), cpu, 1e-2);
+  expect_near(train(Device::cuda, Precision::bf16, CommunicatorKind::none), cpu, 5e-2);
+}
+
+}  // namespace
+}  // namespace scalemark
