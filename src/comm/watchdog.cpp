@@ -14,6 +14,7 @@
 #include "comm/abort.hpp"
 #include "comm/mpi_thread.hpp"
 #include "error.hpp"
+#include "platform/announced_rank.hpp"
 
 namespace scalemark {
 namespace {
@@ -28,9 +29,7 @@ constexpr double longest_timeout = 1e8;  // seconds; keeps time points far from 
 std::string identity_from_launcher() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
-    if (const char* rank = std::getenv(name))
-      return fmt::format("rank {} on {}", rank, host.data());
+  if (const char* rank = announced_rank()) return fmt::format("rank {} on {}", rank, host.data());
   return fmt::format("the process {} on {}", getpid(), host.data());
 }
 

@@ -17,6 +17,7 @@
 #include "launch/engine_start.hpp"
 #include "launch/lists.hpp"
 #include "launch/scale_job.hpp"
+#include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
@@ -42,11 +43,8 @@ constexpr std::array kLater{"sweep",   "study", "instances", "infer", "preflight
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
-  const auto environment = process_environment();
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
-    if (const auto rank = environment.find(name); rank != environment.end())
-      return rank->second == "0";
-  return true;
+  const char* rank = announced_rank();
+  return !rank || std::string(rank) == "0";
 }
 
 int help(const std::string& text) {

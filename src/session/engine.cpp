@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "comm/mpi_thread.hpp"
+#include "platform/announced_rank.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
 #include "train/trainer.hpp"
@@ -12,11 +13,9 @@
 namespace scalemark {
 namespace {
 
-/// This rank's number as the launcher gives it, before MPI is up; 0 where nothing says so.
-int announced_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  return 0;
+int rank_before_mpi() {
+  const char* rank = announced_rank();
+  return rank ? std::atoi(rank) : 0;
 }
 
 void complain(const std::string& message) { fmt::print(stderr, "scalemark: {}\n", message); }
@@ -60,11 +59,11 @@ int engine_main(int argc, char** argv) {
   try {
     loaded = load_config(command, argc - 2, argv + 2);
   } catch (const std::exception& error) {
-    if (announced_rank() == 0) complain(error.what());
+    if (rank_before_mpi() == 0) complain(error.what());
     return static_cast<int>(exit_code_of(error));
   }
   const auto& injection = loaded.config.inject;
-  if (injection && injection->kind == "exit_before_init" && injection->rank == announced_rank())
+  if (injection && injection->kind == "exit_before_init" && injection->rank == rank_before_mpi())
     std::_Exit(0);
 
   install_stop_signals();
