@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "models/matrix_product.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -50,15 +52,19 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
                         /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/true);
 }
 
-Linear::Linear(Gate gate, std::int64_t in, std::int64_t out) : gate_(std::move(gate)) {
-  const double bound = 1 / std::sqrt(static_cast<double>(in));
+Linear::Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init)
+    : gate_(std::move(gate)) {
+  const bool xavier = init == LinearInit::xavier;
+  const double bound = xavier ? std::sqrt(6. / static_cast<double>(in + out))
+                              : 1 / std::sqrt(static_cast<double>(in));
   weight_ = register_parameter("weight", at::empty({out, in}).uniform_(-bound, bound));
-  bias_ = register_parameter("bias", at::empty({out}).uniform_(-bound, bound));
+  bias_ = register_parameter("bias",
+                             xavier ? at::zeros({out}) : at::empty({out}).uniform_(-bound, bound));
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) {
   gate_->gate->before_use({weight_, bias_});
-  return at::linear(x, gate_->gate->compute_weight(weight_), bias_like(bias_, x));
+  return matrix_product(x, weight_, bias_like(bias_, x), gate_);
 }
 
 Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
@@ -74,8 +80,24 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
   return batch;
 }
 
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels) {
-  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum);
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
+                             double label_smoothing) {
+  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum,
+                                /*ignore_index=*/-100, label_smoothing);
+}
+
+std::vector<Batch> split(const Batch& batch, std::int64_t size) {
+  const std::int64_t samples = batch.inputs.size(0);
+  const double share = static_cast<double>(size) / static_cast<double>(samples);
+  std::vector<Batch> parts;
+  for (std::int64_t begin = 0; begin < samples; begin += size) {
+    const auto part = [&](const at::Tensor& whole) {
+      return whole.defined() ? whole.narrow(0, begin, size) : whole;
+    };
+    parts.push_back({part(batch.inputs), part(batch.targets), share * batch.units,
+                     share * batch.loss_count, part(batch.decoder_inputs)});
+  }
+  return parts;
 }
 
 at::Tensor to_fp32(const at::Tensor& logits) {

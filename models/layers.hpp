@@ -52,10 +52,15 @@ class BatchNorm2d : public torch::nn::Module {
   at::Tensor weight_, bias_, running_mean_, running_var_;
 };
 
-/// y = x W^T + b. Weight [out, in] and bias [out] uniform in +-1/sqrt(in), as torch.nn.Linear.
+/// How a linear layer's weight is drawn. torch: weight and bias uniform in +-1/sqrt(in), as
+/// torch.nn.Linear; xavier: weight uniform in +-sqrt(6 / (in + out)) (Glorot and Bengio 2010), bias
+/// zero.
+enum class LinearInit { torch, xavier };
+
+/// y = x W^T + b. Weight [out, in] and bias [out].
 class Linear : public torch::nn::Module {
  public:
-  Linear(Gate gate, std::int64_t in, std::int64_t out);
+  Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init = LinearInit::torch);
   /// [..., in] -> [..., out], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x);
 
@@ -71,8 +76,9 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
                        at::Device device, at::ScalarType dtype);
 
 /// Sum over samples of the cross entropy of `logits` [batch, classes] (fp32 or wider) and labels
-/// [batch].
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels);
+/// [batch]. `label_smoothing` of the probability is spread over all classes (Szegedy et al. 2016).
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
+                             double label_smoothing = 0);
 
 /// Logits leave a network in fp32 at least.
 at::Tensor to_fp32(const at::Tensor& logits);

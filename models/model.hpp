@@ -14,18 +14,27 @@
 namespace scalemark {
 
 struct Batch {
-  at::Tensor inputs;
-  at::Tensor targets;
+  at::Tensor inputs;      ///< images, or source tokens int64 [samples, length]
+  at::Tensor targets;     ///< labels int64 [samples], or tokens [samples, length]
   double units = 0;       ///< images or target tokens without padding: what throughput counts
   double loss_count = 0;  ///< what the loss sum is divided by, over all ranks: images, unpadded
                           ///< tokens, masked positions
+  at::Tensor decoder_inputs = {};  ///< of translation: the targets shifted right; else undefined
 };
+
+/// Micro-batches of `size` samples, which must divide the batch: views, whose units and loss counts
+/// are equal shares.
+std::vector<Batch> split(const Batch& batch, std::int64_t size);
 
 struct ModelOptions {
   std::string name;
   std::int64_t image_size = 224;
   std::int64_t num_classes = 1000;
   bool channels_last = true;
+  std::int64_t vocabulary = 0;  ///< 0: the model's own
+  std::int64_t sequence_length = 64;
+  double dropout = 0;
+  double label_smoothing = 0;
 };
 
 class Model : public torch::nn::Module {
@@ -37,7 +46,7 @@ class Model : public torch::nn::Module {
   /// Sum (not mean) of the per-sample losses, fp32 scalar with graph.
   virtual at::Tensor loss_sum(const Batch& batch) = 0;
   /// Logits, fp32.
-  virtual at::Tensor forward(const at::Tensor& inputs) = 0;
+  virtual at::Tensor forward(const Batch& batch) = 0;
   /// The gate that every layer calls before it uses parameters; also gives the tensors to compute
   /// with.
   void set_gate(std::shared_ptr<ParameterGate> gate) { gate_holder_->gate = std::move(gate); }

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <memory>
 
 namespace scalemark {
@@ -19,6 +20,14 @@ class ParameterGate {
   /// or its shadow in the compute dtype, a leaf of its own whose gradient arrives in the
   /// parameter's slice.
   virtual at::Tensor compute_weight(const at::Tensor& leaf) { return leaf; }
+
+  /// Writes (add: false) or adds a contribution to the gradient of a leaf: fp32, in its shape.
+  using GradientWriter = std::function<void(at::Tensor& gradient, bool add)>;
+  /// Asked in a forward pass, once for every use of `leaf`. True: this use does not hand its
+  /// gradient to autograd but calls put_gradient() once in the backward pass, which saves a pass
+  /// over the weights.
+  virtual bool takes_gradient(const at::Tensor& /*leaf*/) { return false; }
+  virtual void put_gradient(const at::Tensor& /*leaf*/, const GradientWriter& /*write*/) {}
 };
 
 /// Shared by all layers of a model so that the gate can be set after construction.

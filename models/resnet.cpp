@@ -107,11 +107,11 @@ class ResNet : public Model {
   }
 
   at::Tensor loss_sum(const Batch& batch) override {
-    return cross_entropy_sum(forward(batch.inputs), batch.targets);
+    return cross_entropy_sum(forward(batch), batch.targets);
   }
 
-  at::Tensor forward(const at::Tensor& images) override {     // sizes for 224x224 images:
-    at::Tensor x = stem_->forward(images).relu_();            // 112x112x64
+  at::Tensor forward(const Batch& batch) override {           // sizes for 224x224 images:
+    at::Tensor x = stem_->forward(batch.inputs).relu_();      // 112x112x64
     x = at::max_pool2d(x, 3, 2, 1);                           // 56x56x64
     for (const auto& block : blocks_) x = block->forward(x);  // 7x7x512 or 7x7x2048
     return to_fp32(classifier_->forward(x.mean({2, 3})));

@@ -29,12 +29,11 @@ class SmallNet : public Model {
   }
 
   at::Tensor loss_sum(const Batch& batch) override {
-    return cross_entropy_sum(forward(batch.inputs), batch.targets);
+    return cross_entropy_sum(forward(batch), batch.targets);
   }
 
-  at::Tensor forward(
-      const at::Tensor& images) override {  // for 32x32 images: 16x16x16, 8x8x32, 4x4x64
-    at::Tensor x = images;
+  at::Tensor forward(const Batch& batch) override {  // for 32x32 images: 16x16x16, 8x8x32, 4x4x64
+    at::Tensor x = batch.inputs;
     for (const auto& convolution : convolutions_) x = convolution->forward(x).relu_();
     return to_fp32(classifier_->forward(x.mean({2, 3})));
   }

@@ -108,7 +108,7 @@ void add_model_keys(std::vector<Key>& keys) {
       keys.end(),
       {key("model", &C::model, id, group, "NAME", "network; `scalemark list models` describes them")
            .one_of(model_names())
-           .not_yet({"transformer_big", "transformer_base", "bert_large", "bert_base"}),
+           .not_yet({"bert_large", "bert_base"}),
        key("batch_size", &C::batch_size, id, group, "N",
            "samples per rank; what weak scaling fixes")
            .in(1, 1e6)
@@ -118,11 +118,23 @@ void add_model_keys(std::vector<Key>& keys) {
            "samples over all ranks; what strong scaling fixes")
            .in(1, 1e9)
            .otherwise("batch size x ranks"),
+       key("global_batch_tokens", &C::global_batch_tokens, id, group, "N",
+           "the same in target tokens, divided by --sequence_length")
+           .in(1, 1e12)
+           .otherwise("--global_batch_size"),
+       key("micro_batch_size", &C::micro_batch_size, id, group, "N",
+           "samples of one forward and backward pass; gradients are accumulated over a rank's batch")
+           .in(1, 1e6)
+           .otherwise("the batch of a rank"),
        key("scaling", &C::scaling, id, group, "MODE",
            "weak: batch per rank fixed; strong: global batch fixed"),
        key("image_size", &C::image_size, id, group, "PIXELS",
            "height and width of the synthetic images")
            .in(32, 4096)
+           .otherwise("the model's default"),
+       key("sequence_length", &C::sequence_length, id, group, "TOKENS",
+           "tokens of every synthetic sequence, source and target")
+           .in(1, 65536)
            .otherwise("the model's default"),
        key("num_classes", &C::num_classes, id, group, "N", "classes of the synthetic labels")
            .in(2, 1e6),
@@ -164,11 +176,28 @@ void add_arithmetic_keys(std::vector<Key>& keys) {
        key("data_format", &C::data_format, id, group, "FORMAT",
            "memory layout of images; NHWC is channels_last"),
        key("optimizer", &C::optimizer, id, group, "NAME", "update rule")
-           .not_yet({"adam", "adamw", "lamb"}),
+           .not_yet({"adamw", "lamb"})
+           .otherwise("the model's default"),
        key("init_learning_rate", &C::init_learning_rate, id, group, "RATE", "learning rate")
-           .in(0, 1e6),
+           .in(0, 1e6)
+           .otherwise("0.1, with adam 0.0001"),
        key("momentum", &C::momentum, id, group, "FACTOR", "of --optimizer momentum").in(0, 1),
-       key("weight_decay", &C::weight_decay, id, group, "FACTOR", "L2 penalty").in(0, 1)});
+       key("adam_beta1", &C::adam_beta1, id, group, "FACTOR", "decay of adam's first moment")
+           .in(0, 0.999999),
+       key("adam_beta2", &C::adam_beta2, id, group, "FACTOR", "decay of adam's second moment")
+           .in(0, 0.999999),
+       key("adam_epsilon", &C::adam_epsilon, id, group, "VALUE", "added to adam's denominator")
+           .in(0, 1),
+       key("weight_decay", &C::weight_decay, id, group, "FACTOR", "L2 penalty")
+           .in(0, 1)
+           .otherwise("0.00004, with adam 0"),
+       key("dropout", &C::dropout, id, group, "PROBABILITY",
+           "of sequence models: on embeddings, attention, activation and residual")
+           .in(0, 0.99)
+           .otherwise("the model's default"),
+       key("label_smoothing", &C::label_smoothing, id, group, "SHARE",
+           "of sequence models: probability spread over the vocabulary")
+           .in(0, 0.99)});
 }
 
 void add_machine_keys(std::vector<Key>& keys) {
@@ -185,9 +214,14 @@ void add_machine_keys(std::vector<Key>& keys) {
            "carries the gradients; auto: nccl on cuda, mpi on cpu, none for one rank"),
        key("bucket_mb", &C::bucket_mb, id, group, "MIB", "gradients per bucket, in MiB")
            .in(1e-3, 65536),
+       key("first_bucket_mb", &C::first_bucket_mb, id, group, "MIB",
+           "gradients of the first bucket: a small one starts early")
+           .in(1e-3, 65536),
        key("overlap", &C::overlap, id, group, "WITH",
            "communicate after the backward pass or during it")
-           .not_yet({"step"})});
+           .not_yet({"step"}),
+       key("wire_dtype", &C::wire_dtype, id, group, "TYPE",
+           "of gradients between ranks; sums are fp32")});
 }
 
 void add_curve_keys(std::vector<Key>& keys) {
@@ -224,6 +258,8 @@ void add_output_keys(std::vector<Key>& keys) {
        key("display_every", &C::display_every, out, group, "N", "steps between two console lines")
            .in(1, 1e9),
        key("timestamps", &C::timestamps, out, group, "", "a timestamp before every console line"),
+       key("dry_run", &C::dry_run, out, group, "",
+           "print batches, memory and bytes of every point, and start nothing"),
        key("label", &C::label, out, group, "TEXT", "free text kept in the record")
            .otherwise("no label"),
        key("inject", &C::inject, Role::identity, "Testing",
@@ -279,11 +315,7 @@ const Key* find_key(std::string_view name) {
 
 const std::vector<std::string>& planned_flags() {
   static const std::vector<std::string> flags{"use_fp16",
-                                              "global_batch_tokens",
-                                              "micro_batch_size",
-                                              "sequence_length",
                                               "reducer",
-                                              "wire_dtype",
                                               "lr_schedule",
                                               "embedding_gradients",
                                               "input",

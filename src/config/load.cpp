@@ -12,6 +12,7 @@
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
+#include "models/catalog.hpp"
 
 namespace scalemark {
 namespace {
@@ -82,17 +83,25 @@ void check_whole(const RunConfig& config) {
   if (config.forward_only && config.overlap != Overlap::none)
     throw ConfigError(
         "--overlap backward has no meaning with --forward_only: there is no backward pass");
-  if (config.scaling == Scaling::strong && !config.global_batch_size)
+  if (config.scaling == Scaling::strong && !config.global_batch_size && !config.global_batch_tokens)
     throw ConfigError(
-        "--scaling strong fixes the batch over all ranks and needs --global_batch_size "
-        "(--batch_size is per rank)");
+        "--scaling strong fixes the batch over all ranks and needs --global_batch_size or "
+        "--global_batch_tokens (--batch_size is per rank)");
+  const ModelFacts facts = *find_model(config.model);
+  if (config.sequence_length && facts.sequence_length == 0)
+    throw ConfigError(fmt::format("--sequence_length: {} has images, no sequences", facts.name));
+  if (config.image_size && facts.image_size == 0)
+    throw ConfigError(fmt::format("--image_size: {} has sequences, no images", facts.name));
+  if (config.forward_only && config.micro_batch_size)
+    throw ConfigError("--micro_batch_size splits the batch of training; leave out --forward_only");
 }
 
 /// The batch of every point that is known before the launch.
 void check_batches(Command command, const RunConfig& config) {
-  if (command == Command::scale && config.scaling == Scaling::weak && config.global_batch_size)
+  if (command == Command::scale && config.scaling == Scaling::weak &&
+      (config.global_batch_size || config.global_batch_tokens))
     throw ConfigError(
-        "--global_batch_size: a weak-scaling curve fixes the batch per rank; give --batch_size, or "
+        "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per rank; give --batch_size, or "
         "--scaling strong");
   if (command == Command::scale)
     for (const std::int64_t ranks : config.ranks) plan_batch(config, ranks);

@@ -50,9 +50,16 @@ struct ChoicesOf<Overlap> {
                                     Choice<Overlap>{"backward", Overlap::backward}};
 };
 template <>
+struct ChoicesOf<WireDtype> {
+  static constexpr std::array table{Choice<WireDtype>{"fp32", WireDtype::fp32},
+                                    Choice<WireDtype>{"bf16", WireDtype::bf16},
+                                    Choice<WireDtype>{"fp16", WireDtype::fp16}};
+};
+template <>
 struct ChoicesOf<Optimizer> {
   static constexpr std::array table{Choice<Optimizer>{"sgd", Optimizer::sgd},
-                                    Choice<Optimizer>{"momentum", Optimizer::momentum}};
+                                    Choice<Optimizer>{"momentum", Optimizer::momentum},
+                                    Choice<Optimizer>{"adam", Optimizer::adam}};
 };
 template <>
 struct ChoicesOf<DataFormat> {

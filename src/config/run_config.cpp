@@ -20,19 +20,6 @@ ModelFacts facts_of(const RunConfig& config) {
   throw ConfigError(fmt::format("unknown model \"{}\"", config.model));
 }
 
-/// Global batch / ranks, or the nearest global batches that can be divided.
-std::int64_t divided(std::int64_t global, std::int64_t ranks) {
-  if (global % ranks == 0) return global / ranks;
-  const std::int64_t below = global / ranks * ranks;
-  if (below == 0)
-    throw ConfigError(fmt::format(
-        "--global_batch_size {} is not divisible by {} ranks: the nearest legal value is {}",
-        global, ranks, ranks));
-  throw ConfigError(fmt::format(
-      "--global_batch_size {} is not divisible by {} ranks: the nearest legal values are {} and {}",
-      global, ranks, below, below + ranks));
-}
-
 std::string sha256_hex(const std::string& text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
@@ -43,37 +30,26 @@ std::string sha256_hex(const std::string& text) {
 
 }  // namespace
 
-BatchPlan plan_batch(const RunConfig& config, std::int64_t world_size) {
-  if (world_size < 1)
-    throw ConfigError(fmt::format("a run needs at least one rank, not {}", world_size));
-  if (config.global_batch_size) {
-    const std::int64_t global = *config.global_batch_size;
-    if (config.batch_size && *config.batch_size * world_size != global)
-      throw ConfigError(
-          fmt::format("--batch_size {} on {} ranks is a global batch of {}, not "
-                      "--global_batch_size {}: change one, or "
-                      "leave out --{} (scaling is {})",
-                      *config.batch_size, world_size, *config.batch_size * world_size, global,
-                      config.scaling == Scaling::weak ? "global_batch_size" : "batch_size",
-                      to_string(config.scaling)));
-    return {divided(global, world_size), global};
-  }
-  if (config.scaling == Scaling::strong)
-    throw ConfigError("--scaling strong needs --global_batch_size");
-  const std::int64_t batch = config.batch_size.value_or(facts_of(config).default_batch_size);
-  return {batch, batch * world_size};
-}
-
-std::int64_t image_size_of(const RunConfig& config) {
-  return config.image_size.value_or(facts_of(config).image_size);
+RunConfig resolved(RunConfig config) {
+  const ModelFacts facts = facts_of(config);
+  if (!config.image_size && facts.image_size > 0) config.image_size = facts.image_size;
+  if (!config.sequence_length && facts.sequence_length > 0)
+    config.sequence_length = facts.sequence_length;
+  if (!config.optimizer) config.optimizer = from_string<Optimizer>(facts.optimizer);
+  const bool adam = config.optimizer == Optimizer::adam;
+  if (!config.init_learning_rate) config.init_learning_rate = adam ? 1e-4 : 0.1;
+  if (!config.weight_decay) config.weight_decay = adam ? 0 : 4e-5;
+  if (!config.dropout) config.dropout = facts.dropout;
+  return config;
 }
 
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  const RunConfig complete = resolved(loaded.config);
   for (const Key& key : all_keys()) {
     const auto origin = loaded.origins.find(key.name);
     json[key.name] = {
-        {"value", key.get(loaded.config)},
+        {"value", key.get(complete)},
         {"origin", to_string(origin == loaded.origins.end() ? Origin::standard : origin->second)}};
   }
   return json;
@@ -81,13 +57,15 @@ nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {
 
 nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size) {
   nlohmann::json json = nlohmann::json::object();  // sorted by key
+  const RunConfig complete = resolved(config);
+  // A global batch is the same in samples and in tokens.
   for (const Key& key : all_keys())
-    if (key.role != Role::output && key.name != "ranks")
-      json[key.name] = nlohmann::json(key.get(config));
+    if (key.role != Role::output && key.name != "ranks" && key.name != "global_batch_tokens")
+      json[key.name] = nlohmann::json(key.get(complete));
   const BatchPlan batch = plan_batch(config, world_size);
   json["batch_size"] = batch.batch_size_per_rank;
   json["global_batch_size"] = batch.global_batch_size;
-  json["image_size"] = image_size_of(config);
+  json["micro_batch_size"] = batch.micro_batch_size;
   json["world_size"] = world_size;
   return json;
 }

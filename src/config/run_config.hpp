@@ -17,7 +17,8 @@ enum class Device { automatic, cpu, cuda };
 enum class Scaling { weak, strong };
 enum class CommunicatorKind { automatic, mpi, nccl, none };
 enum class Overlap { none, backward };
-enum class Optimizer { sgd, momentum };
+enum class WireDtype { fp32, bf16, fp16 };
+enum class Optimizer { sgd, momentum, adam };
 enum class DataFormat { channels_last, channels_first };
 enum class Launcher { automatic, mpirun, srun };
 
@@ -37,8 +38,11 @@ struct RunConfig {
   // Model and batch
   std::string model = "resnet50";
   std::optional<std::int64_t> batch_size;  ///< samples per rank; unset: the catalog's default
-  std::optional<std::int64_t> global_batch_size;  ///< samples over all ranks
+  std::optional<std::int64_t> global_batch_size;    ///< samples over all ranks
+  std::optional<std::int64_t> global_batch_tokens;  ///< target tokens over all ranks
+  std::optional<std::int64_t> micro_batch_size;  ///< samples of a pass; unset: the rank's batch
   Scaling scaling = Scaling::weak;
+  std::optional<std::int64_t> sequence_length;  ///< tokens; unset: the catalog's default
   std::optional<std::int64_t> image_size;  ///< pixels; unset: the catalog's default
   std::int64_t num_classes = 1000;
   // Steps and stopping
@@ -52,18 +56,23 @@ struct RunConfig {
   // Arithmetic
   Precision precision = Precision::fp32;
   DataFormat data_format = DataFormat::channels_last;
-  Optimizer optimizer = Optimizer::momentum;
-  double init_learning_rate = 0.1;
+  std::optional<Optimizer> optimizer;        ///< unset: the catalog's default
+  std::optional<double> init_learning_rate;  ///< unset: 0.1, with adam 1e-4
   double momentum = 0.9;
-  double weight_decay = 4e-5;
+  double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9;  ///< Vaswani et al. 2017, 5.3
+  std::optional<double> weight_decay;  ///< unset: 4e-5, with adam 0
+  std::optional<double> dropout;       ///< unset: the catalog's default
+  double label_smoothing = 0.1;        ///< of sequence models
   bool forward_only = false;
   std::int64_t seed = 1234;
   // Machine
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
   CommunicatorKind communicator = CommunicatorKind::automatic;
-  double bucket_mb = 25;  ///< MiB of gradients per bucket
+  double bucket_mb = 25;       ///< MiB of gradients per bucket
+  double first_bucket_mb = 1;  ///< of the first one, so that communication starts early
   Overlap overlap = Overlap::none;
+  WireDtype wire_dtype = WireDtype::fp32;
   // scale
   std::vector<std::int64_t>
       ranks;  ///< points of the curve; empty: powers of two that this machine holds
@@ -75,9 +84,14 @@ struct RunConfig {
   std::optional<std::string> output;  ///< path of the record
   bool json = false;                  ///< the record on stdout, nothing else
   bool timestamps = false;            ///< a timestamp before every console line
+  bool dry_run = false;       ///< print the plan and its memory, start nothing
   std::optional<std::string> label;
   std::optional<Injection> inject;
 };
+
+/// The configuration with the model's defaults in place of what is unset: image_size or
+/// sequence_length, optimizer, learning rate, weight decay, dropout.
+RunConfig resolved(RunConfig config);
 
 /// A RunConfig and what the record says of it.
 struct LoadedConfig {
@@ -102,18 +116,17 @@ std::string config_hash(const RunConfig& config, std::int64_t world_size);
 /// The points of `--ranks auto`: powers of two up to `largest`, and `largest`.
 std::vector<std::int64_t> default_ranks(std::int64_t largest);
 
-/// Samples per rank and over all ranks of one point.
+/// Samples of one point: over all ranks, of a rank, and of one forward and backward pass.
 struct BatchPlan {
-  std::int64_t batch_size_per_rank;
-  std::int64_t global_batch_size;
+  std::int64_t batch_size_per_rank = 0;
+  std::int64_t global_batch_size = 0;
+  std::int64_t micro_batch_size = 0;
+  std::int64_t micro_batches() const { return batch_size_per_rank / micro_batch_size; }
 };
 
 /// Resolves weak or strong scaling for `world_size` ranks.
 /// Throws ConfigError with the nearest legal values where the keys are inconsistent or not
 /// divisible.
 BatchPlan plan_batch(const RunConfig& config, std::int64_t world_size);
-
-/// Height and width of images, pixels: the key or the catalog's default.
-std::int64_t image_size_of(const RunConfig& config);
 
 }  // namespace scalemark

@@ -64,14 +64,19 @@ void judge(const Samples& samples, RunFacts& facts) {
   }
 }
 
-/// Convolutions and matrix products of one sample; training = 3 x forward. 0 (unknown) at another
-/// image size than the catalog's, whose FLOPs it states.
+/// Convolutions and matrix products of one sample; training = 3 x forward. 0 (unknown) for images
+/// of another size or number of classes than the catalog's, whose FLOPs it states.
 double flops_per_sample(const RunConfig& config, const ModelFacts& model) {
-  if (image_size_of(config) != model.image_size || config.num_classes != 1000) return 0;
-  return model.forward_flops_per_sample * (config.forward_only ? 1 : 3);
+  const double passes = config.forward_only ? 1 : 3;
+  if (model.sequence_length > 0)
+    return forward_flops_at(model, config.sequence_length.value_or(model.sequence_length)) * passes;
+  if (config.image_size.value_or(model.image_size) != model.image_size ||
+      config.num_classes != 1000)
+    return 0;
+  return model.forward_flops_per_sample * passes;
 }
 
-RunFacts run_facts(const Session& session, const Trainer& trainer, const RunGroup& group,
+RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& group,
                    const std::optional<Baseline>& baseline) {
   const RunConfig& config = session.config();
   const ModelFacts model = *find_model(config.model);
@@ -89,11 +94,13 @@ RunFacts run_facts(const Session& session, const Trainer& trainer, const RunGrou
   facts.precision_native = session.device->native(config.precision);
   facts.parameters = trainer.parameter_count();
   facts.flops_per_sample = flops_per_sample(config, model);
-  const bool communicates = facts.communicator != "none" && !config.forward_only;
-  facts.bytes_per_step = communicates ? trainer.bytes_per_step() : 0;
-  facts.wire_bytes_per_step =
-      communicates ? group.communicator->wire_bytes(facts.bytes_per_step) : 0;
-  facts.messages_per_step = communicates ? trainer.messages_per_step() : 0;
+  if (facts.communicator != "none" && !config.forward_only) {
+    const GradientReducer reducer(*group.communicator, trainer.parameters().gradient_buffers(),
+                                  trainer.parameters().parameters_in(), config.overlap);
+    facts.bytes_per_step = reducer.bytes_per_step();
+    facts.wire_bytes_per_step = reducer.wire_bytes_per_step();
+    facts.messages_per_step = reducer.messages_per_step();
+  }
   facts.gemm_flops = group.gemm_flops;
   if (baseline) {
     facts.baseline_throughput = baseline->throughput;
@@ -120,7 +127,7 @@ RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline) {
 
 Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
                  const std::optional<Baseline>& baseline, const StepObserver& observer) {
-  trainer.set_batch_size(group.batch.batch_size_per_rank);
+  trainer.set_batch(group.batch);
   prepare(session, trainer, group);
 
   RunFacts facts = run_facts(session, trainer, group, baseline);

@@ -32,7 +32,7 @@ ExitCode run_command(Session& session) {
 
   RunGroup group = make_run_group(session, session.world, false);
   session.world.watchdog().enter("model");
-  Trainer trainer(config, *session.device, session.world, group.batch.batch_size_per_rank);
+  Trainer trainer(config, *session.device, session.world, group.batch);
   StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());
   const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
 

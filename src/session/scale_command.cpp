@@ -67,7 +67,8 @@ class Curve {
     session.world.watchdog().enter("model");
     trainer_ =
         std::make_unique<Trainer>(config(), *session.device, session.world,
-                                  plan_batch(config(), points_.back().ranks).batch_size_per_rank);
+                                  plan_batch(config(), points_.back().ranks));
+    trainer_->keep_initial_weights();
   }
 
   ExitCode run() {

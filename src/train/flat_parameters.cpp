@@ -2,7 +2,8 @@
 //
 // A leaf's grad stays undefined, so that autograd hands over the very tensor that the backward pass
 // computed, without adding it to anything; the hook then moves it into the flat bucket (one pass,
-// casting). A weight that is used more than once is summed by autograd before the hook runs.
+// casting). A weight that is used more than once is summed by autograd before the hook runs. Layers
+// that put gradients themselves (put_gradient) add up in the bucket instead.
 #include "train/flat_parameters.hpp"
 
 #include <torch/csrc/autograd/function_hook.h>
@@ -30,6 +31,7 @@ class GradientHook : public torch::autograd::PostAccumulateGradHook {
       : action_(std::move(action)) {}
   void operator()(const torch::autograd::Variable& leaf) override {
     const at::NoGradGuard no_grad;
+    if (!leaf.grad().defined()) return;  // all its uses put their gradients themselves
     action_(leaf.grad());
     leaf.mutable_grad().reset();
   }
@@ -60,20 +62,34 @@ void check_permutation(std::vector<int> order, std::size_t count) {
 
 }  // namespace
 
+/// Contributions to one parameter's gradient in one pass.
+struct Uses {
+  int given = 0;    ///< compute weights handed out in the forward pass
+  int direct = 0;   ///< of these, uses that put their gradient themselves
+  int arrived = 0;  ///< contributions so far
+
+  /// Uses that autograd sees arrive together, as their sum.
+  int expected() const { return direct + (given > direct || given == 0 ? 1 : 0); }
+};
+
 struct FlatParameters::Impl {
   std::vector<Bucket> buckets;
   std::vector<Slice> slices;
-  std::unordered_map<const c10::TensorImpl*, at::Tensor> shadow_of;  ///< by leaf
+  std::vector<at::Tensor> gradients;                            ///< by slice, views of the buckets
+  std::vector<at::Tensor> shadows;                              ///< by slice; undefined in fp32
+  std::vector<Uses> uses;                                       ///< by slice
+  std::unordered_map<const c10::TensorImpl*, int> slice_of;     ///< by leaf
   std::int64_t parameter_count = 0;
-  /// Shared with the hooks, which live as long as the leaves.
-  std::shared_ptr<std::function<void(int)>> on_ready =
-      std::make_shared<std::function<void(int)>>([](int) {});
+  bool first_pass = true, last_pass = true;
+  std::function<void(int)> on_ready = [](int) {};
 
   void lay_out(const std::vector<at::Tensor>& leaves, const std::vector<int>& order,
-               std::int64_t bucket_bytes) {
+               const FlatLayout& layout) {
     for (const int parameter : order) {
+      const std::int64_t limit =
+          buckets.size() == 1 ? layout.first_bucket_bytes : layout.bucket_bytes;
       if (buckets.empty() ||
-          buckets.back().count * static_cast<std::int64_t>(sizeof(float)) >= bucket_bytes)
+          buckets.back().count * static_cast<std::int64_t>(sizeof(float)) >= limit)
         buckets.emplace_back();
       Bucket& bucket = buckets.back();
       const std::int64_t count = leaves[parameter].numel();
@@ -84,48 +100,72 @@ struct FlatParameters::Impl {
     }
   }
 
-  void allocate(const at::TensorOptions& options, bool with_momentum, at::ScalarType shadow_dtype) {
+  void allocate(const at::TensorOptions& options, const FlatLayout& layout) {
     for (Bucket& bucket : buckets) {
       bucket.weights = at::zeros({bucket.count}, options);
       bucket.gradients = at::zeros({bucket.count}, options);
-      if (with_momentum) bucket.momentum = at::zeros({bucket.count}, options);
-      if (shadow_dtype != at::kFloat)
-        bucket.shadow = at::zeros({bucket.count}, options.dtype(shadow_dtype));
+      for (int i = 0; i < layout.states; ++i)
+        bucket.state.push_back(at::zeros({bucket.count}, options));
+      if (layout.shadow_dtype != at::kFloat)
+        bucket.shadow = at::zeros({bucket.count}, options.dtype(layout.shadow_dtype));
     }
   }
 
   /// Moves the leaf's values into its slice and makes it a view of it.
-  void bind(at::Tensor leaf, const Slice& slice) {
+  void bind(const std::shared_ptr<Impl>& self, at::Tensor leaf, int index) {
+    const Slice& slice = slices[index];
     Bucket& bucket = buckets[slice.bucket];
     const at::Tensor weight = view_of(bucket.weights, slice, leaf);
     weight.copy_(leaf.detach());
-    const at::Tensor gradient = view_of(bucket.gradients, slice, leaf);
-    const auto arrive = [gradient, index = slice.bucket, ready = on_ready](const at::Tensor& grad) {
-      gradient.copy_(grad);
-      (*ready)(index);
+    gradients.push_back(view_of(bucket.gradients, slice, leaf));
+    slice_of[leaf.unsafeGetTensorImpl()] = index;
+    // The hooks live as long as the leaves, which may be longer than this.
+    const auto arrive = [weak = std::weak_ptr(self), index](const at::Tensor& found) {
+      const auto impl = weak.lock();
+      if (!impl) return;
+      impl->put(index, [&](at::Tensor& gradient, bool add) {
+        if (add)
+          gradient.add_(found);
+        else
+          gradient.copy_(found);
+      });
     };
     leaf.set_data(weight);
     on_gradient(leaf, arrive);
+    shadows.emplace_back();
     if (!bucket.shadow.defined()) return;
-    at::Tensor shadow = view_of(bucket.shadow, slice, leaf);
-    shadow.copy_(weight);
-    shadow.set_requires_grad(true);
-    on_gradient(shadow, arrive);
-    shadow_of[leaf.unsafeGetTensorImpl()] = shadow;
+    shadows.back() = view_of(bucket.shadow, slice, leaf);
+    shadows.back().copy_(weight);
+    shadows.back().set_requires_grad(true);
+    on_gradient(shadows.back(), arrive);
+  }
+
+  void put(int index, const GradientWriter& write) {
+    Uses& use = uses[index];
+    write(gradients[index], /*add=*/!first_pass || use.arrived > 0);
+    if (++use.arrived < use.expected()) return;
+    use = {};
+    if (last_pass) on_ready(slices[index].bucket);
+  }
+
+  /// The slice of a leaf that is in use by a pass with a backward pass, else nothing.
+  Uses* uses_of(const at::Tensor& leaf) {
+    const auto found = slice_of.find(leaf.unsafeGetTensorImpl());
+    return found == slice_of.end() || !at::GradMode::is_enabled() ? nullptr : &uses[found->second];
   }
 };
 
 FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
-                               std::int64_t bucket_bytes, bool with_momentum,
-                               at::ScalarType shadow_dtype)
+                               const FlatLayout& layout)
     : impl_(std::make_shared<Impl>()) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> leaves = model.parameters();
   check_permutation(order, leaves.size());
-  impl_->lay_out(leaves, order, bucket_bytes);
-  impl_->allocate(at::TensorOptions().dtype(at::kFloat).device(leaves.front().device()),
-                  with_momentum, shadow_dtype);
-  for (const Slice& slice : impl_->slices) impl_->bind(leaves[slice.parameter], slice);
+  impl_->lay_out(leaves, order, layout);
+  impl_->allocate(at::TensorOptions().dtype(at::kFloat).device(leaves.front().device()), layout);
+  impl_->uses.resize(impl_->slices.size());
+  for (int i = 0; i < static_cast<int>(impl_->slices.size()); ++i)
+    impl_->bind(impl_, leaves[impl_->slices[i].parameter], i);
 }
 
 std::vector<Bucket>& FlatParameters::buckets() { return impl_->buckets; }
@@ -153,7 +193,13 @@ std::int64_t FlatParameters::gradient_bytes() const {
 }
 
 void FlatParameters::set_on_ready(std::function<void(int bucket)> on_ready) {
-  *impl_->on_ready = std::move(on_ready);
+  impl_->on_ready = std::move(on_ready);
+}
+
+void FlatParameters::begin_pass(bool first, bool last) {
+  impl_->first_pass = first;
+  impl_->last_pass = last;
+  std::fill(impl_->uses.begin(), impl_->uses.end(), Uses{});
 }
 
 bool FlatParameters::weights_are_finite() const {
@@ -164,8 +210,21 @@ bool FlatParameters::weights_are_finite() const {
 }
 
 at::Tensor FlatParameters::compute_weight(const at::Tensor& leaf) {
-  const auto found = impl_->shadow_of.find(leaf.unsafeGetTensorImpl());
-  return found == impl_->shadow_of.end() ? leaf : found->second;
+  if (Uses* use = impl_->uses_of(leaf)) ++use->given;
+  const auto found = impl_->slice_of.find(leaf.unsafeGetTensorImpl());
+  if (found == impl_->slice_of.end()) return leaf;
+  const at::Tensor& shadow = impl_->shadows[found->second];
+  return shadow.defined() ? shadow : leaf;
+}
+
+bool FlatParameters::takes_gradient(const at::Tensor& leaf) {
+  Uses* use = leaf.is_cpu() ? impl_->uses_of(leaf) : nullptr;
+  if (use) ++use->direct;
+  return use != nullptr;
+}
+
+void FlatParameters::put_gradient(const at::Tensor& leaf, const GradientWriter& write) {
+  impl_->put(impl_->slice_of.at(leaf.unsafeGetTensorImpl()), write);
 }
 
 std::vector<int> gradient_ready_order(Model& model, at::Device device) {

@@ -1,6 +1,7 @@
 // Owns weights, gradients, optimizer state and bf16 shadow weights of a model as slices of one
 // bucket layout. Leaves become views of the flat fp32 master weights; gradients land in the flat
-// gradient buckets, cast to fp32 where the backward pass computed them in bf16.
+// gradient buckets, cast to fp32 where the backward pass computed them in bf16, and are summed there
+// over micro-batches.
 #pragma once
 
 #include <torch/torch.h>
@@ -28,18 +29,24 @@ struct Bucket {
   int parameters = 0;
   at::Tensor weights;    ///< fp32 [count]
   at::Tensor gradients;  ///< fp32 [count]
-  at::Tensor momentum;   ///< fp32 [count]; undefined for plain SGD
+  std::vector<at::Tensor> state;  ///< of the optimizer, fp32 [count] each
   at::Tensor shadow;     ///< bf16 [count]; undefined in fp32
+};
+
+/// What the buckets hold beside fp32 weights and gradients, and how large they are.
+struct FlatLayout {
+  std::int64_t bucket_bytes = 25 << 20;       ///< of fp32 gradients, then a bucket is closed
+  std::int64_t first_bucket_bytes = 1 << 20;  ///< the same of the first bucket
+  int states = 0;                             ///< fp32 tensors that the optimizer keeps
+  at::ScalarType shadow_dtype = at::kFloat;   ///< at::kFloat: no shadow
 };
 
 class FlatParameters : public ParameterGate {
  public:
   /// `order`: parameter indices in gradient-ready order (see gradient_ready_order). Copies the
-  /// model's weights in and rebinds its leaves, which keep their memory format. A bucket is closed
-  /// as soon as it holds `bucket_bytes` of fp32 gradients. `shadow_dtype`: at::kFloat for none.
+  /// model's weights in and rebinds its leaves, which keep their memory format.
   /// Throws std::invalid_argument where `order` is not a permutation of the parameters.
-  FlatParameters(Model& model, const std::vector<int>& order, std::int64_t bucket_bytes,
-                 bool with_momentum, at::ScalarType shadow_dtype);
+  FlatParameters(Model& model, const std::vector<int>& order, const FlatLayout& layout);
 
   std::vector<Bucket>& buckets();
   const std::vector<Slice>& slices() const;  ///< in gradient-ready order
@@ -48,14 +55,21 @@ class FlatParameters : public ParameterGate {
   std::int64_t parameter_count() const;  ///< without padding
   std::int64_t gradient_bytes() const;   ///< of all buckets, with padding
 
-  /// Called with the bucket index whenever a parameter's gradient has arrived in its slice.
+  /// Called with the bucket index whenever a parameter's gradient is complete in its slice: all
+  /// uses, all micro-batches.
   void set_on_ready(std::function<void(int bucket)> on_ready);
+  /// Before the forward pass of a micro-batch: the first overwrites gradients, later ones add to
+  /// them, the last makes them ready. Without a call every pass is first and last.
+  void begin_pass(bool first, bool last);
   /// False where any weight is not finite.
   bool weights_are_finite() const;
 
   /// The leaf itself, or its view of the shadow: a leaf of its own, whose gradient arrives in the
   /// parameter's slice too. A parameter must reach the loss through one of the two, not both.
   at::Tensor compute_weight(const at::Tensor& leaf) override;
+  /// On the CPU layers write gradients of matrices themselves.
+  bool takes_gradient(const at::Tensor& leaf) override;
+  void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override;
 
  private:
   struct Impl;

@@ -85,12 +85,19 @@ Samples MeasuredLoop::run(long steps, const char* phase_name, StoppingRule rule,
 }
 
 at::Tensor MeasuredLoop::train_step() {
-  at::Tensor loss = trainer_.model->loss_sum(trainer_.batch);
-  if (fault_.nan_loss(step_)) loss = loss * std::numeric_limits<double>::quiet_NaN();
-  loss.backward(loss_scale_);  // calls reducer_.add() as gradients arrive
+  const auto& micro_batches = trainer_.micro_batches;
+  at::Tensor sum;
+  for (std::size_t i = 0; i < micro_batches.size(); ++i) {
+    trainer_.parameters->begin_pass(i == 0, i + 1 == micro_batches.size());
+    at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
+    if (fault_.nan_loss(step_)) loss = loss * std::numeric_limits<double>::quiet_NaN();
+    loss.backward(loss_scale_);  // in the last pass calls reducer_.add() as gradients arrive
+    sum = sum.defined() ? sum + loss.detach() : loss.detach();
+  }
   reducer_.finalize(trainer_.device.stream());
-  for (Bucket& bucket : trainer_.parameters->buckets()) trainer_.optimizer.step(bucket);
-  return loss.detach();
+  trainer_.optimizer->begin_step();
+  for (Bucket& bucket : trainer_.parameters->buckets()) trainer_.optimizer->update(bucket);
+  return sum;
 }
 
 at::Tensor MeasuredLoop::forward_step() {
@@ -161,6 +168,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
 
 double Trainer::calibrate(RankGroup& group) {
   Impl& trainer = *impl_;
+  trainer.restart();
   const auto communicator = make_communicator(CommunicatorKind::none, group, -1);
   MeasuredLoop loop(trainer, group, *communicator, InjectedFault());
   const Samples samples =

@@ -1,6 +1,8 @@
-// SGD through LibTorch's fused operator (vectorised and threaded on the CPU, one kernel on CUDA).
+// SGD and Adam through LibTorch's fused operators (vectorised and threaded on the CPU, one kernel on
+// CUDA).
 #include "train/optimizer.hpp"
 
+#include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_sgd.h>
 
 #include <algorithm>
@@ -12,12 +14,53 @@ namespace {
 /// still in cache.
 constexpr std::int64_t kChunk = 1 << 18;
 
+class Sgd : public UpdateRule {
+ public:
+  Sgd(double learning_rate, double momentum, double weight_decay)
+      : learning_rate_(learning_rate), momentum_(momentum), weight_decay_(weight_decay) {}
+  int states() const override { return momentum_ > 0 ? 1 : 0; }
+
+ protected:
+  void update(const at::Tensor& weights, const at::Tensor& gradients,
+              const std::vector<at::Tensor>& state) override {
+    // The momentum starts as zero, so that the first step is no special case.
+    at::_fused_sgd_(weights, gradients, state, weight_decay_, momentum_, learning_rate_,
+                    /*dampening=*/0., /*nesterov=*/false, /*maximize=*/false,
+                    /*is_first_step=*/false);
+  }
+
+ private:
+  double learning_rate_, momentum_, weight_decay_;
+};
+
+class Adam : public UpdateRule {
+ public:
+  explicit Adam(const RunConfig& config)
+      : learning_rate_(*config.init_learning_rate),
+        beta1_(config.adam_beta1),
+        beta2_(config.adam_beta2),
+        epsilon_(config.adam_epsilon),
+        weight_decay_(*config.weight_decay) {}
+  int states() const override { return 2; }
+  void begin_step() override { ++step_; }
+  void restart() override { step_ = 0; }
+
+ protected:
+  void update(const at::Tensor& weights, const at::Tensor& gradients,
+              const std::vector<at::Tensor>& state) override {
+    const at::Tensor step = at::full({}, step_, weights.options());
+    at::_fused_adam_(weights, gradients, state[0], state[1], {}, step, learning_rate_, beta1_,
+                     beta2_, weight_decay_, epsilon_, /*amsgrad=*/false, /*maximize=*/false);
+  }
+
+ private:
+  double learning_rate_, beta1_, beta2_, epsilon_, weight_decay_;
+  double step_ = 0;
+};
+
 }  // namespace
 
-SgdOptimizer::SgdOptimizer(double learning_rate, double momentum, double weight_decay)
-    : learning_rate_(learning_rate), momentum_(momentum), weight_decay_(weight_decay) {}
-
-void SgdOptimizer::step(Bucket& bucket) {
+void UpdateRule::update(Bucket& bucket) {
   const at::NoGradGuard no_grad;
   const bool chunked = bucket.shadow.defined() && bucket.weights.is_cpu();
   const std::int64_t chunk = chunked ? kChunk : bucket.count;
@@ -25,14 +68,18 @@ void SgdOptimizer::step(Bucket& bucket) {
     const std::int64_t count = std::min(chunk, bucket.count - begin);
     const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, begin, count); };
     const at::Tensor weights = part(bucket.weights);
-    // The momentum starts as zero, so that the first step is no special case.
-    at::_fused_sgd_(
-        weights, part(bucket.gradients),
-        bucket.momentum.defined() ? std::vector{part(bucket.momentum)} : std::vector<at::Tensor>{},
-        weight_decay_, momentum_, learning_rate_, /*dampening=*/0., /*nesterov=*/false,
-        /*maximize=*/false, /*is_first_step=*/false);
+    std::vector<at::Tensor> state;
+    for (const at::Tensor& flat : bucket.state) state.push_back(part(flat));
+    update(weights, part(bucket.gradients), state);
     if (bucket.shadow.defined()) part(bucket.shadow).copy_(weights);
   }
+}
+
+std::unique_ptr<UpdateRule> make_update_rule(const RunConfig& config) {
+  if (config.optimizer == Optimizer::adam) return std::make_unique<Adam>(config);
+  return std::make_unique<Sgd>(*config.init_learning_rate,
+                               config.optimizer == Optimizer::momentum ? config.momentum : 0,
+                               *config.weight_decay);
 }
 
 }  // namespace scalemark

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 #include <sstream>
+#include <stdexcept>
+#include <utility>
 
 #include "train/trainer_impl.hpp"
 
@@ -39,9 +41,12 @@ std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group) {
   torch::manual_seed(static_cast<std::uint64_t>(config.seed));
   ModelOptions options;
   options.name = config.model;
-  options.image_size = image_size_of(config);
+  options.image_size = config.image_size.value_or(0);
   options.num_classes = config.num_classes;
   options.channels_last = config.data_format == DataFormat::channels_last;
+  options.sequence_length = config.sequence_length.value_or(0);
+  options.dropout = *config.dropout;
+  options.label_smoothing = config.label_smoothing;
   std::shared_ptr<Model> model = make_model(options);
   share_weights(*model, group);
   return model;
@@ -57,42 +62,54 @@ std::vector<int> agreed_order(Model& model, at::Device device, RankGroup& group)
 
 }  // namespace
 
-Trainer::Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group,
-                 std::int64_t batch_size_per_rank) {
-  const bool momentum = config.optimizer == Optimizer::momentum;
-  const auto bucket_bytes = static_cast<std::int64_t>(config.bucket_mb * 1024 * 1024);
+Trainer::Trainer(const RunConfig& unresolved, DeviceBackend& device, RankGroup& group,
+                 const BatchPlan& batch) {
+  const RunConfig config = resolved(unresolved);
+  const auto bytes = [](double mib) { return static_cast<std::int64_t>(mib * 1024 * 1024); };
   auto model = build_model(config, group);
   model->to(device.device());
-  auto parameters =
-      std::make_shared<FlatParameters>(*model, agreed_order(*model, device.device(), group),
-                                       bucket_bytes, momentum, compute_dtype(config));
+  auto optimizer = make_update_rule(config);
+  const FlatLayout layout{bytes(config.bucket_mb), bytes(config.first_bucket_mb),
+                          optimizer->states(), compute_dtype(config)};
+  auto parameters = std::make_shared<FlatParameters>(
+      *model, agreed_order(*model, device.device(), group), layout);
   model->set_gate(parameters);
   model->train(!config.forward_only);
-  const SgdOptimizer optimizer(config.init_learning_rate, momentum ? config.momentum : 0,
-                               config.weight_decay);
-  impl_.reset(new Impl{config, device, group.rank(), model, parameters, optimizer, {}, {}});
-  for (const Bucket& bucket : parameters->buckets())
-    impl_->initial_weights.push_back(bucket.weights.clone());
-  set_batch_size(batch_size_per_rank);
+  impl_.reset(new Impl{config, device, group.rank(), model, parameters, std::move(optimizer),
+                       {}, {}, {}});
+  set_batch(batch);
 }
 
 Trainer::~Trainer() = default;
 
+void Trainer::keep_initial_weights() {
+  for (const Bucket& bucket : impl_->parameters->buckets())
+    impl_->initial_weights.push_back(bucket.weights.clone());
+}
+
 void Trainer::Impl::restart() {
   const at::NoGradGuard no_grad;
+  torch::manual_seed(static_cast<std::uint64_t>(config.seed) + 1 + rank);
+  if (std::exchange(untouched, false)) return;
+  if (initial_weights.empty())
+    throw std::logic_error("a second measurement needs keep_initial_weights()");
   for (std::size_t i = 0; i < initial_weights.size(); ++i) {
     Bucket& bucket = parameters->buckets()[i];
     bucket.weights.copy_(initial_weights[i]);
-    if (bucket.momentum.defined()) bucket.momentum.zero_();
+    for (at::Tensor& state : bucket.state) state.zero_();
     if (bucket.shadow.defined()) bucket.shadow.copy_(bucket.weights);
   }
+  optimizer->restart();
 }
 
-void Trainer::set_batch_size(std::int64_t batch_size_per_rank) {
-  if (impl_->batch.inputs.defined() && impl_->batch.inputs.size(0) == batch_size_per_rank) return;
-  const auto seed = static_cast<std::uint64_t>(impl_->config.seed) + 1 + impl_->rank;
-  impl_->batch = impl_->model->synthetic_batch(batch_size_per_rank, seed, impl_->device.device(),
-                                               compute_dtype(impl_->config));
+void Trainer::set_batch(const BatchPlan& plan) {
+  if (!impl_->batch.inputs.defined() ||
+      impl_->batch.inputs.size(0) != plan.batch_size_per_rank) {
+    const auto seed = static_cast<std::uint64_t>(impl_->config.seed) + 1 + impl_->rank;
+    impl_->batch = impl_->model->synthetic_batch(
+        plan.batch_size_per_rank, seed, impl_->device.device(), compute_dtype(impl_->config));
+  }
+  impl_->micro_batches = split(impl_->batch, plan.micro_batch_size);
 }
 
 void Trainer::check_data(Communicator& communicator, int rank) {
@@ -105,14 +122,6 @@ void Trainer::check_data(Communicator& communicator, int rank) {
 std::int64_t Trainer::parameter_count() const { return impl_->parameters->parameter_count(); }
 std::int64_t Trainer::gradient_buffer_bytes() const { return impl_->parameters->gradient_bytes(); }
 double Trainer::units_per_step_of_rank() const { return impl_->batch.units; }
-std::int64_t Trainer::bytes_per_step() const {
-  return impl_->config.forward_only ? 0 : impl_->parameters->gradient_bytes();
-}
-std::int64_t Trainer::messages_per_step() const {
-  return impl_->config.forward_only
-             ? 0
-             : static_cast<std::int64_t>(impl_->parameters->buckets().size());
-}
 FlatParameters& Trainer::parameters() { return *impl_->parameters; }
 
 }  // namespace scalemark

@@ -28,28 +28,29 @@ class Trainer {
  public:
   /// Builds the model (same weights on all ranks: seeded, and rank 0's where they differ), the flat
   /// parameters and a batch that differs by rank. `group` agrees on the gradient-ready order.
-  Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group,
-          std::int64_t batch_size_per_rank);
+  Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group, const BatchPlan& batch);
   ~Trainer();
+
+  /// Keeps a copy of the weights, so that every measurement can start from them. Without it one
+  /// measurement is all.
+  void keep_initial_weights();
 
   /// Untimed data check through `communicator`; throws CommError (see check_allreduce).
   void check_data(Communicator& communicator, int rank);
 
   /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it
-  /// together. Starts from the initial weights. Stops early by the agreed stop (signal flag,
-  /// --target_ci, --max_seconds, non-finite loss).
+  /// together. Starts from the initial weights; throws std::logic_error where they are gone. Stops
+  /// early by the agreed stop (signal flag, --target_ci, --max_seconds, non-finite loss).
   Samples measure(RankGroup& group, Communicator& communicator, const StepObserver& observer);
 
   /// Seconds of a step without communication while all ranks of `group` compute: the mean over
   /// ranks of one step after a first one.
   double calibrate(RankGroup& group);
 
-  void set_batch_size(std::int64_t batch_size_per_rank);  ///< strong scaling: per point
+  void set_batch(const BatchPlan& batch);  ///< strong scaling: per point
   std::int64_t parameter_count() const;
   std::int64_t gradient_buffer_bytes() const;
   double units_per_step_of_rank() const;
-  std::int64_t bytes_per_step() const;
-  std::int64_t messages_per_step() const;
   FlatParameters& parameters();
 
   struct Impl;  ///< shared by the files of train/

@@ -11,11 +11,14 @@ struct Trainer::Impl {
   int rank;  ///< in the group that made the trainer: decides the batch and injected faults
   std::shared_ptr<Model> model;
   std::shared_ptr<FlatParameters> parameters;
-  SgdOptimizer optimizer;
+  std::unique_ptr<UpdateRule> optimizer;
   Batch batch;
-  std::vector<at::Tensor> initial_weights;  ///< by bucket
+  std::vector<Batch> micro_batches;         ///< parts of `batch`
+  std::vector<at::Tensor> initial_weights;  ///< by bucket; empty where they were not kept
+  bool untouched = true;                    ///< no step has changed the weights yet
 
-  /// The weights as they were made, no momentum: every measurement trains the same way.
+  /// The weights as they were made, no momentum, dropout from its seed: every measurement trains
+  /// the same way.
   void restart();
 };
 

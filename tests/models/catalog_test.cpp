@@ -13,11 +13,13 @@ void PrintTo(const ModelFacts& facts, std::ostream* stream) { *stream << facts.n
 
 namespace {
 
-std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t image_size) {
+/// At the catalog's image size and sequence length, or at smaller ones.
+std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t largest = 1 << 20) {
   torch::manual_seed(1);
   ModelOptions options;
   options.name = facts.name;
-  options.image_size = image_size;
+  options.image_size = std::min(facts.image_size, largest);
+  options.sequence_length = std::min(facts.sequence_length, largest);
   return make_model(options);
 }
 
@@ -30,6 +32,8 @@ struct Call : at::ObserverContext {
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   const std::string_view name = call.name();
+  if (name == "aten::scaled_dot_product_attention")  // scores and values, each over all sources
+    return std::make_unique<Call>(2 * call.inputs()[1].toTensor().size(2));
   if (name != "aten::conv2d" && name != "aten::linear") return nullptr;
   const auto weight = call.inputs()[1].toTensor().sizes();  // [out, in, ...]
   return std::make_unique<Call>(c10::multiply_integers(weight.slice(1)));
@@ -44,14 +48,14 @@ void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
 
 /// FLOPs of the convolutions and matrix products that a forward pass really calls, from their
 /// shapes.
-std::int64_t forward_flops(Model& model, const at::Tensor& inputs) {
+std::int64_t forward_flops(Model& model, const Batch& batch) {
   const at::NoGradGuard no_grad;
   counted_flops = 0;
   const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
                                                      .needsInputs(true)
                                                      .needsOutputs(true)
                                                      .scopes({at::RecordScope::FUNCTION}));
-  model.forward(inputs);
+  model.forward(batch);
   at::removeCallback(handle);
   return counted_flops;
 }
@@ -60,7 +64,7 @@ class Catalog : public ::testing::TestWithParam<ModelFacts> {};
 
 TEST_P(Catalog, ParametersAreExact) {
   std::int64_t parameters = 0;
-  for (const at::Tensor& leaf : make(GetParam(), GetParam().image_size)->parameters()) {
+  for (const at::Tensor& leaf : make(GetParam())->parameters()) {
     EXPECT_EQ(leaf.scalar_type(), at::kFloat);
     parameters += leaf.numel();
   }
@@ -68,16 +72,20 @@ TEST_P(Catalog, ParametersAreExact) {
 }
 
 TEST_P(Catalog, FlopsAreThoseOfTheOperatorsThatRun) {
-  const auto model = make(GetParam(), GetParam().image_size);
+  const auto model = make(GetParam());
   const Batch batch = model->synthetic_batch(1, 1, at::kCPU, at::kFloat);
-  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), forward_flops(*model, batch.inputs));
+  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), forward_flops(*model, batch));
+  if (GetParam().sequence_length == 0) return;
+  const auto shorter = make(GetParam(), 8);
+  EXPECT_EQ(std::llround(forward_flops_at(GetParam(), 8)),
+            forward_flops(*shorter, shorter->synthetic_batch(1, 1, at::kCPU, at::kFloat)));
 }
 
 TEST_P(Catalog, TakesATrainingStep) {
-  const auto model = make(GetParam(), 32);
+  const auto model = make(GetParam(), GetParam().sequence_length > 0 ? 4 : 32);
   const Batch batch = model->synthetic_batch(2, 1, at::kCPU, at::kFloat);
-  EXPECT_EQ(batch.units, 2);
-  EXPECT_EQ(batch.loss_count, 2);
+  EXPECT_EQ(batch.units, GetParam().sequence_length > 0 ? 2 * 4 : 2);
+  EXPECT_EQ(batch.loss_count, batch.units);
   const at::Tensor loss = model->loss_sum(batch);
   EXPECT_EQ(loss.dim(), 0);
   loss.backward();
@@ -99,7 +107,7 @@ TEST(MakeModel, RefusesAnUnknownNameAndSaysWhatThereIs) {
     FAIL() << "accepted";
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find("'resnet51'"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("resnet152, smallnet"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("resnet152, transformer_base"), std::string::npos)
         << error.what();
   }
 }

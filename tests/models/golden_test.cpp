@@ -41,10 +41,29 @@ void expect_close(const at::Tensor& found, const nlohmann::json& norm_and_projec
 
 class Golden : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
+nlohmann::json read_golden(const std::string& name) {
+  std::ifstream file(SCALEMARK_SOURCE_DIR "/tests/models/golden/" + name + ".json");
+  return nlohmann::json::parse(file);
+}
+
+/// Logits, loss and every gradient of `model`, filled by the formula, on `batch`.
+void expect_golden(Model& model, const Batch& batch, const nlohmann::json& golden) {
+  {
+    const at::NoGradGuard no_grad;
+    expect_close(model.forward(batch), golden["logits"], "logits");
+  }
+  const at::Tensor loss = model.loss_sum(batch);
+  EXPECT_NEAR(loss.item<double>(), golden["loss_sum"].get<double>(), 1e-8 * loss.item<double>());
+  loss.backward();
+  const auto leaves = model.named_parameters();
+  ASSERT_EQ(leaves.size(), golden["gradients"].size());
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    expect_close(leaves[i].value().grad(), golden["gradients"][i], leaves[i].key());
+}
+
 TEST_P(Golden, LogitsAndGradients) {
   const auto& [name, channels_last] = GetParam();
-  std::ifstream file(SCALEMARK_SOURCE_DIR "/tests/models/golden/" + name + ".json");
-  const auto golden = nlohmann::json::parse(file);
+  const auto golden = read_golden(name);
   const std::int64_t classes = golden["classes"], size = golden["image_size"],
                      count = golden["batch_size"];
   const auto model = make_model({name, size, classes, channels_last});
@@ -55,17 +74,31 @@ TEST_P(Golden, LogitsAndGradients) {
   batch.inputs = 2 * wave({count, 3, size, size}, 0.25);
   if (channels_last) batch.inputs = batch.inputs.contiguous(at::MemoryFormat::ChannelsLast);
   batch.targets = at::remainder(7 * at::arange(count) + 3, classes);
-  {
-    const at::NoGradGuard no_grad;
-    expect_close(model->forward(batch.inputs), golden["logits"], "logits");
-  }
-  const at::Tensor loss = model->loss_sum(batch);
-  EXPECT_NEAR(loss.item<double>(), golden["loss_sum"].get<double>(), 1e-8 * loss.item<double>());
-  loss.backward();
-  const auto leaves = model->named_parameters();
-  ASSERT_EQ(leaves.size(), golden["gradients"].size());
-  for (std::size_t i = 0; i < leaves.size(); ++i)
-    expect_close(leaves[i].value().grad(), golden["gradients"][i], leaves[i].key());
+  expect_golden(*model, batch, golden);
+}
+
+TEST(GoldenTransformer, LogitsAndGradients) {
+  const auto golden = read_golden("transformer_base");
+  const std::int64_t vocabulary = golden["vocabulary"], length = golden["sequence_length"],
+                     count = golden["batch_size"];
+  ModelOptions options;
+  options.name = "transformer_base";
+  options.vocabulary = vocabulary;
+  options.sequence_length = length;
+  options.label_smoothing = 0.1;
+  const auto model = make_model(options);
+  model->to(at::kDouble);
+  fill_by_formula(*model);
+
+  const auto tokens = [&](std::int64_t factor, std::int64_t offset) {
+    return at::remainder(factor * at::arange(count * length) + offset, vocabulary)
+        .view({count, length});
+  };
+  Batch batch;
+  batch.inputs = tokens(7, 3);
+  batch.decoder_inputs = tokens(5, 1);
+  batch.targets = tokens(3, 2);
+  expect_golden(*model, batch, golden);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Golden,

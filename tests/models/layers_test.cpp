@@ -22,11 +22,11 @@ class DoublingGate : public ParameterGate {
 ModelOptions small_options() { return {"smallnet", 32, 10, true}; }
 
 TEST(Layers, EveryParameterPassesTheGate) {
-  for (const char* name : {"resnet18", "smallnet", "trivial"}) {
+  for (const char* name : {"resnet18", "smallnet", "trivial", "transformer_tiny"}) {
     const auto model = make_model({name, 32, 10, true});
     const auto gate = std::make_shared<DoublingGate>();
     model->set_gate(gate);
-    model->forward(model->synthetic_batch(2, 1, at::kCPU, at::kFloat).inputs);
+    model->forward(model->synthetic_batch(2, 1, at::kCPU, at::kFloat));
     for (const auto& leaf : model->named_parameters())
       EXPECT_TRUE(gate->seen.contains(leaf.value().unsafeGetTensorImpl()))
           << name << " " << leaf.key();

@@ -16,6 +16,7 @@ RunConfig small_config() {
   RunConfig config;
   config.model = "smallnet";
   config.num_classes = 10;
+  config.batch_size = 4;
   config.num_batches = 12;
   config.num_warmup_batches = 2;
   config.display_every = 5;
@@ -33,7 +34,8 @@ TrainedRun run(const RunConfig& config, CommunicatorKind kind = CommunicatorKind
                StepObserver observer = nullptr, int measurements = 1) {
   const auto device = make_device_backend(Device::cpu, 0);
   const auto communicator = make_communicator(kind, world(), -1);
-  Trainer trainer(config, *device, world(), 4);
+  Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+  if (measurements > 1) trainer.keep_initial_weights();
   TrainedRun result;
   for (int i = 0; i < measurements; ++i)
     result.samples = trainer.measure(world(), *communicator, observer);

@@ -1,0 +1,170 @@
+// Counter-based masks, two of them from each hash, and the autograd functions around the loops.
+#include "models/dropout.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <mutex>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define SCALEMARK_VECTOR_LOOP \
+  [[gnu::optimize("O3"), gnu::target_clones("default", "avx2", "arch=skylake-avx512")]]
+#else
+#define SCALEMARK_VECTOR_LOOP
+#endif
+
+namespace scalemark {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Elements that share a run of hashes: the low halves decide the first 32, the high halves the
+/// others.
+constexpr std::int64_t kBlock = 64;
+
+struct Mask {
+  std::uint32_t key0, key1;
+  std::uint32_t threshold;  ///< of 65536: below it an element is dropped
+  float scale;
+};
+
+Mask make_mask(std::uint64_t key, double probability) {
+  const auto threshold = static_cast<std::uint32_t>(std::lround(probability * 65536));
+  return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32), threshold,
+          static_cast<float>(65536. / (65536. - threshold))};
+}
+
+/// 32 well-mixed bits of a counter: two rounds of xorshift and multiply, keyed before each.
+inline std::uint32_t hash(std::uint32_t x, const Mask& mask) {
+  x += mask.key0;
+  x ^= x >> 16;
+  x *= 0x7feb352dU;
+  x ^= mask.key1;
+  x ^= x >> 15;
+  x *= 0x846ca68bU;
+  return x ^ x >> 16;
+}
+
+inline float load(float value) { return value; }
+inline float load(c10::BFloat16 value) { return static_cast<float>(value); }
+inline void store(float& to, float value) { to = value; }
+inline void store(c10::BFloat16& to, float value) {
+  to.x = c10::detail::round_to_nearest_even(value);
+}
+
+/// The blocks [begin, end) of n elements; with `relu` negative elements are dropped too.
+template <typename T, bool relu>
+[[gnu::always_inline]] inline void drop_blocks(const T* in, T* out, std::int64_t begin,
+                                               std::int64_t end, std::int64_t n,
+                                               const Mask& mask) {
+  for (std::int64_t block = begin; block < end; ++block) {
+    const std::int64_t first = block * kBlock;
+    const std::int64_t low = std::min(kBlock / 2, n - first);
+    const std::int64_t high = std::min(kBlock / 2, n - first - kBlock / 2);
+    std::uint32_t bits[kBlock / 2];
+    const auto counter = static_cast<std::uint32_t>(block * (kBlock / 2));
+    for (std::uint32_t j = 0; j < kBlock / 2; ++j) bits[j] = hash(counter + j, mask);
+    const auto one = [&](std::int64_t i, std::uint32_t draw) {
+      const float x = load(in[i]);
+      const bool keep = draw >= mask.threshold && (!relu || x > 0);
+      store(out[i], keep ? x * mask.scale : 0.f);
+    };
+    for (std::int64_t j = 0; j < low; ++j) one(first + j, bits[j] & 0xffff);
+    for (std::int64_t j = 0; j < high; ++j) one(first + kBlock / 2 + j, bits[j] >> 16);
+  }
+}
+
+#define SCALEMARK_DROP(name, type, relu)                                                       \
+  SCALEMARK_VECTOR_LOOP void name(const type* in, type* out, std::int64_t begin,               \
+                                  std::int64_t end, std::int64_t n, Mask mask) {               \
+    drop_blocks<type, relu>(in, out, begin, end, n, mask);                                     \
+  }
+SCALEMARK_DROP(drop_f32, float, false)
+SCALEMARK_DROP(drop_bf16, c10::BFloat16, false)
+SCALEMARK_DROP(relu_drop_f32, float, true)
+SCALEMARK_DROP(relu_drop_bf16, c10::BFloat16, true)
+#undef SCALEMARK_DROP
+
+template <typename T>
+using Loop = void (*)(const T*, T*, std::int64_t, std::int64_t, std::int64_t, Mask);
+
+template <typename T>
+void run(Loop<T> loop, const at::Tensor& in, at::Tensor& out, const Mask& mask) {
+  const std::int64_t n = in.numel(), blocks = (n + kBlock - 1) / kBlock;
+  const T* from = in.const_data_ptr<T>();
+  T* to = out.mutable_data_ptr<T>();
+  at::parallel_for(0, blocks, 512, [&](std::int64_t begin, std::int64_t end) {
+    loop(from, to, begin, end, n, mask);
+  });
+}
+
+at::Tensor masked(const at::Tensor& x, const Mask& mask, bool relu) {
+  const at::Tensor in = x.contiguous();
+  at::Tensor out = at::empty_like(in);
+  if (in.scalar_type() == at::kFloat)
+    run<float>(relu ? relu_drop_f32 : drop_f32, in, out, mask);
+  else
+    run<c10::BFloat16>(relu ? relu_drop_bf16 : drop_bf16, in, out, mask);
+  return out;
+}
+
+class Dropout : public torch::autograd::Function<Dropout> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::int64_t key,
+                            double probability) {
+    context->saved_data["key"] = key;
+    context->saved_data["probability"] = probability;
+    return masked(x, make_mask(static_cast<std::uint64_t>(key), probability), false);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto key = static_cast<std::uint64_t>(context->saved_data["key"].toInt());
+    const double probability = context->saved_data["probability"].toDouble();
+    return {masked(gradients[0], make_mask(key, probability), false), {}, {}};
+  }
+};
+
+/// The output says which elements passed: no mask is needed on the way back.
+class ReluDropout : public torch::autograd::Function<ReluDropout> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::int64_t key,
+                            double probability) {
+    const Mask mask = make_mask(static_cast<std::uint64_t>(key), probability);
+    const at::Tensor y = masked(x, mask, true);
+    context->save_for_backward({y});
+    context->saved_data["scale"] = static_cast<double>(mask.scale);
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor y = context->get_saved_variables()[0];
+    const double scale = context->saved_data["scale"].toDouble();
+    return {at::threshold_backward(gradients[0], y, 0).mul_(scale), {}, {}};
+  }
+};
+
+std::int64_t draw_key() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return static_cast<std::int64_t>(
+      at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
+}
+
+bool ours(const at::Tensor& x) {
+  return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+}  // namespace
+
+at::Tensor dropout(const at::Tensor& x, double probability) {
+  if (probability == 0) return x;
+  return ours(x) ? Dropout::apply(x, draw_key(), probability) : at::dropout(x, probability, true);
+}
+
+at::Tensor relu_dropout(const at::Tensor& x, double probability) {
+  if (probability == 0) return at::relu(x);
+  return ours(x) ? ReluDropout::apply(x, draw_key(), probability)
+                 : at::dropout(at::relu(x), probability, true);
+}
+
+}  // namespace scalemark

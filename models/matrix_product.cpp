@@ -1,0 +1,119 @@
+// The two autograd functions that put weight gradients in their place.
+#include "models/matrix_product.hpp"
+
+namespace scalemark {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Rows of the weight gradient computed at a time where the compute type is narrower than fp32:
+/// a panel is still in cache when it is cast into its place.
+constexpr std::int64_t kPanelRows = 4096;
+
+/// What backward needs beside tensors that autograd saves.
+struct Place : torch::CustomClassHolder {
+  Place(at::Tensor parameter, std::shared_ptr<GateHolder> holder)
+      : leaf(std::move(parameter)), gate(std::move(holder)) {}
+  at::Tensor leaf;
+  std::shared_ptr<GateHolder> gate;
+};
+
+void put(const Place& place, const ParameterGate::GradientWriter& write) {
+  const at::NoGradGuard no_grad;
+  place.gate->gate->put_gradient(place.leaf, write);
+}
+
+/// gradient (+)= dy^T x; dy [n, out], x [n, in].
+void write_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const at::Tensor& x) {
+  if (x.scalar_type() == gradient.scalar_type()) {
+    if (add)
+      gradient.addmm_(dy.t(), x);
+    else
+      at::mm_out(gradient, dy.t(), x);
+    return;
+  }
+  for (std::int64_t row = 0; row < gradient.size(0); row += kPanelRows) {
+    const std::int64_t rows = std::min(kPanelRows, gradient.size(0) - row);
+    const at::Tensor panel = at::mm(dy.narrow(1, row, rows).t(), x);
+    at::Tensor part = gradient.narrow(0, row, rows);
+    if (add)
+      part.add_(panel);
+    else
+      part.copy_(panel);
+  }
+}
+
+class Product : public torch::autograd::Function<Product> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const std::optional<at::Tensor>& bias, const at::Tensor& weight,
+                            const c10::intrusive_ptr<Place>& place) {
+    context->save_for_backward({x, weight});
+    context->saved_data["place"] = c10::IValue::make_capsule(place);
+    context->saved_data["has_bias"] = bias.has_value();
+    return at::linear(x, weight, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto& x = saved[0];
+    const auto& weight = saved[1];
+    const at::Tensor dy = gradients[0].reshape({-1, weight.size(0)});
+    const auto place = c10::static_intrusive_pointer_cast<Place>(
+        context->saved_data["place"].toCapsule());
+    put(*place, [&](at::Tensor& gradient, bool add) {
+      write_product(gradient, add, dy, x.reshape({-1, weight.size(1)}));
+    });
+    at::Tensor dx, dbias;
+    if (context->needs_input_grad(0)) dx = at::mm(dy, weight).view(x.sizes());
+    if (context->saved_data["has_bias"].toBool()) dbias = dy.sum(0);
+    return {dx, dbias, {}, {}};
+  }
+};
+
+class Rows : public torch::autograd::Function<Rows> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& weight,
+                            const at::Tensor& indices, const c10::intrusive_ptr<Place>& place) {
+    context->save_for_backward({indices});
+    context->saved_data["place"] = c10::IValue::make_capsule(place);
+    return at::embedding(weight, indices);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor indices = context->get_saved_variables()[0].flatten();
+    const auto place = c10::static_intrusive_pointer_cast<Place>(
+        context->saved_data["place"].toCapsule());
+    put(*place, [&](at::Tensor& gradient, bool add) {
+      if (!add) gradient.zero_();
+      gradient.index_add_(
+          0, indices,
+          gradients[0].reshape({indices.numel(), gradient.size(1)}).to(gradient.scalar_type()));
+    });
+    return {{}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                          const std::shared_ptr<GateHolder>& holder) {
+  ParameterGate& gate = *holder->gate;
+  if (!at::GradMode::is_enabled() || !gate.takes_gradient(leaf))
+    return at::linear(x, gate.compute_weight(leaf), bias);
+  // The weight takes part in the graph, for perhaps nothing else there needs a gradient.
+  return Product::apply(x, bias.defined() ? std::optional(bias) : std::nullopt,
+                        gate.compute_weight(leaf),
+                        c10::make_intrusive<Place>(leaf, holder));
+}
+
+at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,
+                      const std::shared_ptr<GateHolder>& holder) {
+  ParameterGate& gate = *holder->gate;
+  if (!at::GradMode::is_enabled() || !gate.takes_gradient(leaf))
+    return at::embedding(gate.compute_weight(leaf), indices);
+  return Rows::apply(gate.compute_weight(leaf), indices, c10::make_intrusive<Place>(leaf, holder));
+}
+
+}  // namespace scalemark

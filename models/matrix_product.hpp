@@ -1,0 +1,24 @@
+// x W^T + b whose weight gradient goes straight into its place: where the gate takes gradients, the
+// backward GEMM writes the flat buffer itself, and autograd never sees a tensor of the weight's
+// size.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "models/parameter_gate.hpp"
+
+namespace scalemark {
+
+/// x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out] in the
+/// dtype of x, computed with the gate's compute weight.
+at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                          const std::shared_ptr<GateHolder>& gate);
+
+/// Rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute dtype. The
+/// gradient is added row by row where the gate takes it, without a dense tensor.
+at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,
+                      const std::shared_ptr<GateHolder>& gate);
+
+}  // namespace scalemark

@@ -1,0 +1,112 @@
+// Layers of sequence models; see sequence_layers.hpp.
+#include "models/sequence_layers.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "models/dropout.hpp"
+#include "models/matrix_product.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Projections come Xavier-uniform, as in the paper's reference code; biases zero.
+std::shared_ptr<Linear> projection(const Gate& gate, std::int64_t in, std::int64_t out) {
+  return std::make_shared<Linear>(gate, in, out, LinearInit::xavier);
+}
+
+/// [batch, length, parts * width] -> `parts` views [batch, heads, length, width / heads].
+std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts,
+                                 const AttentionShape& shape) {
+  return x.view({x.size(0), x.size(1), parts, shape.heads, shape.width / shape.heads})
+      .permute({2, 0, 3, 1, 4})
+      .unbind(0);
+}
+
+/// [batch, heads, length, depth] -> [batch, length, heads * depth].
+at::Tensor joined(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
+
+/// 0 where a target may look, minus infinity where not: [length, length].
+at::Tensor causal_mask(std::int64_t length, const at::TensorOptions& options) {
+  return at::full({length, length}, -std::numeric_limits<double>::infinity(), options).triu_(1);
+}
+
+}  // namespace
+
+LayerNorm::LayerNorm(Gate gate, std::int64_t width) : gate_(std::move(gate)) {
+  weight_ = register_parameter("weight", at::ones({width}));
+  bias_ = register_parameter("bias", at::zeros({width}));
+}
+
+at::Tensor LayerNorm::forward(const at::Tensor& x) {
+  gate_->gate->before_use({weight_, bias_});
+  // The CPU's kernel takes fp32 parameters with bf16 input; CUDA's wants one dtype.
+  const auto like_x = [&](const at::Tensor& p) { return x.is_cpu() ? p : p.to(x.scalar_type()); };
+  return at::layer_norm(x, weight_.sizes(), like_x(weight_), like_x(bias_), 1e-5);
+}
+
+TiedEmbedding::TiedEmbedding(Gate gate, std::int64_t vocabulary, std::int64_t width)
+    : gate_(std::move(gate)) {
+  weight_ = register_parameter(
+      "weight", at::randn({vocabulary, width}).mul_(1 / std::sqrt(static_cast<double>(width))));
+}
+
+at::Tensor TiedEmbedding::forward(const at::Tensor& tokens) {
+  gate_->gate->before_use(weight_);
+  return table_rows(weight_, tokens, gate_) * std::sqrt(static_cast<double>(weight_.size(1)));
+}
+
+at::Tensor TiedEmbedding::project(const at::Tensor& x) {
+  gate_->gate->before_use(weight_);
+  return matrix_product(x, weight_, {}, gate_);
+}
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
+                     double dropout_probability) {
+  // Without dropout, and on CUDA, torch has fused kernels; with it the CPU's path draws slowly.
+  if (!q.is_cpu() || dropout_probability == 0)
+    return at::scaled_dot_product_attention(q, k, v, {}, dropout_probability, causal);
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const auto flat = [](const at::Tensor& x) { return x.flatten(0, 1); };
+  const at::Tensor kt = flat(k).transpose(1, 2);
+  const at::Tensor scores =
+      causal ? at::baddbmm(causal_mask(q.size(2), q.options()), flat(q), kt, 1, scale)
+             : at::bmm(flat(q), kt).mul_(scale);
+  const at::Tensor weights = dropout(at::softmax(scores, -1), dropout_probability);
+  return at::bmm(weights, flat(v)).view(q.sizes());
+}
+
+SelfAttention::SelfAttention(const Gate& gate, const AttentionShape& shape, bool causal)
+    : shape_(shape), causal_(causal) {
+  input_ = register_module("input", projection(gate, shape.width, 3 * shape.width));
+  output_ = register_module("output", projection(gate, shape.width, shape.width));
+}
+
+at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability) {
+  const auto qkv = heads_of(input_->forward(x), 3, shape_);
+  return output_->forward(
+      joined(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability)));
+}
+
+CrossAttention::CrossAttention(const Gate& gate, const AttentionShape& shape) : shape_(shape) {
+  query_ = register_module("query", projection(gate, shape.width, shape.width));
+  memory_ = register_module("memory", projection(gate, shape.width, 2 * shape.width));
+  output_ = register_module("output", projection(gate, shape.width, shape.width));
+}
+
+at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory,
+                                   double dropout_probability) {
+  const at::Tensor q = heads_of(query_->forward(x), 1, shape_)[0];
+  const auto kv = heads_of(memory_->forward(memory), 2, shape_);
+  return output_->forward(joined(attention(q, kv[0], kv[1], false, dropout_probability)));
+}
+
+at::Tensor sinusoidal_positions(std::int64_t length, std::int64_t width) {
+  const at::Tensor position = at::arange(length, at::kDouble).unsqueeze(1);
+  const at::Tensor rate =
+      at::exp(at::arange(0, width, 2, at::kDouble) * (-std::log(10000.) / static_cast<double>(width)));
+  const at::Tensor angle = position * rate;  // [length, width / 2]
+  return at::stack({at::sin(angle), at::cos(angle)}, -1).view({length, width});
+}
+
+}  // namespace scalemark

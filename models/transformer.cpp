@@ -1,0 +1,179 @@
+// Transformer, encoder and decoder, for synthetic translation (Vaswani et al. 2017, table 3): post-
+// norm layers, a final norm after each stack, ReLU, one embedding for source, target and output.
+#include <array>
+#include <stdexcept>
+
+#include "models/dropout.hpp"
+#include "models/sequence_layers.hpp"
+
+namespace scalemark {
+namespace {
+
+struct Size {
+  std::string_view name;
+  std::int64_t width, inner, heads;
+  int layers;  ///< of the encoder, and of the decoder
+  std::int64_t vocabulary;
+};
+constexpr std::array kSizes{
+    Size{"transformer_base", 512, 2048, 8, 6, 32768},
+    Size{"transformer_big", 1024, 4096, 16, 6, 32768},
+    Size{"transformer_tiny", 128, 512, 4, 2, 1024},
+};
+
+const Size& size_of(std::string_view name) {
+  for (const Size& size : kSizes)
+    if (size.name == name) return size;
+  throw std::invalid_argument("transformer.cpp has no size named '" + std::string(name) + "'");
+}
+
+class FeedForward : public torch::nn::Module {
+ public:
+  FeedForward(const Gate& gate, const Size& size) {
+    inner_ = register_module(
+        "inner", std::make_shared<Linear>(gate, size.width, size.inner, LinearInit::xavier));
+    outer_ = register_module(
+        "outer", std::make_shared<Linear>(gate, size.inner, size.width, LinearInit::xavier));
+  }
+  /// [..., width] -> [..., width].
+  at::Tensor forward(const at::Tensor& x, double p) {
+    return outer_->forward(relu_dropout(inner_->forward(x), p));
+  }
+
+ private:
+  std::shared_ptr<Linear> inner_, outer_;
+};
+
+class EncoderLayer : public torch::nn::Module {
+ public:
+  EncoderLayer(const Gate& gate, const Size& size)
+      : attention_(std::make_shared<SelfAttention>(
+            gate, AttentionShape{size.width, size.heads}, /*causal=*/false)),
+        attention_norm_(std::make_shared<LayerNorm>(gate, size.width)),
+        feed_forward_(std::make_shared<FeedForward>(gate, size)),
+        feed_forward_norm_(std::make_shared<LayerNorm>(gate, size.width)) {
+    register_module("attention", attention_);
+    register_module("attention_norm", attention_norm_);
+    register_module("feed_forward", feed_forward_);
+    register_module("feed_forward_norm", feed_forward_norm_);
+  }
+  at::Tensor forward(const at::Tensor& x, double p) {
+    const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p), p));
+    return feed_forward_norm_->forward(y + dropout(feed_forward_->forward(y, p), p));
+  }
+
+ private:
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<LayerNorm> attention_norm_;
+  std::shared_ptr<FeedForward> feed_forward_;
+  std::shared_ptr<LayerNorm> feed_forward_norm_;
+};
+
+class DecoderLayer : public torch::nn::Module {
+ public:
+  DecoderLayer(const Gate& gate, const Size& size)
+      : attention_(std::make_shared<SelfAttention>(
+            gate, AttentionShape{size.width, size.heads}, /*causal=*/true)),
+        attention_norm_(std::make_shared<LayerNorm>(gate, size.width)),
+        cross_(std::make_shared<CrossAttention>(gate, AttentionShape{size.width, size.heads})),
+        cross_norm_(std::make_shared<LayerNorm>(gate, size.width)),
+        feed_forward_(std::make_shared<FeedForward>(gate, size)),
+        feed_forward_norm_(std::make_shared<LayerNorm>(gate, size.width)) {
+    register_module("attention", attention_);
+    register_module("attention_norm", attention_norm_);
+    register_module("cross", cross_);
+    register_module("cross_norm", cross_norm_);
+    register_module("feed_forward", feed_forward_);
+    register_module("feed_forward_norm", feed_forward_norm_);
+  }
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double p) {
+    const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p), p));
+    const at::Tensor z = cross_norm_->forward(y + dropout(cross_->forward(y, memory, p), p));
+    return feed_forward_norm_->forward(z + dropout(feed_forward_->forward(z, p), p));
+  }
+
+ private:
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<LayerNorm> attention_norm_;
+  std::shared_ptr<CrossAttention> cross_;
+  std::shared_ptr<LayerNorm> cross_norm_;
+  std::shared_ptr<FeedForward> feed_forward_;
+  std::shared_ptr<LayerNorm> feed_forward_norm_;
+};
+
+class Transformer : public Model {
+ public:
+  explicit Transformer(const ModelOptions& options) : options_(options) {
+    const Size& size = size_of(options.name);
+    if (options_.vocabulary == 0) options_.vocabulary = size.vocabulary;
+    embedding_ = register_module(
+        "embedding", std::make_shared<TiedEmbedding>(gate_holder_, options_.vocabulary, size.width));
+    for (int i = 0; i < size.layers; ++i)
+      encoder_.push_back(register_module("encoder" + std::to_string(i + 1),
+                                         std::make_shared<EncoderLayer>(gate_holder_, size)));
+    encoder_norm_ =
+        register_module("encoder_norm", std::make_shared<LayerNorm>(gate_holder_, size.width));
+    for (int i = 0; i < size.layers; ++i)
+      decoder_.push_back(register_module("decoder" + std::to_string(i + 1),
+                                         std::make_shared<DecoderLayer>(gate_holder_, size)));
+    decoder_norm_ =
+        register_module("decoder_norm", std::make_shared<LayerNorm>(gate_holder_, size.width));
+    positions_ = register_buffer("positions",
+                                 sinusoidal_positions(options.sequence_length, size.width));
+  }
+
+  /// Uniform tokens [batch, length]; the decoder sees the target shifted right, behind token 0.
+  Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
+                        at::ScalarType) override {
+    at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+    const auto tokens = [&] {
+      return at::randint(1, options_.vocabulary, {batch_size, options_.sequence_length}, generator,
+                         at::kLong);
+    };
+    Batch batch;
+    batch.inputs = tokens().to(device);
+    batch.targets = tokens().to(device);
+    batch.decoder_inputs = at::constant_pad_nd(batch.targets.slice(1, 0, -1), {1, 0}, 0);
+    batch.units = batch.loss_count = static_cast<double>(batch_size * options_.sequence_length);
+    return batch;
+  }
+
+  at::Tensor loss_sum(const Batch& batch) override {
+    return cross_entropy_sum(forward(batch).flatten(0, 1), batch.targets.flatten(),
+                             options_.label_smoothing);
+  }
+
+  at::Tensor forward(const Batch& batch) override {  // logits [batch, length, vocabulary]
+    const double p = is_training() ? options_.dropout : 0;
+    at::Tensor memory = embed(batch.inputs, p);
+    for (const auto& layer : encoder_) memory = layer->forward(memory, p);
+    memory = encoder_norm_->forward(memory);
+    at::Tensor x = embed(batch.decoder_inputs, p);
+    for (const auto& layer : decoder_) x = layer->forward(x, memory, p);
+    return to_fp32(embedding_->project(decoder_norm_->forward(x)));
+  }
+
+ private:
+  /// int64 [batch, length] -> [batch, length, width].
+  at::Tensor embed(const at::Tensor& tokens, double p) {
+    const at::Tensor vectors = embedding_->forward(tokens);
+    const at::Tensor positions = positions_.narrow(0, 0, tokens.size(1));
+    return dropout(vectors + positions.to(vectors.scalar_type()), p);
+  }
+
+  ModelOptions options_;
+  std::shared_ptr<TiedEmbedding> embedding_;
+  std::vector<std::shared_ptr<EncoderLayer>> encoder_;
+  std::shared_ptr<LayerNorm> encoder_norm_;
+  std::vector<std::shared_ptr<DecoderLayer>> decoder_;
+  std::shared_ptr<LayerNorm> decoder_norm_;
+  at::Tensor positions_;  ///< fp64 [length, width]
+};
+
+}  // namespace
+
+std::shared_ptr<Model> make_transformer(const ModelOptions& options) {
+  return std::make_shared<Transformer>(options);
+}
+
+}  // namespace scalemark
