@@ -130,7 +130,8 @@ def transformer_golden(name, vocabulary, length, **size):
     write(name, about, p, logits, label_smoothed_loss(logits, targets, 0.1))
 
 
-image_golden("resnet18", lambda p: resnet(p, [2, 2, 2, 2], False), 64)
-image_golden("resnet50", lambda p: resnet(p, [3, 4, 6, 3], True), 64)
-image_golden("smallnet", smallnet, 32)
-transformer_golden("transformer_base", 97, 7, d=512, ffn=2048, heads=8, layers=6)
+if __name__ == "__main__":
+    image_golden("resnet18", lambda p: resnet(p, [2, 2, 2, 2], False), 64)
+    image_golden("resnet50", lambda p: resnet(p, [3, 4, 6, 3], True), 64)
+    image_golden("smallnet", smallnet, 32)
+    transformer_golden("transformer_base", 97, 7, d=512, ffn=2048, heads=8, layers=6)

@@ -36,7 +36,7 @@ def parser(description, batch_size):
 def start(arguments):
     """Threads, seed and, with more than one rank, the process group: to be called before the model is made."""
     torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1234)  # the same weights on all ranks; DDP sends rank 0's anyway
+    torch.manual_seed(1234 + RANK)  # data and dropout of each rank; DDP gives all of them rank 0's weights
     if WORLD_SIZE > 1:
         hosts = os.environ.get("NETLAB_HOSTS")  # set by scripts/netlab, together with GLOO_SOCKET_IFNAME
         os.environ.setdefault("MASTER_ADDR", hosts.split(",")[0] if hosts else "127.0.0.1")
