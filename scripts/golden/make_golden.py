@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from transformer import label_smoothed_loss, transformer
 
 CLASSES = 100
 BATCH = 2
@@ -99,24 +100,38 @@ def summary(x):
     return [x.norm().item(), (x * wave(x.shape, 0.5)).sum().item()]
 
 
-def golden(name, build, image_size):
-    p = Parameters()
-    run = build(p)
-    inputs = 2 * wave((BATCH, 3, image_size, image_size), 0.25)
-    targets = torch.tensor([(7 * i + 3) % CLASSES for i in range(BATCH)])
-    logits = run(inputs)
-    loss = F.cross_entropy(logits, targets, reduction="sum")
+def write(name, about, p, logits, loss):
+    """Stores summaries of the logits and, in the order of their creation, of every leaf's gradient."""
     loss.backward()
-    values = {
-        "model": name, "image_size": image_size, "classes": CLASSES, "batch_size": BATCH,
-        "loss_sum": loss.item(), "logits": summary(logits.detach()),
-        "gradients": [summary(leaf.grad) for leaf in p.leaves],
-    }
+    values = {"model": name, **about, "batch_size": BATCH, "loss_sum": loss.item(), "logits": summary(logits.detach()),
+              "gradients": [summary(leaf.grad) for leaf in p.leaves]}
     path = Path(__file__).parents[2] / "tests/models/golden" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(values, indent=1) + "\n")
 
 
-golden("resnet18", lambda p: resnet(p, [2, 2, 2, 2], False), 64)
-golden("resnet50", lambda p: resnet(p, [3, 4, 6, 3], True), 64)
-golden("smallnet", smallnet, 32)
+def image_golden(name, build, image_size):
+    p = Parameters()
+    run = build(p)
+    targets = torch.tensor([(7 * i + 3) % CLASSES for i in range(BATCH)])
+    logits = run(2 * wave((BATCH, 3, image_size, image_size), 0.25))
+    loss = F.cross_entropy(logits, targets, reduction="sum")
+    write(name, {"image_size": image_size, "classes": CLASSES}, p, logits, loss)
+
+
+def transformer_golden(name, vocabulary, length, **size):
+    """Label smoothing 0.1, no dropout; token ids are linear in their index modulo the vocabulary."""
+    p = Parameters()
+    run = transformer(p, vocabulary, **size)
+    i = torch.arange(BATCH * length).reshape(BATCH, length)
+    source, decoder_input, targets = (7 * i + 3) % vocabulary, (5 * i + 1) % vocabulary, (3 * i + 2) % vocabulary
+    logits = run(source, decoder_input)
+    about = {"vocabulary": vocabulary, "sequence_length": length}
+    write(name, about, p, logits, label_smoothed_loss(logits, targets, 0.1))
+
+
+if __name__ == "__main__":
+    image_golden("resnet18", lambda p: resnet(p, [2, 2, 2, 2], False), 64)
+    image_golden("resnet50", lambda p: resnet(p, [3, 4, 6, 3], True), 64)
+    image_golden("smallnet", smallnet, 32)
+    transformer_golden("transformer_base", 97, 7, d=512, ffn=2048, heads=8, layers=6)

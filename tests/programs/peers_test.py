@@ -1,0 +1,60 @@
+"""scripts/speed and its peers as real processes at tiny sizes: alone and with two ranks, and the result file's schema."""
+
+import importlib.util
+import json
+import os
+import statistics
+import sys
+import unittest
+
+from support import SCALEMARK, SOURCE, ProgramTest, mpirun
+
+PEERS = SOURCE / "scripts" / "peers"
+SHORT = ["--threads", "1", "--steps", "3", "--warmup", "1", "--batch_size", "2"]
+RESNET = [PEERS / "pytorch_resnet.py", "--image_size", "32", *SHORT]
+TRANSFORMER = [PEERS / "pytorch_transformer.py", "--layers", "1", "--width", "32", "--heads", "2", "--ffn", "64",
+               "--vocabulary", "50", "--sequence_length", "8", *SHORT]
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "no torch in this Python")
+class Peers(ProgramTest):
+    def check(self, out, unit, units, ranks, steps=3):
+        said = json.loads(out)
+        self.assertEqual((said["unit"], said["world_size"], len(said["step_seconds"])), (unit, ranks, steps))
+        self.assertAlmostEqual(said["throughput"], ranks * units / statistics.median(said["step_seconds"]))
+        self.assertGreater(said["loss"]["first"], 0)
+        return said
+
+    def test_one_process(self):
+        out, _ = self.run_program(sys.executable, *RESNET, "--precision", "bf16")
+        self.check(out, "images/sec", 2, 1)
+        out, _ = self.run_program(sys.executable, *TRANSFORMER)
+        self.check(out, "tokens/sec", 16, 1)
+
+    def test_two_ranks_train_together(self):
+        env = self.environment(MASTER_PORT="29533")
+        out, _ = self.run_program(*mpirun(2, sys.executable, *TRANSFORMER, "--precision", "bf16"), env=env)
+        self.check(out, "tokens/sec", 16, 2)
+        losses = []
+        for wire in ("fp32", "bf16"):
+            out, _ = self.run_program(*mpirun(2, sys.executable, *RESNET, "--steps", "1", "--wire_dtype", wire), env=env)
+            losses.append(self.check(out, "images/sec", 2, 2, steps=1)["loss"])  # before and after one update
+        self.assertEqual(losses[0]["first"], losses[1]["first"])
+        self.assertNotEqual(losses[0]["last"], losses[1]["last"])  # the gradients were rounded on the way
+
+    def test_speed_writes_a_valid_file(self):
+        rows = ["resnet50 fp32", *(["resnet50 bf16 2 ranks"] if len(os.sched_getaffinity(0)) > 1 else [])]
+        out, err = self.run_program(
+            SOURCE / "scripts" / "speed", "--scalemark", SCALEMARK, "--python", sys.executable, "--rows", ",".join(rows),
+            "--rounds", "1", "--steps", "1", "--warmup", "1", "--batch_size", "2", "--image_size", "32", "--threads", "1",
+            "--output", self.folder / "speed.json", timeout=240)
+        report = self.read("speed.json")
+        self.assertEqual([row["row"] for row in report["rows"]], rows)
+        for row in report["rows"]:
+            self.assertIn(row["row"], out)
+            for ratio in row["ratios"]:
+                self.assertAlmostEqual(ratio["median"], row["median"][ratio["subject"]] / row["median"][ratio["peer"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
