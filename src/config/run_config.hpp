@@ -17,6 +17,7 @@ enum class Device { automatic, cpu, cuda };
 enum class Scaling { weak, strong };
 enum class CommunicatorKind { automatic, mpi, nccl, none };
 enum class Overlap { none, backward };
+enum class WireDtype { fp32, bf16, fp16 };
 enum class Optimizer { sgd, momentum };
 enum class DataFormat { channels_last, channels_first };
 enum class Launcher { automatic, mpirun, srun };

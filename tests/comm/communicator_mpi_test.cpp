@@ -97,7 +97,7 @@ TEST(MpiCommunicator, SumsABufferLargerThanABucket) {
 }
 
 TEST(MpiCommunicator, SplitsWhatIsTooLargeForOneCall) {
-  MpiCommunicator communicator(world(), 1000);
+  MpiCommunicator communicator(world(), WireDtype::fp32, 1000);
   for (const std::size_t count : {999u, 1000u, 1001u, 12'345u}) {
     AnyBuffer any(count, DataType::bf16);
     fill(any);
