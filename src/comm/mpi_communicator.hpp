@@ -11,8 +11,8 @@ namespace scalemark {
 
 class MpiCommunicator : public Communicator {
  public:
-  /// Collective. `largest_count`: elements of one MPI call or of one sum by way of a 2-byte type;
-  /// larger buffers go in several (MPI counts are int).
+  /// Collective. `largest_count`: elements of one MPI call; larger buffers go in several (MPI
+  /// counts are int).
   explicit MpiCommunicator(RankGroup& group, WireDtype wire = WireDtype::fp32,
                            std::size_t largest_count = std::numeric_limits<int>::max());
   ~MpiCommunicator() override;

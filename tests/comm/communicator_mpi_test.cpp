@@ -170,6 +170,16 @@ TEST(NcclCommunicator, IsRefusedWithoutAGpu) {
   EXPECT_THROW(make_communicator(CommunicatorKind::nccl, world(), -1), EnvironmentError);
 }
 
+TEST(NcclCommunicator, IsRefusedWithA2ByteWireType) {
+  if (world().size() == 1) return;  // sends nothing, so the type does not matter
+  try {
+    make_communicator(CommunicatorKind::nccl, world(), 0, WireDtype::bf16);
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("--wire_dtype fp32"), std::string::npos);
+  }
+}
+
 TEST(DataCheck, PassesInEveryType) {
   for (const auto kind : {CommunicatorKind::mpi, CommunicatorKind::none}) {
     const auto communicator = make_communicator(kind, world(), -1);
