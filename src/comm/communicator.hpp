@@ -57,8 +57,8 @@ class Communicator {
   /// Bytes of `buffer` as it travels.
   std::int64_t payload_bytes(const Buffer& buffer) const;
   /// Starts an in-place sum over ranks. Ranks must start operations in the same order.
-  /// bf16 and f16 are summed in fp32 and rounded at every hop of the algorithm (stated in
-  /// docs/measurements.md). `stream`: the operation waits for work already queued there.
+  /// Buffers of bf16 and f16 are summed in fp32 and rounded at every hop of the algorithm (stated in
+  /// docs/measurements.md); f32 as wire_dtype() says. Until completion the buffer is scratch memory. `stream`: the operation waits for work already queued there.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
   /// Blocking convenience.
   void allreduce(const Buffer& buffer, Stream stream = nullptr) {
