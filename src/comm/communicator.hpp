@@ -57,8 +57,9 @@ class Communicator {
   /// Bytes of `buffer` as it travels.
   std::int64_t payload_bytes(const Buffer& buffer) const;
   /// Starts an in-place sum over ranks. Ranks must start operations in the same order.
-  /// Buffers of bf16 and f16 are summed in fp32 and rounded at every hop of the algorithm (stated in
-  /// docs/measurements.md); f32 as wire_dtype() says. Until completion the buffer is scratch memory. `stream`: the operation waits for work already queued there.
+  /// f32 travels as wire_dtype() says; bf16 and f16 are summed in fp32 and rounded at every hop of
+  /// the algorithm (docs/measurements.md). Until it is complete, an operation may leave anything in
+  /// the buffer. `stream`: the operation waits for work already queued there.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
   /// Blocking convenience.
   void allreduce(const Buffer& buffer, Stream stream = nullptr) {
