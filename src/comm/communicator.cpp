@@ -70,11 +70,16 @@ std::string_view to_string(DataType type) {
   return "unknown";
 }
 
+std::int64_t Communicator::payload_bytes(const Buffer& buffer) const {
+  const bool halved = buffer.type == DataType::f32 && wire_dtype() != WireDtype::fp32;
+  return static_cast<std::int64_t>(buffer.count * (halved ? 2 : size_of(buffer.type)));
+}
+
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group,
-                                                int cuda_device) {
+                                                int cuda_device, WireDtype wire) {
   switch (kind) {
     case CommunicatorKind::mpi: {
-      auto mpi = std::make_unique<MpiCommunicator>(group);
+      auto mpi = std::make_unique<MpiCommunicator>(group, wire);
       if (cuda_device < 0) return mpi;
       return make_staged_communicator(std::move(mpi), cuda_device);
     }
@@ -82,6 +87,10 @@ std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup
       if (cuda_device < 0)
         throw EnvironmentError(
             "communicator nccl needs --device cuda; on the CPU use --communicator mpi");
+      if (wire != WireDtype::fp32 && group.size() > 1)
+        throw EnvironmentError(
+            "communicator nccl sends gradients as fp32 only; use --wire_dtype fp32, or "
+            "--communicator mpi");
       return make_nccl_communicator(group, cuda_device);
     case CommunicatorKind::none:
       return std::make_unique<NoCommunicator>(group.size());

@@ -45,11 +45,21 @@ class Communicator {
   virtual int size() const = 0;
   virtual std::string algorithm() const = 0;  ///< of the allreduce, as stated in the record
   virtual std::string transport() const = 0;  ///< what carries the bytes; empty where unknown
-  /// Bytes that each rank sends for an allreduce of `bytes` payload by the stated algorithm.
+  /// What f32 buffers travel as. With a 2-byte type, every rank's values are rounded to it once
+  /// (to nearest, ties to even), summed in fp32 in rank order and the sum rounded once; all ranks
+  /// get the same bits. Nothing is scaled: in fp16 what rounds beyond 65504 becomes infinite, which
+  /// a check for non-finite values then finds, and what is below 2^-25 (3e-8) zero. Buffers of
+  /// other types travel as they are.
+  virtual WireDtype wire_dtype() const { return WireDtype::fp32; }
+  /// Bytes that each rank sends for an allreduce of f32 values by the stated algorithm, mean over
+  /// ranks, rounded up. `bytes`: of these values as they travel, payload_bytes().
   virtual std::int64_t wire_bytes(std::int64_t bytes) const = 0;
+  /// Bytes of `buffer` as it travels.
+  std::int64_t payload_bytes(const Buffer& buffer) const;
   /// Starts an in-place sum over ranks. Ranks must start operations in the same order.
-  /// bf16 and f16 are summed in fp32 and rounded at every hop of the algorithm (stated in
-  /// docs/measurements.md). `stream`: the operation waits for work already queued there.
+  /// f32 travels as wire_dtype() says; bf16 and f16 are summed in fp32 and rounded at every hop of
+  /// the algorithm (docs/measurements.md). Until it is complete, an operation may leave anything in
+  /// the buffer. `stream`: the operation waits for work already queued there.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
   /// Blocking convenience.
   void allreduce(const Buffer& buffer, Stream stream = nullptr) {
@@ -59,9 +69,10 @@ class Communicator {
 
 /// `kind` must be resolved (not automatic); `cuda_device` < 0: buffers are in host memory. mpi with
 /// a CUDA device stages through pinned host memory, which its transport() says. Collective. Throws
-/// EnvironmentError where it is not available in this build or machine.
+/// EnvironmentError where it is not available in this build or machine; a 2-byte `wire` is for mpi
+/// only, and none as well as one rank have no use for it.
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group,
-                                                int cuda_device);
+                                                int cuda_device, WireDtype wire = WireDtype::fp32);
 
 /// auto -> nccl on cuda, mpi on cpu, none for one rank.
 CommunicatorKind resolve_communicator(CommunicatorKind kind, bool cuda, int world_size);

@@ -17,8 +17,9 @@ constexpr std::size_t period = 7 * 11;
 
 /// What rank `rank` contributes to element `i`. -3..3 from every rank, so that any run of
 /// consecutive ranks sums to at most 6 whatever their number; rank 0 adds 0..10, so that no sum is
-/// zero everywhere. bf16 is exact to 256. u8 must not wrap, since Open MPI's vector code saturates:
-/// there every seventh element gets a one, good for 1,700 ranks.
+/// zero everywhere. No value or sum exceeds 16, on any number of ranks; bf16 is exact to 256. u8
+/// must not wrap, since Open MPI's vector code saturates: there every seventh element gets a one,
+/// good for 1,700 ranks.
 int contribution(int rank, std::size_t i, DataType type) {
   const int turn = static_cast<int>((static_cast<std::size_t>(rank) + i) % 7);
   const int varied = type == DataType::u8 ? (turn == 0 ? 1 : 0) : turn - 3;

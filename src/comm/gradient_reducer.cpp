@@ -16,10 +16,6 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-std::int64_t bytes_of(const Buffer& bucket) {
-  return static_cast<std::int64_t>(bucket.count * size_of(bucket.type));
-}
-
 }  // namespace
 
 GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
@@ -83,13 +79,14 @@ double GradientReducer::last_communication_seconds() const { return last_communi
 
 std::int64_t GradientReducer::bytes_per_step() const {
   std::int64_t bytes = 0;
-  for (const auto& bucket : buckets_) bytes += bytes_of(bucket);
+  for (const auto& bucket : buckets_) bytes += communicator_.payload_bytes(bucket);
   return bytes;
 }
 
 std::int64_t GradientReducer::wire_bytes_per_step() const {
   std::int64_t bytes = 0;
-  for (const auto& bucket : buckets_) bytes += communicator_.wire_bytes(bytes_of(bucket));
+  for (const auto& bucket : buckets_)
+    bytes += communicator_.wire_bytes(communicator_.payload_bytes(bucket));
   return bytes;
 }
 

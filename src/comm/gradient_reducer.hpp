@@ -28,7 +28,7 @@ class GradientReducer {
 
   double last_wait_seconds() const;           ///< of finalize()
   double last_communication_seconds() const;  ///< first post to last completion of the last step
-  std::int64_t bytes_per_step() const;        ///< payload per rank
+  std::int64_t bytes_per_step() const;        ///< payload per rank, as it travels
   std::int64_t wire_bytes_per_step() const;
   std::int64_t messages_per_step() const;
 

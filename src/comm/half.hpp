@@ -48,4 +48,12 @@ inline std::uint16_t float_to_f16(float value) {
 void sum_bf16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
 void sum_f16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
 
+/// The loops of a 2-byte type, for `count` elements in memory that does not overlap.
+struct HalfLoops {
+  void (*round)(const float* in, std::uint16_t* out, std::size_t count);
+  void (*widen)(const std::uint16_t* in, float* out, std::size_t count);
+  void (*add)(const std::uint16_t* in, float* inout, std::size_t count);  ///< inout[i] += in[i]
+};
+extern const HalfLoops bf16_loops, f16_loops;
+
 }  // namespace scalemark

@@ -157,9 +157,9 @@ void MpiWorld::enqueue(std::function<void()> command) {
   wake_.notify_one();
 }
 
-std::shared_ptr<Operation> MpiWorld::start(Operation::Post post) {
+std::shared_ptr<Operation> MpiWorld::start(std::vector<Operation::Post> stages) {
   auto operation = std::make_shared<Operation>();
-  operation->post = std::move(post);
+  operation->stages = std::move(stages);
   enqueue([this, operation] { outstanding_.post(operation); });
   return operation;
 }

@@ -57,7 +57,10 @@ class MpiWorld {
   }
 
   /// Hands an operation to the MPI thread; returns at once.
-  std::shared_ptr<Operation> start(Operation::Post post);
+  std::shared_ptr<Operation> start(std::vector<Operation::Post> stages);
+  std::shared_ptr<Operation> start(Operation::Post post) {
+    return start(std::vector{std::move(post)});
+  }
   /// Sleeps until `operation` is complete, under the deadline of `phase`. Throws CommError where it
   /// failed.
   void wait(Operation& operation, const char* phase);

@@ -33,22 +33,28 @@ void note_error(Operation& operation, int result) {
 }  // namespace
 
 void Outstanding::post(std::shared_ptr<Operation> operation) {
-  std::vector<MPI_Request> requests;
-  try {
-    requests = operation->post();
-  } catch (const std::exception& error) {
-    operation->error = error.what();
+  if (!start_stages(operation)) finished_at_post_.push_back(std::move(operation));
+}
+
+/// Starts the next stage, and those behind it while they have no requests. False: none is left.
+bool Outstanding::start_stages(const std::shared_ptr<Operation>& operation) {
+  while (operation->error.empty() && operation->next_stage < operation->stages.size()) {
+    std::vector<MPI_Request> requests;
+    try {
+      requests = operation->stages[operation->next_stage++]();
+    } catch (const std::exception& error) {
+      operation->error = error.what();
+    }
+    std::erase(requests, MPI_REQUEST_NULL);
+    operation->open_requests = requests.size();
+    for (MPI_Request request : requests) {
+      requests_.push_back(request);
+      owners_.push_back(operation);
+    }
+    if (!requests.empty()) return true;
   }
-  std::erase(requests, MPI_REQUEST_NULL);
-  operation->open_requests = requests.size();
-  if (requests.empty()) {
-    finished_at_post_.push_back(std::move(operation));
-    return;
-  }
-  for (MPI_Request request : requests) {
-    requests_.push_back(request);
-    owners_.push_back(operation);
-  }
+  operation->stages.clear();  // what they hold is let go on the MPI thread
+  return false;
 }
 
 std::vector<std::shared_ptr<Operation>> Outstanding::test() {
@@ -61,13 +67,16 @@ std::vector<std::shared_ptr<Operation>> Outstanding::test() {
                                   indices_.data(), statuses_.data());
   if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return fail_all(result);
   if (completed == MPI_UNDEFINED) return finished;
+  std::vector<std::shared_ptr<Operation>> ended;  // a stage
   for (int i = 0; i < completed; ++i) {
     const auto& owner = owners_[static_cast<std::size_t>(indices_[i])];
     // A status carries an error only under MPI_ERR_IN_STATUS.
     if (result == MPI_ERR_IN_STATUS) note_error(*owner, statuses_[i].MPI_ERROR);
-    if (--owner->open_requests == 0) finished.push_back(owner);
+    if (--owner->open_requests == 0) ended.push_back(owner);
   }
   if (completed > 0) drop_null_requests();
+  for (const auto& operation : ended)
+    if (!start_stages(operation)) finished.push_back(operation);
   return finished;
 }
 

@@ -18,13 +18,15 @@ using Clock = std::chrono::steady_clock;
 /// Throws CommError naming the MPI call where `result` is not MPI_SUCCESS.
 void check_mpi(int result, const char* call);
 
-/// A started operation of one or more requests. `done`, `error` and `completed` belong to
-/// MpiWorld's lock.
+/// A started operation of one or more stages. `done`, `error` and `completed` belong to MpiWorld's
+/// lock.
 struct Operation {
-  /// Runs on the MPI thread, starts the operation and gives its requests. Keeps the buffers alive.
+  /// Runs on the MPI thread, starts a stage and gives its requests. Kept until the operation ends,
+  /// with the buffers that it holds.
   using Post = std::function<std::vector<MPI_Request>()>;
 
-  Post post;
+  std::vector<Post> stages;  ///< each starts when the requests of the one before are complete
+  std::size_t next_stage = 0;
   std::function<void()> on_complete;  ///< on the MPI thread; may be empty
   std::size_t open_requests = 0;
   Clock::time_point posted = Clock::now();
@@ -43,10 +45,11 @@ class Outstanding {
 
  private:
   std::vector<MPI_Request> requests_;
-  std::vector<std::shared_ptr<Operation>> owners_;  ///< of requests_, by index
-  std::vector<std::shared_ptr<Operation>> finished_at_post_;
+  std::vector<std::shared_ptr<Operation>> owners_;            ///< of requests_, by index
+  std::vector<std::shared_ptr<Operation>> finished_at_post_;  ///< between two rounds of tests
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
+  bool start_stages(const std::shared_ptr<Operation>& operation);
   std::vector<std::shared_ptr<Operation>> fail_all(int result);
   void drop_null_requests();
 };

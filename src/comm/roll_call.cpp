@@ -29,12 +29,12 @@ void RollCall::listen() {
   // The source is read from the body, because completed operations do not keep their status.
   auto asker = std::make_shared<int>(-1);
   auto operation = std::make_shared<Operation>();
-  operation->post = [this, asker] {
+  operation->stages.emplace_back([this, asker] {
     check_mpi(
         MPI_Irecv(asker.get(), 1, MPI_INT, MPI_ANY_SOURCE, question_tag, communicator_, &question_),
         "MPI_Irecv");
     return std::vector{question_};
-  };
+  });
   operation->on_complete = [this, asker] {
     if (closed_) return;
     answer(*asker);
@@ -50,13 +50,13 @@ void RollCall::answer(int rank) {
   reply->step = progress.step;
   reply->seconds = progress.seconds_in_phase;
   auto operation = std::make_shared<Operation>();
-  operation->post = [this, reply, rank] {
+  operation->stages.emplace_back([this, reply, rank] {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(
         MPI_Isend(reply.get(), sizeof(Answer), MPI_BYTE, rank, answer_tag, communicator_, &request),
         "MPI_Isend");
     return std::vector{request};
-  };
+  });
   start_(std::move(operation));
 }
 
@@ -71,13 +71,13 @@ void RollCall::ask(std::function<void(const std::string&)> report) {
     if (peer == rank_) continue;
     answers_[peer] = std::make_shared<Answer>();
     auto receive = std::make_shared<Operation>();
-    receive->post = [this, peer, buffer = answers_[peer]] {
+    receive->stages.emplace_back([this, peer, buffer = answers_[peer]] {
       MPI_Request request = MPI_REQUEST_NULL;
       check_mpi(MPI_Irecv(buffer.get(), sizeof(Answer), MPI_BYTE, peer, answer_tag, communicator_,
                           &request),
                 "MPI_Irecv");
       return std::vector{request};
-    };
+    });
     receive->on_complete = [this, peer, watched = receive.get()] {
       if (!watched->error.empty()) return;
       answered_[peer] = true;
@@ -85,12 +85,12 @@ void RollCall::ask(std::function<void(const std::string&)> report) {
     };
     start_(std::move(receive));
     auto send = std::make_shared<Operation>();
-    send->post = [this, peer] {
+    send->stages.emplace_back([this, peer] {
       MPI_Request request = MPI_REQUEST_NULL;
       check_mpi(MPI_Isend(&rank_, 1, MPI_INT, peer, question_tag, communicator_, &request),
                 "MPI_Isend");
       return std::vector{request};
-    };
+    });
     start_(std::move(send));
   }
 }

@@ -85,7 +85,7 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
                              {"transport", text_or_null(facts.transport)},
                              {"algorithm", text_or_null(facts.algorithm)},
                              {"reducer", facts.reducer},
-                             {"wire_dtype", "fp32"},
+                             {"wire_dtype", facts.wire_dtype},
                              {"overlap", to_string(config.config.overlap)},
                              {"bytes_per_step", facts.bytes_per_step},
                              {"wire_bytes_per_step", facts.wire_bytes_per_step},

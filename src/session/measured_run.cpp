@@ -88,6 +88,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
   facts.device_name = session.device->name();
   facts.communicator = group.communicator->name();
+  facts.wire_dtype = to_string(group.communicator->wire_dtype());
   facts.transport = group.communicator->transport();
   facts.algorithm = group.communicator->algorithm();
   facts.allocator = allocator_name();
@@ -120,7 +121,8 @@ RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline) {
   group.batch = plan_batch(session.config(), group.ranks.size());
   group.ranks.agree_on([&] {
     group.communicator =
-        make_communicator(kind, group.ranks, cuda ? session.device->device().index() : -1);
+        make_communicator(kind, group.ranks, cuda ? session.device->device().index() : -1,
+                          session.config().wire_dtype);
   });
   return group;
 }

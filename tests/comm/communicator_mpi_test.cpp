@@ -97,7 +97,7 @@ TEST(MpiCommunicator, SumsABufferLargerThanABucket) {
 }
 
 TEST(MpiCommunicator, SplitsWhatIsTooLargeForOneCall) {
-  MpiCommunicator communicator(world(), 1000);
+  MpiCommunicator communicator(world(), WireDtype::fp32, 1000);
   for (const std::size_t count : {999u, 1000u, 1001u, 12'345u}) {
     AnyBuffer any(count, DataType::bf16);
     fill(any);
@@ -168,6 +168,16 @@ TEST(NoCommunicator, LeavesTheDataAlone) {
 
 TEST(NcclCommunicator, IsRefusedWithoutAGpu) {
   EXPECT_THROW(make_communicator(CommunicatorKind::nccl, world(), -1), EnvironmentError);
+}
+
+TEST(NcclCommunicator, IsRefusedWithA2ByteWireType) {
+  if (world().size() == 1) return;  // sends nothing, so the type does not matter
+  try {
+    make_communicator(CommunicatorKind::nccl, world(), 0, WireDtype::bf16);
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("--wire_dtype fp32"), std::string::npos);
+  }
 }
 
 TEST(DataCheck, PassesInEveryType) {

@@ -14,9 +14,11 @@ namespace {
 class RecordingCommunicator : public Communicator {
  public:
   std::vector<std::string> calls;
+  WireDtype wire = WireDtype::fp32;
 
   std::string_view name() const override { return "recording"; }
   int size() const override { return 2; }
+  WireDtype wire_dtype() const override { return wire; }
   std::string algorithm() const override { return "doubling"; }
   std::string transport() const override { return ""; }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return bytes + 1; }
@@ -112,6 +114,15 @@ TEST_F(Reducer, CountsBytesAndMessages) {
   for (int bucket : {0, 1, 2}) reducer.add(bucket, nullptr);
   reducer.finalize(nullptr);
   EXPECT_GE(reducer.last_communication_seconds(), 0.25);
+}
+
+TEST_F(Reducer, CountsBytesInTheWireType) {
+  communicator.wire = WireDtype::bf16;
+  std::vector<double> d(5);
+  buckets.push_back({d.data(), 5, DataType::f64});  // travels as it is
+  const GradientReducer reducer(communicator, buckets, {1, 1, 1, 1}, Overlap::none);
+  EXPECT_EQ(reducer.bytes_per_step(), 12 + 40);
+  EXPECT_EQ(reducer.wire_bytes_per_step(), 12 + 40 + 4);
 }
 
 TEST(Communicators, ResolveAutoByDeviceAndRanks) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -80,6 +81,38 @@ TEST(HalfSums, AddInFloatAndRoundOnce) {
     ASSERT_EQ(b[i], float_to_bf16(bf16_to_float(a[i]) + bf16_to_float(b_before[i]))) << i;
     ASSERT_EQ(d[i], float_to_f16(f16_to_float(c[i]) + f16_to_float(d_before[i]))) << i;
   }
+}
+
+// Vector code and the processor's own conversions against the definitions above.
+TEST(HalfLoops, GiveTheBitsOfTheirDefinition) {
+  std::vector<float> values;
+  for (std::uint32_t bits = 0; bits < 0xffff'0000u; bits += 9973)  // prime; every exponent
+    values.push_back(std::bit_cast<float>(bits));
+  for (std::uint32_t half = 0; half < 0x7c00; ++half)  // ties between all neighbours
+    values.push_back((f16_to_float(static_cast<std::uint16_t>(half)) +
+                      f16_to_float(static_cast<std::uint16_t>(half + 1))) /
+                     2);
+  if (values.size() % 8 == 0) values.push_back(1);  // a tail behind the vectors
+  const std::size_t count = values.size();
+  const auto check = [&](const HalfLoops& loops, auto round, auto widen) {
+    std::vector<std::uint16_t> rounded(count);
+    std::vector<float> wide(count), sums(count, 1.25f);
+    loops.round(values.data(), rounded.data(), count);
+    loops.widen(rounded.data(), wide.data(), count);
+    loops.add(rounded.data(), sums.data(), count);
+    int wrong = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (std::isnan(values[i])) {
+        wrong += !std::isnan(wide[i]) || !std::isnan(sums[i]);
+        continue;
+      }
+      wrong += rounded[i] != round(values[i]) || wide[i] != widen(rounded[i]) ||
+               sums[i] != 1.25f + widen(rounded[i]);
+    }
+    EXPECT_EQ(wrong, 0);
+  };
+  check(bf16_loops, float_to_bf16, bf16_to_float);
+  check(f16_loops, float_to_f16, f16_to_float);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class GpuTrainer : public ::testing::Test {
     config.precision = precision;
     const auto backend = make_device_backend(device, 0);
     const auto communicator = make_communicator(kind, *world, device == Device::cuda ? 0 : -1);
-    Trainer trainer(config, *backend, *world, 8);
+    Trainer trainer(config, *backend, *world, {8, 8, 8});
     trainer.check_data(*communicator, 0);
     return trainer.measure(*world, *communicator, nullptr);
   }

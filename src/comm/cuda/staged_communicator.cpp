@@ -81,6 +81,7 @@ class StagedCommunicator : public Communicator {
 
   std::string_view name() const override { return host_->name(); }
   int size() const override { return host_->size(); }
+  WireDtype wire_dtype() const override { return host_->wire_dtype(); }
   std::string algorithm() const override { return host_->algorithm(); }
   std::string transport() const override {
     return host_->transport() + ", staged through pinned host memory";

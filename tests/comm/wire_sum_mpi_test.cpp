@@ -1,0 +1,251 @@
+// Sums of fp32 values with a 2-byte wire type between real ranks: every bit of the result, its
+// error against the exact sum, bytes, and operations in flight.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "comm/gradient_reducer.hpp"
+#include "comm/half.hpp"
+#include "comm/mpi_communicator.hpp"
+#include "support/mpi_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using testing::world;
+
+constexpr WireDtype wire_types[] = {WireDtype::bf16, WireDtype::fp16};
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+float through(WireDtype wire, float value) {
+  return wire == WireDtype::bf16 ? bf16_to_float(float_to_bf16(value))
+                                 : f16_to_float(float_to_f16(value));
+}
+
+/// What `rank` contributes: both signs, full mantissas, magnitudes from 2^-20 to 4.
+float value_of(int rank, std::size_t i) {
+  const auto mixed = (static_cast<std::uint32_t>(i) + 977u * static_cast<std::uint32_t>(rank + 1)) *
+                     2'654'435'761u;
+  const float fraction = static_cast<float>(mixed >> 8) * 0x1p-23f - 1;
+  return std::ldexp(fraction, static_cast<int>(i % 23) - 20);
+}
+
+std::vector<float> own_values(std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = value_of(world().rank(), i);
+  return values;
+}
+
+/// The definition: every value rounded, summed in fp32 in rank order, the sum rounded.
+float expected(WireDtype wire, std::size_t i) {
+  if (world().size() == 1) return value_of(0, i);
+  float sum = through(wire, value_of(0, i));
+  for (int rank = 1; rank < world().size(); ++rank) sum += through(wire, value_of(rank, i));
+  return through(wire, sum);
+}
+
+void expect_every_bit(WireDtype wire, const std::vector<float>& found) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    wrong +=
+        std::bit_cast<std::uint32_t>(found[i]) != std::bit_cast<std::uint32_t>(expected(wire, i));
+  EXPECT_EQ(wrong, 0) << found.size() << " elements";
+}
+
+Buffer buffer_of(std::vector<float>& values) {
+  return {values.data(), values.size(), DataType::f32};
+}
+
+std::unique_ptr<Communicator> mpi(WireDtype wire) {
+  return make_communicator(CommunicatorKind::mpi, world(), -1, wire);
+}
+
+// All ranks compare with the same values, so equal bits on all ranks are part of it.
+TEST(WireSum, HasTheBitsOfItsDefinition) {
+  const auto p = static_cast<std::size_t>(world().size());
+  for (const auto wire : wire_types) {
+    const auto communicator = mpi(wire);
+    for (const std::size_t count :
+         {std::size_t{0}, std::size_t{1}, p - 1, p, p + 1, p * p + 1, std::size_t{13},
+          std::size_t{997}, std::size_t{2048}, std::size_t{8191}, std::size_t{100'003},
+          std::size_t{9'000'011}}) {
+      auto values = own_values(count);
+      communicator->allreduce(buffer_of(values));
+      expect_every_bit(wire, values);
+    }
+  }
+}
+
+TEST(WireSum, HasTheSameBitsInPieces) {
+  for (const auto wire : wire_types) {
+    MpiCommunicator communicator(world(), wire, 1000);
+    for (const std::size_t count : {999u, 1000u, 1001u, 12'345u}) {
+      auto values = own_values(count);
+      const auto pending = communicator.start_allreduce(buffer_of(values), nullptr);
+      pending->wait();
+      expect_every_bit(wire, values);
+      EXPECT_GT(pending->seconds(), 0.0);
+    }
+  }
+}
+
+// Each value is rounded once and the sum once, with unit roundoff 2^-8 (bf16) and 2^-11 (fp16; at
+// least half of its smallest subnormal, 2^-25); the fp32 sums add 2^-24 each.
+TEST(WireSum, StaysWithinItsErrorBound) {
+  for (const auto wire : wire_types) {
+    const auto communicator = mpi(wire);
+    auto values = own_values(50'000);
+    communicator->allreduce(buffer_of(values));
+    const int n = world().size();
+    const double unit = wire == WireDtype::bf16 ? 0x1p-8 : 0x1p-11;
+    const double smallest = wire == WireDtype::bf16 ? 0 : 0x1p-25;
+    int beyond = 0, rounded = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      double exact = 0, magnitude = 0;
+      for (int rank = 0; rank < n; ++rank) {
+        exact += value_of(rank, i);
+        magnitude += std::fabs(value_of(rank, i));
+      }
+      const double bound =
+          magnitude * (unit + (1 + unit) * (unit + n * 0x1p-24)) + (n + 1) * smallest;
+      beyond += std::fabs(values[i] - exact) > bound;
+      rounded += std::fabs(values[i] - exact) > magnitude * n * 0x1p-24;
+    }
+    EXPECT_EQ(beyond, 0);
+    if (n > 1) {
+      EXPECT_GT(rounded, 25'000) << "these values did not travel in a 2-byte type";
+    } else {
+      EXPECT_EQ(rounded, 0) << "one rank has nothing to send, and nothing to round";
+    }
+  }
+}
+
+TEST(WireSum, CarriesManyOperationsAtOnce) {
+  for (const auto wire : wire_types) {
+    const auto communicator = mpi(wire);
+    std::vector<std::vector<float>> buffers;
+    std::vector<std::unique_ptr<Pending>> pending;
+    std::vector<std::int64_t> integers(1000, 1);
+    // Falling sizes: later operations overtake earlier ones.
+    for (std::size_t i = 40; i-- > 0;) buffers.push_back(own_values(i * i * 300 + 1));
+    for (auto& values : buffers)
+      pending.push_back(communicator->start_allreduce(buffer_of(values), nullptr));
+    pending.push_back(
+        communicator->start_allreduce({integers.data(), integers.size(), DataType::i64}, nullptr));
+    world().barrier();  // control passes while data is in flight
+    for (std::size_t i = pending.size(); i-- > 0;) pending[i]->wait();
+    for (const auto& values : buffers) expect_every_bit(wire, values);
+    EXPECT_EQ(integers, std::vector<std::int64_t>(1000, world().size()));
+  }
+}
+
+TEST(WireSum, AnUnreadOperationEndsWithItsHandle) {
+  auto communicator = mpi(WireDtype::bf16);
+  auto values = own_values(100'000);
+  communicator->start_allreduce(buffer_of(values), nullptr).reset();
+  communicator.reset();
+  expect_every_bit(WireDtype::bf16, values);
+}
+
+TEST(WireSum, AnOperationOutlivesItsCommunicator) {
+  auto communicator = mpi(WireDtype::fp16);
+  auto values = own_values(300'000);
+  const auto pending = communicator->start_allreduce(buffer_of(values), nullptr);
+  communicator.reset();
+  pending->wait();
+  expect_every_bit(WireDtype::fp16, values);
+}
+
+TEST(WireSum, WorksInASubgroup) {
+  auto group = world().split(world().rank() == 0 ? -1 : 0);
+  if (group) {
+    const auto communicator = make_communicator(CommunicatorKind::mpi, *group, -1, WireDtype::bf16);
+    std::vector<float> ones(5001, 1.0f);
+    communicator->allreduce(buffer_of(ones));
+    EXPECT_EQ(ones, std::vector<float>(5001, static_cast<float>(world().size() - 1)));
+  }
+  world().barrier();
+}
+
+// What training's check for non-finite gradients must still see; nothing is scaled or clamped.
+TEST(WireSum, PassesOnWhatIsNotFinite) {
+  const bool first = world().rank() == 0, alone = world().size() == 1;
+  for (const auto wire : wire_types) {
+    const auto communicator = mpi(wire);
+    std::vector<float> values(10, 1.0f);
+    if (first) values = {std::nanf(""), infinity, infinity, -infinity, 70'000, 1e-9f, 1, 1, 1, 1};
+    if (!first) values[2] = -infinity, values[4] = values[5] = 0;
+    communicator->allreduce(buffer_of(values));
+    EXPECT_TRUE(std::isnan(values[0]));
+    EXPECT_EQ(values[1], infinity);
+    EXPECT_EQ(std::isnan(values[2]), !alone);
+    EXPECT_EQ(values[3], -infinity);
+    EXPECT_EQ(values[4], alone ? 70'000 : through(wire, 70'000));
+    EXPECT_EQ(values[5], alone ? 1e-9f : through(wire, 1e-9f));
+    EXPECT_EQ(values[9], world().size());
+  }
+  EXPECT_EQ(through(WireDtype::fp16, 70'000), infinity);
+  EXPECT_EQ(through(WireDtype::fp16, 1e-9f), 0);
+}
+
+TEST(WireSum, SaysWhatItSends) {
+  const int n = world().size();
+  const auto bf16 = mpi(WireDtype::bf16), fp16 = mpi(WireDtype::fp16);
+  if (n == 1) {
+    EXPECT_EQ(bf16->wire_dtype(), WireDtype::fp32);
+    EXPECT_EQ(bf16->wire_bytes(1000), 0);
+    return;
+  }
+  EXPECT_EQ(bf16->wire_dtype(), WireDtype::bf16);
+  EXPECT_EQ(bf16->algorithm(), "all-to-all + all-gather, bf16 wire, fp32 sums");
+  EXPECT_EQ(fp16->algorithm(), "all-to-all + all-gather, fp16 wire, fp32 sums");
+  EXPECT_EQ(bf16->payload_bytes({nullptr, 1000, DataType::f32}), 2000);
+  EXPECT_EQ(bf16->payload_bytes({nullptr, 1000, DataType::f64}), 8000);
+  EXPECT_EQ(mpi(WireDtype::fp32)->payload_bytes({nullptr, 1000, DataType::f32}), 4000);
+  // The same rule at every size, unlike the library's allreduce.
+  for (const std::int64_t bytes : {24, 24'000, 24'000'000})
+    EXPECT_EQ(fp16->wire_bytes(bytes), 2 * (n - 1) * bytes / n);
+}
+
+TEST(WireSum, CarriesTheBucketsOfAReducer) {
+  const int n = world().size();
+  for (const auto wire : wire_types) {
+    const auto communicator = mpi(wire);
+    std::vector<std::vector<float>> storage{own_values(600'000), own_values(12)};
+    GradientReducer reducer(*communicator, {buffer_of(storage[0]), buffer_of(storage[1])}, {1, 1},
+                            Overlap::backward);
+    const std::int64_t payload = 600'012 * (n > 1 ? 2 : 4);
+    EXPECT_EQ(reducer.bytes_per_step(), payload);
+    EXPECT_EQ(reducer.wire_bytes_per_step(), 2 * (n - 1) * payload / n);
+    reducer.add(0, nullptr);
+    reducer.add(1, nullptr);
+    reducer.finalize(nullptr);
+    for (const auto& values : storage) expect_every_bit(wire, values);
+  }
+}
+
+TEST(WireSum, IsSeenByTheDataCheck) {
+  for (const auto wire : wire_types) {
+    const auto communicator = mpi(wire);
+    std::vector<float> values(10'007);
+    EXPECT_NO_THROW(
+        check_allreduce(*communicator, {buffer_of(values)}, world().rank(), /*corrupt=*/false));
+    EXPECT_THROW(
+        check_allreduce(*communicator, {buffer_of(values)}, world().rank(), /*corrupt=*/true),
+        CommError);
+  }
+}
+
+TEST(WireSum, HasNoMeaningForNone) {
+  const auto communicator = make_communicator(CommunicatorKind::none, world(), -1, WireDtype::bf16);
+  EXPECT_EQ(communicator->wire_dtype(), WireDtype::fp32);
+  auto values = own_values(100);
+  communicator->allreduce(buffer_of(values));
+  EXPECT_EQ(values, own_values(100));
+}
+
+}  // namespace
+}  // namespace scalemark
