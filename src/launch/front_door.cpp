@@ -14,6 +14,7 @@
 #include "config/load.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "launch/dry_run.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/lists.hpp"
 #include "launch/scale_job.hpp"
@@ -52,11 +53,24 @@ int help(const std::string& text) {
   return 0;
 }
 
+/// Of ranks that a launcher has started already: one of them speaks.
+int show_plan(Command command, const RunConfig& config, int tasks) {
+  const bool curve = command == Command::scale;
+  const auto ranks = !curve                ? std::vector<std::int64_t>{tasks}
+                     : config.ranks.empty() ? default_ranks(tasks)
+                                            : config.ranks;
+  const std::string text = plan_text(config, ranks, curve);
+  if (speaks()) std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
 int run_or_scale(Command command, const std::vector<std::string>& arguments, char** argv) {
   if (wants_help(arguments)) return help(help_text(command));
   const LoadedConfig loaded = load_config(command, static_cast<int>(arguments.size()), argv + 2);
-  if (command == Command::scale && !launcher_hint(process_environment()))
+  const auto hint = launcher_hint(process_environment());
+  if (command == Command::scale && !hint)
     return static_cast<int>(supervise_scale(loaded, arguments));
+  if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
   become_engine(loaded.config, argv);
 }
 

@@ -17,6 +17,7 @@
 #include "config/names.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
+#include "launch/dry_run.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/launch.hpp"
 #include "platform/platform.hpp"
@@ -171,11 +172,15 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
   request.program = {own_path().string(), "scale"};
   request.program.insert(request.program.end(), arguments.begin(), arguments.end());
   const std::string launcher = to_string(request.launcher);
+  const bool is_root = geteuid() == 0;
+  if (config.dry_run) {
+    fmt::print("{}", plan_text(config, launch.ranks, /*keeps_weights=*/true));
+    say("would start: " + shell_quoted(launch_command(request, is_root)));
+    return ExitCode::ok;
+  }
   require_program(launcher);
   const Handover handover;
   if (resources.hosts > 1) request.forward = variables_for_hosts(process_environment());
-
-  const bool is_root = geteuid() == 0;
   const auto command = launch_command(request, is_root);
   const auto counted = [](int n, const char* what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");

@@ -51,6 +51,50 @@ TEST(BatchPlanning, RefusalsNameTheNearestLegalValues) {
   EXPECT_THAT(refusal([] { plan_batch(batches(4, {}), 0); }), HasSubstr("at least one rank"));
 }
 
+RunConfig tokens(std::int64_t count, std::optional<std::int64_t> micro = {}) {
+  RunConfig config;
+  config.model = "transformer_big";
+  config.scaling = Scaling::strong;
+  config.global_batch_tokens = count;
+  config.micro_batch_size = micro;
+  return config;
+}
+
+TEST(BatchPlanning, TokensAreDividedIntoSequencesAndMicroBatches) {
+  const BatchPlan plan = plan_batch(tokens(16'384, 8), 2);
+  EXPECT_EQ(plan.global_batch_size, 256);
+  EXPECT_EQ(plan.batch_size_per_rank, 128);
+  EXPECT_EQ(plan.micro_batches(), 16);
+  EXPECT_EQ(plan_batch(tokens(128), 1).micro_batch_size, 2);      // all at once
+  EXPECT_EQ(plan_batch(tokens(128, 16), 1).micro_batch_size, 2);  // no more than there is
+}
+
+TEST(BatchPlanning, RefusalsOfTokensAndMicroBatchesNameTheNearestLegalValues) {
+  EXPECT_THAT(refusal([] { plan_batch(tokens(100), 1); }), HasSubstr("64 and 128"));
+  EXPECT_THAT(refusal([] { plan_batch(tokens(320), 2); }), HasSubstr("256 and 384"));
+  EXPECT_THAT(refusal([] { plan_batch(tokens(768, 5), 1); }), HasSubstr("4 and 6"));
+  RunConfig both = tokens(128);
+  both.global_batch_size = 2;
+  EXPECT_THAT(refusal([&] { plan_batch(both, 1); }), HasSubstr("give one"));
+  RunConfig images = batches({}, {}, Scaling::strong);
+  images.global_batch_tokens = 64;
+  EXPECT_THAT(refusal([&] { plan_batch(images, 1); }), HasSubstr("--global_batch_size"));
+}
+
+TEST(Resolved, FillsInTheDefaultsOfTheModel) {
+  const RunConfig images = resolved(RunConfig{});
+  EXPECT_EQ(images.optimizer, Optimizer::momentum);
+  EXPECT_EQ(images.init_learning_rate, 0.1);
+  EXPECT_EQ(images.image_size, 224);
+  EXPECT_FALSE(images.sequence_length);
+  const RunConfig translation = resolved(tokens(64));
+  EXPECT_EQ(translation.optimizer, Optimizer::adam);
+  EXPECT_EQ(translation.init_learning_rate, 1e-4);
+  EXPECT_EQ(translation.sequence_length, 64);
+  EXPECT_EQ(translation.dropout, 0.1);
+  EXPECT_FALSE(translation.image_size);
+}
+
 TEST(Ranks, AutoIsPowersOfTwoAndTheLargest) {
   EXPECT_THAT(default_ranks(1), ElementsAre(1));
   EXPECT_THAT(default_ranks(2), ElementsAre(1, 2));

@@ -1,0 +1,36 @@
+// --dry-run: what every point of a run or a curve would compute, hold and send, from the
+// configuration alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+/// One point of the plan; bytes are of one rank.
+struct PointPlan {
+  std::int64_t ranks = 1;
+  BatchPlan batch;
+  double units_per_step = 0;  ///< images or target tokens of all ranks
+  std::int64_t weight_bytes = 0;
+  std::int64_t gradient_bytes = 0;
+  std::int64_t optimizer_bytes = 0;
+  std::int64_t shadow_bytes = 0;    ///< weights in the compute dtype
+  std::int64_t kept_bytes = 0;      ///< of `scale`: the weights that every measurement starts from
+  double activation_bytes = 0;      ///< of one micro-batch, about; 0: unknown
+  std::int64_t wire_bytes_per_step = 0;  ///< sent by a ring allreduce, or by its narrow form
+
+  double memory_bytes() const;  ///< all of them but the wire
+};
+
+/// Throws ConfigError where the batch does not divide. `keeps_weights`: for `scale`.
+PointPlan plan_point(const RunConfig& config, std::int64_t ranks, bool keeps_weights);
+
+/// A table with a line a point, and what its columns mean; as JSON with `--json`.
+std::string plan_text(const RunConfig& config, const std::vector<std::int64_t>& ranks,
+                      bool keeps_weights);
+
+}  // namespace scalemark

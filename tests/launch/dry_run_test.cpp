@@ -1,0 +1,74 @@
+// The plan of the published strong-scaling study: a global batch of 819,200 tokens (Transformer
+// big).
+#include "launch/dry_run.hpp"
+
+#include "error.hpp"
+#include "launch_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kParameters = 209'915'904;
+
+RunConfig study() {
+  RunConfig config;
+  config.model = "transformer_big";
+  config.scaling = Scaling::strong;
+  config.global_batch_tokens = 819'200;
+  config.micro_batch_size = 16;
+  return config;
+}
+
+TEST(DryRun, PlansTheStrongScalingStudy) {
+  struct Expected {
+    std::int64_t ranks, batch, micro_batches;
+  };
+  for (const auto& [ranks, batch, micro_batches] :
+       {Expected{1, 12'800, 800}, Expected{16, 800, 50}, Expected{200, 64, 4}}) {
+    const PointPlan plan = plan_point(study(), ranks, false);
+    EXPECT_EQ(plan.batch.global_batch_size, 12'800);
+    EXPECT_EQ(plan.batch.batch_size_per_rank, batch);
+    EXPECT_EQ(plan.batch.micro_batch_size, 16);
+    EXPECT_EQ(plan.batch.micro_batches(), micro_batches);
+    EXPECT_EQ(plan.units_per_step, 819'200);
+    EXPECT_EQ(plan.weight_bytes, 4 * kParameters);
+    EXPECT_EQ(plan.gradient_bytes, 4 * kParameters);
+    EXPECT_EQ(plan.optimizer_bytes, 8 * kParameters);
+    EXPECT_EQ(plan.wire_bytes_per_step, 2 * (ranks - 1) * 4 * kParameters / ranks);
+    EXPECT_EQ(plan.activation_bytes, plan_point(study(), 1, false).activation_bytes);
+  }
+}
+
+TEST(DryRun, NarrowTypesHalveWhatTheyShould) {
+  RunConfig config = study();
+  const PointPlan wide = plan_point(config, 2, true);
+  EXPECT_EQ(wide.kept_bytes, wide.weight_bytes);
+  config.precision = Precision::bf16;
+  config.wire_dtype = WireDtype::bf16;
+  const PointPlan narrow = plan_point(config, 2, true);
+  EXPECT_EQ(narrow.shadow_bytes, wide.weight_bytes / 2);
+  EXPECT_EQ(narrow.wire_bytes_per_step, wide.wire_bytes_per_step / 2);
+  EXPECT_EQ(narrow.activation_bytes, wide.activation_bytes / 2);
+  EXPECT_EQ(narrow.weight_bytes, wide.weight_bytes);
+}
+
+TEST(DryRun, RefusesWhatDoesNotDivide) {
+  EXPECT_THAT(refusal([] { plan_point(study(), 3, false); }),
+              ::testing::AllOf(HasSubstr("819072 and 819264"), HasSubstr("3 ranks")));
+  RunConfig config = study();
+  config.micro_batch_size = 7;
+  EXPECT_THAT(refusal([&] { plan_point(config, 200, false); }), HasSubstr("4 and 8"));
+}
+
+TEST(DryRun, PrintsALineAPoint) {
+  const std::string text = plan_text(study(), {1, 200}, false);
+  EXPECT_THAT(text, HasSubstr("Strong scaling of transformer_big"));
+  EXPECT_THAT(text, HasSubstr("800 x 16"));
+  EXPECT_THAT(text, HasSubstr("4 x 16"));
+  EXPECT_THAT(text, HasSubstr("819200"));
+}
+
+}  // namespace
+}  // namespace scalemark
