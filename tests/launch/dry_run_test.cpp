@@ -12,6 +12,17 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t kParameters = 209'915'904;
 
+/// The message of a refusal.
+std::string refusal(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "was not refused";
+  return {};
+}
+
 RunConfig study() {
   RunConfig config;
   config.model = "transformer_big";
