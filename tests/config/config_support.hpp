@@ -42,6 +42,11 @@ inline std::string refused(const Words& arguments, const Words& environment = {}
   return refusal([&] { load(arguments, environment, command); });
 }
 
+/// A model for which a key has a meaning.
+inline std::string model_with(const std::string& key) {
+  return key == "sequence_length" || key == "global_batch_tokens" ? "transformer_tiny" : "resnet50";
+}
+
 /// A file that is gone after the test.
 class TemporaryFile {
  public:

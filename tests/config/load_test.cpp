@@ -17,7 +17,7 @@ TEST(Load, DefaultsAreThoseOfRunConfig) {
   const LoadedConfig loaded = load({});
   const auto json = config_to_json(loaded);
   for (const Key& key : all_keys()) {
-    EXPECT_EQ(json[key.name]["value"], key.get(RunConfig{})) << key.name;
+    EXPECT_EQ(json[key.name]["value"], key.get(resolved(RunConfig{}))) << key.name;
     EXPECT_EQ(json[key.name]["origin"], "default") << key.name;
   }
   EXPECT_TRUE(loaded.warnings.empty());
@@ -127,9 +127,9 @@ TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
   EXPECT_THAT(refused({"--batch_size=max"}), HasSubstr(later));
   for (const std::string& flag : planned_flags())
     EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
-  const TemporaryFile file(R"({"wire_dtype": "bf16"})");
+  const TemporaryFile file(R"({"lr_schedule": "constant"})");
   EXPECT_THAT(refused({"--config", file.path()}),
-              AllOf(HasSubstr(later), HasSubstr("/wire_dtype")));
+              AllOf(HasSubstr(later), HasSubstr("/lr_schedule")));
 }
 
 TEST(Refusals, NumbersAreStrict) {
@@ -157,7 +157,7 @@ TEST(Refusals, RangesAreInclusive) {
           nlohmann::json{{key.name, whole ? nlohmann::json(static_cast<std::int64_t>(number))
                                           : nlohmann::json(number)}}
               .dump());
-      return load({"--config", file.path()});
+      return load({"--config", file.path(), "--model", model_with(key.name)});
     };
     EXPECT_EQ(key.get(with(key.lowest).config), key.lowest) << key.name;
     EXPECT_EQ(key.get(with(key.highest).config), key.highest) << key.name;
