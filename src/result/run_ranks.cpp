@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostTracePoints = 1000;
 
 /// Bytes that the network interfaces sent per step and rank. Ranks of one host see the same
-/// counters.
+/// counters, which are read around warm-up and measured loop: `steps` counts both.
 std::optional<double> nic_bytes_per_step(const std::vector<RankReport>& reports,
                                          std::size_t steps) {
   std::map<std::string, std::uint64_t> by_host;
@@ -96,7 +96,11 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
       set_unavailable(record, std::string("communication.") + key,
                       "the communicator does not tell");
   set_number(record, "communication.nic_bytes_per_step",
-             nic_bytes_per_step(reports, metrics.step_seconds.size()),
+             metrics.step_seconds.empty()
+                 ? std::nullopt
+                 : nic_bytes_per_step(reports,
+                                      metrics.step_seconds.size() +
+                                          static_cast<std::size_t>(config.config.num_warmup_batches)),
              "no counters of network interfaces on every host, or no step");
   fill_exposed(record, facts, metrics);
   set_number(record, "communication.baseline_throughput", facts.baseline_throughput,

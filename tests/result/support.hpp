@@ -63,7 +63,12 @@ inline RunFacts make_facts(int world_size) {
   return facts;
 }
 
-inline LoadedConfig make_config() { return {}; }
+/// Four steps of warm-up, as many as two_reports() measure.
+inline LoadedConfig make_config() {
+  LoadedConfig loaded;
+  loaded.config.num_warmup_batches = 4;
+  return loaded;
+}
 
 inline SystemInfo make_system() { return system_info(); }
 
