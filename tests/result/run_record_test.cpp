@@ -14,7 +14,7 @@ using test::make_report;
 using testing::HasSubstr;
 
 Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
-  return make_run_record(make_config(), facts, reports, system_info(), {{"OMP_NUM_THREADS", "2"}});
+  return make_run_record(test::make_config(), facts, reports, system_info(), {{"OMP_NUM_THREADS", "2"}});
 }
 
 /// Two ranks: rank 0 steps of 1 s with 0.25 s wait, rank 1 of 2 s without.
