@@ -63,12 +63,7 @@ inline RunFacts make_facts(int world_size) {
   return facts;
 }
 
-/// Four steps of warm-up, as many as two_reports() measure.
-inline LoadedConfig make_config() {
-  LoadedConfig loaded;
-  loaded.config.num_warmup_batches = 4;
-  return loaded;
-}
+inline LoadedConfig make_config() { return {}; }
 
 inline SystemInfo make_system() { return system_info(); }
 
