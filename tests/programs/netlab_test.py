@@ -1,0 +1,167 @@
+"""scripts/netlab: real Open MPI over several hosts, each a set of namespaces on this machine, with shaped links between.
+
+Where namespaces are not permitted (no root, a container without the capabilities) everything here is skipped.
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+from support import SCALEMARK, SMALL, SOURCE, ProgramTest
+
+NETLAB = SOURCE / "scripts" / "netlab"
+LONG = [*SMALL, "--num_batches", "100000"]
+CORES = len(os.sched_getaffinity(0))
+
+
+def setUpModule():
+    tried = subprocess.run([NETLAB, "--", "true"], capture_output=True, text=True, check=False)
+    if tried.returncode == 7:
+        raise unittest.SkipTest(f"no lab here: {tried.stderr}")
+
+
+def places(record):
+    return [(rank["host"], rank["cpus"]) for rank in record["ranks"]]
+
+
+class Ranks(ProgramTest):
+    def test_scale_spreads_over_two_hosts_by_itself(self):
+        self.run_program(NETLAB, "--hosts", "2", "--rate", "1gbit", "--", SCALEMARK, "scale", *SMALL, "--num_batches", "5",
+                         "--ranks", "1,2", "--repeats", "1", "--output", "s.json")
+        self.read("s.json")
+        [path] = (path for path in self.folder.glob("s.runs/ranks2-*.json") if "none" not in path.name)
+        record = self.read(path)
+        self.assertEqual([host for host, _ in places(record)], ["n0", "n1"])
+        self.assertEqual(record["communication"]["transport"], "tcp")
+        if CORES >= 2:  # Open MPI bound each rank to a core of its own host
+            self.assertNotEqual(record["ranks"][0]["cpus"], record["ranks"][1]["cpus"])
+
+    def test_bytes_of_the_interfaces_are_those_of_the_algorithm(self):
+        """Headers of TCP/IP, acknowledgements and control traffic add 0.2 % to 47 MB a step; 3 % are allowed. Without warm-up,
+        whose bytes the counters would see as well."""
+        self.run_program(NETLAB, "--rate", "4gbit", "--", "mpirun", "-n", "2", "-x", "SCALEMARK_LABEL", SCALEMARK, "run",
+                         "--model", "resnet18", "--image_size", "32", "--batch_size", "1", "--num_batches", "10", "--num_warmup_batches", "0",
+                         "--output", "r.json")
+        communication = self.read("r.json")["communication"]
+        ratio = communication["nic_bytes_per_step"] / communication["wire_bytes_per_step"]
+        self.assertGreater(ratio, 1.0)
+        self.assertLess(ratio, 1.03)
+
+    def test_four_hosts_share_cores_where_there_are_too_few(self):
+        _, err = self.run_program(NETLAB, "--hosts", "4", "--cores_per_host", "1", "--", SCALEMARK, "scale", *SMALL,
+                                  "--num_batches", "5", "--ranks", "4", "--repeats", "1", "--output", "s.json")
+        self.assertEqual("hosts share cores" in err, CORES < 4)
+        [path] = (path for path in self.folder.glob("s.runs/*.json") if "none" not in path.name)
+        self.assertEqual([host for host, _ in places(self.read(path))], ["n0", "n1", "n2", "n3"])
+
+    def test_any_program_of_a_users_mpirun(self):
+        out, _ = self.run_program(NETLAB, "--", "mpirun", "-n", "2", "python3", "-c",
+                                  "import os, socket; print(socket.gethostname(), os.environ['GLOO_SOCKET_IFNAME'])")
+        self.assertEqual(sorted(out.splitlines()), ["n0 eth0", "n1 eth0"])
+
+
+class Ends(ProgramTest):
+    """After each test ProgramTest finds no process that was started from here, the holders of the hosts included."""
+
+    def start_lab(self, *words):
+        """A lab with a long job that has begun to measure."""
+        process = self.start(NETLAB, "--", *words, start_new_session=True)
+        self.wait_for_line(process.stdout, "images/sec:")
+        return process
+
+    def namespaces_of(self, process):
+        """Network namespaces of the processes below `process`, apart from ours."""
+        pids = [process.pid]
+        for pid in pids:
+            pids += map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        return {os.readlink(f"/proc/{pid}/ns/net") for pid in pids} - {os.readlink("/proc/self/ns/net")}
+
+    def assert_gone(self, process, namespaces, interfaces):
+        process.stdout.read()
+        code = process.wait(timeout=30)
+        time.sleep(0.2)
+        self.assertEqual(set(os.listdir("/sys/class/net")), interfaces)
+        self.assertNotIn("netlab", pathlib.Path("/proc/mounts").read_text())
+        for path in pathlib.Path("/proc").glob("[0-9]*/ns/net"):
+            try:
+                self.assertNotIn(os.readlink(path), namespaces)
+            except OSError:
+                continue  # it has just ended
+        return code
+
+    def ended_by(self, number):
+        interfaces = set(os.listdir("/sys/class/net"))
+        process = self.start_lab(SCALEMARK, "scale", *LONG, "--ranks", "1,2", "--output", "s.json")
+        namespaces = self.namespaces_of(process)
+        self.assertEqual(len(namespaces), 3)  # two hosts and the switch
+        process.send_signal(number)
+        return self.assert_gone(process, namespaces, interfaces)
+
+    def test_ctrl_c_is_the_commands_and_nothing_stays(self):
+        self.assertEqual(self.ended_by(signal.SIGINT), 4)
+        self.assertEqual(self.read("s.json")["status"], "interrupted")
+
+    def test_a_killed_netlab_takes_everything_along(self):
+        self.assertEqual(self.ended_by(signal.SIGKILL), -signal.SIGKILL)
+
+    def test_the_commands_exit_code_stands_and_its_processes_end(self):
+        self.run_program(NETLAB, "--", "bash", "-c", '$NETLAB_RSH n1 "sleep 600" & kill -KILL $$', expect=137)
+        self.run_program(NETLAB, "--", "no_such_program", expect=127)
+
+    def test_a_rank_killed_on_the_second_host_ends_the_job(self):
+        self.run_program(NETLAB, "--", SCALEMARK, "scale", *SMALL, "--num_batches", "5", "--ranks", "1,2", "--repeats", "2",
+                         "--output", "s.json", "--inject", "kill:rank=1:step=4", expect=4)
+        self.assertEqual(self.read("s.json")["status"], "failed")
+
+    def test_19_a_link_that_goes_down_is_a_timeout_that_names_the_rank(self):
+        """tcp_retries2: mpirun itself waits for its lost daemon as long as TCP does, by default a quarter of an hour."""
+        (self.folder / "job").write_text(f"""
+            for host in n0 n1; do $NETLAB_RSH $host 'echo 4 >/proc/sys/net/ipv4/tcp_retries2'; done
+            (read -r line <began; $NETLAB_RSH n1 ip link set eth0 down) &
+            mpirun -n 2 -x SCALEMARK_LABEL {SCALEMARK} run {' '.join(LONG)} --timeout 4 --output r.json | tee >(grep -m 1 images/sec: >began)
+            exit ${{PIPESTATUS[0]}}""")
+        os.mkfifo(self.folder / "began")
+        _, err = self.run_program(NETLAB, "--", "bash", "job", expect=5)
+        self.assertRegex(err, r"rank 1 on n1: silent")
+        self.assertEqual(self.read("r.json")["status"], "timeout")
+
+
+class WrongInput(ProgramTest):
+    def test_it_is_refused_with_what_would_be_right(self):
+        for words, naming in (
+                ([], "COMMAND"), (["--"], "COMMAND"), (["--hosts", "1", "--", "true"], "2 to 200"),
+                (["--hosts", "two", "--", "true"], "two"), (["--rate", "1gb", "--", "true"], "2.5gbit"),
+                (["--rate", "0mbit", "--", "true"], "1mbit or more"), (["--delay", "1", "--", "true"], "500us or 1ms"),
+                (["--cores_per_host", "100000", "--", "true"], "cores here"),
+                (["--speed", "1gbit", "--", "true"], "--speed")):
+            _, err = self.run_program(NETLAB, *words, expect=2)
+            self.assertIn(naming, err)
+
+    def test_a_delay_needs_netem(self):
+        process = self.start(NETLAB, "--delay", "1ms", "--", "true")
+        _, err = process.communicate(timeout=30)
+        if process.returncode == 0:
+            self.skipTest("this kernel has netem")
+        self.assertEqual(process.returncode, 7, err)
+        self.assertIn("sch_netem", err)
+
+    def test_without_root_or_capabilities_it_says_what_it_needs(self):
+        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        for words, naming in ((["setpriv", "--bounding-set=-net_admin"], "CAP_NET_ADMIN"),
+                              (["setpriv", "--bounding-set=-sys_admin"], "CAP_SYS_ADMIN"), (nobody, "root")):
+            process = self.start(*words, "/usr/bin/python3", "-", "--", "true", stdin=open(NETLAB, encoding="utf-8"))
+            _, err = process.communicate(timeout=30)
+            self.assertEqual(process.returncode, 7, err)
+            self.assertIn(naming, err)
+
+    def test_a_dry_run_prints_the_commands_and_does_nothing(self):
+        out, _ = self.run_program(NETLAB, "--dry-run", "--hosts", "3", "--rate", "2.5gbit", "--", "mpirun", "-n", "3", "a b")
+        self.assertEqual(out.count("tbf rate 2.5gbit"), 6)  # both ends of three links
+        self.assertIn("mpirun -n 3 'a b'", out)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)  # so that the reason of a skip is seen
