@@ -25,7 +25,7 @@ struct AbortState {
   std::atomic<bool> under_way{false};
   std::mutex mutex;
   std::function<void(int)> abort;
-  std::function<void(const std::string&)> before;
+  std::function<void(int, const std::string&)> last_words;
 };
 
 // One per process and never destroyed: an abort may come while static objects are being destroyed.
@@ -48,9 +48,9 @@ void write_to_stderr(const std::string& message) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-void say_last_words(const std::function<void(const std::string&)>& before,
+void say_last_words(const std::function<void(int, const std::string&)>& say,
                     const std::string& message, int exit_code) {
-  if (!before) return;
+  if (!say) return;
   struct Done {
     std::mutex mutex;
     std::condition_variable changed;
@@ -58,9 +58,9 @@ void say_last_words(const std::function<void(const std::string&)>& before,
   };
   const auto done = std::make_shared<Done>();
   start_detached(
-      [done, before, message] {
+      [done, say, message, exit_code] {
         try {
-          before(message);
+          say(exit_code, message);
         } catch (...) {  // the abort goes on
         }
         const std::lock_guard lock(done->mutex);
@@ -79,9 +79,15 @@ void set_abort_hook(std::function<void(int)> hook) {
   state().abort = std::move(hook);
 }
 
-void set_before_abort_hook(std::function<void(const std::string&)> hook) {
+LastWords::LastWords(std::function<void(int, const std::string&)> say) {
   const std::lock_guard lock(state().mutex);
-  state().before = std::move(hook);
+  state().last_words = std::move(say);
+}
+
+LastWords::~LastWords() {
+  if (abort_under_way()) await_exit();  // they may be using what dies next
+  const std::lock_guard lock(state().mutex);
+  state().last_words = nullptr;
 }
 
 bool abort_under_way() noexcept { return state().under_way.load(); }
@@ -101,13 +107,13 @@ void abort_job(int exit_code, const std::string& message) {
       exit_code);
   write_to_stderr(message);
   std::function<void(int)> abort;
-  std::function<void(const std::string&)> before;
+  std::function<void(int, const std::string&)> last_words;
   {
     const std::lock_guard lock(state().mutex);
     abort = state().abort;
-    before = state().before;
+    last_words = state().last_words;
   }
-  say_last_words(before, message, exit_code);
+  say_last_words(last_words, message, exit_code);
   if (!abort) _exit(exit_code);
   abort(exit_code);
   await_exit();

@@ -9,8 +9,6 @@ namespace scalemark {
 
 /// How the job is aborted once MPI runs; empty: abort_job() leaves by _exit.
 void set_abort_hook(std::function<void(int exit_code)> hook);
-/// What runs once before an abort, for at most 2 s.
-void set_before_abort_hook(std::function<void(const std::string& message)> hook);
 bool abort_under_way() noexcept;
 /// Blocks for ever: for threads that meet an abort that is under way. The process ends within 5 s.
 [[noreturn]] void await_exit() noexcept;

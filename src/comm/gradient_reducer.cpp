@@ -50,7 +50,7 @@ void GradientReducer::start_next(Stream stream) {
   ++next_;
 }
 
-void GradientReducer::finalize(Stream stream) {
+void GradientReducer::finalize(Stream stream, const std::function<void(std::size_t)>& on_sum) {
   if (communicator_.name() != "none") {
     const auto open =
         std::find_if(missing_.begin(), missing_.end(), [](int missing) { return missing != 0; });
@@ -60,9 +60,13 @@ void GradientReducer::finalize(Stream stream) {
           *open, parameters_in_[static_cast<std::size_t>(open - missing_.begin())]));
   }
   while (next_ < buckets_.size()) start_next(stream);
-  const auto before = Clock::now();
-  for (const auto& pending : pending_) pending->wait();
-  last_wait_ = seconds_between(before, Clock::now());
+  last_wait_ = 0;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    const auto before = Clock::now();
+    pending_[i]->wait();
+    last_wait_ += seconds_between(before, Clock::now());
+    if (on_sum) on_sum(i);
+  }
   last_communication_ = 0;
   for (std::size_t i = 0; i < pending_.size(); ++i)
     last_communication_ = std::max(

@@ -20,7 +20,7 @@ struct Progress {
 /// `timeout_seconds`. Runs as a thread of its own so that it works where MPI itself hangs. Time in
 /// which this process itself was stopped (SIGSTOP, a suspended job) does not count. One per
 /// process. On expiry it asks the MPI thread for a roll-call (who answers, in which phase and step,
-/// who is silent), prints rank, phase, last step and the roll-call to stderr, calls `on_expiry`,
+/// who is silent), prints rank, phase, last step and the roll-call to stderr, lets LastWords speak,
 /// aborts the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.
 class Watchdog {
  public:
@@ -29,9 +29,6 @@ class Watchdog {
   /// Enters a phase; the clock starts anew. `step` < 0 keeps the last step.
   void enter(const char* phase, long step = -1);
   Progress progress() const;
-  /// Called once before an abort (any exit code), at most 2 s: e.g. write a record. Must not call
-  /// MPI.
-  void set_on_expiry(std::function<void(const std::string& message)> callback);
   void set_timeout(double seconds);
   double timeout() const;
   /// Who this rank is in messages, e.g. "rank 1 of 4 on n0". Until then: what the launcher's
@@ -61,6 +58,16 @@ class PhaseScope {
  private:
   Watchdog& watchdog_;
   const char* before_;
+};
+
+/// What a rank does before an abort, whatever its exit code, while this object lives: `say` is called once, on a
+/// thread of its own, for at most 2 s: e.g. writes a record. It must not call MPI. One at a time.
+class LastWords {
+ public:
+  explicit LastWords(std::function<void(int exit_code, const std::string& message)> say);
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
 };
 
 /// Ends the whole job from any rank at any time: message to stderr, MPI_Abort(exit_code), and

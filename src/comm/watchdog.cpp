@@ -94,7 +94,6 @@ Watchdog::~Watchdog() {
   impl_->changed.notify_all();
   impl_->thread.join();
   if (abort_under_way()) await_exit();
-  set_before_abort_hook(nullptr);
 }
 
 void Watchdog::enter(const char* phase, long step) {
@@ -107,10 +106,6 @@ void Watchdog::enter(const char* phase, long step) {
 Progress Watchdog::progress() const {
   const std::lock_guard lock(impl_->mutex);
   return {impl_->phase, impl_->step, impl_->seconds_in_phase()};
-}
-
-void Watchdog::set_on_expiry(std::function<void(const std::string&)> callback) {
-  set_before_abort_hook(std::move(callback));
 }
 
 void Watchdog::set_timeout(double seconds) {

@@ -219,7 +219,8 @@ void add_machine_keys(std::vector<Key>& keys) {
            .in(1e-3, 65536),
        key("overlap", &C::overlap, id, group, "WITH",
            "communicate after the backward pass or during it")
-           .not_yet({"step"}),
+           .not_yet({"step"})
+           .otherwise("backward; none with --forward_only"),
        key("wire_dtype", &C::wire_dtype, id, group, "TYPE",
            "of gradients between ranks; sums are fp32")});
 }

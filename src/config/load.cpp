@@ -80,7 +80,7 @@ void apply_variables(LoadedConfig& loaded, const std::vector<Variable>& variable
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
     throw ConfigError("--communicator nccl needs --device cuda; on the cpu it is mpi or none");
-  if (config.forward_only && config.overlap != Overlap::none)
+  if (config.forward_only && config.overlap == Overlap::backward)
     throw ConfigError(
         "--overlap backward has no meaning with --forward_only: there is no backward pass");
   if (config.scaling == Scaling::strong && !config.global_batch_size && !config.global_batch_tokens)

@@ -40,6 +40,7 @@ RunConfig resolved(RunConfig config) {
   if (!config.init_learning_rate) config.init_learning_rate = adam ? 1e-4 : 0.1;
   if (!config.weight_decay) config.weight_decay = adam ? 0 : 4e-5;
   if (!config.dropout) config.dropout = facts.dropout;
+  if (!config.overlap) config.overlap = config.forward_only ? Overlap::none : Overlap::backward;
   return config;
 }
 

@@ -69,9 +69,9 @@ struct RunConfig {
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
   CommunicatorKind communicator = CommunicatorKind::automatic;
-  double bucket_mb = 25;       ///< MiB of gradients per bucket
+  double bucket_mb = 8;        ///< MiB of gradients per bucket
   double first_bucket_mb = 1;  ///< of the first one, so that communication starts early
-  Overlap overlap = Overlap::none;
+  std::optional<Overlap> overlap;  ///< unset: backward, without a backward pass none
   WireDtype wire_dtype = WireDtype::fp32;
   // scale
   std::vector<std::int64_t>
@@ -90,7 +90,7 @@ struct RunConfig {
 };
 
 /// The configuration with the model's defaults in place of what is unset: image_size or
-/// sequence_length, optimizer, learning rate, weight decay, dropout.
+/// sequence_length, optimizer, learning rate, weight decay, dropout; and overlap.
 RunConfig resolved(RunConfig config);
 
 /// A RunConfig and what the record says of it.

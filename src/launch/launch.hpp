@@ -1,6 +1,7 @@
 // Starting ranks: mpirun and srun command lines, and the supervisor that watches what it started.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,8 +44,10 @@ struct SupervisedExit {
 /// leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1 reach the job as SIGUSR1 (mpirun
 /// and srun pass it to the ranks: the agreed stop; on SIGTERM mpirun would kill within a second).
 /// When it still runs after `grace_seconds`, or at a second signal, it gets SIGTERM, and five
-/// seconds later SIGKILL.
-SupervisedExit supervise(const std::vector<std::string>& command, double grace_seconds);
+/// seconds later SIGKILL. The same happens `end_seconds` after `has_ended` is first true, which is
+/// asked once a second: mpirun waits for a daemon behind a dead link for as long as TCP does.
+SupervisedExit supervise(const std::vector<std::string>& command, double grace_seconds,
+                         const std::function<bool()>& has_ended = {}, double end_seconds = 10);
 
 /// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
 /// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal

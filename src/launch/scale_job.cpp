@@ -47,19 +47,24 @@ class Handover {
   Handover(const Handover&) = delete;
   Handover& operator=(const Handover&) = delete;
 
+  /// What the ranks agreed on; their results are written.
   std::optional<int> exit_code() const {
     int code = 0;
     std::ifstream file(path_ / "exit_code");
     return file >> code ? std::optional(code) : std::nullopt;
   }
-  std::optional<Json> partial_record() const {
-    std::ifstream file(path_ / "partial.json");
+  /// {exit_code, reason}, where rank 0 aborted the job.
+  std::optional<Json> abort() const { return read("abort.json"); }
+  std::optional<Json> partial_record() const { return read("partial.json"); }
+
+ private:
+  std::optional<Json> read(const char* name) const {
+    std::ifstream file(path_ / name);
     if (!file) return std::nullopt;
     Json record = Json::parse(file, nullptr, false);
     return record.is_object() ? std::optional(std::move(record)) : std::nullopt;
   }
 
- private:
   std::filesystem::path path_;
 };
 
@@ -193,12 +198,16 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
     say("running as root: mpirun gets --allow-run-as-root");
 
   // A stop is agreed on at a step boundary, and a step may take as long as --timeout allows.
-  const SupervisedExit exit = supervise(command, config.timeout + 10);
+  const SupervisedExit exit = supervise(
+      command, config.timeout + 10, [&] { return handover.abort().has_value(); });
   const auto agreed = handover.exit_code();
-  const ExitCode code = map_launcher_exit(exit, agreed);
+  const auto aborted = handover.abort();
+  const ExitCode code = map_launcher_exit(
+      exit, aborted ? std::optional(aborted->at("exit_code").get<int>()) : agreed);
   if (!agreed && code != ExitCode::ok) {
-    const std::string reason = what_happened(exit, launcher);
-    say(reason);
+    const std::string reason =
+        aborted ? aborted->at("reason").get<std::string>() : what_happened(exit, launcher);
+    if (!aborted) say(reason);  // else the ranks have said it
     publish_partial(config, handover, code, reason);
   }
   return code;

@@ -140,6 +140,10 @@ class Stopping {
       escalate();
     }
   }
+  /// The job says that it is over: its launcher gets a while to end.
+  void expect_end(double seconds) {
+    if (stage_ == Stage::running) advance(Stage::asked, seconds);
+  }
   void escalate() {
     if (stage_ == Stage::asked) {
       kill(-child_, SIGTERM);
@@ -166,7 +170,8 @@ class Stopping {
 
 }  // namespace
 
-SupervisedExit supervise(const std::vector<std::string>& command, double grace_seconds) {
+SupervisedExit supervise(const std::vector<std::string>& command, double grace_seconds,
+                         const std::function<bool()>& has_ended, double end_seconds) {
   const Guard guard;
   std::fflush(nullptr);
   const pid_t supervisor = getpid();
@@ -186,6 +191,7 @@ SupervisedExit supervise(const std::vector<std::string>& command, double grace_s
       stopping.request();
     else if (signal == 0 && Clock::now() >= stopping.deadline())
       stopping.escalate();
+    if (has_ended && has_ended()) stopping.expect_end(end_seconds);
   }
   kill_leftovers();
   return {exit_status(status), stopping.begun()};

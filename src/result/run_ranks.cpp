@@ -86,7 +86,7 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
                              {"algorithm", text_or_null(facts.algorithm)},
                              {"reducer", facts.reducer},
                              {"wire_dtype", facts.wire_dtype},
-                             {"overlap", to_string(config.config.overlap)},
+                             {"overlap", to_string(*resolved(config.config).overlap)},
                              {"bytes_per_step", facts.bytes_per_step},
                              {"wire_bytes_per_step", facts.wire_bytes_per_step},
                              {"nic_bytes_per_step", nullptr},

@@ -28,4 +28,10 @@ void Handover::publish_exit_code(ExitCode code) const {
   if (!folder_.empty()) replace_file(folder_ / "exit_code", std::to_string(static_cast<int>(code)));
 }
 
+void Handover::publish_abort(int exit_code, const std::string& message) const {
+  if (!folder_.empty())
+    replace_file(folder_ / "abort.json",
+                 record_text({{"exit_code", exit_code}, {"reason", message}}));
+}
+
 }  // namespace scalemark

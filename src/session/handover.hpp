@@ -17,6 +17,8 @@ class Handover {
   Handover(const std::map<std::string, std::string>& environment, bool is_root);
   void publish_partial(const Json& record) const;
   void publish_exit_code(ExitCode code) const;
+  /// Instead of the exit code, where this rank aborts the job.
+  void publish_abort(int exit_code, const std::string& message) const;
 
  private:
   std::filesystem::path folder_;  ///< empty: nobody to hand over to

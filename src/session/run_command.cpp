@@ -23,10 +23,10 @@ ExitCode run_command(Session& session) {
     plan_batch(config, session.world.size());
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
-  session.world.watchdog().set_on_expiry([&](const std::string& message) {
+  const LastWords words([&](int exit_code, const std::string& message) {
     if (output)
-      output->write(make_failed_record(session.loaded, session.world.size(), Status::timeout,
-                                       message, session.system,
+      output->write(make_failed_record(session.loaded, session.world.size(),
+                                       status_of_exit(exit_code), message, session.system,
                                        recorded_environment(session.environment)));
   });
 

@@ -234,6 +234,9 @@ ExitCode scale_command(Session& session) {
     if (session.is_root() && session.config().output)
       files = std::make_unique<CurveFiles>(*session.config().output);
   });
+  const LastWords words([&](int exit_code, const std::string& message) {
+    session.handover.publish_abort(exit_code, message);
+  });
   return Curve(session, std::move(files)).run();
 }
 

@@ -43,7 +43,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     : trainer_(trainer),
       group_(group),
       reducer_(communicator, trainer.parameters->gradient_buffers(),
-               trainer.parameters->parameters_in(), trainer.config.overlap),
+               trainer.parameters->parameters_in(), *trainer.config.overlap),
       fault_(fault) {
   const double mine = trainer.batch.loss_count;
   const double all = group.all_sum({mine}).front();
@@ -94,9 +94,10 @@ at::Tensor MeasuredLoop::train_step() {
     loss.backward(loss_scale_);  // in the last pass calls reducer_.add() as gradients arrive
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
-  reducer_.finalize(trainer_.device.stream());
   trainer_.optimizer->begin_step();
-  for (Bucket& bucket : trainer_.parameters->buckets()) trainer_.optimizer->update(bucket);
+  reducer_.finalize(trainer_.device.stream(), [this](std::size_t bucket) {
+    trainer_.optimizer->update(trainer_.parameters->buckets()[bucket]);
+  });
   return sum;
 }
 

@@ -76,6 +76,16 @@ TEST_F(Reducer, WithoutOverlapStartsEverythingAtTheEnd) {
             (Calls{"start 1", "start 2", "start 3", "wait 1", "wait 2", "wait 3"}));
 }
 
+TEST_F(Reducer, TellsOfEachSumBeforeItWaitsForTheNext) {
+  GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::backward);
+  for (int bucket : {0, 1, 2}) reducer.add(bucket, nullptr);
+  reducer.finalize(nullptr, [&](std::size_t bucket) {
+    communicator.calls.push_back("sum of " + std::to_string(bucket));
+  });
+  EXPECT_EQ(communicator.calls, (Calls{"start 1", "start 2", "start 3", "wait 1", "sum of 0",
+                                       "wait 2", "sum of 1", "wait 3", "sum of 2"}));
+}
+
 TEST_F(Reducer, IsReadyForTheNextStep) {
   GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::backward);
   for (int step = 0; step < 3; ++step) {

@@ -43,21 +43,22 @@ TEST_F(WatchdogDeath, SaysItsLastWordsOnce) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(60);
-        watchdog.set_on_expiry([](const std::string& message) {
-          const std::string words = "last words: " + message + "\n";
+        const LastWords last([](int code, const std::string& message) {
+          const std::string words = "last words: " + message + " " + std::to_string(code) + "\n";
           if (write(STDERR_FILENO, words.data(), words.size()) < 0) _exit(99);
         });
         abort_job(4, "the disk is gone");
       },
-      ::testing::ExitedWithCode(4), "scalemark: the disk is gone\nlast words: the disk is gone");
+      ::testing::ExitedWithCode(4), "scalemark: the disk is gone\nlast words: the disk is gone 4");
 }
 
 TEST_F(WatchdogDeath, LastWordsThatHangDoNotStopTheAbort) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(60);
-        watchdog.set_on_expiry(
-            [](const std::string&) { std::this_thread::sleep_for(std::chrono::seconds(60)); });
+        const LastWords last([](int, const std::string&) {
+          std::this_thread::sleep_for(std::chrono::seconds(60));
+        });
         abort_job(4, "the disk is gone");
       },
       ::testing::ExitedWithCode(4), "the disk is gone");

@@ -68,6 +68,17 @@ TEST(Supervise, ASecondSignalInsists) {
             109);
 }
 
+TEST(Supervise, EndsALauncherWhoseJobIsOver) {
+  const TemporaryFolder folder;
+  const std::string over = folder / "over";
+  EXPECT_EQ(in_child([&] {
+              const auto is_over = [&] { return std::filesystem::exists(over); };
+              return supervise(shell("sleep 0.1; touch " + over + "; sleep 600"), 30, is_over, 0.1)
+                  .raw_status;
+            }),
+            128 + SIGTERM);
+}
+
 TEST(Supervise, LeavesNoProcessBehind) {
   const TemporaryFolder folder;
   // One that left the process group and its parent, one that ignores everything that can be

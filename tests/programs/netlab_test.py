@@ -40,10 +40,9 @@ class Ranks(ProgramTest):
             self.assertNotEqual(record["ranks"][0]["cpus"], record["ranks"][1]["cpus"])
 
     def test_bytes_of_the_interfaces_are_those_of_the_algorithm(self):
-        """Headers of TCP/IP, acknowledgements and control traffic add 0.2 % to 47 MB a step; 3 % are allowed. Without warm-up,
-        whose bytes the counters would see as well."""
+        """Headers of TCP/IP, acknowledgements and control traffic add 0.2 % to 47 MB a step; 3 % are allowed."""
         self.run_program(NETLAB, "--rate", "4gbit", "--", "mpirun", "-n", "2", "-x", "SCALEMARK_LABEL", SCALEMARK, "run",
-                         "--model", "resnet18", "--image_size", "32", "--batch_size", "1", "--num_batches", "10", "--num_warmup_batches", "0",
+                         "--model", "resnet18", "--image_size", "32", "--batch_size", "1", "--num_batches", "8", "--num_warmup_batches", "2",
                          "--output", "r.json")
         communication = self.read("r.json")["communication"]
         ratio = communication["nic_bytes_per_step"] / communication["wire_bytes_per_step"]
@@ -127,6 +126,17 @@ class Ends(ProgramTest):
         _, err = self.run_program(NETLAB, "--", "bash", "job", expect=5)
         self.assertRegex(err, r"rank 1 on n1: silent")
         self.assertEqual(self.read("r.json")["status"], "timeout")
+
+
+    def test_19_under_scale_mpirun_does_not_outlive_the_job(self):
+        (self.folder / "job").write_text(f"""
+            (read -r line <began; $NETLAB_RSH n1 ip link set eth0 down) &
+            {SCALEMARK} scale {' '.join(LONG)} --ranks 1,2 --timeout 4 --output s.json | tee >(grep -m 1 images/sec: >began)
+            exit ${{PIPESTATUS[0]}}""")
+        os.mkfifo(self.folder / "began")
+        _, err = self.run_program(NETLAB, "--", "bash", "job", expect=5)
+        self.assertRegex(err, r"rank 1 on n1: silent")
+        self.assertEqual(self.read("s.json")["status"], "timeout")
 
 
 class WrongInput(ProgramTest):
