@@ -120,8 +120,15 @@ TEST(RecordedEnvironment, NoSecretsWhateverThePrefix) {
                                     {"NCCL_PROXY", "http://me:hunter2@proxy:80"},
                                     {"UCX_LIST", "a://x,http://me:hunter2@proxy"}})
                   .empty());
-  EXPECT_EQ(recorded_environment({{"OMPI_MCA_orte_hnp_uri", "7.0;tcp://10.0.0.1:5000"}}).size(),
-            1U);
+  EXPECT_EQ(recorded_environment({{"UCX_B", "7.0;tcp://10.0.0.1:5000"}}).size(), 1U);
+}
+
+TEST(RecordedEnvironment, NothingThatOnlyOneLaunchKnows) {
+  const Environment recorded = recorded_environment({{"OMPI_MCA_orte_hnp_uri", "7.0;tcp://a:5000"},
+                                                     {"OMPI_MCA_initial_wdir", "/home/me"},
+                                                     {"OMPI_MCA_ess_base_vpid", "1"},
+                                                     {"OMPI_MCA_orte_default_hostfile", "hosts"}});
+  EXPECT_EQ(recorded, (Environment{{"OMPI_MCA_orte_default_hostfile", "hosts"}}));
 }
 
 TEST(RecordedEnvironment, LongAndUnprintableValuesAreTamed) {

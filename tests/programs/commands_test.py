@@ -73,6 +73,18 @@ class Run(ProgramTest):
         self.assertIn("OMP_NUM_THREADS", self.read("r.json")["environment"])
 
 
+    def test_the_plan_of_a_dry_run_is_the_memory_that_a_run_takes(self):
+        """Apart from libraries and working space, about 1 GiB as the plan says."""
+        for words in (["--model", "resnet18", "--image_size", "128", "--batch_size", "32"],
+                      ["--model", "transformer_base", "--batch_size", "24"]):
+            plan, _ = self.run_program(SCALEMARK, "run", *words, "--dry_run", "--json")
+            self.run_program(SCALEMARK, "run", *words, "--num_batches", "1", "--num_warmup_batches", "1", "--output", "r.json")
+            [point] = json.loads(plan)["points"]
+            rest = self.read("r.json")["memory"]["peak_rss_bytes"] - point["memory_bytes"]
+            self.assertGreater(rest / 2**30, 0.2, words)
+            self.assertLess(rest / 2**30, 1.2, words)
+
+
 class Scale(ProgramTest):
     def check_curve(self, name):
         curve = self.read(name)
