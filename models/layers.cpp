@@ -12,10 +12,17 @@ at::MemoryFormat memory_format(bool channels_last) {
   return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
-/// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
-/// their input.
-at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {
-  return bias.defined() ? bias.to(x.scalar_type()) : bias;
+at::Tensor linear_weight(LinearInit init, std::int64_t in, std::int64_t out) {
+  if (init == LinearInit::bert) return truncated_normal({out, in});
+  const double bound = init == LinearInit::xavier ? std::sqrt(6. / static_cast<double>(in + out))
+                                                  : 1 / std::sqrt(static_cast<double>(in));
+  return at::empty({out, in}).uniform_(-bound, bound);
+}
+
+at::Tensor linear_bias(LinearInit init, std::int64_t in, std::int64_t out) {
+  if (init != LinearInit::torch) return at::zeros({out});
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  return at::empty({out}).uniform_(-bound, bound);
 }
 
 }  // namespace
@@ -54,12 +61,8 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
 
 Linear::Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init)
     : gate_(std::move(gate)) {
-  const bool xavier = init == LinearInit::xavier;
-  const double bound = xavier ? std::sqrt(6. / static_cast<double>(in + out))
-                              : 1 / std::sqrt(static_cast<double>(in));
-  weight_ = register_parameter("weight", at::empty({out, in}).uniform_(-bound, bound));
-  bias_ = register_parameter("bias",
-                             xavier ? at::zeros({out}) : at::empty({out}).uniform_(-bound, bound));
+  weight_ = register_parameter("weight", linear_weight(init, in, out));
+  bias_ = register_parameter("bias", linear_bias(init, in, out));
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) {
@@ -95,9 +98,20 @@ std::vector<Batch> split(const Batch& batch, std::int64_t size) {
       return whole.defined() ? whole.narrow(0, begin, size) : whole;
     };
     parts.push_back({part(batch.inputs), part(batch.targets), share * batch.units,
-                     share * batch.loss_count, part(batch.decoder_inputs)});
+                     share * batch.loss_count, part(batch.decoder_inputs), part(batch.segments),
+                     part(batch.masked_positions), part(batch.next_sentence)});
   }
   return parts;
+}
+
+at::Tensor truncated_normal(at::IntArrayRef shape) {
+  // The inverse of the distribution function, of values uniform between those at two deviations.
+  const double bound = std::erf(std::sqrt(2.));
+  return at::empty(shape).uniform_(-bound, bound).erfinv_().mul_(0.02 * std::sqrt(2.));
+}
+
+at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {
+  return bias.defined() ? bias.to(x.scalar_type()) : bias;
 }
 
 at::Tensor to_fp32(const at::Tensor& logits) {

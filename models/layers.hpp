@@ -54,8 +54,12 @@ class BatchNorm2d : public torch::nn::Module {
 
 /// How a linear layer's weight is drawn. torch: weight and bias uniform in +-1/sqrt(in), as
 /// torch.nn.Linear; xavier: weight uniform in +-sqrt(6 / (in + out)) (Glorot and Bengio 2010), bias
-/// zero.
-enum class LinearInit { torch, xavier };
+/// zero; bert: weight truncated_normal(), bias zero.
+enum class LinearInit { torch, xavier, bert };
+
+/// fp32 values of a normal distribution with standard deviation 0.02, drawn again beyond two of
+/// these (Devlin et al. 2018; google-research/bert, create_initializer).
+at::Tensor truncated_normal(at::IntArrayRef shape);
 
 /// y = x W^T + b. Weight [out, in] and bias [out].
 class Linear : public torch::nn::Module {
@@ -79,6 +83,10 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
 /// [batch]. `label_smoothing` of the probability is spread over all classes (Szegedy et al. 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              double label_smoothing = 0);
+
+/// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
+/// their input. An undefined bias stays undefined.
+at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x);
 
 /// Logits leave a network in fp32 at least.
 at::Tensor to_fp32(const at::Tensor& logits);

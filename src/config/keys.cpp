@@ -107,8 +107,7 @@ void add_model_keys(std::vector<Key>& keys) {
   keys.insert(
       keys.end(),
       {key("model", &C::model, id, group, "NAME", "network; `scalemark list models` describes them")
-           .one_of(model_names())
-           .not_yet({"bert_large", "bert_base"}),
+           .one_of(model_names()),
        key("batch_size", &C::batch_size, id, group, "N",
            "samples per rank; what weak scaling fixes")
            .in(1, 1e6)
@@ -123,7 +122,8 @@ void add_model_keys(std::vector<Key>& keys) {
            .in(1, 1e12)
            .otherwise("--global_batch_size"),
        key("micro_batch_size", &C::micro_batch_size, id, group, "N",
-           "samples of one forward and backward pass; gradients are accumulated over a rank's batch")
+           "samples of one forward and backward pass; gradients are accumulated over a rank's "
+           "batch")
            .in(1, 1e6)
            .otherwise("the batch of a rank"),
        key("scaling", &C::scaling, id, group, "MODE",
@@ -176,27 +176,37 @@ void add_arithmetic_keys(std::vector<Key>& keys) {
        key("data_format", &C::data_format, id, group, "FORMAT",
            "memory layout of images; NHWC is channels_last"),
        key("optimizer", &C::optimizer, id, group, "NAME", "update rule")
-           .not_yet({"adamw", "lamb"})
            .otherwise("the model's default"),
        key("init_learning_rate", &C::init_learning_rate, id, group, "RATE", "learning rate")
            .in(0, 1e6)
-           .otherwise("0.1, with adam 0.0001"),
-       key("momentum", &C::momentum, id, group, "FACTOR", "of --optimizer momentum").in(0, 1),
-       key("adam_beta1", &C::adam_beta1, id, group, "FACTOR", "decay of adam's first moment")
-           .in(0, 0.999999),
-       key("adam_beta2", &C::adam_beta2, id, group, "FACTOR", "decay of adam's second moment")
-           .in(0, 0.999999),
-       key("adam_epsilon", &C::adam_epsilon, id, group, "VALUE", "added to adam's denominator")
+           .otherwise("0.1, with adam and adamw 0.0001, with lamb 0.000625"),
+       key("momentum", &C::momentum, id, group, "FACTOR", "of --optimizer momentum and lars")
            .in(0, 1),
-       key("weight_decay", &C::weight_decay, id, group, "FACTOR", "L2 penalty")
+       key("adam_beta1", &C::adam_beta1, id, group, "FACTOR",
+           "decay of the first moment (adam, adamw, lamb)")
+           .in(0, 0.999999),
+       key("adam_beta2", &C::adam_beta2, id, group, "FACTOR",
+           "decay of the second moment (adam, adamw, lamb)")
+           .in(0, 0.999999)
+           .otherwise("0.98, with adamw and lamb 0.999"),
+       key("adam_epsilon", &C::adam_epsilon, id, group, "VALUE",
+           "added to the denominator (adam, adamw, lamb)")
            .in(0, 1)
-           .otherwise("0.00004, with adam 0"),
+           .otherwise("1e-9, with adamw and lamb 1e-6"),
+       key("weight_decay", &C::weight_decay, id, group, "FACTOR",
+           "L2 penalty; decoupled with adamw and lamb, which like lars spare biases and norms")
+           .in(0, 1)
+           .otherwise("0.00004, with adam 0, with adamw and lamb 0.01"),
+       key("lars_trust_coefficient", &C::lars_trust_coefficient, id, group, "FACTOR",
+           "of lars: a weight's step relative to its norm, at learning rate 1")
+           .in(0, 1),
        key("dropout", &C::dropout, id, group, "PROBABILITY",
-           "of sequence models: on embeddings, attention, activation and residual")
+           "of sequence models: on embeddings, attention, residual and the Transformer's "
+           "activation")
            .in(0, 0.99)
            .otherwise("the model's default"),
        key("label_smoothing", &C::label_smoothing, id, group, "SHARE",
-           "of sequence models: probability spread over the vocabulary")
+           "of the Transformer: probability spread over the vocabulary")
            .in(0, 0.99)});
 }
 

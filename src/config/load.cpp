@@ -90,6 +90,10 @@ void check_whole(const RunConfig& config) {
   const ModelFacts facts = *find_model(config.model);
   if (config.sequence_length && facts.sequence_length == 0)
     throw ConfigError(fmt::format("--sequence_length: {} has images, no sequences", facts.name));
+  const std::int64_t length = config.sequence_length.value_or(facts.sequence_length);
+  if (facts.sequence_length > 0 && (length < facts.shortest || length > facts.longest))
+    throw ConfigError(fmt::format("--sequence_length {}: {} takes {} to {} tokens", length,
+                                  facts.name, facts.shortest, facts.longest));
   if (config.image_size && facts.image_size == 0)
     throw ConfigError(fmt::format("--image_size: {} has sequences, no images", facts.name));
   if (config.forward_only && config.micro_batch_size)

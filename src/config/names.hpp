@@ -59,7 +59,10 @@ template <>
 struct ChoicesOf<Optimizer> {
   static constexpr std::array table{Choice<Optimizer>{"sgd", Optimizer::sgd},
                                     Choice<Optimizer>{"momentum", Optimizer::momentum},
-                                    Choice<Optimizer>{"adam", Optimizer::adam}};
+                                    Choice<Optimizer>{"adam", Optimizer::adam},
+                                    Choice<Optimizer>{"adamw", Optimizer::adamw},
+                                    Choice<Optimizer>{"lamb", Optimizer::lamb},
+                                    Choice<Optimizer>{"lars", Optimizer::lars}};
 };
 template <>
 struct ChoicesOf<DataFormat> {

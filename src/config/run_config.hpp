@@ -18,7 +18,7 @@ enum class Scaling { weak, strong };
 enum class CommunicatorKind { automatic, mpi, nccl, none };
 enum class Overlap { none, backward };
 enum class WireDtype { fp32, bf16, fp16 };
-enum class Optimizer { sgd, momentum, adam };
+enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
 enum class DataFormat { channels_last, channels_first };
 enum class Launcher { automatic, mpirun, srun };
 
@@ -57,10 +57,12 @@ struct RunConfig {
   Precision precision = Precision::fp32;
   DataFormat data_format = DataFormat::channels_last;
   std::optional<Optimizer> optimizer;        ///< unset: the catalog's default
-  std::optional<double> init_learning_rate;  ///< unset: 0.1, with adam 1e-4
+  std::optional<double> init_learning_rate;  ///< unset: see default_rates() in run_config.cpp
   double momentum = 0.9;
-  double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9;  ///< Vaswani et al. 2017, 5.3
-  std::optional<double> weight_decay;  ///< unset: 4e-5, with adam 0
+  double adam_beta1 = 0.9;                         ///< of adam, adamw and lamb
+  std::optional<double> adam_beta2, adam_epsilon;  ///< unset: as the learning rate
+  std::optional<double> weight_decay;              ///< unset: as the learning rate
+  double lars_trust_coefficient = 0.001;           ///< eta of You et al. 2017
   std::optional<double> dropout;       ///< unset: the catalog's default
   double label_smoothing = 0.1;        ///< of sequence models
   bool forward_only = false;
@@ -90,7 +92,7 @@ struct RunConfig {
 };
 
 /// The configuration with the model's defaults in place of what is unset: image_size or
-/// sequence_length, optimizer, learning rate, weight decay, dropout; and overlap.
+/// sequence_length, optimizer, learning rate, beta 2, epsilon, weight decay, dropout; and overlap.
 RunConfig resolved(RunConfig config);
 
 /// A RunConfig and what the record says of it.

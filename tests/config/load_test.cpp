@@ -123,13 +123,19 @@ TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
   EXPECT_THAT(refused({"--precision=fp16"}), HasSubstr(later));
   EXPECT_THAT(refused({"--precision=tf32"}), HasSubstr(later));
   EXPECT_THAT(refused({"--overlap=step"}), HasSubstr(later));
-  EXPECT_THAT(refused({"--model=bert_large"}), HasSubstr(later));
   EXPECT_THAT(refused({"--batch_size=max"}), HasSubstr(later));
   for (const std::string& flag : planned_flags())
     EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
   const TemporaryFile file(R"({"lr_schedule": "constant"})");
   EXPECT_THAT(refused({"--config", file.path()}),
               AllOf(HasSubstr(later), HasSubstr("/lr_schedule")));
+}
+
+TEST(Refusals, SequencesOfBertFitItsPositions) {
+  for (const char* bad : {"3", "513"})
+    EXPECT_THAT(refused({"--model=bert_base", "--sequence_length", bad}), HasSubstr("4 to 512"));
+  for (const char* good : {"4", "512"})
+    EXPECT_NO_THROW(load({"--model=bert_base", "--sequence_length", good}));
 }
 
 TEST(Refusals, NumbersAreStrict) {

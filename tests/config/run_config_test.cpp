@@ -95,6 +95,20 @@ TEST(Resolved, FillsInTheDefaultsOfTheModel) {
   EXPECT_FALSE(translation.image_size);
 }
 
+TEST(Resolved, RatesAreThoseOfTheOptimizer) {
+  RunConfig config;
+  config.model = "bert_base";
+  const RunConfig pretraining = resolved(config);
+  EXPECT_EQ(pretraining.optimizer, Optimizer::adamw);
+  EXPECT_EQ(pretraining.adam_beta2, 0.999);
+  EXPECT_EQ(pretraining.weight_decay, 0.01);
+  config.optimizer = Optimizer::adam;
+  EXPECT_EQ(resolved(config).adam_beta2, 0.98);
+  EXPECT_EQ(resolved(config).weight_decay, 0);
+  config.adam_beta2 = 0.9;
+  EXPECT_EQ(resolved(config).adam_beta2, 0.9);
+}
+
 TEST(Ranks, AutoIsPowersOfTwoAndTheLargest) {
   EXPECT_THAT(default_ranks(1), ElementsAre(1));
   EXPECT_THAT(default_ranks(2), ElementsAre(1, 2));

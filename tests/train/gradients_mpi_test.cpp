@@ -83,7 +83,7 @@ TEST_P(RankEquality, Bf16InMicroBatches) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RankEquality,
-                         ::testing::Values("smallnet", "transformer_tiny"),
+                         ::testing::Values("smallnet", "transformer_tiny", "bert_tiny"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
