@@ -4,6 +4,7 @@
 
 #include "error.hpp"
 #include "launch_support.hpp"
+#include "models/catalog.hpp"
 
 namespace scalemark {
 namespace {
