@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "models/dropout.hpp"
+#include "models/frozen.hpp"
 #include "models/matrix_product.hpp"
 
 namespace scalemark {
@@ -57,8 +58,13 @@ at::Tensor TiedEmbedding::forward(const at::Tensor& tokens) {
 }
 
 at::Tensor TiedEmbedding::project(const at::Tensor& x) {
+  if (projection_) return projection_->forward(x);
   gate_->gate->before_use(weight_);
   return matrix_product(x, weight_, {}, gate_);
+}
+
+void TiedEmbedding::freeze(at::ScalarType dtype) {
+  projection_ = std::make_shared<FrozenLinear>(weight_, at::Tensor(), dtype);
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,

@@ -26,7 +26,7 @@ class LayerNorm : public torch::nn::Module {
 
 /// Token vectors, tied to the output projection (Press and Wolf 2017): weight [vocabulary, width],
 /// normal with standard deviation width^-0.5.
-class TiedEmbedding : public torch::nn::Module {
+class TiedEmbedding : public torch::nn::Module, public Freezable {
  public:
   TiedEmbedding(Gate gate, std::int64_t vocabulary, std::int64_t width);
   /// int64 [...] -> [..., width] in the compute dtype, times sqrt(width) (Vaswani et al. 2017,
@@ -34,10 +34,13 @@ class TiedEmbedding : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& tokens);
   /// [..., width] -> logits [..., vocabulary] in the dtype of `x`.
   at::Tensor project(const at::Tensor& x);
+  /// Of the projection; the table of token vectors stays.
+  void freeze(at::ScalarType dtype) override;
 
  private:
   Gate gate_;
   at::Tensor weight_;
+  std::shared_ptr<FrozenLinear> projection_;
 };
 
 /// softmax(q k^T / sqrt(depth)) v per head, with dropout on the weights.

@@ -37,7 +37,8 @@ class FeedForward : public torch::nn::Module {
   }
   /// [..., width] -> [..., width].
   at::Tensor forward(const at::Tensor& x, double p) {
-    return outer_->forward(relu_dropout(inner_->forward(x), p));
+    return outer_->forward(p > 0 ? relu_dropout(inner_->forward(x), p)
+                                 : inner_->forward(x, Activation::relu));
   }
 
  private:
