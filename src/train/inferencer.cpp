@@ -63,13 +63,13 @@ Samples Inferencer::measure(RankGroup& group, const StepObserver& observer) {
     }
     return StepOutcome{};
   };
-  Samples samples = loop.run(config_.num_warmup_batches, "warm-up",
-                             StoppingRule(std::nullopt, std::nullopt), nullptr, ask);
-  const bool go_on = samples.stop_reason == StopReason::num_batches;
-  samples = {.stop_reason = samples.stop_reason};
+  Samples samples;
+  samples.stop_reason = loop.run(config_.num_warmup_batches, "warm-up",
+                                 StoppingRule(std::nullopt, std::nullopt), nullptr, ask)
+                            .stop_reason;
   latencies.clear();
   group.barrier();
-  if (go_on) {
+  if (samples.stop_reason == StopReason::num_batches) {
     const double start = steady_seconds();
     samples = loop.run(config_.num_batches, "query",
                        StoppingRule(config_.target_ci, config_.max_seconds), observer, ask);
