@@ -50,7 +50,7 @@ class MaskedHead : public torch::nn::Module {
   /// [positions, width] -> fp32 [positions, vocabulary].
   at::Tensor forward(const at::Tensor& x, Embedding& words) {
     gate_->gate->before_use(bias_);
-    return to_fp32(words.project(norm_->forward(at::gelu(dense_->forward(x))), bias_));
+    return to_fp32(words.project(norm_->forward(dense_->forward(x, Activation::gelu)), bias_));
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "models/dropout.hpp"
+#include "models/frozen.hpp"
 #include "models/matrix_product.hpp"
 
 namespace scalemark {
@@ -55,8 +56,16 @@ at::Tensor Embedding::forward(const at::Tensor& indices) {
 }
 
 at::Tensor Embedding::project(const at::Tensor& x, const at::Tensor& bias) {
+  if (projection_) {
+    const at::Tensor y = projection_->forward(x);
+    return bias.defined() ? y + bias_like(bias, y) : y;
+  }
   gate_->gate->before_use(weight_);
   return matrix_product(x, weight_, bias_like(bias, x), gate_);
+}
+
+void Embedding::freeze(at::ScalarType dtype) {
+  projection_ = std::make_shared<FrozenLinear>(weight_, at::Tensor(), dtype);
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
@@ -108,9 +117,9 @@ FeedForward::FeedForward(const Gate& gate, const StackShape& shape)
 }
 
 at::Tensor FeedForward::forward(const at::Tensor& x, double dropout_probability) {
-  const at::Tensor y = inner_->forward(x);
-  return outer_->forward(activation_ == Activation::relu ? relu_dropout(y, dropout_probability)
-                                                         : at::gelu(y));
+  if (activation_ == Activation::relu && dropout_probability > 0)
+    return outer_->forward(relu_dropout(inner_->forward(x), dropout_probability));
+  return outer_->forward(inner_->forward(x, activation_));
 }
 
 EncoderLayer::EncoderLayer(const Gate& gate, const StackShape& shape)

@@ -6,8 +6,6 @@
 
 namespace scalemark {
 
-enum class Activation { relu, gelu };
-
 /// What the layers of a network share.
 struct StackShape {
   std::int64_t width;  ///< d_model
@@ -33,7 +31,7 @@ class LayerNorm : public torch::nn::Module {
 
 /// A table of vectors, which may serve as output projection too (Press and Wolf 2017): weight
 /// [rows, width] as given.
-class Embedding : public torch::nn::Module {
+class Embedding : public torch::nn::Module, public Freezable {
  public:
   Embedding(Gate gate, at::Tensor weight);
   /// int64 [...] -> [..., width] in the compute dtype.
@@ -41,10 +39,13 @@ class Embedding : public torch::nn::Module {
   /// [..., width] -> logits [..., rows] in the dtype of `x`. `bias` [rows] is the caller's, who
   /// passes the gate with it; none by default.
   at::Tensor project(const at::Tensor& x, const at::Tensor& bias = {});
+  /// Of the projection; the table of vectors stays.
+  void freeze(at::ScalarType dtype) override;
 
  private:
   Gate gate_;
   at::Tensor weight_;
+  std::shared_ptr<FrozenLinear> projection_;
 };
 
 /// softmax(q k^T / sqrt(depth)) v per head, with dropout on the weights.

@@ -112,7 +112,7 @@ void add_model_keys(std::vector<Key>& keys) {
            "samples per rank; what weak scaling fixes")
            .in(1, 1e6)
            .not_yet({"max"})
-           .otherwise("the model's default"),
+           .otherwise("the model's default; 1 in a single stream"),
        key("global_batch_size", &C::global_batch_size, id, group, "N",
            "samples over all ranks; what strong scaling fixes")
            .in(1, 1e9)
@@ -171,7 +171,7 @@ void add_arithmetic_keys(std::vector<Key>& keys) {
   keys.insert(
       keys.end(),
       {key("precision", &C::precision, id, group, "TYPE",
-           "compute type; weights and their update stay fp32")
+           "compute type; in training weights and their update stay fp32")
            .not_yet({"tf32", "fp16"}),
        key("data_format", &C::data_format, id, group, "FORMAT",
            "memory layout of images; NHWC is channels_last"),
@@ -258,6 +258,19 @@ void add_curve_keys(std::vector<Key>& keys) {
                    .of_scale()});
 }
 
+void add_inference_keys(std::vector<Key>& keys) {
+  const std::string group = "Inference (infer)";
+  keys.insert(
+      keys.end(),
+      {key("mode", &C::mode, Role::identity, group, "MODE",
+           "batch: throughput of batches; single_stream: one query after the other, the latency of "
+           "each")
+           .of_infer(),
+       key("fused", &C::fused, Role::identity, group, "SWITCH",
+           "fold batch normalisation into convolutions, and let oneDNN add and clip as it writes")
+           .of_infer()});
+}
+
 void add_output_keys(std::vector<Key>& keys) {
   const Role out = Role::output;
   const std::string group = "Output";
@@ -304,6 +317,11 @@ Key Key::of_scale() && {
   return std::move(*this);
 }
 
+Key Key::of_infer() && {
+  infer_only = true;
+  return std::move(*this);
+}
+
 const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> made;
@@ -312,6 +330,7 @@ const std::vector<Key>& all_keys() {
     add_arithmetic_keys(made);
     add_machine_keys(made);
     add_curve_keys(made);
+    add_inference_keys(made);
     add_output_keys(made);
     return made;
   }();
@@ -331,7 +350,6 @@ const std::vector<std::string>& planned_flags() {
                                               "embedding_gradients",
                                               "input",
                                               "checkpoint_every",
-                                              "fused",
                                               "num_inter_threads",
                                               "vary"};
   return flags;

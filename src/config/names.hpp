@@ -80,6 +80,17 @@ struct ChoicesOf<Launcher> {
                                     Choice<Launcher>{"srun", Launcher::srun}};
 };
 template <>
+struct ChoicesOf<InferenceMode> {
+  static constexpr std::array table{
+      Choice<InferenceMode>{"batch", InferenceMode::batch},
+      Choice<InferenceMode>{"single_stream", InferenceMode::single_stream}};
+};
+template <>
+struct ChoicesOf<Fused> {
+  static constexpr std::array table{Choice<Fused>{"on", Fused::on},
+                                    Choice<Fused>{"off", Fused::off}};
+};
+template <>
 struct ChoicesOf<Origin> {
   static constexpr std::array table{Choice<Origin>{"default", Origin::standard},
                                     Choice<Origin>{"file", Origin::file},

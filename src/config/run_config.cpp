@@ -69,6 +69,7 @@ nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   const RunConfig complete = resolved(loaded.config);
   for (const Key& key : all_keys()) {
+    if (!recorded(key, loaded.command)) continue;
     const auto origin = loaded.origins.find(key.name);
     json[key.name] = {
         {"value", key.get(complete)},
@@ -77,12 +78,13 @@ nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {
   return json;
 }
 
-nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size) {
+nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size, Command command) {
   nlohmann::json json = nlohmann::json::object();  // sorted by key
   const RunConfig complete = resolved(config);
   // A global batch is the same in samples and in tokens.
   for (const Key& key : all_keys())
-    if (key.role != Role::output && key.name != "ranks" && key.name != "global_batch_tokens")
+    if (key.role != Role::output && recorded(key, command) && key.name != "ranks" &&
+        key.name != "global_batch_tokens")
       json[key.name] = nlohmann::json(key.get(complete));
   const BatchPlan batch = plan_batch(config, world_size);
   json["batch_size"] = batch.batch_size_per_rank;
@@ -92,8 +94,8 @@ nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size) {
   return json;
 }
 
-std::string config_hash(const RunConfig& config, std::int64_t world_size) {
-  return sha256_hex(hashed_config(config, world_size).dump());
+std::string config_hash(const RunConfig& config, std::int64_t world_size, Command command) {
+  return sha256_hex(hashed_config(config, world_size, command).dump());
 }
 
 std::vector<std::int64_t> default_ranks(std::int64_t largest) {

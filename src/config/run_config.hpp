@@ -1,4 +1,4 @@
-// What to run: every setting of `run` and `scale`, with its default.
+// What to run: every setting of `run`, `scale` and `infer`, with its default.
 // Built by config/load.hpp (defaults <- file <- SCALEMARK_* <- command line) from the key table in
 // config/keys.hpp, which holds each key's type, range, role, help and commands.
 #pragma once
@@ -21,6 +21,11 @@ enum class WireDtype { fp32, bf16, fp16 };
 enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
 enum class DataFormat { channels_last, channels_first };
 enum class Launcher { automatic, mpirun, srun };
+enum class InferenceMode { batch, single_stream };
+enum class Fused { on, off };
+
+/// Subcommands whose flags come from the key table.
+enum class Command { run, scale, infer };
 
 /// Where the value of a key came from; written into the record as origin.
 enum class Origin { standard, file, environment, command_line };
@@ -82,6 +87,9 @@ struct RunConfig {
   bool baseline = true;  ///< measure each point without communication too
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
+  // infer
+  InferenceMode mode = InferenceMode::batch;
+  Fused fused = Fused::on;
   // Output
   std::optional<std::string> output;  ///< path of the record
   bool json = false;                  ///< the record on stdout, nothing else
@@ -98,22 +106,25 @@ RunConfig resolved(RunConfig config);
 /// A RunConfig and what the record says of it.
 struct LoadedConfig {
   RunConfig config;
+  Command command = Command::run;
   std::map<std::string, Origin> origins;  ///< of every key
   std::vector<std::string> warnings;      ///< e.g. unknown SCALEMARK_* variables, for stderr
 };
 
 /// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every
-/// key.
+/// key of the command; a run's are those of `scale` too.
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded);
 
-/// What config_hash() covers: every identity and measurement key, with the model's defaults and the
-/// batch resolved for `world_size`, which stands in for `ranks`. Two of these differ in the keys
-/// that make runs unlike.
-nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size);
+/// What config_hash() covers: every identity and measurement key that the command's records show,
+/// with the model's defaults and the batch resolved for `world_size`, which stands in for `ranks`.
+/// Two of these differ in the keys that make runs unlike.
+nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size,
+                             Command command = Command::run);
 
 /// SHA-256 (hex) over the canonical JSON (sorted, compact) of hashed_config(). Build, host and
 /// output keys are outside.
-std::string config_hash(const RunConfig& config, std::int64_t world_size);
+std::string config_hash(const RunConfig& config, std::int64_t world_size,
+                        Command command = Command::run);
 
 /// The points of `--ranks auto`: powers of two up to `largest`, and `largest`.
 std::vector<std::int64_t> default_ranks(std::int64_t largest);
