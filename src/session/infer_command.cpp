@@ -68,10 +68,10 @@ ExitCode infer_command(Session& session) {
   world.agree_on([&] {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
-  world.watchdog().set_on_expiry([&](const std::string& message) {
+  const LastWords words([&](int exit_code, const std::string& message) {
     if (output)
-      output->write(make_failed_inference_record(session.loaded, world.size(), Status::timeout,
-                                                 message, session.system,
+      output->write(make_failed_inference_record(session.loaded, world.size(),
+                                                 status_of_exit(exit_code), message, session.system,
                                                  recorded_environment(session.environment)));
   });
 

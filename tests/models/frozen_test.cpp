@@ -75,7 +75,8 @@ TEST_P(Frozen, Bf16StaysNearFp32FusedOrNot) {
 INSTANTIATE_TEST_SUITE_P(Networks, Frozen,
                          ::testing::Values(Case{"resnet18"}, Case{"resnet18", false},
                                            Case{"resnet50"}, Case{"smallnet"},
-                                           Case{"smallnet", false}, Case{"transformer_tiny"}),
+                                           Case{"smallnet", false}, Case{"transformer_tiny"},
+                                           Case{"bert_tiny"}),
                          [](const auto& info) {
                            return std::string(info.param.name) +
                                   (info.param.channels_last ? "" : "_channels_first");
