@@ -47,8 +47,8 @@ class FeedForward : public torch::nn::Module {
 class EncoderLayer : public torch::nn::Module {
  public:
   EncoderLayer(const Gate& gate, const Size& size)
-      : attention_(std::make_shared<SelfAttention>(
-            gate, AttentionShape{size.width, size.heads}, /*causal=*/false)),
+      : attention_(std::make_shared<SelfAttention>(gate, AttentionShape{size.width, size.heads},
+                                                   /*causal=*/false)),
         attention_norm_(std::make_shared<LayerNorm>(gate, size.width)),
         feed_forward_(std::make_shared<FeedForward>(gate, size)),
         feed_forward_norm_(std::make_shared<LayerNorm>(gate, size.width)) {
@@ -72,8 +72,8 @@ class EncoderLayer : public torch::nn::Module {
 class DecoderLayer : public torch::nn::Module {
  public:
   DecoderLayer(const Gate& gate, const Size& size)
-      : attention_(std::make_shared<SelfAttention>(
-            gate, AttentionShape{size.width, size.heads}, /*causal=*/true)),
+      : attention_(std::make_shared<SelfAttention>(gate, AttentionShape{size.width, size.heads},
+                                                   /*causal=*/true)),
         attention_norm_(std::make_shared<LayerNorm>(gate, size.width)),
         cross_(std::make_shared<CrossAttention>(gate, AttentionShape{size.width, size.heads})),
         cross_norm_(std::make_shared<LayerNorm>(gate, size.width)),
@@ -106,8 +106,8 @@ class Transformer : public Model {
   explicit Transformer(const ModelOptions& options) : options_(options) {
     const Size& size = size_of(options.name);
     if (options_.vocabulary == 0) options_.vocabulary = size.vocabulary;
-    embedding_ = register_module(
-        "embedding", std::make_shared<TiedEmbedding>(gate_holder_, options_.vocabulary, size.width));
+    embedding_ = register_module("embedding", std::make_shared<TiedEmbedding>(
+                                                  gate_holder_, options_.vocabulary, size.width));
     for (int i = 0; i < size.layers; ++i)
       encoder_.push_back(register_module("encoder" + std::to_string(i + 1),
                                          std::make_shared<EncoderLayer>(gate_holder_, size)));
@@ -118,8 +118,8 @@ class Transformer : public Model {
                                          std::make_shared<DecoderLayer>(gate_holder_, size)));
     decoder_norm_ =
         register_module("decoder_norm", std::make_shared<LayerNorm>(gate_holder_, size.width));
-    positions_ = register_buffer("positions",
-                                 sinusoidal_positions(options.sequence_length, size.width));
+    positions_ =
+        register_buffer("positions", sinusoidal_positions(options.sequence_length, size.width));
   }
 
   /// Uniform tokens [batch, length]; the decoder sees the target shifted right, behind token 0.

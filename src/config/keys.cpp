@@ -123,7 +123,8 @@ void add_model_keys(std::vector<Key>& keys) {
            .in(1, 1e12)
            .otherwise("--global_batch_size"),
        key("micro_batch_size", &C::micro_batch_size, id, group, "N",
-           "samples of one forward and backward pass; gradients are accumulated over a rank's batch")
+           "samples of one forward and backward pass; gradients are accumulated over a rank's "
+           "batch")
            .in(1, 1e6)
            .otherwise("the batch of a rank"),
        key("scaling", &C::scaling, id, group, "MODE",
@@ -315,15 +316,10 @@ const Key* find_key(std::string_view name) {
 }
 
 const std::vector<std::string>& planned_flags() {
-  static const std::vector<std::string> flags{"use_fp16",
-                                              "reducer",
-                                              "lr_schedule",
-                                              "embedding_gradients",
-                                              "input",
-                                              "checkpoint_every",
-                                              "fused",
-                                              "num_inter_threads",
-                                              "vary"};
+  static const std::vector<std::string> flags{
+      "use_fp16", "reducer",          "lr_schedule", "embedding_gradients",
+      "input",    "checkpoint_every", "fused",       "num_inter_threads",
+      "vary"};
   return flags;
 }
 

@@ -21,7 +21,8 @@ std::int64_t states_of(Optimizer optimizer) {
 double activation_bytes(const RunConfig& config, const ModelFacts& facts, std::int64_t samples) {
   double each = facts.activation_bytes;
   if (facts.sequence_length > 0)
-    each *= static_cast<double>(*config.sequence_length) / static_cast<double>(facts.sequence_length);
+    each *=
+        static_cast<double>(*config.sequence_length) / static_cast<double>(facts.sequence_length);
   if (facts.image_size > 0) {
     const double side =
         static_cast<double>(*config.image_size) / static_cast<double>(facts.image_size);
@@ -74,8 +75,8 @@ PointPlan plan_point(const RunConfig& unresolved, std::int64_t ranks, bool keeps
   PointPlan plan;
   plan.ranks = ranks;
   plan.batch = plan_batch(config, ranks);
-  plan.units_per_step = static_cast<double>(plan.batch.global_batch_size *
-                                            config.sequence_length.value_or(1));
+  plan.units_per_step =
+      static_cast<double>(plan.batch.global_batch_size * config.sequence_length.value_or(1));
   const std::int64_t fp32 = 4 * facts.parameters;
   plan.weight_bytes = fp32;
   plan.gradient_bytes = fp32;
@@ -92,11 +93,9 @@ std::string plan_text(const RunConfig& unresolved, const std::vector<std::int64_
                       bool keeps_weights) {
   const RunConfig config = resolved(unresolved);
   const ModelFacts facts = *find_model(config.model);
-  std::vector<std::vector<std::string>> rows{{"ranks", "batch", "micro-batches",
-                                              facts.sequence_length > 0 ? "tokens/step"
-                                                                        : "images/step",
-                                              "weights", "gradients", "optimizer", "activations",
-                                              "memory", "sent/step"}};
+  std::vector<std::vector<std::string>> rows{
+      {"ranks", "batch", "micro-batches", facts.sequence_length > 0 ? "tokens/step" : "images/step",
+       "weights", "gradients", "optimizer", "activations", "memory", "sent/step"}};
   Json points = Json::array();
   for (const std::int64_t n : ranks) {
     const PointPlan plan = plan_point(config, n, keeps_weights);

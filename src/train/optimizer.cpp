@@ -1,5 +1,5 @@
-// SGD and Adam through LibTorch's fused operators (vectorised and threaded on the CPU, one kernel on
-// CUDA).
+// SGD and Adam through LibTorch's fused operators (vectorised and threaded on the CPU, one kernel
+// on CUDA).
 #include "train/optimizer.hpp"
 
 #include <ATen/ops/_fused_adam.h>

@@ -174,7 +174,8 @@ TEST(Hash, IsSha256OfSortedCompactJson) {
   EXPECT_EQ(hash.size(), 64u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), hash.npos);
   const std::string canonical = hashed_config(RunConfig{}, 2).dump();
-  EXPECT_THAT(canonical, AllOf(HasSubstr("{\"adam_beta1\":0.9,"), HasSubstr(",\"baseline\":true,\"batch_size\":16,")));
+  EXPECT_THAT(canonical, AllOf(HasSubstr("{\"adam_beta1\":0.9,"),
+                               HasSubstr(",\"baseline\":true,\"batch_size\":16,")));
   EXPECT_THAT(canonical, Not(HasSubstr(" ")));
 }
 
