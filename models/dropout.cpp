@@ -57,8 +57,7 @@ inline void store(c10::BFloat16& to, float value) {
 /// The blocks [begin, end) of n elements; with `relu` negative elements are dropped too.
 template <typename T, bool relu>
 [[gnu::always_inline]] inline void drop_blocks(const T* in, T* out, std::int64_t begin,
-                                               std::int64_t end, std::int64_t n,
-                                               const Mask& mask) {
+                                               std::int64_t end, std::int64_t n, const Mask& mask) {
   for (std::int64_t block = begin; block < end; ++block) {
     const std::int64_t first = block * kBlock;
     const std::int64_t low = std::min(kBlock / 2, n - first);
@@ -76,10 +75,10 @@ template <typename T, bool relu>
   }
 }
 
-#define SCALEMARK_DROP(name, type, relu)                                                       \
-  SCALEMARK_VECTOR_LOOP void name(const type* in, type* out, std::int64_t begin,               \
-                                  std::int64_t end, std::int64_t n, Mask mask) {               \
-    drop_blocks<type, relu>(in, out, begin, end, n, mask);                                     \
+#define SCALEMARK_DROP(name, type, relu)                                                           \
+  SCALEMARK_VECTOR_LOOP void name(const type* in, type* out, std::int64_t begin, std::int64_t end, \
+                                  std::int64_t n, Mask mask) {                                     \
+    drop_blocks<type, relu>(in, out, begin, end, n, mask);                                         \
   }
 SCALEMARK_DROP(drop_f32, float, false)
 SCALEMARK_DROP(drop_bf16, c10::BFloat16, false)

@@ -45,7 +45,6 @@ std::pair<std::string_view, Word> name_of(Activation activation) {
   throw std::invalid_argument("an activation without a name");
 }
 
-
 bool use_fused_operators(const at::Tensor& weight) {
   return weight.is_cpu() && has_fused_operators(weight.scalar_type());
 }

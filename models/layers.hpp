@@ -19,7 +19,8 @@ using Gate = std::shared_ptr<GateHolder>;
 class FrozenConv;
 class FrozenLinear;
 
-/// What a layer does to its result; a frozen layer does it while it writes. gelu: the exact x Phi(x).
+/// What a layer does to its result; a frozen layer does it while it writes. gelu: the exact x
+/// Phi(x).
 enum class Activation { none, relu, gelu };
 
 /// `x` is written over where the activation allows it.

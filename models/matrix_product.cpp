@@ -60,8 +60,8 @@ class Product : public torch::autograd::Function<Product> {
     const auto& x = saved[0];
     const auto& weight = saved[1];
     const at::Tensor dy = gradients[0].reshape({-1, weight.size(0)});
-    const auto place = c10::static_intrusive_pointer_cast<Place>(
-        context->saved_data["place"].toCapsule());
+    const auto place =
+        c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
     put(*place, [&](at::Tensor& gradient, bool add) {
       write_product(gradient, add, dy, x.reshape({-1, weight.size(1)}));
     });
@@ -83,8 +83,8 @@ class Rows : public torch::autograd::Function<Rows> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const at::Tensor indices = context->get_saved_variables()[0].flatten();
-    const auto place = c10::static_intrusive_pointer_cast<Place>(
-        context->saved_data["place"].toCapsule());
+    const auto place =
+        c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
     put(*place, [&](at::Tensor& gradient, bool add) {
       if (!add) gradient.zero_();
       gradient.index_add_(
@@ -104,8 +104,7 @@ at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at:
     return at::linear(x, gate.compute_weight(leaf), bias);
   // The weight takes part in the graph, for perhaps nothing else there needs a gradient.
   return Product::apply(x, bias.defined() ? std::optional(bias) : std::nullopt,
-                        gate.compute_weight(leaf),
-                        c10::make_intrusive<Place>(leaf, holder));
+                        gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder));
 }
 
 at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,

@@ -91,8 +91,7 @@ SelfAttention::SelfAttention(const Gate& gate, const StackShape& shape, bool cau
 
 at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability) {
   const auto qkv = heads_of(input_->forward(x), 3, shape_);
-  return output_->forward(
-      joined(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability)));
+  return output_->forward(joined(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability)));
 }
 
 CrossAttention::CrossAttention(const Gate& gate, const StackShape& shape) : shape_(shape) {
@@ -140,8 +139,8 @@ at::Tensor EncoderLayer::forward(const at::Tensor& x, double p) {
 
 at::Tensor sinusoidal_positions(std::int64_t length, std::int64_t width) {
   const at::Tensor position = at::arange(length, at::kDouble).unsqueeze(1);
-  const at::Tensor rate =
-      at::exp(at::arange(0, width, 2, at::kDouble) * (-std::log(10000.) / static_cast<double>(width)));
+  const at::Tensor rate = at::exp(at::arange(0, width, 2, at::kDouble) *
+                                  (-std::log(10000.) / static_cast<double>(width)));
   const at::Tensor angle = position * rate;  // [length, width / 2]
   return at::stack({at::sin(angle), at::cos(angle)}, -1).view({length, width});
 }

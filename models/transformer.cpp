@@ -82,8 +82,8 @@ class Transformer : public Model {
                                          std::make_shared<DecoderLayer>(gate_holder_, shape)));
     decoder_norm_ =
         register_module("decoder_norm", std::make_shared<LayerNorm>(gate_holder_, size.width));
-    positions_ = register_buffer("positions",
-                                 sinusoidal_positions(options.sequence_length, size.width));
+    positions_ =
+        register_buffer("positions", sinusoidal_positions(options.sequence_length, size.width));
   }
 
   /// Uniform tokens [batch, length]; the decoder sees the target shifted right, behind token 0.

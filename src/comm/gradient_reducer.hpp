@@ -23,9 +23,10 @@ class GradientReducer {
   /// A parameter of `bucket` has its gradient in the buffer. `stream`: where that gradient is
   /// computed.
   void add(int bucket, Stream stream);
-  /// Starts what has not started, waits for all, makes ready for the next step. `on_sum(i)` is called
-  /// as soon as bucket i and those before it are summed, while the others are still on their way. A
-  /// bucket that is not full is an error (CommError naming it) except with a communicator `none`.
+  /// Starts what has not started, waits for all, makes ready for the next step. `on_sum(i)` is
+  /// called as soon as bucket i and those before it are summed, while the others are still on their
+  /// way. A bucket that is not full is an error (CommError naming it) except with a communicator
+  /// `none`.
   void finalize(Stream stream, const std::function<void(std::size_t bucket)>& on_sum = {});
 
   double last_wait_seconds() const;           ///< of finalize(), without on_sum

@@ -60,8 +60,9 @@ class PhaseScope {
   const char* before_;
 };
 
-/// What a rank does before an abort, whatever its exit code, while this object lives: `say` is called once, on a
-/// thread of its own, for at most 2 s: e.g. writes a record. It must not call MPI. One at a time.
+/// What a rank does before an abort, whatever its exit code, while this object lives: `say` is
+/// called once, on a thread of its own, for at most 2 s: e.g. writes a record. It must not call
+/// MPI. One at a time.
 class LastWords {
  public:
   explicit LastWords(std::function<void(int exit_code, const std::string& message)> say);

@@ -33,13 +33,10 @@ struct GlobalBatch {
 
   std::int64_t over(std::int64_t ranks) const {
     if (samples % ranks == 0) return samples / ranks;
-    throw ConfigError(
-        fmt::format("--{} {} is not divisible by {} ranks{}: {}", key, samples * units_per_sample,
-                    ranks,
-                    units_per_sample == 1
-                        ? ""
-                        : fmt::format(" with sequences of {} tokens", units_per_sample),
-                    nearest_multiples(samples * units_per_sample, ranks * units_per_sample)));
+    throw ConfigError(fmt::format(
+        "--{} {} is not divisible by {} ranks{}: {}", key, samples * units_per_sample, ranks,
+        units_per_sample == 1 ? "" : fmt::format(" with sequences of {} tokens", units_per_sample),
+        nearest_multiples(samples * units_per_sample, ranks * units_per_sample)));
   }
 };
 
@@ -54,9 +51,9 @@ GlobalBatch batch_of_tokens(const RunConfig& config, std::int64_t sequence_lengt
     throw ConfigError(
         "--global_batch_size and --global_batch_tokens both fix the global batch: give one");
   if (tokens % sequence_length != 0)
-    throw ConfigError(fmt::format(
-        "--global_batch_tokens {} is not divisible by --sequence_length {}: {}", tokens,
-        sequence_length, nearest_multiples(tokens, sequence_length)));
+    throw ConfigError(
+        fmt::format("--global_batch_tokens {} is not divisible by --sequence_length {}: {}", tokens,
+                    sequence_length, nearest_multiples(tokens, sequence_length)));
   return {"global_batch_tokens", tokens / sequence_length, sequence_length};
 }
 

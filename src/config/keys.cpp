@@ -344,14 +344,9 @@ const Key* find_key(std::string_view name) {
 }
 
 const std::vector<std::string>& planned_flags() {
-  static const std::vector<std::string> flags{"use_fp16",
-                                              "reducer",
-                                              "lr_schedule",
-                                              "embedding_gradients",
-                                              "input",
-                                              "checkpoint_every",
-                                              "num_inter_threads",
-                                              "vary"};
+  static const std::vector<std::string> flags{
+      "use_fp16", "reducer",          "lr_schedule",       "embedding_gradients",
+      "input",    "checkpoint_every", "num_inter_threads", "vary"};
   return flags;
 }
 

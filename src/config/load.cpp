@@ -125,7 +125,8 @@ void check_batches(Command command, const RunConfig& config) {
   if (command == Command::scale && config.scaling == Scaling::weak &&
       (config.global_batch_size || config.global_batch_tokens))
     throw ConfigError(
-        "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per rank; give --batch_size, or "
+        "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per "
+        "rank; give --batch_size, or "
         "--scaling strong");
   if (command == Command::scale)
     for (const std::int64_t ranks : config.ranks) plan_batch(config, ranks);

@@ -45,10 +45,10 @@ struct RunConfig {
   std::optional<std::int64_t> batch_size;  ///< samples per rank; unset: the catalog's default
   std::optional<std::int64_t> global_batch_size;    ///< samples over all ranks
   std::optional<std::int64_t> global_batch_tokens;  ///< target tokens over all ranks
-  std::optional<std::int64_t> micro_batch_size;  ///< samples of a pass; unset: the rank's batch
+  std::optional<std::int64_t> micro_batch_size;     ///< samples of a pass; unset: the rank's batch
   Scaling scaling = Scaling::weak;
   std::optional<std::int64_t> sequence_length;  ///< tokens; unset: the catalog's default
-  std::optional<std::int64_t> image_size;  ///< pixels; unset: the catalog's default
+  std::optional<std::int64_t> image_size;       ///< pixels; unset: the catalog's default
   std::int64_t num_classes = 1000;
   // Steps and stopping
   std::int64_t num_batches = 100;
@@ -68,16 +68,16 @@ struct RunConfig {
   std::optional<double> adam_beta2, adam_epsilon;  ///< unset: as the learning rate
   std::optional<double> weight_decay;              ///< unset: as the learning rate
   double lars_trust_coefficient = 0.001;           ///< eta of You et al. 2017
-  std::optional<double> dropout;       ///< unset: the catalog's default
-  double label_smoothing = 0.1;        ///< of sequence models
+  std::optional<double> dropout;                   ///< unset: the catalog's default
+  double label_smoothing = 0.1;                    ///< of sequence models
   bool forward_only = false;
   std::int64_t seed = 1234;
   // Machine
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
   CommunicatorKind communicator = CommunicatorKind::automatic;
-  double bucket_mb = 8;        ///< MiB of gradients per bucket
-  double first_bucket_mb = 1;  ///< of the first one, so that communication starts early
+  double bucket_mb = 8;            ///< MiB of gradients per bucket
+  double first_bucket_mb = 1;      ///< of the first one, so that communication starts early
   std::optional<Overlap> overlap;  ///< unset: backward, without a backward pass none
   WireDtype wire_dtype = WireDtype::fp32;
   // scale
@@ -94,7 +94,7 @@ struct RunConfig {
   std::optional<std::string> output;  ///< path of the record
   bool json = false;                  ///< the record on stdout, nothing else
   bool timestamps = false;            ///< a timestamp before every console line
-  bool dry_run = false;       ///< print the plan and its memory, start nothing
+  bool dry_run = false;               ///< print the plan and its memory, start nothing
   std::optional<std::string> label;
   std::optional<Injection> inject;
 };

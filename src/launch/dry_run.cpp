@@ -32,7 +32,8 @@ std::int64_t states_of(Optimizer optimizer) {
 double activation_bytes(const RunConfig& config, const ModelFacts& facts, std::int64_t samples) {
   double each = facts.activation_bytes;
   if (facts.sequence_length > 0)
-    each *= static_cast<double>(*config.sequence_length) / static_cast<double>(facts.sequence_length);
+    each *=
+        static_cast<double>(*config.sequence_length) / static_cast<double>(facts.sequence_length);
   if (facts.image_size > 0) {
     const double side =
         static_cast<double>(*config.image_size) / static_cast<double>(facts.image_size);

@@ -18,9 +18,9 @@ struct PointPlan {
   std::int64_t weight_bytes = 0;
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;
-  std::int64_t shadow_bytes = 0;    ///< weights in the compute dtype
-  std::int64_t kept_bytes = 0;      ///< of `scale`: the weights that every measurement starts from
-  double activation_bytes = 0;      ///< of one micro-batch, about; 0: unknown
+  std::int64_t shadow_bytes = 0;  ///< weights in the compute dtype
+  std::int64_t kept_bytes = 0;    ///< of `scale`: the weights that every measurement starts from
+  double activation_bytes = 0;    ///< of one micro-batch, about; 0: unknown
   std::int64_t wire_bytes_per_step = 0;  ///< sent by a ring allreduce, or by its narrow form
 
   double memory_bytes() const;  ///< all of them but the wire

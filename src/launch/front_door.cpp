@@ -57,7 +57,7 @@ int help(const std::string& text) {
 /// Of ranks that a launcher has started already: one of them speaks.
 int show_plan(Command command, const RunConfig& config, int tasks) {
   const bool curve = command == Command::scale;
-  const auto ranks = !curve                ? std::vector<std::int64_t>{tasks}
+  const auto ranks = !curve                 ? std::vector<std::int64_t>{tasks}
                      : config.ranks.empty() ? default_ranks(tasks)
                                             : config.ranks;
   const std::string text = plan_text(config, ranks, curve);

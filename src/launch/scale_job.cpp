@@ -198,8 +198,8 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
     say("running as root: mpirun gets --allow-run-as-root");
 
   // A stop is agreed on at a step boundary, and a step may take as long as --timeout allows.
-  const SupervisedExit exit = supervise(
-      command, config.timeout + 10, [&] { return handover.abort().has_value(); });
+  const SupervisedExit exit =
+      supervise(command, config.timeout + 10, [&] { return handover.abort().has_value(); });
   const auto agreed = handover.exit_code();
   const auto aborted = handover.abort();
   const ExitCode code = map_launcher_exit(

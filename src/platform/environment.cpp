@@ -49,19 +49,18 @@ constexpr std::array<std::string_view, 16> kNames{
 
 /// What mpirun tells its own processes of this one launch: addresses, process numbers, folders.
 /// They are nobody's settings, and two launches never agree on them.
-constexpr std::array<std::string_view, 12> kOfOneLaunch{
-    "OMPI_MCA_ess",
-    "OMPI_MCA_initial_wdir",
-    "OMPI_MCA_orte_app_num",
-    "OMPI_MCA_orte_bound_at_launch",
-    "OMPI_MCA_orte_ess",
-    "OMPI_MCA_orte_hnp_uri",
-    "OMPI_MCA_orte_jobfam_session_dir",
-    "OMPI_MCA_orte_launch",
-    "OMPI_MCA_orte_local_daemon_uri",
-    "OMPI_MCA_orte_num_nodes",
-    "OMPI_MCA_orte_tmpdir_base",
-    "OMPI_MCA_orte_top_session_dir"};
+constexpr std::array<std::string_view, 12> kOfOneLaunch{"OMPI_MCA_ess",
+                                                        "OMPI_MCA_initial_wdir",
+                                                        "OMPI_MCA_orte_app_num",
+                                                        "OMPI_MCA_orte_bound_at_launch",
+                                                        "OMPI_MCA_orte_ess",
+                                                        "OMPI_MCA_orte_hnp_uri",
+                                                        "OMPI_MCA_orte_jobfam_session_dir",
+                                                        "OMPI_MCA_orte_launch",
+                                                        "OMPI_MCA_orte_local_daemon_uri",
+                                                        "OMPI_MCA_orte_num_nodes",
+                                                        "OMPI_MCA_orte_tmpdir_base",
+                                                        "OMPI_MCA_orte_top_session_dir"};
 
 bool allowed(std::string_view name) {
   if (std::ranges::any_of(kOfOneLaunch, [&](auto prefix) { return name.starts_with(prefix); }))

@@ -87,9 +87,9 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
   set_number(record, "communication.nic_bytes_per_step",
              metrics.step_seconds.empty()
                  ? std::nullopt
-                 : nic_bytes_per_step(reports,
-                                      metrics.step_seconds.size() +
-                                          static_cast<std::size_t>(config.config.num_warmup_batches)),
+                 : nic_bytes_per_step(
+                       reports, metrics.step_seconds.size() +
+                                    static_cast<std::size_t>(config.config.num_warmup_batches)),
              "no counters of network interfaces on every host, or no step");
   fill_exposed(record, facts, metrics);
   set_number(record, "communication.baseline_throughput", facts.baseline_throughput,

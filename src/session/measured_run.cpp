@@ -60,8 +60,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.flops_per_sample = forward_flops_per_sample(config) * (config.forward_only ? 1 : 3);
   if (facts.communicator != "none" && !config.forward_only) {
     const GradientReducer reducer(*group.communicator, trainer.parameters().gradient_buffers(),
-                                  trainer.parameters().parameters_in(),
-                                  *resolved(config).overlap);
+                                  trainer.parameters().parameters_in(), *resolved(config).overlap);
     facts.bytes_per_step = reducer.bytes_per_step();
     facts.wire_bytes_per_step = reducer.wire_bytes_per_step();
     facts.messages_per_step = reducer.messages_per_step();

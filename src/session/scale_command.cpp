@@ -65,9 +65,8 @@ class Curve {
       add_point(static_cast<int>(ranks));
     plan_ = make_plan(config(), points_);
     session.world.watchdog().enter("model");
-    trainer_ =
-        std::make_unique<Trainer>(config(), *session.device, session.world,
-                                  plan_batch(config(), points_.back().ranks));
+    trainer_ = std::make_unique<Trainer>(config(), *session.device, session.world,
+                                         plan_batch(config(), points_.back().ranks));
     trainer_->keep_initial_weights();
   }
 

@@ -75,10 +75,10 @@ struct Uses {
 struct FlatParameters::Impl {
   std::vector<Bucket> buckets;
   std::vector<Slice> slices;
-  std::vector<at::Tensor> gradients;                            ///< by slice, views of the buckets
-  std::vector<at::Tensor> shadows;                              ///< by slice; undefined in fp32
-  std::vector<Uses> uses;                                       ///< by slice
-  std::unordered_map<const c10::TensorImpl*, int> slice_of;     ///< by leaf
+  std::vector<at::Tensor> gradients;                         ///< by slice, views of the buckets
+  std::vector<at::Tensor> shadows;                           ///< by slice; undefined in fp32
+  std::vector<Uses> uses;                                    ///< by slice
+  std::unordered_map<const c10::TensorImpl*, int> slice_of;  ///< by leaf
   std::int64_t parameter_count = 0;
   bool first_pass = true, last_pass = true;
   std::function<void(int)> on_ready = [](int) {};

@@ -1,7 +1,7 @@
 // Owns weights, gradients, optimizer state and bf16 shadow weights of a model as slices of one
 // bucket layout. Leaves become views of the flat fp32 master weights; gradients land in the flat
-// gradient buckets, cast to fp32 where the backward pass computed them in bf16, and are summed there
-// over micro-batches.
+// gradient buckets, cast to fp32 where the backward pass computed them in bf16, and are summed
+// there over micro-batches.
 #pragma once
 
 #include <torch/torch.h>
@@ -27,11 +27,11 @@ struct Slice {
 
 struct Bucket {
   std::int64_t count = 0;  ///< elements, padded (with zeros) so that every slice starts on 64 bytes
-  std::vector<Slice> slices;  ///< a parameter lies in one bucket as a whole
-  at::Tensor weights;    ///< fp32 [count]
-  at::Tensor gradients;  ///< fp32 [count]
+  std::vector<Slice> slices;      ///< a parameter lies in one bucket as a whole
+  at::Tensor weights;             ///< fp32 [count]
+  at::Tensor gradients;           ///< fp32 [count]
   std::vector<at::Tensor> state;  ///< of the optimizer, fp32 [count] each
-  at::Tensor shadow;     ///< bf16 [count]; undefined in fp32
+  at::Tensor shadow;              ///< bf16 [count]; undefined in fp32
 };
 
 /// What the buckets hold beside fp32 weights and gradients, and how large they are.

@@ -79,8 +79,8 @@ Trainer::Trainer(const RunConfig& unresolved, DeviceBackend& device, RankGroup& 
       *model, agreed_order(*model, device.device(), group), layout);
   model->set_gate(parameters);
   model->train(!config.forward_only);
-  impl_.reset(new Impl{config, device, group.rank(), model, parameters, std::move(optimizer),
-                       {}, {}, {}});
+  impl_.reset(
+      new Impl{config, device, group.rank(), model, parameters, std::move(optimizer), {}, {}, {}});
   set_batch(batch);
 }
 
@@ -107,8 +107,7 @@ void Trainer::Impl::restart() {
 }
 
 void Trainer::set_batch(const BatchPlan& plan) {
-  if (!impl_->batch.inputs.defined() ||
-      impl_->batch.inputs.size(0) != plan.batch_size_per_rank) {
+  if (!impl_->batch.inputs.defined() || impl_->batch.inputs.size(0) != plan.batch_size_per_rank) {
     const auto seed = static_cast<std::uint64_t>(impl_->config.seed) + 1 + impl_->rank;
     impl_->batch = impl_->model->synthetic_batch(
         plan.batch_size_per_rank, seed, impl_->device.device(), compute_dtype(impl_->config));

@@ -37,7 +37,8 @@ int run(const std::string& kind, double timeout_seconds) {
   const char* launched_rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (kind == "exit_before_init" && launched_rank && std::string(launched_rank) == "1") return 0;
   scalemark::Watchdog watchdog(timeout_seconds);
-  const scalemark::LastWords words([](int, const std::string&) { std::fputs("last words\n", stderr); });
+  const scalemark::LastWords words(
+      [](int, const std::string&) { std::fputs("last words\n", stderr); });
   auto world = scalemark::RankGroup::world(watchdog);
   const auto communicator =
       scalemark::make_communicator(scalemark::CommunicatorKind::mpi, world, -1);

@@ -56,9 +56,8 @@ TEST_F(WatchdogDeath, LastWordsThatHangDoNotStopTheAbort) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(60);
-        const LastWords last([](int, const std::string&) {
-          std::this_thread::sleep_for(std::chrono::seconds(60));
-        });
+        const LastWords last(
+            [](int, const std::string&) { std::this_thread::sleep_for(std::chrono::seconds(60)); });
         abort_job(4, "the disk is gone");
       },
       ::testing::ExitedWithCode(4), "the disk is gone");

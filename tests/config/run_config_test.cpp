@@ -167,7 +167,8 @@ TEST(Hash, EveryIdentityAndMeasurementKeyChangesItAndNoOther) {
     if (key.role == Role::output || key.name == "ranks") {
       EXPECT_EQ(config_hash(other, 2, command), hash) << key.name;
     } else if (key.name.find("batch_") != key.name.npos) {
-      EXPECT_NE(config_hash(other, 2, command), hash) << key.name;  // two ways to the same batch hash alike
+      EXPECT_NE(config_hash(other, 2, command), hash)
+          << key.name;  // two ways to the same batch hash alike
     } else {
       EXPECT_TRUE(hashes.insert(config_hash(other, 2, command)).second) << key.name;
     }
@@ -200,7 +201,8 @@ TEST(Hash, IsSha256OfSortedCompactJson) {
   EXPECT_EQ(hash.size(), 64u);
   EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), hash.npos);
   const std::string canonical = hashed_config(RunConfig{}, 2).dump();
-  EXPECT_THAT(canonical, AllOf(HasSubstr("{\"adam_beta1\":0.9,"), HasSubstr(",\"baseline\":true,\"batch_size\":16,")));
+  EXPECT_THAT(canonical, AllOf(HasSubstr("{\"adam_beta1\":0.9,"),
+                               HasSubstr(",\"baseline\":true,\"batch_size\":16,")));
   EXPECT_THAT(canonical, Not(HasSubstr(" ")));
 }
 

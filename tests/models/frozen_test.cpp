@@ -72,15 +72,13 @@ TEST_P(Frozen, Bf16StaysNearFp32FusedOrNot) {
   EXPECT_LT(distance(logits(GetParam(), at::kBFloat16, Form::frozen), exact), 0.05);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Frozen,
-                         ::testing::Values(Case{"resnet18"}, Case{"resnet18", false},
-                                           Case{"resnet50"}, Case{"smallnet"},
-                                           Case{"smallnet", false}, Case{"transformer_tiny"},
-                                           Case{"bert_tiny"}),
-                         [](const auto& info) {
-                           return std::string(info.param.name) +
-                                  (info.param.channels_last ? "" : "_channels_first");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Networks, Frozen,
+    ::testing::Values(Case{"resnet18"}, Case{"resnet18", false}, Case{"resnet50"}, Case{"smallnet"},
+                      Case{"smallnet", false}, Case{"transformer_tiny"}, Case{"bert_tiny"}),
+    [](const auto& info) {
+      return std::string(info.param.name) + (info.param.channels_last ? "" : "_channels_first");
+    });
 
 TEST(FrozenModel, ServesOtherBatchSizesThanTheFirst) {
   const auto model = make({"resnet18"}, at::kFloat);

@@ -144,8 +144,8 @@ TEST(FlatParameters, ShadowGradientsAreThoseOfCastWeightsInFp32) {
   cast->loss_sum(batch).backward();
 
   const auto model = smallnet();
-  const auto flat =
-      std::make_shared<FlatParameters>(*model, order_of(*model), FlatLayout{1 << 20, 1 << 20, 0, at::kBFloat16});
+  const auto flat = std::make_shared<FlatParameters>(
+      *model, order_of(*model), FlatLayout{1 << 20, 1 << 20, 0, at::kBFloat16});
   model->set_gate(flat);
   int ready = 0;
   flat->set_on_ready([&](int) { ++ready; });
@@ -172,9 +172,7 @@ class Tied : public Model {
     const auto weight = [&] { return gate_holder()->gate->compute_weight(weight_); };
     return batch.inputs.matmul(weight()).matmul(weight());
   }
-  at::Tensor loss_sum(const Batch& batch) override {
-    return forward(batch).sum().to(at::kFloat);
-  }
+  at::Tensor loss_sum(const Batch& batch) override { return forward(batch).sum().to(at::kFloat); }
 
  private:
   at::Tensor weight_;
@@ -191,8 +189,8 @@ TEST(FlatParameters, AWeightThatIsUsedTwiceGetsTheSumOnce) {
       const at::NoGradGuard no_grad;
       at::Tensor(model.parameters()[0]).copy_(plain.parameters()[0]);
     }
-    const auto flat =
-        std::make_shared<FlatParameters>(model, order_of(model), FlatLayout{1 << 20, 1 << 20, 0, dtype});
+    const auto flat = std::make_shared<FlatParameters>(model, order_of(model),
+                                                       FlatLayout{1 << 20, 1 << 20, 0, dtype});
     model.set_gate(flat);
     int ready = 0;
     flat->set_on_ready([&](int) { ++ready; });
@@ -222,8 +220,8 @@ double relative_difference(FlatParameters& flat, Model& model,
   for (const Slice& slice : flat.slices()) {
     const at::Tensor& wanted = expected[slice.parameter];
     squares += wanted.square().sum().item<double>();
-    error += (gradient_of(flat, slice, leaves[slice.parameter]) - wanted)
-                 .square().sum().item<double>();
+    error +=
+        (gradient_of(flat, slice, leaves[slice.parameter]) - wanted).square().sum().item<double>();
   }
   return std::sqrt(error / squares);
 }
@@ -242,8 +240,8 @@ TEST_P(SequenceModels, PutTheGradientsThatAutogradComputes) {
       const Batch batch = model->synthetic_batch(4, 1, at::kCPU, dtype);
       if (dtype == at::kBFloat16) model->set_gate(std::make_shared<CastingGate>());
       const auto expected = plain_gradients(*model, batch);
-      const auto flat = std::make_shared<FlatParameters>(
-          *model, order_of(*model), FlatLayout{100'000, 1'000, 0, dtype});
+      const auto flat = std::make_shared<FlatParameters>(*model, order_of(*model),
+                                                         FlatLayout{100'000, 1'000, 0, dtype});
       model->set_gate(flat);
       for (int step = 0; step < 2; ++step) {  // the second must overwrite, not accumulate
         int ready = 0;

@@ -30,8 +30,8 @@ Net make_net(const Case& c) {
   options.label_smoothing = 0.1;
   Net net{make_model(options), nullptr};
   const auto order = gradient_ready_order(*net.model, at::kCPU);
-  net.flat = std::make_shared<FlatParameters>(*net.model, order,
-                                              FlatLayout{20'000, 1'000, 0, c.dtype});
+  net.flat =
+      std::make_shared<FlatParameters>(*net.model, order, FlatLayout{20'000, 1'000, 0, c.dtype});
   net.model->set_gate(net.flat);
   return net;
 }

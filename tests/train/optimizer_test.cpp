@@ -68,13 +68,11 @@ TEST_P(Update, IsThatOfTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, Update,
-                         ::testing::Values(Case{Optimizer::sgd, 0, false},
-                                           Case{Optimizer::sgd, 0.01, false},
-                                           Case{Optimizer::momentum, 0, false},
-                                           Case{Optimizer::momentum, 4e-5, true},
-                                           Case{Optimizer::adam, 0, false},
-                                           Case{Optimizer::adam, 0.01, true}));
+INSTANTIATE_TEST_SUITE_P(
+    Rules, Update,
+    ::testing::Values(Case{Optimizer::sgd, 0, false}, Case{Optimizer::sgd, 0.01, false},
+                      Case{Optimizer::momentum, 0, false}, Case{Optimizer::momentum, 4e-5, true},
+                      Case{Optimizer::adam, 0, false}, Case{Optimizer::adam, 0.01, true}));
 
 TEST(Update, AdamStartsAnew) {
   const auto rule = make_update_rule(config_of({Optimizer::adam, 0, false}));
