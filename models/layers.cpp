@@ -125,7 +125,9 @@ Linear::Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init)
 at::Tensor Linear::forward(const at::Tensor& x, Activation activation) {
   if (frozen_) return frozen_->forward(x, activation);
   gate_->gate->before_use({weight_, bias_});
-  return activated(matrix_product(x, weight_, bias_like(bias_, x), gate_), activation);
+  const at::Tensor y = matrix_product(x, weight_, bias_like(bias_, x), gate_);
+  // The result of an autograd function of our own must not be written over.
+  return activation == Activation::relu ? at::relu(y) : activated(y, activation);
 }
 
 void Linear::freeze(at::ScalarType dtype) {
