@@ -107,8 +107,8 @@ std::string what_happened(const SupervisedExit& exit, const std::string& launche
   if (exit.stopped_by_us)
     return fmt::format("stopped from outside ({} status {})", launcher, exit.raw_status);
   if (exit.raw_status > 128)
-    return fmt::format("a rank was killed by signal {} ({} status {})", exit.raw_status - 128,
-                       launcher, exit.raw_status);
+    return fmt::format("a rank or {0} itself was killed by signal {1} ({0} status {2})", launcher,
+                       exit.raw_status - 128, exit.raw_status);
   return fmt::format("{} ended with status {}; its own message is above", launcher,
                      exit.raw_status);
 }
