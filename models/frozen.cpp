@@ -68,8 +68,8 @@ bool has_fused_operators(at::ScalarType dtype) {
 
 FrozenConv::FrozenConv(const at::Tensor& weight, const at::Tensor& bias, const ConvOptions& options,
                        at::ScalarType dtype)
-    : weight_(weight.to(dtype)),
-      bias_(bias.to(dtype)),
+    : weight_(weight.detach().to(dtype)),
+      bias_(bias.detach().to(dtype)),
       stride_(2, options.stride),
       padding_(2, options.padding),
       fused_(use_fused_operators(weight_)) {}
@@ -112,8 +112,8 @@ at::Tensor FrozenConv::add_relu(const at::Tensor& x, at::Tensor residual) {
 }
 
 FrozenLinear::FrozenLinear(const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype)
-    : weight_(weight.to(dtype)), fused_(use_fused_operators(weight_)) {
-  if (bias.defined()) bias_ = bias.to(dtype);
+    : weight_(weight.detach().to(dtype)), fused_(use_fused_operators(weight_)) {
+  if (bias.defined()) bias_ = bias.detach().to(dtype);
 }
 
 at::Tensor FrozenLinear::forward(const at::Tensor& x, Activation activation) {
