@@ -3,8 +3,7 @@
 
 Eval mode, inference_mode, channels_last, a synthetic batch made once; eager, or with --compile torch.compile with
 freezing (which folds batch normalisation and fuses through oneDNN). bf16: --bf16 weights casts weights and input once,
---bf16 autocast casts as it goes; the first is the faster one here, so it is the default. Prints one JSON object:
-images/sec by the median step, step seconds, versions.
+--bf16 autocast casts as it goes. Prints one JSON object: images/sec by the median step, step seconds, versions.
 """
 
 import argparse
@@ -37,9 +36,9 @@ def make_network(arguments):
         model, images = model.to(torch.bfloat16), images.to(torch.bfloat16)
     model, images = (thing.to(memory_format=torch.channels_last) for thing in (model, images))
     if arguments.compile:
-        import torch._inductor.config
+        from torch._inductor import config as inductor  # slow to import, and needed here alone
 
-        torch._inductor.config.freezing = True
+        inductor.freezing = True
         model = torch.compile(model)
     return model, images, arguments.precision == "bf16" and arguments.bf16 == "autocast"
 
