@@ -23,7 +23,19 @@ struct ModelFacts {
   double dropout;                   ///< default of --dropout
   double activation_bytes;          ///< kept for the backward pass of one sample in fp32, about
   std::string_view description;
+  // Of BERT alone.
+  double masked_flops = 0;         ///< of the forward FLOPs, those of each masked position
+  double sentence_flops = 0;       ///< of the forward FLOPs, those that no length changes
+  std::int64_t shortest = 1;       ///< tokens of a sequence, at least
+  std::int64_t longest = 1 << 16;  ///< tokens of a sequence, at most
 };
+
+/// Tokens of the longest sequence that BERT has a position for.
+inline constexpr std::int64_t kBertPositions = 512;
+
+/// Masked positions of a BERT sequence of `length` tokens: 5 of 32, rounded up, which gives the 20
+/// of 128 tokens and the 80 of 512 that published pretraining uses (15 % and a little).
+constexpr std::int64_t masked_positions(std::int64_t length) { return (5 * length + 31) / 32; }
 
 /// FLOPs and activations are at the default image size or sequence length; training = 3 x forward.
 inline constexpr std::array kModels{
@@ -35,8 +47,13 @@ inline constexpr std::array kModels{
 /// Forward FLOPs of one sequence of `length` tokens (source and target).
 constexpr double forward_flops_at(const ModelFacts& facts, std::int64_t length) {
   const double ratio = static_cast<double>(length) / static_cast<double>(facts.sequence_length);
-  return (facts.forward_flops_per_sample - facts.attention_flops) * ratio +
-         facts.attention_flops * ratio * ratio;
+  const auto heads = [&](std::int64_t tokens) {
+    return facts.masked_flops * static_cast<double>(masked_positions(tokens)) +
+           facts.sentence_flops;
+  };
+  const double linear =
+      facts.forward_flops_per_sample - facts.attention_flops - heads(facts.sequence_length);
+  return linear * ratio + facts.attention_flops * ratio * ratio + heads(length);
 }
 
 constexpr std::optional<ModelFacts> find_model(std::string_view name) {

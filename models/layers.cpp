@@ -3,22 +3,42 @@
 
 #include <cmath>
 
+#include "models/frozen.hpp"
 #include "models/matrix_product.hpp"
 
 namespace scalemark {
 namespace {
 
+constexpr double kNormEpsilon = 1e-5;
+
 at::MemoryFormat memory_format(bool channels_last) {
   return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
-/// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
-/// their input.
-at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {
-  return bias.defined() ? bias.to(x.scalar_type()) : bias;
+at::Tensor linear_weight(LinearInit init, std::int64_t in, std::int64_t out) {
+  if (init == LinearInit::bert) return truncated_normal({out, in});
+  const double bound = init == LinearInit::xavier ? std::sqrt(6. / static_cast<double>(in + out))
+                                                  : 1 / std::sqrt(static_cast<double>(in));
+  return at::empty({out, in}).uniform_(-bound, bound);
+}
+
+at::Tensor linear_bias(LinearInit init, std::int64_t in, std::int64_t out) {
+  if (init != LinearInit::torch) return at::zeros({out});
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  return at::empty({out}).uniform_(-bound, bound);
+}
+
+/// The memory of a parameter whose frozen form is in use.
+void release(at::Tensor& parameter) {
+  if (parameter.defined()) parameter.set_data(at::empty({0}, parameter.options()));
 }
 
 }  // namespace
+
+at::Tensor activated(at::Tensor x, Activation activation) {
+  if (activation == Activation::gelu) return at::gelu(x);
+  return activation == Activation::relu ? x.relu_() : x;
+}
 
 Conv2d::Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
@@ -29,14 +49,31 @@ Conv2d::Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& 
   if (options.bias) bias_ = register_parameter("bias", at::zeros({out}));
 }
 
-at::Tensor Conv2d::forward(const at::Tensor& x) {
+at::Tensor Conv2d::forward(const at::Tensor& x, Activation activation) {
+  if (frozen_) return frozen_->forward(x, activation);
   ParameterGate& gate = *gate_->gate;
   if (bias_.defined())
     gate.before_use({weight_, bias_});
   else
     gate.before_use(weight_);
-  return at::conv2d(x, gate.compute_weight(weight_), bias_like(bias_, x), options_.stride,
-                    options_.padding);
+  return activated(at::conv2d(x, gate.compute_weight(weight_), bias_like(bias_, x), options_.stride,
+                              options_.padding),
+                   activation);
+}
+
+std::shared_ptr<FrozenConv> Conv2d::frozen(at::ScalarType dtype, const at::Tensor& scale,
+                                           const at::Tensor& shift) {
+  const at::Tensor weight = weight_.to(at::kDouble) * scale.view({-1, 1, 1, 1});
+  const at::Tensor bias = bias_.defined() ? bias_.to(at::kDouble) * scale + shift : shift;
+  release(weight_);
+  release(bias_);
+  return std::make_shared<FrozenConv>(weight, bias, options_, dtype);
+}
+
+void Conv2d::freeze(at::ScalarType dtype) {
+  const auto of_outputs = weight_.options().dtype(at::kDouble);
+  frozen_ = frozen(dtype, at::ones({weight_.size(0)}, of_outputs),
+                   at::zeros({weight_.size(0)}, of_outputs));
 }
 
 BatchNorm2d::BatchNorm2d(Gate gate, std::int64_t channels) : gate_(std::move(gate)) {
@@ -49,22 +86,54 @@ BatchNorm2d::BatchNorm2d(Gate gate, std::int64_t channels) : gate_(std::move(gat
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
   gate_->gate->before_use({weight_, bias_});
   return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(),
-                        /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/true);
+                        /*momentum=*/0.1, kNormEpsilon, /*cudnn_enabled=*/true);
+}
+
+std::pair<at::Tensor, at::Tensor> BatchNorm2d::scale_and_shift() const {
+  const auto exact = [](const at::Tensor& x) { return x.to(at::kDouble); };
+  const at::Tensor scale = exact(weight_) / at::sqrt(exact(running_var_) + kNormEpsilon);
+  return {scale, exact(bias_) - exact(running_mean_) * scale};
+}
+
+ConvNorm::ConvNorm(const Gate& gate, std::int64_t in, std::int64_t out,
+                   const ConvOptions& options) {
+  conv_ = register_module("conv", std::make_shared<Conv2d>(gate, in, out, options));
+  norm_ = register_module("norm", std::make_shared<BatchNorm2d>(gate, out));
+}
+
+at::Tensor ConvNorm::forward(const at::Tensor& x, Activation activation) {
+  if (frozen_) return frozen_->forward(x, activation);
+  return activated(norm_->forward(conv_->forward(x)), activation);
+}
+
+at::Tensor ConvNorm::add_relu(const at::Tensor& x, const at::Tensor& residual) {
+  if (frozen_) return frozen_->add_relu(x, residual);
+  return norm_->forward(conv_->forward(x)).add_(residual).relu_();
+}
+
+void ConvNorm::freeze(at::ScalarType dtype) {
+  const auto [scale, shift] = norm_->scale_and_shift();
+  frozen_ = conv_->frozen(dtype, scale, shift);
 }
 
 Linear::Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init)
     : gate_(std::move(gate)) {
-  const bool xavier = init == LinearInit::xavier;
-  const double bound = xavier ? std::sqrt(6. / static_cast<double>(in + out))
-                              : 1 / std::sqrt(static_cast<double>(in));
-  weight_ = register_parameter("weight", at::empty({out, in}).uniform_(-bound, bound));
-  bias_ = register_parameter("bias",
-                             xavier ? at::zeros({out}) : at::empty({out}).uniform_(-bound, bound));
+  weight_ = register_parameter("weight", linear_weight(init, in, out));
+  bias_ = register_parameter("bias", linear_bias(init, in, out));
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) {
+at::Tensor Linear::forward(const at::Tensor& x, Activation activation) {
+  if (frozen_) return frozen_->forward(x, activation);
   gate_->gate->before_use({weight_, bias_});
-  return matrix_product(x, weight_, bias_like(bias_, x), gate_);
+  const at::Tensor y = matrix_product(x, weight_, bias_like(bias_, x), gate_);
+  // The result of an autograd function of our own must not be written over.
+  return activation == Activation::relu ? at::relu(y) : activated(y, activation);
+}
+
+void Linear::freeze(at::ScalarType dtype) {
+  frozen_ = std::make_shared<FrozenLinear>(weight_, bias_, dtype);
+  release(weight_);
+  release(bias_);
 }
 
 Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
@@ -95,9 +164,20 @@ std::vector<Batch> split(const Batch& batch, std::int64_t size) {
       return whole.defined() ? whole.narrow(0, begin, size) : whole;
     };
     parts.push_back({part(batch.inputs), part(batch.targets), share * batch.units,
-                     share * batch.loss_count, part(batch.decoder_inputs)});
+                     share * batch.loss_count, part(batch.decoder_inputs), part(batch.segments),
+                     part(batch.masked_positions), part(batch.next_sentence)});
   }
   return parts;
+}
+
+at::Tensor truncated_normal(at::IntArrayRef shape) {
+  // The inverse of the distribution function, of values uniform between those at two deviations.
+  const double bound = std::erf(std::sqrt(2.));
+  return at::empty(shape).uniform_(-bound, bound).erfinv_().mul_(0.02 * std::sqrt(2.));
+}
+
+at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x) {
+  return bias.defined() ? bias.to(x.scalar_type()) : bias;
 }
 
 at::Tensor to_fp32(const at::Tensor& logits) {

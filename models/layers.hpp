@@ -1,12 +1,13 @@
 // The layers that networks are built from: fp32 parameters, activations in the compute dtype (that
 // of the input). Each layer passes the gate before it reads its parameters; none knows of ranks,
-// precision or optimizers.
+// precision or optimizers. For inference some take a frozen form (models/frozen.hpp).
 #pragma once
 
 #include <torch/torch.h>
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "models/model.hpp"
 #include "models/parameter_gate.hpp"
@@ -14,6 +15,25 @@
 namespace scalemark {
 
 using Gate = std::shared_ptr<GateHolder>;
+
+class FrozenConv;
+class FrozenLinear;
+
+/// What a layer does to its result; a frozen layer does it while it writes. gelu: the exact x
+/// Phi(x).
+enum class Activation { none, relu, gelu };
+
+/// `x` is written over where the activation allows it.
+at::Tensor activated(at::Tensor x, Activation activation);
+
+/// A layer with a faster form for weights that no longer change.
+class Freezable {
+ public:
+  virtual ~Freezable() = default;
+  /// Takes that form for good, computing in `dtype`, and gives up parameters that it no longer
+  /// reads.
+  virtual void freeze(at::ScalarType dtype) = 0;
+};
 
 /// What a convolution is beside its channels.
 struct ConvOptions {
@@ -26,16 +46,21 @@ struct ConvOptions {
 
 /// 2-d convolution. Weight [out, in, kernel, kernel], Kaiming normal with fan_out and ReLU gain (He
 /// et al. 2015b, equation 14); bias [out], zero.
-class Conv2d : public torch::nn::Module {
+class Conv2d : public torch::nn::Module, public Freezable {
  public:
   Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
   /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
+  void freeze(at::ScalarType dtype) override;
+  /// The same with every output multiplied by `scale` and moved by `shift` [out], float64.
+  std::shared_ptr<FrozenConv> frozen(at::ScalarType dtype, const at::Tensor& scale,
+                                     const at::Tensor& shift);
 
  private:
   Gate gate_;
   ConvOptions options_;
   at::Tensor weight_, bias_;
+  std::shared_ptr<FrozenConv> frozen_;
 };
 
 /// Batch normalisation (Ioffe and Szegedy 2015) with torch's defaults: eps 1e-5, momentum 0.1,
@@ -46,27 +71,54 @@ class BatchNorm2d : public torch::nn::Module {
   /// [N, channels, H, W] -> the same shape and dtype. Batch statistics while training, running ones
   /// else.
   at::Tensor forward(const at::Tensor& x);
+  /// {gamma / sqrt(running variance + eps), beta - running mean x that}, float64 [channels]: with
+  /// running statistics the layer is y = scale x + shift.
+  std::pair<at::Tensor, at::Tensor> scale_and_shift() const;
 
  private:
   Gate gate_;
   at::Tensor weight_, bias_, running_mean_, running_var_;
 };
 
+/// A convolution without bias, then batch normalisation. Frozen, the normalisation is folded into
+/// the convolution (Jacob et al. 2018, section 3.2).
+class ConvNorm : public torch::nn::Module, public Freezable {
+ public:
+  ConvNorm(const Gate& gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
+  /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
+  at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
+  /// relu(normalised convolution + residual); may write over `residual` where no gradients are
+  /// taken. `residual` [N, out, H', W'] must not share memory with `x`.
+  at::Tensor add_relu(const at::Tensor& x, const at::Tensor& residual);
+  void freeze(at::ScalarType dtype) override;
+
+ private:
+  std::shared_ptr<Conv2d> conv_;
+  std::shared_ptr<BatchNorm2d> norm_;
+  std::shared_ptr<FrozenConv> frozen_;
+};
+
 /// How a linear layer's weight is drawn. torch: weight and bias uniform in +-1/sqrt(in), as
 /// torch.nn.Linear; xavier: weight uniform in +-sqrt(6 / (in + out)) (Glorot and Bengio 2010), bias
-/// zero.
-enum class LinearInit { torch, xavier };
+/// zero; bert: weight truncated_normal(), bias zero.
+enum class LinearInit { torch, xavier, bert };
+
+/// fp32 values of a normal distribution with standard deviation 0.02, drawn again beyond two of
+/// these (Devlin et al. 2018; google-research/bert, create_initializer).
+at::Tensor truncated_normal(at::IntArrayRef shape);
 
 /// y = x W^T + b. Weight [out, in] and bias [out].
-class Linear : public torch::nn::Module {
+class Linear : public torch::nn::Module, public Freezable {
  public:
   Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init = LinearInit::torch);
   /// [..., in] -> [..., out], in the dtype of `x`.
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
+  void freeze(at::ScalarType dtype) override;
 
  private:
   Gate gate_;
   at::Tensor weight_, bias_;
+  std::shared_ptr<FrozenLinear> frozen_;
 };
 
 /// The synthetic images and labels of every image model: inputs normal [batch, 3, size, size],
@@ -79,6 +131,10 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
 /// [batch]. `label_smoothing` of the probability is spread over all classes (Szegedy et al. 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              double label_smoothing = 0);
+
+/// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
+/// their input. An undefined bias stays undefined.
+at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x);
 
 /// Logits leave a network in fp32 at least.
 at::Tensor to_fp32(const at::Tensor& logits);

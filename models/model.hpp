@@ -14,12 +14,17 @@
 namespace scalemark {
 
 struct Batch {
-  at::Tensor inputs;      ///< images, or source tokens int64 [samples, length]
-  at::Tensor targets;     ///< labels int64 [samples], or tokens [samples, length]
-  double units = 0;       ///< images or target tokens without padding: what throughput counts
+  at::Tensor inputs;      ///< images, or (source) tokens int64 [samples, length]
+  at::Tensor targets;     ///< labels int64 [samples], or tokens [samples, length or masked]
+  double units = 0;       ///< images, target tokens without padding or sequences: what throughput
+                          ///< counts
   double loss_count = 0;  ///< what the loss sum is divided by, over all ranks: images, unpadded
                           ///< tokens, masked positions
-  at::Tensor decoder_inputs = {};  ///< of translation: the targets shifted right; else undefined
+  // Undefined where a model has no use for them.
+  at::Tensor decoder_inputs = {};    ///< of translation: the targets shifted right
+  at::Tensor segments = {};          ///< of BERT: int64 [samples, length], 0 or 1
+  at::Tensor masked_positions = {};  ///< of BERT: int64 [samples, masked], within the sequence
+  at::Tensor next_sentence = {};     ///< of BERT: labels int64 [samples], 0 or 1
 };
 
 /// Micro-batches of `size` samples, which must divide the batch: views, whose units and loss counts
@@ -43,7 +48,8 @@ class Model : public torch::nn::Module {
   /// compute dtype.
   virtual Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                                 at::ScalarType dtype) = 0;
-  /// Sum (not mean) of the per-sample losses, fp32 scalar with graph.
+  /// Sum (not mean) of the per-sample losses, fp32 scalar with graph. Divided by the loss counts of
+  /// all ranks it is the loss.
   virtual at::Tensor loss_sum(const Batch& batch) = 0;
   /// Logits, fp32.
   virtual at::Tensor forward(const Batch& batch) = 0;

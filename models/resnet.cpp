@@ -26,21 +26,11 @@ const Depth& depth_of(std::string_view name) {
   throw std::invalid_argument("resnet.cpp has no depth named '" + std::string(name) + "'");
 }
 
-/// A convolution without bias, then batch normalisation.
-class ConvNorm : public torch::nn::Module {
- public:
-  ConvNorm(const Gate& gate, std::int64_t in, std::int64_t out, std::int64_t kernel,
-           std::int64_t stride, bool channels_last) {
-    const ConvOptions options{kernel, stride, kernel / 2, false, channels_last};
-    conv_ = register_module("conv", std::make_shared<Conv2d>(gate, in, out, options));
-    norm_ = register_module("norm", std::make_shared<BatchNorm2d>(gate, out));
-  }
-  at::Tensor forward(const at::Tensor& x) { return norm_->forward(conv_->forward(x)); }
-
- private:
-  std::shared_ptr<Conv2d> conv_;
-  std::shared_ptr<BatchNorm2d> norm_;
-};
+std::shared_ptr<ConvNorm> conv_norm(const Gate& gate, std::int64_t in, std::int64_t out,
+                                    std::int64_t kernel, std::int64_t stride, bool channels_last) {
+  const ConvOptions options{kernel, stride, kernel / 2, false, channels_last};
+  return std::make_shared<ConvNorm>(gate, in, out, options);
+}
 
 /// A residual block: 3x3, 3x3 (basic) or 1x1, 3x3 with the stride, 1x1 (bottleneck), and the
 /// shortcut.
@@ -50,7 +40,7 @@ class Block : public torch::nn::Module {
   Block(const Gate& gate, std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck,
         bool channels_last) {
     const auto add = [&](std::int64_t from, std::int64_t to, std::int64_t kernel, std::int64_t by) {
-      auto layer = std::make_shared<ConvNorm>(gate, from, to, kernel, by, channels_last);
+      auto layer = conv_norm(gate, from, to, kernel, by, channels_last);
       layers_.push_back(register_module("layer" + std::to_string(layers_.size() + 1), layer));
     };
     const std::int64_t out = bottleneck ? 4 * width : width;
@@ -63,15 +53,14 @@ class Block : public torch::nn::Module {
       add(width, out, 3, 1);
     }
     if (stride != 1 || in != out)
-      shortcut_ = register_module(
-          "shortcut", std::make_shared<ConvNorm>(gate, in, out, 1, stride, channels_last));
+      shortcut_ = register_module("shortcut", conv_norm(gate, in, out, 1, stride, channels_last));
   }
 
   at::Tensor forward(const at::Tensor& x) {
     at::Tensor y = x;
-    for (std::size_t i = 0; i + 1 < layers_.size(); ++i) y = layers_[i]->forward(y).relu_();
-    y = layers_.back()->forward(y);
-    return y.add_(shortcut_ ? shortcut_->forward(x) : x).relu_();
+    for (std::size_t i = 0; i + 1 < layers_.size(); ++i)
+      y = layers_[i]->forward(y, Activation::relu);
+    return layers_.back()->add_relu(y, shortcut_ ? shortcut_->forward(x) : x);
   }
 
  private:
@@ -83,8 +72,7 @@ class ResNet : public Model {
  public:
   explicit ResNet(const ModelOptions& options) : options_(options) {
     const Depth& depth = depth_of(options.name);
-    stem_ = register_module(
-        "stem", std::make_shared<ConvNorm>(gate_holder_, 3, 64, 7, 2, options.channels_last));
+    stem_ = register_module("stem", conv_norm(gate_holder_, 3, 64, 7, 2, options.channels_last));
     std::int64_t channels = 64;
     for (int stage = 0; stage < 4; ++stage) {
       const std::int64_t width = 64 << stage;
@@ -110,10 +98,10 @@ class ResNet : public Model {
     return cross_entropy_sum(forward(batch), batch.targets);
   }
 
-  at::Tensor forward(const Batch& batch) override {           // sizes for 224x224 images:
-    at::Tensor x = stem_->forward(batch.inputs).relu_();      // 112x112x64
-    x = at::max_pool2d(x, 3, 2, 1);                           // 56x56x64
-    for (const auto& block : blocks_) x = block->forward(x);  // 7x7x512 or 7x7x2048
+  at::Tensor forward(const Batch& batch) override {                 // sizes for 224x224 images:
+    at::Tensor x = stem_->forward(batch.inputs, Activation::relu);  // 112x112x64
+    x = at::max_pool2d(x, 3, 2, 1);                                 // 56x56x64
+    for (const auto& block : blocks_) x = block->forward(x);        // 7x7x512 or 7x7x2048
     return to_fp32(classifier_->forward(x.mean({2, 3})));
   }
 

@@ -5,19 +5,19 @@
 #include <limits>
 
 #include "models/dropout.hpp"
+#include "models/frozen.hpp"
 #include "models/matrix_product.hpp"
 
 namespace scalemark {
 namespace {
 
-/// Projections come Xavier-uniform, as in the paper's reference code; biases zero.
-std::shared_ptr<Linear> projection(const Gate& gate, std::int64_t in, std::int64_t out) {
-  return std::make_shared<Linear>(gate, in, out, LinearInit::xavier);
+/// From the width to `parts` times the width.
+std::shared_ptr<Linear> projection(const Gate& gate, const StackShape& shape, std::int64_t parts) {
+  return std::make_shared<Linear>(gate, shape.width, parts * shape.width, shape.init);
 }
 
 /// [batch, length, parts * width] -> `parts` views [batch, heads, length, width / heads].
-std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts,
-                                 const AttentionShape& shape) {
+std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts, const StackShape& shape) {
   return x.view({x.size(0), x.size(1), parts, shape.heads, shape.width / shape.heads})
       .permute({2, 0, 3, 1, 4})
       .unbind(0);
@@ -33,7 +33,8 @@ at::Tensor causal_mask(std::int64_t length, const at::TensorOptions& options) {
 
 }  // namespace
 
-LayerNorm::LayerNorm(Gate gate, std::int64_t width) : gate_(std::move(gate)) {
+LayerNorm::LayerNorm(Gate gate, std::int64_t width, double epsilon)
+    : gate_(std::move(gate)), epsilon_(epsilon) {
   weight_ = register_parameter("weight", at::ones({width}));
   bias_ = register_parameter("bias", at::zeros({width}));
 }
@@ -42,23 +43,29 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) {
   gate_->gate->before_use({weight_, bias_});
   // The CPU's kernel takes fp32 parameters with bf16 input; CUDA's wants one dtype.
   const auto like_x = [&](const at::Tensor& p) { return x.is_cpu() ? p : p.to(x.scalar_type()); };
-  return at::layer_norm(x, weight_.sizes(), like_x(weight_), like_x(bias_), 1e-5);
+  return at::layer_norm(x, weight_.sizes(), like_x(weight_), like_x(bias_), epsilon_);
 }
 
-TiedEmbedding::TiedEmbedding(Gate gate, std::int64_t vocabulary, std::int64_t width)
-    : gate_(std::move(gate)) {
-  weight_ = register_parameter(
-      "weight", at::randn({vocabulary, width}).mul_(1 / std::sqrt(static_cast<double>(width))));
+Embedding::Embedding(Gate gate, at::Tensor weight) : gate_(std::move(gate)) {
+  weight_ = register_parameter("weight", std::move(weight));
 }
 
-at::Tensor TiedEmbedding::forward(const at::Tensor& tokens) {
+at::Tensor Embedding::forward(const at::Tensor& indices) {
   gate_->gate->before_use(weight_);
-  return table_rows(weight_, tokens, gate_) * std::sqrt(static_cast<double>(weight_.size(1)));
+  return table_rows(weight_, indices, gate_);
 }
 
-at::Tensor TiedEmbedding::project(const at::Tensor& x) {
+at::Tensor Embedding::project(const at::Tensor& x, const at::Tensor& bias) {
+  if (projection_) {
+    const at::Tensor y = projection_->forward(x);
+    return bias.defined() ? y + bias_like(bias, y) : y;
+  }
   gate_->gate->before_use(weight_);
-  return matrix_product(x, weight_, {}, gate_);
+  return matrix_product(x, weight_, bias_like(bias, x), gate_);
+}
+
+void Embedding::freeze(at::ScalarType dtype) {
+  projection_ = std::make_shared<FrozenLinear>(weight_, at::Tensor(), dtype);
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
@@ -76,10 +83,10 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::bmm(weights, flat(v)).view(q.sizes());
 }
 
-SelfAttention::SelfAttention(const Gate& gate, const AttentionShape& shape, bool causal)
+SelfAttention::SelfAttention(const Gate& gate, const StackShape& shape, bool causal)
     : shape_(shape), causal_(causal) {
-  input_ = register_module("input", projection(gate, shape.width, 3 * shape.width));
-  output_ = register_module("output", projection(gate, shape.width, shape.width));
+  input_ = register_module("input", projection(gate, shape, 3));
+  output_ = register_module("output", projection(gate, shape, 1));
 }
 
 at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability) {
@@ -87,10 +94,10 @@ at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probabilit
   return output_->forward(joined(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability)));
 }
 
-CrossAttention::CrossAttention(const Gate& gate, const AttentionShape& shape) : shape_(shape) {
-  query_ = register_module("query", projection(gate, shape.width, shape.width));
-  memory_ = register_module("memory", projection(gate, shape.width, 2 * shape.width));
-  output_ = register_module("output", projection(gate, shape.width, shape.width));
+CrossAttention::CrossAttention(const Gate& gate, const StackShape& shape) : shape_(shape) {
+  query_ = register_module("query", projection(gate, shape, 1));
+  memory_ = register_module("memory", projection(gate, shape, 2));
+  output_ = register_module("output", projection(gate, shape, 1));
 }
 
 at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory,
@@ -98,6 +105,36 @@ at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory
   const at::Tensor q = heads_of(query_->forward(x), 1, shape_)[0];
   const auto kv = heads_of(memory_->forward(memory), 2, shape_);
   return output_->forward(joined(attention(q, kv[0], kv[1], false, dropout_probability)));
+}
+
+FeedForward::FeedForward(const Gate& gate, const StackShape& shape)
+    : activation_(shape.activation),
+      inner_(std::make_shared<Linear>(gate, shape.width, shape.inner, shape.init)),
+      outer_(std::make_shared<Linear>(gate, shape.inner, shape.width, shape.init)) {
+  register_module("inner", inner_);
+  register_module("outer", outer_);
+}
+
+at::Tensor FeedForward::forward(const at::Tensor& x, double dropout_probability) {
+  if (activation_ == Activation::relu && dropout_probability > 0)
+    return outer_->forward(relu_dropout(inner_->forward(x), dropout_probability));
+  return outer_->forward(inner_->forward(x, activation_));
+}
+
+EncoderLayer::EncoderLayer(const Gate& gate, const StackShape& shape)
+    : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/false)),
+      attention_norm_(std::make_shared<LayerNorm>(gate, shape.width, shape.norm_epsilon)),
+      feed_forward_(std::make_shared<FeedForward>(gate, shape)),
+      feed_forward_norm_(std::make_shared<LayerNorm>(gate, shape.width, shape.norm_epsilon)) {
+  register_module("attention", attention_);
+  register_module("attention_norm", attention_norm_);
+  register_module("feed_forward", feed_forward_);
+  register_module("feed_forward_norm", feed_forward_norm_);
+}
+
+at::Tensor EncoderLayer::forward(const at::Tensor& x, double p) {
+  const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p), p));
+  return feed_forward_norm_->forward(y + dropout(feed_forward_->forward(y, p), p));
 }
 
 at::Tensor sinusoidal_positions(std::int64_t length, std::int64_t width) {

@@ -1,43 +1,51 @@
-// The layers of sequence models: embedding, layer normalisation, attention. As in layers.hpp:
-// fp32 parameters, activations in the compute dtype, every layer passes the gate.
+// The layers of sequence models: embedding, layer normalisation, attention, encoder. As in
+// layers.hpp: fp32 parameters, activations in the compute dtype, every layer passes the gate.
 #pragma once
 
 #include "models/layers.hpp"
 
 namespace scalemark {
 
-/// What every layer of a Transformer shares.
-struct AttentionShape {
+/// What the layers of a network share.
+struct StackShape {
   std::int64_t width;  ///< d_model
+  std::int64_t inner;  ///< of the feed-forward network
   std::int64_t heads;
+  Activation activation = Activation::relu;
+  LinearInit init = LinearInit::xavier;  ///< of the projections, as in the Transformer's own code
+  double norm_epsilon = 1e-5;
 };
 
-/// Layer normalisation over the last dimension (Ba et al. 2016): eps 1e-5, gamma 1, beta 0.
+/// Layer normalisation over the last dimension (Ba et al. 2016): gamma 1, beta 0.
 class LayerNorm : public torch::nn::Module {
  public:
-  LayerNorm(Gate gate, std::int64_t width);
+  LayerNorm(Gate gate, std::int64_t width, double epsilon = 1e-5);
   /// [..., width] -> the same shape and dtype.
   at::Tensor forward(const at::Tensor& x);
 
  private:
   Gate gate_;
+  double epsilon_;
   at::Tensor weight_, bias_;
 };
 
-/// Token vectors, tied to the output projection (Press and Wolf 2017): weight [vocabulary, width],
-/// normal with standard deviation width^-0.5.
-class TiedEmbedding : public torch::nn::Module {
+/// A table of vectors, which may serve as output projection too (Press and Wolf 2017): weight
+/// [rows, width] as given.
+class Embedding : public torch::nn::Module, public Freezable {
  public:
-  TiedEmbedding(Gate gate, std::int64_t vocabulary, std::int64_t width);
-  /// int64 [...] -> [..., width] in the compute dtype, times sqrt(width) (Vaswani et al. 2017,
-  /// 3.4).
-  at::Tensor forward(const at::Tensor& tokens);
-  /// [..., width] -> logits [..., vocabulary] in the dtype of `x`.
-  at::Tensor project(const at::Tensor& x);
+  Embedding(Gate gate, at::Tensor weight);
+  /// int64 [...] -> [..., width] in the compute dtype.
+  at::Tensor forward(const at::Tensor& indices);
+  /// [..., width] -> logits [..., rows] in the dtype of `x`. `bias` [rows] is the caller's, who
+  /// passes the gate with it; none by default.
+  at::Tensor project(const at::Tensor& x, const at::Tensor& bias = {});
+  /// Of the projection; the table of vectors stays.
+  void freeze(at::ScalarType dtype) override;
 
  private:
   Gate gate_;
   at::Tensor weight_;
+  std::shared_ptr<FrozenLinear> projection_;
 };
 
 /// softmax(q k^T / sqrt(depth)) v per head, with dropout on the weights.
@@ -50,12 +58,12 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 /// [3 width, width] gives queries, keys and values.
 class SelfAttention : public torch::nn::Module {
  public:
-  SelfAttention(const Gate& gate, const AttentionShape& shape, bool causal);
+  SelfAttention(const Gate& gate, const StackShape& shape, bool causal);
   /// [batch, length, width] -> the same.
   at::Tensor forward(const at::Tensor& x, double dropout_probability);
 
  private:
-  AttentionShape shape_;
+  StackShape shape_;
   bool causal_;
   std::shared_ptr<Linear> input_, output_;
 };
@@ -64,13 +72,41 @@ class SelfAttention : public torch::nn::Module {
 /// [2 width, width].
 class CrossAttention : public torch::nn::Module {
  public:
-  CrossAttention(const Gate& gate, const AttentionShape& shape);
+  CrossAttention(const Gate& gate, const StackShape& shape);
   /// [batch, targets, width], [batch, sources, width] -> [batch, targets, width].
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double dropout_probability);
 
  private:
-  AttentionShape shape_;
+  StackShape shape_;
   std::shared_ptr<Linear> query_, memory_, output_;
+};
+
+/// outer(activation(inner(x))), with dropout on the activation of ReLU (the Transformer) and none
+/// on that of GELU (BERT), which is the exact one: x Phi(x).
+class FeedForward : public torch::nn::Module {
+ public:
+  FeedForward(const Gate& gate, const StackShape& shape);
+  /// [..., width] -> the same.
+  at::Tensor forward(const at::Tensor& x, double dropout_probability);
+
+ private:
+  Activation activation_;
+  std::shared_ptr<Linear> inner_, outer_;
+};
+
+/// Self-attention and feed-forward network, each followed by dropout, residual and normalisation
+/// (post-norm; Vaswani et al. 2017, 3.1).
+class EncoderLayer : public torch::nn::Module {
+ public:
+  EncoderLayer(const Gate& gate, const StackShape& shape);
+  /// [batch, length, width] -> the same.
+  at::Tensor forward(const at::Tensor& x, double dropout_probability);
+
+ private:
+  std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<LayerNorm> attention_norm_;
+  std::shared_ptr<FeedForward> feed_forward_;
+  std::shared_ptr<LayerNorm> feed_forward_norm_;
 };
 
 /// PE[pos, 2i] = sin(pos / 10000^(2i / width)), PE[pos, 2i + 1] = cos of the same (Vaswani et al.

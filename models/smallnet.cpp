@@ -34,7 +34,7 @@ class SmallNet : public Model {
 
   at::Tensor forward(const Batch& batch) override {  // for 32x32 images: 16x16x16, 8x8x32, 4x4x64
     at::Tensor x = batch.inputs;
-    for (const auto& convolution : convolutions_) x = convolution->forward(x).relu_();
+    for (const auto& convolution : convolutions_) x = convolution->forward(x, Activation::relu);
     return to_fp32(classifier_->forward(x.mean({2, 3})));
   }
 

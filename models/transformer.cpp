@@ -1,6 +1,7 @@
 // Transformer, encoder and decoder, for synthetic translation (Vaswani et al. 2017, table 3): post-
 // norm layers, a final norm after each stack, ReLU, one embedding for source, target and output.
 #include <array>
+#include <cmath>
 #include <stdexcept>
 
 #include "models/dropout.hpp"
@@ -14,6 +15,8 @@ struct Size {
   std::int64_t width, inner, heads;
   int layers;  ///< of the encoder, and of the decoder
   std::int64_t vocabulary;
+
+  StackShape shape() const { return {width, inner, heads}; }
 };
 constexpr std::array kSizes{
     Size{"transformer_base", 512, 2048, 8, 6, 32768},
@@ -27,58 +30,15 @@ const Size& size_of(std::string_view name) {
   throw std::invalid_argument("transformer.cpp has no size named '" + std::string(name) + "'");
 }
 
-class FeedForward : public torch::nn::Module {
- public:
-  FeedForward(const Gate& gate, const Size& size) {
-    inner_ = register_module(
-        "inner", std::make_shared<Linear>(gate, size.width, size.inner, LinearInit::xavier));
-    outer_ = register_module(
-        "outer", std::make_shared<Linear>(gate, size.inner, size.width, LinearInit::xavier));
-  }
-  /// [..., width] -> [..., width].
-  at::Tensor forward(const at::Tensor& x, double p) {
-    return outer_->forward(relu_dropout(inner_->forward(x), p));
-  }
-
- private:
-  std::shared_ptr<Linear> inner_, outer_;
-};
-
-class EncoderLayer : public torch::nn::Module {
- public:
-  EncoderLayer(const Gate& gate, const Size& size)
-      : attention_(std::make_shared<SelfAttention>(gate, AttentionShape{size.width, size.heads},
-                                                   /*causal=*/false)),
-        attention_norm_(std::make_shared<LayerNorm>(gate, size.width)),
-        feed_forward_(std::make_shared<FeedForward>(gate, size)),
-        feed_forward_norm_(std::make_shared<LayerNorm>(gate, size.width)) {
-    register_module("attention", attention_);
-    register_module("attention_norm", attention_norm_);
-    register_module("feed_forward", feed_forward_);
-    register_module("feed_forward_norm", feed_forward_norm_);
-  }
-  at::Tensor forward(const at::Tensor& x, double p) {
-    const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p), p));
-    return feed_forward_norm_->forward(y + dropout(feed_forward_->forward(y, p), p));
-  }
-
- private:
-  std::shared_ptr<SelfAttention> attention_;
-  std::shared_ptr<LayerNorm> attention_norm_;
-  std::shared_ptr<FeedForward> feed_forward_;
-  std::shared_ptr<LayerNorm> feed_forward_norm_;
-};
-
 class DecoderLayer : public torch::nn::Module {
  public:
-  DecoderLayer(const Gate& gate, const Size& size)
-      : attention_(std::make_shared<SelfAttention>(gate, AttentionShape{size.width, size.heads},
-                                                   /*causal=*/true)),
-        attention_norm_(std::make_shared<LayerNorm>(gate, size.width)),
-        cross_(std::make_shared<CrossAttention>(gate, AttentionShape{size.width, size.heads})),
-        cross_norm_(std::make_shared<LayerNorm>(gate, size.width)),
-        feed_forward_(std::make_shared<FeedForward>(gate, size)),
-        feed_forward_norm_(std::make_shared<LayerNorm>(gate, size.width)) {
+  DecoderLayer(const Gate& gate, const StackShape& shape)
+      : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/true)),
+        attention_norm_(std::make_shared<LayerNorm>(gate, shape.width)),
+        cross_(std::make_shared<CrossAttention>(gate, shape)),
+        cross_norm_(std::make_shared<LayerNorm>(gate, shape.width)),
+        feed_forward_(std::make_shared<FeedForward>(gate, shape)),
+        feed_forward_norm_(std::make_shared<LayerNorm>(gate, shape.width)) {
     register_module("attention", attention_);
     register_module("attention_norm", attention_norm_);
     register_module("cross", cross_);
@@ -105,17 +65,21 @@ class Transformer : public Model {
  public:
   explicit Transformer(const ModelOptions& options) : options_(options) {
     const Size& size = size_of(options.name);
+    const StackShape shape = size.shape();
+    root_width_ = std::sqrt(static_cast<double>(size.width));
     if (options_.vocabulary == 0) options_.vocabulary = size.vocabulary;
-    embedding_ = register_module("embedding", std::make_shared<TiedEmbedding>(
-                                                  gate_holder_, options_.vocabulary, size.width));
+    embedding_ = register_module(
+        "embedding",
+        std::make_shared<Embedding>(
+            gate_holder_, at::randn({options_.vocabulary, size.width}).mul_(1 / root_width_)));
     for (int i = 0; i < size.layers; ++i)
       encoder_.push_back(register_module("encoder" + std::to_string(i + 1),
-                                         std::make_shared<EncoderLayer>(gate_holder_, size)));
+                                         std::make_shared<EncoderLayer>(gate_holder_, shape)));
     encoder_norm_ =
         register_module("encoder_norm", std::make_shared<LayerNorm>(gate_holder_, size.width));
     for (int i = 0; i < size.layers; ++i)
       decoder_.push_back(register_module("decoder" + std::to_string(i + 1),
-                                         std::make_shared<DecoderLayer>(gate_holder_, size)));
+                                         std::make_shared<DecoderLayer>(gate_holder_, shape)));
     decoder_norm_ =
         register_module("decoder_norm", std::make_shared<LayerNorm>(gate_holder_, size.width));
     positions_ =
@@ -154,15 +118,16 @@ class Transformer : public Model {
   }
 
  private:
-  /// int64 [batch, length] -> [batch, length, width].
+  /// int64 [batch, length] -> [batch, length, width]; vectors times sqrt(width) (3.4).
   at::Tensor embed(const at::Tensor& tokens, double p) {
-    const at::Tensor vectors = embedding_->forward(tokens);
+    const at::Tensor vectors = embedding_->forward(tokens) * root_width_;
     const at::Tensor positions = positions_.narrow(0, 0, tokens.size(1));
     return dropout(vectors + positions.to(vectors.scalar_type()), p);
   }
 
   ModelOptions options_;
-  std::shared_ptr<TiedEmbedding> embedding_;
+  double root_width_;
+  std::shared_ptr<Embedding> embedding_;
   std::vector<std::shared_ptr<EncoderLayer>> encoder_;
   std::shared_ptr<LayerNorm> encoder_norm_;
   std::vector<std::shared_ptr<DecoderLayer>> decoder_;

@@ -6,8 +6,8 @@
 namespace scalemark {
 
 ExitCode most_severe(ExitCode a, ExitCode b) noexcept {
-  constexpr std::array order{ExitCode::environment, ExitCode::usage,        ExitCode::timeout,
-                             ExitCode::failed,      ExitCode::result,       ExitCode::regression,
+  constexpr std::array order{ExitCode::environment,  ExitCode::usage,  ExitCode::timeout,
+                             ExitCode::failed,       ExitCode::result, ExitCode::regression,
                              ExitCode::inconclusive, ExitCode::ok};
   const auto place = [&](ExitCode code) { return std::find(order.begin(), order.end(), code); };
   return place(a) <= place(b) ? a : b;

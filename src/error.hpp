@@ -47,7 +47,8 @@ struct EnvironmentError : Error {
   explicit EnvironmentError(const std::string& m) : Error(ExitCode::environment, m) {}
 };
 
-/// The code that all ranks leave with when they disagree: precedence 7, 2, 5, 4, 6, then the others.
+/// The code that all ranks leave with when they disagree: precedence 7, 2, 5, 4, 6, then the
+/// others.
 ExitCode most_severe(ExitCode a, ExitCode b) noexcept;
 
 /// The exit code of any exception: Error's own; std::bad_alloc and all others are `failed`.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from bert import bert, pretraining_loss
 from transformer import label_smoothed_loss, transformer
 
 CLASSES = 100
@@ -130,8 +131,21 @@ def transformer_golden(name, vocabulary, length, **size):
     write(name, about, p, logits, label_smoothed_loss(logits, targets, 0.1))
 
 
+def bert_golden(name, vocabulary, length, masked, **size):
+    """Ids and positions are linear in their index, modulo what there is. The loss of the model is a sum: the mean times
+    the number of masked positions."""
+    p = Parameters()
+    run = bert(p, vocabulary, **size)
+    i, k = torch.arange(BATCH * length).reshape(BATCH, length), torch.arange(BATCH * masked).reshape(BATCH, masked)
+    words, following = run((7 * i + 3) % vocabulary, (i % length >= length // 2).long(), (2 * k + 1) % length)
+    loss = BATCH * masked * pretraining_loss(words, (5 * k + 2) % vocabulary, following, torch.arange(BATCH) % 2)
+    about = {"vocabulary": vocabulary, "sequence_length": length, "masked_positions": masked}
+    write(name, about, p, torch.cat([words.flatten(), following.flatten()]), loss)
+
+
 if __name__ == "__main__":
     image_golden("resnet18", lambda p: resnet(p, [2, 2, 2, 2], False), 64)
     image_golden("resnet50", lambda p: resnet(p, [3, 4, 6, 3], True), 64)
     image_golden("smallnet", smallnet, 32)
     transformer_golden("transformer_base", 97, 7, d=512, ffn=2048, heads=8, layers=6)
+    bert_golden("bert_base", 97, 7, 3, d=768, ffn=3072, heads=12, layers=12)

@@ -15,12 +15,12 @@ def positions(length, d):
     return torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(length, d)
 
 
-def norm(p, d):
+def norm(p, d, epsilon=1e-5):
     gamma, beta = p.gamma(d), p.bias(d)
 
     def run(x):
         mean, var = x.mean(-1, keepdim=True), x.var(-1, unbiased=False, keepdim=True)
-        return (x - mean) / (var + 1e-5).sqrt() * gamma + beta
+        return (x - mean) / (var + epsilon).sqrt() * gamma + beta
 
     return run
 

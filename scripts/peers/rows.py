@@ -1,4 +1,4 @@
-"""The rows of scripts/speed: what each trains, on how many ranks, and the exact command of every subject.
+"""The rows of scripts/speed: what each trains or infers, on how many ranks, and the exact command of every subject.
 
 Commands are relative to the repository root and need no variables of their own: `scripts/speed --list` prints them.
 """
@@ -20,7 +20,7 @@ class Unavailable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """One way to train a row. against: the subjects that its speed is divided by; only ours have any."""
+    """One way to compute a row. against: the subjects that its speed is divided by; only ours have any."""
 
     name: str
     flags: tuple = ()
@@ -34,6 +34,9 @@ class Subject:
 
 ONE_PROCESS = (Subject("scalemark", against=("pytorch", "pytorch+tcmalloc")),
                Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=True))
+INFERENCE = (Subject("scalemark", against=("pytorch", "pytorch+tcmalloc", "compiled+tcmalloc")),
+             Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=True),
+             Subject("compiled+tcmalloc", ("--compile",), tcmalloc=True))
 TWO_RANKS = (Subject("scalemark", against=("ddp", "ddp+tcmalloc")),
              Subject("ddp"), Subject("ddp+tcmalloc", tcmalloc=True))
 # Divided only by what sends gradients of the same type.
@@ -57,6 +60,7 @@ class Row:
     network: str | None = None
     image_size: int | None = 224
     sequence_length: int | None = None
+    inference: bool = False
 
     @property
     def unit(self):
@@ -73,6 +77,8 @@ _TOKENS = {"image_size": None, "sequence_length": 64}
 ROWS = {row.name: row for row in (
     Row("resnet50 fp32", "resnet50", "fp32", 16),
     Row("resnet50 bf16", "resnet50", "bf16", 16),
+    Row("resnet50 fp32 inference", "resnet50", "fp32", 16, INFERENCE, inference=True),
+    Row("resnet50 bf16 inference", "resnet50", "bf16", 16, INFERENCE, inference=True),
     Row("transformer_big fp32", "transformer_big", "fp32", 4, **_TOKENS),
     Row("transformer_big bf16", "transformer_big", "bf16", 4, **_TOKENS),
     Row("resnet50 fp32 2 ranks", "resnet50", "fp32", 8, **_SHARED),
@@ -127,18 +133,23 @@ def command(row, subject, steps, warmup, scalemark, python):
     """argv of one fresh measurement, to be started in the repository root. Raises Unavailable."""
     size = ["--image_size", row.image_size] if row.sequence_length is None else [
         "--sequence_length", row.sequence_length]
-    training = ["--precision", row.precision, "--batch_size", row.batch_size, *size]
+    arithmetic = ["--precision", row.precision, "--batch_size", row.batch_size, *size]
     if subject.ours:
-        words = [scalemark, "run", "--model", row.model, "--device", "cpu", *training, "--num_intra_threads", row.threads,
-                 "--num_batches", steps, "--num_warmup_batches", warmup, *subject.flags, "--json"]
+        words = [scalemark, "infer" if row.inference else "run", "--model", row.model, "--device", "cpu", *arithmetic,
+                 "--num_intra_threads", row.threads, "--num_batches", steps, "--num_warmup_batches", warmup,
+                 *subject.flags, "--json"]
     else:
         variables = [f"OMP_NUM_THREADS={row.threads}"]
         if row.ranks > 1:
             variables.append(f"MASTER_PORT={_free_port()}")
         if subject.tcmalloc:
             variables.append(f"LD_PRELOAD={tcmalloc_path()}")
-        peer = ["scripts/peers/pytorch_resnet.py"] if row.sequence_length is None else [
-            "scripts/peers/pytorch_transformer.py", "--model", row.model]
-        words = ["env", *variables, python, *peer, *training, "--threads", row.threads, "--steps", steps,
+        if row.inference:
+            peer = ["scripts/peers/pytorch_inference.py"]
+        elif row.sequence_length is None:
+            peer = ["scripts/peers/pytorch_resnet.py"]
+        else:
+            peer = ["scripts/peers/pytorch_transformer.py", "--model", row.model]
+        words = ["env", *variables, python, *peer, *arithmetic, "--threads", row.threads, "--steps", steps,
                  "--warmup", warmup, *subject.flags]
     return [str(word) for word in (*_launcher(row), *words)]

@@ -12,7 +12,8 @@ PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline
   repeat.seconds = repeat.units / run.at("throughput").at("mean").get<double>();
   repeat.step_seconds_mean = repeat.seconds / steps;
   for (const auto& rank : run.at("ranks"))
-    repeat.wait_seconds_mean += rank.at("wait_seconds_mean").get<double>() / static_cast<double>(run.at("ranks").size());
+    repeat.wait_seconds_mean +=
+        rank.at("wait_seconds_mean").get<double>() / static_cast<double>(run.at("ranks").size());
   return repeat;
 }
 

@@ -16,10 +16,22 @@ namespace {
 
 constexpr const char* kSourcesGroup = "Where settings come from";
 
-std::string_view name_of(Command command) { return command == Command::run ? "run" : "scale"; }
+std::string_view about(Command command) {
+  switch (command) {
+    case Command::run:
+      return "One measured training run over the ranks it was launched with.\n";
+    case Command::scale:
+      return "A scaling curve in one launch: points interleaved, repeated, with a baseline.\n";
+    case Command::infer:
+      break;
+  }
+  return "Forward passes only: throughput and latency. Ranks are independent replicas.\n";
+}
 
-bool belongs(const Key& key, Command command) {
-  return command == Command::scale || !key.scale_only;
+/// The subcommands that a flag belongs to, for whoever gave it to another one.
+std::string_view owners(const Key& key) {
+  if (key.infer_only) return "scalemark infer";
+  return key.scale_only ? "scalemark scale" : "scalemark run and scalemark scale";
 }
 
 std::vector<std::string> flag_names(Command command) {
@@ -38,9 +50,9 @@ std::vector<std::string> flag_names(Command command) {
     throw ConfigError("--use_fp16: fp16 is not available in this version; use --precision bf16");
   if (std::find(planned.begin(), planned.end(), name) != planned.end())
     throw ConfigError(fmt::format("--{}: not available in this version", name));
-  if (find_key(name))
-    throw ConfigError(fmt::format("--{}: not a flag of scalemark {}, but of scalemark scale", name,
-                                  name_of(command)));
+  if (const Key* key = find_key(name))
+    throw ConfigError(fmt::format("--{}: not a flag of scalemark {}, but of {}", name,
+                                  name_of(command), owners(*key)));
   throw ConfigError(fmt::format("unknown flag {}{} (scalemark {} --help lists them)",
                                 quote("--" + name), did_you_mean(name, flag_names(command), "--"),
                                 name_of(command)));
@@ -98,11 +110,8 @@ std::string help_of(const Key& key) {
 
 /// For parsing every value is text; for the help booleans show no value.
 cxxopts::Options make_options(Command command, bool for_help) {
-  cxxopts::Options options(
-      fmt::format("scalemark {}", name_of(command)),
-      command == Command::run
-          ? "One measured training run over the ranks it was launched with.\n"
-          : "A scaling curve in one launch: points interleaved, repeated, with a baseline.\n");
+  cxxopts::Options options(fmt::format("scalemark {}", name_of(command)),
+                           std::string(about(command)));
   options.custom_help("[--flag value]...");
   for (const Key& key : all_keys()) {
     if (!belongs(key, command)) continue;

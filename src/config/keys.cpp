@@ -107,13 +107,12 @@ void add_model_keys(std::vector<Key>& keys) {
   keys.insert(
       keys.end(),
       {key("model", &C::model, id, group, "NAME", "network; `scalemark list models` describes them")
-           .one_of(model_names())
-           .not_yet({"bert_large", "bert_base"}),
+           .one_of(model_names()),
        key("batch_size", &C::batch_size, id, group, "N",
            "samples per rank; what weak scaling fixes")
            .in(1, 1e6)
            .not_yet({"max"})
-           .otherwise("the model's default"),
+           .otherwise("the model's default; 1 in a single stream"),
        key("global_batch_size", &C::global_batch_size, id, group, "N",
            "samples over all ranks; what strong scaling fixes")
            .in(1, 1e9)
@@ -172,32 +171,42 @@ void add_arithmetic_keys(std::vector<Key>& keys) {
   keys.insert(
       keys.end(),
       {key("precision", &C::precision, id, group, "TYPE",
-           "compute type; weights and their update stay fp32")
+           "compute type; in training weights and their update stay fp32")
            .not_yet({"tf32", "fp16"}),
        key("data_format", &C::data_format, id, group, "FORMAT",
            "memory layout of images; NHWC is channels_last"),
        key("optimizer", &C::optimizer, id, group, "NAME", "update rule")
-           .not_yet({"adamw", "lamb"})
            .otherwise("the model's default"),
        key("init_learning_rate", &C::init_learning_rate, id, group, "RATE", "learning rate")
            .in(0, 1e6)
-           .otherwise("0.1, with adam 0.0001"),
-       key("momentum", &C::momentum, id, group, "FACTOR", "of --optimizer momentum").in(0, 1),
-       key("adam_beta1", &C::adam_beta1, id, group, "FACTOR", "decay of adam's first moment")
-           .in(0, 0.999999),
-       key("adam_beta2", &C::adam_beta2, id, group, "FACTOR", "decay of adam's second moment")
-           .in(0, 0.999999),
-       key("adam_epsilon", &C::adam_epsilon, id, group, "VALUE", "added to adam's denominator")
+           .otherwise("0.1, with adam and adamw 0.0001, with lamb 0.000625"),
+       key("momentum", &C::momentum, id, group, "FACTOR", "of --optimizer momentum and lars")
            .in(0, 1),
-       key("weight_decay", &C::weight_decay, id, group, "FACTOR", "L2 penalty")
+       key("adam_beta1", &C::adam_beta1, id, group, "FACTOR",
+           "decay of the first moment (adam, adamw, lamb)")
+           .in(0, 0.999999),
+       key("adam_beta2", &C::adam_beta2, id, group, "FACTOR",
+           "decay of the second moment (adam, adamw, lamb)")
+           .in(0, 0.999999)
+           .otherwise("0.98, with adamw and lamb 0.999"),
+       key("adam_epsilon", &C::adam_epsilon, id, group, "VALUE",
+           "added to the denominator (adam, adamw, lamb)")
            .in(0, 1)
-           .otherwise("0.00004, with adam 0"),
+           .otherwise("1e-9, with adamw and lamb 1e-6"),
+       key("weight_decay", &C::weight_decay, id, group, "FACTOR",
+           "L2 penalty; decoupled with adamw and lamb, which like lars spare biases and norms")
+           .in(0, 1)
+           .otherwise("0.00004, with adam 0, with adamw and lamb 0.01"),
+       key("lars_trust_coefficient", &C::lars_trust_coefficient, id, group, "FACTOR",
+           "of lars: a weight's step relative to its norm, at learning rate 1")
+           .in(0, 1),
        key("dropout", &C::dropout, id, group, "PROBABILITY",
-           "of sequence models: on embeddings, attention, activation and residual")
+           "of sequence models: on embeddings, attention, residual and the Transformer's "
+           "activation")
            .in(0, 0.99)
            .otherwise("the model's default"),
        key("label_smoothing", &C::label_smoothing, id, group, "SHARE",
-           "of sequence models: probability spread over the vocabulary")
+           "of the Transformer: probability spread over the vocabulary")
            .in(0, 0.99)});
 }
 
@@ -249,6 +258,19 @@ void add_curve_keys(std::vector<Key>& keys) {
                    .of_scale()});
 }
 
+void add_inference_keys(std::vector<Key>& keys) {
+  const std::string group = "Inference (infer)";
+  keys.insert(
+      keys.end(),
+      {key("mode", &C::mode, Role::identity, group, "MODE",
+           "batch: throughput of batches; single_stream: one query after the other, the latency of "
+           "each")
+           .of_infer(),
+       key("fused", &C::fused, Role::identity, group, "SWITCH",
+           "fold batch normalisation into convolutions, and let oneDNN add and clip as it writes")
+           .of_infer()});
+}
+
 void add_output_keys(std::vector<Key>& keys) {
   const Role out = Role::output;
   const std::string group = "Output";
@@ -295,6 +317,11 @@ Key Key::of_scale() && {
   return std::move(*this);
 }
 
+Key Key::of_infer() && {
+  infer_only = true;
+  return std::move(*this);
+}
+
 const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> made;
@@ -303,6 +330,7 @@ const std::vector<Key>& all_keys() {
     add_arithmetic_keys(made);
     add_machine_keys(made);
     add_curve_keys(made);
+    add_inference_keys(made);
     add_output_keys(made);
     return made;
   }();
@@ -317,9 +345,8 @@ const Key* find_key(std::string_view name) {
 
 const std::vector<std::string>& planned_flags() {
   static const std::vector<std::string> flags{
-      "use_fp16", "reducer",          "lr_schedule", "embedding_gradients",
-      "input",    "checkpoint_every", "fused",       "num_inter_threads",
-      "vary"};
+      "use_fp16", "reducer",          "lr_schedule",       "embedding_gradients",
+      "input",    "checkpoint_every", "num_inter_threads", "vary"};
   return flags;
 }
 

@@ -1,6 +1,7 @@
-// The key table: every setting of `run` and `scale` with its type, legal values, role, help and
-// commands. Flags, JSON files, SCALEMARK_* variables, help, documentation, the record's config and
-// its hash all come from here; a new key is one field in RunConfig and one line in keys.cpp.
+// The key table: every setting of `run`, `scale` and `infer` with its type, legal values, role,
+// help and commands. Flags, JSON files, SCALEMARK_* variables, help, documentation, the record's
+// config and its hash all come from here; a new key is one field in RunConfig and one line in
+// keys.cpp.
 #pragma once
 
 #include <functional>
@@ -30,7 +31,8 @@ struct Key {
   std::vector<std::string> choices;  ///< legal words of choice
   std::vector<std::string> planned;  ///< words of later versions: refused, but not as unknown
   std::string unset;        ///< what happens without a value; empty where there is a default
-  bool scale_only = false;  ///< a flag of `scale`, not of `run`
+  bool scale_only = false;  ///< a flag of `scale`, not of `run` and `infer`
+  bool infer_only = false;  ///< a flag of `infer`, not of `run` and `scale`
   std::function<nlohmann::ordered_json(const RunConfig &)> get;
   std::function<void(RunConfig &, const nlohmann::ordered_json &)>
       set;  ///< of a value from check_value()
@@ -40,10 +42,17 @@ struct Key {
   Key not_yet(std::vector<std::string> words) &&;
   Key otherwise(std::string meaning) &&;
   Key of_scale() &&;
+  Key of_infer() &&;
 };
 
 /// All keys in the order of help and records.
 const std::vector<Key> &all_keys();
+
+std::string_view name_of(Command command);
+/// True for a flag of this subcommand. A file or variable may hold other keys; they are ignored.
+bool belongs(const Key &key, Command command);
+/// True for what records of this subcommand show: a run's also show what is `scale`'s alone.
+bool recorded(const Key &key, Command command);
 
 /// The key of a canonical name; null for an unknown one.
 const Key *find_key(std::string_view name);

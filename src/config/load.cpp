@@ -76,6 +76,26 @@ void apply_variables(LoadedConfig& loaded, const std::vector<Variable>& variable
   }
 }
 
+/// A file or variables may hold keys of training; inference has their defaults.
+void forget_other_keys(LoadedConfig& loaded) {
+  const RunConfig defaults;
+  for (const Key& key : all_keys()) {
+    if (belongs(key, Command::infer)) continue;
+    key.set(loaded.config, key.get(defaults));
+    loaded.origins[key.name] = Origin::standard;
+  }
+}
+
+void prepare_inference(LoadedConfig& loaded) {
+  RunConfig& config = loaded.config;
+  forget_other_keys(loaded);
+  if (!config.batch_size && config.mode == InferenceMode::single_stream) config.batch_size = 1;
+  if (config.inject &&
+      (config.inject->kind == "nan_loss" || config.inject->kind == "corrupt_allreduce"))
+    throw ConfigError(fmt::format("--inject {}: inference has neither a loss nor an allreduce",
+                                  config.inject->kind));
+}
+
 /// What no single key can tell.
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
@@ -90,6 +110,10 @@ void check_whole(const RunConfig& config) {
   const ModelFacts facts = *find_model(config.model);
   if (config.sequence_length && facts.sequence_length == 0)
     throw ConfigError(fmt::format("--sequence_length: {} has images, no sequences", facts.name));
+  const std::int64_t length = config.sequence_length.value_or(facts.sequence_length);
+  if (facts.sequence_length > 0 && (length < facts.shortest || length > facts.longest))
+    throw ConfigError(fmt::format("--sequence_length {}: {} takes {} to {} tokens", length,
+                                  facts.name, facts.shortest, facts.longest));
   if (config.image_size && facts.image_size == 0)
     throw ConfigError(fmt::format("--image_size: {} has sequences, no images", facts.name));
   if (config.forward_only && config.micro_batch_size)
@@ -124,11 +148,13 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
   const Arguments parsed = parse_arguments(command, arguments);
   const std::vector<Variable> variables = our_variables(environment);
   LoadedConfig loaded;
+  loaded.command = command;
   for (const Key& key : all_keys()) loaded.origins[key.name] = Origin::standard;
   apply_file(loaded, parsed, variables);
   apply_variables(loaded, variables);
   for (const auto& [key, text, place] : parsed.settings)
     set(loaded, key, parse_value(*find_key(key), text, place), Origin::command_line);
+  if (command == Command::infer) prepare_inference(loaded);
   check_whole(loaded.config);
   check_batches(command, loaded.config);
   return loaded;

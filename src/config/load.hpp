@@ -9,9 +9,6 @@
 
 namespace scalemark {
 
-/// Subcommands whose flags come from the key table.
-enum class Command { run, scale };
-
 /// Reads every layer and validates. `arguments` excludes the program and the subcommand; `_` and
 /// `-` are alike in flags; `environment` is "NAME=value" lines. Throws ConfigError: unknown key
 /// (with the nearest), wrong type, out of range (with the range and, for files, file name and JSON

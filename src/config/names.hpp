@@ -59,7 +59,10 @@ template <>
 struct ChoicesOf<Optimizer> {
   static constexpr std::array table{Choice<Optimizer>{"sgd", Optimizer::sgd},
                                     Choice<Optimizer>{"momentum", Optimizer::momentum},
-                                    Choice<Optimizer>{"adam", Optimizer::adam}};
+                                    Choice<Optimizer>{"adam", Optimizer::adam},
+                                    Choice<Optimizer>{"adamw", Optimizer::adamw},
+                                    Choice<Optimizer>{"lamb", Optimizer::lamb},
+                                    Choice<Optimizer>{"lars", Optimizer::lars}};
 };
 template <>
 struct ChoicesOf<DataFormat> {
@@ -75,6 +78,17 @@ struct ChoicesOf<Launcher> {
   static constexpr std::array table{Choice<Launcher>{"auto", Launcher::automatic},
                                     Choice<Launcher>{"mpirun", Launcher::mpirun},
                                     Choice<Launcher>{"srun", Launcher::srun}};
+};
+template <>
+struct ChoicesOf<InferenceMode> {
+  static constexpr std::array table{
+      Choice<InferenceMode>{"batch", InferenceMode::batch},
+      Choice<InferenceMode>{"single_stream", InferenceMode::single_stream}};
+};
+template <>
+struct ChoicesOf<Fused> {
+  static constexpr std::array table{Choice<Fused>{"on", Fused::on},
+                                    Choice<Fused>{"off", Fused::off}};
 };
 template <>
 struct ChoicesOf<Origin> {

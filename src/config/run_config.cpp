@@ -20,6 +20,25 @@ ModelFacts facts_of(const RunConfig& config) {
   throw ConfigError(fmt::format("unknown model \"{}\"", config.model));
 }
 
+struct Rates {
+  double learning_rate, beta2, epsilon, weight_decay;
+};
+
+/// adam: Vaswani et al. 2017, 5.3; adamw: Devlin et al. 2018, A.2, epsilon of google-research/bert;
+/// lamb: You et al. 2020, of its batch of 512 sequences.
+Rates default_rates(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::adam:
+      return {1e-4, 0.98, 1e-9, 0};
+    case Optimizer::adamw:
+      return {1e-4, 0.999, 1e-6, 0.01};
+    case Optimizer::lamb:
+      return {6.25e-4, 0.999, 1e-6, 0.01};
+    default:
+      return {0.1, 0.98, 1e-9, 4e-5};  // without moments
+  }
+}
+
 std::string sha256_hex(const std::string& text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
@@ -36,9 +55,11 @@ RunConfig resolved(RunConfig config) {
   if (!config.sequence_length && facts.sequence_length > 0)
     config.sequence_length = facts.sequence_length;
   if (!config.optimizer) config.optimizer = from_string<Optimizer>(facts.optimizer);
-  const bool adam = config.optimizer == Optimizer::adam;
-  if (!config.init_learning_rate) config.init_learning_rate = adam ? 1e-4 : 0.1;
-  if (!config.weight_decay) config.weight_decay = adam ? 0 : 4e-5;
+  const Rates rates = default_rates(*config.optimizer);
+  if (!config.init_learning_rate) config.init_learning_rate = rates.learning_rate;
+  if (!config.adam_beta2) config.adam_beta2 = rates.beta2;
+  if (!config.adam_epsilon) config.adam_epsilon = rates.epsilon;
+  if (!config.weight_decay) config.weight_decay = rates.weight_decay;
   if (!config.dropout) config.dropout = facts.dropout;
   if (!config.overlap) config.overlap = config.forward_only ? Overlap::none : Overlap::backward;
   return config;
@@ -48,6 +69,7 @@ nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   const RunConfig complete = resolved(loaded.config);
   for (const Key& key : all_keys()) {
+    if (!recorded(key, loaded.command)) continue;
     const auto origin = loaded.origins.find(key.name);
     json[key.name] = {
         {"value", key.get(complete)},
@@ -56,12 +78,13 @@ nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {
   return json;
 }
 
-nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size) {
+nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size, Command command) {
   nlohmann::json json = nlohmann::json::object();  // sorted by key
   const RunConfig complete = resolved(config);
   // A global batch is the same in samples and in tokens.
   for (const Key& key : all_keys())
-    if (key.role != Role::output && key.name != "ranks" && key.name != "global_batch_tokens")
+    if (key.role != Role::output && recorded(key, command) && key.name != "ranks" &&
+        key.name != "global_batch_tokens")
       json[key.name] = nlohmann::json(key.get(complete));
   const BatchPlan batch = plan_batch(config, world_size);
   json["batch_size"] = batch.batch_size_per_rank;
@@ -71,8 +94,8 @@ nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size) {
   return json;
 }
 
-std::string config_hash(const RunConfig& config, std::int64_t world_size) {
-  return sha256_hex(hashed_config(config, world_size).dump());
+std::string config_hash(const RunConfig& config, std::int64_t world_size, Command command) {
+  return sha256_hex(hashed_config(config, world_size, command).dump());
 }
 
 std::vector<std::int64_t> default_ranks(std::int64_t largest) {

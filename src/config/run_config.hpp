@@ -1,4 +1,4 @@
-// What to run: every setting of `run` and `scale`, with its default.
+// What to run: every setting of `run`, `scale` and `infer`, with its default.
 // Built by config/load.hpp (defaults <- file <- SCALEMARK_* <- command line) from the key table in
 // config/keys.hpp, which holds each key's type, range, role, help and commands.
 #pragma once
@@ -18,9 +18,14 @@ enum class Scaling { weak, strong };
 enum class CommunicatorKind { automatic, mpi, nccl, none };
 enum class Overlap { none, backward };
 enum class WireDtype { fp32, bf16, fp16 };
-enum class Optimizer { sgd, momentum, adam };
+enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
 enum class DataFormat { channels_last, channels_first };
 enum class Launcher { automatic, mpirun, srun };
+enum class InferenceMode { batch, single_stream };
+enum class Fused { on, off };
+
+/// Subcommands whose flags come from the key table.
+enum class Command { run, scale, infer };
 
 /// Where the value of a key came from; written into the record as origin.
 enum class Origin { standard, file, environment, command_line };
@@ -57,12 +62,14 @@ struct RunConfig {
   Precision precision = Precision::fp32;
   DataFormat data_format = DataFormat::channels_last;
   std::optional<Optimizer> optimizer;        ///< unset: the catalog's default
-  std::optional<double> init_learning_rate;  ///< unset: 0.1, with adam 1e-4
+  std::optional<double> init_learning_rate;  ///< unset: see default_rates() in run_config.cpp
   double momentum = 0.9;
-  double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9;  ///< Vaswani et al. 2017, 5.3
-  std::optional<double> weight_decay;                               ///< unset: 4e-5, with adam 0
-  std::optional<double> dropout;  ///< unset: the catalog's default
-  double label_smoothing = 0.1;   ///< of sequence models
+  double adam_beta1 = 0.9;                         ///< of adam, adamw and lamb
+  std::optional<double> adam_beta2, adam_epsilon;  ///< unset: as the learning rate
+  std::optional<double> weight_decay;              ///< unset: as the learning rate
+  double lars_trust_coefficient = 0.001;           ///< eta of You et al. 2017
+  std::optional<double> dropout;                   ///< unset: the catalog's default
+  double label_smoothing = 0.1;                    ///< of sequence models
   bool forward_only = false;
   std::int64_t seed = 1234;
   // Machine
@@ -80,6 +87,9 @@ struct RunConfig {
   bool baseline = true;  ///< measure each point without communication too
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
+  // infer
+  InferenceMode mode = InferenceMode::batch;
+  Fused fused = Fused::on;
   // Output
   std::optional<std::string> output;  ///< path of the record
   bool json = false;                  ///< the record on stdout, nothing else
@@ -90,28 +100,31 @@ struct RunConfig {
 };
 
 /// The configuration with the model's defaults in place of what is unset: image_size or
-/// sequence_length, optimizer, learning rate, weight decay, dropout; and overlap.
+/// sequence_length, optimizer, learning rate, beta 2, epsilon, weight decay, dropout; and overlap.
 RunConfig resolved(RunConfig config);
 
 /// A RunConfig and what the record says of it.
 struct LoadedConfig {
   RunConfig config;
+  Command command = Command::run;
   std::map<std::string, Origin> origins;  ///< of every key
   std::vector<std::string> warnings;      ///< e.g. unknown SCALEMARK_* variables, for stderr
 };
 
 /// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every
-/// key.
+/// key of the command; a run's are those of `scale` too.
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded);
 
-/// What config_hash() covers: every identity and measurement key, with the model's defaults and the
-/// batch resolved for `world_size`, which stands in for `ranks`. Two of these differ in the keys
-/// that make runs unlike.
-nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size);
+/// What config_hash() covers: every identity and measurement key that the command's records show,
+/// with the model's defaults and the batch resolved for `world_size`, which stands in for `ranks`.
+/// Two of these differ in the keys that make runs unlike.
+nlohmann::json hashed_config(const RunConfig& config, std::int64_t world_size,
+                             Command command = Command::run);
 
 /// SHA-256 (hex) over the canonical JSON (sorted, compact) of hashed_config(). Build, host and
 /// output keys are outside.
-std::string config_hash(const RunConfig& config, std::int64_t world_size);
+std::string config_hash(const RunConfig& config, std::int64_t world_size,
+                        Command command = Command::run);
 
 /// The points of `--ranks auto`: powers of two up to `largest`, and `largest`.
 std::vector<std::int64_t> default_ranks(std::int64_t largest);

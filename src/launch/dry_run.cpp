@@ -14,7 +14,18 @@ namespace {
 std::string gibibytes(double bytes) { return fmt::format("{:.2f} GiB", bytes / (1 << 30)); }
 
 std::int64_t states_of(Optimizer optimizer) {
-  return optimizer == Optimizer::adam ? 2 : optimizer == Optimizer::momentum ? 1 : 0;
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return 0;
+    case Optimizer::momentum:
+    case Optimizer::lars:
+      return 1;
+    case Optimizer::adam:
+    case Optimizer::adamw:
+    case Optimizer::lamb:
+      break;
+  }
+  return 2;
 }
 
 /// Activations grow with the micro-batch, the length or the image, and halve in bf16.
@@ -75,8 +86,8 @@ PointPlan plan_point(const RunConfig& unresolved, std::int64_t ranks, bool keeps
   PointPlan plan;
   plan.ranks = ranks;
   plan.batch = plan_batch(config, ranks);
-  plan.units_per_step =
-      static_cast<double>(plan.batch.global_batch_size * config.sequence_length.value_or(1));
+  const std::int64_t units_per_sample = facts.unit == "tokens/sec" ? *config.sequence_length : 1;
+  plan.units_per_step = static_cast<double>(plan.batch.global_batch_size * units_per_sample);
   const std::int64_t fp32 = 4 * facts.parameters;
   plan.weight_bytes = fp32;
   plan.gradient_bytes = fp32;
@@ -93,9 +104,10 @@ std::string plan_text(const RunConfig& unresolved, const std::vector<std::int64_
                       bool keeps_weights) {
   const RunConfig config = resolved(unresolved);
   const ModelFacts facts = *find_model(config.model);
-  std::vector<std::vector<std::string>> rows{
-      {"ranks", "batch", "micro-batches", facts.sequence_length > 0 ? "tokens/step" : "images/step",
-       "weights", "gradients", "optimizer", "activations", "memory", "sent/step"}};
+  const std::string counted(facts.unit.substr(0, facts.unit.find('/')));
+  std::vector<std::vector<std::string>> rows{{"ranks", "batch", "micro-batches", counted + "/step",
+                                              "weights", "gradients", "optimizer", "activations",
+                                              "memory", "sent/step"}};
   Json points = Json::array();
   for (const std::int64_t n : ranks) {
     const PointPlan plan = plan_point(config, n, keeps_weights);

@@ -14,7 +14,7 @@ namespace scalemark {
 struct PointPlan {
   std::int64_t ranks = 1;
   BatchPlan batch;
-  double units_per_step = 0;  ///< images or target tokens of all ranks
+  double units_per_step = 0;  ///< images, target tokens or sequences of all ranks
   std::int64_t weight_bytes = 0;
   std::int64_t gradient_bytes = 0;
   std::int64_t optimizer_bytes = 0;

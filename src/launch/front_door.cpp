@@ -31,6 +31,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 
   run      one measured run over the ranks it was launched with
   scale    a scaling curve in one launch: ranks, repeats, a no-communication baseline
+  infer    forward passes only: throughput and latency, batch or single stream
   list     models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -39,7 +40,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-constexpr std::array kLater{"sweep",   "study", "instances", "infer", "preflight",
+constexpr std::array kLater{"sweep",   "study", "instances", "preflight",
                             "compare", "gate",  "project",   "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
@@ -64,7 +65,7 @@ int show_plan(Command command, const RunConfig& config, int tasks) {
   return 0;
 }
 
-int run_or_scale(Command command, const std::vector<std::string>& arguments, char** argv) {
+int measure(Command command, const std::vector<std::string>& arguments, char** argv) {
   if (wants_help(arguments)) return help(help_text(command));
   const LoadedConfig loaded = load_config(command, static_cast<int>(arguments.size()), argv + 2);
   const auto hint = launcher_hint(process_environment());
@@ -91,8 +92,8 @@ int list(const std::vector<std::string>& arguments) {
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
   throw ConfigError(
-      fmt::format("unknown subcommand {}{} (legal: run, scale, list; see scalemark --help)",
-                  quote(name), did_you_mean(name, {"run", "scale", "list"})));
+      fmt::format("unknown subcommand {}{} (legal: run, scale, infer, list; see scalemark --help)",
+                  quote(name), did_you_mean(name, {"run", "scale", "infer", "list"})));
 }
 
 int dispatch(int argc, char** argv) {
@@ -104,8 +105,9 @@ int dispatch(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 2, argv + argc);
   if (name == "--help" || name == "-h" || name == "help") return help(kOverview);
   if (name == "--version") return help(version_text());
-  if (name == "run") return run_or_scale(Command::run, arguments, argv);
-  if (name == "scale") return run_or_scale(Command::scale, arguments, argv);
+  if (name == "run") return measure(Command::run, arguments, argv);
+  if (name == "scale") return measure(Command::scale, arguments, argv);
+  if (name == "infer") return measure(Command::infer, arguments, argv);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

@@ -1,6 +1,6 @@
-// The program `scalemark`: subcommands, help, version and lists; run and scale go on to the engine
-// or the launcher. Without LibTorch, MPI and CUDA, so that every refusal of a configuration comes
-// within milliseconds.
+// The program `scalemark`: subcommands, help, version and lists; run, scale and infer go on to the
+// engine or the launcher. Without LibTorch, MPI and CUDA, so that every refusal of a configuration
+// comes within milliseconds.
 #pragma once
 
 namespace scalemark {

@@ -25,12 +25,15 @@ std::string column_title(const std::string& unit) {
 }  // namespace
 
 StepLines::StepLines(std::string unit, double units_per_step,
-                     std::function<void(const std::string&)> sink)
-    : unit_(std::move(unit)), units_per_step_(units_per_step), sink_(std::move(sink)) {}
+                     std::function<void(const std::string&)> sink, std::string last_column)
+    : unit_(std::move(unit)),
+      units_per_step_(units_per_step),
+      sink_(std::move(sink)),
+      last_column_(std::move(last_column)) {}
 
-void StepLines::header() { sink_(fmt::format("Step\t{}\ttotal_loss", column_title(unit_))); }
+void StepLines::header() { sink_(fmt::format("Step\t{}\t{}", column_title(unit_), last_column_)); }
 
-void StepLines::step(long step, double loss, const std::vector<double>& step_seconds) {
+void StepLines::step(long step, double last, const std::vector<double>& step_seconds) {
   if (step_seconds.empty()) return;
   std::vector<double> rates;
   rates.reserve(step_seconds.size());
@@ -39,7 +42,7 @@ void StepLines::step(long step, double loss, const std::vector<double>& step_sec
   const double population_sd = standard_deviation(rates) * std::sqrt((n - 1) / n);
   sink_(fmt::format("{}\t{}/sec: {:.1f} +/- {:.1f} (jitter = {:.1f})\t{:.3f}", step, counted(unit_),
                     units_per_step_ / mean(step_seconds), population_sd / std::sqrt(n),
-                    median_absolute_deviation_scaled(rates), loss));
+                    median_absolute_deviation_scaled(rates), last));
 }
 
 void StepLines::total(double throughput_mean) {

@@ -11,19 +11,20 @@
 
 namespace scalemark {
 
-/// tf_cnn_benchmarks' lines: header, `Step\tImg/sec\ttotal_loss`, one line per display, 64 dashes,
-/// total. Means are cumulative since the warm-up, from rank 0's local times scaled by the world
-/// size.
+/// tf_cnn_benchmarks' lines: header, `Step\tImg/sec\ttotal_loss` (or another last column), one line
+/// per display, 64 dashes, total. Means are cumulative since the warm-up, from rank 0's local times
+/// scaled by the world size.
 class StepLines {
  public:
   /// `sink` gets whole lines without newline. `unit` "images/sec" gives "Img/sec" in the header,
   /// "tokens/sec" "Tokens/sec". `units_per_step`: of all ranks.
-  StepLines(std::string unit, double units_per_step, std::function<void(const std::string&)> sink);
+  StepLines(std::string unit, double units_per_step, std::function<void(const std::string&)> sink,
+            std::string last_column = "total_loss");
   void header();
   /// `step` counts from 1; `step_seconds`: all measured steps so far. `images/sec: MEAN +/- ERROR
   /// (jitter = JITTER)`: MEAN = units / mean(t), ERROR = sd(v) / sqrt(n) and JITTER = 1.4826 median
   /// |v - median(v)| of v = units / t, sd with divisor n (numpy.std), all as in tf_cnn_benchmarks.
-  void step(long step, double loss, const std::vector<double>& step_seconds);
+  void step(long step, double last, const std::vector<double>& step_seconds);
   /// The closing lines; `throughput_mean` of the record.
   void total(double throughput_mean);
 
@@ -31,6 +32,7 @@ class StepLines {
   std::string unit_;
   double units_per_step_;
   std::function<void(const std::string&)> sink_;
+  std::string last_column_;
 };
 
 /// The curve as aligned columns: ranks, throughput with 95 % interval, speedup, efficiency, exposed
@@ -46,5 +48,8 @@ std::string format_duration(double seconds);
 /// percentiles, communication, stragglers, noise warnings. Lines without a last newline. A run
 /// without status ok gives its status and reason, and the partial throughput where there is one.
 std::string run_summary(const Json& run_record);
+
+/// The same of an inference record, with the quantiles of latency.
+std::string inference_summary(const Json& inference_record);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// The last lines of `run`: says what the run record says.
+// The last lines of `run` and of `infer`: they say what the record says.
 #include <fmt/format.h>
 
 #include "report/console.hpp"
@@ -80,18 +80,46 @@ std::string without_throughput(const Json& record) {
   return text;
 }
 
-}  // namespace
+std::string latencies(const Json& record) {
+  const Json& latency = record.at("latency_seconds");
+  std::string text =
+      fmt::format("latency of {} queries, {}: mean {}", record.at("queries").dump(),
+                  record.at("mode").get<std::string>(), milliseconds(latency.at("mean")));
+  for (const auto& [key, name] :
+       {std::pair{"p50", "p50"}, {"p90", "p90"}, {"p99", "p99"}, {"p99_9", "p99.9"}})
+    text += fmt::format(", {} {}", name, milliseconds(latency.at(key)));
+  return text + " ms";
+}
 
-std::string run_summary(const Json& record) {
-  if (record.at("status") != "ok") return without_throughput(record);
-  std::string text = throughput(record);
-  for (const std::string& line :
-       {steps(record), communication(record), compute(record), stragglers(record)})
+std::string fused(const Json& record) {
+  const std::string how = record.at("fused");
+  if (how == "on") return "fused: batch normalisation folded, oneDNN's fused operators";
+  return how == "off" ? "fused: off" : "fused: batch normalisation folded";
+}
+
+/// `text`, the lines that are not empty, and what disturbed the run.
+std::string summary(std::string text, const std::vector<std::string>& lines, const Json& record) {
+  for (const std::string& line : lines)
     if (!line.empty()) text += "\n" + line;
   NoiseSummary noise;
   noise.add(record);
   for (const std::string& warning : noise.warnings()) text += "\nwarning: " + warning;
   return text;
+}
+
+}  // namespace
+
+std::string run_summary(const Json& record) {
+  if (record.at("status") != "ok") return without_throughput(record);
+  return summary(throughput(record),
+                 {steps(record), communication(record), compute(record), stragglers(record)},
+                 record);
+}
+
+std::string inference_summary(const Json& record) {
+  if (record.at("status") != "ok") return without_throughput(record);
+  return summary(throughput(record),
+                 {latencies(record), compute(record), fused(record), stragglers(record)}, record);
 }
 
 }  // namespace scalemark

@@ -82,6 +82,12 @@ void set_unavailable(Json& record, const std::string& path, const std::string& r
   record["unavailable"][path] = reason;
 }
 
+void explain_nulls(Json& record, const std::string& reason) {
+  for (const auto& [key, value] : record.items())
+    if (value.is_null() && !record["unavailable"].contains(key))
+      record["unavailable"][key] = reason;
+}
+
 void set_number(Json& record, const std::string& path, std::optional<double> value,
                 const std::string& reason) {
   if (!value) return set_unavailable(record, path, reason);

@@ -34,6 +34,9 @@ void set_unavailable(Json& record, const std::string& path, const std::string& r
 void set_number(Json& record, const std::string& path, std::optional<double> value,
                 const std::string& reason);
 
+/// Every top-level null that has no reason yet gets this one.
+void explain_nulls(Json& record, const std::string& reason);
+
 /// The text of a record as it is written: indented, valid UTF-8 whatever the strings hold, with a
 /// last newline.
 std::string record_text(const Json& record);

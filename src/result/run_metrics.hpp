@@ -36,6 +36,8 @@ void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metr
 void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason);
 void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
                         const std::vector<RankReport>& reports, const RunMetrics& metrics);
+/// Which rank, where and on what; reasons for what is unknown go to `record`.
+Json rank_entry(Json& record, const RankReport& report);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
 void fill_loss(Json& record, const std::vector<double>& loss);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);

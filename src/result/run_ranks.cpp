@@ -54,17 +54,6 @@ void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-Json rank_json(const RankReport& report) {
-  return {{"rank", report.rank},
-          {"host", report.host},
-          {"cpus", text_or_null(format_cpu_list(report.affinity.cpus))},
-          {"numa", report.affinity.numa.empty() ? Json(nullptr) : Json(report.affinity.numa)},
-          {"affinity_requested", text_or_null(report.affinity_requested)},
-          {"threads", report.threads},
-          {"gpu", report.gpu ? Json(*report.gpu) : Json(nullptr)},
-          {"gpu_uuid", text_or_null(report.gpu_uuid)}};
-}
-
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// The largest value that any rank reports.
@@ -98,34 +87,46 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
   set_number(record, "communication.nic_bytes_per_step",
              metrics.step_seconds.empty()
                  ? std::nullopt
-                 : nic_bytes_per_step(reports,
-                                      metrics.step_seconds.size() +
-                                          static_cast<std::size_t>(config.config.num_warmup_batches)),
+                 : nic_bytes_per_step(
+                       reports, metrics.step_seconds.size() +
+                                    static_cast<std::size_t>(config.config.num_warmup_batches)),
              "no counters of network interfaces on every host, or no step");
   fill_exposed(record, facts, metrics);
   set_number(record, "communication.baseline_throughput", facts.baseline_throughput,
              "no run without communication was measured on these ranks");
 }
 
-void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics) {
+Json rank_entry(Json& record, const RankReport& report) {
   const std::map<std::string, std::string> reasons{
       {"cpus", "sched_getaffinity is refused"},
       {"numa", "hwloc sees no NUMA nodes"},
       {"affinity_requested", "not started by scalemark: the launcher's request is not known"},
       {"gpu", "the run used no GPU"},
-      {"gpu_uuid", "the run used no GPU, or the driver tells no UUID"},
-      {"step_seconds_mean", "no step was completed"},
-      {"wait_seconds_mean", "no step was completed"},
-      {"straggler", "no step was completed"}};
+      {"gpu_uuid", "the run used no GPU, or the driver tells no UUID"}};
+  Json rank = {{"rank", report.rank},
+               {"host", report.host},
+               {"cpus", text_or_null(format_cpu_list(report.affinity.cpus))},
+               {"numa", report.affinity.numa.empty() ? Json(nullptr) : Json(report.affinity.numa)},
+               {"affinity_requested", text_or_null(report.affinity_requested)},
+               {"threads", report.threads},
+               {"gpu", report.gpu ? Json(*report.gpu) : Json(nullptr)},
+               {"gpu_uuid", text_or_null(report.gpu_uuid)}};
+  for (const auto& [key, reason] : reasons)
+    if (rank[key].is_null()) record["unavailable"]["ranks." + key] = reason;
+  return rank;
+}
+
+void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics) {
   const bool measured = !metrics.step_seconds.empty();
   record["ranks"] = Json::array();
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    Json rank = rank_json(reports[i]);
+    Json rank = rank_entry(record, reports[i]);
     rank["step_seconds_mean"] = measured ? finite_or_null(metrics.rank_step[i]) : Json(nullptr);
     rank["wait_seconds_mean"] = measured ? finite_or_null(metrics.rank_wait[i]) : Json(nullptr);
     rank["straggler"] = measured ? Json(static_cast<bool>(metrics.straggler[i])) : Json(nullptr);
-    for (const auto& [key, reason] : reasons)
-      if (rank[key].is_null()) record["unavailable"]["ranks." + key] = reason;
+    for (const char* key : {"step_seconds_mean", "wait_seconds_mean", "straggler"})
+      if (rank[key].is_null())
+        record["unavailable"][std::string("ranks.") + key] = "no step was completed";
     record["ranks"].push_back(std::move(rank));
   }
 }

@@ -65,13 +65,6 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
   return record;
 }
 
-/// Every null that has no reason yet gets this one.
-void explain_nulls(Json& record, const std::string& reason) {
-  for (const auto& [key, value] : record.items())
-    if (value.is_null() && !record["unavailable"].contains(key))
-      record["unavailable"][key] = reason;
-}
-
 void fill_facts(Json& record, const RunFacts& facts) {
   record["unit"] = facts.unit;
   record["batch_size_per_rank"] = facts.batch.batch_size_per_rank;

@@ -47,7 +47,7 @@ struct RunFacts {
   std::string communicator;  ///< "mpi", "nccl", "none"
   std::string reducer = "scalemark";
   std::string wire_dtype = "fp32";  ///< what gradients travel as
-  std::string transport;  ///< e.g. "vader", "tcp"; empty where unknown
+  std::string transport;            ///< e.g. "vader", "tcp"; empty where unknown
   std::string algorithm;  ///< of the allreduce, e.g. "ring"; what wire_bytes are computed from
   std::string allocator;  ///< "tcmalloc", "glibc"
   bool precision_native = true;

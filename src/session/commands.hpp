@@ -13,6 +13,9 @@ ExitCode run_command(Session& session);
 /// and without communication.
 ExitCode scale_command(Session& session);
 
+/// `scalemark infer`: forward passes of independent replicas, one a rank.
+ExitCode infer_command(Session& session);
+
 /// Parses, starts MPI under the start-up deadline, dispatches, agrees on the exit code, finalises.
 int engine_main(int argc, char** argv);
 

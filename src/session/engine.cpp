@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "comm/mpi_thread.hpp"
+#include "config/keys.hpp"
 #include "platform/announced_rank.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
@@ -20,18 +21,32 @@ int rank_before_mpi() {
 
 void complain(const std::string& message) { fmt::print(stderr, "scalemark: {}\n", message); }
 
-ExitCode run(Command command, Session& session) {
-  return command == Command::run ? run_command(session) : scale_command(session);
+std::optional<Command> command_of(std::string_view name) {
+  for (const Command command : {Command::run, Command::scale, Command::infer})
+    if (name == name_of(command)) return command;
+  return std::nullopt;
+}
+
+ExitCode run(Session& session) {
+  switch (session.loaded.command) {
+    case Command::run:
+      return run_command(session);
+    case Command::scale:
+      return scale_command(session);
+    case Command::infer:
+      break;
+  }
+  return infer_command(session);
 }
 
 /// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
 /// peers wait for it.
-ExitCode run_in_world(Command command, LoadedConfig loaded, RankGroup& world) {
+ExitCode run_in_world(LoadedConfig loaded, RankGroup& world) {
   std::unique_ptr<Session> session;
   ExitCode code = ExitCode::ok;
   try {
     session = std::make_unique<Session>(std::move(loaded), world);
-    code = run(command, *session);
+    code = run(*session);
   } catch (const AgreedError& error) {
     if (world.rank() == 0) complain(error.what());
     code = error.code();
@@ -49,15 +64,14 @@ ExitCode run_in_world(Command command, LoadedConfig loaded, RankGroup& world) {
 }  // namespace
 
 int engine_main(int argc, char** argv) {
-  const std::string_view name = argc > 1 ? argv[1] : "";
-  if (name != "run" && name != "scale") {
-    complain("the engine knows the commands run and scale; start it through ./scalemark");
+  const auto command = command_of(argc > 1 ? argv[1] : "");
+  if (!command) {
+    complain("the engine knows the commands run, scale and infer; start it through ./scalemark");
     return static_cast<int>(ExitCode::usage);
   }
-  const Command command = name == "run" ? Command::run : Command::scale;
   LoadedConfig loaded;
   try {
-    loaded = load_config(command, argc - 2, argv + 2);
+    loaded = load_config(*command, argc - 2, argv + 2);
   } catch (const std::exception& error) {
     if (rank_before_mpi() == 0) complain(error.what());
     return static_cast<int>(exit_code_of(error));
@@ -70,7 +84,7 @@ int engine_main(int argc, char** argv) {
   Watchdog watchdog(loaded.config.timeout);
   try {
     RankGroup world = RankGroup::world(watchdog);
-    const ExitCode code = run_in_world(command, std::move(loaded), world);
+    const ExitCode code = run_in_world(std::move(loaded), world);
     watchdog.enter("finalize");
     RankGroup::finalize(world);
     return static_cast<int>(code);

@@ -22,33 +22,8 @@ void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   auto& watchdog = group.ranks.watchdog();
   watchdog.enter("data check");
   group.ranks.agree_on([&] { trainer.check_data(*group.communicator, group.ranks.rank()); });
-  watchdog.enter("GEMM roof");
-  group.ranks.barrier();  // all ranks multiply at once, as they train at once
-  const bool cuda = session.device->device().is_cuda();
-  const double mine = measure_gemm_flops(*session.device, compute_type(session.config().precision),
-                                         cuda ? 8192 : 1024, 0.3);
-  group.gemm_flops = group.ranks.all_sum({mine}).front();
+  group.gemm_flops = measure_gemm_roof(session, group.ranks);
   group.data_checked = true;
-}
-
-RankReport rank_report(const Session& session, const Trainer& trainer, const RunGroup& group,
-                       Samples samples, const NoiseEvidence& noise, double cpu_seconds) {
-  RankReport report;
-  report.rank = group.ranks.rank();
-  report.host = host_name();
-  report.affinity = session.affinity;
-  const auto binding = session.environment.find("SMK_INTERNAL_BINDING");
-  if (binding != session.environment.end()) report.affinity_requested = binding->second;
-  if (session.device->device().is_cuda()) report.gpu = session.device->device().index();
-  report.gpu_uuid = session.device->uuid();
-  report.threads = at::get_num_threads();
-  report.samples = std::move(samples);
-  report.noise = noise;
-  report.communication_cpu_seconds = cpu_seconds;
-  report.peak_rss_bytes = peak_rss_bytes();
-  report.peak_gpu_bytes = session.device->peak_memory_bytes();
-  report.gradient_buffer_bytes = trainer.gradient_buffer_bytes();
-  return report;
 }
 
 /// What the stop reason means for the record.
@@ -62,18 +37,6 @@ void judge(const Samples& samples, RunFacts& facts) {
     facts.status = Status::interrupted;
     facts.reason = "stopped by a signal at a step boundary";
   }
-}
-
-/// Convolutions and matrix products of one sample; training = 3 x forward. 0 (unknown) for images
-/// of another size or number of classes than the catalog's, whose FLOPs it states.
-double flops_per_sample(const RunConfig& config, const ModelFacts& model) {
-  const double passes = config.forward_only ? 1 : 3;
-  if (model.sequence_length > 0)
-    return forward_flops_at(model, config.sequence_length.value_or(model.sequence_length)) * passes;
-  if (config.image_size.value_or(model.image_size) != model.image_size ||
-      config.num_classes != 1000)
-    return 0;
-  return model.forward_flops_per_sample * passes;
 }
 
 RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& group,
@@ -94,7 +57,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.allocator = allocator_name();
   facts.precision_native = session.device->native(config.precision);
   facts.parameters = trainer.parameter_count();
-  facts.flops_per_sample = flops_per_sample(config, model);
+  facts.flops_per_sample = forward_flops_per_sample(config) * (config.forward_only ? 1 : 3);
   if (facts.communicator != "none" && !config.forward_only) {
     const GradientReducer reducer(*group.communicator, trainer.parameters().gradient_buffers(),
                                   trainer.parameters().parameters_in(), *resolved(config).overlap);
@@ -111,6 +74,43 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
 }
 
 }  // namespace
+
+RankReport rank_report(const Session& session, int rank, Samples samples,
+                       const NoiseEvidence& noise) {
+  RankReport report;
+  report.rank = rank;
+  report.host = host_name();
+  report.affinity = session.affinity;
+  const auto binding = session.environment.find("SMK_INTERNAL_BINDING");
+  if (binding != session.environment.end()) report.affinity_requested = binding->second;
+  if (session.device->device().is_cuda()) report.gpu = session.device->device().index();
+  report.gpu_uuid = session.device->uuid();
+  report.threads = at::get_num_threads();
+  report.samples = std::move(samples);
+  report.noise = noise;
+  report.peak_rss_bytes = peak_rss_bytes();
+  report.peak_gpu_bytes = session.device->peak_memory_bytes();
+  return report;
+}
+
+double measure_gemm_roof(Session& session, RankGroup& ranks) {
+  ranks.watchdog().enter("GEMM roof");
+  ranks.barrier();  // all ranks multiply at once, as they compute at once
+  const bool cuda = session.device->device().is_cuda();
+  const double mine = measure_gemm_flops(*session.device, compute_type(session.config().precision),
+                                         cuda ? 8192 : 1024, 0.3);
+  return ranks.all_sum({mine}).front();
+}
+
+double forward_flops_per_sample(const RunConfig& config) {
+  const ModelFacts model = *find_model(config.model);
+  if (model.sequence_length > 0)
+    return forward_flops_at(model, config.sequence_length.value_or(model.sequence_length));
+  if (config.image_size.value_or(model.image_size) != model.image_size ||
+      config.num_classes != 1000)
+    return 0;
+  return model.forward_flops_per_sample;
+}
 
 RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline) {
   const bool cuda = session.device->device().is_cuda();
@@ -143,7 +143,9 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   const NoiseEvidence noise = noise_between(before, noise_snapshot());
 
   judge(samples, facts);
-  const auto report = rank_report(session, trainer, group, std::move(samples), noise, cpu_seconds);
+  RankReport report = rank_report(session, group.ranks.rank(), std::move(samples), noise);
+  report.communication_cpu_seconds = cpu_seconds;
+  report.gradient_buffer_bytes = trainer.gradient_buffer_bytes();
   group.ranks.watchdog().enter("gather results");
   const auto gathered = group.ranks.gather(to_json(report).dump());
   if (group.ranks.rank() != 0) return nullptr;

@@ -22,6 +22,18 @@ struct RunGroup {
   std::optional<double> gemm_flops;  ///< of all ranks together, measured once
 };
 
+/// What every kind of measurement reports of a rank; gradient_buffer_bytes is left to the caller.
+RankReport rank_report(const Session& session, int rank, Samples samples,
+                       const NoiseEvidence& noise);
+
+/// Rate of large matrix products in the compute type, FLOP/s of all ranks of the group at once; all
+/// of them call it.
+double measure_gemm_roof(Session& session, RankGroup& ranks);
+
+/// FLOPs of one sample's forward pass; 0 (unknown) for images of another size or number of classes
+/// than the catalog's.
+double forward_flops_per_sample(const RunConfig& config);
+
 /// Made by every rank of the group; resolves `--communicator` for its size. `baseline`:
 /// communicator none whatever is configured.
 RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline);

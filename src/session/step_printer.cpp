@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "measure/clock.hpp"
+#include "measure/statistics.hpp"
 #include "models/catalog.hpp"
 
 namespace scalemark {
@@ -12,18 +14,20 @@ namespace scalemark {
 StepPrinter::StepPrinter(const Session& session, double units_per_step) {
   if (!session.is_root() || session.config().json) return;
   const bool timestamps = session.config().timestamps;
-  lines_.emplace(std::string(find_model(session.config().model)->unit), units_per_step,
-                 [timestamps](const std::string& line) {
-                   fmt::print("{}{}\n", timestamps ? utc_timestamp() + " " : "", line);
-                   std::fflush(stdout);
-                 });
+  lines_.emplace(
+      std::string(find_model(session.config().model)->unit), units_per_step,
+      [timestamps](const std::string& line) {
+        fmt::print("{}{}\n", timestamps ? utc_timestamp() + " " : "", line);
+        std::fflush(stdout);
+      },
+      session.loaded.command == Command::infer ? "p50_ms" : "total_loss");
 }
 
 StepObserver StepPrinter::observer() {
   if (!lines_) return nullptr;
   lines_->header();
   return [this](long step, double loss, const std::vector<double>& seconds) {
-    lines_->step(step, loss, seconds);
+    lines_->step(step, std::isnan(loss) ? 1000 * median(seconds) : loss, seconds);
   };
 }
 

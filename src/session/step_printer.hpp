@@ -13,6 +13,7 @@ namespace scalemark {
 class StepPrinter {
  public:
   StepPrinter(const Session& session, double units_per_step);
+  /// Of steps without a loss the last column is `p50_ms`: the median of their times so far.
   StepObserver observer();
   /// The closing lines, from the record; nothing where the run has no throughput.
   void total(const Json& record);

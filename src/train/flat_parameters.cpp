@@ -93,9 +93,10 @@ struct FlatParameters::Impl {
         buckets.emplace_back();
       Bucket& bucket = buckets.back();
       const std::int64_t count = leaves[parameter].numel();
-      slices.push_back({parameter, static_cast<int>(buckets.size()) - 1, bucket.count, count});
+      slices.push_back({parameter, static_cast<int>(buckets.size()) - 1, bucket.count, count,
+                        leaves[parameter].dim() == 1});
+      bucket.slices.push_back(slices.back());
       bucket.count += align(count);
-      ++bucket.parameters;
       parameter_count += count;
     }
   }
@@ -182,7 +183,8 @@ std::vector<Buffer> FlatParameters::gradient_buffers() {
 
 std::vector<int> FlatParameters::parameters_in() const {
   std::vector<int> counts;
-  for (const Bucket& bucket : impl_->buckets) counts.push_back(bucket.parameters);
+  for (const Bucket& bucket : impl_->buckets)
+    counts.push_back(static_cast<int>(bucket.slices.size()));
   return counts;
 }
 

@@ -22,11 +22,12 @@ struct Slice {
   int bucket;
   std::int64_t offset;  ///< elements
   std::int64_t count;
+  bool vector;  ///< one-dimensional: a bias, or a norm's gamma or beta
 };
 
 struct Bucket {
   std::int64_t count = 0;  ///< elements, padded (with zeros) so that every slice starts on 64 bytes
-  int parameters = 0;
+  std::vector<Slice> slices;      ///< a parameter lies in one bucket as a whole
   at::Tensor weights;             ///< fp32 [count]
   at::Tensor gradients;           ///< fp32 [count]
   std::vector<at::Tensor> state;  ///< of the optimizer, fp32 [count] each

@@ -1,8 +1,7 @@
 // Internal to train/: the loop of training (or forward) steps that warm-up and measurement share.
 #pragma once
 
-#include "measure/stopping.hpp"
-#include "train/injection.hpp"
+#include "train/step_loop.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {
@@ -17,19 +16,15 @@ class MeasuredLoop {
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer);
 
  private:
-  struct Phase;  ///< the state of one run()
-
-  at::Tensor train_step();
-  at::Tensor forward_step();
-  std::vector<double> words(Phase& phase, std::optional<double> loss_sum) const;
-  std::optional<StopReason> read(Phase& phase, const std::vector<double>& sums) const;
+  /// `number`: from the first warm-up step.
+  at::Tensor train_step(long number);
+  at::Tensor forward_step(long number);
 
   Trainer::Impl& trainer_;
-  RankGroup& group_;
   GradientReducer reducer_;
   InjectedFault fault_;
+  StepLoop loop_;
   at::Tensor loss_scale_;  ///< 1 / (loss count of all ranks whose gradients are summed)
-  long step_ = 0;          ///< from the first warm-up step
 };
 
 }  // namespace scalemark

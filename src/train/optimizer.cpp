@@ -1,85 +1,150 @@
-// SGD and Adam through LibTorch's fused operators (vectorised and threaded on the CPU, one kernel
-// on CUDA).
+// SGD, Adam and AdamW through LibTorch's fused operators (vectorised and threaded on the CPU, one
+// kernel on CUDA).
 #include "train/optimizer.hpp"
 
 #include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 
 #include <algorithm>
 
+#include "train/bucket_parts.hpp"
+
 namespace scalemark {
 namespace {
 
-/// Elements updated at a time on the CPU: small enough that the shadow is refreshed from weights
-/// still in cache.
-constexpr std::int64_t kChunk = 1 << 18;
+/// A run of elements that are updated alike.
+struct Run {
+  std::int64_t begin, count;
+  double weight_decay;
+};
 
-class Sgd : public UpdateRule {
+/// Runs of parameters, padding included, that decay and that are spared from it.
+std::vector<Run> runs_of(const Bucket& bucket, double weight_decay) {
+  std::vector<Run> runs;
+  for (const Slice& slice : bucket.slices) {
+    const double decay = slice.vector ? 0 : weight_decay;
+    if (!runs.empty() && runs.back().weight_decay == decay) continue;
+    if (!runs.empty()) runs.back().count = slice.offset - runs.back().begin;
+    runs.push_back({slice.offset, bucket.count - slice.offset, decay});
+  }
+  return runs;
+}
+
+/// Every element by itself: a bucket is updated in runs as long as can be.
+class ElementwiseRule : public UpdateRule {
  public:
-  Sgd(double learning_rate, double momentum, double weight_decay)
-      : learning_rate_(learning_rate), momentum_(momentum), weight_decay_(weight_decay) {}
+  ElementwiseRule(double weight_decay, bool spares_vectors)
+      : weight_decay_(weight_decay), spares_vectors_(spares_vectors) {}
+
+  void update(Bucket& bucket) override {
+    const at::NoGradGuard no_grad;
+    const bool chunked = bucket.shadow.defined() && bucket.weights.is_cpu();
+    const auto runs = spares_vectors_ ? runs_of(bucket, weight_decay_)
+                                      : std::vector{Run{0, bucket.count, weight_decay_}};
+    for (const Run& run : runs)
+      for (const Part& part :
+           parts_of(bucket, run.begin, run.count, chunked ? kPartElements : run.count)) {
+        update(part, run.weight_decay);
+        part.refresh_shadow();
+      }
+  }
+
+ protected:
+  virtual void update(const Part& part, double weight_decay) = 0;
+
+ private:
+  double weight_decay_;
+  bool spares_vectors_;
+};
+
+class Sgd : public ElementwiseRule {
+ public:
+  Sgd(const RunConfig& config, double momentum)
+      : ElementwiseRule(*config.weight_decay, false),
+        learning_rate_(*config.init_learning_rate),
+        momentum_(momentum) {}
   int states() const override { return momentum_ > 0 ? 1 : 0; }
 
  protected:
-  void update(const at::Tensor& weights, const at::Tensor& gradients,
-              const std::vector<at::Tensor>& state) override {
+  void update(const Part& part, double weight_decay) override {
     // The momentum starts as zero, so that the first step is no special case.
-    at::_fused_sgd_(weights, gradients, state, weight_decay_, momentum_, learning_rate_,
-                    /*dampening=*/0., /*nesterov=*/false, /*maximize=*/false,
+    at::_fused_sgd_(part.weights, part.gradients, part.state, weight_decay, momentum_,
+                    learning_rate_, /*dampening=*/0., /*nesterov=*/false, /*maximize=*/false,
                     /*is_first_step=*/false);
   }
 
  private:
-  double learning_rate_, momentum_, weight_decay_;
+  double learning_rate_, momentum_;
 };
 
-class Adam : public UpdateRule {
+class Adam : public ElementwiseRule {
  public:
-  explicit Adam(const RunConfig& config)
-      : learning_rate_(*config.init_learning_rate),
+  Adam(const RunConfig& config, bool decoupled)
+      : ElementwiseRule(*config.weight_decay, decoupled),
+        decoupled_(decoupled),
+        learning_rate_(*config.init_learning_rate),
         beta1_(config.adam_beta1),
-        beta2_(config.adam_beta2),
-        epsilon_(config.adam_epsilon),
-        weight_decay_(*config.weight_decay) {}
+        beta2_(*config.adam_beta2),
+        epsilon_(*config.adam_epsilon) {}
   int states() const override { return 2; }
   void begin_step() override { ++step_; }
   void restart() override { step_ = 0; }
 
  protected:
-  void update(const at::Tensor& weights, const at::Tensor& gradients,
-              const std::vector<at::Tensor>& state) override {
-    const at::Tensor step = at::full({}, step_, weights.options());
-    at::_fused_adam_(weights, gradients, state[0], state[1], {}, step, learning_rate_, beta1_,
-                     beta2_, weight_decay_, epsilon_, /*amsgrad=*/false, /*maximize=*/false);
+  void update(const Part& part, double weight_decay) override {
+    const at::Tensor step = at::full({}, step_, part.weights.options());
+    if (decoupled_)
+      at::_fused_adamw_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
+                        learning_rate_, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
+                        /*maximize=*/false);
+    else
+      at::_fused_adam_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
+                       learning_rate_, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
+                       /*maximize=*/false);
   }
 
  private:
-  double learning_rate_, beta1_, beta2_, epsilon_, weight_decay_;
+  bool decoupled_;
+  double learning_rate_, beta1_, beta2_, epsilon_;
   double step_ = 0;
 };
 
 }  // namespace
 
-void UpdateRule::update(Bucket& bucket) {
-  const at::NoGradGuard no_grad;
-  const bool chunked = bucket.shadow.defined() && bucket.weights.is_cpu();
-  const std::int64_t chunk = chunked ? kChunk : bucket.count;
-  for (std::int64_t begin = 0; begin < bucket.count; begin += chunk) {
-    const std::int64_t count = std::min(chunk, bucket.count - begin);
-    const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, begin, count); };
-    const at::Tensor weights = part(bucket.weights);
-    std::vector<at::Tensor> state;
-    for (const at::Tensor& flat : bucket.state) state.push_back(part(flat));
-    update(weights, part(bucket.gradients), state);
-    if (bucket.shadow.defined()) part(bucket.shadow).copy_(weights);
+std::vector<Part> parts_of(const Bucket& bucket, std::int64_t begin, std::int64_t count,
+                           std::int64_t largest) {
+  std::vector<Part> parts;
+  for (const std::int64_t end = begin + count; begin < end; begin += largest) {
+    const std::int64_t size = std::min(largest, end - begin);
+    const auto piece = [&](const at::Tensor& flat) {
+      return flat.defined() ? flat.narrow(0, begin, size) : flat;
+    };
+    Part& part = parts.emplace_back();
+    part.weights = piece(bucket.weights);
+    part.gradients = piece(bucket.gradients);
+    part.shadow = piece(bucket.shadow);
+    for (const at::Tensor& flat : bucket.state) part.state.push_back(piece(flat));
   }
+  return parts;
 }
 
 std::unique_ptr<UpdateRule> make_update_rule(const RunConfig& config) {
-  if (config.optimizer == Optimizer::adam) return std::make_unique<Adam>(config);
-  return std::make_unique<Sgd>(*config.init_learning_rate,
-                               config.optimizer == Optimizer::momentum ? config.momentum : 0,
-                               *config.weight_decay);
+  switch (*config.optimizer) {
+    case Optimizer::momentum:
+      return std::make_unique<Sgd>(config, config.momentum);
+    case Optimizer::adam:
+      return std::make_unique<Adam>(config, false);
+    case Optimizer::adamw:
+      return std::make_unique<Adam>(config, true);
+    case Optimizer::lamb:
+      return make_lamb(config);
+    case Optimizer::lars:
+      return make_lars(config);
+    case Optimizer::sgd:
+      break;
+  }
+  return std::make_unique<Sgd>(config, 0);
 }
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// Optimizers over flat buckets: one fused pass per bucket which also refreshes the bf16 shadow.
+// Optimizers over flat buckets, which also refresh the bf16 shadow.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,22 @@ class UpdateRule {
   virtual void begin_step() {}
   /// Forgets the steps so far; the caller zeroes the states.
   virtual void restart() {}
-  void update(Bucket& bucket);
-
- protected:
-  /// A part of a bucket: equally long pieces of its tensors.
-  virtual void update(const at::Tensor& weights, const at::Tensor& gradients,
-                      const std::vector<at::Tensor>& state) = 0;
+  /// Weights, states and shadow; what the gradients hold afterwards is undefined.
+  virtual void update(Bucket& bucket) = 0;
 };
 
-/// SGD as torch.optim.SGD and tf_cnn_benchmarks' momentum: g += weight_decay * w; v = momentum * v
-/// + g; w -= lr * v. Adam (Kingma and Ba 2015, algorithm 1) as torch.optim.Adam, weight decay added
-/// to the gradient. `config` must be resolved().
+/// sgd, momentum: as torch.optim.SGD and tf_cnn_benchmarks: g += weight_decay * w; v = momentum * v
+/// + g; w -= lr * v.
+/// adam: Kingma and Ba 2015, algorithm 1, as torch.optim.Adam, weight decay added to the gradient.
+/// adamw: Loshchilov and Hutter 2019, as torch.optim.AdamW: w -= lr * (Adam's direction +
+/// weight_decay * w).
+/// lamb, lars: see layerwise_optimizer.cpp.
+/// adamw, lamb and lars spare one-dimensional parameters (biases, gamma and beta of norms) from
+/// weight decay; the others don't. `config` must be resolved().
 std::unique_ptr<UpdateRule> make_update_rule(const RunConfig& config);
+
+/// Of make_update_rule(): the rules that scale every matrix's step by norms of its own.
+std::unique_ptr<UpdateRule> make_lamb(const RunConfig& config);
+std::unique_ptr<UpdateRule> make_lars(const RunConfig& config);
 
 }  // namespace scalemark

@@ -1,8 +1,8 @@
 // The stop flag that signals set: the measured loop ends at a step boundary that all ranks agree
 // on.
-#include <csignal>
+#include "train/signals.hpp"
 
-#include "train/trainer.hpp"
+#include <csignal>
 
 namespace scalemark {
 namespace {

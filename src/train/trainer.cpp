@@ -13,10 +13,6 @@
 namespace scalemark {
 namespace {
 
-at::ScalarType compute_dtype(const RunConfig& config) {
-  return config.precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
-}
-
 /// The bytes of a contiguous or channels_last CPU tensor, in memory order.
 std::string_view bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
@@ -37,6 +33,12 @@ void share_weights(Model& model, RankGroup& group) {
   }
 }
 
+}  // namespace
+
+at::ScalarType compute_dtype(const RunConfig& config) {
+  return config.precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+}
+
 std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group) {
   torch::manual_seed(static_cast<std::uint64_t>(config.seed));
   ModelOptions options;
@@ -51,6 +53,8 @@ std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group) {
   share_weights(*model, group);
   return model;
 }
+
+namespace {
 
 /// Rank 0's gradient-ready order, for all ranks must start their buckets in the same order.
 std::vector<int> agreed_order(Model& model, at::Device device, RankGroup& group) {

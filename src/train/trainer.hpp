@@ -2,7 +2,6 @@
 // pass.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,14 +12,10 @@
 #include "train/device_backend.hpp"
 #include "train/flat_parameters.hpp"
 #include "train/optimizer.hpp"
+#include "train/signals.hpp"
+#include "train/step_loop.hpp"
 
 namespace scalemark {
-
-/// Called on every rank when the loss of a displayed step (the first and every display_every-th of
-/// the measured loop, counted from 1) is known, one step later; rank 0 prints. `step_seconds` holds
-/// at least the steps that are known so far.
-using StepObserver =
-    std::function<void(long step, double loss, const std::vector<double>& step_seconds)>;
 
 /// One model on one device, trained with any communicator: `scale` makes it once and measures many
 /// points with it.
@@ -58,9 +53,5 @@ class Trainer {
  private:
   std::unique_ptr<Impl> impl_;
 };
-
-/// Set by SIGTERM, SIGUSR1 and SIGINT handlers; read by the agreed stop.
-void install_stop_signals();
-bool stop_requested();
 
 }  // namespace scalemark

@@ -22,6 +22,13 @@ struct Trainer::Impl {
   void restart();
 };
 
+/// What the network computes in.
+at::ScalarType compute_dtype(const RunConfig& config);
+
+/// The network of a resolved configuration on the CPU: seeded, and rank 0's weights where they
+/// differ.
+std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group);
+
 /// The data check on CUDA buffers too, staged through the host.
 void check_gradient_buffers(Communicator& communicator, FlatParameters& parameters,
                             DeviceBackend& device, int rank, bool corrupt);

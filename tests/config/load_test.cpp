@@ -17,6 +17,8 @@ TEST(Load, DefaultsAreThoseOfRunConfig) {
   const LoadedConfig loaded = load({});
   const auto json = config_to_json(loaded);
   for (const Key& key : all_keys()) {
+    EXPECT_EQ(json.contains(key.name), !key.infer_only) << key.name;
+    if (key.infer_only) continue;
     EXPECT_EQ(json[key.name]["value"], key.get(resolved(RunConfig{}))) << key.name;
     EXPECT_EQ(json[key.name]["origin"], "default") << key.name;
   }
@@ -99,6 +101,41 @@ TEST(Load, AFileMayHoldKeysOfScaleAndServeRun) {
   EXPECT_EQ(load({"--config", file.path()}).config.ranks.size(), 2u);
 }
 
+TEST(Infer, HasTheKeysOfAForwardPass) {
+  const TemporaryFile file(
+      R"({"num_batches": 7, "momentum": 0.5, "scaling": "strong", "global_batch_size": 6})");
+  const LoadedConfig loaded = load({"--config", file.path(), "--fused", "off"},
+                                   {"SCALEMARK_OVERLAP=backward"}, Command::infer);
+  EXPECT_EQ(loaded.config.num_batches, 7);
+  EXPECT_EQ(loaded.config.fused, Fused::off);
+  EXPECT_EQ(loaded.config.momentum, RunConfig{}.momentum);  // of training: as good as not there
+  EXPECT_EQ(loaded.config.global_batch_size, std::nullopt);
+  EXPECT_EQ(loaded.origins.at("momentum"), Origin::standard);
+  const auto json = config_to_json(loaded);
+  EXPECT_EQ(json["fused"]["origin"], "command_line");
+  for (const Key& key : all_keys())
+    EXPECT_EQ(json.contains(key.name), belongs(key, Command::infer)) << key.name;
+}
+
+TEST(Infer, ASingleStreamAsksOneSampleAtATime) {
+  const auto batch_size = [](const Words& words) {
+    return load(words, {}, Command::infer).config.batch_size;
+  };
+  EXPECT_EQ(batch_size({"--mode", "single_stream"}), 1);
+  EXPECT_EQ(batch_size({"--mode", "single_stream", "--batch_size", "4"}), 4);
+  EXPECT_EQ(batch_size({"--mode", "batch"}), std::nullopt);
+}
+
+TEST(Infer, RefusesFlagsOfTrainingAndTrainingThoseOfInfer) {
+  EXPECT_THAT(refused({"--optimizer", "adam"}, {}, Command::infer),
+              AllOf(HasSubstr("not a flag of scalemark infer"), HasSubstr("scalemark run")));
+  EXPECT_THAT(refused({"--mode", "batch"}), HasSubstr("but of scalemark infer"));
+  EXPECT_THAT(refused({"--inject", "corrupt_allreduce"}, {}, Command::infer),
+              HasSubstr("allreduce"));
+  EXPECT_THAT(refused({"--mode", "multi_stream"}, {}, Command::infer),
+              HasSubstr("batch, single_stream"));
+}
+
 TEST(Refusals, UnknownFlagsNameTheNearest) {
   EXPECT_THAT(refused({"--num_batchs", "3"}),
               AllOf(HasSubstr("--num_batchs"), HasSubstr("mean --num_batches?")));
@@ -123,13 +160,19 @@ TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
   EXPECT_THAT(refused({"--precision=fp16"}), HasSubstr(later));
   EXPECT_THAT(refused({"--precision=tf32"}), HasSubstr(later));
   EXPECT_THAT(refused({"--overlap=step"}), HasSubstr(later));
-  EXPECT_THAT(refused({"--model=bert_large"}), HasSubstr(later));
   EXPECT_THAT(refused({"--batch_size=max"}), HasSubstr(later));
   for (const std::string& flag : planned_flags())
     EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
   const TemporaryFile file(R"({"lr_schedule": "constant"})");
   EXPECT_THAT(refused({"--config", file.path()}),
               AllOf(HasSubstr(later), HasSubstr("/lr_schedule")));
+}
+
+TEST(Refusals, SequencesOfBertFitItsPositions) {
+  for (const char* bad : {"3", "513"})
+    EXPECT_THAT(refused({"--model=bert_base", "--sequence_length", bad}), HasSubstr("4 to 512"));
+  for (const char* good : {"4", "512"})
+    EXPECT_NO_THROW(load({"--model=bert_base", "--sequence_length", good}));
 }
 
 TEST(Refusals, NumbersAreStrict) {
@@ -215,14 +258,12 @@ TEST(Refusals, MeaninglessCombinations) {
               HasSubstr("28 and 32"));
 }
 
-TEST(Help, NamesEveryFlagOfTheCommand) {
-  for (const Key& key : all_keys()) {
-    EXPECT_THAT(help_text(Command::scale), HasSubstr("--" + key.name + " ")) << key.name;
-    if (!key.scale_only) {
-      EXPECT_THAT(help_text(Command::run), HasSubstr("--" + key.name + " ")) << key.name;
-    }
-  }
-  EXPECT_THAT(help_text(Command::run), Not(HasSubstr("--ranks")));
+TEST(Help, NamesEveryFlagOfTheCommandAndNoOther) {
+  for (const Command command : {Command::run, Command::scale, Command::infer})
+    for (const Key& key : all_keys())
+      EXPECT_EQ(help_text(command).find("--" + key.name + " ") != std::string::npos,
+                belongs(key, command))
+          << key.name;
 }
 
 }  // namespace

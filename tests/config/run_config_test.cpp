@@ -95,6 +95,20 @@ TEST(Resolved, FillsInTheDefaultsOfTheModel) {
   EXPECT_FALSE(translation.image_size);
 }
 
+TEST(Resolved, RatesAreThoseOfTheOptimizer) {
+  RunConfig config;
+  config.model = "bert_base";
+  const RunConfig pretraining = resolved(config);
+  EXPECT_EQ(pretraining.optimizer, Optimizer::adamw);
+  EXPECT_EQ(pretraining.adam_beta2, 0.999);
+  EXPECT_EQ(pretraining.weight_decay, 0.01);
+  config.optimizer = Optimizer::adam;
+  EXPECT_EQ(resolved(config).adam_beta2, 0.98);
+  EXPECT_EQ(resolved(config).weight_decay, 0);
+  config.adam_beta2 = 0.9;
+  EXPECT_EQ(resolved(config).adam_beta2, 0.9);
+}
+
 TEST(Ranks, AutoIsPowersOfTwoAndTheLargest) {
   EXPECT_THAT(default_ranks(1), ElementsAre(1));
   EXPECT_THAT(default_ranks(2), ElementsAre(1, 2));
@@ -145,19 +159,32 @@ TEST(Hash, EveryIdentityAndMeasurementKeyChangesItAndNoOther) {
     base.model = model_with(key.name);
     base.batch_size = key.name == "global_batch_tokens" ? base.batch_size : 64;
     if (key.name == "global_batch_size" || key.name == "batch_size") base.batch_size.reset();
-    const std::string hash = config_hash(base, 2);
+    const Command command = key.infer_only ? Command::infer : Command::run;
+    const std::string hash = config_hash(base, 2, command);
     hashes.insert(hash);
     const RunConfig other = changed(key, base);
     ASSERT_NE(key.get(other), key.get(base)) << key.name;
     if (key.role == Role::output || key.name == "ranks") {
-      EXPECT_EQ(config_hash(other, 2), hash) << key.name;
+      EXPECT_EQ(config_hash(other, 2, command), hash) << key.name;
     } else if (key.name.find("batch_") != key.name.npos) {
-      EXPECT_NE(config_hash(other, 2), hash) << key.name;  // two ways to the same batch hash alike
+      EXPECT_NE(config_hash(other, 2, command), hash)
+          << key.name;  // two ways to the same batch hash alike
     } else {
-      EXPECT_TRUE(hashes.insert(config_hash(other, 2)).second) << key.name;
+      EXPECT_TRUE(hashes.insert(config_hash(other, 2, command)).second) << key.name;
     }
   }
   EXPECT_NE(config_hash(RunConfig{}, 1), config_hash(RunConfig{}, 2));
+}
+
+TEST(Hash, CoversTheKeysOfTheCommand) {
+  RunConfig other;
+  other.momentum = 0.5;  // inference has none
+  other.overlap = Overlap::backward;
+  EXPECT_EQ(config_hash(other, 2, Command::infer), config_hash(RunConfig{}, 2, Command::infer));
+  other = {};
+  other.fused = Fused::off;  // training has no such thing
+  EXPECT_EQ(config_hash(other, 2), config_hash(RunConfig{}, 2));
+  EXPECT_NE(config_hash(other, 2, Command::infer), config_hash(RunConfig{}, 2, Command::infer));
 }
 
 TEST(Hash, DefaultsAreResolved) {

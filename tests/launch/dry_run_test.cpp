@@ -66,6 +66,17 @@ TEST(DryRun, NarrowTypesHalveWhatTheyShould) {
   EXPECT_EQ(narrow.weight_bytes, wide.weight_bytes);
 }
 
+TEST(DryRun, CountsWhatTheModelCounts) {
+  RunConfig config;
+  config.model = "bert_large";
+  const PointPlan plan = plan_point(config, 2, false);
+  EXPECT_EQ(plan.units_per_step, 8);
+  EXPECT_EQ(plan.optimizer_bytes, 2 * plan.weight_bytes);
+  EXPECT_THAT(plan_text(config, {2}, false), HasSubstr("sequences/step"));
+  config.optimizer = Optimizer::lars;
+  EXPECT_EQ(plan_point(config, 2, false).optimizer_bytes, plan.weight_bytes);
+}
+
 TEST(DryRun, RefusesWhatDoesNotDivide) {
   EXPECT_THAT(refusal([] { plan_point(study(), 3, false); }),
               ::testing::AllOf(HasSubstr("819072 and 819264"), HasSubstr("3 ranks")));

@@ -84,8 +84,8 @@ TEST_P(Catalog, FlopsAreThoseOfTheOperatorsThatRun) {
 TEST_P(Catalog, TakesATrainingStep) {
   const auto model = make(GetParam(), GetParam().sequence_length > 0 ? 4 : 32);
   const Batch batch = model->synthetic_batch(2, 1, at::kCPU, at::kFloat);
-  EXPECT_EQ(batch.units, GetParam().sequence_length > 0 ? 2 * 4 : 2);
-  EXPECT_EQ(batch.loss_count, batch.units);
+  EXPECT_EQ(batch.units, GetParam().unit == "tokens/sec" ? 2 * 4 : 2);
+  EXPECT_EQ(batch.loss_count, GetParam().masked_flops > 0 ? 2 * masked_positions(4) : batch.units);
   const at::Tensor loss = model->loss_sum(batch);
   EXPECT_EQ(loss.dim(), 0);
   loss.backward();
@@ -98,6 +98,15 @@ TEST_P(Catalog, TakesATrainingStep) {
 
 INSTANTIATE_TEST_SUITE_P(EveryModel, Catalog, ::testing::ValuesIn(kModels),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(MaskedPositions, AreThoseOfPublishedPretraining) {
+  EXPECT_EQ(masked_positions(128), 20);
+  EXPECT_EQ(masked_positions(512), 80);
+  for (std::int64_t length = 4; length <= kBertPositions; ++length) {
+    EXPECT_GE(masked_positions(length), 0.15 * static_cast<double>(length));
+    EXPECT_LE(masked_positions(length), length - 3);  // special tokens are never masked
+  }
+}
 
 TEST(MakeModel, RefusesAnUnknownNameAndSaysWhatThereIs) {
   ModelOptions options;

@@ -101,6 +101,32 @@ TEST(GoldenTransformer, LogitsAndGradients) {
   expect_golden(*model, batch, golden);
 }
 
+TEST(GoldenBert, LogitsAndGradients) {
+  const auto golden = read_golden("bert_base");
+  const std::int64_t vocabulary = golden["vocabulary"], length = golden["sequence_length"],
+                     masked = golden["masked_positions"], count = golden["batch_size"];
+  ModelOptions options;
+  options.name = "bert_base";
+  options.vocabulary = vocabulary;
+  options.sequence_length = length;
+  const auto model = make_model(options);
+  model->to(at::kDouble);
+  fill_by_formula(*model);
+
+  const auto linear = [&](std::int64_t columns, std::int64_t factor, std::int64_t offset,
+                          std::int64_t modulus) {
+    return at::remainder(factor * at::arange(count * columns) + offset, modulus)
+        .view({count, columns});
+  };
+  Batch batch;
+  batch.inputs = linear(length, 7, 3, vocabulary);
+  batch.segments = linear(length, 1, 0, length).ge(length / 2).to(at::kLong);
+  batch.masked_positions = linear(masked, 2, 1, length);
+  batch.targets = linear(masked, 5, 2, vocabulary);
+  batch.next_sentence = at::arange(count).remainder(2);
+  expect_golden(*model, batch, golden);
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, Golden,
                          ::testing::Values(std::tuple("resnet18", true),
                                            std::tuple("resnet50", true),

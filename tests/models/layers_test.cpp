@@ -22,7 +22,7 @@ class DoublingGate : public ParameterGate {
 ModelOptions small_options() { return {"smallnet", 32, 10, true}; }
 
 TEST(Layers, EveryParameterPassesTheGate) {
-  for (const char* name : {"resnet18", "smallnet", "trivial", "transformer_tiny"}) {
+  for (const char* name : {"resnet18", "smallnet", "trivial", "transformer_tiny", "bert_tiny"}) {
     const auto model = make_model({name, 32, 10, true});
     const auto gate = std::make_shared<DoublingGate>();
     model->set_gate(gate);
@@ -64,6 +64,15 @@ TEST(Layers, KaimingNormalKeepsTheVarianceOfGradients) {
   Conv2d conv(std::make_shared<GateHolder>(), 64, 128, {});
   const double expected = std::sqrt(2. / (128 * 3 * 3));
   EXPECT_NEAR(conv.parameters()[0].std().item<double>(), expected, 0.01 * expected);
+}
+
+TEST(Layers, TruncatedNormalStopsAtTwoDeviations) {
+  torch::manual_seed(3);
+  const at::Tensor x = truncated_normal({1000, 1000});
+  EXPECT_LE(x.abs().max().item<double>(), 0.04 + 1e-6);
+  // Standard deviation of the normal distribution cut at +-2: sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)).
+  EXPECT_NEAR(x.std().item<double>(), 0.02 * 0.879626, 2e-5);
+  EXPECT_NEAR(x.mean().item<double>(), 0, 1e-4);
 }
 
 TEST(SyntheticBatch, IsDecidedByItsSeed) {

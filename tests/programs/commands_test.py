@@ -132,8 +132,9 @@ class Scale(ProgramTest):
 
 class FrontDoor(ProgramTest):
     def test_help_version_and_list(self):
-        for words, texts in ((["--help"], ["run", "scale", "list"]), (["run", "--help"], ["--batch_size", "--precision"]),
-                             (["scale", "--help"], ["--ranks", "--repeats"]), (["--version"], ["libtorch", "mpi"]),
+        for words, texts in ((["--help"], ["run", "scale", "infer", "list"]), (["run", "--help"], ["--batch_size", "--precision"]),
+                             (["scale", "--help"], ["--ranks", "--repeats"]),
+                             (["infer", "--help"], ["--mode", "--fused", "--batch_size"]), (["--version"], ["libtorch", "mpi"]),
                              (["list"], ["resnet50", "quickstart"])):
             out, _ = self.run_program(SCALEMARK, *words)
             for text in texts:

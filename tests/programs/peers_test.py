@@ -12,6 +12,7 @@ from support import SCALEMARK, SOURCE, ProgramTest, mpirun
 PEERS = SOURCE / "scripts" / "peers"
 SHORT = ["--threads", "1", "--steps", "3", "--warmup", "1", "--batch_size", "2"]
 RESNET = [PEERS / "pytorch_resnet.py", "--image_size", "32", *SHORT]
+INFERENCE = [PEERS / "pytorch_inference.py", "--image_size", "32", *SHORT]
 TRANSFORMER = [PEERS / "pytorch_transformer.py", "--layers", "1", "--width", "32", "--heads", "2", "--ffn", "64",
                "--vocabulary", "50", "--sequence_length", "8", *SHORT]
 
@@ -30,6 +31,13 @@ class Peers(ProgramTest):
         self.check(out, "images/sec", 2, 1)
         out, _ = self.run_program(sys.executable, *TRANSFORMER)
         self.check(out, "tokens/sec", 16, 1)
+
+    def test_inference(self):
+        for flags in ((), ("--precision", "bf16"), ("--precision", "bf16", "--bf16", "autocast")):
+            out, _ = self.run_program(sys.executable, *INFERENCE, *flags)
+            said = json.loads(out)
+            self.assertEqual((said["unit"], said["parameters"], len(said["step_seconds"])), ("images/sec", 25_557_032, 3))
+            self.assertAlmostEqual(said["throughput"], 2 / statistics.median(said["step_seconds"]))
 
     def test_two_ranks_train_together(self):
         env = self.environment(MASTER_PORT="29533")

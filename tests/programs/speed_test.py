@@ -71,6 +71,7 @@ class Rows(unittest.TestCase):
         for row in speed.ROWS.values():
             self.assertIn(row.name, printed)
         for words in ("--model transformer_big --device cpu --precision bf16 --batch_size 4 --sequence_length 64",
+                      "infer --model resnet50 --device cpu --precision bf16", "pytorch_inference.py --precision bf16",
                       "--overlap backward --wire_dtype bf16 --json", "scripts/netlab --hosts 2 --rate 1gbit"):
             self.assertIn(words, printed)
 

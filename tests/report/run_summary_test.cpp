@@ -69,6 +69,23 @@ TEST(RunSummary, OfARunWithoutResultGivesStatusAndReason) {
             "until then 14.00 images/sec (not a result)");
 }
 
+TEST(InferenceSummary, SaysWhatTheRecordSays) {
+  Json record = run();
+  record["mode"] = "single_stream";
+  record["fused"] = "on";
+  record["batch_size_per_rank"] = 1;
+  record["queries"] = 200;
+  record["latency_seconds"] = {
+      {"mean", 0.02154}, {"p50", 0.0214}, {"p90", 0.0221}, {"p99", 0.0302}, {"p99_9", nullptr}};
+  EXPECT_EQ(
+      inference_summary(record),
+      R"(resnet50 bf16, 2 ranks x 1: 14.30 images/sec, 95 % interval [14.10, 14.50] of this launch only
+latency of 200 queries, single_stream: mean 21.54, p50 21.40, p90 22.10, p99 30.20, p99.9 unknown ms
+compute: 350.9 GFLOP/s, 86 % of the measured GEMM rate
+fused: batch normalisation folded, oneDNN's fused operators
+warning: slower than the others (straggler): rank 1 on n1)");
+}
+
 TEST(NoiseSummary, IsSilentOnAQuietMachine) {
   NoiseSummary noise;
   noise.add(run());

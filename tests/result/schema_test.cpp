@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "result/inference_record.hpp"
 #include "result/support.hpp"
 
 namespace scalemark {
@@ -93,14 +94,39 @@ std::map<std::string, Json> samples_of_every_status() {
   return records;
 }
 
+std::map<std::string, Json> inference_samples() {
+  const SystemInfo system = system_info();
+  LoadedConfig config;
+  config.command = Command::infer;
+  InferenceFacts facts;
+  static_cast<RunFacts&>(facts) = make_facts(2);
+  facts.fused = "folded";
+  auto a = make_report(0, std::vector<double>(1000, 0.5), std::vector<double>(1000, 0.));
+  const auto b = make_report(1, {1, 2}, {0, 0});
+  std::map<std::string, Json> records;
+  records["ok"] = make_inference_record(config, facts, {a, a}, system, {});
+  facts.flops_per_sample = 0;
+  facts.gemm_flops = std::nullopt;
+  records["ok-short"] = make_inference_record(config, facts, {b, b}, system, {});
+  a.samples.stop_reason = StopReason::signal;
+  records["interrupted"] =
+      make_inference_record(config, facts, {a, make_report(1, {}, {})}, system, {});
+  records["timeout"] =
+      make_failed_inference_record(config, 2, Status::timeout, "rank 1 hangs", system, {});
+  records["failed"] = make_failed_inference_record(config, 2, Status::failed, "", system, {});
+  return records;
+}
+
 TEST(Schema, RecordsOfEveryStatusAreValid) {
   if (!fs::exists(kPython)) GTEST_SKIP() << kPython << " is missing: scripts/setup makes it";
   Tree tree;
   for (const auto& [name, record] : samples_of_every_status())
     tree.file(name + ".json", record_text(record));
+  for (const auto& [name, record] : inference_samples())
+    tree.file("inference-" + name + ".json", record_text(record));
   const Verdict verdict = validate(tree.root());
   EXPECT_EQ(verdict.exit, 0) << verdict.output;
-  EXPECT_THAT(verdict.output, testing::HasSubstr("7 records are valid"));
+  EXPECT_THAT(verdict.output, testing::HasSubstr("12 records are valid"));
 }
 
 TEST(Schema, BrokenRecordsAreRefused) {
@@ -134,7 +160,7 @@ void collect_keys(const Json& schema, std::set<std::string>& keys) {
 
 TEST(Schema, TheDocumentNamesEveryKey) {
   const std::string document = test::contents(kSource / "docs/records.md");
-  for (const char* name : {"run", "scaling", "common"}) {
+  for (const char* name : {"run", "scaling", "inference", "common"}) {
     std::set<std::string> keys;
     collect_keys(
         Json::parse(test::contents(kSource / "docs/schema" / (std::string(name) + ".schema.json"))),

@@ -76,6 +76,7 @@ TEST(FlatParameters, BucketsCloseWhenFullAndSlicesAreAligned) {
   for (const Slice& slice : flat.slices()) {
     const Bucket& bucket = flat.buckets()[slice.bucket];
     EXPECT_GE(slice.offset, end[slice.bucket]) << "slices overlap";
+    EXPECT_EQ(slice.vector, model->parameters()[slice.parameter].dim() == 1);
     end[slice.bucket] = slice.offset + slice.count;
     last_offset[slice.bucket] = slice.offset;
     EXPECT_LE(end[slice.bucket], bucket.count);
@@ -225,13 +226,15 @@ double relative_difference(FlatParameters& flat, Model& model,
   return std::sqrt(error / squares);
 }
 
-/// The embedding is used three times (source, target, output) and every matrix puts its gradient
-/// itself; each parameter must be ready once, with the whole sum, also over micro-batches.
-TEST(FlatParameters, LayersPutTheGradientsThatAutogradComputes) {
+class SequenceModels : public ::testing::TestWithParam<const char*> {};
+
+/// The embedding is used two or three times (source, target, output) and every matrix puts its
+/// gradient itself; each parameter must be ready once, with the whole sum, also over micro-batches.
+TEST_P(SequenceModels, PutTheGradientsThatAutogradComputes) {
   for (const auto dtype : {at::kFloat, at::kBFloat16})
     for (const std::int64_t micro_batch_size : {4, 1}) {
       torch::manual_seed(1);
-      ModelOptions options{"transformer_tiny"};
+      ModelOptions options{GetParam()};
       options.sequence_length = 8;
       const auto model = make_model(options);
       const Batch batch = model->synthetic_batch(4, 1, at::kCPU, dtype);
@@ -254,6 +257,10 @@ TEST(FlatParameters, LayersPutTheGradientsThatAutogradComputes) {
       }
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(FlatParameters, SequenceModels,
+                         ::testing::Values("transformer_tiny", "bert_tiny"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(FlatParameters, APassWithoutGradientsCountsForNothing) {
   torch::manual_seed(1);

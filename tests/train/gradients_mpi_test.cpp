@@ -82,7 +82,8 @@ TEST_P(RankEquality, Bf16InMicroBatches) {
   EXPECT_LT(difference({GetParam(), at::kBFloat16, Overlap::none, 2}), 0.02);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RankEquality, ::testing::Values("smallnet", "transformer_tiny"),
+INSTANTIATE_TEST_SUITE_P(Models, RankEquality,
+                         ::testing::Values("smallnet", "transformer_tiny", "bert_tiny"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

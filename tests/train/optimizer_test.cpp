@@ -35,8 +35,8 @@ std::unique_ptr<torch::optim::Optimizer> torchs_own(const RunConfig& config, at:
   if (config.optimizer == Optimizer::adam)
     return std::make_unique<torch::optim::Adam>(
         std::vector{weights}, torch::optim::AdamOptions(*config.init_learning_rate)
-                                  .betas({config.adam_beta1, config.adam_beta2})
-                                  .eps(config.adam_epsilon)
+                                  .betas({config.adam_beta1, *config.adam_beta2})
+                                  .eps(*config.adam_epsilon)
                                   .weight_decay(*config.weight_decay));
   const double momentum = config.optimizer == Optimizer::momentum ? config.momentum : 0;
   return std::make_unique<torch::optim::SGD>(std::vector{weights},

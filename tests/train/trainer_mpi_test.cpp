@@ -99,17 +99,29 @@ TEST(Trainer, ObserverSeesTheFirstAndEveryDisplayedStep) {
   EXPECT_EQ(steps, (std::vector<long>{1, 5, 10}));
 }
 
-TEST(Trainer, TransformerLearnsInEveryPrecisionAndRepeatsItself) {
+void expect_learning(const std::string& model, Optimizer optimizer, double first_loss) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     RunConfig config = small_config();
-    config.model = "transformer_tiny";
-    config.init_learning_rate = 1e-3;
+    config.model = model;
+    config.optimizer = optimizer;
+    config.init_learning_rate = optimizer == Optimizer::lamb ? 1e-2 : 1e-3;
     config.precision = precision;
+    config.num_warmup_batches = 0;  // the first loss is one before any update
     const TrainedRun first = run(config), again = run(config);
     EXPECT_LT(first.samples.loss.back(), first.samples.loss.front());
-    EXPECT_NEAR(first.samples.loss.front(), std::log(1024.), 1.0);  // of the vocabulary
+    EXPECT_NEAR(first.samples.loss.front(), first_loss, 1.0);
     EXPECT_EQ(first.samples.loss, again.samples.loss);  // dropout's masks come from the seed too
   }
+}
+
+// The first loss is that of a guess among the words of the vocabulary, and of two next sentences.
+TEST(Trainer, TransformerLearnsInEveryPrecisionAndRepeatsItself) {
+  expect_learning("transformer_tiny", Optimizer::adam, std::log(1024.));
+}
+
+TEST(Trainer, BertLearnsInEveryPrecisionAndRepeatsItself) {
+  for (const Optimizer optimizer : {Optimizer::adamw, Optimizer::lamb})
+    expect_learning("bert_tiny", optimizer, std::log(1024.) + std::log(2.));
 }
 
 TEST(Trainer, OverlapLeavesTheSameWeightsBitForBit) {

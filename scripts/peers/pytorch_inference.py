@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""ResNet50 inference in plain PyTorch, a peer that scripts/speed compares with.
+
+Eval mode, inference_mode, channels_last, a synthetic batch made once; eager, or with --compile torch.compile with
+freezing (which folds batch normalisation and fuses through oneDNN). bf16: --bf16 weights casts weights and input once,
+--bf16 autocast casts as it goes. Prints one JSON object: images/sec by the median step, step seconds, versions.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import pytorch_resnet
+import torch
+
+
+def parse_arguments():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    flags.add_argument("--bf16", choices=["weights", "autocast"], default="weights", help="how bf16 is computed")
+    flags.add_argument("--compile", action="store_true", help="torch.compile with freezing")
+    for name, default, text in (("batch_size", 16, "images"), ("image_size", 224, "pixels"), ("threads", 2, "compute threads"),
+                                ("steps", 10, "measured steps"), ("warmup", 3, "steps before them")):
+        flags.add_argument(f"--{name}", type=int, default=default, help=f"{text} (default %(default)s)")
+    return flags.parse_args()
+
+
+def make_network(arguments):
+    """(network, images, autocast or not)."""
+    torch.manual_seed(1234)
+    model = pytorch_resnet.resnet50(1000).eval()
+    images = torch.randn(arguments.batch_size, 3, arguments.image_size, arguments.image_size)
+    if arguments.precision == "bf16" and arguments.bf16 == "weights":
+        model, images = model.to(torch.bfloat16), images.to(torch.bfloat16)
+    model, images = (thing.to(memory_format=torch.channels_last) for thing in (model, images))
+    if arguments.compile:
+        from torch._inductor import config as inductor  # slow to import, and needed here alone
+
+        inductor.freezing = True
+        model = torch.compile(model)
+    return model, images, arguments.precision == "bf16" and arguments.bf16 == "autocast"
+
+
+def main():
+    arguments = parse_arguments()
+    torch.set_num_threads(arguments.threads)
+    model, images, autocast = make_network(arguments)
+    parameters = sum(p.numel() for p in model.parameters())
+    seconds = []
+    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        for _ in range(arguments.warmup + arguments.steps):
+            begin = time.perf_counter()
+            model(images)
+            seconds.append(time.perf_counter() - begin)
+    seconds = seconds[arguments.warmup:]
+    print(json.dumps({"unit": "images/sec", "throughput": arguments.batch_size / statistics.median(seconds),
+                      "step_seconds": seconds, "parameters": parameters, "world_size": 1,
+                      "versions": {"torch": torch.__version__, "python": sys.version.split()[0]}}))
+
+
+if __name__ == "__main__":
+    main()

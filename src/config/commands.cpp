@@ -1,0 +1,44 @@
+// Which keys belong to which subcommand.
+#include <algorithm>
+#include <array>
+
+#include "config/keys.hpp"
+
+namespace scalemark {
+namespace {
+
+/// What a forward pass has in common with training. Other keys speak of gradients, updates or
+/// curves.
+constexpr std::array<std::string_view, 21> kSharedWithInfer{
+    "model",   "batch_size",  "image_size",         "sequence_length", "num_classes",
+    "seed",    "num_batches", "num_warmup_batches", "target_ci",       "max_seconds",
+    "timeout", "precision",   "data_format",        "device",          "num_intra_threads",
+    "output",  "json",        "display_every",      "timestamps",      "label",
+    "inject"};
+
+}  // namespace
+
+std::string_view name_of(Command command) {
+  switch (command) {
+    case Command::run:
+      return "run";
+    case Command::scale:
+      return "scale";
+    case Command::infer:
+      break;
+  }
+  return "infer";
+}
+
+bool belongs(const Key& key, Command command) {
+  if (command == Command::infer)
+    return key.infer_only ||
+           std::ranges::find(kSharedWithInfer, key.name) != kSharedWithInfer.end();
+  return !key.infer_only && (command == Command::scale || !key.scale_only);
+}
+
+bool recorded(const Key& key, Command command) {
+  return belongs(key, command == Command::run ? Command::scale : command);
+}
+
+}  // namespace scalemark

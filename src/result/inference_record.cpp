@@ -1,0 +1,229 @@
+// The inference record: a skeleton in which every key is null, and the parts that fill it.
+#include "result/inference_record.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "config/names.hpp"
+#include "error.hpp"
+#include "models/catalog.hpp"
+#include "result/run_metrics.hpp"
+
+namespace scalemark {
+namespace {
+
+struct NamedQuantile {
+  const char* key;
+  double q;
+};
+constexpr std::array<NamedQuantile, 4> kQuantiles{
+    {{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}, {"p99_9", 0.999}}};
+
+/// All keys in their order; what the configuration and the machine say is filled in.
+Json skeleton(const LoadedConfig& config, int world_size, Status status, const std::string& reason,
+              const SystemInfo& system, const std::map<std::string, std::string>& environment) {
+  const bool unexplained = status != Status::ok && reason.empty();
+  Json record = envelope("inference", status,
+                         unexplained ? "ended with status " + to_string(status) : reason);
+  for (const char* key : {"model",           "unit",        "mode",
+                          "fused",           "world_size",  "batch_size_per_rank",
+                          "units_per_query", "precision",   "precision_native",
+                          "device",          "device_name", "config",
+                          "config_hash",     "throughput",  "partial_throughput",
+                          "latency_seconds", "queries",     "stop_reason",
+                          "ranks",           "parameters",  "flops_per_sample",
+                          "achieved_flops",  "roofline",    "memory",
+                          "noise",           "system",      "environment",
+                          "allocator",       "started_at",  "wall_seconds"})
+    record[key] = nullptr;
+  const RunConfig& keys = config.config;
+  record["unavailable"] = system.unavailable;
+  record["model"] = keys.model;
+  record["mode"] = to_string(keys.mode);
+  record["world_size"] = world_size;
+  record["precision"] = to_string(keys.precision);
+  record["config"] = config_to_json(config);
+  record["config_hash"] = config_hash(keys, world_size, Command::infer);
+  record["batch_size_per_rank"] = plan_batch(keys, world_size).batch_size_per_rank;
+  record["system"] = system.json;
+  record["environment"] = environment;
+  if (const auto model = find_model(keys.model)) record["unit"] = model->unit;
+  return record;
+}
+
+/// Units per second of all ranks while each of them asks query i.
+std::vector<double> rates(const std::vector<RankReport>& reports, std::size_t queries,
+                          double units) {
+  std::vector<double> sums(queries, 0.);
+  for (const RankReport& report : reports)
+    for (std::size_t i = 0; i < queries; ++i) sums[i] += units / report.samples.step_seconds[i];
+  return sums;
+}
+
+/// Mean over ranks of the latency of query i.
+std::vector<double> mean_latencies(const std::vector<RankReport>& reports, std::size_t queries) {
+  std::vector<double> means(queries, 0.);
+  for (const RankReport& report : reports)
+    for (std::size_t i = 0; i < queries; ++i)
+      means[i] += report.samples.step_seconds[i] / static_cast<double>(reports.size());
+  return means;
+}
+
+/// The worst that happened to any rank decides what the record is.
+InferenceFacts judged(InferenceFacts facts, const InferenceMetrics& metrics) {
+  if (facts.status != Status::ok) return facts;
+  if (metrics.stop_reason == StopReason::signal) {
+    facts.status = Status::interrupted;
+    facts.reason = "stopped by a signal between two queries";
+  } else if (!(metrics.mean > 0) || !std::isfinite(metrics.mean)) {
+    throw RunError("no query was measured on some rank: each must answer at least one");
+  }
+  return facts;
+}
+
+void fill_rates(Json& record, const InferenceFacts& facts, const InferenceMetrics& metrics) {
+  const bool partial = facts.status == Status::interrupted || facts.status == Status::timeout;
+  const bool ok = facts.status == Status::ok;
+  set_number(record, "partial_throughput",
+             partial && metrics.mean > 0 ? std::optional(metrics.mean) : std::nullopt,
+             partial ? "no query was answered" : "only of runs that were interrupted or timed out");
+  if (!ok)
+    return set_unavailable(record, "throughput",
+                           "status is " + to_string(facts.status) + ", not ok");
+  record["throughput"] = Json::object();
+  set_number(record, "throughput.mean", metrics.mean, "");
+  set_number(record, "throughput.median", metrics.median, "");
+  if (metrics.ci95)
+    record["throughput"]["ci95"] = {metrics.ci95->lo, metrics.ci95->hi};
+  else
+    set_unavailable(record, "throughput.ci95",
+                    "fewer than 30 effective samples: measure more queries (--num_batches)");
+  record["throughput"]["ci95_scope"] = "this launch only";
+  set_number(record, "throughput.jitter", metrics.jitter, "");
+  const double units = facts.units_per_step / facts.world_size;
+  const auto [fastest, slowest] = std::ranges::minmax(metrics.rank_latency);
+  set_number(record, "throughput.per_rank_min", units / slowest, "");
+  set_number(record, "throughput.per_rank_max", units / fastest, "");
+}
+
+void fill_latency(Json& record, const InferenceMetrics& metrics) {
+  record["queries"] = metrics.latency.size();
+  if (metrics.latency.empty())
+    return set_unavailable(record, "latency_seconds", "no query was answered");
+  record["latency_seconds"] = Json::object();
+  set_number(record, "latency_seconds.mean", mean(metrics.latency), "");
+  for (const auto& [key, q] : kQuantiles) {
+    const std::size_t least = samples_for_quantile(q);
+    const bool enough = metrics.latency.size() >= least;
+    set_number(record, std::string("latency_seconds.") + key,
+               enough ? std::optional(quantile(metrics.latency, q)) : std::nullopt,
+               "fewer than " + std::to_string(least) + " queries (--num_batches)");
+  }
+  record["latency_seconds"]["samples"] = metrics.latency;
+}
+
+void fill_rank_entries(Json& record, const InferenceFacts& facts,
+                       const std::vector<RankReport>& reports, const InferenceMetrics& metrics) {
+  const auto slow = stragglers(metrics.rank_latency);
+  const bool comparable = std::ranges::all_of(metrics.queries, [](auto n) { return n > 0; });
+  const double units = facts.units_per_step / facts.world_size;
+  record["ranks"] = Json::array();
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    Json rank = rank_entry(record, reports[i]);
+    const bool answered = metrics.queries[i] > 0;
+    rank["queries"] = metrics.queries[i];
+    rank["latency_seconds_mean"] = answered ? Json(metrics.rank_latency[i]) : Json(nullptr);
+    rank["throughput"] = answered ? Json(units / metrics.rank_latency[i]) : Json(nullptr);
+    rank["straggler"] = comparable ? Json(static_cast<bool>(slow[i])) : Json(nullptr);
+    for (const char* key : {"latency_seconds_mean", "throughput", "straggler"})
+      if (rank[key].is_null())
+        record["unavailable"][std::string("ranks.") + key] = "a rank answered no query";
+    record["ranks"].push_back(std::move(rank));
+  }
+}
+
+void fill_flops(Json& record, const InferenceFacts& facts, const InferenceMetrics& metrics) {
+  RunMetrics steps;  // as if all ranks took the queries in step
+  const auto answered = static_cast<double>(metrics.latency.size());
+  if (answered > 0) steps.mean_step = metrics.wall_seconds * facts.world_size / answered;
+  fill_compute(record, facts, steps);
+}
+
+/// Nothing of gradients.
+void fill_memory_and_noise(Json& record, const std::vector<RankReport>& reports) {
+  fill_resources(record, reports);
+  record["memory"].erase("gradient_buffer_bytes");
+  record["noise"].erase("communication_cpu_seconds");
+}
+
+}  // namespace
+
+std::size_t samples_for_quantile(double q) {
+  return static_cast<std::size_t>(std::lround(1 / (1 - q)));
+}
+
+InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, double units) {
+  InferenceMetrics metrics;
+  std::size_t common = reports.empty() ? 0 : reports.front().samples.step_seconds.size();
+  for (const RankReport& report : reports) {
+    const auto& seconds = report.samples.step_seconds;
+    metrics.latency.insert(metrics.latency.end(), seconds.begin(), seconds.end());
+    metrics.queries.push_back(seconds.size());
+    metrics.rank_latency.push_back(seconds.empty() ? 0 : mean(seconds));
+    metrics.wall_seconds = std::max(metrics.wall_seconds, report.samples.wall_seconds);
+    // In the order of their declaration a later reason is graver than an earlier one.
+    metrics.stop_reason = std::max(metrics.stop_reason, report.samples.stop_reason);
+    common = std::min(common, seconds.size());
+    if (!seconds.empty()) metrics.median += units / median(seconds);
+  }
+  if (common == 0 || !(metrics.wall_seconds > 0)) return metrics;
+  metrics.mean = units * static_cast<double>(metrics.latency.size()) / metrics.wall_seconds;
+  metrics.jitter = median_absolute_deviation_scaled(rates(reports, common, units));
+  metrics.ci95 = throughput_interval(mean_latencies(reports, common), metrics.mean);
+  return metrics;
+}
+
+Json make_inference_record(const LoadedConfig& config, const InferenceFacts& given,
+                           const std::vector<RankReport>& reports, const SystemInfo& system,
+                           const std::map<std::string, std::string>& environment) {
+  const InferenceMetrics metrics =
+      inference_metrics(reports, given.units_per_step / given.world_size);
+  const InferenceFacts facts = judged(given, metrics);
+  Json record = skeleton(config, facts.world_size, facts.status, facts.reason, system, environment);
+  record["fused"] = facts.fused;
+  set_number(record, "units_per_query", facts.units_per_step / facts.world_size, "");
+  record["precision_native"] = facts.precision_native;
+  record["device"] = facts.device;
+  record["device_name"] = facts.device_name;
+  record["parameters"] = facts.parameters;
+  record["allocator"] = facts.allocator;
+  record["started_at"] = facts.started_at;
+  record["stop_reason"] = to_string(metrics.stop_reason);
+  set_number(record, "wall_seconds",
+             metrics.wall_seconds > 0 ? std::optional(metrics.wall_seconds) : std::nullopt,
+             "the measured loop did not begin");
+  fill_rates(record, facts, metrics);
+  fill_latency(record, metrics);
+  fill_rank_entries(record, facts, reports, metrics);
+  fill_flops(record, facts, metrics);
+  fill_memory_and_noise(record, reports);
+  return record;
+}
+
+Json make_failed_inference_record(const LoadedConfig& config, int world_size, Status status,
+                                  const std::string& reason, const SystemInfo& system,
+                                  const std::map<std::string, std::string>& environment) {
+  Json record = skeleton(config, world_size, status, reason, system, environment);
+  const std::string why =
+      "the run ended before it was measured: " + record["reason"].get<std::string>();
+  record["ranks"] = Json::array();
+  for (const char* path : {"roofline.gemm_flops", "roofline.fraction", "memory.peak_rss_bytes",
+                           "memory.peak_gpu_bytes", "noise.steal", "noise.throttled", "noise.load",
+                           "noise.context_switches", "noise.error_counters"})
+    set_unavailable(record, path, why);
+  explain_nulls(record, why);
+  return record;
+}
+
+}  // namespace scalemark

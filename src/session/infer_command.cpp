@@ -1,0 +1,104 @@
+// `scalemark infer`: replicas of one model, one a rank, asked at the same time.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "measure/clock.hpp"
+#include "models/catalog.hpp"
+#include "report/console.hpp"
+#include "result/inference_record.hpp"
+#include "session/commands.hpp"
+#include "session/measured_run.hpp"
+#include "session/step_printer.hpp"
+#include "train/inferencer.hpp"
+
+namespace scalemark {
+namespace {
+
+InferenceFacts inference_facts(const Session& session, const Inferencer& inferencer,
+                               const BatchPlan& batch) {
+  const RunConfig& config = session.config();
+  InferenceFacts facts;
+  facts.unit = find_model(config.model)->unit;
+  facts.world_size = session.world.size();
+  facts.units_per_step = inferencer.units_per_query() * facts.world_size;
+  facts.batch = batch;
+  facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
+  facts.device_name = session.device->name();
+  facts.allocator = allocator_name();
+  facts.precision_native = session.device->native(config.precision);
+  facts.parameters = inferencer.parameter_count();
+  facts.flops_per_sample = forward_flops_per_sample(config);
+  facts.fused = inferencer.fused();
+  return facts;
+}
+
+/// The measured loop and everything around it that the record needs; the record is at rank 0, null
+/// elsewhere.
+Json measure(Session& session, Inferencer& inferencer, const BatchPlan& batch,
+             const StepObserver& observer) {
+  RankGroup& world = session.world;
+  InferenceFacts facts = inference_facts(session, inferencer, batch);
+  facts.gemm_flops = measure_gemm_roof(session, world);
+  facts.started_at = utc_timestamp();
+  session.device->reset_peak_memory();
+  reset_peak_rss();
+  const NoiseSnapshot before = noise_snapshot();
+  Samples samples = inferencer.measure(world, observer);
+  const NoiseEvidence noise = noise_between(before, noise_snapshot());
+
+  world.watchdog().enter("gather results");
+  const auto gathered =
+      world.gather(to_json(rank_report(session, world.rank(), std::move(samples), noise)).dump());
+  if (!session.is_root()) return nullptr;
+  std::vector<RankReport> reports;
+  for (const auto& text : gathered)
+    reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
+  return make_inference_record(session.loaded, facts, reports, session.system,
+                               recorded_environment(session.environment));
+}
+
+}  // namespace
+
+ExitCode infer_command(Session& session) {
+  const RunConfig& config = session.config();
+  RankGroup& world = session.world;
+  const BatchPlan batch = plan_batch(config, world.size());
+  std::unique_ptr<ResultFile> output;
+  world.agree_on([&] {
+    if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
+  });
+  const LastWords words([&](int exit_code, const std::string& message) {
+    if (output)
+      output->write(make_failed_inference_record(session.loaded, world.size(),
+                                                 status_of_exit(exit_code), message, session.system,
+                                                 recorded_environment(session.environment)));
+  });
+
+  world.watchdog().enter("model");
+  std::unique_ptr<Inferencer> inferencer;
+  world.agree_on([&] {
+    inferencer =
+        std::make_unique<Inferencer>(config, *session.device, world, batch.batch_size_per_rank);
+  });
+  if (inferencer->fused() == "folded")
+    session.say(
+        "warning: oneDNN's fused operators are not to be had on this device: batch normalisation "
+        "is folded, the rest runs operator by operator (--fused off folds nothing)");
+  StepPrinter printer(session, inferencer->units_per_query() * world.size());
+  const Json record = measure(session, *inferencer, batch, printer.observer());
+
+  ExitCode code = ExitCode::ok;
+  world.agree_on([&] {
+    if (!session.is_root()) return;
+    printer.total(record);
+    if (output) output->write(record);
+    if (config.json) fmt::print("{}", record_text(record));
+    session.say(inference_summary(record));
+    if (output) session.say("record: " + output->path().string());
+    code = exit_code_of_status(record["status"]);
+  });
+  return static_cast<ExitCode>(std::stoi(world.broadcast(std::to_string(static_cast<int>(code)))));
+}
+
+}  // namespace scalemark

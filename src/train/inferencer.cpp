@@ -1,0 +1,84 @@
+// The measured loop of inference: one query after the other.
+#include "train/inferencer.hpp"
+
+#include "error.hpp"
+#include "measure/clock.hpp"
+#include "models/frozen.hpp"
+#include "train/trainer_impl.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Different inputs that a single stream asks in turn, so that none is still in the caches.
+constexpr std::int64_t kStreamQueries = 16;
+
+std::int64_t count_parameters(const Model& model) {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
+std::string fused_as(const RunConfig& config, const DeviceBackend& device) {
+  if (config.fused == Fused::off) return "off";
+  return device.device().is_cpu() && has_fused_operators(compute_dtype(config)) ? "on" : "folded";
+}
+
+}  // namespace
+
+Inferencer::Inferencer(const RunConfig& config, DeviceBackend& device, RankGroup& group,
+                       std::int64_t batch_size)
+    : config_(resolved(config)),
+      device_(device),
+      rank_(group.rank()),
+      model_(build_model(config_, group)),
+      parameters_(count_parameters(*model_)),
+      fused_(fused_as(config_, device)) {
+  const at::ScalarType dtype = compute_dtype(config_);
+  model_->to(device.device());
+  freeze(*model_, dtype, config_.fused == Fused::on);
+
+  const std::int64_t count = config_.mode == InferenceMode::single_stream ? kStreamQueries : 1;
+  const auto seed = static_cast<std::uint64_t>(config_.seed) + 1 + rank_;
+  queries_ =
+      split(model_->synthetic_batch(count * batch_size, seed, device.device(), dtype), batch_size);
+  const c10::InferenceMode inference;
+  for (const Batch& query : queries_)
+    if (!at::isfinite(model_->forward(query)).all().item<bool>())
+      throw RunError(config_.model + ": an output of the network is not finite in " +
+                     (dtype == at::kFloat ? "fp32" : "bf16"));
+}
+
+Samples Inferencer::measure(RankGroup& group, const StepObserver& observer) {
+  const c10::InferenceMode inference;
+  StepLoop loop(device_, group, InjectedFault(config_.inject, rank_), Stop::alone,
+                config_.display_every);
+  const bool single_stream = config_.mode == InferenceMode::single_stream;
+  std::vector<double> latencies;
+  const auto ask = [&](long number) {
+    const double start = steady_seconds();
+    model_->forward(queries_[number % queries_.size()]);
+    if (single_stream) {
+      device_.synchronize();
+      latencies.push_back(steady_seconds() - start);
+    }
+    return StepOutcome{};
+  };
+  Samples samples;
+  samples.stop_reason = loop.run(config_.num_warmup_batches, "warm-up",
+                                 StoppingRule(std::nullopt, std::nullopt), nullptr, ask)
+                            .stop_reason;
+  latencies.clear();
+  group.barrier();
+  if (samples.stop_reason == StopReason::num_batches) {
+    const double start = steady_seconds();
+    samples = loop.run(config_.num_batches, "query",
+                       StoppingRule(config_.target_ci, config_.max_seconds), observer, ask);
+    samples.wall_seconds = steady_seconds() - start;
+    if (single_stream) samples.step_seconds = std::move(latencies);
+  }
+  group.watchdog().enter("end of measured loop");
+  group.barrier();
+  return samples;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,49 @@
+// Forward passes of one model on one device, without autograd: eval mode, weights in the compute
+// dtype, folded and fused layers. Every rank is a replica of its own; nothing is sent between ranks
+// while they are measured.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/rank_group.hpp"
+#include "config/run_config.hpp"
+#include "measure/samples.hpp"
+#include "models/model.hpp"
+#include "train/device_backend.hpp"
+#include "train/step_loop.hpp"
+
+namespace scalemark {
+
+class Inferencer {
+ public:
+  /// Builds the model (same weights on all ranks), freezes it, and makes queries of `batch_size`
+  /// samples that differ by rank. Ends with an untimed pass over them, in which oneDNN packs the
+  /// weights; throws RunError where an output is not finite.
+  Inferencer(const RunConfig& config, DeviceBackend& device, RankGroup& group,
+             std::int64_t batch_size);
+
+  /// Warm-up, then a barrier at which all ranks start the measured loop; each ends it by itself.
+  /// step_seconds are the latencies: of single_stream from the start of a query to its answer
+  /// (waited for also on a GPU), of batches the time from one to the next. wall_seconds is this
+  /// rank's own loop.
+  Samples measure(RankGroup& group, const StepObserver& observer);
+
+  /// What --fused came to: "on"; "folded", where batch normalisation is folded but the device has
+  /// no fused operators; "off".
+  const std::string& fused() const { return fused_; }
+  double units_per_query() const { return queries_.front().units; }
+  std::int64_t parameter_count() const { return parameters_; }
+
+ private:
+  RunConfig config_;
+  DeviceBackend& device_;
+  int rank_;
+  std::shared_ptr<Model> model_;
+  std::int64_t parameters_;
+  std::string fused_;
+  std::vector<Batch> queries_;
+};
+
+}  // namespace scalemark

@@ -1,0 +1,157 @@
+// Large-batch optimizers that scale the step of every matrix by the norm of its weights:
+//
+// LAMB (You et al. 2020, algorithm 2, phi = identity): u = Adam's direction with bias correction +
+// weight_decay * w; w -= lr * |w| / |u| * u.
+// LARS (You et al. 2017, algorithm 1): v = momentum * v + lr * eta * |w| / (|g| + weight_decay *
+// |w|) * (g + weight_decay * w); w -= v.
+//
+// As in the published training runs one-dimensional parameters have ratio 1 and no weight decay,
+// and so has a matrix ratio 1 where a norm is zero. A parameter lies in one bucket as a whole, so
+// that its norms need neither other buckets nor other ranks: these hold the same gradient already.
+#include <ATen/ops/_fused_adam.h>
+
+#include "train/bucket_parts.hpp"
+#include "train/optimizer.hpp"
+
+namespace scalemark {
+namespace {
+
+/// |x|^2 of tensors that come in parts: fp32 dot products, added up in fp64 on their device, for no
+/// step waits for a GPU.
+class SquareSum {
+ public:
+  void add(const at::Tensor& x) {
+    const at::Tensor squares = at::dot(x, x).to(at::kDouble);
+    sum_ = sum_.defined() ? sum_ + squares : squares;
+  }
+  at::Tensor norm() const { return sum_.sqrt(); }  ///< fp64 scalar
+
+ private:
+  at::Tensor sum_;
+};
+
+/// `ratio` of two norms, 1 where either is zero.
+at::Tensor where_positive(const at::Tensor& norm, const at::Tensor& other,
+                          const at::Tensor& ratio) {
+  return at::where((norm > 0).logical_and(other > 0), ratio, at::ones_like(ratio));
+}
+
+/// Every parameter by itself, in parts; the norms are complete before a weight changes.
+class LayerwiseRule : public UpdateRule {
+ public:
+  void update(Bucket& bucket) override {
+    const at::NoGradGuard no_grad;
+    for (const Slice& slice : bucket.slices)
+      update(parts_of(bucket, slice.offset, slice.count,
+                      bucket.weights.is_cpu() ? kPartElements : slice.count),
+             slice.vector);
+  }
+
+ protected:
+  /// A parameter; `vector`: one without decay and ratio.
+  virtual void update(const std::vector<Part>& parts, bool vector) = 0;
+
+  /// fp32 scalar, on the device of the weights.
+  static at::Tensor rate(double learning_rate, const at::Tensor& ratio) {
+    return (learning_rate * ratio).to(at::kFloat);
+  }
+  static at::Tensor one(const Part& like) { return at::ones({}, like.weights.options()); }
+};
+
+class Lamb : public LayerwiseRule {
+ public:
+  explicit Lamb(const RunConfig& config)
+      : learning_rate_(*config.init_learning_rate),
+        beta1_(config.adam_beta1),
+        beta2_(*config.adam_beta2),
+        epsilon_(*config.adam_epsilon),
+        weight_decay_(*config.weight_decay) {}
+  int states() const override { return 2; }
+  void begin_step() override { ++step_; }
+  void restart() override { step_ = 0; }
+
+ protected:
+  void update(const std::vector<Part>& parts, bool vector) override {
+    SquareSum weights, directions;
+    for (const Part& part : parts) {
+      put_direction(part, vector ? 0 : weight_decay_);
+      if (vector) continue;
+      weights.add(part.weights);
+      directions.add(part.gradients);
+    }
+    const at::Tensor step =
+        rate(learning_rate_, vector ? one(parts[0]) : ratio(weights, directions));
+    for (const Part& part : parts) {
+      part.weights.addcmul_(part.gradients, step, -1);
+      part.refresh_shadow();
+    }
+  }
+
+ private:
+  /// u takes the place of the gradients, which nobody needs any more: no buffer of its size.
+  void put_direction(const Part& part, double weight_decay) const {
+    // A step of rate -1 from zero is Adam's direction.
+    const at::Tensor adam = at::zeros_like(part.weights);
+    const at::Tensor step = at::full({}, step_, part.weights.options());
+    at::_fused_adam_(adam, part.gradients, part.state[0], part.state[1], {}, step, /*lr=*/-1.,
+                     beta1_, beta2_, /*weight_decay=*/0., epsilon_, /*amsgrad=*/false,
+                     /*maximize=*/false);
+    at::Tensor place = part.gradients;
+    at::add_out(place, adam, part.weights, weight_decay);
+  }
+
+  static at::Tensor ratio(const SquareSum& weights, const SquareSum& directions) {
+    const at::Tensor w = weights.norm(), u = directions.norm();
+    return where_positive(w, u, w / u);
+  }
+
+  double learning_rate_, beta1_, beta2_, epsilon_, weight_decay_;
+  double step_ = 0;
+};
+
+class Lars : public LayerwiseRule {
+ public:
+  explicit Lars(const RunConfig& config)
+      : learning_rate_(*config.init_learning_rate),
+        momentum_(config.momentum),
+        weight_decay_(*config.weight_decay),
+        trust_(config.lars_trust_coefficient) {}
+  int states() const override { return 1; }
+
+ protected:
+  void update(const std::vector<Part>& parts, bool vector) override {
+    const at::Tensor step = rate(learning_rate_, vector ? one(parts[0]) : ratio(parts));
+    for (const Part& part : parts) {
+      at::Tensor gradients = part.gradients, velocity = part.state[0];
+      if (!vector) gradients.add_(part.weights, weight_decay_);
+      velocity.mul_(momentum_).addcmul_(gradients, step);
+      part.weights.sub_(velocity);
+      part.refresh_shadow();
+    }
+  }
+
+ private:
+  at::Tensor ratio(const std::vector<Part>& parts) const {
+    SquareSum weights, gradients;
+    for (const Part& part : parts) {
+      weights.add(part.weights);
+      gradients.add(part.gradients);
+    }
+    const at::Tensor w = weights.norm(), g = gradients.norm();
+    return where_positive(w, g, trust_ * w / (g + weight_decay_ * w));
+  }
+
+  double learning_rate_, momentum_, weight_decay_, trust_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> make_lamb(const RunConfig& config) {
+  return std::make_unique<Lamb>(config);
+}
+
+std::unique_ptr<UpdateRule> make_lars(const RunConfig& config) {
+  return std::make_unique<Lars>(config);
+}
+
+}  // namespace scalemark

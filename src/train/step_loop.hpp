@@ -1,0 +1,59 @@
+// The loop that every measurement shares: a clock, a deadline and a deliberate fault a step, the
+// wish to stop, and the observer of displayed steps. What a step computes is the caller's.
+#pragma once
+
+#include <functional>
+
+#include "comm/rank_group.hpp"
+#include "measure/samples.hpp"
+#include "measure/stopping.hpp"
+#include "train/device_backend.hpp"
+#include "train/injection.hpp"
+
+namespace scalemark {
+
+/// Called on every rank when a displayed step (the first and every display_every-th of the loop,
+/// counted from 1) is known, one with a loss one step later; rank 0 prints. `loss` is NaN where
+/// steps have none. `step_seconds` holds at least the steps that are known so far.
+using StepObserver =
+    std::function<void(long step, double loss, const std::vector<double>& step_seconds)>;
+
+/// What a step hands back.
+struct StepOutcome {
+  at::Tensor loss;  ///< of this rank, a scalar on the device; undefined where steps have none
+  double wait_seconds = 0;           ///< for communication
+  double communication_seconds = 0;  ///< first bucket posted to last bucket complete
+};
+
+/// Who ends a loop early. together: all ranks at the same step, agreed one step late. alone: every
+/// rank by itself; nothing is sent, and steps have no loss.
+enum class Stop { together, alone };
+
+class StepLoop {
+ public:
+  /// `loss_count`: what the losses of this rank are divided by.
+  StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop,
+           long display_every, double loss_count = 0);
+
+  /// Up to `steps` steps under the watchdog's phase `phase` (a literal); `step` is given its
+  /// number, counted from the first of all runs. wall_seconds is left to the caller.
+  Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
+              const std::function<StepOutcome(long number)>& step);
+
+ private:
+  struct Phase;  ///< the state of one run()
+
+  std::vector<double> words(Phase& phase, std::optional<double> loss_sum) const;
+  std::optional<StopReason> read(Phase& phase, const std::vector<double>& sums) const;
+  void show(Phase& phase, long step, double loss) const;
+
+  DeviceBackend& device_;
+  RankGroup& group_;
+  InjectedFault fault_;
+  Stop stop_;
+  long display_every_;
+  double loss_count_;
+  long step_ = 0;
+};
+
+}  // namespace scalemark

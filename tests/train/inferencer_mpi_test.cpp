@@ -1,0 +1,79 @@
+// Inference on 1 to 4 ranks: every query is measured, ranks are independent, loops end as asked.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/mpi_support.hpp"
+#include "train/inferencer.hpp"
+
+namespace scalemark {
+namespace {
+
+using testing::world;
+
+RunConfig small_config() {
+  RunConfig config;
+  config.model = "smallnet";
+  config.num_classes = 10;
+  config.num_batches = 12;
+  config.num_warmup_batches = 2;
+  config.display_every = 5;
+  return config;
+}
+
+Samples measure(const RunConfig& config, const StepObserver& observer = nullptr) {
+  const auto device = make_device_backend(Device::cpu, 0);
+  return Inferencer(config, *device, world(), 2).measure(world(), observer);
+}
+
+TEST(Inferencer, MeasuresEveryQueryInBothModesAndPrecisions) {
+  for (const InferenceMode mode : {InferenceMode::batch, InferenceMode::single_stream})
+    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      RunConfig config = small_config();
+      config.mode = mode;
+      config.precision = precision;
+      const Samples samples = measure(config);
+      EXPECT_EQ(samples.stop_reason, StopReason::num_batches);
+      ASSERT_EQ(samples.step_seconds.size(), 12u);
+      double sum = 0;
+      for (const double seconds : samples.step_seconds) sum += seconds;
+      EXPECT_GT(sum, 0);
+      EXPECT_LE(sum, samples.wall_seconds);
+      EXPECT_TRUE(samples.loss.empty());
+    }
+}
+
+TEST(Inferencer, ObserverSeesTheFirstAndEveryDisplayedQuery) {
+  std::vector<long> steps;
+  measure(small_config(), [&](long step, double loss, const std::vector<double>& seconds) {
+    steps.push_back(step);
+    EXPECT_TRUE(std::isnan(loss));
+    EXPECT_EQ(static_cast<long>(seconds.size()), step);
+  });
+  EXPECT_EQ(steps, (std::vector<long>{1, 5, 10}));
+}
+
+TEST(Inferencer, SaysHowItIsFusedAndWhatAQueryIs) {
+  const auto device = make_device_backend(Device::cpu, 0);
+  RunConfig config = small_config();
+  const Inferencer fused(config, *device, world(), 3);
+  EXPECT_EQ(fused.fused(), "on");  // where the tests run LibTorch has oneDNN
+  EXPECT_EQ(fused.units_per_query(), 3);
+  EXPECT_EQ(fused.parameter_count(), 24'234);  // also where layers have given theirs up
+  config.fused = Fused::off;
+  EXPECT_EQ(Inferencer(config, *device, world(), 3).fused(), "off");
+}
+
+TEST(Inferencer, EveryRankStopsByItself) {
+  RunConfig config = small_config();
+  config.num_batches = 1'000'000;
+  config.max_seconds = 0.05 * (1 + world().rank());  // as no real configuration does
+  const Samples samples = measure(config);
+  EXPECT_EQ(samples.stop_reason, StopReason::max_seconds);
+  EXPECT_GE(samples.wall_seconds, *config.max_seconds);
+  const auto all = world().all_gather(std::to_string(samples.step_seconds.size()));
+  EXPECT_GT(std::stoul(all.back()), 0u);
+}
+
+}  // namespace
+}  // namespace scalemark
