@@ -52,17 +52,14 @@ class LayerwiseRule : public UpdateRule {
   virtual void update(const std::vector<Part>& parts, bool vector) = 0;
 
   /// fp32 scalar, on the device of the weights.
-  static at::Tensor rate(double learning_rate, const at::Tensor& ratio) {
-    return (learning_rate * ratio).to(at::kFloat);
-  }
+  at::Tensor rate(const at::Tensor& ratio) const { return (learning_rate_ * ratio).to(at::kFloat); }
   static at::Tensor one(const Part& like) { return at::ones({}, like.weights.options()); }
 };
 
 class Lamb : public LayerwiseRule {
  public:
   explicit Lamb(const RunConfig& config)
-      : learning_rate_(*config.init_learning_rate),
-        beta1_(config.adam_beta1),
+      : beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon),
         weight_decay_(*config.weight_decay) {}
@@ -79,8 +76,7 @@ class Lamb : public LayerwiseRule {
       weights.add(part.weights);
       directions.add(part.gradients);
     }
-    const at::Tensor step =
-        rate(learning_rate_, vector ? one(parts[0]) : ratio(weights, directions));
+    const at::Tensor step = rate(vector ? one(parts[0]) : ratio(weights, directions));
     for (const Part& part : parts) {
       part.weights.addcmul_(part.gradients, step, -1);
       part.refresh_shadow();
@@ -105,22 +101,21 @@ class Lamb : public LayerwiseRule {
     return where_positive(w, u, w / u);
   }
 
-  double learning_rate_, beta1_, beta2_, epsilon_, weight_decay_;
+  double beta1_, beta2_, epsilon_, weight_decay_;
   double step_ = 0;
 };
 
 class Lars : public LayerwiseRule {
  public:
   explicit Lars(const RunConfig& config)
-      : learning_rate_(*config.init_learning_rate),
-        momentum_(config.momentum),
+      : momentum_(config.momentum),
         weight_decay_(*config.weight_decay),
         trust_(config.lars_trust_coefficient) {}
   int states() const override { return 1; }
 
  protected:
   void update(const std::vector<Part>& parts, bool vector) override {
-    const at::Tensor step = rate(learning_rate_, vector ? one(parts[0]) : ratio(parts));
+    const at::Tensor step = rate(vector ? one(parts[0]) : ratio(parts));
     for (const Part& part : parts) {
       at::Tensor gradients = part.gradients, velocity = part.state[0];
       if (!vector) gradients.add_(part.weights, weight_decay_);
@@ -141,7 +136,7 @@ class Lars : public LayerwiseRule {
     return where_positive(w, g, trust_ * w / (g + weight_decay_ * w));
   }
 
-  double learning_rate_, momentum_, weight_decay_, trust_;
+  double momentum_, weight_decay_, trust_;
 };
 
 }  // namespace

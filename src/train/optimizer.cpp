@@ -61,9 +61,7 @@ class ElementwiseRule : public UpdateRule {
 class Sgd : public ElementwiseRule {
  public:
   Sgd(const RunConfig& config, double momentum)
-      : ElementwiseRule(*config.weight_decay, false),
-        learning_rate_(*config.init_learning_rate),
-        momentum_(momentum) {}
+      : ElementwiseRule(*config.weight_decay, false), momentum_(momentum) {}
   int states() const override { return momentum_ > 0 ? 1 : 0; }
 
  protected:
@@ -75,7 +73,7 @@ class Sgd : public ElementwiseRule {
   }
 
  private:
-  double learning_rate_, momentum_;
+  double momentum_;
 };
 
 class Adam : public ElementwiseRule {
@@ -83,7 +81,6 @@ class Adam : public ElementwiseRule {
   Adam(const RunConfig& config, bool decoupled)
       : ElementwiseRule(*config.weight_decay, decoupled),
         decoupled_(decoupled),
-        learning_rate_(*config.init_learning_rate),
         beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon) {}
@@ -106,9 +103,27 @@ class Adam : public ElementwiseRule {
 
  private:
   bool decoupled_;
-  double learning_rate_, beta1_, beta2_, epsilon_;
+  double beta1_, beta2_, epsilon_;
   double step_ = 0;
 };
+
+std::unique_ptr<UpdateRule> rule_of(const RunConfig& config) {
+  switch (*config.optimizer) {
+    case Optimizer::momentum:
+      return std::make_unique<Sgd>(config, config.momentum);
+    case Optimizer::adam:
+      return std::make_unique<Adam>(config, false);
+    case Optimizer::adamw:
+      return std::make_unique<Adam>(config, true);
+    case Optimizer::lamb:
+      return make_lamb(config);
+    case Optimizer::lars:
+      return make_lars(config);
+    case Optimizer::sgd:
+      break;
+  }
+  return std::make_unique<Sgd>(config, 0);
+}
 
 }  // namespace
 
@@ -130,21 +145,9 @@ std::vector<Part> parts_of(const Bucket& bucket, std::int64_t begin, std::int64_
 }
 
 std::unique_ptr<UpdateRule> make_update_rule(const RunConfig& config) {
-  switch (*config.optimizer) {
-    case Optimizer::momentum:
-      return std::make_unique<Sgd>(config, config.momentum);
-    case Optimizer::adam:
-      return std::make_unique<Adam>(config, false);
-    case Optimizer::adamw:
-      return std::make_unique<Adam>(config, true);
-    case Optimizer::lamb:
-      return make_lamb(config);
-    case Optimizer::lars:
-      return make_lars(config);
-    case Optimizer::sgd:
-      break;
-  }
-  return std::make_unique<Sgd>(config, 0);
+  std::unique_ptr<UpdateRule> rule = rule_of(config);
+  rule->set_learning_rate(*config.init_learning_rate);
+  return rule;
 }
 
 }  // namespace scalemark

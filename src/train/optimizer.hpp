@@ -13,12 +13,17 @@ class UpdateRule {
   virtual ~UpdateRule() = default;
   /// fp32 tensors that it keeps for every weight (Bucket::state), which start as zero.
   virtual int states() const = 0;
+  /// Of the updates to come; --init_learning_rate until the first call.
+  void set_learning_rate(double rate) { learning_rate_ = rate; }
   /// Before the first bucket of a step.
   virtual void begin_step() {}
   /// Forgets the steps so far; the caller zeroes the states.
   virtual void restart() {}
   /// Weights, states and shadow; what the gradients hold afterwards is undefined.
   virtual void update(Bucket& bucket) = 0;
+
+ protected:
+  double learning_rate_ = 0;
 };
 
 /// sgd, momentum: as torch.optim.SGD and tf_cnn_benchmarks: g += weight_decay * w; v = momentum * v

@@ -41,6 +41,11 @@ RunConfig config_of(Optimizer optimizer) {
   return resolved(config);
 }
 
+/// It changes from step to step, as under a schedule.
+double learning_rate(const RunConfig& config, int step) {
+  return *config.init_learning_rate / (1 + step % 3);
+}
+
 /// The gradient of a parameter in a step: of a size of its own, and zero for the third matrix in
 /// the first step.
 at::Tensor gradient(std::size_t parameter, int step, at::IntArrayRef shape) {
@@ -55,7 +60,8 @@ struct Trained {
 };
 
 Trained train(const Case& c, std::int64_t bucket_bytes) {
-  const auto rule = make_update_rule(config_of(c.optimizer));
+  const RunConfig config = config_of(c.optimizer);
+  const auto rule = make_update_rule(config);
   Trained trained;
   trained.flat = std::make_shared<FlatParameters>(
       *trained.model, std::vector{5, 4, 3, 2, 1, 0},
@@ -67,6 +73,7 @@ Trained train(const Case& c, std::int64_t bucket_bytes) {
           .gradients.narrow(0, slice.offset, slice.count)
           .copy_(gradient(index, step, trained.model->parameters()[index].sizes()).flatten());
     }
+    rule->set_learning_rate(learning_rate(config, step));
     rule->begin_step();
     for (Bucket& bucket : trained.flat->buckets()) rule->update(bucket);
   }
@@ -85,8 +92,7 @@ class Reference {
 
   void step(const at::Tensor& gradient) {
     const at::Tensor g = gradient.to(at::kDouble);
-    const double rate = *c_.init_learning_rate;
-    ++t_;
+    const double rate = learning_rate(c_, t_++);
     if (c_.optimizer == Optimizer::lars) {
       const double w = norm(w_), size = norm(g);
       const double trust = c_.lars_trust_coefficient * w / (size + decay_ * w);
