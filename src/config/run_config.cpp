@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 
 #include "config/keys.hpp"
@@ -18,6 +20,21 @@ namespace {
 ModelFacts facts_of(const RunConfig& config) {
   if (const auto facts = find_model(config.model)) return *facts;
   throw ConfigError(fmt::format("unknown model \"{}\"", config.model));
+}
+
+/// Steps of the schedule, and the learning rate that follows from it.
+void complete_schedule(RunConfig& config, const ModelFacts& facts) {
+  using Shape = LearningRateSchedule::Shape;
+  const LearningRateSchedule& schedule = config.lr_schedule;
+  if (!config.lr_warmup_steps) config.lr_warmup_steps = schedule.shape == Shape::vaswani ? 4000 : 0;
+  if (schedule.shape == Shape::polynomial && !config.lr_decay_steps)
+    config.lr_decay_steps = config.num_warmup_batches + config.num_batches;
+  if (config.init_learning_rate) return;
+  if (schedule.shape == Shape::piecewise) config.init_learning_rate = schedule.rates.front();
+  if (schedule.shape == Shape::vaswani && facts.width > 0)
+    config.init_learning_rate =
+        1 / std::sqrt(static_cast<double>(facts.width) *
+                      static_cast<double>(std::max<std::int64_t>(1, *config.lr_warmup_steps)));
 }
 
 std::string sha256_hex(const std::string& text) {
@@ -37,6 +54,7 @@ RunConfig resolved(RunConfig config) {
     config.sequence_length = facts.sequence_length;
   if (!config.optimizer) config.optimizer = from_string<Optimizer>(facts.optimizer);
   const bool adam = config.optimizer == Optimizer::adam;
+  complete_schedule(config, facts);
   if (!config.init_learning_rate) config.init_learning_rate = adam ? 1e-4 : 0.1;
   if (!config.weight_decay) config.weight_decay = adam ? 0 : 4e-5;
   if (!config.dropout) config.dropout = facts.dropout;
