@@ -82,11 +82,20 @@ std::string without_throughput(const Json& record) {
 
 }  // namespace
 
+std::string divergence_warning(const Json& record) {
+  const auto loss = record.find("loss");
+  if (loss == record.end() || !loss->is_object() || loss->at("diverged") != true) return "";
+  return fmt::format(
+      "warning: the loss diverged (first {}, last {}): the throughput stands, but this training "
+      "learns nothing; lower the learning rate, or set --lr_warmup_steps or --clip_norm",
+      four_digits(loss->at("first")), four_digits(loss->at("last")));
+}
+
 std::string run_summary(const Json& record) {
   if (record.at("status") != "ok") return without_throughput(record);
   std::string text = throughput(record);
-  for (const std::string& line :
-       {steps(record), communication(record), compute(record), stragglers(record)})
+  for (const std::string& line : {steps(record), communication(record), compute(record),
+                                  stragglers(record), divergence_warning(record)})
     if (!line.empty()) text += "\n" + line;
   NoiseSummary noise;
   noise.add(record);

@@ -37,7 +37,7 @@ void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reas
 void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
                         const std::vector<RankReport>& reports, const RunMetrics& metrics);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
-void fill_loss(Json& record, const std::vector<double>& loss);
+void fill_loss(Json& record, const std::vector<RankReport>& reports);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 
