@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   using namespace scalemark::divergence;
-  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 10000;
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 1000;
   if (repetitions < 1) {
     fmt::print(stderr, "usage: divergence [REPETITIONS], a number above 0\n");
     return 2;

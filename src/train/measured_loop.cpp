@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "train/clipping.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -44,8 +46,9 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
       group_(group),
       reducer_(communicator, trainer.parameters->gradient_buffers(),
                trainer.parameters->parameters_in(), trainer.config.overlap),
-      fault_(fault) {
-  const double mine = trainer.batch.loss_count;
+      fault_(fault),
+      learning_rate_(trainer.config, trainer.plan.global_batch_size) {
+  const double mine = trainer.batches.front().loss_count;
   const double all = group.all_sum({mine}).front();
   // Without communication each rank trains by itself, on its own mean loss.
   const double count = communicator.name() == "none" ? mine : all;
@@ -84,8 +87,13 @@ Samples MeasuredLoop::run(long steps, const char* phase_name, StoppingRule rule,
   return std::move(phase.samples);
 }
 
+std::size_t MeasuredLoop::turn() const {
+  return static_cast<std::size_t>(step_) % trainer_.batches.size();
+}
+
 at::Tensor MeasuredLoop::train_step() {
-  const auto& micro_batches = trainer_.micro_batches;
+  const auto& micro_batches = trainer_.micro_batches[turn()];
+  trainer_.optimizer->set_learning_rate(learning_rate_.at(step_));
   at::Tensor sum;
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
     trainer_.parameters->begin_pass(i == 0, i + 1 == micro_batches.size());
@@ -95,6 +103,8 @@ at::Tensor MeasuredLoop::train_step() {
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
   reducer_.finalize(trainer_.device.stream());
+  if (trainer_.config.clip_norm)
+    clip_gradients(trainer_.parameters->buckets(), *trainer_.config.clip_norm);
   trainer_.optimizer->begin_step();
   for (Bucket& bucket : trainer_.parameters->buckets()) trainer_.optimizer->update(bucket);
   return sum;
@@ -102,7 +112,7 @@ at::Tensor MeasuredLoop::train_step() {
 
 at::Tensor MeasuredLoop::forward_step() {
   const at::NoGradGuard no_grad;
-  at::Tensor loss = trainer_.model->loss_sum(trainer_.batch);
+  at::Tensor loss = trainer_.model->loss_sum(trainer_.batches[turn()]);
   if (fault_.nan_loss(step_)) loss = loss * std::numeric_limits<double>::quiet_NaN();
   return loss;
 }
@@ -114,7 +124,7 @@ std::vector<double> MeasuredLoop::words(Phase& phase, std::optional<double> loss
     const bool finite = std::isfinite(*loss);
     words[non_finite] = !finite;
     words[loss_sum] = finite ? *loss : 0;
-    words[loss_count] = trainer_.batch.loss_count;
+    words[loss_count] = trainer_.batches.front().loss_count;
   }
   if (group_.rank() == 0) {
     const auto reason = phase.rule.check(phase.clock->seconds(), seconds_since(phase.start));

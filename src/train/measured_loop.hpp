@@ -1,6 +1,7 @@
 // Internal to train/: the loop of training (or forward) steps that warm-up and measurement share.
 #pragma once
 
+#include "config/learning_rate.hpp"
 #include "measure/stopping.hpp"
 #include "train/injection.hpp"
 #include "train/trainer_impl.hpp"
@@ -19,6 +20,7 @@ class MeasuredLoop {
  private:
   struct Phase;  ///< the state of one run()
 
+  std::size_t turn() const;  ///< index of this step's batch
   at::Tensor train_step();
   at::Tensor forward_step();
   std::vector<double> words(Phase& phase, std::optional<double> loss_sum) const;
@@ -28,6 +30,7 @@ class MeasuredLoop {
   RankGroup& group_;
   GradientReducer reducer_;
   InjectedFault fault_;
+  LearningRate learning_rate_;
   at::Tensor loss_scale_;  ///< 1 / (loss count of all ranks whose gradients are summed)
   long step_ = 0;          ///< from the first warm-up step
 };

@@ -16,8 +16,7 @@ constexpr std::int64_t kChunk = 1 << 18;
 
 class Sgd : public UpdateRule {
  public:
-  Sgd(double learning_rate, double momentum, double weight_decay)
-      : learning_rate_(learning_rate), momentum_(momentum), weight_decay_(weight_decay) {}
+  Sgd(double momentum, double weight_decay) : momentum_(momentum), weight_decay_(weight_decay) {}
   int states() const override { return momentum_ > 0 ? 1 : 0; }
 
  protected:
@@ -30,14 +29,13 @@ class Sgd : public UpdateRule {
   }
 
  private:
-  double learning_rate_, momentum_, weight_decay_;
+  double momentum_, weight_decay_;
 };
 
 class Adam : public UpdateRule {
  public:
   explicit Adam(const RunConfig& config)
-      : learning_rate_(*config.init_learning_rate),
-        beta1_(config.adam_beta1),
+      : beta1_(config.adam_beta1),
         beta2_(config.adam_beta2),
         epsilon_(config.adam_epsilon),
         weight_decay_(*config.weight_decay) {}
@@ -54,9 +52,15 @@ class Adam : public UpdateRule {
   }
 
  private:
-  double learning_rate_, beta1_, beta2_, epsilon_, weight_decay_;
+  double beta1_, beta2_, epsilon_, weight_decay_;
   double step_ = 0;
 };
+
+std::unique_ptr<UpdateRule> rule_of(const RunConfig& config) {
+  if (config.optimizer == Optimizer::adam) return std::make_unique<Adam>(config);
+  return std::make_unique<Sgd>(config.optimizer == Optimizer::momentum ? config.momentum : 0,
+                               *config.weight_decay);
+}
 
 }  // namespace
 
@@ -76,10 +80,9 @@ void UpdateRule::update(Bucket& bucket) {
 }
 
 std::unique_ptr<UpdateRule> make_update_rule(const RunConfig& config) {
-  if (config.optimizer == Optimizer::adam) return std::make_unique<Adam>(config);
-  return std::make_unique<Sgd>(*config.init_learning_rate,
-                               config.optimizer == Optimizer::momentum ? config.momentum : 0,
-                               *config.weight_decay);
+  std::unique_ptr<UpdateRule> rule = rule_of(config);
+  rule->set_learning_rate(*config.init_learning_rate);
+  return rule;
 }
 
 }  // namespace scalemark
