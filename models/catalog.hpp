@@ -23,6 +23,7 @@ struct ModelFacts {
   double dropout;                   ///< default of --dropout
   double activation_bytes;          ///< kept for the backward pass of one sample in fp32, about
   std::string_view description;
+  std::int64_t width = 0;  ///< of the embeddings of a sequence model (d_model); 0: none
   // Of BERT alone.
   double masked_flops = 0;         ///< of the forward FLOPs, those of each masked position
   double sentence_flops = 0;       ///< of the forward FLOPs, those that no length changes

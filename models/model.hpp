@@ -31,6 +31,11 @@ struct Batch {
 /// are equal shares.
 std::vector<Batch> split(const Batch& batch, std::int64_t size);
 
+/// Samples of a task, by number: [first, first + count).
+struct SampleRange {
+  std::int64_t first, count;
+};
+
 struct ModelOptions {
   std::string name;
   std::int64_t image_size = 224;
@@ -48,6 +53,10 @@ class Model : public torch::nn::Module {
   /// compute dtype.
   virtual Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                                 at::ScalarType dtype) = 0;
+  /// These samples of the model's learnable task, each drawn from `seed` and its number alone:
+  /// ranks may share a batch as they like. Throws ConfigError where the model has none.
+  virtual Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
+                                at::ScalarType dtype);
   /// Sum (not mean) of the per-sample losses, fp32 scalar with graph. Divided by the loss counts of
   /// all ranks it is the loss.
   virtual at::Tensor loss_sum(const Batch& batch) = 0;

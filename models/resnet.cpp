@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/layers.hpp"
+#include "models/learnable.hpp"
 
 namespace scalemark {
 namespace {
@@ -92,6 +93,11 @@ class ResNet : public Model {
   Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                         at::ScalarType dtype) override {
     return synthetic_images(options_, batch_size, seed, device, dtype);
+  }
+
+  Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
+                        at::ScalarType dtype) override {
+    return learnable_images(options_, samples, seed, device, dtype);
   }
 
   at::Tensor loss_sum(const Batch& batch) override {

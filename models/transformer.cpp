@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "models/dropout.hpp"
+#include "models/learnable.hpp"
 #include "models/sequence_layers.hpp"
 
 namespace scalemark {
@@ -94,12 +95,15 @@ class Transformer : public Model {
       return at::randint(1, options_.vocabulary, {batch_size, options_.sequence_length}, generator,
                          at::kLong);
     };
-    Batch batch;
-    batch.inputs = tokens().to(device);
-    batch.targets = tokens().to(device);
-    batch.decoder_inputs = at::constant_pad_nd(batch.targets.slice(1, 0, -1), {1, 0}, 0);
-    batch.units = batch.loss_count = static_cast<double>(batch_size * options_.sequence_length);
-    return batch;
+    const at::Tensor source = tokens();  // drawn first
+    return translation(source, tokens(), device);
+  }
+
+  Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
+                        at::ScalarType) override {
+    const at::Tensor source =
+        learnable_tokens(samples, options_.sequence_length, options_.vocabulary, seed);
+    return translation(source, learnable_translation(source, options_.vocabulary), device);
   }
 
   at::Tensor loss_sum(const Batch& batch) override {
@@ -118,6 +122,15 @@ class Transformer : public Model {
   }
 
  private:
+  static Batch translation(const at::Tensor& source, const at::Tensor& target, at::Device device) {
+    Batch batch;
+    batch.inputs = source.to(device);
+    batch.targets = target.to(device);
+    batch.decoder_inputs = at::constant_pad_nd(batch.targets.slice(1, 0, -1), {1, 0}, 0);
+    batch.units = batch.loss_count = static_cast<double>(target.numel());
+    return batch;
+  }
+
   /// int64 [batch, length] -> [batch, length, width]; vectors times sqrt(width) (3.4).
   at::Tensor embed(const at::Tensor& tokens, double p) {
     const at::Tensor vectors = embedding_->forward(tokens) * root_width_;

@@ -1,6 +1,7 @@
 // One linear layer on the image's mean colour: next to no arithmetic, so a step's time is the
 // overhead of the loop.
 #include "models/layers.hpp"
+#include "models/learnable.hpp"
 
 namespace scalemark {
 namespace {
@@ -15,6 +16,11 @@ class Trivial : public Model {
   Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                         at::ScalarType dtype) override {
     return synthetic_images(options_, batch_size, seed, device, dtype);
+  }
+
+  Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
+                        at::ScalarType dtype) override {
+    return learnable_images(options_, samples, seed, device, dtype);
   }
 
   at::Tensor loss_sum(const Batch& batch) override {

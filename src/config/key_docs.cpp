@@ -37,6 +37,7 @@ Json value_schema(const Key& key) {
     }
     case Kind::text:
     case Kind::injection:
+    case Kind::schedule:
       break;
   }
   return {{"type", "string"}, {"minLength", 1}, {"maxLength", 4096}};

@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <type_traits>
-
 #include "config/injection.hpp"
-#include "config/names.hpp"
+#include "config/learning_rate.hpp"
+#include "config/make_key.hpp"
 #include "config/text.hpp"
 #include "models/catalog.hpp"
 
@@ -14,84 +13,6 @@ namespace scalemark {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <typename T>
-constexpr bool is_optional = false;
-template <typename T>
-constexpr bool is_optional<std::optional<T>> = true;
-
-template <typename T>
-constexpr Kind kind_of() {
-  if constexpr (is_optional<T>)
-    return kind_of<typename T::value_type>();
-  else if constexpr (std::is_same_v<T, bool>)
-    return Kind::boolean;
-  else if constexpr (std::is_same_v<T, std::int64_t>)
-    return Kind::integer;
-  else if constexpr (std::is_same_v<T, double>)
-    return Kind::real;
-  else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
-    return Kind::integers;
-  else if constexpr (std::is_same_v<T, Injection>)
-    return Kind::injection;
-  else if constexpr (std::is_enum_v<T>)
-    return Kind::choice;
-  else
-    return Kind::text;
-}
-
-template <typename T>
-Json value_of(const T& field) {
-  if constexpr (is_optional<T>)
-    return field ? value_of(*field) : Json(nullptr);
-  else if constexpr (std::is_enum_v<T> || std::is_same_v<T, Injection>)
-    return to_string(field);
-  else
-    return field;
-}
-
-template <typename T>
-void assign(T& field, const Json& value) {
-  if constexpr (is_optional<T>) {
-    if (value.is_null())
-      field.reset();
-    else
-      assign(field.emplace(), value);
-  } else if constexpr (std::is_enum_v<T>) {
-    field = from_string<T>(value.get_ref<const std::string&>()).value();
-  } else if constexpr (std::is_same_v<T, Injection>) {
-    field = parse_injection(value.get_ref<const std::string&>());
-  } else {
-    field = value.get<T>();
-  }
-}
-
-template <typename T>
-std::vector<std::string> words_of() {
-  std::vector<std::string> words;
-  if constexpr (is_optional<T>) {
-    return words_of<typename T::value_type>();
-  } else if constexpr (std::is_enum_v<T>) {
-    for (const auto& choice : ChoicesOf<T>::table) words.emplace_back(choice.name);
-  }
-  return words;
-}
-
-template <typename T>
-Key key(std::string name, T RunConfig::*field, Role role, std::string group, std::string value_name,
-        std::string help) {
-  Key made;
-  made.name = std::move(name);
-  made.kind = kind_of<T>();
-  made.role = role;
-  made.group = std::move(group);
-  made.value_name = std::move(value_name);
-  made.help = std::move(help);
-  made.choices = words_of<T>();
-  made.get = [field](const RunConfig& config) { return value_of(config.*field); };
-  made.set = [field](RunConfig& config, const Json& value) { assign(config.*field, value); };
-  return made;
-}
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
@@ -138,6 +59,9 @@ void add_model_keys(std::vector<Key>& keys) {
            .otherwise("the model's default"),
        key("num_classes", &C::num_classes, id, group, "N", "classes of the synthetic labels")
            .in(2, 1e6),
+       key("data", &C::data, id, group, "KIND",
+           "noise: one batch with random labels; learnable: a ring of batches of a task that a "
+           "network can learn"),
        key("forward_only", &C::forward_only, id, group, "",
            "forward passes only: no gradients, no update"),
        key("seed", &C::seed, id, group, "N", "of weights and synthetic data")
@@ -177,9 +101,11 @@ void add_arithmetic_keys(std::vector<Key>& keys) {
            "memory layout of images; NHWC is channels_last"),
        key("optimizer", &C::optimizer, id, group, "NAME", "update rule")
            .otherwise("the model's default"),
-       key("init_learning_rate", &C::init_learning_rate, id, group, "RATE", "learning rate")
+       key("init_learning_rate", &C::init_learning_rate, id, group, "RATE",
+           "learning rate; with a schedule that at the end of its warm-up")
            .in(0, 1e6)
-           .otherwise("0.1, with adam and adamw 0.0001, with lamb 0.000625"),
+           .otherwise("0.1, with adam and adamw 0.0001, with lamb 0.000625; with vaswani (width x "
+                      "warm-up)^-0.5"),
        key("momentum", &C::momentum, id, group, "FACTOR", "of --optimizer momentum and lars")
            .in(0, 1),
        key("adam_beta1", &C::adam_beta1, id, group, "FACTOR",
@@ -208,6 +134,32 @@ void add_arithmetic_keys(std::vector<Key>& keys) {
        key("label_smoothing", &C::label_smoothing, id, group, "SHARE",
            "of the Transformer: probability spread over the vocabulary")
            .in(0, 0.99)});
+}
+
+void add_schedule_keys(std::vector<Key>& keys) {
+  const Role id = Role::identity;
+  const std::string group = "Learning rate and clipping";
+  keys.insert(
+      keys.end(),
+      {key("lr_schedule", &C::lr_schedule, id, group, "SCHEDULE",
+           "learning rate of each step: constant; \"LR0;E1;LR1;...\", LR1 from epoch E1 (of "
+           "1,281,167 images) on, or from step N where written Ns; polynomial decay; inverse "
+           "square root (vaswani)"),
+       key("lr_warmup_steps", &C::lr_warmup_steps, id, group, "N",
+           "steps of linear increase, from the first warm-up step of the run on")
+           .in(0, 1e9)
+           .otherwise("0, with vaswani 4000"),
+       key("lr_decay_steps", &C::lr_decay_steps, id, group, "N",
+           "steps after which polynomial reaches --lr_end, its warm-up included")
+           .in(1, 2e9)
+           .otherwise("--num_warmup_batches + --num_batches"),
+       key("lr_end", &C::lr_end, id, group, "RATE", "what polynomial decays to").in(0, 1e6),
+       key("lr_power", &C::lr_power, id, group, "EXPONENT", "of polynomial; 1 is linear")
+           .in(0.01, 100),
+       key("clip_norm", &C::clip_norm, id, group, "NORM",
+           "largest 2-norm of all gradients together; longer ones are scaled down to it")
+           .in(1e-9, 1e9)
+           .otherwise("no clipping")});
 }
 
 void add_machine_keys(std::vector<Key>& keys) {
@@ -328,6 +280,7 @@ const std::vector<Key>& all_keys() {
     add_model_keys(made);
     add_step_keys(made);
     add_arithmetic_keys(made);
+    add_schedule_keys(made);
     add_machine_keys(made);
     add_curve_keys(made);
     add_inference_keys(made);
@@ -344,9 +297,9 @@ const Key* find_key(std::string_view name) {
 }
 
 const std::vector<std::string>& planned_flags() {
-  static const std::vector<std::string> flags{
-      "use_fp16", "reducer",          "lr_schedule",       "embedding_gradients",
-      "input",    "checkpoint_every", "num_inter_threads", "vary"};
+  static const std::vector<std::string> flags{"use_fp16", "reducer",          "embedding_gradients",
+                                              "input",    "checkpoint_every", "num_inter_threads",
+                                              "vary"};
   return flags;
 }
 
@@ -365,6 +318,8 @@ std::string legal_values(const Key& key) {
                          key.highest);
     case Kind::injection:
       return join(injection_kinds(), ", ");
+    case Kind::schedule:
+      return join(lr_schedule_words(), ", ") + ", or LR0;E1;LR1;...";
     case Kind::text:
       break;
   }

@@ -14,7 +14,7 @@
 
 namespace scalemark {
 
-enum class Kind { boolean, integer, real, text, choice, integers, injection };
+enum class Kind { boolean, integer, real, text, choice, integers, injection, schedule };
 
 /// What a key decides. identity: what is computed; measurement: how it is measured; output: what is
 /// shown and where, and how ranks are started. The first two make up config_hash.

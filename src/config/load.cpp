@@ -9,6 +9,7 @@
 #include "config/arguments.hpp"
 #include "config/file_layer.hpp"
 #include "config/keys.hpp"
+#include "config/learning_rate.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
@@ -96,6 +97,44 @@ void prepare_inference(LoadedConfig& loaded) {
                                   config.inject->kind));
 }
 
+/// Keys of a schedule without it, and schedules that lack what they need.
+void check_learning_rate(const RunConfig& config, const ModelFacts& facts) {
+  using Shape = LearningRateSchedule::Shape;
+  const LearningRateSchedule& schedule = config.lr_schedule;
+  const std::string name = to_string(schedule);
+  if (config.forward_only &&
+      (schedule.shape != Shape::constant || config.lr_warmup_steps || config.clip_norm))
+    throw ConfigError(
+        "--lr_schedule, --lr_warmup_steps and --clip_norm have no meaning with --forward_only: "
+        "there is no update");
+  if (schedule.shape != Shape::polynomial &&
+      (config.lr_decay_steps || config.lr_end != 0 || config.lr_power != 1))
+    throw ConfigError(fmt::format(
+        "--lr_decay_steps, --lr_end and --lr_power belong to --lr_schedule polynomial, not to {}",
+        quote(name)));
+  if (schedule.shape == Shape::piecewise && config.init_learning_rate)
+    throw ConfigError(fmt::format(
+        "--init_learning_rate: --lr_schedule {} begins with its own rate, {}; give one of the two",
+        quote(name), schedule.rates.front()));
+  if (schedule.shape == Shape::piecewise && !schedule.in_steps && facts.image_size == 0)
+    throw ConfigError(
+        fmt::format("--lr_schedule {}: an epoch is 1,281,167 images, and {} has sequences; give "
+                    "steps, such as \"0.001;1000s;0.0001\"",
+                    quote(name), facts.name));
+  if (schedule.shape == Shape::vaswani && config.lr_warmup_steps == 0)
+    throw ConfigError("--lr_warmup_steps 0: vaswani needs a warm-up; give 1 or more");
+  if (schedule.shape == Shape::vaswani && facts.width == 0 && !config.init_learning_rate)
+    throw ConfigError(
+        fmt::format("--lr_schedule vaswani follows from the width of a sequence model, which {} "
+                    "has not; give --init_learning_rate, the rate at the end of the warm-up",
+                    facts.name));
+  const RunConfig complete = resolved(config);
+  if (schedule.shape == Shape::polynomial && *complete.lr_decay_steps <= *complete.lr_warmup_steps)
+    throw ConfigError(
+        fmt::format("--lr_decay_steps {} must be more than --lr_warmup_steps {}, which it includes",
+                    *complete.lr_decay_steps, *complete.lr_warmup_steps));
+}
+
 /// What no single key can tell.
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
@@ -118,6 +157,7 @@ void check_whole(const RunConfig& config) {
     throw ConfigError(fmt::format("--image_size: {} has sequences, no images", facts.name));
   if (config.forward_only && config.micro_batch_size)
     throw ConfigError("--micro_batch_size splits the batch of training; leave out --forward_only");
+  check_learning_rate(config, facts);
 }
 
 /// The batch of every point that is known before the launch.

@@ -65,6 +65,11 @@ struct ChoicesOf<Optimizer> {
                                     Choice<Optimizer>{"lars", Optimizer::lars}};
 };
 template <>
+struct ChoicesOf<SyntheticData> {
+  static constexpr std::array table{Choice<SyntheticData>{"noise", SyntheticData::noise},
+                                    Choice<SyntheticData>{"learnable", SyntheticData::learnable}};
+};
+template <>
 struct ChoicesOf<DataFormat> {
   // tf_cnn_benchmarks says NHWC and NCHW.
   static constexpr std::array table{

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 
 #include "config/keys.hpp"
@@ -39,6 +41,21 @@ Rates default_rates(Optimizer optimizer) {
   }
 }
 
+/// Steps of the schedule, and the learning rate that follows from it.
+void complete_schedule(RunConfig& config, const ModelFacts& facts) {
+  using Shape = LearningRateSchedule::Shape;
+  const LearningRateSchedule& schedule = config.lr_schedule;
+  if (!config.lr_warmup_steps) config.lr_warmup_steps = schedule.shape == Shape::vaswani ? 4000 : 0;
+  if (schedule.shape == Shape::polynomial && !config.lr_decay_steps)
+    config.lr_decay_steps = config.num_warmup_batches + config.num_batches;
+  if (config.init_learning_rate) return;
+  if (schedule.shape == Shape::piecewise) config.init_learning_rate = schedule.rates.front();
+  if (schedule.shape == Shape::vaswani && facts.width > 0)
+    config.init_learning_rate =
+        1 / std::sqrt(static_cast<double>(facts.width) *
+                      static_cast<double>(std::max<std::int64_t>(1, *config.lr_warmup_steps)));
+}
+
 std::string sha256_hex(const std::string& text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
@@ -56,6 +73,7 @@ RunConfig resolved(RunConfig config) {
     config.sequence_length = facts.sequence_length;
   if (!config.optimizer) config.optimizer = from_string<Optimizer>(facts.optimizer);
   const Rates rates = default_rates(*config.optimizer);
+  complete_schedule(config, facts);
   if (!config.init_learning_rate) config.init_learning_rate = rates.learning_rate;
   if (!config.adam_beta2) config.adam_beta2 = rates.beta2;
   if (!config.adam_epsilon) config.adam_epsilon = rates.epsilon;

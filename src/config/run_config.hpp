@@ -19,6 +19,7 @@ enum class CommunicatorKind { automatic, mpi, nccl, none };
 enum class Overlap { none, backward };
 enum class WireDtype { fp32, bf16, fp16 };
 enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
+enum class SyntheticData { noise, learnable };
 enum class DataFormat { channels_last, channels_first };
 enum class Launcher { automatic, mpirun, srun };
 enum class InferenceMode { batch, single_stream };
@@ -39,6 +40,15 @@ struct Injection {
   double milliseconds = 0;  ///< delay only: per step
 };
 
+/// `--lr_schedule`; what each shape computes: config/learning_rate.hpp.
+struct LearningRateSchedule {
+  enum class Shape { constant, piecewise, polynomial, vaswani };
+  Shape shape = Shape::constant;
+  std::vector<double> rates = {};             ///< piecewise: one more than boundaries
+  std::vector<std::int64_t> boundaries = {};  ///< piecewise: where the next rate begins, ascending
+  bool in_steps = false;                      ///< their unit: steps, else epochs
+};
+
 struct RunConfig {
   // Model and batch
   std::string model = "resnet50";
@@ -50,6 +60,7 @@ struct RunConfig {
   std::optional<std::int64_t> sequence_length;  ///< tokens; unset: the catalog's default
   std::optional<std::int64_t> image_size;       ///< pixels; unset: the catalog's default
   std::int64_t num_classes = 1000;
+  SyntheticData data = SyntheticData::noise;
   // Steps and stopping
   std::int64_t num_batches = 100;
   std::int64_t num_warmup_batches = 10;
@@ -63,6 +74,11 @@ struct RunConfig {
   DataFormat data_format = DataFormat::channels_last;
   std::optional<Optimizer> optimizer;        ///< unset: the catalog's default
   std::optional<double> init_learning_rate;  ///< unset: see default_rates() in run_config.cpp
+  LearningRateSchedule lr_schedule;
+  std::optional<std::int64_t> lr_warmup_steps;  ///< unset: 0, with vaswani 4000
+  std::optional<std::int64_t> lr_decay_steps;   ///< of polynomial; unset: all steps of the run
+  double lr_end = 0, lr_power = 1;              ///< of polynomial
+  std::optional<double> clip_norm;              ///< unset: gradients are not clipped
   double momentum = 0.9;
   double adam_beta1 = 0.9;                         ///< of adam, adamw and lamb
   std::optional<double> adam_beta2, adam_epsilon;  ///< unset: as the learning rate
@@ -100,7 +116,8 @@ struct RunConfig {
 };
 
 /// The configuration with the model's defaults in place of what is unset: image_size or
-/// sequence_length, optimizer, learning rate, beta 2, epsilon, weight decay, dropout; and overlap.
+/// sequence_length, optimizer, learning rate and its schedule, beta 2, epsilon, weight decay,
+/// dropout; and overlap.
 RunConfig resolved(RunConfig config);
 
 /// A RunConfig and what the record says of it.

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "config/injection.hpp"
+#include "config/learning_rate.hpp"
 #include "config/names.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
@@ -93,9 +94,10 @@ Json check_string(const Key& key, const Json& value, std::string_view place) {
   if (!value.is_string()) wrong_type(key, value, place, "a text");
   const auto& text = value.get_ref<const std::string&>();
   check_text(text, place);
-  if (key.kind != Kind::injection) return text;
+  if (key.kind == Kind::text) return text;
   try {
-    return to_string(parse_injection(text));
+    return key.kind == Kind::injection ? to_string(parse_injection(text))
+                                       : to_string(parse_lr_schedule(text));
   } catch (const ConfigError& error) {
     refuse(place, error.what());
   }
@@ -168,6 +170,7 @@ Json check_value(const Key& key, const Json& value, std::string_view place) {
       return check_integers(key, value, place);
     case Kind::text:
     case Kind::injection:
+    case Kind::schedule:
       break;
   }
   return check_string(key, value, place);

@@ -44,9 +44,13 @@ std::string scaling_table(const Json& scaling_record,
 /// "45 s", "2 min 30 s", "1 h 05 min"; rounded to the second, "less than 1 s" below.
 std::string format_duration(double seconds);
 
+/// A line where `loss.diverged` of a run record with status ok is true; else nothing.
+std::string divergence_warning(const Json& run_record);
+
 /// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
-/// percentiles, communication, stragglers, noise warnings. Lines without a last newline. A run
-/// without status ok gives its status and reason, and the partial throughput where there is one.
+/// percentiles, communication, stragglers, divergence, noise warnings. Lines without a last
+/// newline. A run without status ok gives its status and reason, and the partial throughput where
+/// there is one.
 std::string run_summary(const Json& run_record);
 
 /// The same of an inference record, with the quantiles of latency.

@@ -109,10 +109,20 @@ std::string summary(std::string text, const std::vector<std::string>& lines, con
 
 }  // namespace
 
+std::string divergence_warning(const Json& record) {
+  const auto loss = record.find("loss");
+  if (loss == record.end() || !loss->is_object() || loss->at("diverged") != true) return "";
+  return fmt::format(
+      "warning: the loss diverged (first {}, last {}): the throughput stands, but this training "
+      "learns nothing; lower the learning rate, or set --lr_warmup_steps or --clip_norm",
+      four_digits(loss->at("first")), four_digits(loss->at("last")));
+}
+
 std::string run_summary(const Json& record) {
   if (record.at("status") != "ok") return without_throughput(record);
   return summary(throughput(record),
-                 {steps(record), communication(record), compute(record), stragglers(record)},
+                 {steps(record), communication(record), compute(record), stragglers(record),
+                  divergence_warning(record)},
                  record);
 }
 

@@ -39,7 +39,7 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
 /// Which rank, where and on what; reasons for what is unknown go to `record`.
 Json rank_entry(Json& record, const RankReport& report);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
-void fill_loss(Json& record, const std::vector<double>& loss);
+void fill_loss(Json& record, const std::vector<RankReport>& reports);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "config/names.hpp"
+#include "measure/divergence.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
@@ -131,9 +132,10 @@ void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunM
   }
 }
 
-void fill_loss(Json& record, const std::vector<double>& loss) {
+void fill_loss(Json& record, const std::vector<RankReport>& reports) {
+  const Samples samples = reports.empty() ? Samples{} : reports.front().samples;
+  const std::vector<double>& loss = samples.loss;
   if (loss.empty()) return set_unavailable(record, "loss", "no loss was computed");
-  const auto finite = [](double value) { return std::isfinite(value); };
   record["loss"] = Json::object();
   set_number(record, "loss.first", loss.front(), "");
   set_number(record, "loss.last", loss.back(), "");
@@ -144,7 +146,8 @@ void fill_loss(Json& record, const std::vector<double>& loss) {
     record["unavailable"]["loss.trace"] = "the loss was not finite at these points";
   record["loss"]["trace"] = std::move(trace);
   record["loss"]["trace_stride"] = stride;
-  record["loss"]["diverged"] = !std::ranges::all_of(loss, finite);
+  // A loss that is not finite ends the loop before it joins the trace.
+  record["loss"]["diverged"] = samples.stop_reason == StopReason::non_finite || diverged(loss);
 }
 
 void fill_resources(Json& record, const std::vector<RankReport>& reports) {

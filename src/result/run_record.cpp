@@ -128,7 +128,7 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   if (!reports.empty()) record["stop_reason"] = to_string(reports.front().samples.stop_reason);
   fill_communication(record, config, facts, reports, metrics);
   fill_ranks(record, reports, metrics);
-  fill_loss(record, reports.empty() ? std::vector<double>{} : reports.front().samples.loss);
+  fill_loss(record, reports);
   fill_compute(record, facts, metrics);
   fill_resources(record, reports);
   explain_nulls(record, "not reported by the engine");

@@ -168,6 +168,8 @@ class Curve {
       auto& runs = segment.baseline ? point.runs.baselines : point.runs.repeats;
       runs.push_back(point_repeat(record, path, segment.baseline));
       progress_->finish(record["throughput"]["mean"], record["unit"]);
+      if (const std::string warning = divergence_warning(record); !warning.empty())
+        session_.say(warning);
     }
     noise_.add(record);
     ++done_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "measure/clock.hpp"
+#include "train/clipping.hpp"
 
 namespace scalemark {
 
@@ -14,13 +15,18 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
       reducer_(communicator, trainer.parameters->gradient_buffers(),
                trainer.parameters->parameters_in(), *trainer.config.overlap),
       fault_(fault),
-      loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every,
-            trainer.batch.loss_count) {
-  const double mine = trainer.batch.loss_count;
-  const double all = group.all_sum({mine}).front();
+      loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
+      learning_rate_(trainer.config, trainer.plan.global_batch_size) {
+  std::vector<double> mine;
+  for (const Batch& batch : trainer.batches) mine.push_back(batch.loss_count);
+  const std::vector<double> all = group.all_sum(mine);
   // Without communication each rank trains by itself, on its own mean loss.
-  const double count = communicator.name() == "none" ? mine : all;
-  loss_scale_ = at::full({}, 1 / count, at::TensorOptions().device(trainer.device.device()));
+  const bool alone = communicator.name() == "none";
+  const auto on_device = at::TensorOptions().device(trainer.device.device());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    gradient_scale_.push_back(at::full({}, 1 / (alone ? mine : all)[i], on_device));
+    loss_share_.push_back(at::full({}, 1 / all[i], on_device));
+  }
   trainer.parameters->set_on_ready(
       [this](int bucket) { reducer_.add(bucket, trainer_.device.stream()); });
 }
@@ -28,32 +34,43 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer) {
   return loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
+    const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const at::Tensor loss =
-        trainer_.config.forward_only ? forward_step(number) : train_step(number);
-    return StepOutcome{loss, reducer_.last_wait_seconds(), reducer_.last_communication_seconds()};
+        trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
+    return StepOutcome{loss * loss_share_[turn], reducer_.last_wait_seconds(),
+                       reducer_.last_communication_seconds()};
   });
 }
 
-at::Tensor MeasuredLoop::train_step(long number) {
-  const auto& micro_batches = trainer_.micro_batches;
+at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
+  const auto& micro_batches = trainer_.micro_batches[turn];
   at::Tensor sum;
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
     trainer_.parameters->begin_pass(i == 0, i + 1 == micro_batches.size());
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
-    loss.backward(loss_scale_);  // in the last pass calls reducer_.add() as gradients arrive
+    // In the last pass calls reducer_.add() as gradients arrive.
+    loss.backward(gradient_scale_[turn]);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
+  trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
   trainer_.optimizer->begin_step();
-  reducer_.finalize(trainer_.device.stream(), [this](std::size_t bucket) {
+  const auto update = [this](std::size_t bucket) {
     trainer_.optimizer->update(trainer_.parameters->buckets()[bucket]);
-  });
+  };
+  if (!trainer_.config.clip_norm) {
+    reducer_.finalize(trainer_.device.stream(), update);
+    return sum;
+  }
+  reducer_.finalize(trainer_.device.stream());
+  clip_gradients(trainer_.parameters->buckets(), *trainer_.config.clip_norm);
+  for (std::size_t i = 0; i < trainer_.parameters->buckets().size(); ++i) update(i);
   return sum;
 }
 
-at::Tensor MeasuredLoop::forward_step(long number) {
+at::Tensor MeasuredLoop::forward_step(long number, std::size_t turn) {
   const at::NoGradGuard no_grad;
-  at::Tensor loss = trainer_.model->loss_sum(trainer_.batch);
+  at::Tensor loss = trainer_.model->loss_sum(trainer_.batches[turn]);
   if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
   return loss;
 }

@@ -1,6 +1,7 @@
 // Internal to train/: the loop of training (or forward) steps that warm-up and measurement share.
 #pragma once
 
+#include "config/learning_rate.hpp"
 #include "train/step_loop.hpp"
 #include "train/trainer_impl.hpp"
 
@@ -11,20 +12,25 @@ class MeasuredLoop {
   MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator,
                const InjectedFault& fault);
 
-  /// Up to `steps` steps under the watchdog's phase `phase` (a literal); wall_seconds is left to
-  /// the caller.
+  /// Up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers go on from
+  /// run to run. wall_seconds is left to the caller.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer);
 
  private:
-  /// `number`: from the first warm-up step.
-  at::Tensor train_step(long number);
-  at::Tensor forward_step(long number);
+  /// `number`: from the first warm-up step; `turn`: index of its batch. The loss is the sum over
+  /// this rank's batch.
+  at::Tensor train_step(long number, std::size_t turn);
+  at::Tensor forward_step(long number, std::size_t turn);
 
   Trainer::Impl& trainer_;
   GradientReducer reducer_;
   InjectedFault fault_;
   StepLoop loop_;
-  at::Tensor loss_scale_;  ///< 1 / (loss count of all ranks whose gradients are summed)
+  LearningRate learning_rate_;
+  // By turn, since batches may hold different numbers of tokens:
+  std::vector<at::Tensor>
+      gradient_scale_;                  ///< 1 / (loss count of ranks whose gradients are summed)
+  std::vector<at::Tensor> loss_share_;  ///< 1 / (loss count of all ranks)
 };
 
 }  // namespace scalemark

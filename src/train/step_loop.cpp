@@ -11,7 +11,7 @@ namespace scalemark {
 namespace {
 
 /// What a rank says after a step; where ranks stop together, all read the sums one step later.
-enum Word { signal, target_ci, max_seconds, non_finite, loss_sum, loss_count, word_count };
+enum Word { signal, target_ci, max_seconds, non_finite, loss_share, losses, word_count };
 
 }  // namespace
 
@@ -32,13 +32,8 @@ struct StepLoop::Phase {
 };
 
 StepLoop::StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop,
-                   long display_every, double loss_count)
-    : device_(device),
-      group_(group),
-      fault_(fault),
-      stop_(stop),
-      display_every_(display_every),
-      loss_count_(loss_count) {}
+                   long display_every)
+    : device_(device), group_(group), fault_(fault), stop_(stop), display_every_(display_every) {}
 
 Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
                       const StepObserver& observer,
@@ -79,8 +74,8 @@ std::vector<double> StepLoop::words(Phase& phase, std::optional<double> loss) co
   if (loss) {
     const bool finite = std::isfinite(*loss);
     words[non_finite] = !finite;
-    words[loss_sum] = finite ? *loss : 0;
-    words[loss_count] = loss_count_;
+    words[loss_share] = finite ? *loss : 0;
+    words[losses] = 1;
   }
   if (group_.rank() == 0 || stop_ == Stop::alone) {
     const auto reason = phase.rule.check(phase.clock->seconds(), steady_seconds() - phase.start);
@@ -93,10 +88,10 @@ std::vector<double> StepLoop::words(Phase& phase, std::optional<double> loss) co
 std::optional<StopReason> StepLoop::read(Phase& phase, const std::vector<double>& sums) const {
   if (sums.empty()) return std::nullopt;
   if (sums[non_finite] > 0) return StopReason::non_finite;
-  if (sums[loss_count] > 0) {
-    auto& losses = phase.samples.loss;
-    losses.push_back(sums[loss_sum] / sums[loss_count]);
-    show(phase, static_cast<long>(losses.size()), losses.back());
+  if (sums[losses] > 0) {
+    auto& trace = phase.samples.loss;
+    trace.push_back(sums[loss_share]);
+    show(phase, static_cast<long>(trace.size()), trace.back());
   }
   if (sums[signal] > 0) return StopReason::signal;
   if (sums[target_ci] > 0) return StopReason::target_ci;

@@ -20,7 +20,8 @@ using StepObserver =
 
 /// What a step hands back.
 struct StepOutcome {
-  at::Tensor loss;  ///< of this rank, a scalar on the device; undefined where steps have none
+  /// This rank's share of the global mean: a scalar on the device; undefined where steps have none.
+  at::Tensor loss;
   double wait_seconds = 0;           ///< for communication
   double communication_seconds = 0;  ///< first bucket posted to last bucket complete
 };
@@ -31,9 +32,8 @@ enum class Stop { together, alone };
 
 class StepLoop {
  public:
-  /// `loss_count`: what the losses of this rank are divided by.
   StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop,
-           long display_every, double loss_count = 0);
+           long display_every);
 
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal); `step` is given its
   /// number, counted from the first of all runs. wall_seconds is left to the caller.
@@ -43,7 +43,7 @@ class StepLoop {
  private:
   struct Phase;  ///< the state of one run()
 
-  std::vector<double> words(Phase& phase, std::optional<double> loss_sum) const;
+  std::vector<double> words(Phase& phase, std::optional<double> loss) const;
   std::optional<StopReason> read(Phase& phase, const std::vector<double>& sums) const;
   void show(Phase& phase, long step, double loss) const;
 
@@ -52,7 +52,6 @@ class StepLoop {
   InjectedFault fault_;
   Stop stop_;
   long display_every_;
-  double loss_count_;
   long step_ = 0;
 };
 

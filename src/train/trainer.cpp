@@ -13,6 +13,9 @@
 namespace scalemark {
 namespace {
 
+/// Prepared batches of --data learnable. They lie on the device: inside the clock none is made.
+constexpr std::int64_t kLearnableBatches = 16;
+
 /// The bytes of a contiguous or channels_last CPU tensor, in memory order.
 std::string_view bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
@@ -79,8 +82,8 @@ Trainer::Trainer(const RunConfig& unresolved, DeviceBackend& device, RankGroup& 
       *model, agreed_order(*model, device.device(), group), layout);
   model->set_gate(parameters);
   model->train(!config.forward_only);
-  impl_.reset(
-      new Impl{config, device, group.rank(), model, parameters, std::move(optimizer), {}, {}, {}});
+  impl_.reset(new Impl{
+      config, device, group.rank(), model, parameters, std::move(optimizer), {}, {}, {}, {}});
   set_batch(batch);
 }
 
@@ -106,13 +109,32 @@ void Trainer::Impl::restart() {
   optimizer->restart();
 }
 
-void Trainer::set_batch(const BatchPlan& plan) {
-  if (!impl_->batch.inputs.defined() || impl_->batch.inputs.size(0) != plan.batch_size_per_rank) {
-    const auto seed = static_cast<std::uint64_t>(impl_->config.seed) + 1 + impl_->rank;
-    impl_->batch = impl_->model->synthetic_batch(
-        plan.batch_size_per_rank, seed, impl_->device.device(), compute_dtype(impl_->config));
+/// Noise differs by rank. The learnable batches are slices of global ones, which are the same
+/// however many ranks share them.
+std::vector<Batch> Trainer::Impl::prepare_batches() const {
+  const auto seed = static_cast<std::uint64_t>(config.seed);
+  const at::ScalarType dtype = compute_dtype(config);
+  if (config.data == SyntheticData::noise)
+    return {
+        model->synthetic_batch(plan.batch_size_per_rank, seed + 1 + rank, device.device(), dtype)};
+  std::vector<Batch> made;
+  for (std::int64_t i = 0; i < kLearnableBatches; ++i) {
+    const std::int64_t first = i * plan.global_batch_size + rank * plan.batch_size_per_rank;
+    made.push_back(
+        model->learnable_batch({first, plan.batch_size_per_rank}, seed, device.device(), dtype));
   }
-  impl_->micro_batches = split(impl_->batch, plan.micro_batch_size);
+  return made;
+}
+
+void Trainer::set_batch(const BatchPlan& plan) {
+  const BatchPlan before = std::exchange(impl_->plan, plan);
+  const bool kept = before.batch_size_per_rank == plan.batch_size_per_rank &&
+                    (impl_->config.data == SyntheticData::noise ||
+                     before.global_batch_size == plan.global_batch_size);
+  if (!kept) impl_->batches = impl_->prepare_batches();
+  impl_->micro_batches.clear();
+  for (const Batch& batch : impl_->batches)
+    impl_->micro_batches.push_back(split(batch, plan.micro_batch_size));
 }
 
 void Trainer::check_data(Communicator& communicator, int rank) {
@@ -124,7 +146,7 @@ void Trainer::check_data(Communicator& communicator, int rank) {
 
 std::int64_t Trainer::parameter_count() const { return impl_->parameters->parameter_count(); }
 std::int64_t Trainer::gradient_buffer_bytes() const { return impl_->parameters->gradient_bytes(); }
-double Trainer::units_per_step_of_rank() const { return impl_->batch.units; }
+double Trainer::units_per_step_of_rank() const { return impl_->batches.front().units; }
 FlatParameters& Trainer::parameters() { return *impl_->parameters; }
 
 }  // namespace scalemark

@@ -22,7 +22,7 @@ namespace scalemark {
 class Trainer {
  public:
   /// Builds the model (same weights on all ranks: seeded, and rank 0's where they differ), the flat
-  /// parameters and a batch that differs by rank. `group` agrees on the gradient-ready order.
+  /// parameters and batches that differ by rank. `group` agrees on the gradient-ready order.
   Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group, const BatchPlan& batch);
   ~Trainer();
 

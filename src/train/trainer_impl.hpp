@@ -12,11 +12,13 @@ struct Trainer::Impl {
   std::shared_ptr<Model> model;
   std::shared_ptr<FlatParameters> parameters;
   std::unique_ptr<UpdateRule> optimizer;
-  Batch batch;
-  std::vector<Batch> micro_batches;         ///< parts of `batch`
-  std::vector<at::Tensor> initial_weights;  ///< by bucket; empty where they were not kept
-  bool untouched = true;                    ///< no step has changed the weights yet
+  BatchPlan plan;
+  std::vector<Batch> batches;  ///< taken in turn, one a step; equal units and loss counts
+  std::vector<std::vector<Batch>> micro_batches;  ///< parts of each of `batches`
+  std::vector<at::Tensor> initial_weights;        ///< by bucket; empty where they were not kept
+  bool untouched = true;                          ///< no step has changed the weights yet
 
+  std::vector<Batch> prepare_batches() const;  ///< of `plan`
   /// The weights as they were made, no momentum, dropout from its seed: every measurement trains
   /// the same way.
   void restart();

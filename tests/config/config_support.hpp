@@ -47,6 +47,12 @@ inline std::string model_with(const std::string& key) {
   return key == "sequence_length" || key == "global_batch_tokens" ? "transformer_tiny" : "resnet50";
 }
 
+/// A schedule for which a key has a meaning.
+inline std::string schedule_with(const std::string& key) {
+  return key == "lr_decay_steps" || key == "lr_end" || key == "lr_power" ? "polynomial"
+                                                                         : "constant";
+}
+
 /// A file that is gone after the test.
 class TemporaryFile {
  public:

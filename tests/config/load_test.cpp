@@ -163,9 +163,9 @@ TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
   EXPECT_THAT(refused({"--batch_size=max"}), HasSubstr(later));
   for (const std::string& flag : planned_flags())
     EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
-  const TemporaryFile file(R"({"lr_schedule": "constant"})");
+  const TemporaryFile file(R"({"checkpoint_every": 5})");
   EXPECT_THAT(refused({"--config", file.path()}),
-              AllOf(HasSubstr(later), HasSubstr("/lr_schedule")));
+              AllOf(HasSubstr(later), HasSubstr("/checkpoint_every")));
 }
 
 TEST(Refusals, SequencesOfBertFitItsPositions) {
@@ -200,7 +200,8 @@ TEST(Refusals, RangesAreInclusive) {
           nlohmann::json{{key.name, whole ? nlohmann::json(static_cast<std::int64_t>(number))
                                           : nlohmann::json(number)}}
               .dump());
-      return load({"--config", file.path(), "--model", model_with(key.name)});
+      return load({"--config", file.path(), "--model", model_with(key.name), "--lr_schedule",
+                   schedule_with(key.name)});
     };
     EXPECT_EQ(key.get(with(key.lowest).config), key.lowest) << key.name;
     EXPECT_EQ(key.get(with(key.highest).config), key.highest) << key.name;

@@ -1,6 +1,7 @@
 // Batch plans, hashes and what records say of a configuration.
 #include "config/run_config.hpp"
 
+#include <cmath>
 #include <set>
 
 #include "config/keys.hpp"
@@ -92,6 +93,10 @@ TEST(Resolved, FillsInTheDefaultsOfTheModel) {
   EXPECT_EQ(translation.init_learning_rate, 1e-4);
   EXPECT_EQ(translation.sequence_length, 64);
   EXPECT_EQ(translation.dropout, 0.1);
+  RunConfig scheduled = tokens(64);
+  scheduled.lr_schedule = {LearningRateSchedule::Shape::vaswani};
+  EXPECT_EQ(resolved(scheduled).lr_warmup_steps, 4000);
+  EXPECT_DOUBLE_EQ(*resolved(scheduled).init_learning_rate, 1 / std::sqrt(1024. * 4000));
   EXPECT_FALSE(translation.image_size);
 }
 
@@ -128,7 +133,7 @@ RunConfig changed(const Key& key, const RunConfig& base) {
       key.set(config, before.is_null() ? 32 : before.get<std::int64_t>() + 1);
       break;
     case Kind::real:
-      key.set(config, before.is_null() ? key.highest : before.get<double>() / 2);
+      key.set(config, before.is_null() || before == 0 ? key.highest : before.get<double>() / 2);
       break;
     case Kind::choice:
       for (const std::string& word : key.choices)
@@ -142,6 +147,9 @@ RunConfig changed(const Key& key, const RunConfig& base) {
       break;
     case Kind::injection:
       key.set(config, "kill:rank=1");
+      break;
+    case Kind::schedule:
+      key.set(config, "polynomial");
       break;
     case Kind::text:
       key.set(config, "text");

@@ -71,6 +71,13 @@ TEST_P(Catalog, ParametersAreExact) {
   EXPECT_EQ(GetParam().parameters, parameters);
 }
 
+TEST_P(Catalog, WidthIsThatOfTheEmbeddings) {
+  std::int64_t width = 0;
+  for (const auto& leaf : make(GetParam())->named_parameters())
+    if (leaf.key() == "embedding.weight" || leaf.key() == "words.weight") width = leaf.value().size(1);
+  EXPECT_EQ(GetParam().width, width);
+}
+
 TEST_P(Catalog, FlopsAreThoseOfTheOperatorsThatRun) {
   const auto model = make(GetParam());
   const Batch batch = model->synthetic_batch(1, 1, at::kCPU, at::kFloat);

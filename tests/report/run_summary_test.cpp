@@ -45,6 +45,18 @@ compute: 350.9 GFLOP/s, 86 % of the measured GEMM rate
 warning: slower than the others (straggler): rank 1 on n1)");
 }
 
+TEST(RunSummary, WarnsOfALossThatDiverged) {
+  Json record = run();
+  record["loss"] = {{"first", 6.9}, {"last", 123.4}, {"diverged", true}};
+  const std::string warning = divergence_warning(record);
+  EXPECT_EQ(warning.substr(0, 55), "warning: the loss diverged (first 6.900, last 123.4): t");
+  EXPECT_NE(run_summary(record).find("\n" + warning), std::string::npos);
+  record["loss"]["diverged"] = false;
+  EXPECT_EQ(divergence_warning(record), "");
+  record["loss"] = nullptr;
+  EXPECT_EQ(divergence_warning(record), "");
+}
+
 TEST(RunSummary, LeavesOutWhatIsUnknown) {
   Json record = run();
   record["world_size"] = 1;

@@ -164,7 +164,27 @@ TEST(RunRecord, LossTraceIsThinned) {
   EXPECT_EQ(loss["trace_stride"], 3);
   ASSERT_EQ(loss["trace"].size(), 834U);
   EXPECT_EQ(loss["trace"][1], 3.0);
-  EXPECT_EQ(loss["diverged"], false);
+  EXPECT_EQ(loss["diverged"], true);  // from 0 to 2499
+}
+
+TEST(RunRecord, AFiniteLossThatDivergedLeavesTheThroughput) {
+  auto report = make_report(0, std::vector<double>(100, 1.0), std::vector<double>(100, 0.0));
+  std::fill(report.samples.loss.begin() + 50, report.samples.loss.end(), 20.0);
+  const Json record = record_of(make_facts(1), {report});
+  EXPECT_EQ(record["status"], "ok");
+  EXPECT_TRUE(record["throughput"].is_object());
+  EXPECT_EQ(record["loss"]["diverged"], true);
+  EXPECT_EQ(record["loss"]["first"], 7.0);
+  EXPECT_EQ(record["loss"]["last"], 20.0);
+}
+
+TEST(RunRecord, ALossThatEndedTheLoopDiverged) {
+  auto reports = two_reports();  // the step that was not finite is not in the trace
+  for (auto& report : reports) report.samples.stop_reason = StopReason::non_finite;
+  RunFacts facts = make_facts(2);
+  facts.status = Status::invalid;
+  facts.reason = "the loss or a weight is not finite";
+  EXPECT_EQ(record_of(facts, reports)["loss"]["diverged"], true);
 }
 
 TEST(RunRecord, ALossThatIsNotFiniteMakesItInvalid) {

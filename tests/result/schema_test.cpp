@@ -79,6 +79,9 @@ std::map<std::string, Json> samples_of_every_status() {
   report.affinity_requested = "";
   report.noise = {};
   records["ok-unknown"] = make_run_record({}, facts, {report}, system, {});
+  report.samples.loss.assign(50, 1.0);
+  report.samples.loss.resize(100, 9.0);
+  records["ok-diverged"] = make_run_record({}, facts, {report}, system, {});
   report.samples.loss = {1.0, std::nan("")};
   records["invalid"] = make_run_record({}, facts, {report}, system, {});
   facts.status = Status::interrupted;
@@ -126,7 +129,7 @@ TEST(Schema, RecordsOfEveryStatusAreValid) {
     tree.file("inference-" + name + ".json", record_text(record));
   const Verdict verdict = validate(tree.root());
   EXPECT_EQ(verdict.exit, 0) << verdict.output;
-  EXPECT_THAT(verdict.output, testing::HasSubstr("12 records are valid"));
+  EXPECT_THAT(verdict.output, testing::HasSubstr("13 records are valid"));
 }
 
 TEST(Schema, BrokenRecordsAreRefused) {

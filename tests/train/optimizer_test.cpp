@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "config/names.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -12,6 +14,7 @@ Bucket make_bucket(std::int64_t count, int states, bool with_shadow) {
   bucket.count = count;
   bucket.weights = at::randn({count});
   bucket.gradients = at::zeros({count});
+  bucket.slices = {{0, 0, 0, count, false}};
   for (int i = 0; i < states; ++i) bucket.state.push_back(at::zeros({count}));
   if (with_shadow) bucket.shadow = bucket.weights.to(at::kBFloat16);
   return bucket;
@@ -86,6 +89,47 @@ TEST(Update, AdamStartsAnew) {
     return bucket.weights;
   };
   EXPECT_TRUE(at::equal(first_step(), first_step()));
+}
+
+/// Every rule obeys a schedule; a rule with a rate of its own would go on moving the weights.
+TEST(Update, FollowsTheLearningRateThatIsSet) {
+  for (const auto& choice : ChoicesOf<Optimizer>::table) {
+    RunConfig config = config_of({choice.value, 0, false});
+    config.init_learning_rate = 0.3;
+    const auto scheduled = make_update_rule(config);
+    torch::manual_seed(1);
+    Bucket bucket = make_bucket(64, scheduled->states(), false);
+    bucket.gradients.copy_(at::randn({64}));
+    const auto moved = [&](double rate) {
+      const at::Tensor before = bucket.weights.clone();
+      scheduled->set_learning_rate(rate);
+      scheduled->begin_step();
+      scheduled->update(bucket);
+      return (bucket.weights - before).norm().item<double>();
+    };
+    EXPECT_EQ(moved(0), 0) << choice.name;
+    EXPECT_GT(moved(0.1), 0) << choice.name;
+    EXPECT_EQ(moved(0), 0) << choice.name;
+  }
+}
+
+TEST(Update, UnderAScheduleIsThatOfTorch) {
+  const RunConfig config = config_of({Optimizer::adam, 0, false});
+  const auto ours = make_update_rule(config);
+  torch::manual_seed(1);
+  Bucket bucket = make_bucket(1001, ours->states(), false);
+  const at::Tensor weights = bucket.weights.clone().set_requires_grad(true);
+  const auto torchs = torchs_own(config, weights);
+  for (const double rate : {0.05, 0.1, 0.02, 0.}) {
+    bucket.gradients.copy_(at::randn({1001}));
+    weights.mutable_grad() = bucket.gradients.clone();
+    ours->set_learning_rate(rate);
+    ours->begin_step();
+    ours->update(bucket);
+    torchs->param_groups()[0].options().set_lr(rate);
+    torchs->step();
+    EXPECT_TRUE(at::allclose(bucket.weights, weights.detach(), 1e-5, 1e-6)) << rate;
+  }
 }
 
 /// Losses (per sample) of `steps` steps of smallnet on one batch.

@@ -1,0 +1,75 @@
+// See learnable.hpp. Everything is drawn on the CPU, so that a seed means the same on every device.
+#include "models/learnable.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::int64_t kClasses = 10, kCells = 8, kTokens = 64;
+constexpr std::uint64_t kPatternSeed = 2017;
+
+/// Steele, Lea and Flood 2014, SplitMix64: neighbouring numbers give unlike seeds.
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+at::Generator generator_of(std::uint64_t seed, std::int64_t sample) {
+  const std::uint64_t number = static_cast<std::uint64_t>(sample) + 1;
+  return at::make_generator<at::CPUGeneratorImpl>(mixed(mixed(seed) + number));
+}
+
+std::int64_t alphabet(std::int64_t vocabulary) {
+  const std::int64_t most = std::clamp<std::int64_t>(vocabulary - 1, 1, kTokens);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
+}
+
+}  // namespace
+
+Batch Model::learnable_batch(const SampleRange&, std::uint64_t, at::Device, at::ScalarType) {
+  throw ConfigError("--data learnable: this model has no learnable task; leave out --data");
+}
+
+Batch learnable_images(const ModelOptions& options, const SampleRange& samples, std::uint64_t seed,
+                       at::Device device, at::ScalarType dtype) {
+  const std::int64_t classes = std::min(kClasses, options.num_classes), size = options.image_size;
+  std::vector<at::Tensor> labels, noise;
+  for (std::int64_t i = 0; i < samples.count; ++i) {
+    at::Generator generator = generator_of(seed, samples.first + i);
+    labels.push_back(at::randint(classes, {}, generator, at::kLong));
+    noise.push_back(at::randn({3, size, size}, generator));
+  }
+  const at::Tensor targets = at::stack(labels);
+  const at::Tensor patterns =
+      at::randn({classes, 3, kCells, kCells},
+                at::Generator(at::make_generator<at::CPUGeneratorImpl>(kPatternSeed)));
+  const at::Tensor images =
+      at::upsample_nearest2d(patterns.index_select(0, targets), {size, size}) + at::stack(noise);
+  const auto format =
+      options.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  Batch batch;
+  batch.inputs = images.to(dtype).contiguous(format).to(device);
+  batch.targets = targets.to(device);
+  batch.units = batch.loss_count = static_cast<double>(samples.count);
+  return batch;
+}
+
+at::Tensor learnable_tokens(const SampleRange& samples, std::int64_t length,
+                            std::int64_t vocabulary, std::uint64_t seed) {
+  std::vector<at::Tensor> sequences;
+  for (std::int64_t i = 0; i < samples.count; ++i)
+    sequences.push_back(at::randint(1, alphabet(vocabulary) + 1, {length},
+                                    generator_of(seed, samples.first + i), at::kLong));
+  return at::stack(sequences);
+}
+
+at::Tensor learnable_translation(const at::Tensor& source, std::int64_t vocabulary) {
+  return ((source - 1) * 29 + 17).remainder(alphabet(vocabulary)) + 1;
+}
+
+}  // namespace scalemark

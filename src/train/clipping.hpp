@@ -1,0 +1,19 @@
+// Gradient clipping by the global norm (Pascanu et al. 2013), --clip_norm, on the flat buckets.
+#pragma once
+
+#include <vector>
+
+#include "train/flat_parameters.hpp"
+
+namespace scalemark {
+
+/// 2-norm of the gradients of all buckets together, fp64 scalar on their device; squares are summed
+/// in fp64. On the CPU the sum does not depend on the number of threads: ranks that hold the same
+/// gradients get the same bits, so that they need not agree on the norm.
+at::Tensor gradient_norm(const std::vector<Bucket>& buckets);
+
+/// As torch.nn.utils.clip_grad_norm_: gradients x min(1, most / (norm + 1e-6)). Where the norm is
+/// not finite, neither are they afterwards.
+void clip_gradients(std::vector<Bucket>& buckets, double most);
+
+}  // namespace scalemark
