@@ -68,7 +68,7 @@ Json config_schema() {
   return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
           {"title", "A scalemark configuration"},
           {"description",
-           "One flat object of keys; every key is optional. Made from src/config/keys.cpp."},
+           "One flat object of keys; every key is optional. Made from src/config/key_table.cpp."},
           {"type", "object"},
           {"properties", properties},
           {"additionalProperties", false}};

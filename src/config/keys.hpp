@@ -1,7 +1,7 @@
 // The key table: every setting of `run`, `scale` and `infer` with its type, legal values, role,
 // help and commands. Flags, JSON files, SCALEMARK_* variables, help, documentation, the record's
 // config and its hash all come from here; a new key is one field in RunConfig and one line in
-// keys.cpp.
+// key_table.cpp.
 #pragma once
 
 #include <functional>
@@ -45,7 +45,9 @@ struct Key {
   Key of_infer() &&;
 };
 
-/// All keys in the order of help and records.
+/// The table: every key, in the order of help and records.
+std::vector<Key> make_key_table();
+/// The same, made once.
 const std::vector<Key> &all_keys();
 
 std::string_view name_of(Command command);

@@ -23,8 +23,9 @@ struct ChoicesOf;  // specialised below: `table`
 
 template <>
 struct ChoicesOf<Precision> {
-  static constexpr std::array table{Choice<Precision>{"fp32", Precision::fp32},
-                                    Choice<Precision>{"bf16", Precision::bf16}};
+  static constexpr std::array table{
+      Choice<Precision>{"fp32", Precision::fp32}, Choice<Precision>{"tf32", Precision::tf32},
+      Choice<Precision>{"bf16", Precision::bf16}, Choice<Precision>{"fp16", Precision::fp16}};
 };
 template <>
 struct ChoicesOf<Device> {
@@ -54,6 +55,41 @@ struct ChoicesOf<WireDtype> {
   static constexpr std::array table{Choice<WireDtype>{"fp32", WireDtype::fp32},
                                     Choice<WireDtype>{"bf16", WireDtype::bf16},
                                     Choice<WireDtype>{"fp16", WireDtype::fp16}};
+};
+template <>
+struct ChoicesOf<Reducer> {
+  static constexpr std::array table{Choice<Reducer>{"scalemark", Reducer::scalemark},
+                                    Choice<Reducer>{"c10d", Reducer::c10d}};
+};
+template <>
+struct ChoicesOf<EmbeddingGradients> {
+  static constexpr std::array table{
+      Choice<EmbeddingGradients>{"dense", EmbeddingGradients::dense},
+      Choice<EmbeddingGradients>{"sparse", EmbeddingGradients::sparse},
+      Choice<EmbeddingGradients>{"sparse_as_dense", EmbeddingGradients::sparse_as_dense}};
+};
+template <>
+struct ChoicesOf<TiedGradient> {
+  static constexpr std::array table{Choice<TiedGradient>{"dense", TiedGradient::dense},
+                                    Choice<TiedGradient>{"sparse", TiedGradient::sparse}};
+};
+template <>
+struct ChoicesOf<InputPlace> {
+  static constexpr std::array table{Choice<InputPlace>{"device", InputPlace::device},
+                                    Choice<InputPlace>{"host", InputPlace::host}};
+};
+template <>
+struct ChoicesOf<LengthDistribution> {
+  static constexpr std::array table{
+      Choice<LengthDistribution>{"fixed", LengthDistribution::fixed},
+      Choice<LengthDistribution>{"uniform", LengthDistribution::uniform},
+      Choice<LengthDistribution>{"lognormal", LengthDistribution::lognormal}};
+};
+template <>
+struct ChoicesOf<Resource> {
+  static constexpr std::array table{
+      Choice<Resource>{"rank", Resource::rank}, Choice<Resource>{"node", Resource::node},
+      Choice<Resource>{"core", Resource::core}, Choice<Resource>{"gpu", Resource::gpu}};
 };
 template <>
 struct ChoicesOf<Optimizer> {

@@ -12,12 +12,21 @@
 
 namespace scalemark {
 
-enum class Precision { fp32, bf16 };
+enum class Precision { fp32, tf32, bf16, fp16 };
 enum class Device { automatic, cpu, cuda };
 enum class Scaling { weak, strong };
 enum class CommunicatorKind { automatic, mpi, nccl, none };
 enum class Overlap { none, backward };
 enum class WireDtype { fp32, bf16, fp16 };
+enum class Reducer { scalemark, c10d };
+/// How gradients of embedding tables travel; docs/measurements.md has the bytes of each.
+enum class EmbeddingGradients { dense, sparse, sparse_as_dense };
+/// How the gradient of a projection that shares an embedding's table joins sparse ones.
+enum class TiedGradient { dense, sparse };
+enum class InputPlace { device, host };
+enum class LengthDistribution { fixed, uniform, lognormal };
+/// What a curve's efficiency counts.
+enum class Resource { rank, node, core, gpu };
 enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
 enum class SyntheticData { noise, learnable };
 enum class DataFormat { channels_last, channels_first };
@@ -56,11 +65,16 @@ struct RunConfig {
   std::optional<std::int64_t> global_batch_size;    ///< samples over all ranks
   std::optional<std::int64_t> global_batch_tokens;  ///< target tokens over all ranks
   std::optional<std::int64_t> micro_batch_size;     ///< samples of a pass; unset: the rank's batch
+  bool largest_batch = false;  ///< --batch_size max: batch_size is found before the run
   Scaling scaling = Scaling::weak;
   std::optional<std::int64_t> sequence_length;  ///< tokens; unset: the catalog's default
   std::optional<std::int64_t> image_size;       ///< pixels; unset: the catalog's default
   std::int64_t num_classes = 1000;
   SyntheticData data = SyntheticData::noise;
+  LengthDistribution length_distribution = LengthDistribution::fixed;
+  std::optional<double> length_median;  ///< tokens, of lognormal; unset: half of sequence_length
+  double length_sigma = 0.5;            ///< of the logarithm of the length
+  InputPlace input = InputPlace::device;
   // Steps and stopping
   std::int64_t num_batches = 100;
   std::int64_t num_warmup_batches = 10;
@@ -68,6 +82,7 @@ struct RunConfig {
   std::optional<double>
       target_ci;  ///< stop when the 95 % half-width falls below this fraction of the mean
   std::optional<double> max_seconds;  ///< stop the measured loop after this many seconds
+  std::optional<double> target_loss;  ///< stop when the loss has come down to this
   double timeout = 300;               ///< seconds that start-up, a step or a collective may take
   // Arithmetic
   Precision precision = Precision::fp32;
@@ -79,6 +94,9 @@ struct RunConfig {
   std::optional<std::int64_t> lr_decay_steps;   ///< of polynomial; unset: all steps of the run
   double lr_end = 0, lr_power = 1;              ///< of polynomial
   std::optional<double> clip_norm;              ///< unset: gradients are not clipped
+  double fp16_loss_scale = 65536;               ///< at the start
+  bool fp16_enable_auto_loss_scale = true;      ///< halve it on overflow, double it after a while
+  std::int64_t fp16_inc_loss_scale_every_n = 2000;  ///< steps without overflow
   double momentum = 0.9;
   double adam_beta1 = 0.9;                         ///< of adam, adamw and lamb
   std::optional<double> adam_beta2, adam_epsilon;  ///< unset: as the learning rate
@@ -88,6 +106,9 @@ struct RunConfig {
   double label_smoothing = 0.1;                    ///< of sequence models
   bool forward_only = false;
   std::int64_t seed = 1234;
+  // Checkpoints
+  std::int64_t checkpoint_every = 0;          ///< steps; 0: none
+  std::optional<std::string> checkpoint_dir;  ///< unset: the system's temporary folder
   // Machine
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
@@ -96,11 +117,20 @@ struct RunConfig {
   double first_bucket_mb = 1;      ///< of the first one, so that communication starts early
   std::optional<Overlap> overlap;  ///< unset: backward, without a backward pass none
   WireDtype wire_dtype = WireDtype::fp32;
+  Reducer reducer = Reducer::scalemark;
+  EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
+  TiedGradient tied_gradient = TiedGradient::dense;
   // scale
   std::vector<std::int64_t>
       ranks;  ///< points of the curve; empty: powers of two that this machine holds
+  std::vector<Precision> more_precisions;             ///< a curve each, after that of `precision`
+  std::vector<std::int64_t> more_global_batch_sizes;  ///< a curve each
   std::int64_t repeats = 3;
   bool baseline = true;  ///< measure each point without communication too
+  Resource resource = Resource::rank;
+  std::optional<std::int64_t> solution_steps;       ///< steps to solution of the larger points
+  std::optional<std::int64_t> base_solution_steps;  ///< of the base; unset: solution_steps
+  std::optional<std::int64_t> base_batch_size;      ///< samples per rank of the base
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
   // infer

@@ -74,7 +74,8 @@ TEST_P(Catalog, ParametersAreExact) {
 TEST_P(Catalog, WidthIsThatOfTheEmbeddings) {
   std::int64_t width = 0;
   for (const auto& leaf : make(GetParam())->named_parameters())
-    if (leaf.key() == "embedding.weight" || leaf.key() == "words.weight") width = leaf.value().size(1);
+    if (leaf.key() == "embedding.weight" || leaf.key() == "word_embedding.weight")
+      width = leaf.value().size(1);
   EXPECT_EQ(GetParam().width, width);
 }
 
