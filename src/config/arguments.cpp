@@ -47,7 +47,7 @@ std::vector<std::string> flag_names(Command command) {
 [[noreturn]] void refuse_flag(Command command, const std::string& name) {
   const auto& planned = planned_flags();
   if (name == "use_fp16")
-    throw ConfigError("--use_fp16: fp16 is not available in this version; use --precision bf16");
+    throw ConfigError("--use_fp16: a switch without a value, the same as --precision fp16");
   if (std::find(planned.begin(), planned.end(), name) != planned.end())
     throw ConfigError(fmt::format("--{}: not available in this version", name));
   if (const Key* key = find_key(name))
@@ -73,6 +73,7 @@ Flag read_flag(Command command, const std::string& word) {
   const std::string name = canonical_name(word.substr(2, has_value ? equals - 2 : word.npos));
   const std::string value = has_value ? word.substr(equals + 1) : "";
   if (name == "config" || name == "set") return {name, value, !has_value};
+  if (name == "use_fp16" && (!has_value || value == "true")) return {"precision", "fp16", false};
   if (const Key* key = find_key(name); key && belongs(*key, command)) {
     if (key->kind == Kind::boolean) return {name, has_value ? value : "true", false};
     return {name, value, !has_value};

@@ -28,7 +28,11 @@ std::int64_t states_of(Optimizer optimizer) {
   return 2;
 }
 
-/// Activations grow with the micro-batch, the length or the image, and halve in bf16.
+bool two_bytes(Precision precision) {
+  return precision == Precision::bf16 || precision == Precision::fp16;
+}
+
+/// Activations grow with the micro-batch, the length or the image, and halve in bf16 and fp16.
 double activation_bytes(const RunConfig& config, const ModelFacts& facts, std::int64_t samples) {
   double each = facts.activation_bytes;
   if (facts.sequence_length > 0)
@@ -39,7 +43,7 @@ double activation_bytes(const RunConfig& config, const ModelFacts& facts, std::i
         static_cast<double>(*config.image_size) / static_cast<double>(facts.image_size);
     each *= side * side;
   }
-  return each * static_cast<double>(samples) * (config.precision == Precision::fp32 ? 1 : 0.5);
+  return each * static_cast<double>(samples) * (two_bytes(config.precision) ? 0.5 : 1);
 }
 
 std::vector<std::string> row(const PointPlan& plan) {
@@ -92,7 +96,7 @@ PointPlan plan_point(const RunConfig& unresolved, std::int64_t ranks, bool keeps
   plan.weight_bytes = fp32;
   plan.gradient_bytes = fp32;
   plan.optimizer_bytes = states_of(*config.optimizer) * fp32;
-  plan.shadow_bytes = config.precision == Precision::fp32 ? 0 : fp32 / 2;
+  plan.shadow_bytes = two_bytes(config.precision) ? fp32 / 2 : 0;
   plan.kept_bytes = keeps_weights ? fp32 : 0;
   plan.activation_bytes = activation_bytes(config, facts, plan.batch.micro_batch_size);
   const std::int64_t payload = config.wire_dtype == WireDtype::fp32 ? fp32 : fp32 / 2;

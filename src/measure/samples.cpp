@@ -56,11 +56,18 @@ std::string to_string(StopReason reason) {
 }
 
 nlohmann::json to_json(const Samples& samples) {
+  nlohmann::json scaling;
+  if (samples.loss_scaling)
+    scaling = {{"initial", samples.loss_scaling->initial},
+               {"last", samples.loss_scaling->last},
+               {"dynamic", samples.loss_scaling->dynamic},
+               {"skipped_steps", samples.loss_scaling->skipped_steps}};
   return {{"step_seconds", samples.step_seconds},
           {"wait_seconds", samples.wait_seconds},
           {"loss", finite_or_null(samples.loss)},
           {"wall_seconds", samples.wall_seconds},
           {"communication_seconds", samples.communication_seconds},
+          {"loss_scaling", scaling},
           {"stop_reason", to_string(samples.stop_reason)}};
 }
 
@@ -72,6 +79,9 @@ Samples samples_from_json(const nlohmann::json& json) {
     samples.loss = numbers(json.at("loss"));
     samples.wall_seconds = json.at("wall_seconds");
     samples.communication_seconds = json.at("communication_seconds");
+    if (const auto& scaling = json.at("loss_scaling"); !scaling.is_null())
+      samples.loss_scaling = LossScaling{scaling.at("initial"), scaling.at("last"),
+                                         scaling.at("dynamic"), scaling.at("skipped_steps")};
     samples.stop_reason = stop_reason_from(json.at("stop_reason"));
     return samples;
   } catch (const nlohmann::json::exception& error) {

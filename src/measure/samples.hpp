@@ -14,6 +14,13 @@ enum class StopReason { num_batches, target_ci, max_seconds, signal, non_finite 
 
 std::string to_string(StopReason reason);  ///< "num_batches", "target_ci", ...
 
+/// What loss scaling did in a measured loop and its warm-up.
+struct LossScaling {
+  double initial = 1, last = 1;
+  bool dynamic = false;
+  std::int64_t skipped_steps = 0;  ///< their gradients were not finite: no update
+};
+
 /// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.
 struct Samples {
   std::vector<double> step_seconds;  ///< local time of every step, without barriers
@@ -23,6 +30,7 @@ struct Samples {
   double communication_seconds =
       0;  ///< sum over steps: first bucket posted to last bucket complete
   StopReason stop_reason = StopReason::num_batches;
+  std::optional<LossScaling> loss_scaling;  ///< of fp16
 };
 /// For the way from a rank to rank 0. Non-finite losses travel as null and come back as NaN.
 nlohmann::json to_json(const Samples& samples);

@@ -146,6 +146,12 @@ void fill_loss(Json& record, const std::vector<RankReport>& reports) {
     record["unavailable"]["loss.trace"] = "the loss was not finite at these points";
   record["loss"]["trace"] = std::move(trace);
   record["loss"]["trace_stride"] = stride;
+  record["loss"]["scaling"] = nullptr;
+  if (const auto& scaling = samples.loss_scaling)
+    record["loss"]["scaling"] = {{"initial", scaling->initial},
+                                 {"last", scaling->last},
+                                 {"dynamic", scaling->dynamic},
+                                 {"skipped_steps", scaling->skipped_steps}};
   // A loss that is not finite ends the loop before it joins the trace.
   record["loss"]["diverged"] = samples.stop_reason == StopReason::non_finite || diverged(loss);
 }

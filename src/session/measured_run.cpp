@@ -8,13 +8,10 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "probe/gemm.hpp"
+#include "train/precision.hpp"
 
 namespace scalemark {
 namespace {
-
-at::ScalarType compute_type(Precision precision) {
-  return precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
-}
 
 /// Everything that may fail or take long before the clock: proves the data path, measures the roof.
 void prepare(Session& session, Trainer& trainer, RunGroup& group) {
@@ -97,7 +94,7 @@ double measure_gemm_roof(Session& session, RankGroup& ranks) {
   ranks.watchdog().enter("GEMM roof");
   ranks.barrier();  // all ranks multiply at once, as they compute at once
   const bool cuda = session.device->device().is_cuda();
-  const double mine = measure_gemm_flops(*session.device, compute_type(session.config().precision),
+  const double mine = measure_gemm_flops(*session.device, compute_dtype(session.config().precision),
                                          cuda ? 8192 : 1024, 0.3);
   return ranks.all_sum({mine}).front();
 }

@@ -101,11 +101,16 @@ void Session::open_device() {
                         "CUDA_VISIBLE_DEVICES per rank",
                         uuid));
   });
-  if (!device->native(config().precision))
-    say(
-        fmt::format("warning: {} has no native {} instructions; the run is slow and marked "
-                    "precision_native: false",
-                    device->name(), to_string(config().precision)));
+  std::vector<Precision> precisions = config().more_precisions;
+  precisions.insert(precisions.begin(), config().precision);
+  for (const Precision precision : precisions) {
+    world.agree_on([&] { device->set_precision(precision); });
+    if (!device->native(precision))
+      say(
+          fmt::format("warning: {} has no native {} instructions; the run is slow and marked "
+                      "precision_native: false",
+                      device->name(), to_string(precision)));
+  }
 }
 
 }  // namespace scalemark

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "config/names.hpp"
+#include "error.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
@@ -51,6 +52,11 @@ class CpuBackend : public DeviceBackend {
   void reset_peak_memory() override {}
   bool native(Precision precision) const override {
     return cpu_has_native(std::string(to_string(precision)));
+  }
+  void set_precision(Precision precision) override {
+    if (precision == Precision::tf32)
+      throw EnvironmentError(
+          "--precision tf32: no CPU has it; use fp32 or bf16, or a GPU (--device cuda)");
   }
 };
 

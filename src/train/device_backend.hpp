@@ -50,6 +50,9 @@ class DeviceBackend {
   virtual void reset_peak_memory() = 0;
   /// Whether the device has instructions for arithmetic in this precision.
   virtual bool native(Precision precision) const = 0;
+  /// Makes fp32 products exact or rounded to tf32. Throws EnvironmentError naming the remedy for a
+  /// precision that the device does not offer.
+  virtual void set_precision(Precision precision) = 0;
 };
 
 /// `local_rank` picks the GPU among the visible ones. automatic: cuda where there is a usable GPU,

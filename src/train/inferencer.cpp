@@ -1,9 +1,11 @@
 // The measured loop of inference: one query after the other.
 #include "train/inferencer.hpp"
 
+#include "config/names.hpp"
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "models/frozen.hpp"
+#include "train/precision.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {
@@ -20,7 +22,9 @@ std::int64_t count_parameters(const Model& model) {
 
 std::string fused_as(const RunConfig& config, const DeviceBackend& device) {
   if (config.fused == Fused::off) return "off";
-  return device.device().is_cpu() && has_fused_operators(compute_dtype(config)) ? "on" : "folded";
+  return device.device().is_cpu() && has_fused_operators(compute_dtype(config.precision))
+             ? "on"
+             : "folded";
 }
 
 }  // namespace
@@ -33,7 +37,8 @@ Inferencer::Inferencer(const RunConfig& config, DeviceBackend& device, RankGroup
       model_(build_model(config_, group)),
       parameters_(count_parameters(*model_)),
       fused_(fused_as(config_, device)) {
-  const at::ScalarType dtype = compute_dtype(config_);
+  const at::ScalarType dtype = compute_dtype(config_.precision);
+  device.set_precision(config_.precision);
   model_->to(device.device());
   freeze(*model_, dtype, config_.fused == Fused::on);
 
@@ -45,7 +50,7 @@ Inferencer::Inferencer(const RunConfig& config, DeviceBackend& device, RankGroup
   for (const Batch& query : queries_)
     if (!at::isfinite(model_->forward(query)).all().item<bool>())
       throw RunError(config_.model + ": an output of the network is not finite in " +
-                     (dtype == at::kFloat ? "fp32" : "bf16"));
+                     to_string(config_.precision));
 }
 
 Samples Inferencer::measure(RankGroup& group, const StepObserver& observer) {

@@ -16,7 +16,8 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
                trainer.parameters->parameters_in(), *trainer.config.overlap),
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
-      learning_rate_(trainer.config, trainer.plan.global_batch_size) {
+      learning_rate_(trainer.config, trainer.plan.global_batch_size),
+      scaler_(trainer.config) {
   std::vector<double> mine;
   for (const Batch& batch : trainer.batches) mine.push_back(batch.loss_count);
   const std::vector<double> all = group.all_sum(mine);
@@ -33,39 +34,50 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer) {
-  return loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
+  Samples samples = loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const at::Tensor loss =
         trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
     return StepOutcome{loss * loss_share_[turn], reducer_.last_wait_seconds(),
                        reducer_.last_communication_seconds()};
   });
+  if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
+  return samples;
 }
 
 at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
   const auto& micro_batches = trainer_.micro_batches[turn];
-  at::Tensor sum;
+  at::Tensor sum, gradient_scale = gradient_scale_[turn];
+  if (scaler_.enabled()) gradient_scale = gradient_scale * scaler_.scale();
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
     trainer_.parameters->begin_pass(i == 0, i + 1 == micro_batches.size());
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
     // In the last pass calls reducer_.add() as gradients arrive.
-    loss.backward(gradient_scale_[turn]);
+    loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
   trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
-  trainer_.optimizer->begin_step();
-  const auto update = [this](std::size_t bucket) {
-    trainer_.optimizer->update(trainer_.parameters->buckets()[bucket]);
-  };
-  if (!trainer_.config.clip_norm) {
-    reducer_.finalize(trainer_.device.stream(), update);
-    return sum;
+  update();
+  return sum;
+}
+
+/// A bucket is updated while later ones are on their way, unless the update depends on all
+/// gradients.
+void MeasuredLoop::update() {
+  UpdateRule& optimizer = *trainer_.optimizer;
+  std::vector<Bucket>& buckets = trainer_.parameters->buckets();
+  if (!trainer_.config.clip_norm && !scaler_.enabled()) {
+    optimizer.begin_step();
+    reducer_.finalize(trainer_.device.stream(),
+                      [&](std::size_t i) { optimizer.update(buckets[i]); });
+    return;
   }
   reducer_.finalize(trainer_.device.stream());
-  clip_gradients(trainer_.parameters->buckets(), *trainer_.config.clip_norm);
-  for (std::size_t i = 0; i < trainer_.parameters->buckets().size(); ++i) update(i);
-  return sum;
+  if (!scaler_.unscale(buckets)) return;
+  if (trainer_.config.clip_norm) clip_gradients(buckets, *trainer_.config.clip_norm);
+  optimizer.begin_step();
+  for (Bucket& bucket : buckets) optimizer.update(bucket);
 }
 
 at::Tensor MeasuredLoop::forward_step(long number, std::size_t turn) {

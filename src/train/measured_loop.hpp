@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/learning_rate.hpp"
+#include "train/loss_scaler.hpp"
 #include "train/step_loop.hpp"
 #include "train/trainer_impl.hpp"
 
@@ -21,12 +22,14 @@ class MeasuredLoop {
   /// this rank's batch.
   at::Tensor train_step(long number, std::size_t turn);
   at::Tensor forward_step(long number, std::size_t turn);
+  void update();
 
   Trainer::Impl& trainer_;
   GradientReducer reducer_;
   InjectedFault fault_;
   StepLoop loop_;
   LearningRate learning_rate_;
+  LossScaler scaler_;
   // By turn, since batches may hold different numbers of tokens:
   std::vector<at::Tensor>
       gradient_scale_;                  ///< 1 / (loss count of ranks whose gradients are summed)

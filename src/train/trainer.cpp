@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "train/precision.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {
@@ -37,10 +38,6 @@ void share_weights(Model& model, RankGroup& group) {
 }
 
 }  // namespace
-
-at::ScalarType compute_dtype(const RunConfig& config) {
-  return config.precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
-}
 
 std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group) {
   torch::manual_seed(static_cast<std::uint64_t>(config.seed));
@@ -73,11 +70,12 @@ Trainer::Trainer(const RunConfig& unresolved, DeviceBackend& device, RankGroup& 
                  const BatchPlan& batch) {
   const RunConfig config = resolved(unresolved);
   const auto bytes = [](double mib) { return static_cast<std::int64_t>(mib * 1024 * 1024); };
+  device.set_precision(config.precision);
   auto model = build_model(config, group);
   model->to(device.device());
   auto optimizer = make_update_rule(config);
   const FlatLayout layout{bytes(config.bucket_mb), bytes(config.first_bucket_mb),
-                          optimizer->states(), compute_dtype(config)};
+                          optimizer->states(), compute_dtype(config.precision)};
   auto parameters = std::make_shared<FlatParameters>(
       *model, agreed_order(*model, device.device(), group), layout);
   model->set_gate(parameters);
@@ -113,7 +111,7 @@ void Trainer::Impl::restart() {
 /// however many ranks share them.
 std::vector<Batch> Trainer::Impl::prepare_batches() const {
   const auto seed = static_cast<std::uint64_t>(config.seed);
-  const at::ScalarType dtype = compute_dtype(config);
+  const at::ScalarType dtype = compute_dtype(config.precision);
   if (config.data == SyntheticData::noise)
     return {
         model->synthetic_batch(plan.batch_size_per_rank, seed + 1 + rank, device.device(), dtype)};

@@ -24,9 +24,6 @@ struct Trainer::Impl {
   void restart();
 };
 
-/// What the network computes in.
-at::ScalarType compute_dtype(const RunConfig& config);
-
 /// The network of a resolved configuration on the CPU: seeded, and rank 0's weights where they
 /// differ.
 std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group);

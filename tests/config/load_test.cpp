@@ -166,6 +166,12 @@ TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
               AllOf(HasSubstr(later), HasSubstr("/num_inter_threads")));
 }
 
+TEST(Flags, UseFp16IsThePrecision) {
+  EXPECT_EQ(load({"--use_fp16"}).config.precision, Precision::fp16);
+  EXPECT_EQ(load({"--use-fp16=true"}).config.precision, Precision::fp16);
+  EXPECT_THAT(refused({"--use_fp16=maybe"}), HasSubstr("--precision"));
+}
+
 TEST(Refusals, SequencesOfBertFitItsPositions) {
   for (const char* bad : {"3", "513"})
     EXPECT_THAT(refused({"--model=bert_base", "--sequence_length", bad}), HasSubstr("4 to 512"));

@@ -44,10 +44,17 @@ class Run(ProgramTest):
             traces.append(self.read(name)["loss"]["trace"])
         self.assertEqual(traces[0], traces[1])
 
-    def test_bf16_trains(self):
-        self.run_program(SCALEMARK, "run", *SHORT, "--precision", "bf16", "--output", "r.json")
-        loss = self.read("r.json")["loss"]
-        self.assertLess(loss["last"], loss["first"])
+    def test_every_precision_trains_or_is_refused(self):
+        for precision in ("bf16", "fp16"):
+            with self.subTest(precision=precision):
+                _, err = self.run_program(SCALEMARK, "run", *SHORT, "--precision", precision, "--init_learning_rate", "0.01",
+                                          "--num_warmup_batches", "0", "--output", "r.json")
+                record = self.read("r.json")
+                self.assertLess(record["loss"]["last"], record["loss"]["first"])
+                self.assertEqual(record["loss"]["scaling"] is None, precision == "bf16")
+                self.assertEqual(f"no native {precision}" in err, not record["precision_native"])
+        _, err = self.run_program(SCALEMARK, "run", *SHORT, "--device", "cpu", "--precision", "tf32", expect=7)
+        self.assertIn("no CPU has it; use fp32", err)
 
     def test_every_model_of_the_catalog_runs(self):
         out, _ = self.run_program(SCALEMARK, "list", "models")

@@ -28,7 +28,7 @@ Samples measure(const RunConfig& config, const StepObserver& observer = nullptr)
 
 TEST(Inferencer, MeasuresEveryQueryInBothModesAndPrecisions) {
   for (const InferenceMode mode : {InferenceMode::batch, InferenceMode::single_stream})
-    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
       RunConfig config = small_config();
       config.mode = mode;
       config.precision = precision;

@@ -53,7 +53,7 @@ void expect_equal_weights(const TrainedRun& a, const TrainedRun& b) {
 }
 
 TEST(Trainer, MeasuresEveryStepAndTheLossFalls) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     RunConfig config = small_config();
     config.precision = precision;
     const Samples samples = run(config).samples;
@@ -64,6 +64,34 @@ TEST(Trainer, MeasuresEveryStepAndTheLossFalls) {
     EXPECT_LT(samples.loss.back(), samples.loss.front());
     EXPECT_GT(samples.wall_seconds, 0);
   }
+}
+
+TEST(Trainer, Fp16FollowsFp32WithItsLossScaled) {
+  RunConfig config = small_config();
+  const Samples exact = run(config).samples;
+  EXPECT_FALSE(exact.loss_scaling);
+  config.precision = Precision::fp16;
+  const Samples half = run(config).samples;
+  for (std::size_t i = 0; i < exact.loss.size(); ++i)
+    EXPECT_NEAR(half.loss[i], exact.loss[i], 0.01 * exact.loss[i]);
+  ASSERT_TRUE(half.loss_scaling);
+  EXPECT_EQ(half.loss_scaling->skipped_steps, 0);
+}
+
+TEST(Trainer, Fp16LeavesOutStepsThatOverflowAndGoesOn) {
+  RunConfig config = small_config();
+  config.precision = Precision::fp16;
+  config.fp16_loss_scale = 1 << 24;
+  config.num_batches = 20;
+  const TrainedRun dynamic = run(config);
+  EXPECT_EQ(dynamic.samples.stop_reason, StopReason::num_batches);
+  EXPECT_GT(dynamic.samples.loss_scaling->skipped_steps, 0);
+  EXPECT_LT(dynamic.samples.loss_scaling->last, 1 << 24);
+  EXPECT_LT(dynamic.samples.loss.back(), dynamic.samples.loss.front());
+  config.fp16_enable_auto_loss_scale = false;
+  const Samples fixed = run(config).samples;
+  EXPECT_EQ(fixed.loss_scaling->skipped_steps, 22);  // the warm-up's too
+  EXPECT_EQ(fixed.loss.back(), fixed.loss.front());
 }
 
 TEST(Trainer, AllRanksHoldTheSameWeightsAndLosses) {
@@ -100,7 +128,7 @@ TEST(Trainer, ObserverSeesTheFirstAndEveryDisplayedStep) {
 }
 
 void expect_learning(const std::string& model, Optimizer optimizer, double first_loss) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     RunConfig config = small_config();
     config.model = model;
     config.optimizer = optimizer;

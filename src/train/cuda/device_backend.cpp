@@ -99,7 +99,16 @@ class CudaBackend : public DeviceBackend {
   }
   void reset_peak_memory() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
   bool native(Precision precision) const override {
-    return precision == Precision::fp32 || properties().major >= 8;
+    if (precision == Precision::fp32) return true;
+    return properties().major >= (precision == Precision::fp16 ? 7 : 8);
+  }
+  void set_precision(Precision precision) override {
+    const bool tf32 = precision == Precision::tf32;
+    if (tf32 && !native(precision))
+      throw EnvironmentError(fmt::format(
+          "--precision tf32: {} has no tf32 (Ampere and later have); use fp32 or fp16", name()));
+    at::globalContext().setAllowTF32CuBLAS(tf32);
+    at::globalContext().setAllowTF32CuDNN(tf32);  // LibTorch's own default is true
   }
 
  private:

@@ -1,0 +1,14 @@
+// What a precision is in LibTorch's terms.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+/// Type of activations and of the weights that layers compute with. tf32 is fp32 in memory: the
+/// GPU's matrix units round it as they read (DeviceBackend::set_precision).
+at::ScalarType compute_dtype(Precision precision);
+
+}  // namespace scalemark
