@@ -125,7 +125,7 @@ class Bert : public Model {
     batch.segments = sentences.segments().expand({batch_size, length}).contiguous().to(device);
     batch.masked_positions = positions.to(device);
     batch.next_sentence = at::randint(2, {batch_size}, generator, at::kLong).to(device);
-    batch.units = static_cast<double>(batch_size);
+    batch.units = batch.padded_units = static_cast<double>(batch_size);
     batch.loss_count = static_cast<double>(batch_size * masked);
     return batch;
   }

@@ -145,14 +145,14 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
                      .contiguous(memory_format(options.channels_last))
                      .to(device);
   batch.targets = at::randint(options.num_classes, {batch_size}, generator, at::kLong).to(device);
-  batch.units = batch.loss_count = static_cast<double>(batch_size);
+  batch.units = batch.loss_count = batch.padded_units = static_cast<double>(batch_size);
   return batch;
 }
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              double label_smoothing) {
-  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum,
-                                /*ignore_index=*/-100, label_smoothing);
+  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum, kIgnoredLabel,
+                                label_smoothing);
 }
 
 std::vector<Batch> split(const Batch& batch, std::int64_t size) {
@@ -164,7 +164,8 @@ std::vector<Batch> split(const Batch& batch, std::int64_t size) {
       return whole.defined() ? whole.narrow(0, begin, size) : whole;
     };
     parts.push_back({part(batch.inputs), part(batch.targets), share * batch.units,
-                     share * batch.loss_count, part(batch.decoder_inputs), part(batch.segments),
+                     share * batch.loss_count, share * batch.padded_units,
+                     part(batch.decoder_inputs), part(batch.padding), part(batch.segments),
                      part(batch.masked_positions), part(batch.next_sentence)});
   }
   return parts;

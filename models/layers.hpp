@@ -127,8 +127,12 @@ class Linear : public torch::nn::Module, public Freezable {
 Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
                        at::Device device, at::ScalarType dtype);
 
+/// Has no loss.
+inline constexpr std::int64_t kIgnoredLabel = -100;
+
 /// Sum over samples of the cross entropy of `logits` [batch, classes] (fp32 or wider) and labels
-/// [batch]. `label_smoothing` of the probability is spread over all classes (Szegedy et al. 2016).
+/// [batch], kIgnoredLabel left out. `label_smoothing` of the probability is spread over all classes
+/// (Szegedy et al. 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              double label_smoothing = 0);
 

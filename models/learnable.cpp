@@ -55,17 +55,20 @@ Batch learnable_images(const ModelOptions& options, const SampleRange& samples, 
   Batch batch;
   batch.inputs = images.to(dtype).contiguous(format).to(device);
   batch.targets = targets.to(device);
-  batch.units = batch.loss_count = static_cast<double>(samples.count);
+  batch.units = batch.loss_count = batch.padded_units = static_cast<double>(samples.count);
   return batch;
 }
 
-at::Tensor learnable_tokens(const SampleRange& samples, std::int64_t length,
-                            std::int64_t vocabulary, std::uint64_t seed) {
+std::vector<at::Tensor> learnable_sequences(const SampleRange& samples, const Lengths& lengths,
+                                            std::int64_t longest, std::int64_t vocabulary,
+                                            std::uint64_t seed) {
   std::vector<at::Tensor> sequences;
-  for (std::int64_t i = 0; i < samples.count; ++i)
-    sequences.push_back(at::randint(1, alphabet(vocabulary) + 1, {length},
-                                    generator_of(seed, samples.first + i), at::kLong));
-  return at::stack(sequences);
+  for (std::int64_t i = 0; i < samples.count; ++i) {
+    const at::Generator generator = generator_of(seed, samples.first + i);
+    const std::int64_t length = lengths.draw(longest, generator);
+    sequences.push_back(at::randint(1, alphabet(vocabulary) + 1, {length}, generator, at::kLong));
+  }
+  return sequences;
 }
 
 at::Tensor learnable_translation(const at::Tensor& source, std::int64_t vocabulary) {

@@ -13,9 +13,10 @@ Batch learnable_images(const ModelOptions& options, const SampleRange& samples, 
                        at::Device device, at::ScalarType dtype);
 
 /// Source sequences: uniform over the tokens 1 to A, A the largest power of 2 up to 64 and below
-/// the vocabulary. int64 [samples, length].
-at::Tensor learnable_tokens(const SampleRange& samples, std::int64_t length,
-                            std::int64_t vocabulary, std::uint64_t seed);
+/// the vocabulary. int64 [length] each.
+std::vector<at::Tensor> learnable_sequences(const SampleRange& samples, const Lengths& lengths,
+                                            std::int64_t longest, std::int64_t vocabulary,
+                                            std::uint64_t seed);
 
 /// Their translation, token by token: t -> 1 + (29 (t - 1) + 17) mod A, a permutation.
 at::Tensor learnable_translation(const at::Tensor& source, std::int64_t vocabulary);

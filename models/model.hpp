@@ -9,19 +9,22 @@
 #include <string>
 #include <vector>
 
+#include "models/lengths.hpp"
 #include "models/parameter_gate.hpp"
 
 namespace scalemark {
 
 struct Batch {
-  at::Tensor inputs;      ///< images, or (source) tokens int64 [samples, length]
-  at::Tensor targets;     ///< labels int64 [samples], or tokens [samples, length or masked]
-  double units = 0;       ///< images, target tokens without padding or sequences: what throughput
-                          ///< counts
-  double loss_count = 0;  ///< what the loss sum is divided by, over all ranks: images, unpadded
-                          ///< tokens, masked positions
+  at::Tensor inputs;        ///< images, or (source) tokens int64 [samples, length]
+  at::Tensor targets;       ///< labels int64 [samples], or tokens [samples, length or masked]
+  double units = 0;         ///< images, target tokens without padding or sequences: what throughput
+                            ///< counts
+  double loss_count = 0;    ///< what the loss sum is divided by, over all ranks: images, unpadded
+                            ///< tokens, masked positions
+  double padded_units = 0;  ///< units and padding
   // Undefined where a model has no use for them.
   at::Tensor decoder_inputs = {};    ///< of translation: the targets shifted right
+  at::Tensor padding = {};           ///< of sources: bool [samples, length]; undefined: none
   at::Tensor segments = {};          ///< of BERT: int64 [samples, length], 0 or 1
   at::Tensor masked_positions = {};  ///< of BERT: int64 [samples, masked], within the sequence
   at::Tensor next_sentence = {};     ///< of BERT: labels int64 [samples], 0 or 1
@@ -41,8 +44,9 @@ struct ModelOptions {
   std::int64_t image_size = 224;
   std::int64_t num_classes = 1000;
   bool channels_last = true;
-  std::int64_t vocabulary = 0;  ///< 0: the model's own
-  std::int64_t sequence_length = 64;
+  std::int64_t vocabulary = 0;        ///< 0: the model's own
+  std::int64_t sequence_length = 64;  ///< of the longest sequence
+  Lengths lengths = {};
   double dropout = 0;
   double label_smoothing = 0;
 };

@@ -26,6 +26,10 @@ std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts, const 
 /// [batch, heads, length, depth] -> [batch, length, heads * depth].
 at::Tensor joined(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
 
+std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
 /// 0 where a target may look, minus infinity where not: [length, length].
 at::Tensor causal_mask(std::int64_t length, const at::TensorOptions& options) {
   return at::full({length, length}, -std::numeric_limits<double>::infinity(), options).triu_(1);
@@ -68,17 +72,27 @@ void Embedding::freeze(at::ScalarType dtype) {
   projection_ = std::make_shared<FrozenLinear>(weight_, at::Tensor(), dtype);
 }
 
+at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype) {
+  if (!padding.defined()) return {};
+  return at::zeros(padding.sizes(), padding.options().dtype(dtype))
+      .masked_fill_(padding, -std::numeric_limits<double>::infinity())
+      .view({padding.size(0), 1, 1, padding.size(1)});
+}
+
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
-                     double dropout_probability) {
+                     double dropout_probability, const at::Tensor& mask) {
   // Without dropout, and on CUDA, torch has fused kernels; with it the CPU's path draws slowly.
   if (!q.is_cpu() || dropout_probability == 0)
-    return at::scaled_dot_product_attention(q, k, v, {}, dropout_probability, causal);
+    return at::scaled_dot_product_attention(q, k, v, optional_of(mask), dropout_probability,
+                                            causal);
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   const auto flat = [](const at::Tensor& x) { return x.flatten(0, 1); };
   const at::Tensor kt = flat(k).transpose(1, 2);
-  const at::Tensor scores =
-      causal ? at::baddbmm(causal_mask(q.size(2), q.options()), flat(q), kt, 1, scale)
-             : at::bmm(flat(q), kt).mul_(scale);
+  at::Tensor hidden;  // minus infinity where a target may not look
+  if (causal) hidden = causal_mask(q.size(2), q.options());
+  if (mask.defined()) hidden = flat(mask.expand({-1, q.size(1), -1, -1}));
+  const at::Tensor scores = hidden.defined() ? at::baddbmm(hidden, flat(q), kt, 1, scale)
+                                             : at::bmm(flat(q), kt).mul_(scale);
   const at::Tensor weights = dropout(at::softmax(scores, -1), dropout_probability);
   return at::bmm(weights, flat(v)).view(q.sizes());
 }
@@ -89,9 +103,11 @@ SelfAttention::SelfAttention(const Gate& gate, const StackShape& shape, bool cau
   output_ = register_module("output", projection(gate, shape, 1));
 }
 
-at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability) {
+at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability,
+                                  const at::Tensor& mask) {
   const auto qkv = heads_of(input_->forward(x), 3, shape_);
-  return output_->forward(joined(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability)));
+  return output_->forward(
+      joined(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability, mask)));
 }
 
 CrossAttention::CrossAttention(const Gate& gate, const StackShape& shape) : shape_(shape) {
@@ -101,10 +117,10 @@ CrossAttention::CrossAttention(const Gate& gate, const StackShape& shape) : shap
 }
 
 at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory,
-                                   double dropout_probability) {
+                                   double dropout_probability, const at::Tensor& mask) {
   const at::Tensor q = heads_of(query_->forward(x), 1, shape_)[0];
   const auto kv = heads_of(memory_->forward(memory), 2, shape_);
-  return output_->forward(joined(attention(q, kv[0], kv[1], false, dropout_probability)));
+  return output_->forward(joined(attention(q, kv[0], kv[1], false, dropout_probability, mask)));
 }
 
 FeedForward::FeedForward(const Gate& gate, const StackShape& shape)
@@ -132,8 +148,8 @@ EncoderLayer::EncoderLayer(const Gate& gate, const StackShape& shape)
   register_module("feed_forward_norm", feed_forward_norm_);
 }
 
-at::Tensor EncoderLayer::forward(const at::Tensor& x, double p) {
-  const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p), p));
+at::Tensor EncoderLayer::forward(const at::Tensor& x, double p, const at::Tensor& mask) {
+  const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p, mask), p));
   return feed_forward_norm_->forward(y + dropout(feed_forward_->forward(y, p), p));
 }
 

@@ -50,17 +50,22 @@ class Embedding : public torch::nn::Module, public Freezable {
 
 /// softmax(q k^T / sqrt(depth)) v per head, with dropout on the weights.
 /// q [batch, heads, targets, depth], k and v [batch, heads, sources, depth] -> as q.
-/// `causal`: target i sees sources up to i.
+/// `causal`: target i sees sources up to i. `mask`: of padding_mask(), not with causal; undefined:
+/// none.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
-                     double dropout_probability);
+                     double dropout_probability, const at::Tensor& mask = {});
+
+/// Of bool [batch, sources], true where a source is padding: 0, there minus infinity, of `dtype`
+/// [batch, 1, 1, sources]. Undefined from undefined.
+at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype);
 
 /// Multi-head attention of a sequence to itself (Vaswani et al. 2017, 3.2.2). One projection
 /// [3 width, width] gives queries, keys and values.
 class SelfAttention : public torch::nn::Module {
  public:
   SelfAttention(const Gate& gate, const StackShape& shape, bool causal);
-  /// [batch, length, width] -> the same.
-  at::Tensor forward(const at::Tensor& x, double dropout_probability);
+  /// [batch, length, width] -> the same. `mask`: of attention().
+  at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
 
  private:
   StackShape shape_;
@@ -74,7 +79,8 @@ class CrossAttention : public torch::nn::Module {
  public:
   CrossAttention(const Gate& gate, const StackShape& shape);
   /// [batch, targets, width], [batch, sources, width] -> [batch, targets, width].
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double dropout_probability);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double dropout_probability,
+                     const at::Tensor& mask = {});
 
  private:
   StackShape shape_;
@@ -99,8 +105,8 @@ class FeedForward : public torch::nn::Module {
 class EncoderLayer : public torch::nn::Module {
  public:
   EncoderLayer(const Gate& gate, const StackShape& shape);
-  /// [batch, length, width] -> the same.
-  at::Tensor forward(const at::Tensor& x, double dropout_probability);
+  /// [batch, length, width] -> the same. `mask`: of attention().
+  at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
 
  private:
   std::shared_ptr<SelfAttention> attention_;

@@ -47,9 +47,12 @@ class DecoderLayer : public torch::nn::Module {
     register_module("feed_forward", feed_forward_);
     register_module("feed_forward_norm", feed_forward_norm_);
   }
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double p) {
+  /// A target sees no later one, and padding comes last: the self-attention needs no mask of it.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double p,
+                     const at::Tensor& memory_mask) {
     const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p), p));
-    const at::Tensor z = cross_norm_->forward(y + dropout(cross_->forward(y, memory, p), p));
+    const at::Tensor z =
+        cross_norm_->forward(y + dropout(cross_->forward(y, memory, p, memory_mask), p));
     return feed_forward_norm_->forward(z + dropout(feed_forward_->forward(z, p), p));
   }
 
@@ -87,23 +90,33 @@ class Transformer : public Model {
         register_buffer("positions", sinusoidal_positions(options.sequence_length, size.width));
   }
 
-  /// Uniform tokens [batch, length]; the decoder sees the target shifted right, behind token 0.
+  /// Uniform tokens; a target is as long as its source.
   Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                         at::ScalarType) override {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t i = 0; i < batch_size; ++i)
+      lengths.push_back(options_.lengths.draw(options_.sequence_length, generator));
     const auto tokens = [&] {
-      return at::randint(1, options_.vocabulary, {batch_size, options_.sequence_length}, generator,
-                         at::kLong);
+      const at::Tensor all = at::randint(
+          1, options_.vocabulary, {batch_size, options_.sequence_length}, generator, at::kLong);
+      std::vector<at::Tensor> sequences;
+      for (std::int64_t i = 0; i < batch_size; ++i)
+        sequences.push_back(all[i].narrow(0, 0, lengths[static_cast<std::size_t>(i)]));
+      return sequences;
     };
-    const at::Tensor source = tokens();  // drawn first
-    return translation(source, tokens(), device);
+    const auto sources = tokens();  // drawn first
+    return translation(sources, tokens(), device);
   }
 
   Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
                         at::ScalarType) override {
-    const at::Tensor source =
-        learnable_tokens(samples, options_.sequence_length, options_.vocabulary, seed);
-    return translation(source, learnable_translation(source, options_.vocabulary), device);
+    const auto sources = learnable_sequences(samples, options_.lengths, options_.sequence_length,
+                                             options_.vocabulary, seed);
+    std::vector<at::Tensor> targets;
+    for (const at::Tensor& source : sources)
+      targets.push_back(learnable_translation(source, options_.vocabulary));
+    return translation(sources, targets, device);
   }
 
   at::Tensor loss_sum(const Batch& batch) override {
@@ -114,20 +127,29 @@ class Transformer : public Model {
   at::Tensor forward(const Batch& batch) override {  // logits [batch, length, vocabulary]
     const double p = is_training() ? options_.dropout : 0;
     at::Tensor memory = embed(batch.inputs, p);
-    for (const auto& layer : encoder_) memory = layer->forward(memory, p);
+    const at::Tensor mask = padding_mask(batch.padding, memory.scalar_type());
+    for (const auto& layer : encoder_) memory = layer->forward(memory, p, mask);
     memory = encoder_norm_->forward(memory);
     at::Tensor x = embed(batch.decoder_inputs, p);
-    for (const auto& layer : decoder_) x = layer->forward(x, memory, p);
+    for (const auto& layer : decoder_) x = layer->forward(x, memory, p, mask);
     return to_fp32(embedding_->project(decoder_norm_->forward(x)));
   }
 
  private:
-  static Batch translation(const at::Tensor& source, const at::Tensor& target, at::Device device) {
+  /// Sequences padded to the longest of the batch, behind their ends; the decoder sees the targets
+  /// shifted right, behind token 0.
+  static Batch translation(const std::vector<at::Tensor>& sources,
+                           const std::vector<at::Tensor>& targets, at::Device device) {
     Batch batch;
-    batch.inputs = source.to(device);
-    batch.targets = target.to(device);
-    batch.decoder_inputs = at::constant_pad_nd(batch.targets.slice(1, 0, -1), {1, 0}, 0);
-    batch.units = batch.loss_count = static_cast<double>(target.numel());
+    for (const at::Tensor& target : targets) batch.units += static_cast<double>(target.numel());
+    batch.loss_count = batch.units;
+    const at::Tensor padded = at::pad_sequence(targets, /*batch_first=*/true, kIgnoredLabel);
+    batch.padded_units = static_cast<double>(padded.numel());
+    batch.inputs = at::pad_sequence(sources, true, 0).to(device);
+    batch.targets = padded.to(device);
+    const at::Tensor shifted = at::constant_pad_nd(batch.targets.slice(1, 0, -1), {1, 0}, 0);
+    batch.decoder_inputs = shifted.clamp_min(0);
+    if (batch.units < batch.padded_units) batch.padding = batch.targets == kIgnoredLabel;
     return batch;
   }
 

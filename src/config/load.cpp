@@ -10,6 +10,7 @@
 #include "config/file_layer.hpp"
 #include "config/keys.hpp"
 #include "config/learning_rate.hpp"
+#include "config/names.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
@@ -135,6 +136,17 @@ void check_learning_rate(const RunConfig& config, const ModelFacts& facts) {
                     *complete.lr_decay_steps, *complete.lr_warmup_steps));
 }
 
+void check_lengths(const RunConfig& config, const ModelFacts& facts) {
+  if (config.length_distribution != LengthDistribution::fixed && facts.unit != "tokens/sec")
+    throw ConfigError(fmt::format(
+        "--length_distribution {}: {} has no sequences of varying length; a Transformer has",
+        to_string(config.length_distribution), facts.name));
+  if (config.length_distribution != LengthDistribution::lognormal &&
+      (config.length_median || config.length_sigma != RunConfig{}.length_sigma))
+    throw ConfigError(
+        "--length_median and --length_sigma belong to --length_distribution lognormal");
+}
+
 /// What no single key can tell.
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
@@ -158,6 +170,7 @@ void check_whole(const RunConfig& config) {
   if (config.forward_only && config.micro_batch_size)
     throw ConfigError("--micro_batch_size splits the batch of training; leave out --forward_only");
   check_learning_rate(config, facts);
+  check_lengths(config, facts);
 }
 
 /// The batch of every point that is known before the launch.

@@ -79,6 +79,9 @@ RunConfig resolved(RunConfig config) {
   if (!config.adam_epsilon) config.adam_epsilon = rates.epsilon;
   if (!config.weight_decay) config.weight_decay = rates.weight_decay;
   if (!config.dropout) config.dropout = facts.dropout;
+  if (!config.length_median && config.length_distribution == LengthDistribution::lognormal)
+    config.length_median =
+        std::max(1., static_cast<double>(config.sequence_length.value_or(2)) / 2);
   if (!config.overlap) config.overlap = config.forward_only ? Overlap::none : Overlap::backward;
   return config;
 }

@@ -65,6 +65,8 @@ nlohmann::json to_json(const Samples& samples) {
   return {{"step_seconds", samples.step_seconds},
           {"wait_seconds", samples.wait_seconds},
           {"loss", finite_or_null(samples.loss)},
+          {"units", samples.units},
+          {"padded_units", samples.padded_units},
           {"wall_seconds", samples.wall_seconds},
           {"communication_seconds", samples.communication_seconds},
           {"loss_scaling", scaling},
@@ -77,6 +79,8 @@ Samples samples_from_json(const nlohmann::json& json) {
     samples.step_seconds = json.at("step_seconds").get<std::vector<double>>();
     samples.wait_seconds = json.at("wait_seconds").get<std::vector<double>>();
     samples.loss = numbers(json.at("loss"));
+    samples.units = json.at("units").get<std::vector<double>>();
+    samples.padded_units = json.at("padded_units");
     samples.wall_seconds = json.at("wall_seconds");
     samples.communication_seconds = json.at("communication_seconds");
     if (const auto& scaling = json.at("loss_scaling"); !scaling.is_null())

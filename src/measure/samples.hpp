@@ -26,6 +26,8 @@ struct Samples {
   std::vector<double> step_seconds;  ///< local time of every step, without barriers
   std::vector<double> wait_seconds;  ///< of that, waiting for communication
   std::vector<double> loss;          ///< mean loss over all ranks' samples of every step
+  std::vector<double> units;         ///< of this rank in every step, without padding
+  double padded_units = 0;           ///< of all steps, with it
   double wall_seconds = 0;           ///< between the two synchronised points around the loop
   double communication_seconds =
       0;  ///< sum over steps: first bucket posted to last bucket complete

@@ -56,6 +56,9 @@ RunMetrics run_metrics(const std::vector<RankReport>& reports) {
     metrics.wall_seconds = std::max(metrics.wall_seconds, samples.wall_seconds);
     metrics.rank_step.push_back(mean_of_first(samples.step_seconds, steps));
     metrics.rank_wait.push_back(mean_of_first(samples.wait_seconds, steps));
+    metrics.rank_units.push_back(
+        samples.units.size() < steps ? 0 : mean_of_first(samples.units, steps));
+    metrics.units_per_step += metrics.rank_units.back();
     compute.push_back(metrics.rank_step.back() - metrics.rank_wait.back());
     if (steps > 0)
       metrics.communication += samples.communication_seconds / static_cast<double>(steps);

@@ -16,7 +16,9 @@ struct RunMetrics {
   double mean_step = 0;              ///< wall_seconds / steps
   std::vector<double> rank_step;     ///< [ranks]: mean local step
   std::vector<double> rank_wait;     ///< [ranks]: mean wait of that
+  std::vector<double> rank_units;    ///< [ranks]: mean units of a step, 0 where not told
   std::vector<bool> straggler;       ///< [ranks]
+  double units_per_step = 0;         ///< of all ranks, mean over steps; 0 where they tell none
   double wait = 0;                   ///< mean over ranks
   double communication = 0;          ///< mean over ranks, first post to last completion
 };
@@ -39,6 +41,8 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
 /// Which rank, where and on what; reasons for what is unknown go to `record`.
 Json rank_entry(Json& record, const RankReport& report);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
+/// Of --length_distribution: tokens, padding and imbalance.
+void fill_lengths(Json& record, const RunConfig& config, const std::vector<RankReport>& reports);
 void fill_loss(Json& record, const std::vector<RankReport>& reports);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);

@@ -124,12 +124,49 @@ void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunM
     Json rank = rank_entry(record, reports[i]);
     rank["step_seconds_mean"] = measured ? finite_or_null(metrics.rank_step[i]) : Json(nullptr);
     rank["wait_seconds_mean"] = measured ? finite_or_null(metrics.rank_wait[i]) : Json(nullptr);
+    rank["units_per_step"] = measured ? Json(metrics.rank_units[i]) : Json(nullptr);
     rank["straggler"] = measured ? Json(static_cast<bool>(metrics.straggler[i])) : Json(nullptr);
-    for (const char* key : {"step_seconds_mean", "wait_seconds_mean", "straggler"})
+    for (const char* key :
+         {"step_seconds_mean", "wait_seconds_mean", "units_per_step", "straggler"})
       if (rank[key].is_null())
         record["unavailable"][std::string("ranks.") + key] = "no step was completed";
     record["ranks"].push_back(std::move(rank));
   }
+}
+
+void fill_lengths(Json& record, const RunConfig& unresolved,
+                  const std::vector<RankReport>& reports) {
+  const RunConfig config = resolved(unresolved);
+  double units = 0, padded = 0, largest_units = 0;
+  std::size_t steps = 0;
+  for (const RankReport& report : reports) {
+    padded += report.samples.padded_units;
+    steps = report.samples.units.size();
+  }
+  for (std::size_t i = 0; i < steps; ++i) {
+    double most = 0;
+    for (const RankReport& report : reports) {
+      const double mine = i < report.samples.units.size() ? report.samples.units[i] : 0;
+      units += mine;
+      most = std::max(most, mine);
+    }
+    largest_units += most;
+  }
+  if (config.length_distribution == LengthDistribution::fixed || units <= 0)
+    return set_unavailable(record, "lengths",
+                           units > 0 ? "all samples are alike" : "no step was completed");
+  const double ranks = static_cast<double>(reports.size());
+  const double samples = record["batch_size_per_rank"].get<double>() * ranks;
+  record["lengths"] = {{"distribution", to_string(config.length_distribution)}};
+  const bool lognormal = config.length_distribution == LengthDistribution::lognormal;
+  const std::string none = "of lognormal lengths alone";
+  set_number(record, "lengths.median", lognormal ? config.length_median : std::nullopt, none);
+  set_number(record, "lengths.sigma", lognormal ? std::optional(config.length_sigma) : std::nullopt,
+             none);
+  set_number(record, "lengths.longest", static_cast<double>(*config.sequence_length), "");
+  set_number(record, "lengths.mean", units / (samples * static_cast<double>(steps)), "");
+  set_number(record, "lengths.padding_fraction", 1 - units / padded, "");
+  set_number(record, "lengths.imbalance", largest_units / (units / ranks), "");
 }
 
 void fill_loss(Json& record, const std::vector<RankReport>& reports) {
@@ -152,6 +189,8 @@ void fill_loss(Json& record, const std::vector<RankReport>& reports) {
                                  {"last", scaling->last},
                                  {"dynamic", scaling->dynamic},
                                  {"skipped_steps", scaling->skipped_steps}};
+  else
+    record["unavailable"]["loss.scaling"] = "the loss is scaled in fp16 alone";
   // A loss that is not finite ends the loop before it joins the trace.
   record["loss"]["diverged"] = samples.stop_reason == StopReason::non_finite || diverged(loss);
 }

@@ -38,6 +38,7 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
                           "communication",
                           "ranks",
                           "loss",
+                          "lengths",
                           "parameters",
                           "flops_per_sample",
                           "achieved_flops",
@@ -119,7 +120,8 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
                      const std::vector<RankReport>& reports, const SystemInfo& system,
                      const std::map<std::string, std::string>& environment) {
   const RunMetrics metrics = run_metrics(reports);
-  const RunFacts facts = judged(given, reports, metrics);
+  RunFacts facts = judged(given, reports, metrics);
+  if (metrics.units_per_step > 0) facts.units_per_step = metrics.units_per_step;
   Json record = skeleton(config, facts.world_size, facts.status, facts.reason, system, environment);
   record["config_hash"] = config_hash(config.config, facts.world_size);
   fill_facts(record, facts);
@@ -129,6 +131,7 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   fill_communication(record, config, facts, reports, metrics);
   fill_ranks(record, reports, metrics);
   fill_loss(record, reports);
+  fill_lengths(record, config.config, reports);
   fill_compute(record, facts, metrics);
   fill_resources(record, reports);
   explain_nulls(record, "not reported by the engine");

@@ -1,6 +1,4 @@
 // `scalemark infer`: replicas of one model, one a rank, asked at the same time.
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "measure/clock.hpp"
@@ -9,6 +7,7 @@
 #include "result/inference_record.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
+#include "session/publish.hpp"
 #include "session/step_printer.hpp"
 #include "train/inferencer.hpp"
 
@@ -47,13 +46,9 @@ Json measure(Session& session, Inferencer& inferencer, const BatchPlan& batch,
   Samples samples = inferencer.measure(world, observer);
   const NoiseEvidence noise = noise_between(before, noise_snapshot());
 
-  world.watchdog().enter("gather results");
-  const auto gathered =
-      world.gather(to_json(rank_report(session, world.rank(), std::move(samples), noise)).dump());
+  const auto reports =
+      gather_reports(world, rank_report(session, world.rank(), std::move(samples), noise));
   if (!session.is_root()) return nullptr;
-  std::vector<RankReport> reports;
-  for (const auto& text : gathered)
-    reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
   return make_inference_record(session.loaded, facts, reports, session.system,
                                recorded_environment(session.environment));
 }
@@ -87,18 +82,7 @@ ExitCode infer_command(Session& session) {
         "is folded, the rest runs operator by operator (--fused off folds nothing)");
   StepPrinter printer(session, inferencer->units_per_query() * world.size());
   const Json record = measure(session, *inferencer, batch, printer.observer());
-
-  ExitCode code = ExitCode::ok;
-  world.agree_on([&] {
-    if (!session.is_root()) return;
-    printer.total(record);
-    if (output) output->write(record);
-    if (config.json) fmt::print("{}", record_text(record));
-    session.say(inference_summary(record));
-    if (output) session.say("record: " + output->path().string());
-    code = exit_code_of_status(record["status"]);
-  });
-  return static_cast<ExitCode>(std::stoi(world.broadcast(std::to_string(static_cast<int>(code)))));
+  return publish(session, printer, output.get(), record, inference_summary);
 }
 
 }  // namespace scalemark

@@ -90,6 +90,14 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
   return report;
 }
 
+std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine) {
+  ranks.watchdog().enter("gather results");
+  std::vector<RankReport> reports;
+  for (const auto& text : ranks.gather(to_json(mine).dump()))
+    reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
+  return reports;
+}
+
 double measure_gemm_roof(Session& session, RankGroup& ranks) {
   ranks.watchdog().enter("GEMM roof");
   ranks.barrier();  // all ranks multiply at once, as they compute at once
@@ -101,6 +109,7 @@ double measure_gemm_roof(Session& session, RankGroup& ranks) {
 
 double forward_flops_per_sample(const RunConfig& config) {
   const ModelFacts model = *find_model(config.model);
+  if (config.length_distribution != LengthDistribution::fixed) return 0;
   if (model.sequence_length > 0)
     return forward_flops_at(model, config.sequence_length.value_or(model.sequence_length));
   if (config.image_size.value_or(model.image_size) != model.image_size ||
@@ -143,12 +152,8 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   RankReport report = rank_report(session, group.ranks.rank(), std::move(samples), noise);
   report.communication_cpu_seconds = cpu_seconds;
   report.gradient_buffer_bytes = trainer.gradient_buffer_bytes();
-  group.ranks.watchdog().enter("gather results");
-  const auto gathered = group.ranks.gather(to_json(report).dump());
+  const auto reports = gather_reports(group.ranks, report);
   if (group.ranks.rank() != 0) return nullptr;
-  std::vector<RankReport> reports;
-  for (const auto& text : gathered)
-    reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
   return make_run_record(session.loaded, facts, reports, session.system,
                          recorded_environment(session.environment));
 }

@@ -26,12 +26,15 @@ struct RunGroup {
 RankReport rank_report(const Session& session, int rank, Samples samples,
                        const NoiseEvidence& noise);
 
+/// Those of all ranks, in their order, at rank 0; none elsewhere. All of them call it.
+std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine);
+
 /// Rate of large matrix products in the compute type, FLOP/s of all ranks of the group at once; all
 /// of them call it.
 double measure_gemm_roof(Session& session, RankGroup& ranks);
 
-/// FLOPs of one sample's forward pass; 0 (unknown) for images of another size or number of classes
-/// than the catalog's.
+/// FLOPs of one sample's forward pass; 0 (unknown) for sequences of varying length and for images
+/// of another size or number of classes than the catalog's.
 double forward_flops_per_sample(const RunConfig& config);
 
 /// Made by every rank of the group; resolves `--communicator` for its size. `baseline`:

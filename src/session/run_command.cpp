@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "config/names.hpp"
@@ -7,6 +5,7 @@
 #include "report/console.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
+#include "session/publish.hpp"
 #include "session/step_printer.hpp"
 
 namespace scalemark {
@@ -35,19 +34,7 @@ ExitCode run_command(Session& session) {
   Trainer trainer(config, *session.device, session.world, group.batch);
   StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());
   const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
-
-  ExitCode code = ExitCode::ok;
-  session.world.agree_on([&] {
-    if (!session.is_root()) return;
-    printer.total(record);
-    if (output) output->write(record);
-    if (config.json) fmt::print("{}", record_text(record));
-    session.say(run_summary(record));
-    if (output) session.say("record: " + output->path().string());
-    code = exit_code_of_status(record["status"]);
-  });
-  return static_cast<ExitCode>(
-      std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
+  return publish(session, printer, output.get(), record, run_summary);
 }
 
 }  // namespace scalemark

@@ -38,8 +38,9 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const at::Tensor loss =
         trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
+    const Batch& batch = trainer_.batches[turn];
     return StepOutcome{loss * loss_share_[turn], reducer_.last_wait_seconds(),
-                       reducer_.last_communication_seconds()};
+                       reducer_.last_communication_seconds(), batch.units, batch.padded_units};
   });
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
   return samples;

@@ -52,6 +52,8 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
     stop = read(phase, phase.agreed ? phase.agreed->exchange(posted) : posted);
     phase.samples.wait_seconds.push_back(steady_seconds() - before_exchange + done.wait_seconds);
     phase.samples.communication_seconds += done.communication_seconds;
+    phase.samples.units.push_back(done.units);
+    phase.samples.padded_units += done.padded_units;
     phase.clock->mark();
     if (!done.loss.defined()) show(phase, i + 1, std::numeric_limits<double>::quiet_NaN());
   }

@@ -24,6 +24,8 @@ struct StepOutcome {
   at::Tensor loss;
   double wait_seconds = 0;           ///< for communication
   double communication_seconds = 0;  ///< first bucket posted to last bucket complete
+  double units = 0;                  ///< of this rank's batch, without padding
+  double padded_units = 0;           ///< with it
 };
 
 /// Who ends a loop early. together: all ranks at the same step, agreed one step late. alone: every

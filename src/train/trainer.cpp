@@ -14,8 +14,12 @@
 namespace scalemark {
 namespace {
 
-/// Prepared batches of --data learnable. They lie on the device: inside the clock none is made.
-constexpr std::int64_t kLearnableBatches = 16;
+/// Prepared batches where steps have unlike ones. They lie on the device: inside the clock none is
+/// made.
+constexpr std::int64_t kBatches = 16;
+/// Between the seeds of a rank's batches: more than there are ranks, and below 2^28, since
+/// LibTorch's CPU generator reads 32 bits of a seed.
+constexpr std::uint64_t kSeedStride = 10'000'019;
 
 /// The bytes of a contiguous or channels_last CPU tensor, in memory order.
 std::string_view bytes_of(const at::Tensor& tensor) {
@@ -47,6 +51,8 @@ std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group) {
   options.num_classes = config.num_classes;
   options.channels_last = config.data_format == DataFormat::channels_last;
   options.sequence_length = config.sequence_length.value_or(0);
+  options.lengths = {config.length_distribution, config.length_median.value_or(0),
+                     config.length_sigma};
   options.dropout = *config.dropout;
   options.label_smoothing = config.label_smoothing;
   std::shared_ptr<Model> model = make_model(options);
@@ -112,11 +118,15 @@ void Trainer::Impl::restart() {
 std::vector<Batch> Trainer::Impl::prepare_batches() const {
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const at::ScalarType dtype = compute_dtype(config.precision);
-  if (config.data == SyntheticData::noise)
-    return {
-        model->synthetic_batch(plan.batch_size_per_rank, seed + 1 + rank, device.device(), dtype)};
+  const bool fixed = config.length_distribution == LengthDistribution::fixed;
   std::vector<Batch> made;
-  for (std::int64_t i = 0; i < kLearnableBatches; ++i) {
+  if (config.data == SyntheticData::noise) {
+    for (std::uint64_t i = 0; i < (fixed ? 1 : kBatches); ++i)
+      made.push_back(model->synthetic_batch(
+          plan.batch_size_per_rank, seed + 1 + rank + i * kSeedStride, device.device(), dtype));
+    return made;
+  }
+  for (std::int64_t i = 0; i < kBatches; ++i) {
     const std::int64_t first = i * plan.global_batch_size + rank * plan.batch_size_per_rank;
     made.push_back(
         model->learnable_batch({first, plan.batch_size_per_rank}, seed, device.device(), dtype));
@@ -144,7 +154,11 @@ void Trainer::check_data(Communicator& communicator, int rank) {
 
 std::int64_t Trainer::parameter_count() const { return impl_->parameters->parameter_count(); }
 std::int64_t Trainer::gradient_buffer_bytes() const { return impl_->parameters->gradient_bytes(); }
-double Trainer::units_per_step_of_rank() const { return impl_->batches.front().units; }
+double Trainer::units_per_step_of_rank() const {
+  double units = 0;
+  for (const Batch& batch : impl_->batches) units += batch.units;
+  return units / static_cast<double>(impl_->batches.size());
+}
 FlatParameters& Trainer::parameters() { return *impl_->parameters; }
 
 }  // namespace scalemark

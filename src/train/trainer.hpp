@@ -45,7 +45,7 @@ class Trainer {
   void set_batch(const BatchPlan& batch);  ///< strong scaling: per point
   std::int64_t parameter_count() const;
   std::int64_t gradient_buffer_bytes() const;
-  double units_per_step_of_rank() const;
+  double units_per_step_of_rank() const;  ///< mean over its batches
   FlatParameters& parameters();
 
   struct Impl;  ///< shared by the files of train/

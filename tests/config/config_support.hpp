@@ -44,7 +44,13 @@ inline std::string refused(const Words& arguments, const Words& environment = {}
 
 /// A model for which a key has a meaning.
 inline std::string model_with(const std::string& key) {
+  if (key.starts_with("length_")) return "transformer_tiny";
   return key == "sequence_length" || key == "global_batch_tokens" ? "transformer_tiny" : "resnet50";
+}
+
+/// A distribution of lengths for which a key has a meaning.
+inline std::string lengths_with(const std::string& key) {
+  return key.starts_with("length_") ? "lognormal" : "fixed";
 }
 
 /// A schedule for which a key has a meaning.

@@ -205,7 +205,7 @@ TEST(Refusals, RangesAreInclusive) {
                                           : nlohmann::json(number)}}
               .dump());
       return load({"--config", file.path(), "--model", model_with(key.name), "--lr_schedule",
-                   schedule_with(key.name)});
+                   schedule_with(key.name), "--length_distribution", lengths_with(key.name)});
     };
     EXPECT_EQ(key.get(with(key.lowest).config), key.lowest) << key.name;
     EXPECT_EQ(key.get(with(key.highest).config), key.highest) << key.name;

@@ -75,7 +75,7 @@ TEST(LearnableTokens, AreTranslatedByAPermutation) {
     const at::Tensor all = at::arange(1, alphabet + 1);
     const at::Tensor translated = learnable_translation(all, vocabulary);
     EXPECT_TRUE(at::equal(std::get<0>(translated.sort()), all)) << vocabulary;
-    const at::Tensor drawn = learnable_tokens({0, 300}, 4, vocabulary, 1);
+    const at::Tensor drawn = at::stack(learnable_sequences({0, 300}, {}, 4, vocabulary, 1));
     EXPECT_EQ(drawn.min().item<int>(), 1);
     EXPECT_EQ(drawn.max().item<int>(), alphabet);
   }

@@ -63,6 +63,28 @@ TEST(RunRecord, JitterAndIntervalOfManySteps) {
   EXPECT_EQ(record["throughput"]["jitter"], 0.0);  // more than half of the steps are alike
 }
 
+TEST(RunRecord, SequencesOfUnequalLength) {
+  std::vector<RankReport> reports = two_reports();
+  reports[0].samples.units = {10, 20, 30, 20};
+  reports[1].samples.units = {20, 20, 10, 30};
+  for (RankReport& report : reports) report.samples.padded_units = 100;
+  LoadedConfig loaded;
+  loaded.config.model = "transformer_tiny";
+  loaded.config.length_distribution = LengthDistribution::uniform;
+  const Json record = make_run_record(loaded, make_facts(2), reports, system_info(), {});
+  EXPECT_EQ(record["units_per_step"], 40.0);
+  EXPECT_EQ(record["throughput"]["mean"], 20.0);  // 160 tokens in 8 s
+  EXPECT_EQ(record["ranks"][0]["units_per_step"], 20.0);
+  const Json& lengths = record["lengths"];
+  EXPECT_EQ(lengths["distribution"], "uniform");
+  EXPECT_TRUE(lengths["median"].is_null());
+  EXPECT_EQ(lengths["longest"], 16.0);
+  EXPECT_EQ(lengths["mean"], 160. / 4 / 32);  // 16 sequences a rank
+  EXPECT_DOUBLE_EQ(lengths["padding_fraction"].get<double>(), 0.2);
+  EXPECT_EQ(lengths["imbalance"], 100. / 80);  // 20 + 20 + 30 + 30 against means of 15, 20, 20, 25
+  EXPECT_TRUE(record_of(make_facts(2), two_reports())["lengths"].is_null());
+}
+
 TEST(RunRecord, CommunicationByWaiting) {
   const Json communication = record_of(make_facts(2), two_reports())["communication"];
   EXPECT_EQ(communication["total_seconds"], 0.5);

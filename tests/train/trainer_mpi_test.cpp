@@ -1,8 +1,10 @@
 // The trainer as a whole, on 1 to 4 ranks: reproducible, agreed stops, faults found.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <numeric>
 
 #include "error.hpp"
 #include "tests/support/mpi_support.hpp"
@@ -150,6 +152,23 @@ TEST(Trainer, TransformerLearnsInEveryPrecisionAndRepeatsItself) {
 TEST(Trainer, BertLearnsInEveryPrecisionAndRepeatsItself) {
   for (const Optimizer optimizer : {Optimizer::adamw, Optimizer::lamb})
     expect_learning("bert_tiny", optimizer, std::log(1024.) + std::log(2.));
+}
+
+RunConfig unequal_sequences() {
+  RunConfig config = small_config();
+  config.model = "transformer_tiny";
+  config.optimizer = Optimizer::adam;
+  config.init_learning_rate = 1e-3;
+  config.dropout = 0;
+  config.length_distribution = LengthDistribution::lognormal;
+  return config;
+}
+
+TEST(Trainer, UnitsAreTheTokensOfEveryStep) {
+  const Samples samples = run(unequal_sequences()).samples;
+  ASSERT_EQ(samples.units.size(), 12u);
+  EXPECT_NE(std::ranges::min(samples.units), std::ranges::max(samples.units));
+  EXPECT_GT(samples.padded_units, std::accumulate(samples.units.begin(), samples.units.end(), 0.));
 }
 
 TEST(Trainer, OverlapLeavesTheSameWeightsBitForBit) {

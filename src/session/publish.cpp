@@ -1,0 +1,23 @@
+#include "session/publish.hpp"
+
+#include <fmt/format.h>
+
+namespace scalemark {
+
+ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
+                 const std::function<std::string(const Json&)>& summary) {
+  ExitCode code = ExitCode::ok;
+  session.world.agree_on([&] {
+    if (!session.is_root()) return;
+    printer.total(record);
+    if (output) output->write(record);
+    if (session.config().json) fmt::print("{}", record_text(record));
+    session.say(summary(record));
+    if (output) session.say("record: " + output->path().string());
+    code = exit_code_of_status(record["status"]);
+  });
+  return static_cast<ExitCode>(
+      std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,19 @@
+// The end of `run` and `infer`: the record of rank 0 becomes a file, lines and an exit code.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "result/records.hpp"
+#include "session/commands.hpp"
+#include "session/step_printer.hpp"
+
+namespace scalemark {
+
+/// Writes the record to `output` (null: nowhere) and says what it says; `summary` for people. All
+/// ranks call it, `record` is rank 0's. The exit code is the same on all.
+ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
+                 const std::function<std::string(const Json&)>& summary);
+
+}  // namespace scalemark
