@@ -13,10 +13,11 @@
 namespace scalemark {
 namespace {
 
-constexpr std::array<std::pair<StopReason, const char*>, 5> kStopReasons{{
+constexpr std::array<std::pair<StopReason, const char*>, 6> kStopReasons{{
     {StopReason::num_batches, "num_batches"},
     {StopReason::target_ci, "target_ci"},
     {StopReason::max_seconds, "max_seconds"},
+    {StopReason::target_loss, "target_loss"},
     {StopReason::signal, "signal"},
     {StopReason::non_finite, "non_finite"},
 }};
@@ -60,6 +61,7 @@ nlohmann::json to_json(const Samples& samples) {
           {"wait_seconds", samples.wait_seconds},
           {"loss", finite_or_null(samples.loss)},
           {"wall_seconds", samples.wall_seconds},
+          {"warm_up_seconds", samples.warm_up_seconds},
           {"communication_seconds", samples.communication_seconds},
           {"stop_reason", to_string(samples.stop_reason)}};
 }
@@ -71,6 +73,7 @@ Samples samples_from_json(const nlohmann::json& json) {
     samples.wait_seconds = json.at("wait_seconds").get<std::vector<double>>();
     samples.loss = numbers(json.at("loss"));
     samples.wall_seconds = json.at("wall_seconds");
+    samples.warm_up_seconds = json.at("warm_up_seconds");
     samples.communication_seconds = json.at("communication_seconds");
     samples.stop_reason = stop_reason_from(json.at("stop_reason"));
     return samples;

@@ -40,6 +40,8 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
 Json rank_entry(Json& record, const RankReport& report);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
 void fill_loss(Json& record, const std::vector<RankReport>& reports);
+/// loss.target, from the losses that fill_loss() has seen.
+void fill_target(Json& record, const LoadedConfig& config, const std::vector<RankReport>& reports);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 

@@ -129,6 +129,7 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   fill_communication(record, config, facts, reports, metrics);
   fill_ranks(record, reports, metrics);
   fill_loss(record, reports);
+  fill_target(record, config, reports);
   fill_compute(record, facts, metrics);
   fill_resources(record, reports);
   explain_nulls(record, "not reported by the engine");

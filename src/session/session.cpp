@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <set>
 
+#include "config/curves.hpp"
 #include "config/names.hpp"
 
 namespace scalemark {
@@ -101,11 +102,14 @@ void Session::open_device() {
                         "CUDA_VISIBLE_DEVICES per rank",
                         uuid));
   });
-  if (!device->native(config().precision))
-    say(
-        fmt::format("warning: {} has no native {} instructions; the run is slow and marked "
-                    "precision_native: false",
-                    device->name(), to_string(config().precision)));
+  std::set<Precision> precisions;
+  for (const CurveConfig& curve : curves_of(config())) precisions.insert(curve.config.precision);
+  for (const Precision precision : precisions)
+    if (!device->native(precision))
+      say(
+          fmt::format("warning: {} has no native {} instructions; the run is slow and marked "
+                      "precision_native: false",
+                      device->name(), to_string(precision)));
 }
 
 }  // namespace scalemark
