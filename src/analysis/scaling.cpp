@@ -180,7 +180,8 @@ ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scal
 
   const PointRuns& base = *ascending.front();
   ScalingCurve curve{unit, scaling, base.ranks, total_throughput(base.repeats), {}};
-  for (const PointRuns* point : ascending) curve.points.push_back(make_point(*point, base, questions));
+  for (const PointRuns* point : ascending)
+    curve.points.push_back(make_point(*point, base, questions));
   return curve;
 }
 

@@ -20,8 +20,8 @@ struct PointRepeat {
   double units = 0;      ///< units of all measured steps of all ranks
   double seconds = 0;    ///< wall seconds of the measured loop
   double step_seconds_mean = 0;
-  double wait_seconds_mean = 0;  ///< mean over ranks, per step
-  bool baseline = false;         ///< communicator none
+  double wait_seconds_mean = 0;                 ///< mean over ranks, per step
+  bool baseline = false;                        ///< communicator none
   std::optional<int> resources = std::nullopt;  ///< what the run ran on; unset: unknown
   /// Of training, warm-up included, until the target loss was reached; unset: it was not.
   std::optional<double> target_steps = std::nullopt, target_seconds = std::nullopt;
@@ -37,9 +37,10 @@ struct PointRuns {
 /// What a curve is asked beside throughput and speedup.
 struct CurveQuestions {
   Resource resource = Resource::rank;
-  std::optional<double> solution_steps;       ///< steps to solution; unset: no time to solution
-  std::optional<double> base_solution_steps;  ///< of the base; unset: solution_steps
-  bool target_loss = false;                   ///< runs end at a target loss
+  /// Steps to solution; unset: no time to solution.
+  std::optional<double> solution_steps = std::nullopt;
+  std::optional<double> base_solution_steps = std::nullopt;  ///< unset: solution_steps
+  bool target_loss = false;                                  ///< runs end at a target loss
 };
 
 /// Until the target loss was reached, mean over the repeats.
@@ -63,8 +64,8 @@ struct ScalingPoint {
   std::optional<Interval> ci95;  ///< Student's t on log throughput over repeats
   double speedup = 0;
   std::optional<Interval>
-      speedup_ci95;       ///< Student's t on log ratios paired by round; none for the base
-  std::optional<int> resources;      ///< what it ran on
+      speedup_ci95;              ///< Student's t on log ratios paired by round; none for the base
+  std::optional<int> resources;  ///< what it ran on
   std::optional<double> efficiency;  ///< speedup / (resources / base resources)
   std::optional<Interval> efficiency_ci95;
   std::optional<double> baseline_throughput;
@@ -95,9 +96,9 @@ ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scal
 std::optional<int> resources_of(const PointRuns& runs, Resource resource);
 
 /// The scaling record (kind "scaling", docs/schema/scaling.schema.json) of one curve. `world_size`:
-/// the largest rank count, for the configuration's hash. With a status other than ok, points may miss repeats and
-/// no throughput is published: the repeats are listed, their run records stand on their own.
-/// `repeat_unit`: "in_process" (rounds of one launch) or "launch".
+/// the largest rank count, for the configuration's hash. With a status other than ok, points may
+/// miss repeats and no throughput is published: the repeats are listed, their run records stand on
+/// their own. `repeat_unit`: "in_process" (rounds of one launch) or "launch".
 Json make_scaling_record(const LoadedConfig& config, int world_size,
                          const std::vector<PointRuns>& points, Status status,
                          const std::string& reason, const SystemInfo& system,

@@ -99,8 +99,7 @@ void write_place(PointWriter& writer, const RunConfig& config, int ranks, int ba
                why_uncounted(config.resource));
 }
 
-void write_point(Json& record, const RunConfig& config, const ScalingPoint& point,
-                 int base_ranks) {
+void write_point(Json& record, const RunConfig& config, const ScalingPoint& point, int base_ranks) {
   const Reasons why = reasons_of(point, config, point.ranks == base_ranks);
   PointWriter writer(record);
   write_place(writer, config, point.ranks, base_ranks, point.resources);
@@ -130,11 +129,10 @@ void write_unfinished_point(Json& record, const RunConfig& config, const PointRu
                             int base_ranks, const std::string& why) {
   PointWriter writer(record);
   write_place(writer, config, runs.ranks, base_ranks, resources_of(runs, config.resource));
-  for (const char* key :
-       {"throughput", "ci95", "speedup", "speedup_ci95", "efficiency", "efficiency_ci95",
-        "baseline_throughput", "exposed_seconds", "exposed_method", "time_to_solution_seconds",
-        "time_to_solution_speedup", "time_to_solution_speedup_ci95", "time_to_solution_efficiency",
-        "target"})
+  for (const char* key : {"throughput", "ci95", "speedup", "speedup_ci95", "efficiency",
+                          "efficiency_ci95", "baseline_throughput", "exposed_seconds",
+                          "exposed_method", "time_to_solution_seconds", "time_to_solution_speedup",
+                          "time_to_solution_speedup_ci95", "time_to_solution_efficiency", "target"})
     writer.value(key, nullptr, why);
   auto repeats = runs.repeats;
   repeats.insert(repeats.end(), runs.baselines.begin(), runs.baselines.end());

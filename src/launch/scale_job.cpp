@@ -56,8 +56,9 @@ class Handover {
   }
   /// {exit_code, reason}, where rank 0 aborted the job.
   std::optional<Json> abort() const { return read("abort.json"); }
-  /// {finished, record, path}: the records of the curves that are written already, that of the curve
-  /// that is measured (null where it has no run yet), and where it belongs (null without --output).
+  /// {finished, record, path}: the records of the curves that are written already, that of the
+  /// curve that is measured (null where it has no run yet), and where it belongs (null without
+  /// --output).
   std::optional<Json> partial() const { return read("partial.json"); }
 
  private:

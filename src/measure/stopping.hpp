@@ -1,6 +1,6 @@
 // When a measured loop may end before --num_batches: the precision asked for is reached, the loss
-// has come down to a target, or the time is up. Apart from the loop so that it can be tested, and from the agreement of the ranks
-// (comm/rank_group.hpp).
+// has come down to a target, or the time is up. Apart from the loop so that it can be tested, and
+// from the agreement of the ranks (comm/rank_group.hpp).
 #pragma once
 
 #include <optional>

@@ -42,8 +42,8 @@ class StepLines {
 std::string scaling_table(const Json& scaling_record,
                           const std::vector<std::string>& warnings = {});
 
-/// Several curves of the same points, by name: throughput of each, its ratio to the first one's, and
-/// what each took to a target loss. All have status ok; at least two.
+/// Several curves of the same points, by name: throughput of each, its ratio to the first one's,
+/// and what each took to a target loss. All have status ok; at least two.
 std::string family_table(const std::vector<std::string>& names,
                          const std::vector<Json>& scaling_records);
 

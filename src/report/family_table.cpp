@@ -22,8 +22,7 @@ std::string throughput_table(const std::vector<std::string>& names,
   for (const Json& point : points) rows.push_back({point.at("ranks").dump()});
   for (const Json& record : records)
     for (std::size_t i = 0; i < points.size(); ++i)
-      rows[i + 1].push_back(
-          four_digits(record.at("points").at(i).at("throughput").get<double>()));
+      rows[i + 1].push_back(four_digits(record.at("points").at(i).at("throughput").get<double>()));
   for (std::size_t curve = 1; curve < records.size(); ++curve) {
     rows.front().push_back(fmt::format("{} over {}", names[curve], names.front()));
     const auto ratios = curve_ratios(records[curve], records.front());
@@ -41,15 +40,13 @@ std::string target_table(const std::vector<std::string>& names, const std::vecto
       const Json& target = point.at("target");
       if (target.is_null()) return "";
       const bool reached = target.at("reached");
-      rows.push_back({names[curve], point.at("ranks").dump(),
-                      point.at("global_batch_size").dump(),
+      rows.push_back({names[curve], point.at("ranks").dump(), point.at("global_batch_size").dump(),
                       reached ? fmt::format("{:.0f}", target.at("steps").get<double>()) : "-",
                       reached ? four_digits(target.at("seconds").get<double>()) : "not reached"});
     }
   const Json& loss = records.front().at("config").at("target_loss").at("value");
-  return fmt::format(
-      "\nTraining until a loss of {}, mean of the repeats, warm-up included\n\n{}",
-      loss.get<double>(), text_table(rows));
+  return fmt::format("\nTraining until a loss of {}, mean of the repeats, warm-up included\n\n{}",
+                     loss.get<double>(), text_table(rows));
 }
 
 }  // namespace

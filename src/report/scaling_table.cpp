@@ -74,14 +74,13 @@ std::string solution_speedup(const Json& point) {
 std::vector<std::string> row(const Json& point, const Columns& columns) {
   const double rate = point.at("throughput");
   std::vector<std::string> cells{
-          point.at("ranks").dump(),
-          with_interval(point.at("throughput"), point.at("ci95"),
-                        [rate](double v) { return four_digits(v, rate); }),
-          with_interval(point.at("speedup"), point.at("speedup_ci95"),
-                        two_decimals),
-          with_interval(point.at("efficiency"), point.at("efficiency_ci95"),
-                        [](double v) { return fmt::format("{:.1f} %", 100 * v); }),
-          exposed(point)};
+      point.at("ranks").dump(),
+      with_interval(point.at("throughput"), point.at("ci95"),
+                    [rate](double v) { return four_digits(v, rate); }),
+      with_interval(point.at("speedup"), point.at("speedup_ci95"), two_decimals),
+      with_interval(point.at("efficiency"), point.at("efficiency_ci95"),
+                    [](double v) { return fmt::format("{:.1f} %", 100 * v); }),
+      exposed(point)};
   if (columns.solution) {
     cells.insert(cells.begin() + 1, point.at("batch_size_per_rank").dump());
     cells.push_back(four_digits(point.at("time_to_solution_seconds").get<double>()) + " s");
@@ -153,9 +152,8 @@ std::string scaling_table(const Json& record, const std::vector<std::string>& wa
   const Columns columns = columns_of(record);
   std::vector<std::vector<std::string>> rows{header(record, columns)};
   for (const Json& point : record.at("points")) rows.push_back(row(point, columns));
-  std::string text =
-      title + "\n\n" + text_table(rows) + "\n" + interval_note(record) + exposed_note(record) +
-      solution_note(record, columns);
+  std::string text = title + "\n\n" + text_table(rows) + "\n" + interval_note(record) +
+                     exposed_note(record) + solution_note(record, columns);
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
   return text;
 }

@@ -1,8 +1,9 @@
 // How long the training of a run took to come down to --target_loss.
+#include "measure/target_loss.hpp"
+
 #include <algorithm>
 #include <numeric>
 
-#include "measure/target_loss.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
@@ -14,7 +15,8 @@ double training_seconds(const std::vector<RankReport>& reports, std::size_t step
   for (const RankReport& report : reports) {
     const auto& times = report.samples.step_seconds;
     const auto end = times.begin() + static_cast<std::ptrdiff_t>(std::min(steps, times.size()));
-    slowest = std::max(slowest, std::accumulate(times.begin(), end, report.samples.warm_up_seconds));
+    slowest =
+        std::max(slowest, std::accumulate(times.begin(), end, report.samples.warm_up_seconds));
   }
   return slowest;
 }

@@ -78,11 +78,10 @@ void Curve::announce() {
                                 static_cast<double>(points_.back().batch.batch_size_per_rank);
   std::vector<PlannedSegment> planned;
   for (const Segment& segment : plan_)
-    planned.push_back(
-        {title(segment),
-         sample_seconds *
-             static_cast<double>(points_[segment.point].batch.batch_size_per_rank *
-                                 (config().num_warmup_batches + config().num_batches))});
+    planned.push_back({title(segment),
+                       sample_seconds * static_cast<double>(
+                                            points_[segment.point].batch.batch_size_per_rank *
+                                            (config().num_warmup_batches + config().num_batches))});
   if (session_.is_root()) progress_.emplace(std::move(planned));
 }
 
@@ -142,7 +141,8 @@ Json Curve::measure_here(const Segment& segment, Point& point, RunGroup& group) 
 /// Rank 0: stores the run's record and what the curve needs of it.
 void Curve::keep(const Segment& segment, Point& point, const Json& record) {
   const std::string path =
-      files_ ? files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline) : "";
+      files_ ? files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline)
+             : "";
   if (record["status"] == "ok") {
     auto& runs = segment.baseline ? point.runs.baselines : point.runs.repeats;
     runs.push_back(point_repeat(record, path, segment.baseline, config().resource));

@@ -37,10 +37,10 @@ class Family {
     session.world.agree_on([&] {
       check_launch(session);
       for (const CurveConfig& curve : curves_)
-        files_.push_back(session.is_root() && curve.config.output
-                             ? std::make_unique<CurveFiles>(
-                                   curve_path(*curve.config.output, curve.name))
-                             : nullptr);
+        files_.push_back(
+            session.is_root() && curve.config.output
+                ? std::make_unique<CurveFiles>(curve_path(*curve.config.output, curve.name))
+                : nullptr);
     });
   }
 
@@ -70,8 +70,8 @@ class Family {
   }
 
   void publish(std::size_t i, const Json& record) const {
-    session_.handover.publish_partial(
-        finished_, record, files_[i] ? files_[i]->path() : std::filesystem::path());
+    session_.handover.publish_partial(finished_, record,
+                                      files_[i] ? files_[i]->path() : std::filesystem::path());
   }
 
   /// The records, or what they say side by side where at least two are complete.

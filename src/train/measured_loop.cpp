@@ -89,11 +89,10 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
   if (warm_up.stop_reason == StopReason::num_batches) {
     group.barrier();
     const double start = steady_seconds();
-    samples =
-        loop.run(trainer.config.num_batches, "step",
-                 StoppingRule(trainer.config.target_ci, trainer.config.max_seconds,
-                              trainer.config.target_loss),
-                 observer);
+    samples = loop.run(trainer.config.num_batches, "step",
+                       StoppingRule(trainer.config.target_ci, trainer.config.max_seconds,
+                                    trainer.config.target_loss),
+                       observer);
     group.watchdog().enter("end of measured loop");
     group.barrier();
     samples.wall_seconds = steady_seconds() - start;

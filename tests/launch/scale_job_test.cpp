@@ -108,7 +108,8 @@ TEST_F(Supervised, LauncherFailuresAreTheEnvironment) {
 TEST_F(Supervised, AKilledRankLeavesWhatWasMeasured) {
   EXPECT_EQ(
       run(R"(echo '{"finished": [], "record": {"kind": "scaling", "status": "interrupted", "points": [1]},
-  "path": ")" + output() + R"("}' > $SMK_INTERNAL_HANDOVER/partial.json
+  "path": ")" +
+          output() + R"("}' > $SMK_INTERNAL_HANDOVER/partial.json
 exit 137)"),
       4);
   const auto record = nlohmann::json::parse(read_text(output()));
@@ -122,7 +123,8 @@ TEST_F(Supervised, AKilledFamilyKeepsItsFinishedCurves) {
   const auto publish = [](const std::string& partial) {
     return "echo '" + partial + "' > $SMK_INTERNAL_HANDOVER/partial.json\nexit 137";
   };
-  EXPECT_EQ(run(publish(R"({"finished": [)" + finished + R"(], "record": null, "path": null})")), 4);
+  EXPECT_EQ(run(publish(R"({"finished": [)" + finished + R"(], "record": null, "path": null})")),
+            4);
   EXPECT_FALSE(std::filesystem::exists(output())) << "the second curve has no run yet";
 
   const std::string second = folder_ / "curve-bf16.json";
