@@ -85,7 +85,9 @@ TEST(ScalingRecord, GivesEveryReasonOfANull) {
 }
 
 Json answered(const RunConfig& config, const std::vector<PointRuns>& points) {
-  return make_scaling_record({config}, 2, points, Status::ok, "", system_info(), {});
+  LoadedConfig loaded;
+  loaded.config = config;
+  return make_scaling_record(loaded, 2, points, Status::ok, "", system_info(), {});
 }
 
 TEST(ScalingRecord, ShowsTheBatchesAndTheTimeToSolution) {

@@ -37,7 +37,8 @@ TEST(Curves, AreNamedByWhatTheyDifferIn) {
 
 TEST(Curves, OfAListShowAndHashTheirOwnValue) {
   const LoadedConfig loaded = load_scale({"--model=smallnet", "--precision=fp32,bf16"});
-  EXPECT_EQ(config_to_json(loaded)["precision"]["value"], nlohmann::json({"fp32", "bf16"}));
+  EXPECT_EQ(config_to_json(loaded)["precision"]["value"],
+            nlohmann::ordered_json::array({"fp32", "bf16"}));
   for (const CurveConfig& curve : curves_of(loaded.config)) {
     const LoadedConfig alone = load_scale({"--model=smallnet", "--precision=" + curve.name});
     EXPECT_EQ(hashed_config(curve.config, 2), hashed_config(alone.config, 2));
@@ -86,9 +87,9 @@ TEST(Curves, EveryOneMustDivideAtEveryPoint) {
 }
 
 TEST(CurvePath, PutsTheNameBeforeTheExtension) {
-  EXPECT_EQ(curve_path("out/scaling.json", ""), "out/scaling.json");
-  EXPECT_EQ(curve_path("out/scaling.json", "fp32-b16"), "out/scaling-fp32-b16.json");
-  EXPECT_EQ(curve_path("v1.2/curve", "bf16"), "v1.2/curve-bf16");
+  EXPECT_EQ(curve_path("out/scaling.json", "").string(), "out/scaling.json");
+  EXPECT_EQ(curve_path("out/scaling.json", "fp32-b16").string(), "out/scaling-fp32-b16.json");
+  EXPECT_EQ(curve_path("v1.2/curve", "bf16").string(), "v1.2/curve-bf16");
 }
 
 TEST(PointConfig, TheBaseMayHaveItsOwnBatch) {
