@@ -7,7 +7,9 @@
 
 namespace scalemark {
 
-/// `run` must have status "ok". `path`: of the run record, relative to the curve.
-PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline);
+/// `run` must have status "ok". `path`: of the run record, relative to the curve. `resource`: what
+/// is counted.
+PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline,
+                         Resource resource = Resource::rank);
 
 }  // namespace scalemark

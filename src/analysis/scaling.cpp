@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "analysis/intervals.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -34,27 +34,20 @@ double mean_step(const std::vector<PointRepeat>& repeats) {
   return seconds / steps;
 }
 
-/// Student's t on logarithms, so that ratios and their inverses are treated alike and no bound is
-/// negative.
-std::optional<Interval> log_interval(const std::vector<double>& logs) {
-  const auto interval = student_interval(logs);
-  if (!interval) return std::nullopt;
-  return Interval{std::exp(interval->lo), std::exp(interval->hi)};
-}
-
 std::optional<Interval> throughput_interval(const std::vector<PointRepeat>& repeats) {
-  std::vector<double> logs;
-  for (const PointRepeat& repeat : repeats) logs.push_back(std::log(throughput(repeat)));
-  return log_interval(logs);
+  std::vector<double> rates;
+  for (const PointRepeat& repeat : repeats) rates.push_back(throughput(repeat));
+  return log_interval(rates);
 }
 
 /// Pairing by round takes out what a round has in common: a machine that was slow for a while.
+template <typename Value>
 std::optional<Interval> ratio_interval(const std::vector<PointRepeat>& repeats,
-                                       const std::vector<PointRepeat>& base) {
-  std::vector<double> logs;
+                                       const std::vector<PointRepeat>& base, Value value) {
+  std::vector<double> ratios;
   for (std::size_t round = 0; round < repeats.size(); ++round)
-    logs.push_back(std::log(throughput(repeats[round]) / throughput(base[round])));
-  return log_interval(logs);
+    ratios.push_back(value(repeats[round]) / value(base[round]));
+  return log_interval(ratios);
 }
 
 void check_repeats(const PointRuns& point, const std::vector<PointRepeat>& repeats,
@@ -109,18 +102,58 @@ void set_exposed(ScalingPoint& point, const PointRuns& runs) {
   }
 }
 
-ScalingPoint make_point(const PointRuns& runs, const PointRuns& base) {
+TimeToSolution time_to_solution(const PointRuns& runs, const PointRuns& base,
+                                const CurveQuestions& questions) {
+  const double steps = *questions.solution_steps;
+  const double base_steps = questions.base_solution_steps.value_or(steps);
+  const double base_seconds = base_steps * mean_step(base.repeats);
+  if (&runs == &base) return {base_seconds, 1, std::nullopt, std::nullopt};
+  TimeToSolution solution;
+  solution.seconds = steps * mean_step(runs.repeats);
+  solution.speedup = base_seconds / solution.seconds;
+  const auto per_step = ratio_interval(
+      runs.repeats, base.repeats, [](const PointRepeat& r) { return 1 / r.step_seconds_mean; });
+  if (per_step)
+    solution.speedup_ci95 =
+        Interval{per_step->lo * base_steps / steps, per_step->hi * base_steps / steps};
+  return solution;
+}
+
+TargetLoss target_loss(const std::vector<PointRepeat>& repeats) {
+  TargetLoss target{true, 0, 0};
+  const auto n = static_cast<double>(repeats.size());
+  for (const PointRepeat& repeat : repeats) {
+    if (!repeat.target_steps || !repeat.target_seconds) return {};
+    target.steps += *repeat.target_steps / n;
+    target.seconds += *repeat.target_seconds / n;
+  }
+  return target;
+}
+
+/// What follows from the number of nodes, cores or GPUs, where it is known.
+void set_efficiency(ScalingPoint& point, const PointRuns& base, Resource resource) {
+  const auto base_resources = resources_of(base, resource);
+  if (!point.resources || !base_resources) return;
+  const double resources = static_cast<double>(*point.resources) / *base_resources;
+  point.efficiency = point.speedup / resources;
+  if (point.speedup_ci95)
+    point.efficiency_ci95 =
+        Interval{point.speedup_ci95->lo / resources, point.speedup_ci95->hi / resources};
+  if (point.solution) point.solution->efficiency = point.solution->speedup / resources;
+}
+
+ScalingPoint make_point(const PointRuns& runs, const PointRuns& base,
+                        const CurveQuestions& questions) {
   ScalingPoint point;
   point.ranks = runs.ranks;
   point.throughput = total_throughput(runs.repeats);
   point.ci95 = throughput_interval(runs.repeats);
   point.speedup = point.throughput / total_throughput(base.repeats);
-  const double resources = static_cast<double>(runs.ranks) / base.ranks;
-  point.efficiency = point.speedup / resources;
-  if (&runs != &base) point.speedup_ci95 = ratio_interval(runs.repeats, base.repeats);
-  if (point.speedup_ci95)
-    point.efficiency_ci95 =
-        Interval{point.speedup_ci95->lo / resources, point.speedup_ci95->hi / resources};
+  if (&runs != &base) point.speedup_ci95 = ratio_interval(runs.repeats, base.repeats, throughput);
+  if (questions.solution_steps) point.solution = time_to_solution(runs, base, questions);
+  if (questions.target_loss) point.target = target_loss(runs.repeats);
+  point.resources = resources_of(runs, questions.resource);
+  set_efficiency(point, base, questions.resource);
   set_exposed(point, runs);
   point.repeats = runs.repeats;
   point.repeats.insert(point.repeats.end(), runs.baselines.begin(), runs.baselines.end());
@@ -129,8 +162,17 @@ ScalingPoint make_point(const PointRuns& runs, const PointRuns& base) {
 
 }  // namespace
 
+std::optional<int> resources_of(const PointRuns& runs, Resource resource) {
+  if (resource == Resource::rank) return runs.ranks;
+  if (runs.repeats.empty()) return std::nullopt;
+  for (const PointRepeat& repeat : runs.repeats)
+    if (repeat.resources != runs.repeats.front().resources) return std::nullopt;
+  return runs.repeats.front().resources;
+}
+
 ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scaling,
-                                const std::vector<PointRuns>& points) {
+                                const std::vector<PointRuns>& points,
+                                const CurveQuestions& questions) {
   check(points);
   std::vector<const PointRuns*> ascending;
   for (const PointRuns& point : points) ascending.push_back(&point);
@@ -138,7 +180,8 @@ ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scal
 
   const PointRuns& base = *ascending.front();
   ScalingCurve curve{unit, scaling, base.ranks, total_throughput(base.repeats), {}};
-  for (const PointRuns* point : ascending) curve.points.push_back(make_point(*point, base));
+  for (const PointRuns* point : ascending)
+    curve.points.push_back(make_point(*point, base, questions));
   return curve;
 }
 

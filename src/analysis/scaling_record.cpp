@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "analysis/resources.hpp"
 #include "analysis/scaling.hpp"
+#include "config/curves.hpp"
 #include "config/names.hpp"
 #include "models/catalog.hpp"
 
@@ -51,50 +53,115 @@ Json or_null(const std::optional<Interval>& interval) {
   return interval ? Json{interval->lo, interval->hi} : Json(nullptr);
 }
 
-void write_point(Json& record, const ScalingPoint& point, bool is_base) {
+/// Why numbers of a point are null.
+struct Reasons {
+  std::string interval, baseline, resources, solution, target;
+};
+
+Reasons reasons_of(const ScalingPoint& point, const RunConfig& config, bool is_base) {
   const std::string one_repeat = "one repeat has no interval: ask for more with --repeats";
-  const std::string no_interval = is_base ? "the base is compared with itself" : one_repeat;
-  const std::string no_baseline = point.ranks == 1 ? "one rank has nothing to communicate"
-                                                   : "no run without communication was asked for";
+  return {is_base ? "the base is compared with itself" : one_repeat,
+          point.ranks == 1 ? "one rank has nothing to communicate"
+                           : "no run without communication was asked for",
+          why_uncounted(config.resource), "no --solution_steps was asked for",
+          "no --target_loss was asked for"};
+}
+
+Json target_json(const std::optional<TargetLoss>& target) {
+  if (!target) return nullptr;
+  if (!target->reached) return {{"reached", false}, {"steps", nullptr}, {"seconds", nullptr}};
+  return {{"reached", true}, {"steps", target->steps}, {"seconds", target->seconds}};
+}
+
+void write_solution(PointWriter& writer, const ScalingPoint& point, const Reasons& why) {
+  const auto& solution = point.solution;
+  const auto number = [&](auto member) {
+    return solution ? Json((*solution).*member) : Json(nullptr);
+  };
+  writer.value("time_to_solution_seconds", number(&TimeToSolution::seconds), why.solution);
+  writer.value("time_to_solution_speedup", number(&TimeToSolution::speedup), why.solution);
+  writer.value("time_to_solution_speedup_ci95",
+               or_null(solution ? solution->speedup_ci95 : std::nullopt),
+               solution ? why.interval : why.solution);
+  writer.value("time_to_solution_efficiency",
+               or_null(solution ? solution->efficiency : std::nullopt),
+               solution ? why.resources : why.solution);
+}
+
+/// Batches come from the configuration: that of the base may be its own.
+void write_place(PointWriter& writer, const RunConfig& config, int ranks, int base_ranks,
+                 const std::optional<int>& resources) {
+  const BatchPlan batch = plan_batch(point_config(config, ranks, base_ranks), ranks);
+  writer.value("ranks", ranks, "");
+  writer.value("batch_size_per_rank", batch.batch_size_per_rank, "");
+  writer.value("global_batch_size", batch.global_batch_size, "");
+  writer.value("resources", resources ? Json(*resources) : Json(nullptr),
+               why_uncounted(config.resource));
+}
+
+void write_point(Json& record, const RunConfig& config, const ScalingPoint& point, int base_ranks) {
+  const Reasons why = reasons_of(point, config, point.ranks == base_ranks);
   PointWriter writer(record);
-  writer.value("ranks", point.ranks, "");
+  write_place(writer, config, point.ranks, base_ranks, point.resources);
   writer.value("throughput", point.throughput, "");
-  writer.value("ci95", or_null(point.ci95), one_repeat);
+  writer.value("ci95", or_null(point.ci95),
+               "one repeat has no interval: ask for more with --repeats");
   writer.value("speedup", point.speedup, "");
-  writer.value("speedup_ci95", or_null(point.speedup_ci95), no_interval);
-  writer.value("efficiency", point.efficiency, "");
-  writer.value("efficiency_ci95", or_null(point.efficiency_ci95), no_interval);
-  writer.value("baseline_throughput", or_null(point.baseline_throughput), no_baseline);
-  writer.value("exposed_seconds", or_null(point.exposed_seconds), no_baseline);
+  writer.value("speedup_ci95", or_null(point.speedup_ci95), why.interval);
+  writer.value("efficiency", or_null(point.efficiency), why.resources);
+  writer.value("efficiency_ci95", or_null(point.efficiency_ci95),
+               point.speedup_ci95 ? why.resources : why.interval);
+  writer.value("baseline_throughput", or_null(point.baseline_throughput), why.baseline);
+  writer.value("exposed_seconds", or_null(point.exposed_seconds), why.baseline);
   writer.value("exposed_method",
                point.exposed_method.empty() ? Json(nullptr) : Json(point.exposed_method),
-               no_baseline);
+               why.baseline);
+  write_solution(writer, point, why);
+  writer.value("target", target_json(point.target), why.target);
+  if (point.target && !point.target->reached)
+    for (const char* key : {"steps", "seconds"})
+      record["unavailable"][std::string("points.target.") + key] =
+          "not every repeat came down to the target loss";
   writer.repeats(point.repeats);
 }
 
-void write_unfinished_point(Json& record, const PointRuns& runs, const std::string& why) {
+void write_unfinished_point(Json& record, const RunConfig& config, const PointRuns& runs,
+                            int base_ranks, const std::string& why) {
   PointWriter writer(record);
-  writer.value("ranks", runs.ranks, "");
-  for (const char* key :
-       {"throughput", "ci95", "speedup", "speedup_ci95", "efficiency", "efficiency_ci95",
-        "baseline_throughput", "exposed_seconds", "exposed_method"})
+  write_place(writer, config, runs.ranks, base_ranks, resources_of(runs, config.resource));
+  for (const char* key : {"throughput", "ci95", "speedup", "speedup_ci95", "efficiency",
+                          "efficiency_ci95", "baseline_throughput", "exposed_seconds",
+                          "exposed_method", "time_to_solution_seconds", "time_to_solution_speedup",
+                          "time_to_solution_speedup_ci95", "time_to_solution_efficiency", "target"})
     writer.value(key, nullptr, why);
   auto repeats = runs.repeats;
   repeats.insert(repeats.end(), runs.baselines.begin(), runs.baselines.end());
   writer.repeats(repeats);
 }
 
-void write_curve(Json& record, const ScalingCurve& curve) {
-  record["base"] = {{"ranks", curve.base_ranks}, {"throughput", curve.base_throughput}};
-  for (const ScalingPoint& point : curve.points)
-    write_point(record, point, point.ranks == curve.base_ranks);
+std::optional<double> as_real(const std::optional<std::int64_t>& steps) {
+  return steps ? std::optional(static_cast<double>(*steps)) : std::nullopt;
 }
 
-void write_unfinished_curve(Json& record, std::vector<PointRuns> points, const std::string& why) {
+void write_curve(Json& record, const RunConfig& config, const std::vector<PointRuns>& points) {
+  const CurveQuestions questions{config.resource, as_real(config.solution_steps),
+                                 as_real(config.base_solution_steps),
+                                 config.target_loss.has_value()};
+  const ScalingCurve curve =
+      make_scaling_curve(record["unit"], record["scaling"], points, questions);
+  record["base"] = {{"ranks", curve.base_ranks}, {"throughput", curve.base_throughput}};
+  for (const ScalingPoint& point : curve.points)
+    write_point(record, config, point, curve.base_ranks);
+}
+
+void write_unfinished_curve(Json& record, const RunConfig& config, std::vector<PointRuns> points,
+                            const std::string& why) {
   std::ranges::sort(points, {}, &PointRuns::ranks);
-  record["base"] = {{"ranks", points.empty() ? 1 : points.front().ranks}};
+  const int base_ranks = points.empty() ? 1 : points.front().ranks;
+  record["base"] = {{"ranks", base_ranks}};
   set_unavailable(record, "base.throughput", why);
-  for (const PointRuns& point : points) write_unfinished_point(record, point, why);
+  for (const PointRuns& point : points)
+    write_unfinished_point(record, config, point, base_ranks, why);
 }
 
 /// A file that nobody asked for is no fault, but the null must be explained.
@@ -114,15 +181,12 @@ Json make_scaling_record(const LoadedConfig& config, int world_size,
                          const std::map<std::string, std::string>& environment,
                          const std::string& repeat_unit) {
   const auto model = find_model(config.config.model);
-  const std::string unit = model ? std::string(model->unit) : "images/sec";
-  const std::string scaling = to_string(config.config.scaling);
-
   const bool unexplained = status != Status::ok && reason.empty();
   Json record =
       envelope("scaling", status, unexplained ? "ended with status " + to_string(status) : reason);
-  record["unit"] = unit;
-  record["scaling"] = scaling;
-  record["resource"] = "rank";
+  record["unit"] = model ? std::string(model->unit) : "images/sec";
+  record["scaling"] = to_string(config.config.scaling);
+  record["resource"] = to_string(config.config.resource);
   record["repeat_unit"] = repeat_unit;
   record["base"] = Json::object();
   record["points"] = Json::array();
@@ -132,9 +196,9 @@ Json make_scaling_record(const LoadedConfig& config, int world_size,
   record["environment"] = environment;
   record["unavailable"] = system.unavailable;
   if (status == Status::ok)
-    write_curve(record, make_scaling_curve(unit, scaling, points));
+    write_curve(record, config.config, points);
   else
-    write_unfinished_curve(record, points,
+    write_unfinished_curve(record, config.config, points,
                            "the curve is not complete: " + record["reason"].get<std::string>());
   explain_missing_paths(record);
   return record;

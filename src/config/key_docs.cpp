@@ -21,7 +21,7 @@ Json number_schema(const Key& key) {
   return {{"type", "number"}, {"minimum", key.lowest}, {"maximum", key.highest}};
 }
 
-Json value_schema(const Key& key) {
+Json single_schema(const Key& key) {
   switch (key.kind) {
     case Kind::boolean:
       return {{"type", "boolean"}};
@@ -41,6 +41,17 @@ Json value_schema(const Key& key) {
       break;
   }
   return {{"type", "string"}, {"minLength", 1}, {"maxLength", 4096}};
+}
+
+Json value_schema(const Key& key) {
+  const Json single = single_schema(key);
+  if (!key.listed) return single;
+  const Json list = {{"type", "array"},
+                     {"items", single},
+                     {"minItems", 1},
+                     {"maxItems", 64},
+                     {"uniqueItems", true}};
+  return {{"oneOf", Json::array({single, list})}};
 }
 
 Json key_schema(const Key& key) {

@@ -27,8 +27,8 @@ void add_model_keys(std::vector<Key>& keys) {
            .in(1, 1e6)
            .not_yet({"max"})
            .otherwise("the model's default; 1 in a single stream"),
-       key("global_batch_size", &C::global_batch_size, id, group, "N",
-           "samples over all ranks; what strong scaling fixes")
+       key("global_batch_size", &C::global_batch_size, &C::more_global_batch_sizes, id, group,
+           "N[,N...]", "samples over all ranks; what strong scaling fixes")
            .in(1, 1e9)
            .otherwise("batch size x ranks"),
        key("global_batch_tokens", &C::global_batch_tokens, id, group, "N",
@@ -108,7 +108,7 @@ void add_arithmetic_keys(std::vector<Key>& keys) {
   const std::string group = "Arithmetic";
   keys.insert(
       keys.end(),
-      {key("precision", &C::precision, id, group, "TYPE",
+      {key("precision", &C::precision, &C::more_precisions, id, group, "TYPE[,TYPE...]",
            "compute type; in training weights and their update stay fp32"),
        key("data_format", &C::data_format, id, group, "FORMAT",
            "memory layout of images; NHWC is channels_last"),

@@ -55,7 +55,10 @@ const std::vector<std::string>& planned_flags() {
   return flags;
 }
 
-std::string legal_values(const Key& key) {
+namespace {
+
+/// Of a single value.
+std::string legal_value(const Key& key) {
   switch (key.kind) {
     case Kind::boolean:
       return "true or false";
@@ -76,6 +79,12 @@ std::string legal_values(const Key& key) {
       break;
   }
   return "text without control characters";
+}
+
+}  // namespace
+
+std::string legal_values(const Key& key) {
+  return legal_value(key) + (key.listed ? "; of scale a list too, a curve each" : "");
 }
 
 std::string default_text(const Key& key) {

@@ -33,6 +33,7 @@ struct Key {
   std::string unset;        ///< what happens without a value; empty where there is a default
   bool scale_only = false;  ///< a flag of `scale`, not of `run` and `infer`
   bool infer_only = false;  ///< a flag of `infer`, not of `run` and `scale`
+  bool listed = false;      ///< `scale` also takes a list, a curve each: an array, or a,b,c
   std::function<nlohmann::ordered_json(const RunConfig &)> get;
   std::function<void(RunConfig &, const nlohmann::ordered_json &)>
       set;  ///< of a value from check_value()

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "config/arguments.hpp"
+#include "config/curves.hpp"
 #include "config/file_layer.hpp"
 #include "config/keys.hpp"
 #include "config/learning_rate.hpp"
@@ -173,16 +174,45 @@ void check_whole(const RunConfig& config) {
   check_lengths(config, facts);
 }
 
-/// The batch of every point that is known before the launch.
-void check_batches(Command command, const RunConfig& config) {
-  if (command == Command::scale && config.scaling == Scaling::weak &&
-      (config.global_batch_size || config.global_batch_tokens))
+/// A target loss is for training, and best for a task that can be learnt.
+void check_target_loss(LoadedConfig& loaded) {
+  const RunConfig& config = loaded.config;
+  if (!config.target_loss) return;
+  if (config.forward_only)
+    throw ConfigError(
+        "--target_loss has no meaning with --forward_only: without an update the loss stays");
+  if (config.data == SyntheticData::noise)
+    loaded.warnings.push_back(
+        "--target_loss with --data noise: its labels are random, so that a lower loss is one "
+        "learnt by heart; --data learnable is a task to learn");
+}
+
+/// What only a curve has, or only several curves.
+void check_curve(Command command, const RunConfig& config) {
+  if (command != Command::scale) {
+    if (!config.more_precisions.empty() || !config.more_global_batch_sizes.empty())
+      throw ConfigError(fmt::format(
+          "--{}: a list makes a curve of each value, which is for scalemark scale; scalemark {} "
+          "takes one",
+          config.more_precisions.empty() ? "global_batch_size" : "precision", name_of(command)));
+    return;
+  }
+  if (config.resource == Resource::gpu && config.device == Device::cpu)
+    throw ConfigError(
+        "--resource gpu counts GPUs, and --device cpu uses none: give rank, node or core");
+  if (!config.solution_steps && (config.base_solution_steps || config.base_batch_size))
+    throw ConfigError(
+        "--base_solution_steps and --base_batch_size belong to a time to solution: give "
+        "--solution_steps, the steps of the larger points");
+  if (config.scaling == Scaling::weak && (config.global_batch_size || config.global_batch_tokens))
     throw ConfigError(
         "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per "
         "rank; give --batch_size, or "
         "--scaling strong");
-  if (command == Command::scale)
-    for (const std::int64_t ranks : config.ranks) plan_batch(config, ranks);
+  if (!config.ranks.empty()) check_points(config, config.ranks);
+}
+
+void check_batch(const RunConfig& config) {
   if (config.batch_size && config.global_batch_size &&
       *config.global_batch_size % *config.batch_size != 0) {
     const std::int64_t below = *config.global_batch_size / *config.batch_size * *config.batch_size;
@@ -209,7 +239,9 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
     set(loaded, key, parse_value(*find_key(key), text, place), Origin::command_line);
   if (command == Command::infer) prepare_inference(loaded);
   check_whole(loaded.config);
-  check_batches(command, loaded.config);
+  check_target_loss(loaded);
+  check_curve(command, loaded.config);
+  for (const CurveConfig& curve : curves_of(loaded.config)) check_batch(curve.config);
   return loaded;
 }
 

@@ -99,4 +99,27 @@ Key key(std::string name, T RunConfig::*field, Role role, std::string group, std
   return made;
 }
 
+/// A key of which `scale` takes a list: the first value in `field`, the others in `more`.
+template <typename T, typename E>
+Key key(std::string name, T RunConfig::*field, std::vector<E> RunConfig::*more, Role role,
+        std::string group, std::string value_name, std::string help) {
+  using Json = nlohmann::ordered_json;
+  Key made =
+      key(std::move(name), field, role, std::move(group), std::move(value_name), std::move(help));
+  made.listed = true;
+  made.get = [field, more](const RunConfig& config) -> Json {
+    if ((config.*more).empty()) return value_of(config.*field);
+    Json list = Json::array({value_of(config.*field)});
+    for (const E& value : config.*more) list.push_back(value_of(value));
+    return list;
+  };
+  made.set = [field, more](RunConfig& config, const Json& value) {
+    (config.*more).clear();
+    assign(config.*field, value.is_array() ? value.at(0) : value);
+    if (!value.is_array()) return;
+    for (std::size_t i = 1; i < value.size(); ++i) assign((config.*more).emplace_back(), value[i]);
+  };
+  return made;
+}
+
 }  // namespace scalemark

@@ -18,6 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kMostPoints = 64;  // of a curve, and curves of a list
+
 [[noreturn]] void refuse(std::string_view place, const std::string& what) {
   throw ConfigError(fmt::format("{}: {}", place, what));
 }
@@ -71,7 +73,6 @@ Json check_choice(const Key& key, const Json& value, std::string_view place) {
 }
 
 Json check_integers(const Key& key, const Json& value, std::string_view place) {
-  constexpr std::size_t kMostPoints = 64;
   if (value == "auto") return Json::array();
   if (!value.is_array() || value.size() > kMostPoints)
     refuse(place, fmt::format("{} is not a list of up to {} numbers such as 1,2,4, nor auto",
@@ -120,15 +121,56 @@ Json parse_integer_json(std::string_view text) {
   return std::string(text);
 }
 
-Json parse_list(std::string_view text) {
+/// "a,b,c", of whole numbers or of words.
+Json parse_list(std::string_view text, bool numbers) {
   if (text == "auto") return "auto";
   Json list = Json::array();
   for (std::size_t comma = 0; comma != text.npos;) {
     comma = text.find(',');
-    list.push_back(parse_integer_json(text.substr(0, comma)));
+    const std::string_view part = text.substr(0, comma);
+    list.push_back(numbers ? parse_integer_json(part) : Json(std::string(part)));
     if (comma != text.npos) text.remove_prefix(comma + 1);
   }
   return list;
+}
+
+Json check_single(const Key& key, const Json& value, std::string_view place) {
+  if (value.is_string() &&
+      std::find(key.planned.begin(), key.planned.end(), value) != key.planned.end())
+    return check_choice(key, value, place);
+  switch (key.kind) {
+    case Kind::boolean:
+      if (!value.is_boolean()) wrong_type(key, value, place, "a truth value");
+      return value;
+    case Kind::integer:
+      return check_integer(key, value, place);
+    case Kind::real:
+      return check_real(key, value, place);
+    case Kind::choice:
+      return check_choice(key, value, place);
+    case Kind::integers:
+      return check_integers(key, value, place);
+    case Kind::text:
+    case Kind::injection:
+    case Kind::schedule:
+      break;
+  }
+  return check_string(key, value, place);
+}
+
+/// A list of one is that one.
+Json check_list(const Key& key, const Json& values, std::string_view place) {
+  if (values.empty() || values.size() > kMostPoints)
+    refuse(place, fmt::format("a list holds 1 to {} values, not {} (legal: {})", kMostPoints,
+                              values.size(), legal_values(key)));
+  Json list = Json::array();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Json value = check_single(key, values[i], fmt::format("{}/{}", place, i));
+    if (std::find(list.begin(), list.end(), value) != list.end())
+      refuse(place, fmt::format("{} is there twice; each value makes a curve", shown(value)));
+    list.push_back(value);
+  }
+  return list.size() == 1 ? list.front() : list;
 }
 
 }  // namespace
@@ -153,37 +195,20 @@ Json check_value(const Key& key, const Json& value, std::string_view place) {
     if (key.unset.empty()) wrong_type(key, value, place, "a value");
     return value;
   }
-  if (value.is_string() &&
-      std::find(key.planned.begin(), key.planned.end(), value) != key.planned.end())
-    return check_choice(key, value, place);
-  switch (key.kind) {
-    case Kind::boolean:
-      if (!value.is_boolean()) wrong_type(key, value, place, "a truth value");
-      return value;
-    case Kind::integer:
-      return check_integer(key, value, place);
-    case Kind::real:
-      return check_real(key, value, place);
-    case Kind::choice:
-      return check_choice(key, value, place);
-    case Kind::integers:
-      return check_integers(key, value, place);
-    case Kind::text:
-    case Kind::injection:
-    case Kind::schedule:
-      break;
-  }
-  return check_string(key, value, place);
+  return key.listed && value.is_array() ? check_list(key, value, place)
+                                        : check_single(key, value, place);
 }
 
 Json parse_value(const Key& key, std::string_view text, std::string_view place) {
+  if (key.listed && text.find(',') != text.npos)
+    return check_value(key, parse_list(text, key.kind == Kind::integer), place);
   switch (key.kind) {
     case Kind::boolean:
       return parse_boolean(key, text, place);
     case Kind::integer:
       return check_value(key, parse_integer_json(text), place);
     case Kind::integers:
-      return check_value(key, parse_list(text), place);
+      return check_value(key, parse_list(text, true), place);
     case Kind::real:
       if (const auto number = parse_real(text)) return check_value(key, *number, place);
       break;

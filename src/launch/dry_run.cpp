@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "config/curves.hpp"
 #include "config/names.hpp"
 #include "models/catalog.hpp"
 #include "report/text_table.hpp"
@@ -104,22 +105,31 @@ PointPlan plan_point(const RunConfig& unresolved, std::int64_t ranks, bool keeps
   return plan;
 }
 
-std::string plan_text(const RunConfig& unresolved, const std::vector<std::int64_t>& ranks,
-                      bool keeps_weights) {
-  const RunConfig config = resolved(unresolved);
+namespace {
+
+std::vector<PointPlan> plan_points(const RunConfig& config, const std::vector<std::int64_t>& ranks,
+                                   bool keeps_weights) {
+  std::vector<PointPlan> plans;
+  // A single point is a run, or a curve without a base of its own.
+  const std::int64_t base = ranks.size() > 1 ? ranks.front() : 0;
+  for (const std::int64_t n : ranks)
+    plans.push_back(plan_point(point_config(config, n, base), n, keeps_weights));
+  return plans;
+}
+
+Json curve_json(const RunConfig& config, const std::vector<PointPlan>& plans) {
+  Json points = Json::array();
+  for (const PointPlan& plan : plans) points.push_back(point_json(plan));
+  return {{"model", config.model}, {"unit", find_model(config.model)->unit}, {"points", points}};
+}
+
+std::string curve_text(const RunConfig& config, const std::vector<PointPlan>& plans) {
   const ModelFacts facts = *find_model(config.model);
   const std::string counted(facts.unit.substr(0, facts.unit.find('/')));
   std::vector<std::vector<std::string>> rows{{"ranks", "batch", "micro-batches", counted + "/step",
                                               "weights", "gradients", "optimizer", "activations",
                                               "memory", "sent/step"}};
-  Json points = Json::array();
-  for (const std::int64_t n : ranks) {
-    const PointPlan plan = plan_point(config, n, keeps_weights);
-    rows.push_back(row(plan));
-    points.push_back(point_json(plan));
-  }
-  if (config.json)
-    return record_text({{"model", config.model}, {"unit", facts.unit}, {"points", points}});
+  for (const PointPlan& plan : plans) rows.push_back(row(plan));
   return fmt::format(
       "{} of {}, {}{}, {}\n\n{}\nOf one rank: batch in {}, activations of one micro-batch (about), "
       "memory without libraries and\nworking space (about 1 GiB), bytes sent by a ring.\n",
@@ -128,6 +138,22 @@ std::string plan_text(const RunConfig& unresolved, const std::vector<std::int64_
       facts.sequence_length > 0 ? fmt::format(", sequences of {} tokens", *config.sequence_length)
                                 : "",
       to_string(*config.optimizer), text_table(rows), facts.sample);
+}
+
+}  // namespace
+
+std::string plan_text(const RunConfig& config, const std::vector<std::int64_t>& ranks,
+                      bool keeps_weights) {
+  std::string text;
+  Json list = Json::array();
+  for (const CurveConfig& curve : curves_of(config)) {
+    const RunConfig complete = resolved(curve.config);
+    const std::vector<PointPlan> plans = plan_points(complete, ranks, keeps_weights);
+    list.push_back(curve_json(complete, plans));
+    text += (text.empty() ? "" : "\n") + curve_text(complete, plans);
+  }
+  if (!config.json) return text;
+  return record_text(list.size() == 1 ? list.front() : list);
 }
 
 }  // namespace scalemark

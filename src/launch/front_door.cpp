@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/arguments.hpp"
+#include "config/curves.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
@@ -60,6 +61,7 @@ int show_plan(Command command, const RunConfig& config, int tasks) {
   const auto ranks = !curve                 ? std::vector<std::int64_t>{tasks}
                      : config.ranks.empty() ? default_ranks(tasks)
                                             : config.ranks;
+  if (curve) check_points(config, ranks);
   const std::string text = plan_text(config, ranks, curve);
   if (speaks()) std::fputs(text.c_str(), stdout);
   return 0;

@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "config/curves.hpp"
 #include "config/names.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
@@ -55,7 +56,10 @@ class Handover {
   }
   /// {exit_code, reason}, where rank 0 aborted the job.
   std::optional<Json> abort() const { return read("abort.json"); }
-  std::optional<Json> partial_record() const { return read("partial.json"); }
+  /// {finished, record, path}: the records of the curves that are written already, that of the
+  /// curve that is measured (null where it has no run yet), and where it belongs (null without
+  /// --output).
+  std::optional<Json> partial() const { return read("partial.json"); }
 
  private:
   std::optional<Json> read(const char* name) const {
@@ -116,16 +120,21 @@ std::string what_happened(const SupervisedExit& exit, const std::string& launche
 /// The job could not write its record itself: what there was, with the reason.
 void publish_partial(const RunConfig& config, const Handover& handover, ExitCode code,
                      const std::string& reason) {
-  auto record = handover.partial_record();
-  if (!record) return;
-  (*record)["status"] = to_string(status_of_exit(static_cast<int>(code)));
-  (*record)["reason"] = reason;
-  if (config.output) {
-    ResultFile file(*config.output);
-    file.write(*record);
-    say(fmt::format("what was measured so far is in {}", file.path().string()));
+  const auto partial = handover.partial();
+  if (!partial) return;
+  Json records = partial->at("finished");
+  if (Json record = partial->at("record"); !record.is_null()) {
+    record["status"] = to_string(status_of_exit(static_cast<int>(code)));
+    record["reason"] = reason;
+    if (const Json& path = partial->at("path"); !path.is_null()) {
+      ResultFile file(path.get<std::string>());
+      file.write(record);
+      say(fmt::format("what was measured so far is in {}", file.path().string()));
+    }
+    records.push_back(std::move(record));
   }
-  if (config.json) fmt::print("{}\n", record->dump(2));
+  if (!config.json || records.empty()) return;
+  fmt::print("{}", record_text(curves_of(config).size() == 1 ? records.front() : records));
 }
 
 }  // namespace
@@ -165,7 +174,7 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
   const auto environment = process_environment();
   const Resources resources = find_resources(config, environment);
   const ScaleLaunch launch = plan_scale(config, resources);
-  for (const std::int64_t ranks : launch.ranks) plan_batch(config, ranks);
+  check_points(config, launch.ranks);
 
   LaunchRequest request;
   request.launcher =

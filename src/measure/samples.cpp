@@ -13,10 +13,11 @@
 namespace scalemark {
 namespace {
 
-constexpr std::array<std::pair<StopReason, const char*>, 5> kStopReasons{{
+constexpr std::array<std::pair<StopReason, const char*>, 6> kStopReasons{{
     {StopReason::num_batches, "num_batches"},
     {StopReason::target_ci, "target_ci"},
     {StopReason::max_seconds, "max_seconds"},
+    {StopReason::target_loss, "target_loss"},
     {StopReason::signal, "signal"},
     {StopReason::non_finite, "non_finite"},
 }};
@@ -68,6 +69,7 @@ nlohmann::json to_json(const Samples& samples) {
           {"units", samples.units},
           {"padded_units", samples.padded_units},
           {"wall_seconds", samples.wall_seconds},
+          {"warm_up_seconds", samples.warm_up_seconds},
           {"communication_seconds", samples.communication_seconds},
           {"loss_scaling", scaling},
           {"stop_reason", to_string(samples.stop_reason)}};
@@ -82,6 +84,7 @@ Samples samples_from_json(const nlohmann::json& json) {
     samples.units = json.at("units").get<std::vector<double>>();
     samples.padded_units = json.at("padded_units");
     samples.wall_seconds = json.at("wall_seconds");
+    samples.warm_up_seconds = json.at("warm_up_seconds");
     samples.communication_seconds = json.at("communication_seconds");
     if (const auto& scaling = json.at("loss_scaling"); !scaling.is_null())
       samples.loss_scaling = LossScaling{scaling.at("initial"), scaling.at("last"),

@@ -10,7 +10,7 @@
 namespace scalemark {
 
 /// Why a measured loop ended. Agreed by all ranks.
-enum class StopReason { num_batches, target_ci, max_seconds, signal, non_finite };
+enum class StopReason { num_batches, target_ci, max_seconds, target_loss, signal, non_finite };
 
 std::string to_string(StopReason reason);  ///< "num_batches", "target_ci", ...
 
@@ -29,6 +29,7 @@ struct Samples {
   std::vector<double> units;         ///< of this rank in every step, without padding
   double padded_units = 0;           ///< of all steps, with it
   double wall_seconds = 0;           ///< between the two synchronised points around the loop
+  double warm_up_seconds = 0;        ///< sum of the local times of the steps before them
   double communication_seconds =
       0;  ///< sum over steps: first bucket posted to last bucket complete
   StopReason stop_reason = StopReason::num_batches;

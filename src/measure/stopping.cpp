@@ -2,11 +2,18 @@
 #include "measure/stopping.hpp"
 
 #include "measure/statistics.hpp"
+#include "measure/target_loss.hpp"
 
 namespace scalemark {
 
-StoppingRule::StoppingRule(std::optional<double> target_ci, std::optional<double> max_seconds)
-    : target_ci_(target_ci), max_seconds_(max_seconds) {}
+StoppingRule::StoppingRule(std::optional<double> target_ci, std::optional<double> max_seconds,
+                           std::optional<double> target_loss)
+    : target_ci_(target_ci), max_seconds_(max_seconds), target_loss_(target_loss) {}
+
+std::optional<StopReason> StoppingRule::check_loss(std::span<const double> losses) const {
+  if (target_loss_ && reaches_loss(losses, *target_loss_)) return StopReason::target_loss;
+  return std::nullopt;
+}
 
 std::optional<StopReason> StoppingRule::check(std::span<const double> step_seconds,
                                               double elapsed_seconds) {

@@ -36,10 +36,16 @@ class StepLines {
 };
 
 /// The curve as aligned columns: ranks, throughput with 95 % interval, speedup, efficiency, exposed
-/// communication; below what the intervals are of, and `warnings` (see noise_summary.hpp). Ends
+/// communication, where asked for time to solution with the batch of a rank, and steps and seconds
+/// to a target loss; below what the intervals are of, and `warnings` (see noise_summary.hpp). Ends
 /// with a newline. A curve without status ok gives one line with its status and reason.
 std::string scaling_table(const Json& scaling_record,
                           const std::vector<std::string>& warnings = {});
+
+/// Several curves of the same points, by name: throughput of each, its ratio to the first one's,
+/// and what each took to a target loss. All have status ok; at least two.
+std::string family_table(const std::vector<std::string>& names,
+                         const std::vector<Json>& scaling_records);
 
 /// "45 s", "2 min 30 s", "1 h 05 min"; rounded to the second, "less than 1 s" below.
 std::string format_duration(double seconds);

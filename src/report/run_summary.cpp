@@ -80,6 +80,19 @@ std::string without_throughput(const Json& record) {
   return text;
 }
 
+std::string target(const Json& record) {
+  const auto loss = record.find("loss");
+  if (loss == record.end() || !loss->is_object() || !loss->contains("target")) return "";
+  const Json& target = loss->at("target");
+  if (target.is_null()) return "";
+  const std::string title = fmt::format("target loss {}: ", target.at("loss").get<double>());
+  if (target.at("reached") == false)
+    return title + fmt::format("not reached, the last loss is {}", four_digits(loss->at("last")));
+  return title + fmt::format("reached after {} steps and {} s of training, warm-up included",
+                             target.at("steps").dump(),
+                             four_digits(target.at("seconds").get<double>()));
+}
+
 std::string latencies(const Json& record) {
   const Json& latency = record.at("latency_seconds");
   std::string text =
@@ -121,8 +134,8 @@ std::string divergence_warning(const Json& record) {
 std::string run_summary(const Json& record) {
   if (record.at("status") != "ok") return without_throughput(record);
   return summary(throughput(record),
-                 {steps(record), communication(record), compute(record), stragglers(record),
-                  divergence_warning(record)},
+                 {steps(record), communication(record), compute(record), target(record),
+                  stragglers(record), divergence_warning(record)},
                  record);
 }
 

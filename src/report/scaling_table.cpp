@@ -35,16 +35,64 @@ std::string exposed(const Json& point) {
   return fmt::format("{} ({:.1f} %)", ms, 100 * share);
 }
 
-std::vector<std::string> row(const Json& point) {
+/// Columns that only some curves have.
+struct Columns {
+  bool solution = false, target = false;
+};
+
+Columns columns_of(const Json& record) {
+  const Json& point = record.at("points").at(0);
+  return {!point.at("time_to_solution_seconds").is_null(), !point.at("target").is_null()};
+}
+
+std::vector<std::string> header(const Json& record, const Columns& columns) {
+  const std::string resource = record.at("resource");
+  std::vector<std::string> titles{"ranks", record.at("unit").get<std::string>(), "speedup",
+                                  resource == "rank" ? "efficiency" : "efficiency by " + resource,
+                                  "exposed communication"};
+  if (columns.solution) {
+    titles.insert(titles.begin() + 1, "batch");
+    titles.insert(titles.end(), {"time to solution", "its speedup (efficiency)"});
+  }
+  if (columns.target)
+    for (const char* what : {"steps to ", "seconds to "})
+      titles.push_back(what + config_text(record, "target_loss"));
+  return titles;
+}
+
+std::string two_decimals(double value) { return fmt::format("{:.2f}", value); }
+
+/// "3.98 [3.90, 4.06] (99.5 %)".
+std::string solution_speedup(const Json& point) {
+  const std::string text = with_interval(point.at("time_to_solution_speedup"),
+                                         point.at("time_to_solution_speedup_ci95"), two_decimals);
+  const Json& efficiency = point.at("time_to_solution_efficiency");
+  if (efficiency.is_null()) return text;
+  return fmt::format("{} ({:.1f} %)", text, 100 * efficiency.get<double>());
+}
+
+std::vector<std::string> row(const Json& point, const Columns& columns) {
   const double rate = point.at("throughput");
-  return {point.at("ranks").dump(),
-          with_interval(point.at("throughput"), point.at("ci95"),
-                        [rate](double v) { return four_digits(v, rate); }),
-          with_interval(point.at("speedup"), point.at("speedup_ci95"),
-                        [](double v) { return fmt::format("{:.2f}", v); }),
-          with_interval(point.at("efficiency"), point.at("efficiency_ci95"),
-                        [](double v) { return fmt::format("{:.1f} %", 100 * v); }),
-          exposed(point)};
+  std::vector<std::string> cells{
+      point.at("ranks").dump(),
+      with_interval(point.at("throughput"), point.at("ci95"),
+                    [rate](double v) { return four_digits(v, rate); }),
+      with_interval(point.at("speedup"), point.at("speedup_ci95"), two_decimals),
+      with_interval(point.at("efficiency"), point.at("efficiency_ci95"),
+                    [](double v) { return fmt::format("{:.1f} %", 100 * v); }),
+      exposed(point)};
+  if (columns.solution) {
+    cells.insert(cells.begin() + 1, point.at("batch_size_per_rank").dump());
+    cells.push_back(four_digits(point.at("time_to_solution_seconds").get<double>()) + " s");
+    cells.push_back(solution_speedup(point));
+  }
+  if (columns.target) {
+    const Json& target = point.at("target");
+    const bool reached = target.at("reached");
+    cells.push_back(reached ? fmt::format("{:.0f}", target["steps"].get<double>()) : kNone);
+    cells.push_back(reached ? four_digits(target["seconds"].get<double>()) : "not reached");
+  }
+  return cells;
 }
 
 long repeats_of(const Json& point) {
@@ -62,6 +110,16 @@ std::string interval_note(const Json& record) {
       "[ ]: 95 % interval, Student's t over {} {}; speedup and efficiency paired by round.{}\n",
       repeats, in_process ? "repeats in one launch" : "launches",
       in_process ? "\nIt says nothing of other launches." : "");
+}
+
+std::string solution_note(const Json& record, const Columns& columns) {
+  if (!columns.solution) return "";
+  const std::string steps = config_text(record, "solution_steps");
+  const Json& base = record.at("config").at("base_solution_steps").at("value");
+  return fmt::format(
+      "Batch: samples of a rank. Time to solution: {} steps of the mean step{}; its speedup is "
+      "that of these times.\n",
+      steps, base.is_null() ? "" : fmt::format(" ({} of the base)", base.dump()));
 }
 
 std::string exposed_note(const Json& record) {
@@ -82,18 +140,20 @@ std::string exposed_note(const Json& record) {
 }  // namespace
 
 std::string scaling_table(const Json& record, const std::vector<std::string>& warnings) {
-  const std::string title =
+  std::string title =
       fmt::format("{} scaling of {}, {}", record.at("scaling") == "weak" ? "Weak" : "Strong",
                   config_text(record, "model"), config_text(record, "precision"));
+  if (!record.at("config").at("global_batch_size").at("value").is_null())
+    title += ", global batch " + config_text(record, "global_batch_size");
   if (record.at("status") != "ok")
     return fmt::format("{}: no table, the curve is {}: {}\n", title,
                        record["status"].get<std::string>(), record.at("reason").get<std::string>());
 
-  std::vector<std::vector<std::string>> rows{{"ranks", record.at("unit").get<std::string>(),
-                                              "speedup", "efficiency", "exposed communication"}};
-  for (const Json& point : record.at("points")) rows.push_back(row(point));
-  std::string text =
-      title + "\n\n" + text_table(rows) + "\n" + interval_note(record) + exposed_note(record);
+  const Columns columns = columns_of(record);
+  std::vector<std::vector<std::string>> rows{header(record, columns)};
+  for (const Json& point : record.at("points")) rows.push_back(row(point, columns));
+  std::string text = title + "\n\n" + text_table(rows) + "\n" + interval_note(record) +
+                     exposed_note(record) + solution_note(record, columns);
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
   return text;
 }

@@ -44,6 +44,8 @@ void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunM
 /// Of --length_distribution: tokens, padding and imbalance.
 void fill_lengths(Json& record, const RunConfig& config, const std::vector<RankReport>& reports);
 void fill_loss(Json& record, const std::vector<RankReport>& reports);
+/// loss.target, from the losses that fill_loss() has seen.
+void fill_target(Json& record, const LoadedConfig& config, const std::vector<RankReport>& reports);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 

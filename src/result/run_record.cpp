@@ -132,6 +132,7 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   fill_ranks(record, reports, metrics);
   fill_loss(record, reports);
   fill_lengths(record, config.config, reports);
+  fill_target(record, config, reports);
   fill_compute(record, facts, metrics);
   fill_resources(record, reports);
   explain_nulls(record, "not reported by the engine");

@@ -35,6 +35,11 @@ CurveFiles::CurveFiles(const std::filesystem::path& curve_path)
                                   error.message()));
 }
 
+CurveFiles::~CurveFiles() {
+  std::error_code ignored;
+  std::filesystem::remove(runs_, ignored);  // refused where there is a file in it
+}
+
 std::string CurveFiles::write_run(const Json& record, int ranks, int round, bool baseline) {
   const std::string id = record.at("id").get<std::string>().substr(0, 8);
   ResultFile file(

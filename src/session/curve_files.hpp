@@ -13,6 +13,7 @@ class CurveFiles {
  public:
   /// Probes both places; throws ResultError.
   explicit CurveFiles(const std::filesystem::path& curve_path);
+  ~CurveFiles();  ///< removes the folder of run records where nothing was written into it
   const std::filesystem::path& path() const { return curve_.path(); }
   /// Writes a run record; returns its path relative to the curve's folder.
   std::string write_run(const Json& record, int ranks, int round, bool baseline);

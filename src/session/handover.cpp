@@ -20,8 +20,12 @@ Handover::Handover(const std::map<std::string, std::string>& environment, bool i
   if (is_root && found != environment.end()) folder_ = found->second;
 }
 
-void Handover::publish_partial(const Json& record) const {
-  if (!folder_.empty()) replace_file(folder_ / "partial.json", record_text(record));
+void Handover::publish_partial(const Json& finished, const Json& record,
+                               const std::filesystem::path& path) const {
+  if (folder_.empty()) return;
+  const Json file = path.empty() ? Json(nullptr) : Json(path.string());
+  replace_file(folder_ / "partial.json",
+               record_text({{"finished", finished}, {"record", record}, {"path", file}}));
 }
 
 void Handover::publish_exit_code(ExitCode code) const {

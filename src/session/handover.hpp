@@ -15,7 +15,10 @@ namespace scalemark {
 class Handover {
  public:
   Handover(const std::map<std::string, std::string>& environment, bool is_root);
-  void publish_partial(const Json& record) const;
+  /// `finished`: records of the curves that are written already; `record`: of the curve that is
+  /// measured, null where it has no run yet; `path`: of its file, empty without --output.
+  void publish_partial(const Json& finished, const Json& record,
+                       const std::filesystem::path& path) const;
   void publish_exit_code(ExitCode code) const;
   /// Instead of the exit code, where this rank aborts the job.
   void publish_abort(int exit_code, const std::string& message) const;

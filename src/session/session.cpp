@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <set>
 
+#include "config/curves.hpp"
 #include "config/names.hpp"
 
 namespace scalemark {
@@ -101,8 +102,8 @@ void Session::open_device() {
                         "CUDA_VISIBLE_DEVICES per rank",
                         uuid));
   });
-  std::vector<Precision> precisions = config().more_precisions;
-  precisions.insert(precisions.begin(), config().precision);
+  std::set<Precision> precisions;
+  for (const CurveConfig& curve : curves_of(config())) precisions.insert(curve.config.precision);
   for (const Precision precision : precisions) {
     world.agree_on([&] { device->set_precision(precision); });
     if (!device->native(precision))

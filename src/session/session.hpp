@@ -27,7 +27,7 @@ class Session {
   /// One line on stderr, from rank 0 only.
   void say(const std::string& line) const;
 
-  LoadedConfig loaded;
+  LoadedConfig loaded;  ///< a curve puts that of each of its points here
   RankGroup world;
   std::map<std::string, std::string>
       environment;  ///< of this process, whole; never recorded as it is

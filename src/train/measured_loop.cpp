@@ -3,6 +3,7 @@
 #include "train/measured_loop.hpp"
 
 #include <limits>
+#include <numeric>
 
 #include "measure/clock.hpp"
 #include "train/clipping.hpp"
@@ -101,12 +102,15 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
   if (warm_up.stop_reason == StopReason::num_batches) {
     group.barrier();
     const double start = steady_seconds();
-    samples =
-        loop.run(trainer.config.num_batches, "step",
-                 StoppingRule(trainer.config.target_ci, trainer.config.max_seconds), observer);
+    samples = loop.run(trainer.config.num_batches, "step",
+                       StoppingRule(trainer.config.target_ci, trainer.config.max_seconds,
+                                    trainer.config.target_loss),
+                       observer);
     group.watchdog().enter("end of measured loop");
     group.barrier();
     samples.wall_seconds = steady_seconds() - start;
+    samples.warm_up_seconds =
+        std::accumulate(warm_up.step_seconds.begin(), warm_up.step_seconds.end(), 0.0);
   }
   trainer.parameters->set_on_ready([](int) {});
   const double broken = trainer.parameters->weights_are_finite() ? 0 : 1;

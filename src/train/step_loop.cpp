@@ -96,6 +96,8 @@ std::optional<StopReason> StepLoop::read(Phase& phase, const std::vector<double>
     show(phase, static_cast<long>(trace.size()), trace.back());
   }
   if (sums[signal] > 0) return StopReason::signal;
+  // MPI gives all ranks the same sums, so that they decide alike.
+  if (const auto reason = phase.rule.check_loss(phase.samples.loss)) return reason;
   if (sums[target_ci] > 0) return StopReason::target_ci;
   if (sums[max_seconds] > 0) return StopReason::max_seconds;
   return std::nullopt;

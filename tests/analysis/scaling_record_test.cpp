@@ -84,6 +84,68 @@ TEST(ScalingRecord, GivesEveryReasonOfANull) {
   expect_valid(r, "one_repeat");
 }
 
+Json answered(const RunConfig& config, const std::vector<PointRuns>& points) {
+  LoadedConfig loaded;
+  loaded.config = config;
+  return make_scaling_record(loaded, 2, points, Status::ok, "", system_info(), {});
+}
+
+TEST(ScalingRecord, ShowsTheBatchesAndTheTimeToSolution) {
+  RunConfig config;
+  config.ranks = {1, 2};
+  config.scaling = Scaling::strong;
+  config.global_batch_size = 64;
+  config.solution_steps = 100;
+  config.base_solution_steps = 400;
+  config.base_batch_size = 16;
+  const Json r = answered(config, runs());
+  const Json &base = r["points"][0], &two = r["points"][1];
+  EXPECT_EQ(base["batch_size_per_rank"], 16);
+  EXPECT_EQ(base["global_batch_size"], 16);
+  EXPECT_EQ(two["batch_size_per_rank"], 32);
+  EXPECT_EQ(two["global_batch_size"], 64);
+  EXPECT_DOUBLE_EQ(base["time_to_solution_seconds"], 400 * 81.0 / 20);
+  EXPECT_DOUBLE_EQ(two["time_to_solution_seconds"], 100 * 90.0 / 20);
+  EXPECT_DOUBLE_EQ(two["time_to_solution_speedup"], 4 * 81.0 / 90);
+  EXPECT_DOUBLE_EQ(two["time_to_solution_efficiency"], 2 * 81.0 / 90);
+  EXPECT_EQ(two["time_to_solution_speedup_ci95"].size(), 2u);
+  expect_valid(r, "solution");
+}
+
+TEST(ScalingRecord, SaysWhichResourceIsCountedAndWhereItIsUnknown) {
+  RunConfig config;
+  config.ranks = {1, 2};
+  config.resource = Resource::node;
+  auto points = runs();
+  for (PointRepeat& r : points[0].repeats) r.resources = 1;
+  for (PointRepeat& r : points[1].repeats) r.resources = 1;
+  const Json known = answered(config, points);
+  EXPECT_EQ(known["resource"], "node");
+  EXPECT_EQ(known["points"][1]["resources"], 1);
+  EXPECT_EQ(known["points"][1]["efficiency"], known["points"][1]["speedup"]);
+  expect_valid(known, "node");
+
+  config.resource = Resource::gpu;
+  const Json unknown = answered(config, runs());
+  EXPECT_TRUE(unknown["points"][1]["efficiency"].is_null());
+  for (const char* key : {"points.resources", "points.efficiency", "points.efficiency_ci95"})
+    EXPECT_NE(unknown["unavailable"][key].get<std::string>().find("GPU"), std::string::npos) << key;
+  expect_valid(unknown, "gpu");
+}
+
+TEST(ScalingRecord, SaysWhatTheTargetLossTook) {
+  RunConfig config;
+  config.ranks = {1, 2};
+  config.target_loss = 0.3;
+  auto points = runs();
+  for (PointRepeat& r : points[0].repeats) r.target_steps = 57, r.target_seconds = 1.5;
+  const Json r = answered(config, points);
+  EXPECT_EQ(r["points"][0]["target"], (Json{{"reached", true}, {"steps", 57.0}, {"seconds", 1.5}}));
+  EXPECT_EQ(r["points"][1]["target"]["reached"], false);
+  EXPECT_TRUE(r["unavailable"].contains("points.target.steps"));
+  expect_valid(r, "target");
+}
+
 TEST(ScalingRecord, OfACurveWithoutOneRunIsValid) {
   const Json r = record({{1, {}, {}}, {2, {}, {}}}, Status::failed, "");
   EXPECT_NE(r["reason"], "");

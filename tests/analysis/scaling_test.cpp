@@ -58,9 +58,9 @@ TEST(ScalingCurve, ThroughputIsAllUnitsOverAllSeconds) {
 TEST(ScalingCurve, SpeedupIsTheRatioAndEfficiencyItsShareOfTheRanks) {
   const ScalingCurve curve = make_scaling_curve("images/sec", "weak", two_rounds());
   EXPECT_DOUBLE_EQ(curve.points[0].speedup, 1);
-  EXPECT_DOUBLE_EQ(curve.points[0].efficiency, 1);
+  EXPECT_DOUBLE_EQ(curve.points[0].efficiency.value(), 1);
   EXPECT_DOUBLE_EQ(curve.points[1].speedup, (320.0 / 26) / (160.0 / 24));
-  EXPECT_DOUBLE_EQ(curve.points[1].efficiency, curve.points[1].speedup / 2);
+  EXPECT_DOUBLE_EQ(curve.points[1].efficiency.value(), curve.points[1].speedup / 2);
 }
 
 TEST(ScalingCurve, IntervalsAreStudentsOnLogarithms) {
@@ -91,7 +91,7 @@ TEST(ScalingCurve, APerfectlyPairedSlowdownLeavesNoUncertaintyOfTheSpeedup) {
   EXPECT_NEAR(curve.points[1].speedup, 2, 1e-12);
   EXPECT_NEAR(curve.points[1].speedup_ci95->lo, 2, 1e-12);
   EXPECT_NEAR(curve.points[1].speedup_ci95->hi, 2, 1e-12);
-  EXPECT_NEAR(curve.points[1].efficiency, 0.5, 1e-12);
+  EXPECT_NEAR(curve.points[1].efficiency.value(), 0.5, 1e-12);
   EXPECT_LT(curve.points[1].ci95->lo, 0.7 * curve.points[1].throughput);
 }
 
@@ -114,7 +114,7 @@ TEST(ScalingCurve, BaseMayHaveSeveralRanks) {
       "images/sec", "strong", {{2, {repeat(16, 2, 8)}, {}}, {8, {repeat(16, 0.625, 8)}, {}}});
   EXPECT_EQ(curve.base_ranks, 2);
   EXPECT_DOUBLE_EQ(curve.points[1].speedup, 3.2);
-  EXPECT_DOUBLE_EQ(curve.points[1].efficiency, 0.8);
+  EXPECT_DOUBLE_EQ(curve.points[1].efficiency.value(), 0.8);
 }
 
 TEST(ScalingCurve, ExposedIsTheStepBeyondTheBaseline) {
@@ -142,6 +142,86 @@ TEST(ScalingCurve, OneRankExposesNothing) {
   const ScalingPoint point = make_scaling_curve("images/sec", "weak", two_rounds()).points[0];
   EXPECT_FALSE(point.exposed_seconds);
   EXPECT_EQ(point.exposed_method, "");
+}
+
+std::vector<PointRuns> on_resources(std::optional<int> base, std::optional<int> other) {
+  auto points = two_rounds();
+  for (PointRepeat& r : points[1].repeats) r.resources = base;
+  for (PointRepeat& r : points[0].repeats) r.resources = other;
+  return points;
+}
+
+TEST(ScalingCurve, EfficiencyCountsWhatItIsAskedTo) {
+  const auto point = [](std::optional<int> base, std::optional<int> other, Resource resource) {
+    return make_scaling_curve("images/sec", "weak", on_resources(base, other), {resource})
+        .points[1];
+  };
+  const ScalingPoint by_core = point(2, 8, Resource::core);
+  EXPECT_EQ(by_core.resources, 8);
+  EXPECT_DOUBLE_EQ(by_core.efficiency.value(), by_core.speedup / 4);
+  EXPECT_DOUBLE_EQ(by_core.efficiency_ci95->hi, by_core.speedup_ci95->hi / 4);
+  EXPECT_DOUBLE_EQ(point(1, 1, Resource::node).efficiency.value(), by_core.speedup)
+      << "two ranks on the same node";
+  EXPECT_EQ(point(2, 8, Resource::rank).resources, 2);
+  EXPECT_FALSE(point(2, std::nullopt, Resource::gpu).efficiency);
+  EXPECT_FALSE(point(std::nullopt, 8, Resource::gpu).efficiency);
+  EXPECT_FALSE(point(std::nullopt, 8, Resource::gpu).efficiency_ci95);
+}
+
+TEST(ScalingCurve, RepeatsOnUnlikeResourcesHaveNoEfficiency) {
+  auto points = on_resources(1, 2);
+  points[0].repeats[1].resources = 3;
+  const auto curve = make_scaling_curve("images/sec", "weak", points, {Resource::node});
+  EXPECT_FALSE(curve.points[1].resources);
+  EXPECT_FALSE(curve.points[1].efficiency);
+}
+
+TEST(ScalingCurve, TimeToSolutionIsStepsTimesTheMeanStep) {
+  // Mean steps: 24 s / 16 on one rank, 26 s / 16 on two; by round 1 and 2 s, 1.25 and 2 s.
+  const auto curve =
+      make_scaling_curve("images/sec", "weak", two_rounds(), {Resource::rank, 100, 1600, false});
+  const TimeToSolution base = curve.points[0].solution.value(),
+                       two = curve.points[1].solution.value();
+  EXPECT_DOUBLE_EQ(base.seconds, 1600 * 1.5);
+  EXPECT_DOUBLE_EQ(base.speedup, 1);
+  EXPECT_FALSE(base.speedup_ci95);
+  EXPECT_DOUBLE_EQ(two.seconds, 100 * 1.625);
+  EXPECT_DOUBLE_EQ(two.speedup, 2400 / 162.5);
+  EXPECT_DOUBLE_EQ(two.efficiency.value(), two.speedup / 2);
+  // 16 x (1 / 1.25) and 16 x (2 / 2).
+  const double half = 12.70620474 * std::log(1 / 0.8) / 2, center = 16 * std::sqrt(0.8);
+  EXPECT_NEAR(two.speedup_ci95->lo, center * std::exp(-half), 1e-5);
+  EXPECT_NEAR(two.speedup_ci95->hi / (center * std::exp(half)), 1, 1e-6);
+}
+
+TEST(ScalingCurve, WithLikeStepsTheTimeToSolutionOfStrongScalingIsTheSpeedup) {
+  const auto points =
+      make_scaling_curve("images/sec", "strong",
+                         {{1, {repeat(16, 2, 8)}, {}}, {8, {repeat(16, 0.625, 8)}, {}}},
+                         {Resource::rank, 50, std::nullopt, false})
+          .points;
+  EXPECT_DOUBLE_EQ(points[1].solution->speedup, points[1].speedup);
+  EXPECT_FALSE(points[1].solution->speedup_ci95);
+}
+
+TEST(ScalingCurve, OfNoQuestionHasNoAnswer) {
+  const ScalingPoint point = make_scaling_curve("images/sec", "weak", two_rounds()).points[1];
+  EXPECT_FALSE(point.solution);
+  EXPECT_FALSE(point.target);
+}
+
+TEST(ScalingCurve, TheTargetLossIsReachedWhereEveryRepeatReachedIt) {
+  auto points = two_rounds();
+  points[1].repeats[0].target_steps = 40, points[1].repeats[0].target_seconds = 10;
+  points[1].repeats[1].target_steps = 42, points[1].repeats[1].target_seconds = 14;
+  points[0].repeats[0].target_steps = 40, points[0].repeats[0].target_seconds = 10;
+  CurveQuestions questions;
+  questions.target_loss = true;
+  const auto curve = make_scaling_curve("images/sec", "weak", points, questions);
+  EXPECT_TRUE(curve.points[0].target->reached);
+  EXPECT_DOUBLE_EQ(curve.points[0].target->steps, 41);
+  EXPECT_DOUBLE_EQ(curve.points[0].target->seconds, 12);
+  EXPECT_FALSE(curve.points[1].target->reached);
 }
 
 std::string refusal(const std::vector<PointRuns>& points) {

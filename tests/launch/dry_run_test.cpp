@@ -53,6 +53,34 @@ TEST(DryRun, PlansTheStrongScalingStudy) {
   }
 }
 
+TEST(DryRun, TheBaseOfAStudyHasItsOwnBatch) {
+  // 819,200 tokens on 200 nodes with two workers each, against one node with 25,600 tokens a
+  // worker.
+  RunConfig config = study();
+  config.solution_steps = 1'000;
+  config.base_solution_steps = 16'000;
+  config.base_batch_size = 400;
+  config.json = true;
+  const auto points = nlohmann::json::parse(plan_text(config, {2, 400}, true))["points"];
+  EXPECT_EQ(points[0]["batch_size_per_rank"], 400);
+  EXPECT_EQ(points[0]["units_per_step"], 51'200);
+  EXPECT_EQ(points[1]["batch_size_per_rank"], 32);
+  EXPECT_EQ(points[1]["units_per_step"], 819'200);
+}
+
+TEST(DryRun, PlansEveryCurve) {
+  RunConfig config = study();
+  config.more_precisions = {Precision::bf16};
+  const std::string text = plan_text(config, {1, 200}, false);
+  EXPECT_THAT(text, ::testing::AllOf(HasSubstr("transformer_big, fp32"),
+                                     HasSubstr("transformer_big, bf16")));
+  config.json = true;
+  const auto plans = nlohmann::json::parse(plan_text(config, {1, 200}, false));
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0]["points"][0]["shadow_bytes"], 0);
+  EXPECT_GT(plans[1]["points"][0]["shadow_bytes"], 0);
+}
+
 TEST(DryRun, NarrowTypesHalveWhatTheyShould) {
   RunConfig config = study();
   const PointPlan wide = plan_point(config, 2, true);

@@ -107,13 +107,33 @@ TEST_F(Supervised, LauncherFailuresAreTheEnvironment) {
 
 TEST_F(Supervised, AKilledRankLeavesWhatWasMeasured) {
   EXPECT_EQ(
-      run(R"(echo '{"kind": "scaling", "status": "interrupted", "points": [1]}' > $SMK_INTERNAL_HANDOVER/partial.json
+      run(R"(echo '{"finished": [], "record": {"kind": "scaling", "status": "interrupted", "points": [1]},
+  "path": ")" +
+          output() + R"("}' > $SMK_INTERNAL_HANDOVER/partial.json
 exit 137)"),
       4);
   const auto record = nlohmann::json::parse(read_text(output()));
   EXPECT_EQ(record["status"], "failed");
   EXPECT_EQ(record["points"].size(), 1u);
   EXPECT_THAT(record["reason"].get<std::string>(), HasSubstr("137"));
+}
+
+TEST_F(Supervised, AKilledFamilyKeepsItsFinishedCurves) {
+  const std::string finished = R"({"kind": "scaling", "status": "ok", "points": [1, 2]})";
+  const auto publish = [](const std::string& partial) {
+    return "echo '" + partial + "' > $SMK_INTERNAL_HANDOVER/partial.json\nexit 137";
+  };
+  EXPECT_EQ(run(publish(R"({"finished": [)" + finished + R"(], "record": null, "path": null})")),
+            4);
+  EXPECT_FALSE(std::filesystem::exists(output())) << "the second curve has no run yet";
+
+  const std::string second = folder_ / "curve-bf16.json";
+  EXPECT_EQ(run(publish(R"({"finished": [)" + finished +
+                        R"(], "record": {"kind": "scaling", "points": [1]}, "path": ")" + second +
+                        R"("})")),
+            4);
+  EXPECT_EQ(nlohmann::json::parse(read_text(second))["status"], "failed");
+  EXPECT_FALSE(std::filesystem::exists(output()));
 }
 
 TEST_F(Supervised, TheHandOverFolderIsGoneAfterwards) {

@@ -17,6 +17,7 @@ Samples example() {
   samples.wait_seconds = {0.01, 0.02};
   samples.loss = {7.5, std::numeric_limits<double>::quiet_NaN()};
   samples.wall_seconds = 0.44;
+  samples.warm_up_seconds = 1.25;
   samples.communication_seconds = 0.05;
   samples.stop_reason = StopReason::non_finite;
   return samples;
@@ -31,13 +32,14 @@ TEST(Samples, SurviveTheJourneyAsText) {
   EXPECT_EQ(received.loss[0], 7.5);
   EXPECT_TRUE(std::isnan(received.loss[1]));
   EXPECT_EQ(received.wall_seconds, sent.wall_seconds);
+  EXPECT_EQ(received.warm_up_seconds, sent.warm_up_seconds);
   EXPECT_EQ(received.communication_seconds, sent.communication_seconds);
   EXPECT_EQ(received.stop_reason, StopReason::non_finite);
 }
 
 TEST(Samples, EveryStopReasonHasItsOwnName) {
   for (const auto reason : {StopReason::num_batches, StopReason::target_ci, StopReason::max_seconds,
-                            StopReason::signal, StopReason::non_finite}) {
+                            StopReason::target_loss, StopReason::signal, StopReason::non_finite}) {
     Samples samples = example();
     samples.stop_reason = reason;
     EXPECT_EQ(samples_from_json(to_json(samples)).stop_reason, reason) << to_string(reason);

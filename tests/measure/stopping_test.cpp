@@ -36,6 +36,14 @@ TEST(StoppingRule, StopsWhenTheTimeIsUp) {
   EXPECT_EQ(rule.check(x, 10), StopReason::max_seconds);
 }
 
+TEST(StoppingRule, StopsWhenTheLossHasComeDown) {
+  const std::vector<double> losses{3, 2, 1, 0.5, 0.4};
+  EXPECT_EQ(StoppingRule(std::nullopt, std::nullopt, 1).check_loss(losses),
+            StopReason::target_loss);
+  EXPECT_FALSE(StoppingRule(std::nullopt, std::nullopt, 0.9).check_loss(losses));
+  EXPECT_FALSE(StoppingRule(std::nullopt, std::nullopt).check_loss(losses));
+}
+
 TEST(StoppingRule, StopsAtThePrecisionThatWasAskedFor) {
   const auto x = noisy_steps(5000, 0.05);
   const std::size_t n = steps_until_stop(StoppingRule(0.005, std::nullopt), x);

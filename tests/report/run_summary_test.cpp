@@ -57,6 +57,24 @@ TEST(RunSummary, WarnsOfALossThatDiverged) {
   EXPECT_EQ(divergence_warning(record), "");
 }
 
+TEST(RunSummary, SaysWhenTheTargetLossWasReached) {
+  Json record = run();
+  record["loss"] = {
+      {"first", 2.3},
+      {"last", 0.28},
+      {"diverged", false},
+      {"target", {{"loss", 0.3}, {"reached", true}, {"steps", 57}, {"seconds", 12.345}}}};
+  EXPECT_NE(run_summary(record).find("\ntarget loss 0.3: reached after 57 steps and 12.35 s of "
+                                     "training, warm-up included"),
+            std::string::npos);
+  record["loss"]["target"] = {
+      {"loss", 0.1}, {"reached", false}, {"steps", nullptr}, {"seconds", nullptr}};
+  EXPECT_NE(run_summary(record).find("\ntarget loss 0.1: not reached, the last loss is 0.2800"),
+            std::string::npos);
+  record["loss"]["target"] = nullptr;
+  EXPECT_EQ(run_summary(record).find("target"), std::string::npos);
+}
+
 TEST(RunSummary, LeavesOutWhatIsUnknown) {
   Json record = run();
   record["world_size"] = 1;

@@ -14,10 +14,19 @@ Json curve() {
           {"reason", ""},
           {"unit", "images/sec"},
           {"scaling", "weak"},
+          {"resource", "rank"},
           {"repeat_unit", "in_process"},
-          {"config", {{"model", {{"value", "resnet50"}}}, {"precision", {{"value", "fp32"}}}}},
+          {"config",
+           {{"model", {{"value", "resnet50"}}},
+            {"precision", {{"value", "fp32"}}},
+            {"global_batch_size", {{"value", nullptr}}},
+            {"target_loss", {{"value", nullptr}}},
+            {"solution_steps", {{"value", nullptr}}},
+            {"base_solution_steps", {{"value", nullptr}}}}},
           {"points",
            {{{"ranks", 1},
+             {"batch_size_per_rank", 16},
+             {"global_batch_size", 16},
              {"throughput", 3.9123},
              {"ci95", {3.85, 3.97}},
              {"speedup", 1.0},
@@ -27,8 +36,12 @@ Json curve() {
              {"baseline_throughput", nullptr},
              {"exposed_seconds", nullptr},
              {"exposed_method", nullptr},
+             {"time_to_solution_seconds", nullptr},
+             {"target", nullptr},
              {"repeats", {repeat(false), repeat(false), repeat(false)}}},
             {{"ranks", 16},
+             {"batch_size_per_rank", 16},
+             {"global_batch_size", 256},
              {"throughput", 60.05},
              {"ci95", {59.1, 61.02}},
              {"speedup", 15.349},
@@ -38,6 +51,8 @@ Json curve() {
              {"baseline_throughput", 62.0},
              {"exposed_seconds", 0.1342},
              {"exposed_method", "baseline"},
+             {"time_to_solution_seconds", nullptr},
+             {"target", nullptr},
              {"repeats",
               {repeat(false), repeat(false), repeat(false), repeat(true), repeat(true),
                repeat(true)}}}}}};
@@ -75,6 +90,95 @@ ranks  images/sec  speedup  efficiency  exposed communication
 
 No intervals: one repeat only (--repeats).
 Exposed communication: waiting time per step, mean over ranks; no baseline was measured.
+)");
+}
+
+TEST(ScalingTable, NamesTheResourceAndTheGlobalBatch) {
+  Json record = curve();
+  record["resource"] = "node";
+  record["config"]["global_batch_size"]["value"] = 256;
+  const std::string text = scaling_table(record);
+  EXPECT_TRUE(text.starts_with("Weak scaling of resnet50, fp32, global batch 256\n")) << text;
+  EXPECT_NE(text.find("efficiency by node  exposed"), std::string::npos) << text;
+}
+
+TEST(ScalingTable, OfATimeToSolutionAndATargetLoss) {
+  Json record = curve();
+  for (Json& point : record["points"]) {
+    for (const char* key : {"ci95", "speedup_ci95", "efficiency_ci95", "baseline_throughput"})
+      point[key] = nullptr;
+    point["repeats"] = {repeat(false)};
+    point["exposed_method"] = "wait";
+    point["time_to_solution_speedup_ci95"] = nullptr;
+  }
+  record["config"]["solution_steps"]["value"] = 1000;
+  record["config"]["base_solution_steps"]["value"] = 16000;
+  record["config"]["target_loss"]["value"] = 0.3;
+  Json &base = record["points"][0], &point = record["points"][1];
+  base.update({{"batch_size_per_rank", 400},
+               {"time_to_solution_seconds", 8000.0},
+               {"time_to_solution_speedup", 1.0},
+               {"time_to_solution_efficiency", 1.0},
+               {"target", {{"reached", true}, {"steps", 57.0}, {"seconds", 12.345}}}});
+  point.update({{"time_to_solution_seconds", 500.0},
+                {"time_to_solution_speedup", 16.0},
+                {"time_to_solution_speedup_ci95", {15.5, 16.5}},
+                {"time_to_solution_efficiency", nullptr},
+                {"target", {{"reached", false}, {"steps", nullptr}, {"seconds", nullptr}}}});
+  EXPECT_EQ(scaling_table(record),
+            R"(Weak scaling of resnet50, fp32
+
+ranks  batch  images/sec  speedup  efficiency  exposed communication  time to solution  its speedup (efficiency)  steps to 0.3  seconds to 0.3
+    1    400       3.912     1.00     100.0 %                      -            8000 s            1.00 (100.0 %)            57           12.35
+   16     16       60.05    15.35      95.9 %               134.2 ms           500.0 s      16.00 [15.50, 16.50]             -     not reached
+
+No intervals: one repeat only (--repeats).
+Exposed communication: waiting time per step, mean over ranks; no baseline was measured.
+Batch: samples of a rank. Time to solution: 1000 steps of the mean step (16000 of the base); its speedup is that of these times.
+)");
+}
+
+Json complete(double rate, std::initializer_list<double> rounds) {
+  Json record = curve();
+  Json& points = record["points"];
+  points.erase(1);
+  points[0]["throughput"] = rate;
+  points[0]["repeats"] = Json::array();
+  for (const double round : rounds)
+    points[0]["repeats"].push_back({{"baseline", false}, {"throughput", round}});
+  return record;
+}
+
+TEST(FamilyTable, PutsCurvesSideBySide) {
+  EXPECT_EQ(family_table({"fp32", "bf16"}, {complete(4, {4, 4}), complete(7.6, {7.6, 7.6})}),
+            R"(Curves side by side, images/sec
+
+ranks   fp32   bf16        bf16 over fp32
+    1  4.000  7.600  1.900 [1.900, 1.900]
+
+[ ]: 95 % interval, Student's t over the rounds, paired. The curves ran one after the other:
+a drift of the machine between them is not in it.
+)");
+}
+
+TEST(FamilyTable, SaysWhatTheTargetLossTook) {
+  std::vector<Json> records{complete(4, {4}), complete(6, {6})};
+  for (Json& record : records) record["config"]["target_loss"]["value"] = 0.3;
+  records[0]["points"][0]["target"] = {{"reached", true}, {"steps", 57.0}, {"seconds", 1.5}};
+  records[1]["points"][0]["target"] = {
+      {"reached", false}, {"steps", nullptr}, {"seconds", nullptr}};
+  records[1]["points"][0]["global_batch_size"] = 32;
+  EXPECT_EQ(family_table({"b16", "b32"}, records),
+            R"(Curves side by side, images/sec
+
+ranks    b16    b32  b32 over b16
+    1  4.000  6.000         1.500
+
+Training until a loss of 0.3, mean of the repeats, warm-up included
+
+curve  ranks  global batch  steps      seconds
+  b16      1            16     57        1.500
+  b32      1            32      -  not reached
 )");
 }
 

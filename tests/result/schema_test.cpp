@@ -82,6 +82,12 @@ std::map<std::string, Json> samples_of_every_status() {
   report.samples.loss.assign(50, 1.0);
   report.samples.loss.resize(100, 9.0);
   records["ok-diverged"] = make_run_record({}, facts, {report}, system, {});
+  LoadedConfig aimed;
+  for (const double target : {9.5, 0.5}) {
+    aimed.config.target_loss = target;
+    records[target > 1 ? "ok-target" : "ok-target-missed"] =
+        make_run_record(aimed, facts, {report}, system, {});
+  }
   report.samples.loss = {1.0, std::nan("")};
   records["invalid"] = make_run_record({}, facts, {report}, system, {});
   facts.status = Status::interrupted;

@@ -60,6 +60,13 @@ TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
   EXPECT_EQ(runs(), 2u);
 }
 
+TEST_F(CurveFilesTest, LeavesNoEmptyFolderOfACurveThatNeverRan) {
+  { CurveFiles files(folder_ / "s.json"); }
+  EXPECT_FALSE(fs::exists(folder_ / "s.runs"));
+  { CurveFiles(folder_ / "s.json").write_run(run("12345678-"), 1, 1, false); }
+  EXPECT_TRUE(fs::exists(folder_ / "s.runs"));
+}
+
 TEST_F(CurveFilesTest, RefusesAFileInPlaceOfTheRunsFolder) {
   fs::create_directories(folder_);
   { CurveFiles made(folder_ / "t.json"); }

@@ -1,0 +1,74 @@
+// See curves.hpp.
+#include "config/curves.hpp"
+
+#include <fmt/format.h>
+
+#include "config/names.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+/// A list's first value and the others.
+template <typename T>
+std::vector<T> whole(const T& first, const std::vector<T>& more) {
+  std::vector<T> list{first};
+  list.insert(list.end(), more.begin(), more.end());
+  return list;
+}
+
+}  // namespace
+
+std::vector<CurveConfig> curves_of(const RunConfig& config) {
+  std::vector<std::optional<std::int64_t>> batches{config.global_batch_size};
+  batches.insert(batches.end(), config.more_global_batch_sizes.begin(),
+                 config.more_global_batch_sizes.end());
+  std::vector<CurveConfig> curves;
+  for (const Precision precision : whole(config.precision, config.more_precisions))
+    for (const auto& batch : batches) {
+      CurveConfig curve{"", config};
+      curve.config.precision = precision;
+      curve.config.global_batch_size = batch;
+      curve.config.more_precisions.clear();
+      curve.config.more_global_batch_sizes.clear();
+      if (!config.more_precisions.empty()) curve.name = to_string(precision);
+      if (!config.more_global_batch_sizes.empty())
+        curve.name += fmt::format("{}b{}", curve.name.empty() ? "" : "-", *batch);
+      curves.push_back(std::move(curve));
+    }
+  return curves;
+}
+
+std::filesystem::path curve_path(const std::filesystem::path& output, const std::string& name) {
+  if (name.empty()) return output;
+  std::filesystem::path path = output;
+  return path.replace_filename(output.stem().string() + "-" + name + output.extension().string());
+}
+
+RunConfig point_config(RunConfig curve, std::int64_t ranks, std::int64_t base_ranks) {
+  if (ranks != base_ranks || !curve.base_batch_size) return curve;
+  curve.batch_size = curve.base_batch_size;
+  curve.global_batch_size = *curve.base_batch_size * ranks;
+  curve.global_batch_tokens.reset();
+  return curve;
+}
+
+LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t base_ranks) {
+  const bool own_batch = ranks == base_ranks && curve.config.base_batch_size;
+  curve.config = point_config(std::move(curve.config), ranks, base_ranks);
+  if (own_batch)
+    for (const char* key : {"batch_size", "global_batch_size", "global_batch_tokens"})
+      curve.origins[key] = curve.origins["base_batch_size"];
+  return curve;
+}
+
+void check_points(const RunConfig& config, const std::vector<std::int64_t>& ranks) {
+  if (ranks.size() < 2 && (config.base_batch_size || config.base_solution_steps))
+    throw ConfigError(
+        "--base_batch_size and --base_solution_steps are of the smallest rank count, which has no "
+        "larger one to be compared with here: give two or more in --ranks, or leave them out");
+  for (const CurveConfig& curve : curves_of(config))
+    for (const std::int64_t n : ranks) plan_batch(point_config(curve.config, n, ranks.front()), n);
+}
+
+}  // namespace scalemark

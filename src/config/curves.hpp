@@ -1,0 +1,36 @@
+// The curves of one `scale` command, a value of each list apiece, and the configuration of their
+// points.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+/// One curve: the configuration with every list reduced to one value.
+struct CurveConfig {
+  std::string name;  ///< what it differs by: "bf16", "b16", "bf16-b16"; empty where it is alone
+  RunConfig config;
+};
+
+/// The curves of a configuration, global batch sizes within precisions, each in the order given.
+std::vector<CurveConfig> curves_of(const RunConfig& config);
+
+/// Where the record of a curve lies: FILE.json, in a family FILE-NAME.json.
+std::filesystem::path curve_path(const std::filesystem::path& output, const std::string& name);
+
+/// The configuration of a curve's point of `ranks` ranks: the curve's, but the base (the smallest
+/// rank count) has the batch of --base_batch_size where that is given.
+RunConfig point_config(RunConfig curve, std::int64_t ranks, std::int64_t base_ranks);
+/// The same with the origins of what was replaced.
+LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t base_ranks);
+
+/// Throws ConfigError where a batch does not divide at one of the points `ranks` (ascending) of
+/// one of the curves, or where a base of its own has no other point to be compared with.
+void check_points(const RunConfig& config, const std::vector<std::int64_t>& ranks);
+
+}  // namespace scalemark
