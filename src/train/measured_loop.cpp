@@ -14,6 +14,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     : trainer_(trainer),
       reducer_(communicator, trainer.parameters->gradient_buffers(),
                trainer.parameters->parameters_in(), *trainer.config.overlap),
+      embeddings_(*trainer.parameters, group, communicator),
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
       learning_rate_(trainer.config, trainer.plan.global_batch_size) {
@@ -33,13 +34,16 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer) {
-  return loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
+  Samples samples = loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const at::Tensor loss =
         trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
-    return StepOutcome{loss * loss_share_[turn], reducer_.last_wait_seconds(),
-                       reducer_.last_communication_seconds()};
+    return StepOutcome{loss * loss_share_[turn],
+                       reducer_.last_wait_seconds() + embeddings_.last_wait_seconds(),
+                       embeddings_.last_communication_seconds()};
   });
+  samples.embedding = embeddings_.take();
+  return samples;
 }
 
 at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
@@ -53,16 +57,23 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
     loss.backward(gradient_scale_[turn]);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
+  embeddings_.start(trainer_.device.stream());
   trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
   trainer_.optimizer->begin_step();
   const auto update = [this](std::size_t bucket) {
     trainer_.optimizer->update(trainer_.parameters->buckets()[bucket]);
   };
   if (!trainer_.config.clip_norm) {
-    reducer_.finalize(trainer_.device.stream(), update);
+    reducer_.finalize(trainer_.device.stream(), [&](std::size_t bucket) {
+      embeddings_.finish(bucket);
+      update(bucket);
+    });
+    embeddings_.end_step(reducer_);
     return sum;
   }
-  reducer_.finalize(trainer_.device.stream());
+  reducer_.finalize(trainer_.device.stream(),
+                    [this](std::size_t bucket) { embeddings_.finish(bucket); });
+  embeddings_.end_step(reducer_);
   clip_gradients(trainer_.parameters->buckets(), *trainer_.config.clip_norm);
   for (std::size_t i = 0; i < trainer_.parameters->buckets().size(); ++i) update(i);
   return sum;
