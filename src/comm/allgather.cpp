@@ -70,22 +70,20 @@ std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& 
       std::memcpy(all.data, mine.data, mine.count * size_of(mine.type));
       return {};
     }
-    check_mpi(
-        MPI_Type_contiguous(static_cast<int>(layout->unit_bytes), MPI_BYTE, &layout->unit),
-        "MPI_Type_contiguous");
+    check_mpi(MPI_Type_contiguous(static_cast<int>(layout->unit_bytes), MPI_BYTE, &layout->unit),
+              "MPI_Type_contiguous");
     check_mpi(MPI_Type_commit(&layout->unit), "MPI_Type_commit");
     MPI_Request request = MPI_REQUEST_NULL;
     const int own = layout->counts[static_cast<std::size_t>(peers.rank)];
-    check_mpi(MPI_Iallgatherv(mine.data, own, layout->unit, all.data, layout->counts.data(),
-                              layout->displacements.data(), layout->unit, peers.communicator,
-                              &request),
-              "MPI_Iallgatherv");
+    check_mpi(
+        MPI_Iallgatherv(mine.data, own, layout->unit, all.data, layout->counts.data(),
+                        layout->displacements.data(), layout->unit, peers.communicator, &request),
+        "MPI_Iallgatherv");
     return {request};
   };
   // A stage of its own, for handles are freed on the MPI thread only.
   const auto free_unit = [layout]() -> std::vector<MPI_Request> {
-    if (layout->unit != MPI_DATATYPE_NULL)
-      check_mpi(MPI_Type_free(&layout->unit), "MPI_Type_free");
+    if (layout->unit != MPI_DATATYPE_NULL) check_mpi(MPI_Type_free(&layout->unit), "MPI_Type_free");
     return {};
   };
   return {gather, free_unit};

@@ -11,8 +11,8 @@
 
 namespace scalemark {
 
-/// See Communicator::start_allgather. Throws CommError where counts and buffers do not fit together,
-/// or where a block or a displacement is beyond MPI's counts.
+/// See Communicator::start_allgather. Throws CommError where counts and buffers do not fit
+/// together, or where a block or a displacement is beyond MPI's counts.
 std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& mine,
                                               const Buffer& all,
                                               const std::vector<std::size_t>& counts);

@@ -64,8 +64,9 @@ class Communicator {
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
   /// Starts gathering a block of every rank at all ranks: `all` gets the blocks one behind the
   /// other in rank order, that of rank r with `counts[r]` elements; `mine` is this rank's and must
-  /// not overlap `all`. Ranks give the same counts, and start operations in the same order. Elements
-  /// travel as they are, whatever wire_dtype() is. Throws CommError where a communicator has none.
+  /// not overlap `all`. Ranks give the same counts, and start operations in the same order.
+  /// Elements travel as they are, whatever wire_dtype() is. Throws CommError where a communicator
+  /// has none.
   virtual std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                                    const std::vector<std::size_t>& counts,
                                                    Stream stream);

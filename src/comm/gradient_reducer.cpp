@@ -91,8 +91,8 @@ void GradientReducer::note_times() {
     last_seconds_[i] = pending_[i]->seconds();
     if (buckets_[i].count == 0) continue;
     if (std::exchange(first, false)) first_post_ = posted_[i];
-    last_communication_ = std::max(last_communication_,
-                                   seconds_between(first_post_, posted_[i]) + last_seconds_[i]);
+    last_communication_ =
+        std::max(last_communication_, seconds_between(first_post_, posted_[i]) + last_seconds_[i]);
   }
   if (communicator_.name() == "none") last_communication_ = 0;
 }

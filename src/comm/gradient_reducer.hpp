@@ -17,8 +17,8 @@ class GradientReducer {
   /// `buckets[i]` is the i-th bucket in gradient-ready order; `parameters_in[i]` how many ready()
   /// calls fill it. Overlap::none: all buckets start in finalize(). Overlap::backward: a bucket
   /// starts when it is full and all buckets before it have started. A buffer of no elements stands
-  /// for a bucket that travels some other way: it is counted as full like the others, and nothing is
-  /// sent for it.
+  /// for a bucket that travels some other way: it is counted as full like the others, and nothing
+  /// is sent for it.
   GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
                   std::vector<int> parameters_in, Overlap overlap);
 
@@ -37,7 +37,7 @@ class GradientReducer {
   double last_seconds(std::size_t bucket) const { return last_seconds_[bucket]; }
   /// Of the last step's first bucket.
   std::chrono::steady_clock::time_point first_post() const { return first_post_; }
-  std::int64_t bytes_per_step() const;        ///< payload per rank, as it travels
+  std::int64_t bytes_per_step() const;  ///< payload per rank, as it travels
   std::int64_t wire_bytes_per_step() const;
   std::int64_t messages_per_step() const;
 

@@ -146,17 +146,17 @@ void check_embedding(const RunConfig& config, const ModelFacts& facts) {
   if (config.embedding_gradients == EmbeddingGradients::dense) return;
   const std::string given = "--embedding_gradients " + to_string(config.embedding_gradients);
   if (facts.width == 0)
-    throw ConfigError(fmt::format(
-        "{}: {} has no embedding table; leave it out, or take a sequence model such as "
-        "transformer_base",
-        given, facts.name));
+    throw ConfigError(
+        fmt::format("{}: {} has no embedding table; leave it out, or take a sequence model such as "
+                    "transformer_base",
+                    given, facts.name));
   if (config.forward_only)
     throw ConfigError(given + " has no meaning with --forward_only: there are no gradients");
   if (sparse && config.wire_dtype != WireDtype::fp32)
-    throw ConfigError(fmt::format(
-        "{} sends rows as fp32 only, not as --wire_dtype {}; use --wire_dtype fp32, or "
-        "--embedding_gradients sparse_as_dense",
-        given, to_string(config.wire_dtype)));
+    throw ConfigError(
+        fmt::format("{} sends rows as fp32 only, not as --wire_dtype {}; use --wire_dtype fp32, or "
+                    "--embedding_gradients sparse_as_dense",
+                    given, to_string(config.wire_dtype)));
   if (config.reducer == Reducer::c10d)
     throw ConfigError(given + " needs --reducer scalemark: c10d is given dense gradients only");
 }

@@ -48,13 +48,12 @@ EmbeddingBytes embedding_of(const RunConfig& config, const ModelFacts& facts,
   std::vector<TableLookups> tables;
   const std::int64_t length = config.sequence_length.value_or(0);
   for (const TableFacts& table : embedding_tables(facts, batch.micro_batch_size, length))
-    tables.push_back(
-        {table.rows, table.width, table.tied, table.lookups * batch.micro_batches()});
+    tables.push_back({table.rows, table.width, table.tied, table.lookups * batch.micro_batches()});
   return embedding_bytes(tables, config.embedding_gradients, config.tied_gradient, ranks);
 }
 
-/// Tables whose gradients are gathered have none among the allreduced ones. A 2-byte type halves the
-/// latter.
+/// Tables whose gradients are gathered have none among the allreduced ones. A 2-byte type halves
+/// the latter.
 std::int64_t wire_bytes(const RunConfig& config, const PointPlan& plan) {
   std::int64_t tables = 0;
   for (const TableFacts& table : embedding_tables(*find_model(config.model), 1, 1))
@@ -147,7 +146,8 @@ std::string plan_text(const RunConfig& unresolved, const std::vector<std::int64_
     return record_text({{"model", config.model}, {"unit", facts.unit}, {"points", points}});
   return fmt::format(
       "{} of {}, {}{}, {}\n\n{}\nOf one rank: batch in {}, activations of one micro-batch (about), "
-      "memory without libraries and\nworking space (about 1 GiB), bytes sent by a ring. Embeddings: "
+      "memory without libraries and\nworking space (about 1 GiB), bytes sent by a ring. "
+      "Embeddings: "
       "what the rank holds to accumulate the\ngradients of its tables ({}{}).\n",
       config.scaling == Scaling::weak ? "Weak scaling" : "Strong scaling", config.model,
       to_string(config.precision),

@@ -21,8 +21,9 @@ struct EmbeddingSamples {
   double payload_bytes = 0;   ///< of these, its own
   double wire_bytes = 0;      ///< sent by a ring allgather, mean over ranks
   double messages = 0;        ///< allgathers started
-  double exchange_seconds = 0;  ///< the longest of the operations of a step, from post to completion
-  double densify_seconds = 0;   ///< adding rows into dense gradients
+  double exchange_seconds =
+      0;                       ///< the longest of the operations of a step, from post to completion
+  double densify_seconds = 0;  ///< adding rows into dense gradients
 };
 
 /// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.

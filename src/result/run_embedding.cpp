@@ -64,8 +64,7 @@ void fill_embedding(Json& record, const RunFacts& facts, const std::vector<RankR
                     const RunMetrics& metrics) {
   const std::string path = "communication.embedding";
   const std::size_t steps = metrics.step_seconds.size();
-  if (!facts.embedding)
-    return set_unavailable(record, path, "no gradients of an embedding table");
+  if (!facts.embedding) return set_unavailable(record, path, "no gradients of an embedding table");
   if (steps == 0) return set_unavailable(record, path, "no step was completed");
   Json tables = Json::array();
   for (const auto& table : facts.embedding->tables) tables.push_back(table_json(table));

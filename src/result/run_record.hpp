@@ -67,11 +67,11 @@ struct RunFacts {
   std::int64_t parameters = 0;
   double flops_per_sample =
       0;  ///< of this run: 3 x forward for training, forward for --forward_only
-  std::int64_t bytes_per_step = 0;       ///< payload per rank in the wire dtype, of the buckets
-  std::int64_t wire_bytes_per_step = 0;  ///< sent per rank by the stated algorithm, likewise
-  std::int64_t messages_per_step = 0;    ///< collectives started per step, likewise
+  std::int64_t bytes_per_step = 0;          ///< payload per rank in the wire dtype, of the buckets
+  std::int64_t wire_bytes_per_step = 0;     ///< sent per rank by the stated algorithm, likewise
+  std::int64_t messages_per_step = 0;       ///< collectives started per step, likewise
   std::optional<EmbeddingFacts> embedding;  ///< unset: no embedding tables, or no gradients
-  std::optional<double> gemm_flops;      ///< measured, all ranks together, FLOP/s
+  std::optional<double> gemm_flops;         ///< measured, all ranks together, FLOP/s
   std::optional<double>
       baseline_throughput;  ///< no-communication throughput of the same ranks, units/s
   std::optional<double> baseline_step_seconds;  ///< its mean step

@@ -59,9 +59,10 @@ void check_gathers(Communicator& communicator, DeviceBackend& device, int rank) 
   std::vector<std::size_t> counts;
   for (int r = 0; r < communicator.size(); ++r) counts.push_back(10'000 + 100 * (r % 3));
   const auto own = static_cast<std::int64_t>(counts[static_cast<std::size_t>(rank)]);
-  const auto total = static_cast<std::int64_t>(
-      std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
-  for (const auto& [scalar, type] : {std::pair{at::kLong, DataType::i64}, {at::kFloat, DataType::f32}}) {
+  const auto total =
+      static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+  for (const auto& [scalar, type] :
+       {std::pair{at::kLong, DataType::i64}, {at::kFloat, DataType::f32}}) {
     const at::Tensor mine = at::empty({own}, scalar), all = at::empty({total}, scalar);
     const Buffer sent{mine.data_ptr(), static_cast<std::size_t>(own), type};
     const Buffer received{all.data_ptr(), static_cast<std::size_t>(total), type};

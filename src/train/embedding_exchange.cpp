@@ -72,8 +72,7 @@ void EmbeddingExchange::post(Gather& gather, const std::vector<std::size_t>& cou
       static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
   gather.all_indices = first_rows(gather.index_memory, total, mine.indices());
   gather.all_rows = first_rows(gather.row_memory, total, mine.rows());
-  gather.pending.push_back(
-      post(mine.indices(), gather.all_indices, DataType::i64, counts, stream));
+  gather.pending.push_back(post(mine.indices(), gather.all_indices, DataType::i64, counts, stream));
   gather.pending.push_back(post(mine.rows(), gather.all_rows, DataType::f32, counts, stream));
 }
 

@@ -15,15 +15,15 @@ namespace scalemark {
 
 class EmbeddingExchange {
  public:
-  /// `group`: the ranks of `communicator`; agrees on how many rows each of them sends. Where that is
-  /// `none`, or has no other rank, own rows are all there are.
+  /// `group`: the ranks of `communicator`; agrees on how many rows each of them sends. Where that
+  /// is `none`, or has no other rank, own rows are all there are.
   EmbeddingExchange(FlatParameters& parameters, RankGroup& group, Communicator& communicator);
 
   /// After the last backward pass of a step, by all ranks: starts gathering. Does nothing where no
   /// table gathers.
   void start(Stream stream);
-  /// Once the bucket's dense part is summed, before anything reads its gradients: waits for the rows
-  /// of its tables and adds them, in rank order, so that all ranks get the same bits.
+  /// Once the bucket's dense part is summed, before anything reads its gradients: waits for the
+  /// rows of its tables and adds them, in rank order, so that all ranks get the same bits.
   void finish(std::size_t bucket);
   /// The step is over: takes down its times and bytes. `reducer`: of the dense parts.
   void end_step(const GradientReducer& reducer);

@@ -40,8 +40,8 @@ std::vector<EmbeddingTable> TableProbe::tables(const Model& model) const {
   for (const auto& leaf : model.named_parameters()) {
     const auto found = uses_.find(leaf.value().unsafeGetTensorImpl());
     if (found != uses_.end() && found->second.lookups > 0)
-      tables.push_back({parameter, layer_of(leaf.key()), leaf.value().size(0),
-                        leaf.value().size(1), found->second.all > found->second.lookups});
+      tables.push_back({parameter, layer_of(leaf.key()), leaf.value().size(0), leaf.value().size(1),
+                        found->second.all > found->second.lookups});
     ++parameter;
   }
   return tables;

@@ -67,9 +67,9 @@ void check_permutation(std::vector<int> order, std::size_t count) {
 
 /// Contributions to one parameter's gradient in one pass.
 struct Uses {
-  int given = 0;    ///< compute weights handed out in the forward pass
-  int direct = 0;   ///< of these, uses that put their gradient themselves
-  int arrived = 0;  ///< contributions so far
+  int given = 0;         ///< compute weights handed out in the forward pass
+  int direct = 0;        ///< of these, uses that put their gradient themselves
+  int arrived = 0;       ///< contributions so far
   bool written = false;  ///< by one that was not collected as rows
 
   /// Uses that autograd sees arrive together, as their sum.
@@ -79,9 +79,9 @@ struct Uses {
 struct FlatParameters::Impl {
   std::vector<Bucket> buckets;
   std::vector<Slice> slices;
-  std::vector<at::Tensor> gradients;                         ///< by slice, views of the buckets
-  std::vector<at::Tensor> shadows;                           ///< by slice; undefined in fp32
-  std::vector<Uses> uses;                                    ///< by slice
+  std::vector<at::Tensor> gradients;  ///< by slice, views of the buckets
+  std::vector<at::Tensor> shadows;    ///< by slice; undefined in fp32
+  std::vector<Uses> uses;             ///< by slice
   std::vector<TableRows> tables;
   std::vector<int> table_of;  ///< by slice: index into tables, -1 for none
   std::unordered_map<const c10::TensorImpl*, int> slice_of;  ///< by leaf
@@ -94,10 +94,10 @@ struct FlatParameters::Impl {
     for (const int parameter : order) {
       const std::int64_t limit =
           buckets.size() == 1 ? layout.first_bucket_bytes : layout.bucket_bytes;
-      const bool reduced = std::none_of(
-          layout.tables.begin(), layout.tables.end(), [&](const EmbeddingTable& table) {
-            return table.parameter == parameter && !table.reduced();
-          });
+      const bool reduced = std::none_of(layout.tables.begin(), layout.tables.end(),
+                                        [&](const EmbeddingTable& table) {
+                                          return table.parameter == parameter && !table.reduced();
+                                        });
       if (buckets.empty() || !reduced || !buckets.back().reduced ||
           buckets.back().count * static_cast<std::int64_t>(sizeof(float)) >= limit)
         buckets.emplace_back();
@@ -153,7 +153,9 @@ struct FlatParameters::Impl {
   }
 
   void add_table(const EmbeddingTable& table) {
-    const auto of_parameter = [&](const Slice& slice) { return slice.parameter == table.parameter; };
+    const auto of_parameter = [&](const Slice& slice) {
+      return slice.parameter == table.parameter;
+    };
     const auto slice = std::find_if(slices.begin(), slices.end(), of_parameter);
     const auto index = static_cast<std::size_t>(slice - slices.begin());
     table_of[index] = static_cast<int>(tables.size());

@@ -41,8 +41,8 @@ struct Bucket {
 struct TableRows {
   EmbeddingTable table;
   int bucket;
-  at::Tensor gradient;  ///< fp32 [V, d], a view of the bucket
-  RowBuffer rows;       ///< where the table collects
+  at::Tensor gradient;            ///< fp32 [V, d], a view of the bucket
+  RowBuffer rows;                 ///< where the table collects
   double converting_seconds = 0;  ///< adding rows to the slice, all steps so far (converted)
 };
 
@@ -75,8 +75,8 @@ class FlatParameters : public ParameterGate {
   /// uses, all micro-batches.
   void set_on_ready(std::function<void(int bucket)> on_ready);
   /// Before the forward pass of a micro-batch: the first overwrites gradients, later ones add to
-  /// them, the last makes them ready. Without a call every pass is first and last, which will not do
-  /// where tables collect rows: those of a first pass replace the ones before.
+  /// them, the last makes them ready. Without a call every pass is first and last, which will not
+  /// do where tables collect rows: those of a first pass replace the ones before.
   void begin_pass(bool first, bool last);
   /// False where any weight is not finite.
   bool weights_are_finite() const;
@@ -89,8 +89,7 @@ class FlatParameters : public ParameterGate {
   void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override;
   /// And rows of tables; where these are collected on every device.
   bool takes_rows(const at::Tensor& leaf) override;
-  void put_rows(const at::Tensor& leaf, const at::Tensor& indices,
-                const at::Tensor& rows) override;
+  void put_rows(const at::Tensor& leaf, const at::Tensor& indices, const at::Tensor& rows) override;
 
  private:
   struct Impl;

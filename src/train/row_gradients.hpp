@@ -26,7 +26,7 @@ class RowBuffer {
   void append(const at::Tensor& indices, const at::Tensor& rows);
 
   std::int64_t count() const { return count_; }
-  at::Tensor dense() const { return rows_.narrow(0, 0, dense_); }      ///< fp32 [V, width]
+  at::Tensor dense() const { return rows_.narrow(0, 0, dense_); }       ///< fp32 [V, width]
   at::Tensor indices() const { return indices_.narrow(0, 0, count_); }  ///< int64 [count]
   at::Tensor rows() const { return rows_.narrow(0, 0, count_); }        ///< fp32 [count, width]
 

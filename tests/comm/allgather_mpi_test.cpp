@@ -83,7 +83,8 @@ TEST(Allgather, RunsBesideSumsAndOtherGathers) {
   for (std::size_t i = 1; i <= 20; ++i) gathers.emplace_back(growing(i * 500));
   std::vector<std::unique_ptr<Pending>> pending;
   for (auto& gather : gathers) pending.push_back(gather.start(*communicator, DataType::f32));
-  const auto sum = communicator->start_allreduce({ones.data(), ones.size(), DataType::f32}, nullptr);
+  const auto sum =
+      communicator->start_allreduce({ones.data(), ones.size(), DataType::f32}, nullptr);
   world().barrier();  // control passes while data is in flight
   sum->wait();
   for (std::size_t i = pending.size(); i-- > 0;) pending[i]->wait();

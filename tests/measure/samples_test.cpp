@@ -19,6 +19,7 @@ Samples example() {
   samples.wall_seconds = 0.44;
   samples.communication_seconds = 0.05;
   samples.stop_reason = StopReason::non_finite;
+  samples.embedding = {{96, 8}, 1000, 500, 250, 6, 0.25, 0.125};
   return samples;
 }
 
@@ -33,6 +34,13 @@ TEST(Samples, SurviveTheJourneyAsText) {
   EXPECT_EQ(received.wall_seconds, sent.wall_seconds);
   EXPECT_EQ(received.communication_seconds, sent.communication_seconds);
   EXPECT_EQ(received.stop_reason, StopReason::non_finite);
+  EXPECT_EQ(received.embedding.rows, sent.embedding.rows);
+  EXPECT_EQ(received.embedding.gathered_bytes, 1000);
+  EXPECT_EQ(received.embedding.payload_bytes, 500);
+  EXPECT_EQ(received.embedding.wire_bytes, 250);
+  EXPECT_EQ(received.embedding.messages, 6);
+  EXPECT_EQ(received.embedding.exchange_seconds, 0.25);
+  EXPECT_EQ(received.embedding.densify_seconds, 0.125);
 }
 
 TEST(Samples, EveryStopReasonHasItsOwnName) {

@@ -1,4 +1,5 @@
-// Allreduce and allgather of GPU memory by NCCL on a stream of its own, so that it runs beside the computation.
+// Allreduce and allgather of GPU memory by NCCL on a stream of its own, so that it runs beside the
+// computation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,8 +94,8 @@ class NcclCommunicator : public Communicator {
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream stream) override {
-    const bool equal = std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) ==
-                       counts.end();
+    const bool equal =
+        std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
     if (!equal)
       return start(stream, "ncclBroadcast", [&] { return broadcast_blocks(mine, all, counts); });
     return start(stream, "ncclAllGather", [&] {
@@ -119,7 +120,8 @@ class NcclCommunicator : public Communicator {
     return std::make_unique<NcclPending>(done, compute);
   }
 
-  /// ncclAllGather takes equal blocks only; in one group, broadcasts of the ranks are one operation.
+  /// ncclAllGather takes equal blocks only; in one group, broadcasts of the ranks are one
+  /// operation.
   ncclResult_t broadcast_blocks(const Buffer& mine, const Buffer& all,
                                 const std::vector<std::size_t>& counts) {
     check_nccl(ncclGroupStart(), "ncclGroupStart");

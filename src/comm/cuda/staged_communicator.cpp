@@ -49,10 +49,9 @@ class StagedPending : public Pending {
         copies_(copies) {
     check_cuda(cudaEventRecord(event_, compute_), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(copies_, event_, 0), "cudaStreamWaitEvent");
-    check_cuda(
-        cudaMemcpyAsync(staged_sent_->data(), sent.data, bytes_of(sent), cudaMemcpyDeviceToHost,
-                        copies_),
-        "cudaMemcpyAsync");
+    check_cuda(cudaMemcpyAsync(staged_sent_->data(), sent.data, bytes_of(sent),
+                               cudaMemcpyDeviceToHost, copies_),
+               "cudaMemcpyAsync");
     check_cuda(cudaEventRecord(event_, copies_), "cudaEventRecord");
   }
   ~StagedPending() override { cudaStreamSynchronize(copies_); }
