@@ -62,6 +62,7 @@ void EmbeddingExchange::start(Stream stream) {
 
 void EmbeddingExchange::post(Gather& gather, const std::vector<std::size_t>& counts,
                              Stream stream) {
+  gather.all_indices = gather.all_rows = at::Tensor();  // views would keep outgrown memory alive
   const RowBuffer& mine = gather.rows->rows;
   if (alone_) {
     gather.all_indices = mine.indices();
@@ -118,8 +119,8 @@ void EmbeddingExchange::end_step(const GradientReducer& reducer) {
       longest = std::max(longest, reducer.last_seconds(static_cast<std::size_t>(rows.bucket)));
   }
   sums_.exchange_seconds += longest;
-  last_communication_ = reducer.last_communication_seconds();
-  if (seconds_ == 0) return;
+  last_communication_ = std::max(reducer.last_communication_seconds(), seconds_);
+  if (seconds_ == 0 || reducer.messages_per_step() == 0) return;
   const std::chrono::duration<double> later = posted_ - reducer.first_post();
   last_communication_ = later.count() >= 0
                             ? std::max(last_communication_, later.count() + seconds_)
