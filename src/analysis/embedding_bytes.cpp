@@ -20,8 +20,10 @@ EmbeddingBytes embedding_bytes(const std::vector<TableLookups>& tables, Embeddin
     const bool carried =
         table.tied && (converted || (sparse && tied_gradient == TiedGradient::sparse));
     const std::int64_t collected = table.lookups + (carried ? table.rows : 0);
+    const std::int64_t own = collected * (4 * table.width + 8);
     if (sparse || converted) bytes.rows_per_rank += collected;
-    if (sparse) bytes.gathered_bytes += ranks * collected * (4 * table.width + 8);
+    if (sparse || converted) bytes.own_bytes += own;
+    if (sparse) bytes.gathered_bytes += ranks * own;
     if (!sparse || (table.tied && !carried)) bytes.dense_bytes += 4 * table.rows * table.width;
   }
   bytes.wire_bytes =

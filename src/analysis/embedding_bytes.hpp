@@ -19,6 +19,7 @@ struct TableLookups {
 /// Of one rank and step.
 struct EmbeddingBytes {
   std::int64_t rows_per_rank = 0;   ///< that the rank collects; 0 for dense gradients
+  std::int64_t own_bytes = 0;       ///< of these rows and their indices, before they go anywhere
   std::int64_t gathered_bytes = 0;  ///< rows and indices of all ranks
   std::int64_t dense_bytes = 0;     ///< fp32 gradients of tables that an allreduce sums
   std::int64_t wire_bytes = 0;      ///< sent by a ring allgather and a ring allreduce, mean

@@ -103,8 +103,9 @@ Json point_json(const PointPlan& plan) {
 }  // namespace
 
 double PointPlan::memory_bytes() const {
+  const std::int64_t gathered = ranks > 1 ? embedding.gathered_bytes : 0;  // else its own alone
   return static_cast<double>(weight_bytes + gradient_bytes + optimizer_bytes + shadow_bytes +
-                             kept_bytes + embedding.gathered_bytes) +
+                             kept_bytes + embedding.own_bytes + gathered) +
          activation_bytes;
 }
 
@@ -147,8 +148,7 @@ std::string plan_text(const RunConfig& unresolved, const std::vector<std::int64_
   return fmt::format(
       "{} of {}, {}{}, {}\n\n{}\nOf one rank: batch in {}, activations of one micro-batch (about), "
       "memory without libraries and\nworking space (about 1 GiB), bytes sent by a ring. "
-      "Embeddings: "
-      "what the rank holds to accumulate the\ngradients of its tables ({}{}).\n",
+      "Embeddings: what the rank holds to accumulate\nthe gradients of its tables ({}{}).\n",
       config.scaling == Scaling::weak ? "Weak scaling" : "Strong scaling", config.model,
       to_string(config.precision),
       facts.sequence_length > 0 ? fmt::format(", sequences of {} tokens", *config.sequence_length)

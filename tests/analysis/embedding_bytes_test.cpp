@@ -17,6 +17,7 @@ TEST(EmbeddingBytes, OfOneTiedTable) {
   EXPECT_EQ(dense.wire_bytes, 96'000);  // 2 x 3/4
   const EmbeddingBytes beside = embedding_bytes(table, E::sparse, T::dense, 4);
   EXPECT_EQ(beside.rows_per_rank, 60);
+  EXPECT_EQ(beside.own_bytes, 60 * 72);
   EXPECT_EQ(beside.gathered_bytes, 4 * 60 * 72);
   EXPECT_EQ(beside.buffer_bytes(), 4 * 60 * 72 + 64'000);
   EXPECT_EQ(beside.wire_bytes, 3 * 60 * 72 + 96'000);
@@ -26,6 +27,7 @@ TEST(EmbeddingBytes, OfOneTiedTable) {
   EXPECT_EQ(carried.wire_bytes, 3 * 1060 * 72);
   const EmbeddingBytes converted = embedding_bytes(table, E::sparse_as_dense, T::dense, 4);
   EXPECT_EQ(converted.rows_per_rank, 1060);
+  EXPECT_EQ(converted.own_bytes, 1060 * 72);
   EXPECT_EQ(converted.buffer_bytes(), dense.buffer_bytes());
   EXPECT_EQ(converted.wire_bytes, dense.wire_bytes);
 }
