@@ -47,8 +47,8 @@ class Embedding(ProgramTest):
         return self.read(name)
 
     def test_the_bytes_of_a_record_are_those_of_the_closed_form(self):
-        for model in TABLES:
-            for ranks in (1, 2, 4):
+        for model, all_ranks in (("transformer_tiny", (1, 2, 4)), ("bert_tiny", (2,))):
+            for ranks in all_ranks:
                 dense = None
                 for strategy in STRATEGIES:
                     with self.subTest(model=model, ranks=ranks, strategy=strategy):
