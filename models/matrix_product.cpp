@@ -82,15 +82,12 @@ class Rows : public torch::autograd::Function<Rows> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_grad;
     const at::Tensor indices = context->get_saved_variables()[0].flatten();
     const auto place =
         c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
-    put(*place, [&](at::Tensor& gradient, bool add) {
-      if (!add) gradient.zero_();
-      gradient.index_add_(
-          0, indices,
-          gradients[0].reshape({indices.numel(), gradient.size(1)}).to(gradient.scalar_type()));
-    });
+    place->gate->gate->put_rows(place->leaf, indices,
+                                gradients[0].reshape({indices.numel(), place->leaf.size(1)}));
     return {{}, {}, {}};
   }
 };
@@ -110,7 +107,7 @@ at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at:
 at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,
                       const std::shared_ptr<GateHolder>& holder) {
   ParameterGate& gate = *holder->gate;
-  if (!at::GradMode::is_enabled() || !gate.takes_gradient(leaf))
+  if (!at::GradMode::is_enabled() || !gate.takes_rows(leaf))
     return at::embedding(gate.compute_weight(leaf), indices);
   return Rows::apply(gate.compute_weight(leaf), indices, c10::make_intrusive<Place>(leaf, holder));
 }

@@ -17,7 +17,7 @@ at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at:
                           const std::shared_ptr<GateHolder>& gate);
 
 /// Rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute dtype. The
-/// gradient is added row by row where the gate takes it, without a dense tensor.
+/// gradient goes to the gate as rows where it takes them, without a dense tensor.
 at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,
                       const std::shared_ptr<GateHolder>& gate);
 

@@ -28,6 +28,14 @@ class ParameterGate {
   /// over the weights.
   virtual bool takes_gradient(const at::Tensor& /*leaf*/) { return false; }
   virtual void put_gradient(const at::Tensor& /*leaf*/, const GradientWriter& /*write*/) {}
+
+  /// The same of a lookup in the table `leaf` [rows, width]: true where it calls put_rows() once in
+  /// the backward pass.
+  virtual bool takes_rows(const at::Tensor& /*leaf*/) { return false; }
+  /// indices int64 [n], which may repeat; rows [n, width] in the compute dtype: row indices[i] of
+  /// the table's gradient is to grow by rows[i].
+  virtual void put_rows(const at::Tensor& /*leaf*/, const at::Tensor& /*indices*/,
+                        const at::Tensor& /*rows*/) {}
 };
 
 /// Shared by all layers of a model so that the gate can be set after construction.

@@ -75,6 +75,16 @@ std::int64_t Communicator::payload_bytes(const Buffer& buffer) const {
   return static_cast<std::int64_t>(buffer.count * (halved ? 2 : size_of(buffer.type)));
 }
 
+std::unique_ptr<Pending> Communicator::start_allgather(const Buffer&, const Buffer&,
+                                                       const std::vector<std::size_t>&, Stream) {
+  throw CommError("communicator " + std::string(name()) +
+                  " has no allgather; use --communicator mpi or nccl");
+}
+
+std::int64_t allgather_wire_bytes(std::int64_t bytes, int ranks) {
+  return ((ranks - 1) * bytes + ranks - 1) / ranks;
+}
+
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group,
                                                 int cuda_device, WireDtype wire) {
   switch (kind) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "comm/rank_group.hpp"
 #include "config/run_config.hpp"
@@ -61,11 +62,23 @@ class Communicator {
   /// the algorithm (docs/measurements.md). Until it is complete, an operation may leave anything in
   /// the buffer. `stream`: the operation waits for work already queued there.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
+  /// Starts gathering a block of every rank at all ranks: `all` gets the blocks one behind the
+  /// other in rank order, that of rank r with `counts[r]` elements; `mine` is this rank's and must
+  /// not overlap `all`. Ranks give the same counts, and start operations in the same order.
+  /// Elements travel as they are, whatever wire_dtype() is. Throws CommError where a communicator
+  /// has none.
+  virtual std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
+                                                   const std::vector<std::size_t>& counts,
+                                                   Stream stream);
   /// Blocking convenience.
   void allreduce(const Buffer& buffer, Stream stream = nullptr) {
     start_allreduce(buffer, stream)->wait();
   }
 };
+
+/// Bytes that each rank sends for an allgather by a ring, mean over ranks, rounded up: every block
+/// passes all ranks but one, (P - 1) / P x `bytes` of all blocks (Thakur et al. 2005, section 4.1).
+std::int64_t allgather_wire_bytes(std::int64_t bytes, int ranks);
 
 /// `kind` must be resolved (not automatic); `cuda_device` < 0: buffers are in host memory. mpi with
 /// a CUDA device stages through pinned host memory, which its transport() says. Collective. Throws

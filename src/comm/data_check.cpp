@@ -87,6 +87,20 @@ void fill(const Buffer& buffer, int rank) {
   });
 }
 
+void compare_block(const Buffer& block, int from, int rank) {
+  with_elements(block, [&](auto* elements) {
+    using T = std::remove_pointer_t<decltype(elements)>;
+    for (std::size_t i = 0; i < block.count; ++i) {
+      const T right = stored<T>(contribution(from, i, block.type));
+      if (shown(elements[i]) == shown(right)) continue;
+      throw CommError(fmt::format(
+          "data check: the allgather is wrong on rank {}: block of rank {} ({} {} elements), "
+          "element {}: expected {:g}, found {:g}",
+          rank, from, block.count, to_string(block.type), i, shown(right), shown(elements[i])));
+    }
+  });
+}
+
 void compare(const Buffer& buffer, std::size_t bucket, int contributors, int rank) {
   const auto expected = closed_form(contributors, buffer.type);
   with_elements(buffer, [&](auto* elements) {
@@ -114,6 +128,19 @@ void corrupt_one(const std::vector<Buffer>& buckets) {
 }
 
 }  // namespace
+
+void check_allgather(Communicator& communicator, const Buffer& mine, const Buffer& all,
+                     const std::vector<std::size_t>& counts, int rank, bool corrupt) {
+  if (communicator.name() == "none") return;
+  fill(mine, rank);
+  communicator.start_allgather(mine, all, counts, nullptr)->wait();
+  if (corrupt) corrupt_one({all});
+  auto* data = static_cast<char*>(all.data);
+  for (std::size_t from = 0; from < counts.size(); ++from) {
+    compare_block({data, counts[from], all.type}, static_cast<int>(from), rank);
+    data += counts[from] * size_of(all.type);
+  }
+}
 
 void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank,
                      bool corrupt) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "error.hpp"
 
@@ -16,6 +17,11 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+/// Of a bucket that travels some other way.
+struct NothingSent : Pending {
+  void wait() override {}
+};
+
 }  // namespace
 
 GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
@@ -24,7 +30,8 @@ GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer>
       buckets_(std::move(buckets)),
       parameters_in_(std::move(parameters_in)),
       overlap_(overlap),
-      missing_(parameters_in_) {
+      missing_(parameters_in_),
+      last_seconds_(buckets_.size()) {
   if (buckets_.size() != parameters_in_.size())
     throw CommError(fmt::format("{} buckets but {} parameter counts: one of each per bucket",
                                 buckets_.size(), parameters_in_.size()));
@@ -46,7 +53,10 @@ void GradientReducer::add(int bucket, Stream stream) {
 
 void GradientReducer::start_next(Stream stream) {
   posted_.push_back(Clock::now());
-  pending_.push_back(communicator_.start_allreduce(buckets_[next_], stream));
+  if (buckets_[next_].count == 0)
+    pending_.push_back(std::make_unique<NothingSent>());
+  else
+    pending_.push_back(communicator_.start_allreduce(buckets_[next_], stream));
   ++next_;
 }
 
@@ -67,15 +77,24 @@ void GradientReducer::finalize(Stream stream, const std::function<void(std::size
     last_wait_ += seconds_between(before, Clock::now());
     if (on_sum) on_sum(i);
   }
-  last_communication_ = 0;
-  for (std::size_t i = 0; i < pending_.size(); ++i)
-    last_communication_ = std::max(
-        last_communication_, seconds_between(posted_[0], posted_[i]) + pending_[i]->seconds());
-  if (communicator_.name() == "none") last_communication_ = 0;
+  note_times();
   pending_.clear();
   posted_.clear();
   missing_ = parameters_in_;
   next_ = 0;
+}
+
+void GradientReducer::note_times() {
+  last_communication_ = 0;
+  bool first = true;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    last_seconds_[i] = pending_[i]->seconds();
+    if (buckets_[i].count == 0) continue;
+    if (std::exchange(first, false)) first_post_ = posted_[i];
+    last_communication_ =
+        std::max(last_communication_, seconds_between(first_post_, posted_[i]) + last_seconds_[i]);
+  }
+  if (communicator_.name() == "none") last_communication_ = 0;
 }
 
 double GradientReducer::last_wait_seconds() const { return last_wait_; }
@@ -95,7 +114,9 @@ std::int64_t GradientReducer::wire_bytes_per_step() const {
 }
 
 std::int64_t GradientReducer::messages_per_step() const {
-  return communicator_.name() == "none" ? 0 : static_cast<std::int64_t>(buckets_.size());
+  if (communicator_.name() == "none") return 0;
+  return std::count_if(buckets_.begin(), buckets_.end(),
+                       [](const Buffer& bucket) { return bucket.count > 0; });
 }
 
 }  // namespace scalemark

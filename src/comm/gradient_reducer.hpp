@@ -16,7 +16,9 @@ class GradientReducer {
  public:
   /// `buckets[i]` is the i-th bucket in gradient-ready order; `parameters_in[i]` how many ready()
   /// calls fill it. Overlap::none: all buckets start in finalize(). Overlap::backward: a bucket
-  /// starts when it is full and all buckets before it have started.
+  /// starts when it is full and all buckets before it have started. A buffer of no elements stands
+  /// for a bucket that travels some other way: it is counted as full like the others, and nothing
+  /// is sent for it.
   GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
                   std::vector<int> parameters_in, Overlap overlap);
 
@@ -31,7 +33,11 @@ class GradientReducer {
 
   double last_wait_seconds() const;           ///< of finalize(), without on_sum
   double last_communication_seconds() const;  ///< first post to last completion of the last step
-  std::int64_t bytes_per_step() const;        ///< payload per rank, as it travels
+  /// Of the last step: from the post of this bucket to its completion; 0 where nothing was sent.
+  double last_seconds(std::size_t bucket) const { return last_seconds_[bucket]; }
+  /// Of the last step's first bucket.
+  std::chrono::steady_clock::time_point first_post() const { return first_post_; }
+  std::int64_t bytes_per_step() const;  ///< payload per rank, as it travels
   std::int64_t wire_bytes_per_step() const;
   std::int64_t messages_per_step() const;
 
@@ -45,8 +51,11 @@ class GradientReducer {
   std::vector<std::chrono::steady_clock::time_point> posted_;  ///< of pending_
   std::size_t next_ = 0;  ///< the first bucket that has not started
   double last_wait_ = 0, last_communication_ = 0;
+  std::vector<double> last_seconds_;
+  std::chrono::steady_clock::time_point first_post_;
 
   void start_next(Stream stream);
+  void note_times();
 };
 
 /// The untimed data check: fills every bucket with rank-dependent values (small integers, exact in
@@ -56,5 +65,10 @@ class GradientReducer {
 /// value. `corrupt`: flips one element of this rank's result first (--inject corrupt_allreduce).
 void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank,
                      bool corrupt);
+
+/// The same check of an allgather: `all` gets the blocks of all ranks, which may differ in length.
+/// Host memory, or what `communicator` stages. A communicator `none` gathers nothing and passes.
+void check_allgather(Communicator& communicator, const Buffer& mine, const Buffer& all,
+                     const std::vector<std::size_t>& counts, int rank, bool corrupt);
 
 }  // namespace scalemark

@@ -1,5 +1,5 @@
 // Allreduce of host memory: posted on the MPI thread, ring for large buffers, fp32 sums of the
-// 2-byte types; and of fp32 values by way of a 2-byte type.
+// 2-byte types; and of fp32 values by way of a 2-byte type. Allgather: allgather.cpp.
 #include "comm/mpi_communicator.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "comm/abort.hpp"
+#include "comm/allgather.hpp"
 #include "comm/half.hpp"
 #include "comm/wire_sum.hpp"
 
@@ -22,8 +23,10 @@ void sum_for_mpi(void* in, void* inout, int* count, MPI_Datatype*) {
 
 class MpiPending : public Pending {
  public:
-  MpiPending(std::shared_ptr<MpiWorld> world, std::vector<std::shared_ptr<Operation>> operations)
-      : world_(std::move(world)), operations_(std::move(operations)) {}
+  /// `phase`: a literal, for the watchdog.
+  MpiPending(std::shared_ptr<MpiWorld> world, std::vector<std::shared_ptr<Operation>> operations,
+             const char* phase = "allreduce")
+      : world_(std::move(world)), operations_(std::move(operations)), phase_(phase) {}
   /// MPI writes into the buffer until the operations are complete, so unread ones are waited for.
   ~MpiPending() override {
     if (waited_) return;
@@ -38,7 +41,7 @@ class MpiPending : public Pending {
     std::exception_ptr error;  // of the first that failed; none may be left in flight
     for (const auto& operation : operations_) {
       try {
-        world_->wait(*operation, "allreduce");
+        world_->wait(*operation, phase_);
       } catch (const CommError&) {
         if (!error) error = std::current_exception();
       }
@@ -58,6 +61,7 @@ class MpiPending : public Pending {
  private:
   std::shared_ptr<MpiWorld> world_;
   std::vector<std::shared_ptr<Operation>> operations_;
+  const char* phase_;
   bool waited_ = false;
 };
 
@@ -134,6 +138,15 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
         return world->selector().post(bytes, [&] { return handles->start(buffer, largest); });
       });
   return std::make_unique<MpiPending>(group_->world, std::vector{std::move(operation)});
+}
+
+std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, const Buffer& all,
+                                                          const std::vector<std::size_t>& counts,
+                                                          Stream) {
+  const Peers peers{handles_, handles_->communicator, group_->rank, group_->size};
+  auto operation = group_->world->start(allgather_stages(peers, mine, all, counts));
+  return std::make_unique<MpiPending>(group_->world, std::vector{std::move(operation)},
+                                      "allgather");
 }
 
 /// Rounding is left to the MPI thread: it costs the same there, and a core of its own hides it. A

@@ -1,4 +1,4 @@
-// Internal to comm/: allreduce of host memory by MPI, on a communicator of its own.
+// Internal to comm/: allreduce and allgather of host memory by MPI, on a communicator of its own.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ class MpiCommunicator : public Communicator {
   std::string transport() const override;
   std::int64_t wire_bytes(std::int64_t bytes) const override;
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override;
+  std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
+                                           const std::vector<std::size_t>& counts,
+                                           Stream stream) override;
 
  private:
   struct Handles;

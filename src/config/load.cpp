@@ -148,6 +148,31 @@ void check_lengths(const RunConfig& config, const ModelFacts& facts) {
         "--length_median and --length_sigma belong to --length_distribution lognormal");
 }
 
+/// Strategies for the gradients of embedding tables, without tables or where they can't be.
+void check_embedding(const RunConfig& config, const ModelFacts& facts) {
+  const bool sparse = config.embedding_gradients == EmbeddingGradients::sparse;
+  if (config.tied_gradient == TiedGradient::sparse &&
+      config.embedding_gradients == EmbeddingGradients::dense)
+    throw ConfigError(
+        "--tied_gradient sparse joins sparse gradients; add --embedding_gradients sparse");
+  if (config.embedding_gradients == EmbeddingGradients::dense) return;
+  const std::string given = "--embedding_gradients " + to_string(config.embedding_gradients);
+  if (facts.width == 0)
+    throw ConfigError(
+        fmt::format("{}: {} has no embedding table; leave it out, or take a sequence model such as "
+                    "transformer_base",
+                    given, facts.name));
+  if (config.forward_only)
+    throw ConfigError(given + " has no meaning with --forward_only: there are no gradients");
+  if (sparse && config.wire_dtype != WireDtype::fp32)
+    throw ConfigError(
+        fmt::format("{} sends rows as fp32 only, not as --wire_dtype {}; use --wire_dtype fp32, or "
+                    "--embedding_gradients sparse_as_dense",
+                    given, to_string(config.wire_dtype)));
+  if (config.reducer == Reducer::c10d)
+    throw ConfigError(given + " needs --reducer scalemark: c10d is given dense gradients only");
+}
+
 /// What no single key can tell.
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
@@ -172,6 +197,7 @@ void check_whole(const RunConfig& config) {
     throw ConfigError("--micro_batch_size splits the batch of training; leave out --forward_only");
   check_learning_rate(config, facts);
   check_lengths(config, facts);
+  check_embedding(config, facts);
 }
 
 /// A target loss is for training, and best for a task that can be learnt.

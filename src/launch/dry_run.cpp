@@ -6,6 +6,7 @@
 #include "config/curves.hpp"
 #include "config/names.hpp"
 #include "models/catalog.hpp"
+#include "models/embedding_tables.hpp"
 #include "report/text_table.hpp"
 #include "result/records.hpp"
 
@@ -47,6 +48,27 @@ double activation_bytes(const RunConfig& config, const ModelFacts& facts, std::i
   return each * static_cast<double>(samples) * (two_bytes(config.precision) ? 0.5 : 1);
 }
 
+EmbeddingBytes embedding_of(const RunConfig& config, const ModelFacts& facts,
+                            const BatchPlan& batch, std::int64_t ranks) {
+  std::vector<TableLookups> tables;
+  const std::int64_t length = config.sequence_length.value_or(0);
+  for (const TableFacts& table : embedding_tables(facts, batch.micro_batch_size, length))
+    tables.push_back({table.rows, table.width, table.tied, table.lookups * batch.micro_batches()});
+  return embedding_bytes(tables, config.embedding_gradients, config.tied_gradient, ranks);
+}
+
+/// Tables whose gradients are gathered have none among the allreduced ones. A 2-byte type halves
+/// the latter.
+std::int64_t wire_bytes(const RunConfig& config, const PointPlan& plan) {
+  std::int64_t tables = 0;
+  for (const TableFacts& table : embedding_tables(*find_model(config.model), 1, 1))
+    tables += 4 * table.rows * table.width;
+  const std::int64_t reduced = plan.gradient_bytes - tables + plan.embedding.dense_bytes;
+  const std::int64_t payload = config.wire_dtype == WireDtype::fp32 ? reduced : reduced / 2;
+  return 2 * (plan.ranks - 1) * payload / plan.ranks +
+         (plan.ranks - 1) * plan.embedding.gathered_bytes / plan.ranks;
+}
+
 std::vector<std::string> row(const PointPlan& plan) {
   return {std::to_string(plan.ranks),
           std::to_string(plan.batch.batch_size_per_rank),
@@ -54,6 +76,9 @@ std::vector<std::string> row(const PointPlan& plan) {
           fmt::format("{:.0f}", plan.units_per_step),
           gibibytes(static_cast<double>(plan.weight_bytes + plan.shadow_bytes + plan.kept_bytes)),
           gibibytes(static_cast<double>(plan.gradient_bytes)),
+          plan.embedding.buffer_bytes() > 0
+              ? gibibytes(static_cast<double>(plan.embedding.buffer_bytes()))
+              : "none",
           gibibytes(static_cast<double>(plan.optimizer_bytes)),
           plan.activation_bytes > 0 ? gibibytes(plan.activation_bytes) : "unknown",
           gibibytes(plan.memory_bytes()),
@@ -71,6 +96,9 @@ Json point_json(const PointPlan& plan) {
           {"shadow_bytes", plan.shadow_bytes},
           {"kept_bytes", plan.kept_bytes},
           {"gradient_bytes", plan.gradient_bytes},
+          {"embedding_rows_per_rank", plan.embedding.rows_per_rank},
+          {"embedding_buffer_bytes", plan.embedding.buffer_bytes()},
+          {"embedding_wire_bytes_per_step", plan.embedding.wire_bytes},
           {"optimizer_bytes", plan.optimizer_bytes},
           {"activation_bytes", plan.activation_bytes > 0 ? Json(plan.activation_bytes) : Json()},
           {"memory_bytes", plan.memory_bytes()},
@@ -80,8 +108,9 @@ Json point_json(const PointPlan& plan) {
 }  // namespace
 
 double PointPlan::memory_bytes() const {
+  const std::int64_t gathered = ranks > 1 ? embedding.gathered_bytes : 0;  // else its own alone
   return static_cast<double>(weight_bytes + gradient_bytes + optimizer_bytes + shadow_bytes +
-                             kept_bytes) +
+                             kept_bytes + embedding.own_bytes + gathered) +
          activation_bytes;
 }
 
@@ -100,8 +129,8 @@ PointPlan plan_point(const RunConfig& unresolved, std::int64_t ranks, bool keeps
   plan.shadow_bytes = two_bytes(config.precision) ? fp32 / 2 : 0;
   plan.kept_bytes = keeps_weights ? fp32 : 0;
   plan.activation_bytes = activation_bytes(config, facts, plan.batch.micro_batch_size);
-  const std::int64_t payload = config.wire_dtype == WireDtype::fp32 ? fp32 : fp32 / 2;
-  plan.wire_bytes_per_step = 2 * (ranks - 1) * payload / ranks;
+  plan.embedding = embedding_of(config, facts, plan.batch, ranks);
+  plan.wire_bytes_per_step = wire_bytes(config, plan);
   return plan;
 }
 
@@ -127,17 +156,20 @@ std::string curve_text(const RunConfig& config, const std::vector<PointPlan>& pl
   const ModelFacts facts = *find_model(config.model);
   const std::string counted(facts.unit.substr(0, facts.unit.find('/')));
   std::vector<std::vector<std::string>> rows{{"ranks", "batch", "micro-batches", counted + "/step",
-                                              "weights", "gradients", "optimizer", "activations",
-                                              "memory", "sent/step"}};
+                                              "weights", "gradients", "embeddings", "optimizer",
+                                              "activations", "memory", "sent/step"}};
   for (const PointPlan& plan : plans) rows.push_back(row(plan));
   return fmt::format(
       "{} of {}, {}{}, {}\n\n{}\nOf one rank: batch in {}, activations of one micro-batch (about), "
-      "memory without libraries and\nworking space (about 1 GiB), bytes sent by a ring.\n",
+      "memory without libraries and\nworking space (about 1 GiB), bytes sent by a ring. "
+      "Embeddings: what the rank holds to accumulate\nthe gradients of its tables ({}{}).\n",
       config.scaling == Scaling::weak ? "Weak scaling" : "Strong scaling", config.model,
       to_string(config.precision),
       facts.sequence_length > 0 ? fmt::format(", sequences of {} tokens", *config.sequence_length)
                                 : "",
-      to_string(*config.optimizer), text_table(rows), facts.sample);
+      to_string(*config.optimizer), text_table(rows), facts.sample,
+      to_string(config.embedding_gradients),
+      config.tied_gradient == TiedGradient::sparse ? ", tied gradient sparse" : "");
 }
 
 }  // namespace

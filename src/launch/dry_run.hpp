@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/embedding_bytes.hpp"
 #include "config/run_config.hpp"
 
 namespace scalemark {
@@ -21,7 +22,9 @@ struct PointPlan {
   std::int64_t shadow_bytes = 0;  ///< weights in the compute dtype
   std::int64_t kept_bytes = 0;    ///< of `scale`: the weights that every measurement starts from
   double activation_bytes = 0;    ///< of one micro-batch, about; 0: unknown
-  std::int64_t wire_bytes_per_step = 0;  ///< sent by a ring allreduce, or by its narrow form
+  EmbeddingBytes embedding;       ///< of its buffer, dense_bytes are among gradient_bytes
+  std::int64_t wire_bytes_per_step = 0;  ///< sent by a ring allreduce, or by its narrow form, and
+                                         ///< by a ring allgather of embeddings' rows
 
   double memory_bytes() const;  ///< all of them but the wire
 };

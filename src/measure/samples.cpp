@@ -48,6 +48,29 @@ StopReason stop_reason_from(const std::string& name) {
   throw RunError(fmt::format("samples of a rank: stop_reason \"{}\" is unknown", name));
 }
 
+/// The numbers of EmbeddingSamples by their keys.
+constexpr std::array<std::pair<const char*, double EmbeddingSamples::*>, 6> kEmbeddingNumbers{{
+    {"gathered_bytes", &EmbeddingSamples::gathered_bytes},
+    {"payload_bytes", &EmbeddingSamples::payload_bytes},
+    {"wire_bytes", &EmbeddingSamples::wire_bytes},
+    {"messages", &EmbeddingSamples::messages},
+    {"exchange_seconds", &EmbeddingSamples::exchange_seconds},
+    {"densify_seconds", &EmbeddingSamples::densify_seconds},
+}};
+
+nlohmann::json embedding_to_json(const EmbeddingSamples& embedding) {
+  nlohmann::json json = {{"rows", embedding.rows}};
+  for (const auto& [key, number] : kEmbeddingNumbers) json[key] = embedding.*number;
+  return json;
+}
+
+EmbeddingSamples embedding_from_json(const nlohmann::json& json) {
+  EmbeddingSamples embedding;
+  embedding.rows = json.at("rows").get<std::vector<double>>();
+  for (const auto& [key, number] : kEmbeddingNumbers) embedding.*number = json.at(key);
+  return embedding;
+}
+
 }  // namespace
 
 std::string to_string(StopReason reason) {
@@ -72,7 +95,8 @@ nlohmann::json to_json(const Samples& samples) {
           {"warm_up_seconds", samples.warm_up_seconds},
           {"communication_seconds", samples.communication_seconds},
           {"loss_scaling", scaling},
-          {"stop_reason", to_string(samples.stop_reason)}};
+          {"stop_reason", to_string(samples.stop_reason)},
+          {"embedding", embedding_to_json(samples.embedding)}};
 }
 
 Samples samples_from_json(const nlohmann::json& json) {
@@ -90,6 +114,7 @@ Samples samples_from_json(const nlohmann::json& json) {
       samples.loss_scaling = LossScaling{scaling.at("initial"), scaling.at("last"),
                                          scaling.at("dynamic"), scaling.at("skipped_steps")};
     samples.stop_reason = stop_reason_from(json.at("stop_reason"));
+    samples.embedding = embedding_from_json(json.at("embedding"));
     return samples;
   } catch (const nlohmann::json::exception& error) {
     throw RunError(fmt::format("samples of a rank: {}", error.what()));

@@ -21,6 +21,18 @@ struct LossScaling {
   std::int64_t skipped_steps = 0;  ///< their gradients were not finite: no update
 };
 
+/// What the gradients of embedding tables cost one rank: sums over the steps of its measured loop.
+struct EmbeddingSamples {
+  std::vector<double> rows;   ///< by table: rows that the rank collected
+  double gathered_bytes = 0;  ///< rows and indices of all ranks that the rank held
+  double payload_bytes = 0;   ///< of these, its own
+  double wire_bytes = 0;      ///< sent by a ring allgather, mean over ranks
+  double messages = 0;        ///< allgathers started
+  double exchange_seconds =
+      0;                       ///< the longest of the operations of a step, from post to completion
+  double densify_seconds = 0;  ///< adding rows into dense gradients
+};
+
 /// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.
 struct Samples {
   std::vector<double> step_seconds;  ///< local time of every step, without barriers
@@ -34,6 +46,7 @@ struct Samples {
       0;  ///< sum over steps: first bucket posted to last bucket complete
   StopReason stop_reason = StopReason::num_batches;
   std::optional<LossScaling> loss_scaling;  ///< of fp16
+  EmbeddingSamples embedding;  ///< `rows` is empty without embedding tables
 };
 /// For the way from a rank to rank 0. Non-finite losses travel as null and come back as NaN.
 nlohmann::json to_json(const Samples& samples);

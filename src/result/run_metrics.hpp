@@ -38,6 +38,14 @@ void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metr
 void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason);
 void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
                         const std::vector<RankReport>& reports, const RunMetrics& metrics);
+/// What the rows of embedding tables add to a step's communication, per rank.
+struct EmbeddingTraffic {
+  std::int64_t bytes = 0, wire_bytes = 0, messages = 0;
+};
+EmbeddingTraffic embedding_traffic(const RunFacts& facts, const std::vector<RankReport>& reports,
+                                   const RunMetrics& metrics);
+void fill_embedding(Json& record, const RunFacts& facts, const std::vector<RankReport>& reports,
+                    const RunMetrics& metrics);
 /// Which rank, where and on what; reasons for what is unknown go to `record`.
 Json rank_entry(Json& record, const RankReport& report);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);

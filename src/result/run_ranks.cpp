@@ -27,13 +27,14 @@ std::optional<double> nic_bytes_per_step(const std::vector<RankReport>& reports,
   return total / static_cast<double>(steps) / static_cast<double>(reports.size());
 }
 
-void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics) {
+void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics,
+                  std::int64_t messages) {
   std::string none;
   if (metrics.step_seconds.empty())
     none = "no step was completed";
   else if (facts.world_size == 1)
     none = "one rank has nothing to communicate";
-  else if (facts.messages_per_step == 0)
+  else if (messages == 0)
     none = "this run does not communicate";
   if (!none.empty()) {
     for (const char* key :
@@ -71,16 +72,18 @@ std::optional<double> largest(const std::vector<RankReport>& reports, Get get) {
 
 void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
                         const std::vector<RankReport>& reports, const RunMetrics& metrics) {
+  const EmbeddingTraffic rows = embedding_traffic(facts, reports, metrics);
+  const std::int64_t messages = facts.messages_per_step + rows.messages;
   record["communication"] = {{"communicator", facts.communicator},
                              {"transport", text_or_null(facts.transport)},
                              {"algorithm", text_or_null(facts.algorithm)},
                              {"reducer", facts.reducer},
                              {"wire_dtype", facts.wire_dtype},
                              {"overlap", to_string(*resolved(config.config).overlap)},
-                             {"bytes_per_step", facts.bytes_per_step},
-                             {"wire_bytes_per_step", facts.wire_bytes_per_step},
+                             {"bytes_per_step", facts.bytes_per_step + rows.bytes},
+                             {"wire_bytes_per_step", facts.wire_bytes_per_step + rows.wire_bytes},
                              {"nic_bytes_per_step", nullptr},
-                             {"messages_per_step", facts.messages_per_step}};
+                             {"messages_per_step", messages}};
   for (const char* key : {"transport", "algorithm"})
     if (record["communication"][key].is_null())
       set_unavailable(record, std::string("communication.") + key,
@@ -92,9 +95,10 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
                        reports, metrics.step_seconds.size() +
                                     static_cast<std::size_t>(config.config.num_warmup_batches)),
              "no counters of network interfaces on every host, or no step");
-  fill_exposed(record, facts, metrics);
+  fill_exposed(record, facts, metrics, messages);
   set_number(record, "communication.baseline_throughput", facts.baseline_throughput,
              "no run without communication was measured on these ranks");
+  fill_embedding(record, facts, reports, metrics);
 }
 
 Json rank_entry(Json& record, const RankReport& report) {

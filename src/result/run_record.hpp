@@ -36,6 +36,19 @@ struct RankReport {
 nlohmann::json to_json(const RankReport& report);
 RankReport rank_report_from_json(const nlohmann::json& json);
 
+/// How gradients of embedding tables travel.
+struct EmbeddingFacts {
+  struct Table {
+    std::string name;
+    std::int64_t rows, width;  ///< V x d
+    bool tied;                 ///< a projection shares it
+  };
+  std::string strategy, tied_gradient;
+  std::vector<Table> tables;
+  std::int64_t reduced_bytes = 0;       ///< fp32 gradients of tables that an allreduce sums
+  std::int64_t reduced_wire_bytes = 0;  ///< of the wire bytes of their buckets, their share
+};
+
 /// Facts of the run that are the same on all ranks.
 struct RunFacts {
   std::string unit;           ///< "images/sec"
@@ -54,10 +67,11 @@ struct RunFacts {
   std::int64_t parameters = 0;
   double flops_per_sample =
       0;  ///< of this run: 3 x forward for training, forward for --forward_only
-  std::int64_t bytes_per_step = 0;       ///< payload per rank in the wire dtype
-  std::int64_t wire_bytes_per_step = 0;  ///< sent per rank by the stated algorithm
-  std::int64_t messages_per_step = 0;    ///< collectives started per step
-  std::optional<double> gemm_flops;      ///< measured, all ranks together, FLOP/s
+  std::int64_t bytes_per_step = 0;          ///< payload per rank in the wire dtype, of the buckets
+  std::int64_t wire_bytes_per_step = 0;     ///< sent per rank by the stated algorithm, likewise
+  std::int64_t messages_per_step = 0;       ///< collectives started per step, likewise
+  std::optional<EmbeddingFacts> embedding;  ///< unset: no embedding tables, or no gradients
+  std::optional<double> gemm_flops;         ///< measured, all ranks together, FLOP/s
   std::optional<double>
       baseline_throughput;  ///< no-communication throughput of the same ranks, units/s
   std::optional<double> baseline_step_seconds;  ///< its mean step

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "config/names.hpp"
@@ -36,6 +37,26 @@ void judge(const Samples& samples, RunFacts& facts) {
   }
 }
 
+EmbeddingFacts embedding_facts(const RunConfig& config, Trainer& trainer,
+                               const Communicator& communicator) {
+  const bool converted = config.embedding_gradients == EmbeddingGradients::sparse_as_dense;
+  EmbeddingFacts facts;
+  facts.strategy = to_string(config.embedding_gradients);
+  facts.tied_gradient = to_string(converted ? TiedGradient::sparse : config.tied_gradient);
+  const auto buckets = trainer.parameters().gradient_buffers();
+  for (const TableRows& rows : trainer.parameters().tables()) {
+    facts.tables.push_back({rows.table.name, rows.table.rows, rows.table.width, rows.table.tied});
+    if (!rows.table.reduced()) continue;
+    const Buffer& bucket = buckets[static_cast<std::size_t>(rows.bucket)];
+    const std::int64_t elements = rows.table.rows * rows.table.width;
+    const auto share = static_cast<double>(elements) / static_cast<double>(bucket.count);
+    facts.reduced_bytes += 4 * elements;
+    facts.reduced_wire_bytes += std::llround(
+        share * static_cast<double>(communicator.wire_bytes(communicator.payload_bytes(bucket))));
+  }
+  return facts;
+}
+
 RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& group,
                    const std::optional<Baseline>& baseline) {
   const RunConfig& config = session.config();
@@ -62,6 +83,8 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
     facts.wire_bytes_per_step = reducer.wire_bytes_per_step();
     facts.messages_per_step = reducer.messages_per_step();
   }
+  if (!config.forward_only && !trainer.parameters().tables().empty())
+    facts.embedding = embedding_facts(config, trainer, *group.communicator);
   facts.gemm_flops = group.gemm_flops;
   if (baseline) {
     facts.baseline_throughput = baseline->throughput;

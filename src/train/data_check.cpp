@@ -1,6 +1,8 @@
 // The data check over the very gradient buffers that training reduces. On CUDA, values are written
 // and compared on the host and copied to the buffers for each allreduce.
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "comm/gradient_reducer.hpp"
 #include "train/trainer_impl.hpp"
@@ -29,6 +31,19 @@ class StagedCommunicator : public Communicator {
     host.copy_(on_device);  // waits for the stream
     return std::make_unique<Done>();
   }
+  std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
+                                           const std::vector<std::size_t>& counts,
+                                           Stream) override {
+    const auto& [host_mine, mine_on_device] = pairs_.at(mine.data);
+    const auto& [host_all, all_on_device] = pairs_.at(all.data);
+    mine_on_device.copy_(host_mine);
+    inner_
+        .start_allgather({mine_on_device.data_ptr(), mine.count, mine.type},
+                         {all_on_device.data_ptr(), all.count, all.type}, counts, device_.stream())
+        ->wait();
+    host_all.copy_(all_on_device);  // waits for the stream
+    return std::make_unique<Done>();
+  }
 
  private:
   struct Done : Pending {
@@ -38,6 +53,29 @@ class StagedCommunicator : public Communicator {
   DeviceBackend& device_;
   std::map<void*, std::pair<at::Tensor, at::Tensor>> pairs_;  ///< host, device; by host address
 };
+
+/// Blocks as rows of tables travel: their indices and their elements, no two neighbours' alike.
+void check_gathers(Communicator& communicator, DeviceBackend& device, int rank) {
+  std::vector<std::size_t> counts;
+  for (int r = 0; r < communicator.size(); ++r) counts.push_back(10'000 + 100 * (r % 3));
+  const auto own = static_cast<std::int64_t>(counts[static_cast<std::size_t>(rank)]);
+  const auto total =
+      static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+  for (const auto& [scalar, type] :
+       {std::pair{at::kLong, DataType::i64}, {at::kFloat, DataType::f32}}) {
+    const at::Tensor mine = at::empty({own}, scalar), all = at::empty({total}, scalar);
+    const Buffer sent{mine.data_ptr(), static_cast<std::size_t>(own), type};
+    const Buffer received{all.data_ptr(), static_cast<std::size_t>(total), type};
+    if (device.device().is_cpu()) {
+      check_allgather(communicator, sent, received, counts, rank, false);
+      continue;
+    }
+    StagedCommunicator staged(communicator, device);
+    staged.pair(mine, at::empty({own}, mine.options().device(device.device())));
+    staged.pair(all, at::empty({total}, all.options().device(device.device())));
+    check_allgather(staged, sent, received, counts, rank, false);
+  }
+}
 
 }  // namespace
 
@@ -57,6 +95,10 @@ void check_gradient_buffers(Communicator& communicator, FlatParameters& paramete
     }
     check_allreduce(staged, host_buffers, rank, corrupt);
   }
+  const auto& tables = parameters.tables();
+  if (std::any_of(tables.begin(), tables.end(),
+                  [](const TableRows& rows) { return rows.table.gathered(); }))
+    check_gathers(communicator, device, rank);
   for (Bucket& bucket : parameters.buckets()) bucket.gradients.zero_();  // padding must stay zero
 }
 

@@ -3,13 +3,16 @@
 // A leaf's grad stays undefined, so that autograd hands over the very tensor that the backward pass
 // computed, without adding it to anything; the hook then moves it into the flat bucket (one pass,
 // casting). A weight that is used more than once is summed by autograd before the hook runs. Layers
-// that put gradients themselves (put_gradient) add up in the bucket instead.
+// that put gradients themselves (put_gradient) add up in the bucket instead. A table's gradient may
+// be collected as rows: then what comes as rows goes to its RowBuffer, and what is dense too where
+// it is to be carried as rows.
 #include "train/flat_parameters.hpp"
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -64,9 +67,10 @@ void check_permutation(std::vector<int> order, std::size_t count) {
 
 /// Contributions to one parameter's gradient in one pass.
 struct Uses {
-  int given = 0;    ///< compute weights handed out in the forward pass
-  int direct = 0;   ///< of these, uses that put their gradient themselves
-  int arrived = 0;  ///< contributions so far
+  int given = 0;         ///< compute weights handed out in the forward pass
+  int direct = 0;        ///< of these, uses that put their gradient themselves
+  int arrived = 0;       ///< contributions so far
+  bool written = false;  ///< by one that was not collected as rows
 
   /// Uses that autograd sees arrive together, as their sum.
   int expected() const { return direct + (given > direct || given == 0 ? 1 : 0); }
@@ -75,9 +79,11 @@ struct Uses {
 struct FlatParameters::Impl {
   std::vector<Bucket> buckets;
   std::vector<Slice> slices;
-  std::vector<at::Tensor> gradients;                         ///< by slice, views of the buckets
-  std::vector<at::Tensor> shadows;                           ///< by slice; undefined in fp32
-  std::vector<Uses> uses;                                    ///< by slice
+  std::vector<at::Tensor> gradients;  ///< by slice, views of the buckets
+  std::vector<at::Tensor> shadows;    ///< by slice; undefined in fp32
+  std::vector<Uses> uses;             ///< by slice
+  std::vector<TableRows> tables;
+  std::vector<int> table_of;  ///< by slice: index into tables, -1 for none
   std::unordered_map<const c10::TensorImpl*, int> slice_of;  ///< by leaf
   std::int64_t parameter_count = 0;
   bool first_pass = true, last_pass = true;
@@ -88,10 +94,15 @@ struct FlatParameters::Impl {
     for (const int parameter : order) {
       const std::int64_t limit =
           buckets.size() == 1 ? layout.first_bucket_bytes : layout.bucket_bytes;
-      if (buckets.empty() ||
+      const bool reduced = std::none_of(layout.tables.begin(), layout.tables.end(),
+                                        [&](const EmbeddingTable& table) {
+                                          return table.parameter == parameter && !table.reduced();
+                                        });
+      if (buckets.empty() || !reduced || !buckets.back().reduced ||
           buckets.back().count * static_cast<std::int64_t>(sizeof(float)) >= limit)
         buckets.emplace_back();
       Bucket& bucket = buckets.back();
+      bucket.reduced = reduced;
       const std::int64_t count = leaves[parameter].numel();
       slices.push_back({parameter, static_cast<int>(buckets.size()) - 1, bucket.count, count,
                         leaves[parameter].dim() == 1});
@@ -141,12 +152,64 @@ struct FlatParameters::Impl {
     on_gradient(shadows.back(), arrive);
   }
 
+  void add_table(const EmbeddingTable& table) {
+    const auto of_parameter = [&](const Slice& slice) {
+      return slice.parameter == table.parameter;
+    };
+    const auto slice = std::find_if(slices.begin(), slices.end(), of_parameter);
+    const auto index = static_cast<std::size_t>(slice - slices.begin());
+    table_of[index] = static_cast<int>(tables.size());
+    tables.push_back({table, slice->bucket, gradients[index], {}});
+    if (table.collects())
+      tables.back().rows = RowBuffer(table.width, table.carries_dense() ? table.rows : 0,
+                                     gradients[index].options());
+  }
+
+  /// Of a slice whose gradient is collected, else nothing.
+  TableRows* collected(int index) {
+    const int table = table_of[static_cast<std::size_t>(index)];
+    if (table < 0) return nullptr;
+    TableRows& rows = tables[static_cast<std::size_t>(table)];
+    return rows.table.collects() ? &rows : nullptr;
+  }
+
   void put(int index, const GradientWriter& write) {
     Uses& use = uses[index];
-    write(gradients[index], /*add=*/!first_pass || use.arrived > 0);
+    TableRows* const table = collected(index);
+    at::Tensor place =
+        table && table->table.carries_dense() ? table->rows.dense() : gradients[index];
+    write(place, /*add=*/!first_pass || use.written);
+    use.written = true;
+    arrived(index);
+  }
+
+  void put_rows(int index, const at::Tensor& indices, const at::Tensor& rows) {
+    if (TableRows* const table = collected(index)) {
+      table->rows.append(indices, rows);
+      return arrived(index);
+    }
+    put(index, [&](at::Tensor& gradient, bool add) {
+      if (!add) gradient.zero_();
+      gradient.index_add_(0, indices, rows.to(gradient.scalar_type()));
+    });
+  }
+
+  void arrived(int index) {
+    Uses& use = uses[index];
     if (++use.arrived < use.expected()) return;
     use = {};
-    if (last_pass) on_ready(slices[index].bucket);
+    if (!last_pass) return;
+    if (TableRows* const table = collected(index)) convert(*table);
+    on_ready(slices[index].bucket);
+  }
+
+  static void convert(TableRows& table) {
+    if (table.table.how != TableGradient::converted) return;
+    const auto start = std::chrono::steady_clock::now();
+    table.gradient.zero_();
+    add_rows(table.gradient, table.rows.indices(), table.rows.rows());
+    table.converting_seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
   /// The slice of a leaf that is in use by a pass with a backward pass, else nothing.
@@ -165,19 +228,22 @@ FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
   impl_->lay_out(leaves, order, layout);
   impl_->allocate(at::TensorOptions().dtype(at::kFloat).device(leaves.front().device()), layout);
   impl_->uses.resize(impl_->slices.size());
+  impl_->table_of.resize(impl_->slices.size(), -1);
   for (int i = 0; i < static_cast<int>(impl_->slices.size()); ++i)
     impl_->bind(impl_, leaves[impl_->slices[i].parameter], i);
+  for (const EmbeddingTable& table : layout.tables) impl_->add_table(table);
 }
 
 std::vector<Bucket>& FlatParameters::buckets() { return impl_->buckets; }
+std::vector<TableRows>& FlatParameters::tables() { return impl_->tables; }
 const std::vector<Slice>& FlatParameters::slices() const { return impl_->slices; }
 std::int64_t FlatParameters::parameter_count() const { return impl_->parameter_count; }
 
 std::vector<Buffer> FlatParameters::gradient_buffers() {
   std::vector<Buffer> buffers;
   for (const Bucket& bucket : impl_->buckets)
-    buffers.push_back(
-        {bucket.gradients.data_ptr(), static_cast<std::size_t>(bucket.count), DataType::f32});
+    buffers.push_back({bucket.gradients.data_ptr(),
+                       static_cast<std::size_t>(bucket.reduced ? bucket.count : 0), DataType::f32});
   return buffers;
 }
 
@@ -202,6 +268,8 @@ void FlatParameters::begin_pass(bool first, bool last) {
   impl_->first_pass = first;
   impl_->last_pass = last;
   std::fill(impl_->uses.begin(), impl_->uses.end(), Uses{});
+  if (!first) return;
+  for (TableRows& table : impl_->tables) table.rows.clear();
 }
 
 bool FlatParameters::weights_are_finite() const {
@@ -227,6 +295,20 @@ bool FlatParameters::takes_gradient(const at::Tensor& leaf) {
 
 void FlatParameters::put_gradient(const at::Tensor& leaf, const GradientWriter& write) {
   impl_->put(impl_->slice_of.at(leaf.unsafeGetTensorImpl()), write);
+}
+
+bool FlatParameters::takes_rows(const at::Tensor& leaf) {
+  Uses* use = impl_->uses_of(leaf);
+  if (!use) return false;
+  const int index = impl_->slice_of.at(leaf.unsafeGetTensorImpl());
+  if (!leaf.is_cpu() && !impl_->collected(index)) return false;
+  ++use->direct;
+  return true;
+}
+
+void FlatParameters::put_rows(const at::Tensor& leaf, const at::Tensor& indices,
+                              const at::Tensor& rows) {
+  impl_->put_rows(impl_->slice_of.at(leaf.unsafeGetTensorImpl()), indices, rows);
 }
 
 std::vector<int> gradient_ready_order(Model& model, at::Device device) {

@@ -13,6 +13,8 @@
 
 #include "comm/communicator.hpp"
 #include "models/model.hpp"
+#include "train/embedding_tables.hpp"
+#include "train/row_gradients.hpp"
 
 namespace scalemark {
 
@@ -32,6 +34,16 @@ struct Bucket {
   at::Tensor gradients;           ///< fp32 [count]
   std::vector<at::Tensor> state;  ///< of the optimizer, fp32 [count] each
   at::Tensor shadow;              ///< bf16 [count]; undefined in fp32
+  bool reduced = true;  ///< false: of a table whose gradient is gathered, alone in its bucket
+};
+
+/// An embedding table and what this rank has collected of its gradient in the step under way.
+struct TableRows {
+  EmbeddingTable table;
+  int bucket;
+  at::Tensor gradient;            ///< fp32 [V, d], a view of the bucket
+  RowBuffer rows;                 ///< where the table collects
+  double converting_seconds = 0;  ///< adding rows to the slice, all steps so far (converted)
 };
 
 /// What the buckets hold beside fp32 weights and gradients, and how large they are.
@@ -40,6 +52,7 @@ struct FlatLayout {
   std::int64_t first_bucket_bytes = 1 << 20;  ///< the same of the first bucket
   int states = 0;                             ///< fp32 tensors that the optimizer keeps
   at::ScalarType shadow_dtype = at::kFloat;   ///< at::kFloat: no shadow
+  std::vector<EmbeddingTable> tables = {};
 };
 
 class FlatParameters : public ParameterGate {
@@ -51,7 +64,9 @@ class FlatParameters : public ParameterGate {
 
   std::vector<Bucket>& buckets();
   const std::vector<Slice>& slices() const;  ///< in gradient-ready order
+  /// By bucket; of no elements where the bucket is not to be reduced.
   std::vector<Buffer> gradient_buffers();
+  std::vector<TableRows>& tables();
   std::vector<int> parameters_in() const;
   std::int64_t parameter_count() const;  ///< without padding
   std::int64_t gradient_bytes() const;   ///< of all buckets, with padding
@@ -60,7 +75,8 @@ class FlatParameters : public ParameterGate {
   /// uses, all micro-batches.
   void set_on_ready(std::function<void(int bucket)> on_ready);
   /// Before the forward pass of a micro-batch: the first overwrites gradients, later ones add to
-  /// them, the last makes them ready. Without a call every pass is first and last.
+  /// them, the last makes them ready. Without a call every pass is first and last, which will not
+  /// do where tables collect rows: those of a first pass replace the ones before.
   void begin_pass(bool first, bool last);
   /// False where any weight is not finite.
   bool weights_are_finite() const;
@@ -71,6 +87,9 @@ class FlatParameters : public ParameterGate {
   /// On the CPU layers write gradients of matrices themselves.
   bool takes_gradient(const at::Tensor& leaf) override;
   void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override;
+  /// And rows of tables; where these are collected on every device.
+  bool takes_rows(const at::Tensor& leaf) override;
+  void put_rows(const at::Tensor& leaf, const at::Tensor& indices, const at::Tensor& rows) override;
 
  private:
   struct Impl;

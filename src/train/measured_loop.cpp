@@ -15,6 +15,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     : trainer_(trainer),
       reducer_(communicator, trainer.parameters->gradient_buffers(),
                trainer.parameters->parameters_in(), *trainer.config.overlap),
+      embeddings_(*trainer.parameters, group, communicator),
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
       learning_rate_(trainer.config, trainer.plan.global_batch_size),
@@ -40,9 +41,11 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     const at::Tensor loss =
         trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
     const Batch& batch = trainer_.batches[turn];
-    return StepOutcome{loss * loss_share_[turn], reducer_.last_wait_seconds(),
-                       reducer_.last_communication_seconds(), batch.units, batch.padded_units};
+    return StepOutcome{loss * loss_share_[turn],
+                       reducer_.last_wait_seconds() + embeddings_.last_wait_seconds(),
+                       embeddings_.last_communication_seconds(), batch.units, batch.padded_units};
   });
+  samples.embedding = embeddings_.take();
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
   return samples;
 }
@@ -59,6 +62,7 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
+  embeddings_.start(trainer_.device.stream());
   trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
   update();
   return sum;
@@ -71,11 +75,15 @@ void MeasuredLoop::update() {
   std::vector<Bucket>& buckets = trainer_.parameters->buckets();
   if (!trainer_.config.clip_norm && !scaler_.enabled()) {
     optimizer.begin_step();
-    reducer_.finalize(trainer_.device.stream(),
-                      [&](std::size_t i) { optimizer.update(buckets[i]); });
+    reducer_.finalize(trainer_.device.stream(), [&](std::size_t i) {
+      embeddings_.finish(i);
+      optimizer.update(buckets[i]);
+    });
+    embeddings_.end_step(reducer_);
     return;
   }
-  reducer_.finalize(trainer_.device.stream());
+  reducer_.finalize(trainer_.device.stream(), [this](std::size_t i) { embeddings_.finish(i); });
+  embeddings_.end_step(reducer_);
   if (!scaler_.unscale(buckets)) return;
   if (trainer_.config.clip_norm) clip_gradients(buckets, *trainer_.config.clip_norm);
   optimizer.begin_step();

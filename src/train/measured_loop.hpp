@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/learning_rate.hpp"
+#include "train/embedding_exchange.hpp"
 #include "train/loss_scaler.hpp"
 #include "train/step_loop.hpp"
 #include "train/trainer_impl.hpp"
@@ -26,6 +27,7 @@ class MeasuredLoop {
 
   Trainer::Impl& trainer_;
   GradientReducer reducer_;
+  EmbeddingExchange embeddings_;
   InjectedFault fault_;
   StepLoop loop_;
   LearningRate learning_rate_;

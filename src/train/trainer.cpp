@@ -80,10 +80,13 @@ Trainer::Trainer(const RunConfig& unresolved, DeviceBackend& device, RankGroup& 
   auto model = build_model(config, group);
   model->to(device.device());
   auto optimizer = make_update_rule(config);
+  const auto probe = std::make_shared<TableProbe>();
+  model->set_gate(probe);
+  const std::vector<int> order = agreed_order(*model, device.device(), group);
   const FlatLayout layout{bytes(config.bucket_mb), bytes(config.first_bucket_mb),
-                          optimizer->states(), compute_dtype(config.precision)};
-  auto parameters = std::make_shared<FlatParameters>(
-      *model, agreed_order(*model, device.device(), group), layout);
+                          optimizer->states(), compute_dtype(config.precision),
+                          with_strategy(probe->tables(*model), config)};
+  auto parameters = std::make_shared<FlatParameters>(*model, order, layout);
   model->set_gate(parameters);
   model->train(!config.forward_only);
   impl_.reset(new Impl{

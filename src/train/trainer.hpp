@@ -46,7 +46,7 @@ class Trainer {
   std::int64_t parameter_count() const;
   std::int64_t gradient_buffer_bytes() const;
   double units_per_step_of_rank() const;  ///< mean over its batches
-  FlatParameters& parameters();
+  FlatParameters& parameters();  ///< its tables() say how the gradients of embeddings travel
 
   struct Impl;  ///< shared by the files of train/
 

@@ -39,6 +39,10 @@ expect_text "rank [02] on .* answers: in phase '(allreduce|forward)' at step 12"
 expect_text "raise --timeout \(now 4 s\)"
 expect_text "last words"
 
+run "a stopped rank among those that gather" 40 3 stop_gather 4
+expect_status 5
+expect_text "timeout: rank [02] of 3 on .* in phase 'allgather' \(last step: 12\)"
+
 run "a rank that computes for ever" 40 2 compute 4
 expect_status 5
 expect_text "in phase '(allreduce|forward)' \(last step: 12\)"

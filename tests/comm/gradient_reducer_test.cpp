@@ -161,5 +161,23 @@ TEST(Errors, MostSevereFollowsThePrecedence) {
     }
 }
 
+TEST_F(Reducer, ABucketWithoutElementsIsCountedButNotSent) {
+  buckets[1].count = 0;
+  GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::backward);
+  reducer.add(0, nullptr);
+  reducer.add(2, nullptr);
+  EXPECT_EQ(communicator.calls, (Calls{"start 1"}));  // the third waits for the second
+  reducer.add(1, nullptr);
+  EXPECT_EQ(communicator.calls, (Calls{"start 1", "start 3"}));
+  std::vector<std::size_t> summed;
+  reducer.finalize(nullptr, [&](std::size_t bucket) { summed.push_back(bucket); });
+  EXPECT_EQ(summed, (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(reducer.messages_per_step(), 2);
+  EXPECT_EQ(reducer.bytes_per_step(), 16);
+  EXPECT_EQ(reducer.last_seconds(0), 0.25);
+  EXPECT_EQ(reducer.last_seconds(1), 0);
+  EXPECT_EQ(b, (std::vector<float>{2, 2}));
+}
+
 }  // namespace
 }  // namespace scalemark

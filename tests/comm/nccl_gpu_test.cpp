@@ -52,6 +52,31 @@ class Nccl : public ::testing::Test {
     cudaFree(data);
   }
 
+  /// Gathers a block of one rank, several times in a row, each as long as the one before or longer.
+  static void expect_gathered(Communicator& communicator) {
+    cudaStream_t stream = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    for (const std::size_t count : {std::size_t{1000}, std::size_t{1000}, std::size_t{300'007}}) {
+      const std::vector<std::int64_t> values(count, 77);
+      std::vector<std::int64_t> found(count);
+      const std::size_t bytes = count * sizeof(std::int64_t);
+      void *mine = nullptr, *all = nullptr;
+      ASSERT_EQ(cudaMalloc(&mine, bytes), cudaSuccess);
+      ASSERT_EQ(cudaMalloc(&all, bytes), cudaSuccess);
+      cudaMemcpyAsync(mine, values.data(), bytes, cudaMemcpyHostToDevice, stream);
+      communicator
+          .start_allgather({mine, count, DataType::i64}, {all, count, DataType::i64}, {count},
+                           stream)
+          ->wait();
+      cudaMemcpyAsync(found.data(), all, bytes, cudaMemcpyDeviceToHost, stream);
+      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      ASSERT_EQ(found, values);
+      cudaFree(mine);
+      cudaFree(all);
+    }
+    cudaStreamDestroy(stream);
+  }
+
   static inline std::unique_ptr<Watchdog> watchdog;
   static inline std::unique_ptr<RankGroup> world;
 };
@@ -61,6 +86,11 @@ TEST_F(Nccl, SumsOverOneRankInStreamOrder) {
   EXPECT_EQ(communicator->name(), "nccl");
   EXPECT_EQ(communicator->wire_bytes(1000), 0);
   expect_unchanged(*communicator);
+}
+
+TEST_F(Nccl, GathersInStreamOrder) {
+  expect_gathered(*make_communicator(CommunicatorKind::nccl, *world, 0));
+  expect_gathered(*make_communicator(CommunicatorKind::mpi, *world, 0));
 }
 
 TEST_F(Nccl, CanBeMadeAgain) {

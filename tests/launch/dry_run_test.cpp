@@ -105,6 +105,41 @@ TEST(DryRun, CountsWhatTheModelCounts) {
   EXPECT_EQ(plan_point(config, 2, false).optimizer_bytes, plan.weight_bytes);
 }
 
+/// The published accumulation of Transformer-big's tied embedding: 64 ranks with 5,000 tokens of
+/// source and of target each.
+TEST(DryRun, ShowsWhatASparseTiedGradientHolds) {
+  RunConfig config;
+  config.model = "transformer_big";
+  config.sequence_length = 100;
+  config.batch_size = 50;
+  const PointPlan dense = plan_point(config, 64, false);
+  EXPECT_EQ(dense.embedding.buffer_bytes(), 4 * 32'768 * 1024);
+  config.embedding_gradients = EmbeddingGradients::sparse;
+  config.tied_gradient = TiedGradient::sparse;
+  const PointPlan sparse = plan_point(config, 64, false);
+  EXPECT_EQ(sparse.embedding.rows_per_rank, 32'768 + 10'000);
+  const auto ratio = static_cast<double>(sparse.embedding.buffer_bytes()) /
+                     static_cast<double>(dense.embedding.buffer_bytes());
+  EXPECT_NEAR(ratio / (1 + 8. / 4096), 83.5, 0.05);  // an index beside every row
+  EXPECT_EQ(sparse.wire_bytes_per_step,
+            2 * 63 * (dense.gradient_bytes - dense.embedding.dense_bytes) / 64 +
+                63 * sparse.embedding.gathered_bytes / 64);
+  EXPECT_EQ(sparse.memory_bytes() - dense.memory_bytes(),
+            65 * sparse.embedding.gathered_bytes / 64);  // its own rows lie beside those of all
+  config.micro_batch_size = 10;                          // collected over all passes
+  EXPECT_EQ(plan_point(config, 64, false).embedding.rows_per_rank, 32'768 + 10'000);
+  EXPECT_THAT(plan_text(config, {64, 256}, false), HasSubstr("10.46 GiB"));
+  config.json = true;
+  EXPECT_THAT(
+      plan_text(config, {64}, false),
+      HasSubstr("\"embedding_buffer_bytes\": " + std::to_string(sparse.embedding.buffer_bytes())));
+}
+
+TEST(DryRun, ImagesHaveNoEmbeddings) {
+  EXPECT_EQ(plan_point(RunConfig{}, 4, false).embedding.buffer_bytes(), 0);
+  EXPECT_THAT(plan_text(RunConfig{}, {4}, false), HasSubstr("none"));
+}
+
 TEST(DryRun, RefusesWhatDoesNotDivide) {
   EXPECT_THAT(refusal([] { plan_point(study(), 3, false); }),
               ::testing::AllOf(HasSubstr("819072 and 819264"), HasSubstr("3 ranks")));

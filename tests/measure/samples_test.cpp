@@ -20,6 +20,7 @@ Samples example() {
   samples.warm_up_seconds = 1.25;
   samples.communication_seconds = 0.05;
   samples.stop_reason = StopReason::non_finite;
+  samples.embedding = {{96, 8}, 1000, 500, 250, 6, 0.25, 0.125};
   return samples;
 }
 
@@ -35,6 +36,13 @@ TEST(Samples, SurviveTheJourneyAsText) {
   EXPECT_EQ(received.warm_up_seconds, sent.warm_up_seconds);
   EXPECT_EQ(received.communication_seconds, sent.communication_seconds);
   EXPECT_EQ(received.stop_reason, StopReason::non_finite);
+  EXPECT_EQ(received.embedding.rows, sent.embedding.rows);
+  EXPECT_EQ(received.embedding.gathered_bytes, 1000);
+  EXPECT_EQ(received.embedding.payload_bytes, 500);
+  EXPECT_EQ(received.embedding.wire_bytes, 250);
+  EXPECT_EQ(received.embedding.messages, 6);
+  EXPECT_EQ(received.embedding.exchange_seconds, 0.25);
+  EXPECT_EQ(received.embedding.densify_seconds, 0.125);
 }
 
 TEST(Samples, EveryStopReasonHasItsOwnName) {

@@ -63,7 +63,10 @@ Json good_record() {
   a.gpu = 0;
   a.gpu_uuid = "GPU-0";
   a.peak_gpu_bytes = 1;
-  return make_run_record({}, make_facts(2), {a, b}, system_info(),
+  RunFacts facts = make_facts(2);
+  facts.embedding = EmbeddingFacts{"sparse", "sparse", {{"embedding", 100, 8, true}}, 0, 0};
+  a.samples.embedding = b.samples.embedding = {{200. * 120}, 1e6, 5e5, 5e5, 400, 0.1, 0.1};
+  return make_run_record({}, facts, {a, b}, system_info(),
                          recorded_environment(process_environment()));
 }
 
@@ -74,7 +77,9 @@ std::map<std::string, Json> samples_of_every_status() {
   facts.transport = facts.algorithm = facts.allocator = facts.started_at = "";
   facts.gemm_flops = std::nullopt;
   facts.flops_per_sample = 0;
+  facts.embedding = EmbeddingFacts{"dense", "dense", {{"embedding", 100, 8, true}}, 3200, 0};
   auto report = make_report(0, {1, 2}, {0, 0});
+  report.samples.embedding.rows = {0};
   report.affinity = {};
   report.affinity_requested = "";
   report.noise = {};

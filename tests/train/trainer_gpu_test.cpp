@@ -25,10 +25,15 @@ class GpuTrainer : public ::testing::Test {
     if (!world) GTEST_SKIP() << "no GPU";
   }
 
-  static Samples train(Device device, Precision precision, CommunicatorKind kind) {
+  static RunConfig smallnet() {
     RunConfig config;
     config.model = "smallnet";
     config.num_classes = 10;
+    return config;
+  }
+
+  static Samples train(Device device, Precision precision, CommunicatorKind kind,
+                       RunConfig config = smallnet()) {
     config.num_batches = 10;
     config.num_warmup_batches = 0;
     config.init_learning_rate = 0.01;
@@ -57,6 +62,22 @@ TEST_F(GpuTrainer, LossesAreThoseOfTheCpu) {
   expect_near(train(Device::cuda, Precision::fp32, CommunicatorKind::none), cpu, 1e-2);
   expect_near(train(Device::cuda, Precision::fp32, CommunicatorKind::nccl), cpu, 1e-2);
   expect_near(train(Device::cuda, Precision::bf16, CommunicatorKind::none), cpu, 5e-2);
+}
+
+/// On CUDA a lookup's gradient becomes rows only where these are collected.
+TEST_F(GpuTrainer, EveryStrategyForEmbeddingGradientsGivesTheLossesOfDense) {
+  RunConfig config;
+  config.model = "transformer_tiny";
+  config.sequence_length = 8;
+  const Samples dense = train(Device::cuda, Precision::fp32, CommunicatorKind::nccl, config);
+  for (const EmbeddingGradients gradients :
+       {EmbeddingGradients::sparse, EmbeddingGradients::sparse_as_dense})
+    for (const TiedGradient tied : {TiedGradient::dense, TiedGradient::sparse}) {
+      config.embedding_gradients = gradients;
+      config.tied_gradient = tied;
+      expect_near(train(Device::cuda, Precision::fp32, CommunicatorKind::nccl, config), dense,
+                  1e-2);
+    }
 }
 
 }  // namespace

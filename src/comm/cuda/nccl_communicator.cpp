@@ -1,9 +1,11 @@
-// Allreduce of GPU memory by NCCL on a stream of its own, so that it runs beside the computation.
+// Allreduce and allgather of GPU memory by NCCL on a stream of its own, so that it runs beside the
+// computation.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -31,10 +33,10 @@ ncclDataType_t nccl_type(DataType type) {
     case DataType::u8:
       return ncclUint8;
   }
-  throw CommError("allreduce of an unknown data type");
+  throw CommError("an NCCL operation on an unknown data type");
 }
 
-/// Makes the stream that was given at the start wait for the sum.
+/// Makes the stream that was given at the start wait for the result.
 class NcclPending : public Pending {
  public:
   NcclPending(std::shared_ptr<CudaEvent> done, cudaStream_t stream)
@@ -83,20 +85,59 @@ class NcclCommunicator : public Communicator {
   }
 
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override {
+    return start(stream, "ncclAllReduce", [&] {
+      return ncclAllReduce(buffer.data, buffer.data, buffer.count, nccl_type(buffer.type), ncclSum,
+                           communicator_, stream_);
+    });
+  }
+
+  std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
+                                           const std::vector<std::size_t>& counts,
+                                           Stream stream) override {
+    const bool equal =
+        std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
+    if (!equal)
+      return start(stream, "ncclBroadcast", [&] { return broadcast_blocks(mine, all, counts); });
+    return start(stream, "ncclAllGather", [&] {
+      return ncclAllGather(mine.data, all.data, mine.count, nccl_type(mine.type), communicator_,
+                           stream_);
+    });
+  }
+
+ private:
+  /// `post` queues an operation on the own stream, behind what `stream` holds now.
+  template <typename F>
+  std::unique_ptr<Pending> start(Stream stream, const char* call, F post) {
     const auto compute = static_cast<cudaStream_t>(stream);
     const auto ready = next_event(), done = next_event();
     check_cuda(cudaEventRecord(*ready, compute), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(stream_, *ready, 0), "cudaStreamWaitEvent");
-    const auto started = ncclAllReduce(buffer.data, buffer.data, buffer.count,
-                                       nccl_type(buffer.type), ncclSum, communicator_, stream_);
-    check_nccl(started, "ncclAllReduce");
+    const ncclResult_t started = post();
+    check_nccl(started, call);
     if (started == ncclInProgress) settle();
     check_cuda(cudaEventRecord(*done, stream_), "cudaEventRecord");
     watch_->add(done);
     return std::make_unique<NcclPending>(done, compute);
   }
 
- private:
+  /// ncclAllGather takes equal blocks only; in one group, broadcasts of the ranks are one
+  /// operation.
+  ncclResult_t broadcast_blocks(const Buffer& mine, const Buffer& all,
+                                const std::vector<std::size_t>& counts) {
+    check_nccl(ncclGroupStart(), "ncclGroupStart");
+    auto* block = static_cast<char*>(all.data);
+    ncclResult_t queued = ncclSuccess;
+    for (int root = 0; root < size_; ++root) {
+      const std::size_t count = counts[static_cast<std::size_t>(root)];
+      const ncclResult_t result = ncclBroadcast(mine.data, block, count, nccl_type(mine.type), root,
+                                                communicator_, stream_);
+      if (result != ncclSuccess && result != ncclInProgress) queued = result;
+      block += count * size_of(mine.type);
+    }
+    const ncclResult_t ended = ncclGroupEnd();  // also after an error: the group must be closed
+    return queued != ncclSuccess ? queued : ended;
+  }
+
   /// Nonblocking, so that a peer that never comes is met by the watchdog and not inside NCCL.
   void connect(RankGroup& group) {
     const PhaseScope phase(group.watchdog(), "nccl start-up");

@@ -63,7 +63,7 @@ std::string NcclWatch::look(int& exit_code) {
   exit_code = static_cast<int>(ExitCode::timeout);
   const Progress progress = watchdog_.progress();
   return fmt::format(
-      "timeout: an NCCL allreduce of GPU {} has not ended after {:.1f} s (last step: {}); a peer "
+      "timeout: an NCCL operation of GPU {} has not ended after {:.1f} s (last step: {}); a peer "
       "or the network "
       "hangs. If it may take longer, raise --timeout (now {:g} s)",
       cuda_device_, age.count(), progress.step, watchdog_.timeout());

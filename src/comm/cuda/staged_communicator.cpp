@@ -1,4 +1,6 @@
-// CUDA buffers over a communicator of host memory: GPU -> pinned host memory -> sum -> GPU.
+// CUDA buffers over a communicator of host memory: GPU -> pinned host memory -> sum or allgather ->
+// GPU.
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -26,45 +28,51 @@ class PinnedMemory {
   void* data_ = nullptr;
 };
 
-/// The copy to the host runs beside the computation; the sum runs in wait(), in the order of the
-/// calls, which is the same on all ranks.
+std::size_t bytes_of(const Buffer& buffer) { return buffer.count * size_of(buffer.type); }
+
+using HostOperation = std::function<std::unique_ptr<Pending>(void* sent, void* received)>;
+
+/// The copy to the host runs beside the computation; the operation runs in wait(), in the order of
+/// the calls, which is the same on all ranks.
 class StagedPending : public Pending {
  public:
-  StagedPending(Communicator& host, const Buffer& buffer, std::shared_ptr<PinnedMemory> staged,
-                cudaStream_t compute, cudaStream_t copies)
-      : host_(host),
-        buffer_(buffer),
-        staged_(std::move(staged)),
+  /// `start` begins it on the pinned copies of `sent` and `received`, which may be the same.
+  StagedPending(HostOperation start, const Buffer& sent, const Buffer& received,
+                std::shared_ptr<PinnedMemory> staged_sent,
+                std::shared_ptr<PinnedMemory> staged_received, cudaStream_t compute,
+                cudaStream_t copies)
+      : start_(std::move(start)),
+        received_(received),
+        staged_sent_(std::move(staged_sent)),
+        staged_received_(std::move(staged_received)),
         compute_(compute),
         copies_(copies) {
     check_cuda(cudaEventRecord(event_, compute_), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(copies_, event_, 0), "cudaStreamWaitEvent");
-    check_cuda(
-        cudaMemcpyAsync(staged_->data(), buffer_.data, bytes(), cudaMemcpyDeviceToHost, copies_),
-        "cudaMemcpyAsync");
+    check_cuda(cudaMemcpyAsync(staged_sent_->data(), sent.data, bytes_of(sent),
+                               cudaMemcpyDeviceToHost, copies_),
+               "cudaMemcpyAsync");
     check_cuda(cudaEventRecord(event_, copies_), "cudaEventRecord");
   }
   ~StagedPending() override { cudaStreamSynchronize(copies_); }
 
   void wait() override {
     check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize");
-    const auto sum = host_.start_allreduce({staged_->data(), buffer_.count, buffer_.type}, nullptr);
-    sum->wait();
-    seconds_ = sum->seconds();
-    check_cuda(
-        cudaMemcpyAsync(buffer_.data, staged_->data(), bytes(), cudaMemcpyHostToDevice, copies_),
-        "cudaMemcpyAsync");
+    const auto operation = start_(staged_sent_->data(), staged_received_->data());
+    operation->wait();
+    seconds_ = operation->seconds();
+    check_cuda(cudaMemcpyAsync(received_.data, staged_received_->data(), bytes_of(received_),
+                               cudaMemcpyHostToDevice, copies_),
+               "cudaMemcpyAsync");
     check_cuda(cudaEventRecord(event_, copies_), "cudaEventRecord");
     check_cuda(cudaStreamWaitEvent(compute_, event_, 0), "cudaStreamWaitEvent");
   }
   double seconds() const override { return seconds_; }
 
  private:
-  std::size_t bytes() const { return buffer_.count * size_of(buffer_.type); }
-
-  Communicator& host_;
-  Buffer buffer_;
-  std::shared_ptr<PinnedMemory> staged_;
+  HostOperation start_;
+  Buffer received_;
+  std::shared_ptr<PinnedMemory> staged_sent_, staged_received_;
   cudaStream_t compute_, copies_;
   CudaEvent event_;
   double seconds_ = 0;
@@ -88,17 +96,35 @@ class StagedCommunicator : public Communicator {
   }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return host_->wire_bytes(bytes); }
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override {
-    return std::make_unique<StagedPending>(*host_, buffer,
-                                           memory(buffer.count * size_of(buffer.type)),
+    const auto sum = [this, buffer](void* data, void*) {
+      return host_->start_allreduce({data, buffer.count, buffer.type}, nullptr);
+    };
+    const auto staged = memory(bytes_of(buffer));
+    return std::make_unique<StagedPending>(sum, buffer, buffer, staged, staged,
+                                           static_cast<cudaStream_t>(stream), copies_);
+  }
+  std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
+                                           const std::vector<std::size_t>& counts,
+                                           Stream stream) override {
+    const auto gather = [this, mine, all, counts](void* sent, void* received) {
+      return host_->start_allgather({sent, mine.count, mine.type}, {received, all.count, all.type},
+                                    counts, nullptr);
+    };
+    const auto staged = memory(bytes_of(mine));
+    return std::make_unique<StagedPending>(gather, mine, all, staged, memory(bytes_of(all)),
                                            static_cast<cudaStream_t>(stream), copies_);
   }
 
  private:
-  /// Memory that no operation holds any more, or new: pinning is slow, and every step needs the
-  /// same sizes.
+  /// The smallest that is large enough and that no operation holds any more, or new: pinning is
+  /// slow, and every step needs about the same sizes.
   std::shared_ptr<PinnedMemory> memory(std::size_t bytes) {
-    for (const auto& free : memory_)
-      if (free.use_count() == 1 && free->bytes() == bytes) return free;
+    const std::shared_ptr<PinnedMemory>* best = nullptr;
+    for (const auto& one : memory_)
+      if (one.use_count() == 1 && one->bytes() >= bytes &&
+          (!best || one->bytes() < (*best)->bytes()))
+        best = &one;
+    if (best) return *best;
     memory_.push_back(std::make_shared<PinnedMemory>(bytes));
     return memory_.back();
   }

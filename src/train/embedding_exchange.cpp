@@ -1,0 +1,137 @@
+// See embedding_exchange.hpp.
+#include "train/embedding_exchange.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace scalemark {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The first `count` rows of `memory`, which grows where it is too short.
+at::Tensor first_rows(at::Tensor& memory, std::int64_t count, const at::Tensor& like) {
+  if (!memory.defined() || memory.size(0) < count) {
+    auto shape = like.sizes().vec();
+    shape[0] = count;
+    memory = at::Tensor();  // the old one goes before the new one comes
+    memory = at::empty(shape, like.options());
+  }
+  return memory.narrow(0, 0, count);
+}
+
+double bytes_of(const at::Tensor& indices, const at::Tensor& rows) {
+  return static_cast<double>(indices.nbytes() + rows.nbytes());
+}
+
+}  // namespace
+
+EmbeddingExchange::EmbeddingExchange(FlatParameters& parameters, RankGroup& group,
+                                     Communicator& communicator)
+    : tables_(parameters.tables()),
+      group_(group),
+      communicator_(communicator),
+      alone_(communicator.name() == "none" || communicator.size() == 1) {
+  for (TableRows& rows : tables_) {
+    if (rows.table.gathered()) gathers_.push_back({&rows, {}, {}, {}, {}, {}});
+    converted_before_.push_back(rows.converting_seconds);
+  }
+  sums_.rows.resize(tables_.size());
+}
+
+/// How many rows a rank sends depends on its batch alone, so the ranks tell each other first.
+void EmbeddingExchange::start(Stream stream) {
+  seconds_ = last_wait_ = 0;
+  if (gathers_.empty()) return;
+  const auto ranks = static_cast<std::size_t>(alone_ ? 1 : group_.size());
+  const auto own = static_cast<std::size_t>(alone_ ? 0 : group_.rank());
+  std::vector<double> counts(gathers_.size() * ranks);
+  for (std::size_t i = 0; i < gathers_.size(); ++i)
+    counts[i * ranks + own] = static_cast<double>(gathers_[i].rows->rows.count());
+  const auto before = Clock::now();
+  if (!alone_) counts = group_.all_sum(std::move(counts));
+  last_wait_ += seconds_since(before);
+  posted_ = Clock::now();
+  for (std::size_t i = 0; i < gathers_.size(); ++i) {
+    const auto first = counts.begin() + static_cast<std::ptrdiff_t>(i * ranks);
+    post(gathers_[i], {first, first + static_cast<std::ptrdiff_t>(ranks)}, stream);
+  }
+}
+
+void EmbeddingExchange::post(Gather& gather, const std::vector<std::size_t>& counts,
+                             Stream stream) {
+  gather.all_indices = gather.all_rows = at::Tensor();  // views would keep outgrown memory alive
+  const RowBuffer& mine = gather.rows->rows;
+  if (alone_) {
+    gather.all_indices = mine.indices();
+    gather.all_rows = mine.rows();
+    return;
+  }
+  const auto total =
+      static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+  gather.all_indices = first_rows(gather.index_memory, total, mine.indices());
+  gather.all_rows = first_rows(gather.row_memory, total, mine.rows());
+  gather.pending.push_back(post(mine.indices(), gather.all_indices, DataType::i64, counts, stream));
+  gather.pending.push_back(post(mine.rows(), gather.all_rows, DataType::f32, counts, stream));
+}
+
+std::unique_ptr<Pending> EmbeddingExchange::post(const at::Tensor& mine, const at::Tensor& all,
+                                                 DataType type, std::vector<std::size_t> counts,
+                                                 Stream stream) {
+  const auto width = static_cast<std::size_t>(mine.dim() == 2 ? mine.size(1) : 1);
+  for (std::size_t& count : counts) count *= width;
+  sums_.messages += 1;
+  sums_.payload_bytes += static_cast<double>(mine.nbytes());
+  sums_.wire_bytes += static_cast<double>(
+      allgather_wire_bytes(static_cast<std::int64_t>(all.nbytes()), communicator_.size()));
+  const auto buffer = [type](const at::Tensor& tensor) {
+    return Buffer{tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type};
+  };
+  return communicator_.start_allgather(buffer(mine), buffer(all), counts, stream);
+}
+
+void EmbeddingExchange::finish(std::size_t bucket) {
+  for (Gather& gather : gathers_) {
+    if (static_cast<std::size_t>(gather.rows->bucket) != bucket) continue;
+    const auto before = Clock::now();
+    for (const auto& pending : gather.pending) pending->wait();
+    last_wait_ += seconds_since(before);
+    for (const auto& pending : gather.pending) seconds_ = std::max(seconds_, pending->seconds());
+    gather.pending.clear();
+    const auto start = Clock::now();
+    if (!gather.rows->table.reduced()) gather.rows->gradient.zero_();
+    add_rows(gather.rows->gradient, gather.all_indices, gather.all_rows);
+    sums_.densify_seconds += seconds_since(start);
+    sums_.gathered_bytes += bytes_of(gather.all_indices, gather.all_rows);
+  }
+}
+
+void EmbeddingExchange::end_step(const GradientReducer& reducer) {
+  double longest = seconds_;
+  for (std::size_t i = 0; i < tables_.size(); ++i) {
+    const TableRows& rows = tables_[i];
+    sums_.rows[i] += static_cast<double>(rows.rows.count());
+    sums_.densify_seconds += rows.converting_seconds - converted_before_[i];
+    converted_before_[i] = rows.converting_seconds;
+    if (rows.table.reduced())
+      longest = std::max(longest, reducer.last_seconds(static_cast<std::size_t>(rows.bucket)));
+  }
+  sums_.exchange_seconds += longest;
+  last_communication_ = std::max(reducer.last_communication_seconds(), seconds_);
+  if (seconds_ == 0 || reducer.messages_per_step() == 0) return;
+  const std::chrono::duration<double> later = posted_ - reducer.first_post();
+  last_communication_ = later.count() >= 0
+                            ? std::max(last_communication_, later.count() + seconds_)
+                            : std::max(seconds_, last_communication_ - later.count());
+}
+
+EmbeddingSamples EmbeddingExchange::take() {
+  EmbeddingSamples sums = std::move(sums_);
+  sums_ = {};
+  sums_.rows.resize(tables_.size());
+  return sums;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,63 @@
+// Carries the collected rows of embedding tables between ranks: gathers every rank's rows at every
+// rank, and adds them to the dense gradients there. Beside the GradientReducer, which sums what is
+// dense.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "comm/gradient_reducer.hpp"
+#include "measure/samples.hpp"
+#include "train/flat_parameters.hpp"
+
+namespace scalemark {
+
+class EmbeddingExchange {
+ public:
+  /// `group`: the ranks of `communicator`; agrees on how many rows each of them sends. Where that
+  /// is `none`, or has no other rank, own rows are all there are.
+  EmbeddingExchange(FlatParameters& parameters, RankGroup& group, Communicator& communicator);
+
+  /// After the last backward pass of a step, by all ranks: starts gathering. Does nothing where no
+  /// table gathers.
+  void start(Stream stream);
+  /// Once the bucket's dense part is summed, before anything reads its gradients: waits for the
+  /// rows of its tables and adds them, in rank order, so that all ranks get the same bits.
+  void finish(std::size_t bucket);
+  /// The step is over: takes down its times and bytes. `reducer`: of the dense parts.
+  void end_step(const GradientReducer& reducer);
+
+  double last_wait_seconds() const { return last_wait_; }
+  /// Of the buckets and the rows of the last step: first post to last completion.
+  double last_communication_seconds() const { return last_communication_; }
+  /// The sums since the last call.
+  EmbeddingSamples take();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// A table that gathers, and what came from all ranks.
+  struct Gather {
+    TableRows* rows;
+    at::Tensor all_indices, all_rows;  ///< of the step; views of the memory below
+    at::Tensor index_memory, row_memory;
+    std::vector<std::unique_ptr<Pending>> pending;
+  };
+
+  void post(Gather& gather, const std::vector<std::size_t>& counts, Stream stream);
+  std::unique_ptr<Pending> post(const at::Tensor& mine, const at::Tensor& all, DataType type,
+                                std::vector<std::size_t> counts, Stream stream);
+
+  std::vector<TableRows>& tables_;
+  RankGroup& group_;
+  Communicator& communicator_;
+  bool alone_;  ///< nothing is sent
+  std::vector<Gather> gathers_;
+  std::vector<double> converted_before_;  ///< by table
+  Clock::time_point posted_;
+  double seconds_ = 0;  ///< of the longest gather of the step
+  double last_wait_ = 0, last_communication_ = 0;
+  EmbeddingSamples sums_;
+};
+
+}  // namespace scalemark

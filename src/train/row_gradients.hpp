@@ -1,0 +1,40 @@
+// Gradients of embedding tables as rows (Horovod's and TensorFlow's IndexedSlices): what a rank has
+// collected of one table in a step, and how rows become a dense gradient.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace scalemark {
+
+/// gradient[indices[i]] += rows[i], i ascending. gradient fp32 [V, width], indices int64 [n], rows
+/// fp32 [n, width], all contiguous. The order of a row's sums is that of the indices whatever the
+/// threads or the device, so that ranks which add the same rows get the same bits.
+void add_rows(at::Tensor gradient, const at::Tensor& indices, const at::Tensor& rows);
+
+/// Rows of one table, one behind the other. Its memory grows with the first steps and then stays.
+class RowBuffer {
+ public:
+  RowBuffer() = default;
+  /// `dense`: the table's own V rows stand in front, which dense() hands out; else 0.
+  RowBuffer(std::int64_t width, std::int64_t dense, const at::TensorOptions& fp32);
+
+  /// A step begins: only the V rows of a dense gradient are left, whose values are undefined.
+  void clear();
+  /// indices [n], rows [n, width] of any floating type, which is cast.
+  void append(const at::Tensor& indices, const at::Tensor& rows);
+
+  std::int64_t count() const { return count_; }
+  at::Tensor dense() const { return rows_.narrow(0, 0, dense_); }       ///< fp32 [V, width]
+  at::Tensor indices() const { return indices_.narrow(0, 0, count_); }  ///< int64 [count]
+  at::Tensor rows() const { return rows_.narrow(0, 0, count_); }        ///< fp32 [count, width]
+
+ private:
+  void reserve(std::int64_t count);
+
+  std::int64_t dense_ = 0, count_ = 0;
+  at::Tensor indices_, rows_;
+};
+
+}  // namespace scalemark

@@ -1,0 +1,133 @@
+"""Embedding gradients as users ask for them: the bytes of the closed form at 1, 2 and 4 ranks, refusals, and the study."""
+
+import importlib.machinery
+import importlib.util
+import unittest
+
+from support import SCALEMARK, SMALL, SOURCE, ProgramTest, mpirun
+
+STRATEGIES = [["--embedding_gradients", "dense"], ["--embedding_gradients", "sparse"],
+              ["--embedding_gradients", "sparse", "--tied_gradient", "sparse"], ["--embedding_gradients", "sparse_as_dense"]]
+STUDY = SOURCE / "scripts" / "embedding_study"
+BATCH, LENGTH, WIDTH = 4, 16, 128
+# name: rows, tied, rows that a rank looks up in two micro-batches
+TABLES = {"transformer_tiny": {"embedding": (1024, True, 2 * BATCH * LENGTH)},
+          "bert_tiny": {"word_embedding": (1024, True, BATCH * LENGTH), "position_embedding": (512, False, 2 * LENGTH),
+                        "segment_embedding": (2, False, BATCH * LENGTH)}}
+
+
+def load(path):
+    loader = importlib.machinery.SourceFileLoader(path.name, str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(path.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def expected_bytes(model, strategy, tied, ranks):
+    """(rows of a rank, buffer bytes, wire bytes): docs/measurements.md, written down once more."""
+    rows = buffer = wire = 0
+    for height, is_tied, lookups in TABLES[model].values():
+        carried = height if is_tied and (strategy == "sparse_as_dense" or tied == "sparse") else 0
+        if strategy != "dense":
+            rows += lookups + carried
+        if strategy == "sparse":
+            buffer += ranks * (lookups + carried) * (4 * WIDTH + 8)
+            wire += (ranks - 1) * (lookups + carried) * (4 * WIDTH + 8)
+        if strategy != "sparse" or (is_tied and tied == "dense"):
+            buffer += 4 * height * WIDTH
+            wire += 2 * (ranks - 1) * 4 * height * WIDTH / ranks
+    return rows or None, buffer, wire
+
+
+class Embedding(ProgramTest):
+    def record(self, model, ranks, strategy, name="r.json"):
+        self.run_program(*mpirun(ranks, SCALEMARK, "run", "--model", model, "--batch_size", BATCH, "--sequence_length", LENGTH,
+                                 "--micro_batch_size", 2, "--num_batches", 3, "--num_warmup_batches", 1, *strategy,
+                                 "--output", name))
+        return self.read(name)
+
+    def test_the_bytes_of_a_record_are_those_of_the_closed_form(self):
+        for model, all_ranks in (("transformer_tiny", (1, 2, 4)), ("bert_tiny", (2,))):
+            for ranks in all_ranks:
+                dense = None
+                for strategy in STRATEGIES:
+                    with self.subTest(model=model, ranks=ranks, strategy=strategy):
+                        record = self.record(model, ranks, strategy)
+                        communication, found = record["communication"], record["communication"]["embedding"]
+                        rows, buffer, wire = expected_bytes(model, found["strategy"], found["tied_gradient"], ranks)
+                        self.assertEqual(found["rows_per_rank"], rows)
+                        self.assertEqual(found["buffer_bytes_per_rank"], buffer)
+                        self.assertEqual(found["wire_bytes_per_step"], wire)
+                        self.assertEqual([table["name"] for table in found["tables"]], list(TABLES[model]))
+                        self.assertEqual(found["exchange_seconds"] is None, ranks == 1)
+                        self.assertEqual(found["densify_seconds"] is None, found["strategy"] == "dense")
+                        if strategy == STRATEGIES[0]:
+                            dense = communication
+                            continue
+                        # What is no table's travels as ever.
+                        others = dense["wire_bytes_per_step"] - dense["embedding"]["wire_bytes_per_step"]
+                        self.assertAlmostEqual(communication["wire_bytes_per_step"] - found["wire_bytes_per_step"], others,
+                                               delta=0.01 * others)
+                        if ranks > 1 and found["strategy"] == "sparse":
+                            self.assertGreater(communication["messages_per_step"], len(found["tables"]))
+
+    def test_images_have_no_embedding_and_refuse_its_strategies(self):
+        self.run_program(SCALEMARK, "run", *SMALL, "--num_batches", "3", "--output", "r.json")
+        self.assertIsNone(self.read("r.json")["communication"]["embedding"])
+        _, err = self.run_program(SCALEMARK, "run", *SMALL, "--embedding_gradients", "sparse", expect=2)
+        self.assertIn("smallnet has no embedding table", err)
+
+    def test_a_curve_measures_its_baseline_too_and_the_dry_run_extrapolates(self):
+        words = ["scale", "--model", "transformer_tiny", *STRATEGIES[2]]
+        self.run_program(SCALEMARK, *words, "--ranks", "1,2", "--repeats", "1", "--num_batches", "3", "--num_warmup_batches",
+                         "1", "--output", "curve.json")
+        self.assertEqual(self.read("curve.json")["status"], "ok")
+        out, _ = self.run_program(SCALEMARK, *words, "--ranks", "64,1024", "--dry_run")
+        self.assertIn("embeddings", out)
+
+    def test_the_study_reads_what_was_measured(self):
+        (self.folder / "records").mkdir()
+        for ranks in (1, 2):
+            for i, strategy in enumerate(STRATEGIES):
+                self.record("transformer_tiny", ranks, strategy, f"records/{ranks}-{i}.json")
+        out, _ = self.run_program(STUDY, "records", "--ranks", "64")
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines()[2:]]
+        self.assertEqual(len(rows), 4 * 3)
+        far = {row[2]: row for row in rows if row[3] == "64"}
+        _, buffer, wire = expected_bytes("transformer_tiny", "sparse", "sparse", 64)
+        self.assertEqual(far["sparse, tied gradient sparse"][4], f"{buffer / 2**20:,.2f}")
+        self.assertEqual(far["sparse, tied gradient sparse"][6], f"{wire / 2**20:,.2f}")
+        self.assertEqual(far["dense"][5], "1.00")
+        self.assertEqual({row[8] for row in rows if row[3] == "2"}, {"measured"})
+
+    def test_the_study_refuses_what_it_cannot_read(self):
+        self.assertIn("does not exist", self.run_program(STUDY, "nowhere", expect=2)[1])
+        (self.folder / "broken.json").write_text("{")
+        self.assertIn("broken.json", self.run_program(STUDY, "broken.json", expect=6)[1])
+        self.run_program(SCALEMARK, "run", *SMALL, "--num_batches", "3", "--output", "r.json")
+        self.assertIn("embedding", self.run_program(STUDY, "r.json", expect=2)[1])
+        self.assertIn(".png or .svg", self.run_program(STUDY, "r.json", "--output", "r.gif", expect=2)[1])
+
+    def test_the_study_draws_a_picture_where_matplotlib_is(self):
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            self.skipTest("matplotlib is not installed")
+        import sys
+        self.record("transformer_tiny", 2, STRATEGIES[1])
+        self.run_program(sys.executable, STUDY, "r.json", "--output", "study.svg")
+        self.assertIn("<svg", (self.folder / "study.svg").read_text())
+
+
+class ClosedForm(unittest.TestCase):
+    def test_the_published_accumulation_is_83_times_the_dense_gradient(self):
+        study = load(STUDY)
+        table = {"name": "embedding", "rows": 32768, "width": 1024, "tied": True, "rows_per_rank": 32768 + 10000}
+        sparse = {"strategy": "sparse", "tied_gradient": "sparse", "tables": [table]}
+        cost = study.closed_form(sparse, 64)
+        self.assertEqual(cost.buffer, 64 * 42768 * (4 * 1024 + 8))
+        self.assertAlmostEqual(study.against_dense(sparse, cost), 83.53 * (1 + 8 / 4096), places=1)
+
+
+if __name__ == "__main__":
+    unittest.main()
