@@ -10,6 +10,7 @@
 #include "config/file_layer.hpp"
 #include "config/keys.hpp"
 #include "config/learning_rate.hpp"
+#include "config/names.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
@@ -135,6 +136,29 @@ void check_learning_rate(const RunConfig& config, const ModelFacts& facts) {
                     *complete.lr_decay_steps, *complete.lr_warmup_steps));
 }
 
+/// c10d brings its own communicator and knows one way to sum.
+void check_reducer(const RunConfig& config) {
+  if (config.reducer != Reducer::c10d) return;
+  if (config.forward_only)
+    throw ConfigError("--reducer c10d has no meaning with --forward_only: there are no gradients");
+  if (config.communicator == CommunicatorKind::mpi || config.communicator == CommunicatorKind::none)
+    throw ConfigError(
+        fmt::format("--reducer c10d brings its own communicator, Gloo on the cpu and NCCL on cuda; "
+                    "leave out --communicator {}",
+                    to_string(config.communicator)));
+  if (config.overlap == Overlap::none)
+    throw ConfigError(
+        "--reducer c10d communicates during the backward pass; leave out --overlap none");
+  if (config.wire_dtype != WireDtype::fp32)
+    throw ConfigError(
+        fmt::format("--reducer c10d sends gradients as fp32; leave out --wire_dtype {}",
+                    to_string(config.wire_dtype)));
+  if (config.embedding_gradients != EmbeddingGradients::dense)
+    throw ConfigError(
+        fmt::format("--reducer c10d sums dense gradients; leave out --embedding_gradients {}",
+                    to_string(config.embedding_gradients)));
+}
+
 /// What no single key can tell.
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
@@ -158,6 +182,7 @@ void check_whole(const RunConfig& config) {
   if (config.forward_only && config.micro_batch_size)
     throw ConfigError("--micro_batch_size splits the batch of training; leave out --forward_only");
   check_learning_rate(config, facts);
+  check_reducer(config);
 }
 
 /// The batch of every point that is known before the launch.

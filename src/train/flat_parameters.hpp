@@ -62,6 +62,9 @@ class FlatParameters : public ParameterGate {
   /// Before the forward pass of a micro-batch: the first overwrites gradients, later ones add to
   /// them, the last makes them ready. Without a call every pass is first and last.
   void begin_pass(bool first, bool last);
+  /// Whether gradients that autograd computes for the leaves are moved here, as they are from the
+  /// start. false: they stay with the leaves, for whoever takes them there; shadows are not in use.
+  void take_leaf_gradients(bool take);
   /// False where any weight is not finite.
   bool weights_are_finite() const;
 

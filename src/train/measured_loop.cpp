@@ -12,8 +12,7 @@ namespace scalemark {
 MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator,
                            const InjectedFault& fault)
     : trainer_(trainer),
-      reducer_(communicator, trainer.parameters->gradient_buffers(),
-               trainer.parameters->parameters_in(), *trainer.config.overlap),
+      reducer_(make_step_reducer(trainer, communicator)),
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
       learning_rate_(trainer.config, trainer.plan.global_batch_size) {
@@ -27,8 +26,6 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     gradient_scale_.push_back(at::full({}, 1 / (alone ? mine : all)[i], on_device));
     loss_share_.push_back(at::full({}, 1 / all[i], on_device));
   }
-  trainer.parameters->set_on_ready(
-      [this](int bucket) { reducer_.add(bucket, trainer_.device.stream()); });
 }
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
@@ -37,8 +34,8 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const at::Tensor loss =
         trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
-    return StepOutcome{loss * loss_share_[turn], reducer_.last_wait_seconds(),
-                       reducer_.last_communication_seconds()};
+    return StepOutcome{loss * loss_share_[turn], reducer_->last_wait_seconds(),
+                       reducer_->last_communication_seconds()};
   });
 }
 
@@ -46,25 +43,25 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
   const auto& micro_batches = trainer_.micro_batches[turn];
   at::Tensor sum;
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-    trainer_.parameters->begin_pass(i == 0, i + 1 == micro_batches.size());
+    reducer_->begin_pass(i == 0, i + 1 == micro_batches.size());
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
-    // In the last pass calls reducer_.add() as gradients arrive.
+    // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale_[turn]);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
   trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
   trainer_.optimizer->begin_step();
   const auto update = [this](std::size_t bucket) {
-    trainer_.optimizer->update(trainer_.parameters->buckets()[bucket]);
+    trainer_.optimizer->update(reducer_->buckets()[bucket]);
   };
   if (!trainer_.config.clip_norm) {
-    reducer_.finalize(trainer_.device.stream(), update);
+    reducer_->finalize(update);
     return sum;
   }
-  reducer_.finalize(trainer_.device.stream());
-  clip_gradients(trainer_.parameters->buckets(), *trainer_.config.clip_norm);
-  for (std::size_t i = 0; i < trainer_.parameters->buckets().size(); ++i) update(i);
+  reducer_->finalize();
+  clip_gradients(reducer_->buckets(), *trainer_.config.clip_norm);
+  for (std::size_t i = 0; i < reducer_->buckets().size(); ++i) update(i);
   return sum;
 }
 
@@ -95,7 +92,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
     group.barrier();
     samples.wall_seconds = steady_seconds() - start;
   }
-  trainer.parameters->set_on_ready([](int) {});
+  trainer.traffic = loop.traffic();
   const double broken = trainer.parameters->weights_are_finite() ? 0 : 1;
   if (group.all_sum({broken}).front() > 0) samples.stop_reason = StopReason::non_finite;
   return samples;
@@ -108,7 +105,6 @@ double Trainer::calibrate(RankGroup& group) {
   MeasuredLoop loop(trainer, group, *communicator, InjectedFault());
   const Samples samples =
       loop.run(2, "calibration", StoppingRule(std::nullopt, std::nullopt), nullptr);
-  trainer.parameters->set_on_ready([](int) {});
   const double mine = samples.step_seconds.empty() ? 0 : samples.step_seconds.back();
   return group.all_sum({mine}).front() / group.size();
 }

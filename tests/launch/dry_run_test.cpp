@@ -53,6 +53,12 @@ TEST(DryRun, PlansTheStrongScalingStudy) {
   }
 }
 
+TEST(DryRun, C10dHoldsBucketsOfItsOwn) {
+  RunConfig config = study();
+  config.reducer = Reducer::c10d;
+  EXPECT_EQ(plan_point(config, 2, false).gradient_bytes, 8 * kParameters);
+}
+
 TEST(DryRun, NarrowTypesHalveWhatTheyShould) {
   RunConfig config = study();
   const PointPlan wide = plan_point(config, 2, true);

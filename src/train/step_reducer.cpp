@@ -1,0 +1,54 @@
+// The one place that chooses a step's reducer; and scalemark's own, which sums the flat buckets.
+#include "train/step_reducer.hpp"
+
+#include "comm/gradient_reducer.hpp"
+#include "train/c10d_reducer.hpp"
+#include "train/trainer_impl.hpp"
+
+namespace scalemark {
+namespace {
+
+class FlatReducer : public StepReducer {
+ public:
+  FlatReducer(Trainer::Impl& trainer, Communicator& communicator)
+      : parameters_(trainer.parameters),
+        device_(trainer.device),
+        reducer_(communicator, parameters_->gradient_buffers(), parameters_->parameters_in(),
+                 *trainer.config.overlap) {
+    parameters_->set_on_ready([this](int bucket) { reducer_.add(bucket, device_.stream()); });
+  }
+  ~FlatReducer() override {
+    parameters_->set_on_ready([](int) {});
+  }
+
+  /// In the last pass calls reducer_.add() as gradients arrive.
+  void begin_pass(bool first, bool last) override { parameters_->begin_pass(first, last); }
+  void finalize(const std::function<void(std::size_t)>& on_sum) override {
+    reducer_.finalize(device_.stream(), on_sum);
+  }
+  std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
+  double last_wait_seconds() const override { return reducer_.last_wait_seconds(); }
+  double last_communication_seconds() const override {
+    return reducer_.last_communication_seconds();
+  }
+  StepTraffic traffic() const override {
+    return {reducer_.bytes_per_step(), reducer_.wire_bytes_per_step(),
+            reducer_.messages_per_step()};
+  }
+
+ private:
+  std::shared_ptr<FlatParameters> parameters_;
+  DeviceBackend& device_;
+  GradientReducer reducer_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, Communicator& communicator) {
+  // A run without communication, the baseline of a curve, is scalemark's own in both cases.
+  if (trainer.config.reducer == Reducer::c10d && communicator.name() != "none")
+    return make_c10d_reducer(trainer, communicator);
+  return std::make_unique<FlatReducer>(trainer, communicator);
+}
+
+}  // namespace scalemark
