@@ -88,9 +88,12 @@ TEST_P(C10d, TrainsAsScalemarksReducer) {
   ASSERT_TRUE(at::equal(ours.before, theirs.before));
   const at::Tensor step = ours.after - ours.before;
   ASSERT_GT(step.norm().item<double>(), 0);
-  // Adam's first steps are the signs of gradients, which rounding turns where they are next to
-  // zero.
-  EXPECT_LT(((theirs.after - ours.after).norm() / step.norm()).item<double>(), narrow ? 0.1 : 5e-3);
+  // Adam's first steps are the signs of gradients, and some are nothing but rounding: those of the
+  // biases of attention's keys, which do not change the loss.
+  const bool adaptive = config.optimizer != Optimizer::momentum;
+  EXPECT_LT(((theirs.after - ours.after).norm() / step.norm()).item<double>(), adaptive ? 0.2
+                                                                               : narrow ? 0.05
+                                                                                        : 1e-3);
 }
 
 TEST_P(C10d, AllRanksHoldTheSameWeights) {

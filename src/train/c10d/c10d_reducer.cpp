@@ -185,7 +185,8 @@ class C10dReducer : public StepReducer {
       slice_of[leaves_[static_cast<std::size_t>(slice.parameter)].unsafeGetTensorImpl()] = &slice;
     buckets_.clear();
     traffic_ = {};
-    for (const c10d::GradBucket& bucket : reducer_->get_grad_buckets()) {
+    for (const c10d::GradBucket& bucket :
+         reducer_->get_grad_buckets(/*return_zero_tensors=*/false)) {
       const auto gradients = bucket.getGradients();
       const auto variables = bucket.getParameters();
       for (std::size_t i = 0; i < variables.size(); ++i)
