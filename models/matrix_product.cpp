@@ -108,7 +108,7 @@ at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,
                       const std::shared_ptr<GateHolder>& holder) {
   ParameterGate& gate = *holder->gate;
   if (!at::GradMode::is_enabled() || !gate.takes_rows(leaf))
-    return at::embedding(gate.compute_weight(leaf), indices);
+    return gate.table_rows(leaf, indices);
   return Rows::apply(gate.compute_weight(leaf), indices, c10::make_intrusive<Place>(leaf, holder));
 }
 

@@ -20,6 +20,10 @@ class ParameterGate {
   /// or its shadow in the compute dtype, a leaf of its own whose gradient arrives in the
   /// parameter's slice.
   virtual at::Tensor compute_weight(const at::Tensor& leaf) { return leaf; }
+  /// Rows of a table [rows, width] in the compute dtype: int64 [...] -> [..., width].
+  virtual at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices) {
+    return at::embedding(compute_weight(leaf), indices);
+  }
 
   /// Writes (add: false) or adds a contribution to the gradient of a leaf: fp32, in its shape.
   using GradientWriter = std::function<void(at::Tensor& gradient, bool add)>;

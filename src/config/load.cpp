@@ -169,8 +169,29 @@ void check_embedding(const RunConfig& config, const ModelFacts& facts) {
         fmt::format("{} sends rows as fp32 only, not as --wire_dtype {}; use --wire_dtype fp32, or "
                     "--embedding_gradients sparse_as_dense",
                     given, to_string(config.wire_dtype)));
-  if (config.reducer == Reducer::c10d)
-    throw ConfigError(given + " needs --reducer scalemark: c10d is given dense gradients only");
+}
+
+/// c10d brings its own communicator and knows one way to sum.
+void check_reducer(const RunConfig& config) {
+  if (config.reducer != Reducer::c10d) return;
+  if (config.forward_only)
+    throw ConfigError("--reducer c10d has no meaning with --forward_only: there are no gradients");
+  if (config.communicator == CommunicatorKind::mpi || config.communicator == CommunicatorKind::none)
+    throw ConfigError(
+        fmt::format("--reducer c10d brings its own communicator, Gloo on the cpu and NCCL on cuda; "
+                    "leave out --communicator {}",
+                    to_string(config.communicator)));
+  if (config.overlap == Overlap::none)
+    throw ConfigError(
+        "--reducer c10d communicates during the backward pass; leave out --overlap none");
+  if (config.wire_dtype != WireDtype::fp32)
+    throw ConfigError(
+        fmt::format("--reducer c10d sends gradients as fp32; leave out --wire_dtype {}",
+                    to_string(config.wire_dtype)));
+  if (config.embedding_gradients != EmbeddingGradients::dense)
+    throw ConfigError(
+        fmt::format("--reducer c10d sums dense gradients; leave out --embedding_gradients {}",
+                    to_string(config.embedding_gradients)));
 }
 
 /// What no single key can tell.
@@ -198,6 +219,7 @@ void check_whole(const RunConfig& config) {
   check_learning_rate(config, facts);
   check_lengths(config, facts);
   check_embedding(config, facts);
+  check_reducer(config);
 }
 
 /// A target loss is for training, and best for a task that can be learnt.

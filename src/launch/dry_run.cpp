@@ -124,7 +124,8 @@ PointPlan plan_point(const RunConfig& unresolved, std::int64_t ranks, bool keeps
   plan.units_per_step = static_cast<double>(plan.batch.global_batch_size * units_per_sample);
   const std::int64_t fp32 = 4 * facts.parameters;
   plan.weight_bytes = fp32;
-  plan.gradient_bytes = fp32;
+  plan.gradient_bytes =
+      config.reducer == Reducer::c10d ? 2 * fp32 : fp32;  // it has its own buckets
   plan.optimizer_bytes = states_of(*config.optimizer) * fp32;
   plan.shadow_bytes = two_bytes(config.precision) ? fp32 / 2 : 0;
   plan.kept_bytes = keeps_weights ? fp32 : 0;

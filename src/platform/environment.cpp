@@ -38,9 +38,9 @@ std::optional<std::int64_t> slurm_step_tasks(const Environment& environment) {
   return tasks;
 }
 
-constexpr std::array<std::string_view, 11> kPrefixes{"NCCL_", "OMPI_MCA_", "UCX_",   "OMP_",
-                                                     "KMP_",  "GOMP_",     "HCOLL_", "SHARP_",
-                                                     "FI_",   "PSM2_",     "MKL_"};
+constexpr std::array<std::string_view, 12> kPrefixes{"NCCL_",  "GLOO_", "OMPI_MCA_", "UCX_",
+                                                     "OMP_",   "KMP_",  "GOMP_",     "HCOLL_",
+                                                     "SHARP_", "FI_",   "PSM2_",     "MKL_"};
 constexpr std::array<std::string_view, 16> kNames{
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",    "SLURM_JOB_ID",         "SLURM_STEP_ID",
     "SLURM_JOB_NUM_NODES",  "SLURM_NNODES",         "SLURM_NTASKS",         "SLURM_NTASKS_PER_NODE",

@@ -42,16 +42,18 @@ void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics
       set_unavailable(record, std::string("communication.") + key, none);
     return;
   }
-  set_number(record, "communication.total_seconds", metrics.communication, "");
+  const std::string untold =
+      "the communication time is not known: the communicator does not report it";
+  const bool told = metrics.communication > 0;
+  set_number(record, "communication.total_seconds",
+             told ? std::optional(metrics.communication) : std::nullopt, untold);
   const bool baseline = facts.baseline_step_seconds && metrics.mean_step > 0;
   const double exposed = baseline ? metrics.mean_step - *facts.baseline_step_seconds : metrics.wait;
   set_number(record, "communication.exposed_seconds", exposed, "");
   record["communication"]["exposed_method"] = baseline ? "baseline" : "wait";
   std::optional<double> overlap;
-  if (metrics.communication > 0)
-    overlap = std::clamp(1.0 - exposed / metrics.communication, 0.0, 1.0);
-  set_number(record, "communication.overlap_fraction", overlap,
-             "the communication time is not known: the communicator does not report it");
+  if (told) overlap = std::clamp(1.0 - exposed / metrics.communication, 0.0, 1.0);
+  set_number(record, "communication.overlap_fraction", overlap, untold);
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }

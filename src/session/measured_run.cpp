@@ -9,6 +9,7 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "probe/gemm.hpp"
+#include "train/c10d_reducer.hpp"
 #include "train/precision.hpp"
 
 namespace scalemark {
@@ -76,13 +77,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.precision_native = session.device->native(config.precision);
   facts.parameters = trainer.parameter_count();
   facts.flops_per_sample = forward_flops_per_sample(config) * (config.forward_only ? 1 : 3);
-  if (facts.communicator != "none" && !config.forward_only) {
-    const GradientReducer reducer(*group.communicator, trainer.parameters().gradient_buffers(),
-                                  trainer.parameters().parameters_in(), *resolved(config).overlap);
-    facts.bytes_per_step = reducer.bytes_per_step();
-    facts.wire_bytes_per_step = reducer.wire_bytes_per_step();
-    facts.messages_per_step = reducer.messages_per_step();
-  }
+  if (facts.communicator != "none") facts.reducer = to_string(config.reducer);
   if (!config.forward_only && !trainer.parameters().tables().empty())
     facts.embedding = embedding_facts(config, trainer, *group.communicator);
   facts.gemm_flops = group.gemm_flops;
@@ -91,6 +86,13 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
     facts.baseline_step_seconds = baseline->step_seconds;
   }
   return facts;
+}
+
+void add_traffic(RunFacts& facts, const RunConfig& config, const StepTraffic& traffic) {
+  if (facts.communicator == "none" || config.forward_only) return;
+  facts.bytes_per_step = traffic.bytes;
+  facts.wire_bytes_per_step = traffic.wire_bytes;
+  facts.messages_per_step = traffic.messages;
 }
 
 }  // namespace
@@ -148,10 +150,13 @@ RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline) {
                         : resolve_communicator(session.config().communicator, cuda, ranks.size());
   RunGroup group{std::move(ranks), nullptr, {}, false, std::nullopt};
   group.batch = plan_batch(session.config(), group.ranks.size());
+  const int cuda_device = cuda ? session.device->device().index() : -1;
   group.ranks.agree_on([&] {
-    group.communicator =
-        make_communicator(kind, group.ranks, cuda ? session.device->device().index() : -1,
-                          session.config().wire_dtype);
+    if (!baseline && session.config().reducer == Reducer::c10d)
+      group.communicator = make_c10d_communicator(group.ranks, cuda_device);
+    else
+      group.communicator =
+          make_communicator(kind, group.ranks, cuda_device, session.config().wire_dtype);
   });
   return group;
 }
@@ -171,6 +176,7 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   const double cpu_seconds = group.ranks.communication_cpu_seconds() - cpu_before;
   const NoiseEvidence noise = noise_between(before, noise_snapshot());
 
+  add_traffic(facts, session.config(), trainer.last_traffic());
   judge(samples, facts);
   RankReport report = rank_report(session, group.ranks.rank(), std::move(samples), noise);
   report.communication_cpu_seconds = cpu_seconds;

@@ -37,7 +37,8 @@ double measure_gemm_roof(Session& session, RankGroup& ranks);
 /// of another size or number of classes than the catalog's.
 double forward_flops_per_sample(const RunConfig& config);
 
-/// Made by every rank of the group; resolves `--communicator` for its size. `baseline`:
+/// Made by every rank of the group; resolves `--communicator` for its size, which with `--reducer
+/// c10d` is Gloo or NCCL for one rank too. `baseline`:
 /// communicator none whatever is configured.
 RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline);
 

@@ -82,6 +82,7 @@ struct FlatParameters::Impl {
   std::vector<at::Tensor> gradients;  ///< by slice, views of the buckets
   std::vector<at::Tensor> shadows;    ///< by slice; undefined in fp32
   std::vector<Uses> uses;             ///< by slice
+  std::vector<at::Tensor> leaves;     ///< by slice
   std::vector<TableRows> tables;
   std::vector<int> table_of;  ///< by slice: index into tables, -1 for none
   std::unordered_map<const c10::TensorImpl*, int> slice_of;  ///< by leaf
@@ -131,8 +132,23 @@ struct FlatParameters::Impl {
     weight.copy_(leaf.detach());
     gradients.push_back(view_of(bucket.gradients, slice, leaf));
     slice_of[leaf.unsafeGetTensorImpl()] = index;
-    // The hooks live as long as the leaves, which may be longer than this.
-    const auto arrive = [weak = std::weak_ptr(self), index](const at::Tensor& found) {
+    leaf.set_data(weight);
+    leaves.push_back(leaf);
+    const auto arrive = arrival(self, index);
+    on_gradient(leaf, arrive);
+    shadows.emplace_back();
+    if (!bucket.shadow.defined()) return;
+    shadows.back() = view_of(bucket.shadow, slice, leaf);
+    shadows.back().copy_(weight);
+    shadows.back().set_requires_grad(true);
+    on_gradient(shadows.back(), arrive);
+  }
+
+  /// Moves what it is given into the slice. Hooks live as long as the leaves, which may be longer
+  /// than this.
+  static std::function<void(const at::Tensor&)> arrival(const std::shared_ptr<Impl>& self,
+                                                        int index) {
+    return [weak = std::weak_ptr(self), index](const at::Tensor& found) {
       const auto impl = weak.lock();
       if (!impl) return;
       impl->put(index, [&](at::Tensor& gradient, bool add) {
@@ -142,14 +158,6 @@ struct FlatParameters::Impl {
           gradient.copy_(found);
       });
     };
-    leaf.set_data(weight);
-    on_gradient(leaf, arrive);
-    shadows.emplace_back();
-    if (!bucket.shadow.defined()) return;
-    shadows.back() = view_of(bucket.shadow, slice, leaf);
-    shadows.back().copy_(weight);
-    shadows.back().set_requires_grad(true);
-    on_gradient(shadows.back(), arrive);
   }
 
   void add_table(const EmbeddingTable& table) {
@@ -270,6 +278,14 @@ void FlatParameters::begin_pass(bool first, bool last) {
   std::fill(impl_->uses.begin(), impl_->uses.end(), Uses{});
   if (!first) return;
   for (TableRows& table : impl_->tables) table.rows.clear();
+}
+
+void FlatParameters::take_leaf_gradients(bool take) {
+  for (int i = 0; i < static_cast<int>(impl_->leaves.size()); ++i)
+    if (take)
+      on_gradient(impl_->leaves[i], Impl::arrival(impl_, i));
+    else
+      torch::autograd::impl::set_post_acc_grad_hooks(impl_->leaves[i], nullptr);
 }
 
 bool FlatParameters::weights_are_finite() const {

@@ -78,6 +78,9 @@ class FlatParameters : public ParameterGate {
   /// them, the last makes them ready. Without a call every pass is first and last, which will not
   /// do where tables collect rows: those of a first pass replace the ones before.
   void begin_pass(bool first, bool last);
+  /// Whether gradients that autograd computes for the leaves are moved here, as they are from the
+  /// start. false: they stay with the leaves, for whoever takes them there; shadows are not in use.
+  void take_leaf_gradients(bool take);
   /// False where any weight is not finite.
   bool weights_are_finite() const;
 

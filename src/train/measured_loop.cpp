@@ -13,9 +13,7 @@ namespace scalemark {
 MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator,
                            const InjectedFault& fault)
     : trainer_(trainer),
-      reducer_(communicator, trainer.parameters->gradient_buffers(),
-               trainer.parameters->parameters_in(), *trainer.config.overlap),
-      embeddings_(*trainer.parameters, group, communicator),
+      reducer_(make_step_reducer(trainer, group, communicator)),
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
       learning_rate_(trainer.config, trainer.plan.global_batch_size),
@@ -30,8 +28,6 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     gradient_scale_.push_back(at::full({}, 1 / (alone ? mine : all)[i], on_device));
     loss_share_.push_back(at::full({}, 1 / all[i], on_device));
   }
-  trainer.parameters->set_on_ready(
-      [this](int bucket) { reducer_.add(bucket, trainer_.device.stream()); });
 }
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
@@ -41,11 +37,10 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     const at::Tensor loss =
         trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
     const Batch& batch = trainer_.batches[turn];
-    return StepOutcome{loss * loss_share_[turn],
-                       reducer_.last_wait_seconds() + embeddings_.last_wait_seconds(),
-                       embeddings_.last_communication_seconds(), batch.units, batch.padded_units};
+    return StepOutcome{loss * loss_share_[turn], reducer_->last_wait_seconds(),
+                       reducer_->last_communication_seconds(), batch.units, batch.padded_units};
   });
-  samples.embedding = embeddings_.take();
+  samples.embedding = reducer_->take_embedding();
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
   return samples;
 }
@@ -55,14 +50,13 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
   at::Tensor sum, gradient_scale = gradient_scale_[turn];
   if (scaler_.enabled()) gradient_scale = gradient_scale * scaler_.scale();
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
-    trainer_.parameters->begin_pass(i == 0, i + 1 == micro_batches.size());
+    reducer_->begin_pass(i == 0, i + 1 == micro_batches.size());
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
-    // In the last pass calls reducer_.add() as gradients arrive.
+    // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
-  embeddings_.start(trainer_.device.stream());
   trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
   update();
   return sum;
@@ -72,18 +66,13 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
 /// gradients.
 void MeasuredLoop::update() {
   UpdateRule& optimizer = *trainer_.optimizer;
-  std::vector<Bucket>& buckets = trainer_.parameters->buckets();
   if (!trainer_.config.clip_norm && !scaler_.enabled()) {
     optimizer.begin_step();
-    reducer_.finalize(trainer_.device.stream(), [&](std::size_t i) {
-      embeddings_.finish(i);
-      optimizer.update(buckets[i]);
-    });
-    embeddings_.end_step(reducer_);
+    reducer_->finalize([&](std::size_t i) { optimizer.update(reducer_->buckets()[i]); });
     return;
   }
-  reducer_.finalize(trainer_.device.stream(), [this](std::size_t i) { embeddings_.finish(i); });
-  embeddings_.end_step(reducer_);
+  reducer_->finalize();
+  std::vector<Bucket>& buckets = reducer_->buckets();
   if (!scaler_.unscale(buckets)) return;
   if (trainer_.config.clip_norm) clip_gradients(buckets, *trainer_.config.clip_norm);
   optimizer.begin_step();
@@ -120,7 +109,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
     samples.warm_up_seconds =
         std::accumulate(warm_up.step_seconds.begin(), warm_up.step_seconds.end(), 0.0);
   }
-  trainer.parameters->set_on_ready([](int) {});
+  trainer.traffic = loop.traffic();
   const double broken = trainer.parameters->weights_are_finite() ? 0 : 1;
   if (group.all_sum({broken}).front() > 0) samples.stop_reason = StopReason::non_finite;
   return samples;
@@ -133,7 +122,6 @@ double Trainer::calibrate(RankGroup& group) {
   MeasuredLoop loop(trainer, group, *communicator, InjectedFault());
   const Samples samples =
       loop.run(2, "calibration", StoppingRule(std::nullopt, std::nullopt), nullptr);
-  trainer.parameters->set_on_ready([](int) {});
   const double mine = samples.step_seconds.empty() ? 0 : samples.step_seconds.back();
   return group.all_sum({mine}).front() / group.size();
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "config/learning_rate.hpp"
-#include "train/embedding_exchange.hpp"
 #include "train/loss_scaler.hpp"
 #include "train/step_loop.hpp"
+#include "train/step_reducer.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {
@@ -17,6 +17,7 @@ class MeasuredLoop {
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers go on from
   /// run to run. wall_seconds is left to the caller.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer);
+  StepTraffic traffic() const { return reducer_->traffic(); }
 
  private:
   /// `number`: from the first warm-up step; `turn`: index of its batch. The loss is the sum over
@@ -26,8 +27,7 @@ class MeasuredLoop {
   void update();
 
   Trainer::Impl& trainer_;
-  GradientReducer reducer_;
-  EmbeddingExchange embeddings_;
+  std::unique_ptr<StepReducer> reducer_;
   InjectedFault fault_;
   StepLoop loop_;
   LearningRate learning_rate_;

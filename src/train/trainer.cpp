@@ -156,7 +156,11 @@ void Trainer::check_data(Communicator& communicator, int rank) {
 }
 
 std::int64_t Trainer::parameter_count() const { return impl_->parameters->parameter_count(); }
-std::int64_t Trainer::gradient_buffer_bytes() const { return impl_->parameters->gradient_bytes(); }
+std::int64_t Trainer::gradient_buffer_bytes() const {
+  const bool twice = impl_->config.reducer == Reducer::c10d && impl_->traffic.messages > 0;
+  return impl_->parameters->gradient_bytes() + (twice ? impl_->traffic.bytes : 0);
+}
+StepTraffic Trainer::last_traffic() const { return impl_->traffic; }
 double Trainer::units_per_step_of_rank() const {
   double units = 0;
   for (const Batch& batch : impl_->batches) units += batch.units;

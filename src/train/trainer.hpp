@@ -14,6 +14,7 @@
 #include "train/optimizer.hpp"
 #include "train/signals.hpp"
 #include "train/step_loop.hpp"
+#include "train/step_reducer.hpp"
 
 namespace scalemark {
 
@@ -44,7 +45,9 @@ class Trainer {
 
   void set_batch(const BatchPlan& batch);  ///< strong scaling: per point
   std::int64_t parameter_count() const;
+  /// Of all gradient buckets, those that c10d holds beside the flat ones included.
   std::int64_t gradient_buffer_bytes() const;
+  StepTraffic last_traffic() const;  ///< of a step of the last measurement
   double units_per_step_of_rank() const;  ///< mean over its batches
   FlatParameters& parameters();  ///< its tables() say how the gradients of embeddings travel
 

@@ -17,12 +17,17 @@ struct Trainer::Impl {
   std::vector<std::vector<Batch>> micro_batches;  ///< parts of each of `batches`
   std::vector<at::Tensor> initial_weights;        ///< by bucket; empty where they were not kept
   bool untouched = true;                          ///< no step has changed the weights yet
+  StepTraffic traffic = {};                       ///< of the last measurement
 
   std::vector<Batch> prepare_batches() const;  ///< of `plan`
   /// The weights as they were made, no momentum, dropout from its seed: every measurement trains
   /// the same way.
   void restart();
 };
+
+/// The reducer of `--reducer` for one measurement; scalemark's own with communicator `none`.
+std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
+                                               Communicator& communicator);
 
 /// The network of a resolved configuration on the CPU: seeded, and rank 0's weights where they
 /// differ.

@@ -96,6 +96,19 @@ TEST(Load, RanksAreAListOrAuto) {
     EXPECT_THAT(refusal([&] { load_scale({"--ranks", bad}); }), HasSubstr("--ranks")) << bad;
 }
 
+TEST(Load, C10dRefusesWhatItCannotDo) {
+  EXPECT_EQ(load({"--reducer", "c10d"}).config.reducer, Reducer::c10d);
+  EXPECT_NO_THROW(load({"--reducer=c10d", "--overlap=backward", "--communicator=nccl"}));
+  const std::vector<Words> flags{{"--overlap", "none"},      {"--wire_dtype", "bf16"},
+                                 {"--communicator", "none"}, {"--communicator", "mpi"},
+                                 {"--forward_only"},         {"--embedding_gradients", "sparse"}};
+  for (Words words : flags) {
+    const std::string flag = words.front();
+    words.insert(words.begin(), {"--reducer", "c10d"});
+    EXPECT_THAT(refused(words), AllOf(HasSubstr("--reducer c10d"), HasSubstr(flag)));
+  }
+}
+
 TEST(Load, AFileMayHoldKeysOfScaleAndServeRun) {
   const TemporaryFile file(R"({"ranks": [1, 2], "repeats": 2})");
   EXPECT_EQ(load({"--config", file.path()}).config.ranks.size(), 2u);

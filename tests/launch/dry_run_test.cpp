@@ -81,6 +81,12 @@ TEST(DryRun, PlansEveryCurve) {
   EXPECT_GT(plans[1]["points"][0]["shadow_bytes"], 0);
 }
 
+TEST(DryRun, C10dHoldsBucketsOfItsOwn) {
+  RunConfig config = study();
+  config.reducer = Reducer::c10d;
+  EXPECT_EQ(plan_point(config, 2, false).gradient_bytes, 8 * kParameters);
+}
+
 TEST(DryRun, NarrowTypesHalveWhatTheyShould) {
   RunConfig config = study();
   const PointPlan wide = plan_point(config, 2, true);

@@ -92,6 +92,7 @@ TEST(LauncherHint, GarbageIsNoHint) {
 
 TEST(RecordedEnvironment, OnlyTheAllowList) {
   const Environment recorded = recorded_environment({{"NCCL_DEBUG", "INFO"},
+                                                     {"GLOO_SOCKET_IFNAME", "eth0"},
                                                      {"OMPI_MCA_btl", "tcp,self"},
                                                      {"UCX_TLS", "rc"},
                                                      {"OMP_NUM_THREADS", "2"},
@@ -103,6 +104,7 @@ TEST(RecordedEnvironment, OnlyTheAllowList) {
                                                      {"MY_NCCL_DEBUG", "INFO"},
                                                      {"CUDA_VISIBLE_DEVICES_2", "x"}});
   EXPECT_EQ(recorded, (Environment{{"NCCL_DEBUG", "INFO"},
+                                   {"GLOO_SOCKET_IFNAME", "eth0"},
                                    {"OMPI_MCA_btl", "tcp,self"},
                                    {"UCX_TLS", "rc"},
                                    {"OMP_NUM_THREADS", "2"},

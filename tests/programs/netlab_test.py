@@ -49,6 +49,18 @@ class Ranks(ProgramTest):
         self.assertGreater(ratio, 1.0)
         self.assertLess(ratio, 1.03)
 
+    def test_c10d_connects_the_hosts_and_sends_a_ring(self):
+        """By the interface that the lab names, and without a name by the one that there is."""
+        for words in ([], ["env", "-u", "GLOO_SOCKET_IFNAME"]):
+            self.run_program(NETLAB, "--rate", "4gbit", "--", "mpirun", "-n", "2", "-x", "SCALEMARK_LABEL", *words, SCALEMARK, "run",
+                             "--model", "resnet18", "--image_size", "32", "--batch_size", "1", "--num_batches", "8", "--num_warmup_batches", "2",
+                             "--reducer", "c10d", "--output", "r.json")
+            communication = self.read("r.json")["communication"]
+            self.assertEqual(communication["communicator"], "gloo")
+            ratio = communication["nic_bytes_per_step"] / communication["wire_bytes_per_step"]
+            self.assertGreater(ratio, 1.0)
+            self.assertLess(ratio, 1.03)
+
     def test_four_hosts_share_cores_where_there_are_too_few(self):
         _, err = self.run_program(NETLAB, "--hosts", "4", "--cores_per_host", "1", "--", SCALEMARK, "scale", *SMALL,
                                   "--num_batches", "5", "--ranks", "4", "--repeats", "1", "--output", "s.json")

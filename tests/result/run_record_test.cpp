@@ -115,6 +115,18 @@ TEST(RunRecord, CommunicationAgainstABaseline) {
   EXPECT_EQ(record["communication"]["overlap_fraction"], 1.0);
 }
 
+TEST(RunRecord, ACommunicationTimeThatIsNotReportedIsNull) {
+  std::vector<RankReport> reports = two_reports();
+  for (RankReport& report : reports) report.samples.communication_seconds = 0;
+  const Json record = record_of(make_facts(2), reports);
+  for (const char* key : {"total_seconds", "overlap_fraction"}) {
+    EXPECT_TRUE(record["communication"][key].is_null()) << key;
+    EXPECT_THAT(record["unavailable"][std::string("communication.") + key].get<std::string>(),
+                HasSubstr("does not report"));
+  }
+  EXPECT_EQ(record["communication"]["exposed_seconds"], 0.125);  // the mean wait
+}
+
 TEST(RunRecord, OneRankHasNoCommunication) {
   const Json record = record_of(make_facts(1), {make_report(0, {1, 1}, {0, 0})});
   for (const char* key :

@@ -131,6 +131,33 @@ TEST(FlatParameters, GradientsArriveInTheirSlicesInBucketOrder) {
   }
 }
 
+TEST(FlatParameters, GradientsOfLeavesCanBeLeftToAutogradForAWhile) {
+  const auto model = smallnet();
+  const Batch batch = model->synthetic_batch(4, 1, at::kCPU, at::kFloat);
+  FlatParameters flat(*model, order_of(*model), {10'000, 10'000, 1, at::kFloat});
+  const auto leaves = model->parameters();
+  flat.take_leaf_gradients(false);
+  model->loss_sum(batch).backward();
+  for (const Slice& slice : flat.slices()) {
+    const at::Tensor& leaf = leaves[slice.parameter];
+    ASSERT_TRUE(leaf.grad().defined());
+    EXPECT_EQ(gradient_of(flat, slice, leaf).count_nonzero().item<std::int64_t>(), 0);
+  }
+  const auto expected = copies([&] {
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& leaf : leaves) gradients.push_back(leaf.grad());
+    return gradients;
+  }());
+  for (const at::Tensor& leaf : leaves) leaf.mutable_grad().reset();
+  flat.take_leaf_gradients(true);
+  model->loss_sum(batch).backward();
+  for (const Slice& slice : flat.slices()) {
+    const at::Tensor& leaf = leaves[slice.parameter];
+    EXPECT_TRUE(at::allclose(gradient_of(flat, slice, leaf), expected[slice.parameter]));
+    EXPECT_FALSE(leaf.grad().defined());
+  }
+}
+
 /// Computes with weights that are cast anew at every use, inside the autograd graph.
 class CastingGate : public ParameterGate {
  public:

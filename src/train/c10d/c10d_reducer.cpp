@@ -1,0 +1,235 @@
+// DistributedDataParallel's Reducer as a step's reducer, used as DDP uses it: gradients are dropped
+// before a step (zero_grad), copied into its buckets as autograd computes them, stay there as views
+// (gradient_as_bucket_view) and are summed bucket by bucket beside the rest of the backward pass;
+// after the first step buckets are rebuilt in the order in which gradients came.
+//
+// Losses are divided by the loss count of all ranks already, so sums are wanted: the hook below
+// takes the place of DDP's default, which is the same allreduce after a division by the world size.
+#include "train/c10d_reducer.hpp"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <unordered_map>
+
+#include "error.hpp"
+#include "measure/clock.hpp"
+#include "train/c10d/process_group.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Weights as DDP's users have them under autocast: fp32 leaves, cast inside the graph, once a
+/// pass.
+class AutogradGate : public ParameterGate {
+ public:
+  explicit AutogradGate(at::ScalarType dtype) : dtype_(dtype) {}
+  at::Tensor compute_weight(const at::Tensor& leaf) override {
+    if (dtype_ == at::kFloat) return leaf;
+    at::Tensor& cast = casts_[leaf.unsafeGetTensorImpl()];
+    if (!cast.defined()) cast = leaf.to(dtype_);
+    return cast;
+  }
+  at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices) override {
+    return at::embedding(leaf, indices).to(dtype_);
+  }
+  void forget_casts() { casts_.clear(); }
+
+ private:
+  at::ScalarType dtype_;
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> casts_;  ///< by leaf
+};
+
+/// Of one step, steady_seconds(); buckets complete on Gloo's threads.
+struct StepTimes {
+  double first_posted = 0, wait_seconds = 0;
+  std::mutex mutex;
+  double last_complete = 0;
+
+  void complete() {
+    const std::lock_guard lock(mutex);
+    last_complete = std::max(last_complete, steady_seconds());
+  }
+  double communication_seconds() {
+    const std::lock_guard lock(mutex);
+    return last_complete > first_posted ? last_complete - first_posted : 0;
+  }
+};
+
+/// Callbacks run at the end of a backward pass in the order in which they were queued, and the
+/// Reducer's, which waits for all sums, is queued with the last bucket. So the first of these two
+/// runs before it, and the second after it.
+void queue_clock(const std::shared_ptr<StepTimes>& times) {
+  auto& engine = torch::autograd::Engine::get_default_engine();
+  engine.queue_callback([&engine, times] {
+    const double start = steady_seconds();
+    engine.queue_callback([times, start] { times->wait_seconds = steady_seconds() - start; });
+  });
+}
+
+/// The sum over ranks of every bucket, with the step's times.
+class SumHook : public c10d::CommHookInterface {
+ public:
+  SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group, std::shared_ptr<StepTimes> times)
+      : group_(std::move(group)), times_(std::move(times)) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    if (bucket.getIndex() == 0) {
+      times_->first_posted = steady_seconds();
+      queue_clock(times_);
+    }
+    std::vector<at::Tensor> tensors{bucket.getBufferRef()};
+    auto sum = group_->allreduce(tensors)->getFuture();
+    if (!tensors[0].is_cpu()) return sum;  // complete when it is queued: the stream waits for it
+    return sum->then(
+        [times = times_, index = bucket.getIndex()](c10::ivalue::Future& done) {
+          times->complete();
+          try {
+            return done.value();
+          } catch (const std::exception& error) {
+            throw CommError(fmt::format("c10d: the allreduce of bucket {} failed: {}", index,
+                                        message_of(error)));
+          }
+        },
+        sum->elementType());
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return c10d::detail::parseCppCommHookResult(result);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  std::shared_ptr<StepTimes> times_;
+};
+
+class C10dReducer : public StepReducer {
+ public:
+  C10dReducer(Trainer::Impl& trainer, ProcessGroupCommunicator& communicator)
+      : model_(trainer.model),
+        parameters_(trainer.parameters),
+        communicator_(communicator),
+        leaves_(model_->parameters()),
+        gate_(std::make_shared<AutogradGate>(compute_dtype(trainer.config))),
+        times_(std::make_shared<StepTimes>()) {
+    make_reducer(trainer.config);
+    parameters_->take_leaf_gradients(false);
+    model_->set_gate(gate_);
+    view_buckets();
+  }
+
+  ~C10dReducer() override {
+    reducer_.reset();  // takes its hooks off the leaves
+    drop_gradients();
+    model_->set_gate(parameters_);
+    parameters_->take_leaf_gradients(true);
+  }
+
+  void begin_pass(bool first, bool last) override {
+    gate_->forget_casts();
+    if (first) {
+      drop_gradients();
+      if (reducer_->rebuild_buckets()) view_buckets();
+    }
+    if (last) reducer_->prepare_for_backward({});  // other passes only accumulate
+  }
+
+  /// The backward pass itself ends when all sums are there.
+  void finalize(const std::function<void(std::size_t)>& on_sum) override {
+    gate_->forget_casts();
+    if (!on_sum) return;
+    for (std::size_t i = 0; i < buckets_.size(); ++i) on_sum(i);
+  }
+
+  std::vector<Bucket>& buckets() override { return buckets_; }
+  double last_wait_seconds() const override { return times_->wait_seconds; }
+  double last_communication_seconds() const override { return times_->communication_seconds(); }
+  StepTraffic traffic() const override { return traffic_; }
+
+ private:
+  void make_reducer(const RunConfig& config) {
+    const auto bytes = [](double mib) { return static_cast<std::int64_t>(mib * 1024 * 1024); };
+    const std::int64_t cap = bytes(config.bucket_mb), first_cap = bytes(config.first_bucket_mb);
+    std::vector<at::Tensor> ready;
+    std::vector<std::int64_t> order;
+    for (const Slice& slice : parameters_->slices()) {
+      order.push_back(slice.parameter);
+      ready.push_back(leaves_[static_cast<std::size_t>(slice.parameter)]);
+    }
+    auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
+        ready, {static_cast<std::size_t>(first_cap), static_cast<std::size_t>(cap)}, {}, order));
+    std::unordered_map<std::size_t, std::string> names;
+    for (const auto& named : model_->named_parameters()) names.emplace(names.size(), named.key());
+    reducer_ = std::make_unique<c10d::Reducer>(
+        leaves_, std::move(buckets), communicator_.process_group(),
+        std::vector<bool>(leaves_.size(), false), cap, /*find_unused_parameters=*/false,
+        /*gradient_as_bucket_view=*/true, std::move(names), first_cap,
+        /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+        /*bucket_bytes_cap_list=*/std::vector<std::int64_t>{});
+    reducer_->register_comm_hook(std::make_unique<SumHook>(communicator_.process_group(), times_));
+  }
+
+  /// As the default of PyTorch's zero_grad(), which spares a pass over them.
+  void drop_gradients() {
+    for (at::Tensor& leaf : leaves_) leaf.mutable_grad().reset();
+  }
+
+  /// The optimizer's view of c10d's buckets, which hold gradients without padding: a bucket for
+  /// every parameter, so that no gradient is copied once more.
+  void view_buckets() {
+    std::unordered_map<const c10::TensorImpl*, const Slice*> slice_of;
+    for (const Slice& slice : parameters_->slices())
+      slice_of[leaves_[static_cast<std::size_t>(slice.parameter)].unsafeGetTensorImpl()] = &slice;
+    buckets_.clear();
+    traffic_ = {};
+    for (const c10d::GradBucket& bucket :
+         reducer_->get_grad_buckets(/*return_zero_tensors=*/false)) {
+      const auto gradients = bucket.getGradients();
+      const auto variables = bucket.getParameters();
+      for (std::size_t i = 0; i < variables.size(); ++i)
+        add_bucket(*slice_of.at(variables[i].unsafeGetTensorImpl()), gradients[i]);
+      const auto payload = static_cast<std::int64_t>(bucket.getBuffer().nbytes());
+      traffic_.bytes += payload;
+      traffic_.wire_bytes += communicator_.wire_bytes(payload);
+      ++traffic_.messages;
+    }
+  }
+
+  void add_bucket(const Slice& slice, const at::Tensor& gradient) {
+    const Bucket& flat = parameters_->buckets()[static_cast<std::size_t>(slice.bucket)];
+    const auto part = [&](const at::Tensor& tensor) {
+      return tensor.narrow(0, slice.offset, slice.count);
+    };
+    Bucket bucket;
+    bucket.count = slice.count;
+    bucket.slices = {
+        {slice.parameter, static_cast<int>(buckets_.size()), 0, slice.count, slice.vector}};
+    bucket.weights = part(flat.weights);
+    bucket.gradients = gradient.view({-1});
+    for (const at::Tensor& state : flat.state) bucket.state.push_back(part(state));
+    buckets_.push_back(std::move(bucket));
+  }
+
+  std::shared_ptr<Model> model_;
+  std::shared_ptr<FlatParameters> parameters_;
+  ProcessGroupCommunicator& communicator_;
+  std::vector<at::Tensor> leaves_;
+  std::shared_ptr<AutogradGate> gate_;
+  std::shared_ptr<StepTimes> times_;
+  std::unique_ptr<c10d::Reducer> reducer_;
+  std::vector<Bucket> buckets_;  ///< one a parameter
+  StepTraffic traffic_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepReducer> make_c10d_reducer(Trainer::Impl& trainer, Communicator& communicator) {
+  auto* const group = dynamic_cast<ProcessGroupCommunicator*>(&communicator);
+  if (!group) throw std::logic_error("--reducer c10d needs make_c10d_communicator()");
+  return std::make_unique<C10dReducer>(trainer, *group);
+}
+
+}  // namespace scalemark

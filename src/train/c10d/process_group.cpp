@@ -1,0 +1,169 @@
+// Ranks meet in a TCPStore of rank 0, whose place goes through MPI; then Gloo or NCCL connects
+// them. The torch wheel carries c10d but not the headers of Gloo: those of libgloo-dev name the
+// same types, of which only pointers pass through here. libgloo itself is not linked.
+#define USE_C10D_GLOO  // as LibTorch was built
+#include "train/c10d/process_group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "error.hpp"
+#include "train/c10d_reducer.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Above --timeout, so that a rank that hangs is met by the watchdog, which knows who it is.
+C10dTimeout timeout_above(const Watchdog& watchdog) {
+  constexpr double margin = 10, longest = 1e6;  // seconds
+  return C10dTimeout(static_cast<long>(1e3 * (std::min(watchdog.timeout(), longest) + margin)));
+}
+
+/// All ranks do `f` or leave together; what c10d cannot do before the run is the environment's
+/// fault.
+template <typename F>
+void agree_to_connect(RankGroup& group, F f) {
+  group.agree_on([&] {
+    try {
+      f();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw EnvironmentError(
+          fmt::format("--reducer c10d: the ranks cannot connect: {}. Several hosts: "
+                      "GLOO_SOCKET_IFNAME names the "
+                      "interface to use (see ip address).",
+                      message_of(error)));
+    }
+  });
+}
+
+c10::intrusive_ptr<c10d::Store> meet(RankGroup& group, const std::string& address,
+                                     C10dTimeout timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = group.rank() == 0;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  options.useLibUV = false;  // not in every build of LibTorch
+  c10::intrusive_ptr<c10d::TCPStore> store;
+  agree_to_connect(group, [&] {
+    if (group.rank() == 0) store = c10::make_intrusive<c10d::TCPStore>(address, options);
+  });
+  const std::string host = group.broadcast(address);
+  const std::string port = group.broadcast(store ? std::to_string(store->getPort()) : "");
+  agree_to_connect(group, [&] {
+    if (group.rank() == 0) return;
+    options.port = static_cast<std::uint16_t>(std::stoi(port));
+    store = c10::make_intrusive<c10d::TCPStore>(host, options);
+  });
+  return store;
+}
+
+c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                    const RankGroup& group,
+                                                    const std::string& address,
+                                                    C10dTimeout timeout) {
+  using Gloo = c10d::ProcessGroupGloo;
+  const char* names = std::getenv("GLOO_SOCKET_IFNAME");
+  auto options =
+      names && *names ? Gloo::Options::create_default(timeout) : Gloo::Options::create(timeout);
+  if (options->devices.empty()) options->devices.push_back(Gloo::createDeviceForHostname(address));
+  return c10::make_intrusive<Gloo>(store, group.rank(), group.size(), options);
+}
+
+at::ScalarType scalar_type(DataType type) {
+  switch (type) {
+    case DataType::f64:
+      return at::kDouble;
+    case DataType::f32:
+      return at::kFloat;
+    case DataType::bf16:
+      return at::kBFloat16;
+    case DataType::f16:
+      return at::kHalf;
+    case DataType::i64:
+      return at::kLong;
+    case DataType::i32:
+      return at::kInt;
+    case DataType::u8:
+      return at::kByte;
+  }
+  throw CommError("allreduce of an unknown data type");
+}
+
+class WorkPending : public Pending {
+ public:
+  explicit WorkPending(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+  /// The buffer is written to until the operation is complete.
+  ~WorkPending() override {
+    try {
+      wait();
+    } catch (const std::exception&) {  // whoever wanted the sum would have called wait()
+    }
+  }
+  void wait() override {
+    if (std::exchange(waited_, true)) return;
+    try {
+      work_->wait();
+    } catch (const std::exception& error) {
+      throw CommError("allreduce failed: " + message_of(error));
+    }
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  bool waited_ = false;
+};
+
+}  // namespace
+
+ProcessGroupCommunicator::ProcessGroupCommunicator(RankGroup& group, int cuda_device)
+    : cuda_device_(cuda_device) {
+  const PhaseScope phase(group.watchdog(), "c10d start-up");
+  const C10dTimeout timeout = timeout_above(group.watchdog());
+  std::string address;
+  group.agree_on([&] { address = own_address(group.local_size() == group.size()); });
+  const auto store = meet(group, address, timeout);
+  c10::intrusive_ptr<c10d::Backend> backend;
+  agree_to_connect(group, [&] {
+    backend = cuda_device < 0
+                  ? make_gloo_backend(store, group, address, timeout)
+                  : make_nccl_backend(store, group.rank(), group.size(), cuda_device, timeout);
+  });
+  const auto type = cuda_device < 0 ? c10d::ProcessGroup::BackendType::GLOO
+                                    : c10d::ProcessGroup::BackendType::NCCL;
+  process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store, group.rank(), group.size());
+  process_group_->setDefaultBackend(type);
+  process_group_->setBackend(cuda_device < 0 ? at::kCPU : at::kCUDA, type, backend);
+}
+
+std::string ProcessGroupCommunicator::algorithm() const {
+  return cuda_device_ < 0 ? "ring" : "chosen by NCCL (wire bytes as of a ring)";
+}
+
+std::int64_t ProcessGroupCommunicator::wire_bytes(std::int64_t bytes) const {
+  return (2 * (size() - 1) * bytes + size() - 1) / size();
+}
+
+std::unique_ptr<Pending> ProcessGroupCommunicator::start_allreduce(const Buffer& buffer, Stream) {
+  auto options = at::TensorOptions().dtype(scalar_type(buffer.type));
+  if (cuda_device_ >= 0)
+    options = options.device(at::kCUDA, static_cast<c10::DeviceIndex>(cuda_device_));
+  std::vector<at::Tensor> tensors{
+      at::from_blob(buffer.data, {static_cast<std::int64_t>(buffer.count)}, options)};
+  return std::make_unique<WorkPending>(process_group_->allreduce(tensors));
+}
+
+bool has_c10d() { return true; }
+
+std::unique_ptr<Communicator> make_c10d_communicator(RankGroup& group, int cuda_device) {
+  return std::make_unique<ProcessGroupCommunicator>(group, cuda_device);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,25 @@
+// The build without Gloo's headers.
+#include "train/c10d_reducer.hpp"
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr char kMissing[] =
+    "--reducer c10d: this build lacks it, for the headers of Gloo were not found; install "
+    "libgloo-dev and build again (scripts/setup), or use --reducer scalemark";
+
+}  // namespace
+
+bool has_c10d() { return false; }
+
+std::unique_ptr<Communicator> make_c10d_communicator(RankGroup&, int) {
+  throw EnvironmentError(kMissing);
+}
+
+std::unique_ptr<StepReducer> make_c10d_reducer(Trainer::Impl&, Communicator&) {
+  throw EnvironmentError(kMissing);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,66 @@
+// The one place that chooses a step's reducer; and scalemark's own, which sums the flat buckets.
+#include "train/step_reducer.hpp"
+
+#include "comm/gradient_reducer.hpp"
+#include "train/c10d_reducer.hpp"
+#include "train/embedding_exchange.hpp"
+#include "train/trainer_impl.hpp"
+
+namespace scalemark {
+namespace {
+
+class FlatReducer : public StepReducer {
+ public:
+  FlatReducer(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator)
+      : parameters_(trainer.parameters),
+        device_(trainer.device),
+        reducer_(communicator, parameters_->gradient_buffers(), parameters_->parameters_in(),
+                 *trainer.config.overlap),
+        embeddings_(*parameters_, group, communicator) {
+    parameters_->set_on_ready([this](int bucket) { reducer_.add(bucket, device_.stream()); });
+  }
+  ~FlatReducer() override {
+    parameters_->set_on_ready([](int) {});
+  }
+
+  /// In the last pass calls reducer_.add() as gradients arrive.
+  void begin_pass(bool first, bool last) override { parameters_->begin_pass(first, last); }
+  void finalize(const std::function<void(std::size_t)>& on_sum) override {
+    embeddings_.start(device_.stream());
+    reducer_.finalize(device_.stream(), [&](std::size_t bucket) {
+      embeddings_.finish(bucket);
+      if (on_sum) on_sum(bucket);
+    });
+    embeddings_.end_step(reducer_);
+  }
+  std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
+  double last_wait_seconds() const override {
+    return reducer_.last_wait_seconds() + embeddings_.last_wait_seconds();
+  }
+  double last_communication_seconds() const override {
+    return embeddings_.last_communication_seconds();
+  }
+  StepTraffic traffic() const override {
+    return {reducer_.bytes_per_step(), reducer_.wire_bytes_per_step(),
+            reducer_.messages_per_step()};
+  }
+  EmbeddingSamples take_embedding() override { return embeddings_.take(); }
+
+ private:
+  std::shared_ptr<FlatParameters> parameters_;
+  DeviceBackend& device_;
+  GradientReducer reducer_;
+  EmbeddingExchange embeddings_;
+};
+
+}  // namespace
+
+std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
+                                               Communicator& communicator) {
+  // A run without communication, the baseline of a curve, is scalemark's own in both cases.
+  if (trainer.config.reducer == Reducer::c10d && communicator.name() != "none")
+    return make_c10d_reducer(trainer, communicator);
+  return std::make_unique<FlatReducer>(trainer, group, communicator);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,42 @@
+// How the gradients of a step get from the backward passes of all ranks to the optimizer: by
+// scalemark's own buckets, or by LibTorch's c10d::Reducer (--reducer). Made by make_step_reducer()
+// (trainer_impl.hpp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "measure/samples.hpp"
+#include "train/flat_parameters.hpp"
+
+namespace scalemark {
+
+/// What a step sends, per rank.
+struct StepTraffic {
+  std::int64_t bytes = 0;       ///< payload, as it travels
+  std::int64_t wire_bytes = 0;  ///< sent by the communicator's stated algorithm
+  std::int64_t messages = 0;    ///< collectives started
+};
+
+class StepReducer {
+ public:
+  virtual ~StepReducer() = default;
+  /// Before the forward pass of a micro-batch: gradients of the first start anew, those of the last
+  /// are summed over the ranks, as its backward pass computes them.
+  virtual void begin_pass(bool first, bool last) = 0;
+  /// After the last backward pass: waits for the sums. `on_sum(i)` is called as soon as
+  /// buckets()[i] and those before it are summed.
+  virtual void finalize(const std::function<void(std::size_t bucket)>& on_sum = {}) = 0;
+  /// What the optimizer updates: every parameter lies in one of them. Valid until begin_pass().
+  virtual std::vector<Bucket>& buckets() = 0;
+
+  virtual double last_wait_seconds() const = 0;  ///< for sums after the last backward pass
+  /// First bucket posted to last bucket complete; 0 where that is not known.
+  virtual double last_communication_seconds() const = 0;
+  virtual StepTraffic traffic() const = 0;
+  /// What the gradients of embedding tables cost since the last call.
+  virtual EmbeddingSamples take_embedding() { return {}; }
+};
+
+}  // namespace scalemark
