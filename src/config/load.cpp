@@ -90,7 +90,8 @@ void forget_other_keys(LoadedConfig& loaded) {
 void prepare_inference(LoadedConfig& loaded) {
   RunConfig& config = loaded.config;
   forget_other_keys(loaded);
-  if (!config.batch_size && config.mode == InferenceMode::single_stream) config.batch_size = 1;
+  if (!config.batch_size && !config.largest_batch && config.mode == InferenceMode::single_stream)
+    config.batch_size = 1;
   if (config.inject &&
       (config.inject->kind == "nan_loss" || config.inject->kind == "corrupt_allreduce"))
     throw ConfigError(fmt::format("--inject {}: inference has neither a loss nor an allreduce",
@@ -135,6 +136,36 @@ void check_learning_rate(const RunConfig& config, const ModelFacts& facts) {
                     *complete.lr_decay_steps, *complete.lr_warmup_steps));
 }
 
+/// A search settles the batch of a rank: nothing else may, and something must be there to try.
+void check_largest_batch(const RunConfig& config) {
+  if (!config.largest_batch) return;
+  const auto refuse = [](const std::string& what) {
+    throw ConfigError("--batch_size max finds the batch of a rank: " + what);
+  };
+  if (config.scaling == Scaling::strong || config.global_batch_size || config.global_batch_tokens)
+    refuse(
+        "it does not go with a fixed global batch; use weak scaling without "
+        "--global_batch_size and --global_batch_tokens");
+  if (config.micro_batch_size)
+    refuse("micro-batches would fit whatever the batch; leave out --micro_batch_size");
+  if (config.base_batch_size)
+    refuse("the base of the curve has the same; leave out --base_batch_size");
+  if (config.dry_run) refuse("--dry_run starts nothing that could be tried; give a number");
+  if (config.mode == InferenceMode::single_stream)
+    refuse("a single stream asks one query at a time; give a number, or --mode batch");
+}
+
+/// Checkpoints hold what training has changed.
+void check_checkpoints(const RunConfig& config) {
+  if (config.checkpoint_every > 0 && config.forward_only)
+    throw ConfigError(
+        "--checkpoint_every saves what training has learnt; leave out --forward_only");
+  if (config.checkpoint_dir && config.checkpoint_every == 0)
+    throw ConfigError(
+        "--checkpoint_dir is where checkpoints are written; say how often with "
+        "--checkpoint_every N");
+}
+
 /// What no single key can tell.
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
@@ -158,6 +189,8 @@ void check_whole(const RunConfig& config) {
   if (config.forward_only && config.micro_batch_size)
     throw ConfigError("--micro_batch_size splits the batch of training; leave out --forward_only");
   check_learning_rate(config, facts);
+  check_largest_batch(config);
+  check_checkpoints(config);
 }
 
 /// The batch of every point that is known before the launch.
@@ -168,7 +201,7 @@ void check_batches(Command command, const RunConfig& config) {
         "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per "
         "rank; give --batch_size, or "
         "--scaling strong");
-  if (command == Command::scale)
+  if (command == Command::scale && !config.largest_batch)
     for (const std::int64_t ranks : config.ranks) plan_batch(config, ranks);
   if (config.batch_size && config.global_batch_size &&
       *config.global_batch_size % *config.batch_size != 0) {

@@ -165,7 +165,8 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
   const auto environment = process_environment();
   const Resources resources = find_resources(config, environment);
   const ScaleLaunch launch = plan_scale(config, resources);
-  for (const std::int64_t ranks : launch.ranks) plan_batch(config, ranks);
+  if (!config.largest_batch)
+    for (const std::int64_t ranks : launch.ranks) plan_batch(config, ranks);
 
   LaunchRequest request;
   request.launcher =

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "config/names.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -61,7 +62,16 @@ nlohmann::json to_json(const Samples& samples) {
           {"loss", finite_or_null(samples.loss)},
           {"wall_seconds", samples.wall_seconds},
           {"communication_seconds", samples.communication_seconds},
-          {"stop_reason", to_string(samples.stop_reason)}};
+          {"stop_reason", to_string(samples.stop_reason)},
+          {"checkpoints",
+           {{"every", samples.checkpoints.every},
+            {"bytes", samples.checkpoints.bytes},
+            {"write_seconds", samples.checkpoints.write_seconds}}},
+          {"input",
+           {{"place", to_string(samples.input.place)},
+            {"bytes_per_step", samples.input.bytes_per_step},
+            {"copy_seconds", samples.input.copy_seconds},
+            {"wait_seconds", samples.input.wait_seconds}}}};
 }
 
 Samples samples_from_json(const nlohmann::json& json) {
@@ -73,6 +83,13 @@ Samples samples_from_json(const nlohmann::json& json) {
     samples.wall_seconds = json.at("wall_seconds");
     samples.communication_seconds = json.at("communication_seconds");
     samples.stop_reason = stop_reason_from(json.at("stop_reason"));
+    const auto& checkpoints = json.at("checkpoints");
+    samples.checkpoints = {checkpoints.at("every"), checkpoints.at("bytes"),
+                           checkpoints.at("write_seconds").get<std::vector<double>>()};
+    const auto& input = json.at("input");
+    samples.input = {from_string<InputPlace>(input.at("place").get<std::string>()).value(),
+                     input.at("bytes_per_step"), input.at("copy_seconds"),
+                     input.at("wait_seconds")};
     return samples;
   } catch (const nlohmann::json::exception& error) {
     throw RunError(fmt::format("samples of a rank: {}", error.what()));

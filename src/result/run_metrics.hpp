@@ -41,6 +41,10 @@ Json rank_entry(Json& record, const RankReport& report);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
 void fill_loss(Json& record, const std::vector<RankReport>& reports);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
+void fill_batch_search(Json& record, const std::optional<BatchSearch>& search);
+void fill_input(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
+void fill_checkpoint(Json& record, const std::vector<RankReport>& reports,
+                     const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 
 }  // namespace scalemark

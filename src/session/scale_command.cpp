@@ -16,6 +16,7 @@
 #include "report/console.hpp"
 #include "report/noise_summary.hpp"
 #include "report/progress.hpp"
+#include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/curve_files.hpp"
 #include "session/measured_run.hpp"
@@ -223,7 +224,8 @@ void check_points(const Session& session) {
                     "mpirun -n {} (or srun -n {}), or "
                     "leave the launcher away and scalemark starts them itself",
                     ranks.back(), session.world.size(), ranks.back(), ranks.back()));
-  for (const auto n : ranks) plan_batch(session.config(), n);
+  if (!session.config().largest_batch)
+    for (const auto n : ranks) plan_batch(session.config(), n);
 }
 
 }  // namespace
@@ -238,6 +240,7 @@ ExitCode scale_command(Session& session) {
   const LastWords words([&](int exit_code, const std::string& message) {
     session.handover.publish_abort(exit_code, message);
   });
+  choose_batch(session, /*keeps_weights=*/true);
   return Curve(session, std::move(files)).run();
 }
 

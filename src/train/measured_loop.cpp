@@ -16,7 +16,9 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
                trainer.parameters->parameters_in(), *trainer.config.overlap),
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
-      learning_rate_(trainer.config, trainer.plan.global_batch_size) {
+      learning_rate_(trainer.config, trainer.plan.global_batch_size),
+      input_(make_input_pipeline(trainer.config.input, trainer.device, trainer.batches,
+                                 trainer.micro_batches)) {
   std::vector<double> mine;
   for (const Batch& batch : trainer.batches) mine.push_back(batch.loss_count);
   const std::vector<double> all = group.all_sum(mine);
@@ -33,17 +35,23 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer) {
-  return loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
+  input_->restart();
+  Samples samples = loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
-    const at::Tensor loss =
-        trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
+    const std::vector<Batch>& micro_batches = input_->take(number);
+    const at::Tensor loss = trainer_.config.forward_only
+                                ? forward_step(number, micro_batches.front())
+                                : train_step(number, turn, micro_batches);
+    after_step_(number);
     return StepOutcome{loss * loss_share_[turn], reducer_.last_wait_seconds(),
                        reducer_.last_communication_seconds()};
   });
+  samples.input = input_->samples();
+  return samples;
 }
 
-at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
-  const auto& micro_batches = trainer_.micro_batches[turn];
+at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
+                                    const std::vector<Batch>& micro_batches) {
   at::Tensor sum;
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
     trainer_.parameters->begin_pass(i == 0, i + 1 == micro_batches.size());
@@ -68,9 +76,9 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
   return sum;
 }
 
-at::Tensor MeasuredLoop::forward_step(long number, std::size_t turn) {
+at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
   const at::NoGradGuard no_grad;
-  at::Tensor loss = trainer_.model->loss_sum(trainer_.batches[turn]);
+  at::Tensor loss = trainer_.model->loss_sum(batch);
   if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
   return loss;
 }
@@ -86,6 +94,8 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
   Samples samples;
   samples.stop_reason = warm_up.stop_reason;
   if (warm_up.stop_reason == StopReason::num_batches) {
+    CheckpointSamples checkpoints;
+    loop.set_after_step(checkpoint_writer(trainer, group.watchdog(), checkpoints));
     group.barrier();
     const double start = steady_seconds();
     samples =
@@ -94,6 +104,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
     group.watchdog().enter("end of measured loop");
     group.barrier();
     samples.wall_seconds = steady_seconds() - start;
+    samples.checkpoints = std::move(checkpoints);
   }
   trainer.parameters->set_on_ready([](int) {});
   const double broken = trainer.parameters->weights_are_finite() ? 0 : 1;

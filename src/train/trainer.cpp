@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "train/input_pipeline.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {
@@ -114,15 +115,19 @@ void Trainer::Impl::restart() {
 std::vector<Batch> Trainer::Impl::prepare_batches() const {
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const at::ScalarType dtype = compute_dtype(config);
-  if (config.data == SyntheticData::noise)
-    return {
-        model->synthetic_batch(plan.batch_size_per_rank, seed + 1 + rank, device.device(), dtype)};
+  const bool on_host = config.input == InputPlace::host;
+  const at::Device place = on_host ? at::Device(at::kCPU) : device.device();
   std::vector<Batch> made;
-  for (std::int64_t i = 0; i < kLearnableBatches; ++i) {
-    const std::int64_t first = i * plan.global_batch_size + rank * plan.batch_size_per_rank;
-    made.push_back(
-        model->learnable_batch({first, plan.batch_size_per_rank}, seed, device.device(), dtype));
+  if (config.data == SyntheticData::noise) {
+    made.push_back(model->synthetic_batch(plan.batch_size_per_rank, seed + 1 + rank, place, dtype));
+  } else {
+    for (std::int64_t i = 0; i < kLearnableBatches; ++i) {
+      const std::int64_t first = i * plan.global_batch_size + rank * plan.batch_size_per_rank;
+      made.push_back(model->learnable_batch({first, plan.batch_size_per_rank}, seed, place, dtype));
+    }
   }
+  if (on_host)
+    for (Batch& batch : made) pin(batch, device);
   return made;
 }
 
@@ -137,6 +142,12 @@ void Trainer::set_batch(const BatchPlan& plan) {
     impl_->micro_batches.push_back(split(batch, plan.micro_batch_size));
 }
 
+void Trainer::open_checkpoints() {
+  if (impl_->config.checkpoint_every == 0 || impl_->rank != 0 || impl_->checkpoints) return;
+  impl_->checkpoints = std::make_unique<CheckpointFolder>(
+      impl_->config.checkpoint_dir, checkpoint_tensor_bytes(*impl_->model, *impl_->parameters));
+}
+
 void Trainer::check_data(Communicator& communicator, int rank) {
   const auto& inject = impl_->config.inject;
   const bool corrupt =
@@ -146,6 +157,22 @@ void Trainer::check_data(Communicator& communicator, int rank) {
 
 std::int64_t Trainer::parameter_count() const { return impl_->parameters->parameter_count(); }
 std::int64_t Trainer::gradient_buffer_bytes() const { return impl_->parameters->gradient_bytes(); }
+std::int64_t Trainer::batch_bytes() const { return bytes_of(impl_->batches); }
+
+std::int64_t Trainer::weight_bytes() const {
+  std::size_t bytes = 0;
+  for (const Bucket& bucket : impl_->parameters->buckets())
+    bytes += bucket.weights.nbytes() + (bucket.shadow.defined() ? bucket.shadow.nbytes() : 0);
+  return static_cast<std::int64_t>(bytes);
+}
+
+std::int64_t Trainer::optimizer_state_bytes() const {
+  std::size_t bytes = 0;
+  for (const Bucket& bucket : impl_->parameters->buckets())
+    for (const at::Tensor& state : bucket.state) bytes += state.nbytes();
+  return static_cast<std::int64_t>(bytes);
+}
+
 double Trainer::units_per_step_of_rank() const { return impl_->batches.front().units; }
 FlatParameters& Trainer::parameters() { return *impl_->parameters; }
 
