@@ -89,8 +89,9 @@ BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,
   group.barrier();  // all ranks hold their weights and nothing else
   const auto left = device.memory_left(group.local_size());
   group.barrier();  // and none begins to try while another still looks
-  std::optional<std::int64_t> limit;
-  if (left) limit = static_cast<std::int64_t>(kShareOfMemory * static_cast<double>(*left));
+  std::optional<std::int64_t> limit = left;
+  if (left && device.device().is_cpu())
+    limit = static_cast<std::int64_t>(kShareOfMemory * static_cast<double>(*left));
   BatchSearch search = bisect_batch(kLargestBatchSize, [&](std::int64_t batch) {
     return worst_of_all(group, try_here(device, group, batch, limit, step));
   });

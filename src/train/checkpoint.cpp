@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kKept = 2;
-constexpr std::int64_t kArchiveBytes = 1 << 20;  ///< names and padding of an archive, at most about
+constexpr std::int64_t kArchiveBytes = 1 << 18;  ///< names and padding of an archive, about
 constexpr std::size_t kProbeBytes = 1 << 16;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what, int error) {
@@ -45,6 +46,29 @@ fs::path make_folder(const std::optional<std::string>& asked_for) {
 }
 
 fs::path lock_of(const fs::path& folder) { return folder / ".scalemark-checkpoints.lock"; }
+
+/// An open file that this process has locked. It goes together with the lock, so after locking it
+/// must still be the file of that name.
+int take_lock(const fs::path& folder) {
+  const fs::path path = lock_of(folder);
+  while (true) {
+    const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (lock < 0) refuse(folder, "no file can be made there", errno);
+    // Where the file system has no locks, nothing tells of another run.
+    const bool taken = flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat ours {
+    }, there{};
+    if (!taken && fstat(lock, &ours) == 0 && stat(path.c_str(), &there) == 0 &&
+        ours.st_ino == there.st_ino)
+      return lock;
+    close(lock);
+    if (taken)
+      throw ResultError(fmt::format(
+          "checkpoint {}: another run writes its checkpoints there; give each run a folder of its "
+          "own with --checkpoint_dir",
+          folder.string()));
+  }
+}
 
 /// A hidden file that becomes a checkpoint under its own name, or goes.
 class PendingFile {
@@ -137,14 +161,7 @@ void remove_leftovers(const fs::path& folder) {
 CheckpointFolder::CheckpointFolder(const std::optional<std::string>& asked_for, std::int64_t bytes)
     : folder_(make_folder(asked_for)), asked_for_(asked_for.has_value()) {
   try {
-    lock_ = open(lock_of(folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (lock_ < 0) refuse(folder_, "no file can be made there", errno);
-    // Where the file system has no locks, nothing tells of another run.
-    if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      throw ResultError(fmt::format(
-          "checkpoint {}: another run writes its checkpoints there; give each run a folder of its "
-          "own with --checkpoint_dir",
-          folder_.string()));
+    lock_ = take_lock(folder_);
     remove_leftovers(folder_);
     probe(folder_, bytes);
   } catch (...) {
@@ -159,11 +176,13 @@ CheckpointFolder::~CheckpointFolder() {
 }
 
 void CheckpointFolder::leave() noexcept {
-  if (lock_ >= 0) close(lock_);
+  if (lock_ >= 0) {
+    unlink(lock_of(folder_).c_str());
+    close(lock_);
+  }
   lock_ = -1;
-  if (asked_for_) return;  // the lock's file stays: another run may have opened it meanwhile
+  if (asked_for_) return;
   std::error_code ignored;
-  fs::remove(lock_of(folder_), ignored);
   fs::remove(folder_, ignored);
 }
 
