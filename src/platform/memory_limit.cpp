@@ -12,19 +12,10 @@
 namespace scalemark {
 namespace {
 
-constexpr std::int64_t kMebi = 1 << 20;
-constexpr const char* kHeapLimit = "tcmalloc.heap_limit_mb";
-
 /// A function of tcmalloc's C interface; null with another allocator.
 template <typename Function>
 Function* tcmalloc_function(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
-
-bool set_tcmalloc(const char* property, std::size_t value) {
-  const auto set =
-      tcmalloc_function<int(const char*, std::size_t)>("MallocExtension_SetNumericProperty");
-  return set && set(property, value) != 0;
 }
 
 std::int64_t tcmalloc_bytes(const char* property) {
@@ -74,29 +65,11 @@ void release_free_memory() {
     malloc_trim(0);
 }
 
-HeapLimit::HeapLimit(std::int64_t more_bytes) {
-  release_free_memory();  // kept pages would count as in use
-  const std::int64_t heap =
-      tcmalloc_bytes("generic.heap_size") - tcmalloc_bytes("tcmalloc.pageheap_unmapped_bytes");
-  const std::int64_t mebibytes = std::max<std::int64_t>(1, (heap + more_bytes) / kMebi);
-  if (set_tcmalloc(kHeapLimit, static_cast<std::size_t>(mebibytes))) return;
-  rlimit limit{};
-  const auto used = kilobytes("/proc/self/status", "VmData");
-  if (!used || getrlimit(RLIMIT_DATA, &limit) != 0) return;
-  data_limit_ = limit.rlim_cur;
-  limit.rlim_cur = std::min(limit.rlim_cur, static_cast<rlim_t>(*used + more_bytes));
-  setrlimit(RLIMIT_DATA, &limit);
-}
-
-HeapLimit::~HeapLimit() {
-  if (!data_limit_) {
-    set_tcmalloc(kHeapLimit, 0);
-    return;
-  }
-  rlimit limit{};
-  if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
-  limit.rlim_cur = *data_limit_;
-  setrlimit(RLIMIT_DATA, &limit);
+HeapUse heap_use() {
+  if (const std::int64_t heap = tcmalloc_bytes("generic.heap_size"); heap > 0)
+    return {heap - tcmalloc_bytes("tcmalloc.pageheap_unmapped_bytes"),
+            tcmalloc_bytes("tcmalloc.pageheap_free_bytes")};
+  return {kilobytes("/proc/self/status", "VmData").value_or(0), 0};
 }
 
 }  // namespace scalemark

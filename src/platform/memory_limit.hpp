@@ -1,5 +1,5 @@
-// A limit on this process's own heap, so that a batch that is too large fails as an exception
-// instead of waking the kernel's OOM killer.
+// How much memory this process holds and may still take, so that what is too large can be refused
+// before the kernel's OOM killer wakes.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,12 @@ std::optional<std::int64_t> memory_left(int ranks_on_host);
 /// Gives free pages that the allocator keeps back to the kernel.
 void release_free_memory();
 
-/// While it lives, the heap may grow by `more_bytes` beyond what is in use and no further: malloc
-/// returns null, new throws std::bad_alloc. With tcmalloc through its own heap limit, which counts
-/// the pages in use and leaves thread stacks and foreign mappings alone; with another allocator
-/// through the soft RLIMIT_DATA. One at a time.
-class HeapLimit {
- public:
-  explicit HeapLimit(std::int64_t more_bytes);
-  ~HeapLimit();
-  HeapLimit(const HeapLimit&) = delete;
-  HeapLimit& operator=(const HeapLimit&) = delete;
-
- private:
-  std::optional<std::uint64_t> data_limit_;  ///< the soft RLIMIT_DATA before, where it was changed
+/// Bytes of this process's heap. With another allocator than tcmalloc `held` is all its private
+/// memory (VmData) and `free` is unknown, 0.
+struct HeapUse {
+  std::int64_t held = 0;  ///< taken from the kernel and not given back
+  std::int64_t free = 0;  ///< of that, pages that the allocator keeps for later
 };
+HeapUse heap_use();
 
 }  // namespace scalemark

@@ -42,9 +42,9 @@ ExitCode run_command(Session& session) {
     record = measure_run(session, trainer, group, std::nullopt, printer.observer());
   } catch (const AgreedError&) {
     throw;
-  } catch (const std::exception& error) {  // with peers the job is aborted, which says it too
-    if (session.world.size() == 1)
-      record_failure(static_cast<int>(exit_code_of(error)), error.what());
+  } catch (
+      const std::exception& error) {  // of this rank alone; an abort comes after the last words
+    record_failure(static_cast<int>(exit_code_of(error)), error.what());
     throw;
   }
 

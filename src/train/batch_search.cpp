@@ -1,10 +1,12 @@
 // See batch_search.hpp.
 #include "train/batch_search.hpp"
 
+#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -19,6 +21,42 @@ namespace {
 
 constexpr double kShareOfMemory = 0.9;
 
+/// While it lives, a tensor on the CPU for which the heap had to grow beyond `limit_bytes` is
+/// refused with std::bad_alloc. Nothing else is: libraries below do not all survive that their own
+/// small blocks are refused. Pages count once the allocator holds them, before they are touched.
+class HeapGuard : public c10::Allocator {
+ public:
+  explicit HeapGuard(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {
+    c10::SetCPUAllocator(this);
+  }
+  ~HeapGuard() override { c10::SetCPUAllocator(inner_); }
+  HeapGuard(const HeapGuard&) = delete;
+  HeapGuard& operator=(const HeapGuard&) = delete;
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (bytes < kLeastCheckedBytes) return inner_->allocate(bytes);
+    const HeapUse before = heap_use();  // what cannot fit is not even asked for
+    if (before.held - before.free + static_cast<std::int64_t>(bytes) > limit_bytes_)
+      throw std::bad_alloc();
+    c10::DataPtr data = inner_->allocate(bytes);
+    check();
+    return data;
+  }
+  /// Also what others than tensors have taken.
+  void check() const {
+    if (heap_use().held > limit_bytes_) throw std::bad_alloc();
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    inner_->copy_data(to, from, bytes);
+  }
+
+ private:
+  static constexpr std::size_t kLeastCheckedBytes = 1 << 16;
+  std::int64_t limit_bytes_;
+  c10::Allocator* inner_ = c10::GetCPUAllocator();
+};
+
 /// How this rank fared; an error other than a lack of memory is agreed on and thrown.
 BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
                     std::optional<std::int64_t> limit_bytes,
@@ -30,10 +68,11 @@ BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
   BatchTrial trial{batch, true, 0, 0};
   const double begin = steady_seconds();
   group.agree_on([&] {
-    std::optional<HeapLimit> limit;
-    if (limit_bytes && device.device().is_cpu()) limit.emplace(*limit_bytes);
+    std::optional<HeapGuard> guard;
+    if (limit_bytes && device.device().is_cpu()) guard.emplace(heap_use().held + *limit_bytes);
     try {
       trial.seconds = step(batch);
+      if (guard) guard->check();
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
       trial.fits = false;
@@ -75,10 +114,12 @@ bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) ||
       dynamic_cast<const c10::OutOfMemoryError*>(&error))
     return true;
-  // The CPU's allocator throws a plain c10::Error, oneDNN an error of its own.
+  // The CPU's allocator throws a plain c10::Error, oneDNN errors of its own: the last is also that
+  // of code which it may not map.
   const std::string_view text = error.what();
-  constexpr std::array<std::string_view, 5> kWords{"can't allocate memory", "not enough memory",
-                                                   "out of memory", "out_of_memory", "bad_alloc"};
+  constexpr std::array<std::string_view, 6> kWords{
+      "can't allocate memory", "not enough memory", "out of memory",
+      "out_of_memory",         "bad_alloc",         "could not create a primitive"};
   return std::ranges::any_of(kWords, [&](auto words) { return text.find(words) != text.npos; });
 }
 

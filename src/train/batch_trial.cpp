@@ -4,6 +4,11 @@
 #include "train/measured_loop.hpp"
 
 namespace scalemark {
+namespace {
+
+constexpr int kTrialSteps = 2;
+
+}  // namespace
 
 double Trainer::try_batch(RankGroup& alone, std::int64_t batch_size) {
   Impl& trainer = *impl_;
@@ -20,8 +25,9 @@ double Trainer::try_batch(RankGroup& alone, std::int64_t batch_size) {
     const auto communicator = make_communicator(CommunicatorKind::none, alone, -1);
     MeasuredLoop loop(trainer, alone, *communicator, InjectedFault());
     const double begin = steady_seconds();
-    loop.run(1, "batch search", StoppingRule(std::nullopt, std::nullopt), nullptr);
-    const double seconds = steady_seconds() - begin;
+    // The second step also meets the gaps that the first one has left in the heap.
+    loop.run(kTrialSteps, "batch search", StoppingRule(std::nullopt, std::nullopt), nullptr);
+    const double seconds = (steady_seconds() - begin) / kTrialSteps;
     let_go();
     return seconds;
   } catch (...) {
@@ -36,9 +42,9 @@ double Inferencer::try_batch(std::int64_t batch_size) {
   try {
     queries_ = make_queries(batch_size);
     const double begin = steady_seconds();
-    model_->forward(queries_.front());
+    for (int i = 0; i < kTrialSteps; ++i) model_->forward(queries_.front());
     device_.synchronize();
-    const double seconds = steady_seconds() - begin;
+    const double seconds = (steady_seconds() - begin) / kTrialSteps;
     queries_.clear();
     return seconds;
   } catch (...) {

@@ -165,8 +165,7 @@ void expect_found(const BatchSearch& found) {
   EXPECT_GT(found.largest, 1);
   std::int64_t too_large = 0;
   for (const BatchTrial& trial : found.tried) {
-    if (trial.batch_size == found.largest) EXPECT_TRUE(trial.fits);
-    if (trial.batch_size > found.largest) EXPECT_FALSE(trial.fits);
+    EXPECT_EQ(trial.fits, trial.batch_size <= found.largest) << trial.batch_size;
     if (!trial.fits && (too_large == 0 || trial.batch_size < too_large))
       too_large = trial.batch_size;
   }
