@@ -87,6 +87,8 @@ BatchPlan plan_batch(const RunConfig& config, std::int64_t world_size) {
     throw ConfigError(fmt::format("a run needs at least one rank, not {}", world_size));
   const auto facts = find_model(config.model);
   if (!facts) throw ConfigError(fmt::format("unknown model \"{}\"", config.model));
+  if (config.largest_batch && !config.batch_size)
+    throw ConfigError("--batch_size max: the largest batch has not been found yet");
   BatchPlan plan = whole_batches(config, *facts, world_size);
   const std::int64_t batch = plan.batch_size_per_rank;
   plan.micro_batch_size = std::min(config.micro_batch_size.value_or(batch), batch);

@@ -27,6 +27,8 @@ Json single_schema(const Key& key) {
       return {{"type", "boolean"}};
     case Kind::integer:
     case Kind::real:
+      if (!key.words.empty())
+        return {{"oneOf", Json::array({{{"enum", key.words}}, number_schema(key)})}};
       return number_schema(key);
     case Kind::choice:
       return {{"enum", key.choices}};

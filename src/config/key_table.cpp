@@ -15,6 +15,25 @@ std::vector<std::string> model_names() {
 
 using C = RunConfig;
 
+/// A number, or "max" until that number is found.
+Key batch_size_key(Role role, const std::string& group) {
+  Key made = key("batch_size", &C::batch_size, role, group, "N|max",
+                 "samples per rank; what weak scaling fixes; max: the most that fit, found before "
+                 "the run")
+                 .in(1, static_cast<double>(kLargestBatchSize))
+                 .or_words({"max"})
+                 .otherwise("the model's default; 1 in a single stream");
+  made.get = [](const C& config) {
+    return config.largest_batch && !config.batch_size ? nlohmann::ordered_json("max")
+                                                      : value_of(config.batch_size);
+  };
+  made.set = [](C& config, const nlohmann::ordered_json& value) {
+    config.largest_batch = value == "max";
+    assign(config.batch_size, config.largest_batch ? nlohmann::ordered_json() : value);
+  };
+  return made;
+}
+
 void add_model_keys(std::vector<Key>& keys) {
   const Role id = Role::identity;
   const std::string group = "Model and batch";
@@ -22,11 +41,7 @@ void add_model_keys(std::vector<Key>& keys) {
       keys.end(),
       {key("model", &C::model, id, group, "NAME", "network; `scalemark list models` describes them")
            .one_of(model_names()),
-       key("batch_size", &C::batch_size, id, group, "N",
-           "samples per rank; what weak scaling fixes")
-           .in(1, 1e6)
-           .not_yet({"max"})
-           .otherwise("the model's default; 1 in a single stream"),
+       batch_size_key(id, group),
        key("global_batch_size", &C::global_batch_size, &C::more_global_batch_sizes, id, group,
            "N[,N...]", "samples over all ranks; what strong scaling fixes")
            .in(1, 1e9)

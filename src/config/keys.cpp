@@ -21,6 +21,10 @@ Key Key::one_of(std::vector<std::string> words) && {
   choices = std::move(words);
   return std::move(*this);
 }
+Key Key::or_words(std::vector<std::string> legal) && {
+  words = std::move(legal);
+  return std::move(*this);
+}
 Key Key::not_yet(std::vector<std::string> words) && {
   planned = std::move(words);
   return std::move(*this);
@@ -65,7 +69,8 @@ std::string legal_value(const Key& key) {
     case Kind::choice:
       return join(key.choices, ", ");
     case Kind::integer:
-      return fmt::format("{:.0f} to {:.0f}", key.lowest, key.highest);
+      return fmt::format("{:.0f} to {:.0f}{}{}", key.lowest, key.highest,
+                         key.words.empty() ? "" : ", or ", join(key.words, ", "));
     case Kind::real:
       return fmt::format("{} to {}", key.lowest, key.highest);
     case Kind::integers:

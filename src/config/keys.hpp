@@ -14,6 +14,9 @@
 
 namespace scalemark {
 
+/// Of --batch_size, found or given.
+inline constexpr std::int64_t kLargestBatchSize = 1'000'000;
+
 enum class Kind { boolean, integer, real, text, choice, integers, injection, schedule };
 
 /// What a key decides. identity: what is computed; measurement: how it is measured; output: what is
@@ -29,6 +32,7 @@ struct Key {
   std::string help;
   double lowest = 0, highest = 0;    ///< legal range of integer and real, both included
   std::vector<std::string> choices;  ///< legal words of choice
+  std::vector<std::string> words;    ///< legal beside the numbers of integer
   std::vector<std::string> planned;  ///< words of later versions: refused, but not as unknown
   std::string unset;        ///< what happens without a value; empty where there is a default
   bool scale_only = false;  ///< a flag of `scale`, not of `run` and `infer`
@@ -40,6 +44,7 @@ struct Key {
 
   Key in(double low, double high) &&;
   Key one_of(std::vector<std::string> words) &&;
+  Key or_words(std::vector<std::string> words) &&;
   Key not_yet(std::vector<std::string> words) &&;
   Key otherwise(std::string meaning) &&;
   Key of_scale() &&;

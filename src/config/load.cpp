@@ -92,7 +92,8 @@ void forget_other_keys(LoadedConfig& loaded) {
 void prepare_inference(LoadedConfig& loaded) {
   RunConfig& config = loaded.config;
   forget_other_keys(loaded);
-  if (!config.batch_size && config.mode == InferenceMode::single_stream) config.batch_size = 1;
+  if (!config.batch_size && !config.largest_batch && config.mode == InferenceMode::single_stream)
+    config.batch_size = 1;
   if (config.inject &&
       (config.inject->kind == "nan_loss" || config.inject->kind == "corrupt_allreduce"))
     throw ConfigError(fmt::format("--inject {}: inference has neither a loss nor an allreduce",
@@ -194,6 +195,36 @@ void check_reducer(const RunConfig& config) {
                     to_string(config.embedding_gradients)));
 }
 
+/// A search settles the batch of a rank: nothing else may, and something must be there to try.
+void check_largest_batch(const RunConfig& config) {
+  if (!config.largest_batch) return;
+  const auto refuse = [](const std::string& what) {
+    throw ConfigError("--batch_size max finds the batch of a rank: " + what);
+  };
+  if (config.scaling == Scaling::strong || config.global_batch_size || config.global_batch_tokens)
+    refuse(
+        "it does not go with a fixed global batch; use weak scaling without "
+        "--global_batch_size and --global_batch_tokens");
+  if (config.micro_batch_size)
+    refuse("micro-batches would fit whatever the batch; leave out --micro_batch_size");
+  if (config.base_batch_size)
+    refuse("the base of the curve has the same; leave out --base_batch_size");
+  if (config.dry_run) refuse("--dry_run starts nothing that could be tried; give a number");
+  if (config.mode == InferenceMode::single_stream)
+    refuse("a single stream asks one query at a time; give a number, or --mode batch");
+}
+
+/// Checkpoints hold what training has changed.
+void check_checkpoints(const RunConfig& config) {
+  if (config.checkpoint_every > 0 && config.forward_only)
+    throw ConfigError(
+        "--checkpoint_every saves what training has learnt; leave out --forward_only");
+  if (config.checkpoint_dir && config.checkpoint_every == 0)
+    throw ConfigError(
+        "--checkpoint_dir is where checkpoints are written; say how often with "
+        "--checkpoint_every N");
+}
+
 /// What no single key can tell.
 void check_whole(const RunConfig& config) {
   if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
@@ -220,6 +251,8 @@ void check_whole(const RunConfig& config) {
   check_lengths(config, facts);
   check_embedding(config, facts);
   check_reducer(config);
+  check_largest_batch(config);
+  check_checkpoints(config);
 }
 
 /// A target loss is for training, and best for a task that can be learnt.
@@ -257,7 +290,7 @@ void check_curve(Command command, const RunConfig& config) {
         "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per "
         "rank; give --batch_size, or "
         "--scaling strong");
-  if (!config.ranks.empty()) check_points(config, config.ranks);
+  if (!config.ranks.empty() && !config.largest_batch) check_points(config, config.ranks);
 }
 
 void check_batch(const RunConfig& config) {

@@ -138,6 +138,8 @@ Json check_single(const Key& key, const Json& value, std::string_view place) {
   if (value.is_string() &&
       std::find(key.planned.begin(), key.planned.end(), value) != key.planned.end())
     return check_choice(key, value, place);
+  if (value.is_string() && std::find(key.words.begin(), key.words.end(), value) != key.words.end())
+    return value;
   switch (key.kind) {
     case Kind::boolean:
       if (!value.is_boolean()) wrong_type(key, value, place, "a truth value");

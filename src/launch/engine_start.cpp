@@ -28,6 +28,8 @@ std::vector<std::pair<std::string, std::string>> engine_variables(
   // kernel costs page faults in every step.
   unless_set("TCMALLOC_RELEASE_RATE", "0");
   unless_set("TCMALLOC_AGGRESSIVE_DECOMMIT", "0");
+  // Large blocks are normal here: no report of each on stderr.
+  unless_set("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
   return variables;
 }
 

@@ -174,7 +174,7 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
   const auto environment = process_environment();
   const Resources resources = find_resources(config, environment);
   const ScaleLaunch launch = plan_scale(config, resources);
-  check_points(config, launch.ranks);
+  if (!config.largest_batch) check_points(config, launch.ranks);
 
   LaunchRequest request;
   request.launcher =

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "config/names.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -96,7 +97,16 @@ nlohmann::json to_json(const Samples& samples) {
           {"communication_seconds", samples.communication_seconds},
           {"loss_scaling", scaling},
           {"stop_reason", to_string(samples.stop_reason)},
-          {"embedding", embedding_to_json(samples.embedding)}};
+          {"embedding", embedding_to_json(samples.embedding)},
+          {"checkpoints",
+           {{"every", samples.checkpoints.every},
+            {"bytes", samples.checkpoints.bytes},
+            {"write_seconds", samples.checkpoints.write_seconds}}},
+          {"input",
+           {{"place", to_string(samples.input.place)},
+            {"bytes_per_step", samples.input.bytes_per_step},
+            {"copy_seconds", samples.input.copy_seconds},
+            {"wait_seconds", samples.input.wait_seconds}}}};
 }
 
 Samples samples_from_json(const nlohmann::json& json) {
@@ -115,6 +125,13 @@ Samples samples_from_json(const nlohmann::json& json) {
                                          scaling.at("dynamic"), scaling.at("skipped_steps")};
     samples.stop_reason = stop_reason_from(json.at("stop_reason"));
     samples.embedding = embedding_from_json(json.at("embedding"));
+    const auto& checkpoints = json.at("checkpoints");
+    samples.checkpoints = {checkpoints.at("every"), checkpoints.at("bytes"),
+                           checkpoints.at("write_seconds").get<std::vector<double>>()};
+    const auto& input = json.at("input");
+    samples.input = {from_string<InputPlace>(input.at("place").get<std::string>()).value(),
+                     input.at("bytes_per_step"), input.at("copy_seconds"),
+                     input.at("wait_seconds")};
     return samples;
   } catch (const nlohmann::json::exception& error) {
     throw RunError(fmt::format("samples of a rank: {}", error.what()));

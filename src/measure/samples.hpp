@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "config/run_config.hpp"
+
 namespace scalemark {
 
 /// Why a measured loop ended. Agreed by all ranks.
@@ -33,6 +35,21 @@ struct EmbeddingSamples {
   double densify_seconds = 0;  ///< adding rows into dense gradients
 };
 
+/// Checkpoints of rank 0 in the measured loop.
+struct CheckpointSamples {
+  std::int64_t every = 0;  ///< steps; 0: none are written
+  std::int64_t bytes = 0;  ///< of one; 0 before the first
+  std::vector<double> write_seconds = {};
+};
+
+/// How a rank's steps got their batches; seconds are summed over steps.
+struct InputSamples {
+  InputPlace place = InputPlace::device;
+  std::int64_t bytes_per_step = 0;  ///< copied to the device
+  double copy_seconds = 0;          ///< from the start of a copy to its end
+  double wait_seconds = 0;          ///< of steps for their batch
+};
+
 /// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.
 struct Samples {
   std::vector<double> step_seconds;  ///< local time of every step, without barriers
@@ -47,6 +64,8 @@ struct Samples {
   StopReason stop_reason = StopReason::num_batches;
   std::optional<LossScaling> loss_scaling;  ///< of fp16
   EmbeddingSamples embedding;  ///< `rows` is empty without embedding tables
+  CheckpointSamples checkpoints;
+  InputSamples input;
 };
 /// For the way from a rank to rank 0. Non-finite losses travel as null and come back as NaN.
 nlohmann::json to_json(const Samples& samples);

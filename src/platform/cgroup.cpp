@@ -1,4 +1,4 @@
-// CPU quota and throttling of this process's cgroup, version 1 and 2.
+// CPU quota, throttling and memory of this process's cgroup, version 1 and 2.
 #include <algorithm>
 #include <sstream>
 
@@ -76,6 +76,20 @@ std::optional<double> throttled(const fs::path& folder, const char* key, double 
   return *number * unit_seconds;
 }
 
+/// limit - use + inactive file cache. A limit beyond any machine's memory is version 1's "none".
+std::optional<std::int64_t> memory_left(const fs::path& folder, const char* limit_name,
+                                        const char* use_name, const char* cache_key) {
+  constexpr double kNoLimit = 1e18;
+  const auto limit_text = read_text(folder / limit_name), use_text = read_text(folder / use_name);
+  if (!limit_text || !use_text) return std::nullopt;
+  const auto limit = to_number(*limit_text), use = to_number(*use_text);  // "max" is no number
+  if (!limit || !use || *limit > kNoLimit) return std::nullopt;
+  const auto statistics = read_text(folder / "memory.stat");
+  const auto cache = statistics ? line_value(*statistics, cache_key) : std::nullopt;
+  const double free = *limit - *use + (cache ? to_number(*cache).value_or(0) : 0);
+  return static_cast<std::int64_t>(std::max(0., free));
+}
+
 std::optional<fs::path> first_folder(std::initializer_list<fs::path> candidates) {
   for (const fs::path& candidate : candidates) {
     std::error_code error;
@@ -114,6 +128,25 @@ Cgroup read_cgroup(const fs::path& root) {
     }
   }
   return cgroup;
+}
+
+std::optional<std::int64_t> cgroup_memory_left(const fs::path& root) {
+  std::optional<std::int64_t> left;
+  const fs::path base = root / "sys/fs/cgroup";
+  for (const Membership& membership :
+       parse_membership(read_text(root / "proc/self/cgroup").value_or(""))) {
+    const bool v1 = names_controller(membership.controllers, "memory");
+    if (!v1 && !membership.controllers.empty()) continue;
+    const auto mount = first_folder({base / (v1 ? "memory" : "unified"), base});
+    if (!mount) continue;
+    for (const fs::path& folder : levels(*mount, membership.path))
+      keep(left,
+           v1 ? memory_left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
+                            "total_inactive_file")
+              : memory_left(folder, "memory.max", "memory.current", "inactive_file"),
+           std::less<>());
+  }
+  return left;
 }
 
 }  // namespace scalemark

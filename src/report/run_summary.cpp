@@ -50,6 +50,34 @@ std::string communication(const Json& record) {
       baseline ? "against the same ranks without communication" : "waiting time");
 }
 
+std::string batch_search(const Json& record) {
+  const Json& search = record.at("batch_size_search");
+  if (search.is_null()) return "";
+  return fmt::format("batch size: the largest of {} tried, limited by {}",
+                     search.at("tried").size(), search.at("limited_by").get<std::string>());
+}
+
+std::string input(const Json& record) {
+  const Json& from = record.at("input");
+  if (from.is_null() || from.at("place") != "host") return "";
+  return fmt::format("input: {:.1f} MB a step from host memory in {} ms, of which {} ms waited for",
+                     from.at("bytes_per_step").get<double>() / 1e6,
+                     milliseconds(from.at("copy_seconds")), milliseconds(from.at("wait_seconds")));
+}
+
+std::string checkpoints(const Json& record) {
+  const Json& checkpoint = record.at("checkpoint");
+  if (checkpoint.is_null()) return "";
+  if (checkpoint.at("write_seconds").is_null())
+    return fmt::format("checkpoints: none within the measured steps (every {})",
+                       checkpoint.at("every").dump());
+  return fmt::format("checkpoints: {} of {:.1f} MB, {} ms each ({:.2f} GB/s), {:.2g} % of the run",
+                     checkpoint.at("count").dump(), checkpoint.at("bytes").get<double>() / 1e6,
+                     milliseconds(checkpoint.at("write_seconds").at("mean")),
+                     checkpoint.at("bytes_per_second").get<double>() / 1e9,
+                     100 * checkpoint.at("step_overhead_fraction").get<double>());
+}
+
 std::string compute(const Json& record) {
   if (record.at("achieved_flops").is_null()) return "";
   const std::string text =
@@ -133,16 +161,20 @@ std::string divergence_warning(const Json& record) {
 
 std::string run_summary(const Json& record) {
   if (record.at("status") != "ok") return without_throughput(record);
-  return summary(throughput(record),
-                 {steps(record), communication(record), compute(record), target(record),
-                  stragglers(record), divergence_warning(record)},
-                 record);
+  return summary(
+      throughput(record),
+      {steps(record), batch_search(record), communication(record), input(record),
+       checkpoints(record), compute(record), target(record), stragglers(record),
+       divergence_warning(record)},
+      record);
 }
 
 std::string inference_summary(const Json& record) {
   if (record.at("status") != "ok") return without_throughput(record);
-  return summary(throughput(record),
-                 {latencies(record), compute(record), fused(record), stragglers(record)}, record);
+  return summary(
+      throughput(record),
+      {latencies(record), batch_search(record), compute(record), fused(record), stragglers(record)},
+      record);
 }
 
 }  // namespace scalemark

@@ -26,16 +26,37 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
   const bool unexplained = status != Status::ok && reason.empty();
   Json record = envelope("inference", status,
                          unexplained ? "ended with status " + to_string(status) : reason);
-  for (const char* key : {"model",           "unit",        "mode",
-                          "fused",           "world_size",  "batch_size_per_rank",
-                          "units_per_query", "precision",   "precision_native",
-                          "device",          "device_name", "config",
-                          "config_hash",     "throughput",  "partial_throughput",
-                          "latency_seconds", "queries",     "stop_reason",
-                          "ranks",           "parameters",  "flops_per_sample",
-                          "achieved_flops",  "roofline",    "memory",
-                          "noise",           "system",      "environment",
-                          "allocator",       "started_at",  "wall_seconds"})
+  for (const char* key : {"model",
+                          "unit",
+                          "mode",
+                          "fused",
+                          "world_size",
+                          "batch_size_per_rank",
+                          "batch_size_search",
+                          "units_per_query",
+                          "precision",
+                          "precision_native",
+                          "device",
+                          "device_name",
+                          "config",
+                          "config_hash",
+                          "throughput",
+                          "partial_throughput",
+                          "latency_seconds",
+                          "queries",
+                          "stop_reason",
+                          "ranks",
+                          "parameters",
+                          "flops_per_sample",
+                          "achieved_flops",
+                          "roofline",
+                          "memory",
+                          "noise",
+                          "system",
+                          "environment",
+                          "allocator",
+                          "started_at",
+                          "wall_seconds"})
     record[key] = nullptr;
   const RunConfig& keys = config.config;
   record["unavailable"] = system.unavailable;
@@ -44,8 +65,10 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
   record["world_size"] = world_size;
   record["precision"] = to_string(keys.precision);
   record["config"] = config_to_json(config);
-  record["config_hash"] = config_hash(keys, world_size, Command::infer);
-  record["batch_size_per_rank"] = plan_batch(keys, world_size).batch_size_per_rank;
+  if (!keys.largest_batch || keys.batch_size) {  // else nobody knows yet
+    record["config_hash"] = config_hash(keys, world_size, Command::infer);
+    record["batch_size_per_rank"] = plan_batch(keys, world_size).batch_size_per_rank;
+  }
   record["system"] = system.json;
   record["environment"] = environment;
   if (const auto model = find_model(keys.model)) record["unit"] = model->unit;
@@ -153,7 +176,9 @@ void fill_flops(Json& record, const InferenceFacts& facts, const InferenceMetric
 /// Nothing of gradients.
 void fill_memory_and_noise(Json& record, const std::vector<RankReport>& reports) {
   fill_resources(record, reports);
-  record["memory"].erase("gradient_buffer_bytes");
+  for (const char* key :
+       {"gradient_buffer_bytes", "weight_bytes", "optimizer_state_bytes", "batch_bytes"})
+    record["memory"].erase(key);
   record["noise"].erase("communication_cpu_seconds");
 }
 
@@ -191,6 +216,7 @@ Json make_inference_record(const LoadedConfig& config, const InferenceFacts& giv
       inference_metrics(reports, given.units_per_step / given.world_size);
   const InferenceFacts facts = judged(given, metrics);
   Json record = skeleton(config, facts.world_size, facts.status, facts.reason, system, environment);
+  fill_batch_search(record, facts.batch_search);
   record["fused"] = facts.fused;
   set_number(record, "units_per_query", facts.units_per_step / facts.world_size, "");
   record["precision_native"] = facts.precision_native;

@@ -53,7 +53,10 @@ json to_json(const RankReport& report) {
           {"communication_cpu_seconds", report.communication_cpu_seconds},
           {"peak_rss_bytes", report.peak_rss_bytes},
           {"peak_gpu_bytes", or_null(report.peak_gpu_bytes)},
-          {"gradient_buffer_bytes", report.gradient_buffer_bytes}};
+          {"gradient_buffer_bytes", report.gradient_buffer_bytes},
+          {"weight_bytes", report.weight_bytes},
+          {"optimizer_state_bytes", report.optimizer_state_bytes},
+          {"batch_bytes", report.batch_bytes}};
 }
 
 RankReport rank_report_from_json(const json& object) {
@@ -73,6 +76,9 @@ RankReport rank_report_from_json(const json& object) {
   report.peak_rss_bytes = object.at("peak_rss_bytes");
   report.peak_gpu_bytes = optional_at<std::int64_t>(object, "peak_gpu_bytes");
   report.gradient_buffer_bytes = object.at("gradient_buffer_bytes");
+  report.weight_bytes = object.at("weight_bytes");
+  report.optimizer_state_bytes = object.at("optimizer_state_bytes");
+  report.batch_bytes = object.at("batch_bytes");
   return report;
 }
 

@@ -55,6 +55,10 @@ void fill_loss(Json& record, const std::vector<RankReport>& reports);
 /// loss.target, from the losses that fill_loss() has seen.
 void fill_target(Json& record, const LoadedConfig& config, const std::vector<RankReport>& reports);
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
+void fill_batch_search(Json& record, const std::optional<BatchSearch>& search);
+void fill_input(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
+void fill_checkpoint(Json& record, const std::vector<RankReport>& reports,
+                     const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 
 }  // namespace scalemark

@@ -202,7 +202,7 @@ void fill_loss(Json& record, const std::vector<RankReport>& reports) {
 }
 
 void fill_resources(Json& record, const std::vector<RankReport>& reports) {
-  std::int64_t rss = 0, gradients = 0, switches = 0;
+  std::int64_t rss = 0, gradients = 0, weights = 0, states = 0, batches = 0, switches = 0;
   std::optional<std::int64_t> gpu;
   double communication_cpu = 0;
   Json errors = Json::object();
@@ -210,6 +210,9 @@ void fill_resources(Json& record, const std::vector<RankReport>& reports) {
   for (const RankReport& report : reports) {
     rss = std::max(rss, report.peak_rss_bytes);
     gradients = std::max(gradients, report.gradient_buffer_bytes);
+    weights = std::max(weights, report.weight_bytes);
+    states = std::max(states, report.optimizer_state_bytes);
+    batches = std::max(batches, report.batch_bytes);
     if (report.peak_gpu_bytes) gpu = std::max(gpu.value_or(0), *report.peak_gpu_bytes);
     switches += report.noise.context_switches;
     communication_cpu += report.communication_cpu_seconds;
@@ -217,8 +220,12 @@ void fill_resources(Json& record, const std::vector<RankReport>& reports) {
     for (const auto& [name, count] : report.noise.error_counters)
       errors[report.host + ":" + name] = count;
   }
-  record["memory"] = {
-      {"peak_rss_bytes", rss}, {"peak_gpu_bytes", nullptr}, {"gradient_buffer_bytes", gradients}};
+  record["memory"] = {{"peak_rss_bytes", rss},
+                      {"peak_gpu_bytes", nullptr},
+                      {"gradient_buffer_bytes", gradients},
+                      {"weight_bytes", weights},
+                      {"optimizer_state_bytes", states},
+                      {"batch_bytes", batches}};
   if (gpu)
     record["memory"]["peak_gpu_bytes"] = *gpu;
   else

@@ -22,6 +22,7 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
                           "world_size",
                           "batch_size_per_rank",
                           "global_batch_size",
+                          "batch_size_search",
                           "units_per_step",
                           "precision",
                           "precision_native",
@@ -36,6 +37,8 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
                           "steps",
                           "stop_reason",
                           "communication",
+                          "input",
+                          "checkpoint",
                           "ranks",
                           "loss",
                           "lengths",
@@ -128,7 +131,10 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   fill_rates(record, facts, metrics);
   fill_steps(record, metrics, "no step was completed");
   if (!reports.empty()) record["stop_reason"] = to_string(reports.front().samples.stop_reason);
+  fill_batch_search(record, facts.batch_search);
   fill_communication(record, config, facts, reports, metrics);
+  fill_input(record, reports, metrics);
+  fill_checkpoint(record, reports, metrics);
   fill_ranks(record, reports, metrics);
   fill_loss(record, reports);
   fill_lengths(record, config.config, reports);
@@ -157,7 +163,9 @@ Json make_failed_record(const LoadedConfig& config, int world_size, Status statu
   record["ranks"] = Json::array();
   for (const auto& [part, keys] :
        {std::pair<std::string, std::vector<std::string>>{"roofline", {"gemm_flops", "fraction"}},
-        {"memory", {"peak_rss_bytes", "peak_gpu_bytes", "gradient_buffer_bytes"}},
+        {"memory",
+         {"peak_rss_bytes", "peak_gpu_bytes", "gradient_buffer_bytes", "weight_bytes",
+          "optimizer_state_bytes", "batch_bytes"}},
         {"noise",
          {"steal", "throttled", "load", "context_switches", "communication_cpu_seconds",
           "error_counters"}}}) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "measure/batch_search.hpp"
 #include "measure/samples.hpp"
 #include "measure/statistics.hpp"
 #include "platform/platform.hpp"
@@ -32,6 +33,7 @@ struct RankReport {
   std::int64_t peak_rss_bytes = 0;
   std::optional<std::int64_t> peak_gpu_bytes;
   std::int64_t gradient_buffer_bytes = 0;
+  std::int64_t weight_bytes = 0, optimizer_state_bytes = 0, batch_bytes = 0;
 };
 nlohmann::json to_json(const RankReport& report);
 RankReport rank_report_from_json(const nlohmann::json& json);
@@ -54,6 +56,7 @@ struct RunFacts {
   std::string unit;           ///< "images/sec"
   double units_per_step = 0;  ///< of all ranks
   BatchPlan batch{};
+  std::optional<BatchSearch> batch_search;  ///< of --batch_size max
   int world_size = 1;
   std::string device;  ///< "cpu" or "cuda"
   std::string device_name;

@@ -5,6 +5,7 @@
 #include "models/catalog.hpp"
 #include "report/console.hpp"
 #include "result/inference_record.hpp"
+#include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
 #include "session/publish.hpp"
@@ -22,6 +23,7 @@ InferenceFacts inference_facts(const Session& session, const Inferencer& inferen
   facts.world_size = session.world.size();
   facts.units_per_step = inferencer.units_per_query() * facts.world_size;
   facts.batch = batch;
+  facts.batch_search = session.batch_search;
   facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
   facts.device_name = session.device->name();
   facts.allocator = allocator_name();
@@ -58,7 +60,6 @@ Json measure(Session& session, Inferencer& inferencer, const BatchPlan& batch,
 ExitCode infer_command(Session& session) {
   const RunConfig& config = session.config();
   RankGroup& world = session.world;
-  const BatchPlan batch = plan_batch(config, world.size());
   std::unique_ptr<ResultFile> output;
   world.agree_on([&] {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
@@ -70,6 +71,8 @@ ExitCode infer_command(Session& session) {
                                                  recorded_environment(session.environment)));
   });
 
+  choose_batch(session, /*keeps_weights=*/false);
+  const BatchPlan batch = plan_batch(config, world.size());
   world.watchdog().enter("model");
   std::unique_ptr<Inferencer> inferencer;
   world.agree_on([&] {

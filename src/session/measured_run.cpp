@@ -21,6 +21,8 @@ void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   auto& watchdog = group.ranks.watchdog();
   watchdog.enter("data check");
   group.ranks.agree_on([&] { trainer.check_data(*group.communicator, group.ranks.rank()); });
+  watchdog.enter("checkpoint folder");
+  group.ranks.agree_on([&] { trainer.open_checkpoints(); });
   group.gemm_flops = measure_gemm_roof(session, group.ranks);
   group.data_checked = true;
 }
@@ -66,6 +68,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.unit = model.unit;
   facts.units_per_step = trainer.units_per_step_of_rank() * group.ranks.size();
   facts.batch = group.batch;
+  facts.batch_search = session.batch_search;
   facts.world_size = group.ranks.size();
   facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
   facts.device_name = session.device->name();
@@ -181,6 +184,9 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   RankReport report = rank_report(session, group.ranks.rank(), std::move(samples), noise);
   report.communication_cpu_seconds = cpu_seconds;
   report.gradient_buffer_bytes = trainer.gradient_buffer_bytes();
+  report.weight_bytes = trainer.weight_bytes();
+  report.optimizer_state_bytes = trainer.optimizer_state_bytes();
+  report.batch_bytes = trainer.batch_bytes();
   const auto reports = gather_reports(group.ranks, report);
   if (group.ranks.rank() != 0) return nullptr;
   return make_run_record(session.loaded, facts, reports, session.system,

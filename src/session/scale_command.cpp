@@ -5,6 +5,7 @@
 
 #include "config/curves.hpp"
 #include "report/console.hpp"
+#include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/curve.hpp"
 
@@ -22,7 +23,7 @@ void check_launch(const Session& session) {
                     "mpirun -n {} (or srun -n {}), or "
                     "leave the launcher away and scalemark starts them itself",
                     ranks.back(), session.world.size(), ranks.back(), ranks.back()));
-  check_points(config, ranks);
+  if (!config.largest_batch) check_points(config, ranks);
   if (config.resource == Resource::gpu && !session.device->device().is_cuda())
     throw ConfigError(
         "--resource gpu counts GPUs, and this run uses none: give rank, node or core");
@@ -58,9 +59,10 @@ class Family {
     const CurveConfig& curve = curves_[i];
     if (!curve.name.empty())
       session_.say(fmt::format("curve {} of {}: {}", i + 1, curves_.size(), curve.name));
-    LoadedConfig loaded = loaded_;
-    loaded.config = curve.config;
-    Curve measured(session_, std::move(loaded), files_[i].get(),
+    session_.loaded = loaded_;
+    session_.loaded.config = curve.config;
+    choose_batch(session_, /*keeps_weights=*/true);
+    Curve measured(session_, session_.loaded, files_[i].get(),
                    [this, i](const Json& record) { publish(i, record); });
     const ExitCode code = measured.run();
     if (!session_.is_root()) return code;

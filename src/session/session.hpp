@@ -4,10 +4,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/rank_group.hpp"
 #include "config/run_config.hpp"
+#include "measure/batch_search.hpp"
 #include "platform/platform.hpp"
 #include "session/handover.hpp"
 #include "train/device_backend.hpp"
@@ -35,6 +37,7 @@ class Session {
   SystemInfo system;
   Affinity affinity;
   std::unique_ptr<DeviceBackend> device;
+  std::optional<BatchSearch> batch_search;  ///< of --batch_size max, once it is found
 
  private:
   void refuse_singletons() const;

@@ -6,6 +6,7 @@
 
 #include "config/names.hpp"
 #include "error.hpp"
+#include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
@@ -50,6 +51,12 @@ class CpuBackend : public DeviceBackend {
   }
   std::optional<std::int64_t> peak_memory_bytes() const override { return std::nullopt; }
   void reset_peak_memory() override {}
+  void release_free_memory() override { scalemark::release_free_memory(); }
+  std::optional<std::int64_t> memory_left(int ranks_on_host) const override {
+    return scalemark::memory_left(ranks_on_host);
+  }
+  at::Tensor pinned(const at::Tensor& host) const override { return host; }
+  std::unique_ptr<BatchCopier> make_batch_copier() override { return make_cpu_batch_copier(); }
   bool native(Precision precision) const override {
     return cpu_has_native(std::string(to_string(precision)));
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "train/batch_copier.hpp"
 
 namespace scalemark {
 
@@ -48,6 +49,14 @@ class DeviceBackend {
   virtual std::unique_ptr<ScalarReader> make_scalar_reader() = 0;
   virtual std::optional<std::int64_t> peak_memory_bytes() const = 0;
   virtual void reset_peak_memory() = 0;
+  /// Gives memory that nobody uses back to the device, and to the host.
+  virtual void release_free_memory() = 0;
+  /// Bytes of the device's memory that this rank may take more than it has; the host's is shared
+  /// fairly by `ranks_on_host` ranks that ask at the same time. nullopt where that is unknown.
+  virtual std::optional<std::int64_t> memory_left(int ranks_on_host) const = 0;
+  /// Host memory that the device can copy from while it computes.
+  virtual at::Tensor pinned(const at::Tensor& host) const = 0;
+  virtual std::unique_ptr<BatchCopier> make_batch_copier() = 0;
   /// Whether the device has instructions for arithmetic in this precision.
   virtual bool native(Precision precision) const = 0;
   /// Makes fp32 products exact or rounded to tf32. Throws EnvironmentError naming the remedy for a

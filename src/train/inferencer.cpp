@@ -42,15 +42,20 @@ Inferencer::Inferencer(const RunConfig& config, DeviceBackend& device, RankGroup
   model_->to(device.device());
   freeze(*model_, dtype, config_.fused == Fused::on);
 
-  const std::int64_t count = config_.mode == InferenceMode::single_stream ? kStreamQueries : 1;
-  const auto seed = static_cast<std::uint64_t>(config_.seed) + 1 + rank_;
-  queries_ =
-      split(model_->synthetic_batch(count * batch_size, seed, device.device(), dtype), batch_size);
+  queries_ = make_queries(batch_size);
   const c10::InferenceMode inference;
   for (const Batch& query : queries_)
     if (!at::isfinite(model_->forward(query)).all().item<bool>())
       throw RunError(config_.model + ": an output of the network is not finite in " +
                      to_string(config_.precision));
+}
+
+std::vector<Batch> Inferencer::make_queries(std::int64_t batch_size) {
+  const std::int64_t count = config_.mode == InferenceMode::single_stream ? kStreamQueries : 1;
+  const auto seed = static_cast<std::uint64_t>(config_.seed) + 1 + rank_;
+  return split(
+      model_->synthetic_batch(count * batch_size, seed, device_.device(), compute_dtype(config_)),
+      batch_size);
 }
 
 Samples Inferencer::measure(RankGroup& group, const StepObserver& observer) {

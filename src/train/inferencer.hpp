@@ -30,6 +30,10 @@ class Inferencer {
   /// rank's own loop.
   Samples measure(RankGroup& group, const StepObserver& observer);
 
+  /// One forward pass of this batch: its seconds. Leaves no queries behind, also where it throws
+  /// for lack of memory: a new inferencer comes after it.
+  double try_batch(std::int64_t batch_size);
+
   /// What --fused came to: "on"; "folded", where batch normalisation is folded but the device has
   /// no fused operators; "off".
   const std::string& fused() const { return fused_; }
@@ -37,6 +41,8 @@ class Inferencer {
   std::int64_t parameter_count() const { return parameters_; }
 
  private:
+  std::vector<Batch> make_queries(std::int64_t batch_size);
+
   RunConfig config_;
   DeviceBackend& device_;
   int rank_;

@@ -66,6 +66,7 @@ class Lamb : public LayerwiseRule {
   int states() const override { return 2; }
   void begin_step() override { ++step_; }
   void restart() override { step_ = 0; }
+  std::int64_t steps() const override { return static_cast<std::int64_t>(step_); }
 
  protected:
   void update(const std::vector<Part>& parts, bool vector) override {

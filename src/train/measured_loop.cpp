@@ -17,7 +17,9 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
       learning_rate_(trainer.config, trainer.plan.global_batch_size),
-      scaler_(trainer.config) {
+      scaler_(trainer.config),
+      input_(make_input_pipeline(trainer.config.input, trainer.device, trainer.batches,
+                                 trainer.micro_batches)) {
   std::vector<double> mine;
   for (const Batch& batch : trainer.batches) mine.push_back(batch.loss_count);
   const std::vector<double> all = group.all_sum(mine);
@@ -32,21 +34,26 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer) {
+  input_->restart();
   Samples samples = loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
-    const at::Tensor loss =
-        trainer_.config.forward_only ? forward_step(number, turn) : train_step(number, turn);
+    const std::vector<Batch>& micro_batches = input_->take(number);
+    const at::Tensor loss = trainer_.config.forward_only
+                                ? forward_step(number, micro_batches.front())
+                                : train_step(number, turn, micro_batches);
+    after_step_(number);
     const Batch& batch = trainer_.batches[turn];
     return StepOutcome{loss * loss_share_[turn], reducer_->last_wait_seconds(),
                        reducer_->last_communication_seconds(), batch.units, batch.padded_units};
   });
   samples.embedding = reducer_->take_embedding();
+  samples.input = input_->samples();
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
   return samples;
 }
 
-at::Tensor MeasuredLoop::train_step(long number, std::size_t turn) {
-  const auto& micro_batches = trainer_.micro_batches[turn];
+at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
+                                    const std::vector<Batch>& micro_batches) {
   at::Tensor sum, gradient_scale = gradient_scale_[turn];
   if (scaler_.enabled()) gradient_scale = gradient_scale * scaler_.scale();
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
@@ -79,9 +86,9 @@ void MeasuredLoop::update() {
   for (Bucket& bucket : buckets) optimizer.update(bucket);
 }
 
-at::Tensor MeasuredLoop::forward_step(long number, std::size_t turn) {
+at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
   const at::NoGradGuard no_grad;
-  at::Tensor loss = trainer_.model->loss_sum(trainer_.batches[turn]);
+  at::Tensor loss = trainer_.model->loss_sum(batch);
   if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
   return loss;
 }
@@ -97,6 +104,9 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
   Samples samples;
   samples.stop_reason = warm_up.stop_reason;
   if (warm_up.stop_reason == StopReason::num_batches) {
+    CheckpointSamples checkpoints;
+    loop.set_after_step(checkpoint_writer(trainer, group.watchdog(), checkpoints,
+                                          [&loop] { return loop.loss_scale(); }));
     group.barrier();
     const double start = steady_seconds();
     samples = loop.run(trainer.config.num_batches, "step",
@@ -108,6 +118,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
     samples.wall_seconds = steady_seconds() - start;
     samples.warm_up_seconds =
         std::accumulate(warm_up.step_seconds.begin(), warm_up.step_seconds.end(), 0.0);
+    samples.checkpoints = std::move(checkpoints);
   }
   trainer.traffic = loop.traffic();
   const double broken = trainer.parameters->weights_are_finite() ? 0 : 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/learning_rate.hpp"
+#include "train/input_pipeline.hpp"
 #include "train/loss_scaler.hpp"
 #include "train/step_loop.hpp"
 #include "train/step_reducer.hpp"
@@ -17,13 +18,19 @@ class MeasuredLoop {
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers go on from
   /// run to run. wall_seconds is left to the caller.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer);
+  double loss_scale() const { return scaler_.scale(); }
   StepTraffic traffic() const { return reducer_->traffic(); }
 
+  /// Called inside every step to come, after its update, with its number.
+  void set_after_step(std::function<void(long number)> after_step) {
+    after_step_ = std::move(after_step);
+  }
+
  private:
-  /// `number`: from the first warm-up step; `turn`: index of its batch. The loss is the sum over
-  /// this rank's batch.
-  at::Tensor train_step(long number, std::size_t turn);
-  at::Tensor forward_step(long number, std::size_t turn);
+  /// `number`: from the first warm-up step; `turn`: index of its batch, whose parts are
+  /// `micro_batches`. The loss is the sum over this rank's batch.
+  at::Tensor train_step(long number, std::size_t turn, const std::vector<Batch>& micro_batches);
+  at::Tensor forward_step(long number, const Batch& batch);
   void update();
 
   Trainer::Impl& trainer_;
@@ -32,6 +39,8 @@ class MeasuredLoop {
   StepLoop loop_;
   LearningRate learning_rate_;
   LossScaler scaler_;
+  std::unique_ptr<InputPipeline> input_;
+  std::function<void(long number)> after_step_ = [](long) {};
   // By turn, since batches may hold different numbers of tokens:
   std::vector<at::Tensor>
       gradient_scale_;                  ///< 1 / (loss count of ranks whose gradients are summed)

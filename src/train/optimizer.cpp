@@ -87,6 +87,7 @@ class Adam : public ElementwiseRule {
   int states() const override { return 2; }
   void begin_step() override { ++step_; }
   void restart() override { step_ = 0; }
+  std::int64_t steps() const override { return static_cast<std::int64_t>(step_); }
 
  protected:
   void update(const Part& part, double weight_decay) override {

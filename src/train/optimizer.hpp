@@ -15,6 +15,9 @@ class UpdateRule {
   virtual int states() const = 0;
   /// Of the updates to come; --init_learning_rate until the first call.
   void set_learning_rate(double rate) { learning_rate_ = rate; }
+  double learning_rate() const { return learning_rate_; }
+  /// Steps since the start or restart(), of rules that count them; else 0.
+  virtual std::int64_t steps() const { return 0; }
   /// Before the first bucket of a step.
   virtual void begin_step() {}
   /// Forgets the steps so far; the caller zeroes the states.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "train/input_pipeline.hpp"
 #include "train/precision.hpp"
 #include "train/trainer_impl.hpp"
 
@@ -121,19 +122,22 @@ void Trainer::Impl::restart() {
 std::vector<Batch> Trainer::Impl::prepare_batches() const {
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const at::ScalarType dtype = compute_dtype(config.precision);
+  const bool on_host = config.input == InputPlace::host;
+  const at::Device place = on_host ? at::Device(at::kCPU) : device.device();
   const bool fixed = config.length_distribution == LengthDistribution::fixed;
   std::vector<Batch> made;
   if (config.data == SyntheticData::noise) {
     for (std::uint64_t i = 0; i < (fixed ? 1 : kBatches); ++i)
-      made.push_back(model->synthetic_batch(
-          plan.batch_size_per_rank, seed + 1 + rank + i * kSeedStride, device.device(), dtype));
-    return made;
+      made.push_back(model->synthetic_batch(plan.batch_size_per_rank,
+                                            seed + 1 + rank + i * kSeedStride, place, dtype));
+  } else {
+    for (std::int64_t i = 0; i < kBatches; ++i) {
+      const std::int64_t first = i * plan.global_batch_size + rank * plan.batch_size_per_rank;
+      made.push_back(model->learnable_batch({first, plan.batch_size_per_rank}, seed, place, dtype));
+    }
   }
-  for (std::int64_t i = 0; i < kBatches; ++i) {
-    const std::int64_t first = i * plan.global_batch_size + rank * plan.batch_size_per_rank;
-    made.push_back(
-        model->learnable_batch({first, plan.batch_size_per_rank}, seed, device.device(), dtype));
-  }
+  if (on_host)
+    for (Batch& batch : made) pin(batch, device);
   return made;
 }
 
@@ -146,6 +150,12 @@ void Trainer::set_batch(const BatchPlan& plan) {
   impl_->micro_batches.clear();
   for (const Batch& batch : impl_->batches)
     impl_->micro_batches.push_back(split(batch, plan.micro_batch_size));
+}
+
+void Trainer::open_checkpoints() {
+  if (impl_->config.checkpoint_every == 0 || impl_->rank != 0 || impl_->checkpoints) return;
+  impl_->checkpoints = std::make_unique<CheckpointFolder>(
+      impl_->config.checkpoint_dir, checkpoint_tensor_bytes(*impl_->model, *impl_->parameters));
 }
 
 void Trainer::check_data(Communicator& communicator, int rank) {
@@ -161,6 +171,22 @@ std::int64_t Trainer::gradient_buffer_bytes() const {
   return impl_->parameters->gradient_bytes() + (twice ? impl_->traffic.bytes : 0);
 }
 StepTraffic Trainer::last_traffic() const { return impl_->traffic; }
+std::int64_t Trainer::batch_bytes() const { return bytes_of(impl_->batches); }
+
+std::int64_t Trainer::weight_bytes() const {
+  std::size_t bytes = 0;
+  for (const Bucket& bucket : impl_->parameters->buckets())
+    bytes += bucket.weights.nbytes() + (bucket.shadow.defined() ? bucket.shadow.nbytes() : 0);
+  return static_cast<std::int64_t>(bytes);
+}
+
+std::int64_t Trainer::optimizer_state_bytes() const {
+  std::size_t bytes = 0;
+  for (const Bucket& bucket : impl_->parameters->buckets())
+    for (const at::Tensor& state : bucket.state) bytes += state.nbytes();
+  return static_cast<std::int64_t>(bytes);
+}
+
 double Trainer::units_per_step_of_rank() const {
   double units = 0;
   for (const Batch& batch : impl_->batches) units += batch.units;

@@ -43,11 +43,23 @@ class Trainer {
   /// ranks of one step after a first one.
   double calibrate(RankGroup& group);
 
+  /// One step with this batch per rank and without communication, on `alone`, a group of this rank:
+  /// its seconds, the making of the batch left out. Changes the weights, and leaves no batch
+  /// behind, also where it throws for lack of memory: set_batch() and a new trainer come after it.
+  double try_batch(RankGroup& alone, std::int64_t batch_size);
+
+  /// --checkpoint_every, on rank 0: makes and probes the folder; throws ResultError. The folder
+  /// goes with the trainer.
+  void open_checkpoints();
+
   void set_batch(const BatchPlan& batch);  ///< strong scaling: per point
   std::int64_t parameter_count() const;
   /// Of all gradient buckets, those that c10d holds beside the flat ones included.
   std::int64_t gradient_buffer_bytes() const;
-  StepTraffic last_traffic() const;  ///< of a step of the last measurement
+  StepTraffic last_traffic() const;   ///< of a step of the last measurement
+  std::int64_t weight_bytes() const;  ///< fp32 masters, and shadows where there are any
+  std::int64_t optimizer_state_bytes() const;
+  std::int64_t batch_bytes() const;       ///< of all prepared batches
   double units_per_step_of_rank() const;  ///< mean over its batches
   FlatParameters& parameters();  ///< its tables() say how the gradients of embeddings travel
 

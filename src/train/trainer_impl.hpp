@@ -1,6 +1,7 @@
 // Internal to train/: what a Trainer holds between its measurements.
 #pragma once
 
+#include "train/checkpoint.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark {
@@ -13,11 +14,12 @@ struct Trainer::Impl {
   std::shared_ptr<FlatParameters> parameters;
   std::unique_ptr<UpdateRule> optimizer;
   BatchPlan plan;
-  std::vector<Batch> batches;  ///< taken in turn, one a step; equal units and loss counts
+  std::vector<Batch> batches;  ///< taken in turn, one a step; they lie where --input says
   std::vector<std::vector<Batch>> micro_batches;  ///< parts of each of `batches`
   std::vector<at::Tensor> initial_weights;        ///< by bucket; empty where they were not kept
   bool untouched = true;                          ///< no step has changed the weights yet
   StepTraffic traffic = {};                       ///< of the last measurement
+  std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of rank 0, once they are open
 
   std::vector<Batch> prepare_batches() const;  ///< of `plan`
   /// The weights as they were made, no momentum, dropout from its seed: every measurement trains
@@ -32,6 +34,12 @@ std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup
 /// The network of a resolved configuration on the CPU: seeded, and rank 0's weights where they
 /// differ.
 std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group);
+
+/// For MeasuredLoop::set_after_step(): writes every --checkpoint_every-th measured step where the
+/// trainer's checkpoints are open, and adds to `samples`, which outlives it. Throws ResultError.
+std::function<void(long number)> checkpoint_writer(Trainer::Impl& trainer, Watchdog& watchdog,
+                                                   CheckpointSamples& samples,
+                                                   std::function<double()> loss_scale);
 
 /// The data check on CUDA buffers too, staged through the host.
 void check_gradient_buffers(Communicator& communicator, FlatParameters& parameters,

@@ -2,6 +2,7 @@
 #include "config/load.hpp"
 
 #include <limits>
+#include <map>
 
 #include "config/keys.hpp"
 #include "config_support.hpp"
@@ -149,6 +150,52 @@ TEST(Infer, RefusesFlagsOfTrainingAndTrainingThoseOfInfer) {
               HasSubstr("batch, single_stream"));
 }
 
+TEST(LargestBatch, IsAWordInEverySource) {
+  const TemporaryFile file(R"({"batch_size": "max"})");
+  for (const Words& words : {Words{"--batch_size", "max"}, Words{"--config", file.path()},
+                             Words{"--set=batch_size=max"}}) {
+    const LoadedConfig loaded = load(words);
+    EXPECT_TRUE(loaded.config.largest_batch);
+    EXPECT_EQ(loaded.config.batch_size, std::nullopt);
+    EXPECT_EQ(config_to_json(loaded)["batch_size"]["value"], "max");
+  }
+  const LoadedConfig number = load({"--config", file.path(), "--batch_size", "8"});
+  EXPECT_FALSE(number.config.largest_batch);
+  EXPECT_EQ(number.config.batch_size, 8);
+}
+
+TEST(LargestBatch, OnceFoundTheRecordHasTheNumberAndItsOrigin) {
+  LoadedConfig loaded = load({"--batch_size", "max"});
+  EXPECT_THROW(plan_batch(loaded.config, 2), ConfigError);
+  loaded.config.batch_size = 24;
+  EXPECT_EQ(config_to_json(loaded)["batch_size"]["value"], 24);
+  EXPECT_EQ(config_to_json(loaded)["batch_size"]["origin"], "command_line");
+  EXPECT_EQ(config_hash(loaded.config, 2), config_hash(load({"--batch_size=24"}).config, 2));
+}
+
+TEST(LargestBatch, RefusesWhatSettlesTheBatchToo) {
+  for (const auto& [flag, remedy] :
+       std::map<std::string, std::string>{{"--global_batch_size=64", "use weak scaling without"},
+                                          {"--global_batch_tokens=64", "use weak scaling without"},
+                                          {"--micro_batch_size=2", "leave out --micro_batch_size"},
+                                          {"--dry_run", "give a number"}})
+    EXPECT_THAT(refused({"--batch_size=max", flag}), HasSubstr(remedy)) << flag;
+  EXPECT_THAT(refused({"--batch_size=maximum"}), HasSubstr("1 to 1000000, or max"));
+  EXPECT_THAT(refusal([] {
+                load({"--batch_size=max", "--mode=single_stream"}, {}, Command::infer);
+              }),
+              HasSubstr("single stream"));
+  EXPECT_THAT(refusal([] {
+                load_scale({"--batch_size=max", "--base_batch_size=4"});
+              }),
+              HasSubstr("leave out --base_batch_size"));
+}
+
+TEST(Refusals, CheckpointsNeedTrainingAndAnInterval) {
+  EXPECT_THAT(refused({"--checkpoint_every=5", "--forward_only"}), HasSubstr("--forward_only"));
+  EXPECT_THAT(refused({"--checkpoint_dir=x"}), HasSubstr("--checkpoint_every N"));
+}
+
 TEST(Refusals, UnknownFlagsNameTheNearest) {
   EXPECT_THAT(refused({"--num_batchs", "3"}),
               AllOf(HasSubstr("--num_batchs"), HasSubstr("mean --num_batches?")));
@@ -171,7 +218,6 @@ TEST(Refusals, FlagsOfScaleAreNotThoseOfRun) {
 TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
   const std::string later = "not available in this version";
   EXPECT_THAT(refused({"--overlap=step"}), HasSubstr(later));
-  EXPECT_THAT(refused({"--batch_size=max"}), HasSubstr(later));
   for (const std::string& flag : planned_flags())
     EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
   const TemporaryFile file(R"({"num_inter_threads": 5})");

@@ -21,6 +21,8 @@ Samples example() {
   samples.communication_seconds = 0.05;
   samples.stop_reason = StopReason::non_finite;
   samples.embedding = {{96, 8}, 1000, 500, 250, 6, 0.25, 0.125};
+  samples.checkpoints = {10, 1000, {0.5, 0.25}};
+  samples.input = {InputPlace::host, 64, 0.125, 0.0625};
   return samples;
 }
 
@@ -43,6 +45,13 @@ TEST(Samples, SurviveTheJourneyAsText) {
   EXPECT_EQ(received.embedding.messages, 6);
   EXPECT_EQ(received.embedding.exchange_seconds, 0.25);
   EXPECT_EQ(received.embedding.densify_seconds, 0.125);
+  EXPECT_EQ(received.checkpoints.every, 10);
+  EXPECT_EQ(received.checkpoints.bytes, 1000);
+  EXPECT_EQ(received.checkpoints.write_seconds, sent.checkpoints.write_seconds);
+  EXPECT_EQ(received.input.place, InputPlace::host);
+  EXPECT_EQ(received.input.bytes_per_step, 64);
+  EXPECT_EQ(received.input.copy_seconds, 0.125);
+  EXPECT_EQ(received.input.wait_seconds, 0.0625);
 }
 
 TEST(Samples, EveryStopReasonHasItsOwnName) {

@@ -26,6 +26,9 @@ Json run() {
         {"total_seconds", 0.0551},
         {"exposed_seconds", 0.0123},
         {"exposed_method", "wait"}}},
+      {"batch_size_search", nullptr},
+      {"input", {{"place", "device"}, {"bytes_per_step", 0}}},
+      {"checkpoint", nullptr},
       {"achieved_flops", 3.5086e11},
       {"roofline", {{"fraction", 0.864}}},
       {"ranks",
@@ -43,6 +46,29 @@ steps: 100, mean 2238 ms, p50 2230, p90 2300, p99 2410 ms
 communication: mpi, 102.2 MB per rank and step, 55.10 ms a step of which 12.30 ms exposed (waiting time)
 compute: 350.9 GFLOP/s, 86 % of the measured GEMM rate
 warning: slower than the others (straggler): rank 1 on n1)");
+}
+
+TEST(RunSummary, SaysWhatWasAroundTheStep) {
+  Json record = run();
+  record["batch_size_search"] = {{"tried", {1, 2, 3}}, {"limited_by", "memory"}};
+  record["input"] = {{"place", "host"},
+                     {"bytes_per_step", 9633792},
+                     {"copy_seconds", 0.0021},
+                     {"wait_seconds", 0.0001}};
+  record["checkpoint"] = {{"every", 10},
+                          {"bytes", 204456256},
+                          {"count", 10},
+                          {"write_seconds", {{"mean", 0.25}, {"max", 0.4}}},
+                          {"bytes_per_second", 0.8e9},
+                          {"step_overhead_fraction", 0.0112}};
+  const std::string text = run_summary(record);
+  EXPECT_NE(text.find("batch size: the largest of 3 tried, limited by memory\n"), text.npos);
+  EXPECT_NE(text.find("input: 9.6 MB a step from host memory in 2.100 ms, of which 0.1000 ms"),
+            text.npos)
+      << text;
+  EXPECT_NE(text.find("checkpoints: 10 of 204.5 MB, 250.0 ms each (0.80 GB/s), 1.1 % of the run\n"),
+            text.npos)
+      << text;
 }
 
 TEST(RunSummary, WarnsOfALossThatDiverged) {

@@ -93,6 +93,13 @@ std::map<std::string, Json> samples_of_every_status() {
     records[target > 1 ? "ok-target" : "ok-target-missed"] =
         make_run_record(aimed, facts, {report}, system, {});
   }
+  report.samples.checkpoints = {1, 1000, {0.25, 0.5}};
+  report.samples.input = {InputPlace::host, 64, 0.5, 0.25};
+  facts.batch_search = {2, {{1, true, 0.5, 100}, {2, true, 0.5, 200}}, std::nullopt, "step time"};
+  records["ok-around"] = make_run_record({}, facts, {report}, system, {});
+  report.samples.checkpoints = {10, 0, {}};
+  facts.batch_search->limit_bytes = 1000;
+  records["ok-no-checkpoint"] = make_run_record({}, facts, {report}, system, {});
   report.samples.loss = {1.0, std::nan("")};
   records["invalid"] = make_run_record({}, facts, {report}, system, {});
   facts.status = Status::interrupted;
@@ -105,6 +112,9 @@ std::map<std::string, Json> samples_of_every_status() {
   config.config.scaling = Scaling::strong;
   config.config.global_batch_size = 7;
   records["failed"] = make_failed_record(config, 2, Status::failed, "", system, {});
+  LoadedConfig largest;
+  largest.config.largest_batch = true;
+  records["failed-search"] = make_failed_record(largest, 2, Status::timeout, "", system, {});
   return records;
 }
 
@@ -128,6 +138,9 @@ std::map<std::string, Json> inference_samples() {
   records["timeout"] =
       make_failed_inference_record(config, 2, Status::timeout, "rank 1 hangs", system, {});
   records["failed"] = make_failed_inference_record(config, 2, Status::failed, "", system, {});
+  config.config.largest_batch = true;
+  records["failed-search"] =
+      make_failed_inference_record(config, 2, Status::timeout, "", system, {});
   return records;
 }
 
@@ -140,7 +153,7 @@ TEST(Schema, RecordsOfEveryStatusAreValid) {
     tree.file("inference-" + name + ".json", record_text(record));
   const Verdict verdict = validate(tree.root());
   EXPECT_EQ(verdict.exit, 0) << verdict.output;
-  EXPECT_THAT(verdict.output, testing::HasSubstr("13 records are valid"));
+  EXPECT_THAT(verdict.output, testing::HasSubstr("17 records are valid"));
 }
 
 TEST(Schema, BrokenRecordsAreRefused) {

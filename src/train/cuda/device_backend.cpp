@@ -11,7 +11,9 @@
 #include <deque>
 
 #include "error.hpp"
+#include "platform/memory_limit.hpp"
 #include "train/cpu_backend.hpp"
+#include "train/cuda/batch_copier.hpp"
 
 namespace scalemark {
 namespace {
@@ -98,6 +100,18 @@ class CudaBackend : public DeviceBackend {
     return c10::cuda::CUDACachingAllocator::getDeviceStats(index_).allocated_bytes[all].peak;
   }
   void reset_peak_memory() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
+  void release_free_memory() override {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    scalemark::release_free_memory();
+  }
+  /// The GPU is this rank's alone, and refuses by itself what it has not.
+  std::optional<std::int64_t> memory_left(int) const override {
+    std::size_t left = 0, total = 0;
+    if (cudaMemGetInfo(&left, &total) != cudaSuccess) return std::nullopt;
+    return static_cast<std::int64_t>(left);
+  }
+  at::Tensor pinned(const at::Tensor& host) const override { return host.pin_memory(); }
+  std::unique_ptr<BatchCopier> make_batch_copier() override { return make_cuda_batch_copier(); }
   bool native(Precision precision) const override {
     if (precision == Precision::fp32) return true;
     return properties().major >= (precision == Precision::fp16 ? 7 : 8);

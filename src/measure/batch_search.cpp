@@ -1,0 +1,63 @@
+// See batch_search.hpp.
+#include "measure/batch_search.hpp"
+
+#include <algorithm>
+
+namespace scalemark {
+namespace {
+
+constexpr std::int64_t kBracketShare = 16;
+
+}  // namespace
+
+BatchSearch bisect_batch(std::int64_t most,
+                         const std::function<std::optional<BatchTrial>(std::int64_t)>& attempt) {
+  BatchSearch search;
+  std::optional<std::int64_t> too_large;
+  std::int64_t batch = 1;
+  while (true) {
+    const auto trial = attempt(batch);
+    if (!trial) {
+      search.limited_by = "signal";
+      return search;
+    }
+    search.tried.push_back(*trial);
+    if (trial->fits)
+      search.largest = batch;
+    else
+      too_large = batch;
+    if (!too_large && trial->seconds > kLongestTrialSeconds) {
+      search.limited_by = "step time";
+      return search;
+    }
+    if (!too_large && batch == most) {
+      search.limited_by = "legal batch sizes";
+      return search;
+    }
+    if (!too_large) {
+      batch = std::min(2 * batch, most);
+      continue;
+    }
+    const std::int64_t bracket = *too_large - search.largest;
+    if (bracket <= 1 || kBracketShare * bracket <= *too_large || search.largest == 0) break;
+    batch = search.largest + bracket / 2;
+  }
+  search.limited_by = "memory";
+  return search;
+}
+
+nlohmann::ordered_json to_json(const BatchSearch& search) {
+  auto tried = nlohmann::ordered_json::array();
+  for (const BatchTrial& trial : search.tried)
+    tried.push_back({{"batch_size", trial.batch_size},
+                     {"fits", trial.fits},
+                     {"seconds", trial.seconds},
+                     {"peak_bytes", trial.peak_bytes}});
+  return {{"requested", "max"},
+          {"tried", tried},
+          {"limit_bytes", search.limit_bytes ? nlohmann::ordered_json(*search.limit_bytes)
+                                             : nlohmann::ordered_json(nullptr)},
+          {"limited_by", search.limited_by}};
+}
+
+}  // namespace scalemark

@@ -1,0 +1,75 @@
+// See memory_limit.hpp. tcmalloc is found at run time: the front door is linked without it.
+#include "platform/memory_limit.hpp"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "platform/sources.hpp"
+
+namespace scalemark {
+namespace {
+
+/// A function of tcmalloc's C interface; null with another allocator.
+template <typename Function>
+Function* tcmalloc_function(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+std::int64_t tcmalloc_bytes(const char* property) {
+  const auto get =
+      tcmalloc_function<int(const char*, std::size_t*)>("MallocExtension_GetNumericProperty");
+  std::size_t value = 0;
+  return get && get(property, &value) ? static_cast<std::int64_t>(value) : 0;
+}
+
+/// A line of /proc/self/status or /proc/meminfo, which count in kB.
+std::optional<std::int64_t> kilobytes(const char* path, const char* key) {
+  const auto text = read_text(path);
+  const auto line = text ? line_value(*text, key) : std::nullopt;
+  const auto number = line ? to_number(line->substr(0, line->find(' '))) : std::nullopt;
+  return number ? std::optional(static_cast<std::int64_t>(*number) * 1024) : std::nullopt;
+}
+
+/// What a soft limit of this process leaves, of which it uses the line `used_key` of its status.
+std::optional<std::int64_t> limit_left(int resource, const char* used_key) {
+  rlimit limit{};
+  const auto used = kilobytes("/proc/self/status", used_key);
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || !used ||
+      limit.rlim_cur == RLIM_INFINITY)
+    return std::nullopt;
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit.rlim_cur) - *used);
+}
+
+void keep_least(std::optional<std::int64_t>& least, const std::optional<std::int64_t>& other) {
+  if (other && (!least || *other < *least)) least = other;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> memory_left(int ranks_on_host) {
+  std::optional<std::int64_t> left = kilobytes("/proc/meminfo", "MemAvailable");
+  keep_least(left, cgroup_memory_left());
+  if (left) *left /= std::max(1, ranks_on_host);
+  keep_least(left, limit_left(RLIMIT_DATA, "VmData"));
+  keep_least(left, limit_left(RLIMIT_AS, "VmSize"));
+  return left;
+}
+
+void release_free_memory() {
+  if (const auto release = tcmalloc_function<void()>("MallocExtension_ReleaseFreeMemory"))
+    release();
+  else
+    malloc_trim(0);
+}
+
+HeapUse heap_use() {
+  if (const std::int64_t heap = tcmalloc_bytes("generic.heap_size"); heap > 0)
+    return {heap - tcmalloc_bytes("tcmalloc.pageheap_unmapped_bytes"),
+            tcmalloc_bytes("tcmalloc.pageheap_free_bytes")};
+  return {kilobytes("/proc/self/status", "VmData").value_or(0), 0};
+}
+
+}  // namespace scalemark

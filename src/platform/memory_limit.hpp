@@ -1,0 +1,26 @@
+// How much memory this process holds and may still take, so that what is too large can be refused
+// before the kernel's OOM killer wakes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace scalemark {
+
+/// Bytes that this process may still take: the least of the host's available memory (MemAvailable)
+/// and the cgroup's, both shared by `ranks_on_host` processes that ask at the same time, and of
+/// what its resource limits (RLIMIT_DATA, RLIMIT_AS) leave it. nullopt where none of them is known.
+std::optional<std::int64_t> memory_left(int ranks_on_host);
+
+/// Gives free pages that the allocator keeps back to the kernel.
+void release_free_memory();
+
+/// Bytes of this process's heap. With another allocator than tcmalloc `held` is all its private
+/// memory (VmData) and `free` is unknown, 0.
+struct HeapUse {
+  std::int64_t held = 0;  ///< taken from the kernel and not given back
+  std::int64_t free = 0;  ///< of that, pages that the allocator keeps for later
+};
+HeapUse heap_use();
+
+}  // namespace scalemark

@@ -1,0 +1,58 @@
+// See batch_choice.hpp.
+#include "session/batch_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "models/catalog.hpp"
+#include "train/batch_search.hpp"
+#include "train/inferencer.hpp"
+#include "train/trainer.hpp"
+
+namespace scalemark {
+namespace {
+
+/// The run itself takes the smallest batch until the search has found its own.
+constexpr std::int64_t kFirstBatch = 1;
+
+BatchSearch search_with_inferencer(Session& session) {
+  std::unique_ptr<Inferencer> inferencer;
+  session.world.agree_on([&] {
+    inferencer =
+        std::make_unique<Inferencer>(session.config(), *session.device, session.world, kFirstBatch);
+  });
+  return find_largest_batch(*session.device, session.world,
+                            [&](std::int64_t batch) { return inferencer->try_batch(batch); });
+}
+
+BatchSearch search_with_trainer(Session& session, bool keeps_weights) {
+  RankGroup alone = *session.world.split(session.world.rank());
+  const std::int64_t ranks = session.world.size();
+  Trainer trainer(session.config(), *session.device, session.world,
+                  {kFirstBatch, kFirstBatch * ranks, kFirstBatch});
+  if (keeps_weights) trainer.keep_initial_weights();
+  return find_largest_batch(*session.device, session.world,
+                            [&](std::int64_t batch) { return trainer.try_batch(alone, batch); });
+}
+
+}  // namespace
+
+void choose_batch(Session& session, bool keeps_weights) {
+  RunConfig& config = session.loaded.config;
+  if (!config.largest_batch) return;
+  session.world.watchdog().enter("model");
+  BatchSearch search = session.loaded.command == Command::infer
+                           ? search_with_inferencer(session)
+                           : search_with_trainer(session, keeps_weights);
+  session.device->release_free_memory();
+  // A signal may come before anything was tried; the run that follows stops at its first step.
+  config.batch_size = std::max(search.largest, kFirstBatch);
+  session.say(fmt::format("batch size max: {} {} a rank, limited by {} ({} sizes tried)",
+                          *config.batch_size, find_model(config.model)->sample, search.limited_by,
+                          search.tried.size()));
+  session.batch_search = std::move(search);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,151 @@
+// See batch_search.hpp.
+#include "train/batch_search.hpp"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "config/keys.hpp"
+#include "measure/clock.hpp"
+#include "platform/memory_limit.hpp"
+#include "platform/platform.hpp"
+#include "train/signals.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr double kShareOfMemory = 0.9;
+
+/// While it lives, a tensor on the CPU for which the heap had to grow beyond `limit_bytes` is
+/// refused with std::bad_alloc. Nothing else is: libraries below do not all survive that their own
+/// small blocks are refused. Pages count once the allocator holds them, before they are touched.
+class HeapGuard : public c10::Allocator {
+ public:
+  explicit HeapGuard(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {
+    c10::SetCPUAllocator(this);
+  }
+  ~HeapGuard() override { c10::SetCPUAllocator(inner_); }
+  HeapGuard(const HeapGuard&) = delete;
+  HeapGuard& operator=(const HeapGuard&) = delete;
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (bytes < kLeastCheckedBytes) return inner_->allocate(bytes);
+    const HeapUse before = heap_use();  // what cannot fit is not even asked for
+    if (before.held - before.free + static_cast<std::int64_t>(bytes) > limit_bytes_)
+      throw std::bad_alloc();
+    c10::DataPtr data = inner_->allocate(bytes);
+    check();
+    return data;
+  }
+  /// Also what others than tensors have taken.
+  void check() const {
+    if (heap_use().held > limit_bytes_) throw std::bad_alloc();
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    inner_->copy_data(to, from, bytes);
+  }
+
+ private:
+  static constexpr std::size_t kLeastCheckedBytes = 1 << 16;
+  std::int64_t limit_bytes_;
+  c10::Allocator* inner_ = c10::GetCPUAllocator();
+};
+
+/// How this rank fared; an error other than a lack of memory is agreed on and thrown.
+BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
+                    std::optional<std::int64_t> limit_bytes,
+                    const std::function<double(std::int64_t)>& step) {
+  group.watchdog().enter("batch search");
+  device.release_free_memory();
+  device.reset_peak_memory();
+  reset_peak_rss();
+  BatchTrial trial{batch, true, 0, 0};
+  const double begin = steady_seconds();
+  group.agree_on([&] {
+    std::optional<HeapGuard> guard;
+    if (limit_bytes && device.device().is_cpu()) guard.emplace(heap_use().held + *limit_bytes);
+    try {
+      trial.seconds = step(batch);
+      if (guard) guard->check();
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      trial.fits = false;
+      trial.seconds = steady_seconds() - begin;
+    }
+  });
+  trial.peak_bytes = device.peak_memory_bytes().value_or(peak_rss_bytes());
+  return trial;
+}
+
+/// The worst of all ranks; nullopt where one was asked to stop.
+std::optional<BatchTrial> worst_of_all(RankGroup& group, BatchTrial trial) {
+  const nlohmann::json mine{trial.fits, trial.seconds, trial.peak_bytes, stop_requested()};
+  bool stop = false;
+  for (const std::string& text : group.all_gather(mine.dump())) {
+    const auto rank = nlohmann::json::parse(text);
+    trial.fits = trial.fits && rank[0].get<bool>();
+    trial.seconds = std::max(trial.seconds, rank[1].get<double>());
+    trial.peak_bytes = std::max(trial.peak_bytes, rank[2].get<std::int64_t>());
+    stop = stop || rank[3].get<bool>();
+  }
+  return stop ? std::nullopt : std::optional(trial);
+}
+
+/// Of the rank that may take least; nullopt where no rank knows.
+std::optional<std::int64_t> least(RankGroup& group, std::optional<std::int64_t> mine) {
+  std::optional<std::int64_t> found;
+  for (const std::string& text : group.all_gather(mine ? std::to_string(*mine) : "")) {
+    if (text.empty()) continue;
+    const std::int64_t bytes = std::stoll(text);
+    found = std::min(found.value_or(bytes), bytes);
+  }
+  return found;
+}
+
+}  // namespace
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) ||
+      dynamic_cast<const c10::OutOfMemoryError*>(&error))
+    return true;
+  // The CPU's allocator throws a plain c10::Error, oneDNN errors of its own: the last is also that
+  // of code which it may not map.
+  const std::string_view text = error.what();
+  constexpr std::array<std::string_view, 6> kWords{
+      "can't allocate memory", "not enough memory", "out of memory",
+      "out_of_memory",         "bad_alloc",         "could not create a primitive"};
+  return std::ranges::any_of(kWords, [&](auto words) { return text.find(words) != text.npos; });
+}
+
+BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,
+                               const std::function<double(std::int64_t)>& step) {
+  group.watchdog().enter("batch search");
+  device.release_free_memory();
+  group.barrier();  // all ranks hold their weights and nothing else
+  const auto left = device.memory_left(group.local_size());
+  group.barrier();  // and none begins to try while another still looks
+  std::optional<std::int64_t> limit = left;
+  if (left && device.device().is_cpu())
+    limit = static_cast<std::int64_t>(kShareOfMemory * static_cast<double>(*left));
+  BatchSearch search = bisect_batch(kLargestBatchSize, [&](std::int64_t batch) {
+    return worst_of_all(group, try_here(device, group, batch, limit, step));
+  });
+  search.limit_bytes = least(group, limit);
+  group.watchdog().enter("batch search");
+  device.release_free_memory();
+  group.agree_on([&] {
+    if (search.largest == 0 && search.limited_by == "memory")
+      throw RunError(
+          "--batch_size max: not even one sample a rank fits in memory: start fewer ranks on this "
+          "host, or choose a smaller model, sequence or image");
+  });
+  return search;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,207 @@
+// How a checkpoint comes to lie on disk; see checkpoint.hpp.
+#include "train/checkpoint.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kKept = 2;
+constexpr std::int64_t kArchiveBytes = 1 << 18;  ///< names and padding of an archive, about
+constexpr std::size_t kProbeBytes = 1 << 16;
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& what, int error) {
+  const bool full = error == ENOSPC || error == EDQUOT;
+  throw ResultError(fmt::format(
+      "checkpoint {}: {}: {}; {} with --checkpoint_dir", path.string(), what, std::strerror(error),
+      full ? "free some space or choose another folder" : "choose a folder that you may write to"));
+}
+
+/// The folder asked for, or a private one.
+fs::path make_folder(const std::optional<std::string>& asked_for) {
+  std::error_code error;
+  if (asked_for) {
+    fs::create_directories(*asked_for, error);
+    if (error) refuse(*asked_for, "the folder cannot be made", error.value());
+    return *asked_for;
+  }
+  fs::path temporary = fs::temp_directory_path(error);
+  if (error) temporary = "/tmp";
+  std::string path = (temporary / "scalemark-checkpoints-XXXXXX").string();
+  if (!mkdtemp(path.data())) refuse(path, "the folder cannot be made", errno);
+  return path;
+}
+
+fs::path lock_of(const fs::path& folder) { return folder / ".scalemark-checkpoints.lock"; }
+
+/// An open file that this process has locked. It goes together with the lock, so after locking it
+/// must still be the file of that name.
+int take_lock(const fs::path& folder) {
+  const fs::path path = lock_of(folder);
+  while (true) {
+    const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (lock < 0) refuse(folder, "no file can be made there", errno);
+    // Where the file system has no locks, nothing tells of another run.
+    const bool taken = flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat ours {
+    }, there{};
+    if (!taken && fstat(lock, &ours) == 0 && stat(path.c_str(), &there) == 0 &&
+        ours.st_ino == there.st_ino)
+      return lock;
+    close(lock);
+    if (taken)
+      throw ResultError(fmt::format(
+          "checkpoint {}: another run writes its checkpoints there; give each run a folder of its "
+          "own with --checkpoint_dir",
+          folder.string()));
+  }
+}
+
+/// A hidden file that becomes a checkpoint under its own name, or goes.
+class PendingFile {
+ public:
+  explicit PendingFile(const fs::path& path)
+      : path_(path), temporary_(path.parent_path() / ("." + path.filename().string() + ".tmp")) {
+    unlink(temporary_.c_str());  // left by a run that was killed
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0) refuse(path_, "no file can be made there", errno);
+  }
+  ~PendingFile() {
+    close(fd_);
+    if (!in_place_) unlink(temporary_.c_str());
+  }
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  /// Keeps the first error for put_in_place(): the archive's writer must not be interrupted.
+  std::size_t write(const void* data, std::size_t size) noexcept {
+    const char* at = static_cast<const char*>(data);
+    for (std::size_t left = size; left > 0 && error_ == 0;) {
+      const ssize_t written = ::write(fd_, at, left);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) {
+        error_ = written < 0 ? errno : ENOSPC;
+        break;
+      }
+      at += written;
+      left -= static_cast<std::size_t>(written);
+      bytes_ += written;
+    }
+    return size;
+  }
+  void put_in_place() {
+    if (error_ == 0 && fsync(fd_) != 0) error_ = errno;
+    if (error_ != 0) refuse(path_, "it cannot be written", error_);
+    if (rename(temporary_.c_str(), path_.c_str()) != 0)
+      refuse(path_, "it cannot be put in place", errno);
+    in_place_ = true;
+    // Some network file systems refuse to sync a folder; the rename itself has happened.
+    const int folder = open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return;
+    fsync(folder);
+    close(folder);
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  fs::path path_, temporary_;
+  int fd_ = -1;
+  int error_ = 0;
+  bool in_place_ = false;
+  std::int64_t bytes_ = 0;
+};
+
+/// A small file goes through the whole way, then the free space is compared.
+void probe(const fs::path& folder, std::int64_t bytes) {
+  const fs::path path = folder / "checkpoint-probe";
+  {
+    PendingFile file(path);
+    const std::string data(kProbeBytes, '\x5a');
+    file.write(data.data(), data.size());
+    file.put_in_place();
+  }
+  unlink(path.c_str());
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  const auto needed =
+      static_cast<std::uintmax_t>(static_cast<std::int64_t>(kKept + 1) * (bytes + kArchiveBytes));
+  if (!error && space.available < needed)
+    refuse(
+        folder,
+        fmt::format("{:.1f} MB are free, and three checkpoints take {:.1f} MB",
+                    static_cast<double>(space.available) / 1e6, static_cast<double>(needed) / 1e6),
+        ENOSPC);
+}
+
+/// Temporary files of runs that were killed; the lock says that none is being written.
+void remove_leftovers(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".checkpoint-") && name.ends_with(".pt.tmp"))
+      fs::remove(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(const std::optional<std::string>& asked_for, std::int64_t bytes)
+    : folder_(make_folder(asked_for)), asked_for_(asked_for.has_value()) {
+  try {
+    lock_ = take_lock(folder_);
+    remove_leftovers(folder_);
+    probe(folder_, bytes);
+  } catch (...) {
+    leave();
+    throw;
+  }
+}
+
+CheckpointFolder::~CheckpointFolder() {
+  remove_all_but(asked_for_ ? 1 : 0);
+  leave();
+}
+
+void CheckpointFolder::leave() noexcept {
+  if (lock_ >= 0) {
+    unlink(lock_of(folder_).c_str());
+    close(lock_);
+  }
+  lock_ = -1;
+  if (asked_for_) return;
+  std::error_code ignored;
+  fs::remove(folder_, ignored);
+}
+
+void CheckpointFolder::remove_all_but(std::size_t newest) {
+  while (written_.size() > newest) {
+    unlink(written_.front().c_str());
+    written_.pop_front();
+  }
+}
+
+std::int64_t CheckpointFolder::write(torch::serialize::OutputArchive& archive, std::int64_t step) {
+  const fs::path path = folder_ / fmt::format("checkpoint-{:08}.pt", step);
+  PendingFile file(path);
+  archive.save_to([&file](const void* data, std::size_t size) { return file.write(data, size); });
+  file.put_in_place();
+  std::erase(written_, path);  // of an earlier measurement of the same run
+  written_.push_back(path);
+  remove_all_but(kKept);
+  return file.bytes();
+}
+
+}  // namespace scalemark

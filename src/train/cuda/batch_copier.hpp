@@ -1,0 +1,11 @@
+// The batch copier of a GPU.
+#pragma once
+
+#include <memory>
+
+#include "train/batch_copier.hpp"
+
+namespace scalemark {
+/// A stream beside the current one; times come from events.
+std::unique_ptr<BatchCopier> make_cuda_batch_copier();
+}  // namespace scalemark

@@ -1,0 +1,93 @@
+// Batch search, input and checkpoints in a run record, against values computed by hand.
+#include <gtest/gtest.h>
+
+#include "result/run_metrics.hpp"
+#include "result/support.hpp"
+
+namespace scalemark {
+namespace {
+
+using test::make_facts;
+using test::make_report;
+
+Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
+  return make_run_record({}, facts, reports, test::make_system(), {});
+}
+
+TEST(CheckpointPart, IsNullWithAReasonWithoutCheckpoints) {
+  const Json record = record_of(make_facts(1), {make_report(0, {1, 1}, {0, 0})});
+  EXPECT_TRUE(record["checkpoint"].is_null());
+  EXPECT_TRUE(record["unavailable"].contains("checkpoint"));
+}
+
+TEST(CheckpointPart, CostsAndProjections) {
+  auto report = make_report(0, {1, 3, 1, 3}, {0, 0, 0, 0});  // 8 s, of which 4 s write
+  report.samples.checkpoints = {2, 1'000'000'000, {1.5, 2.5}};
+  const Json checkpoint = record_of(make_facts(1), {report})["checkpoint"];
+  EXPECT_EQ(checkpoint["every"], 2);
+  EXPECT_EQ(checkpoint["bytes"], 1'000'000'000);
+  EXPECT_EQ(checkpoint["count"], 2);
+  EXPECT_DOUBLE_EQ(checkpoint["write_seconds"]["mean"], 2);
+  EXPECT_DOUBLE_EQ(checkpoint["write_seconds"]["max"], 2.5);
+  EXPECT_DOUBLE_EQ(checkpoint["bytes_per_second"], 0.5e9);
+  EXPECT_DOUBLE_EQ(checkpoint["step_overhead_fraction"], 0.5);
+  // A step takes 1 s without checkpoints.
+  const Json& rows = checkpoint["projected"];
+  ASSERT_EQ(rows.size(), 16u);
+  EXPECT_EQ(rows[0]["storage_bytes_per_second"], 0.5e9);
+  EXPECT_EQ(rows[0]["interval_steps"], 10);
+  EXPECT_DOUBLE_EQ(rows[0]["overhead_fraction"], 2. / 12);
+  EXPECT_EQ(rows[4]["storage_bytes_per_second"], 0.2e9);
+  EXPECT_DOUBLE_EQ(rows[4]["overhead_fraction"], 5. / 15);
+  EXPECT_EQ(rows[15]["storage_bytes_per_second"], 8e9);
+  EXPECT_EQ(rows[15]["interval_steps"], 10000);
+  EXPECT_DOUBLE_EQ(rows[15]["overhead_fraction"], 0.125 / 10000.125);
+}
+
+TEST(CheckpointPart, NoneWithinTheRun) {
+  auto report = make_report(0, {1, 1}, {0, 0});
+  report.samples.checkpoints = {10, 0, {}};
+  const Json record = record_of(make_facts(1), {report});
+  EXPECT_EQ(record["checkpoint"]["count"], 0);
+  EXPECT_TRUE(record["checkpoint"]["write_seconds"].is_null());
+  EXPECT_TRUE(record["unavailable"].contains("checkpoint.write_seconds"));
+}
+
+TEST(InputPart, IsPerStepAndTheMeanOverRanks) {
+  auto a = make_report(0, {1, 1}, {0, 0}), b = make_report(1, {1, 1}, {0, 0});
+  a.samples.input = {InputPlace::host, 64, 0.4, 0.2};
+  b.samples.input = {InputPlace::host, 64, 0.8, 0.2};
+  const Json input = record_of(make_facts(2), {a, b})["input"];
+  EXPECT_EQ(input["place"], "host");
+  EXPECT_EQ(input["bytes_per_step"], 64);
+  EXPECT_DOUBLE_EQ(input["copy_seconds"], 0.3);
+  EXPECT_DOUBLE_EQ(input["wait_seconds"], 0.1);
+}
+
+TEST(BatchSearchPart, SaysWhatWasTried) {
+  RunFacts facts = make_facts(1);
+  const auto reports = std::vector{make_report(0, {1, 1}, {0, 0})};
+  EXPECT_TRUE(record_of(facts, reports)["batch_size_search"].is_null());
+  facts.batch_search = {1, {{1, true, 0.5, 100}, {2, false, 0.1, 200}}, 1000, "memory"};
+  const Json search = record_of(facts, reports)["batch_size_search"];
+  EXPECT_EQ(search["requested"], "max");
+  EXPECT_EQ(search["limit_bytes"], 1000);
+  EXPECT_EQ(search["limited_by"], "memory");
+  EXPECT_EQ(search["tried"][1],
+            (Json{{"batch_size", 2}, {"fits", false}, {"seconds", 0.1}, {"peak_bytes", 200}}));
+}
+
+TEST(MemoryPart, IsOfTheLargestRank) {
+  auto a = make_report(0, {1}, {0}), b = make_report(1, {1}, {0});
+  a.weight_bytes = 10;
+  b.weight_bytes = 20;
+  a.optimizer_state_bytes = 40;
+  b.batch_bytes = 80;
+  const Json memory = record_of(make_facts(2), {a, b})["memory"];
+  EXPECT_EQ(memory["weight_bytes"], 20);
+  EXPECT_EQ(memory["optimizer_state_bytes"], 40);
+  EXPECT_EQ(memory["batch_bytes"], 80);
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,236 @@
+// What is around the step, on 1 to 4 ranks: input from the host, checkpoints, the largest batch.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "error.hpp"
+#include "platform/tree.hpp"
+#include "tests/support/mpi_support.hpp"
+#include "train/batch_search.hpp"
+#include "train/inferencer.hpp"
+#include "train/trainer.hpp"
+
+namespace scalemark {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::world;
+
+RunConfig small_config() {
+  RunConfig config;
+  config.model = "smallnet";
+  config.num_classes = 10;
+  config.batch_size = 4;
+  config.num_batches = 12;
+  config.num_warmup_batches = 2;
+  config.init_learning_rate = 0.02;
+  config.bucket_mb = 0.02;
+  return config;
+}
+
+Samples train(const RunConfig& config) {
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+  Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+  return trainer.measure(world(), *communicator, nullptr);
+}
+
+/// Reproducible bit for bit: one thread, and sums in the same order.
+TEST(HostInput, GivesTheSameLossesBitForBit) {
+  for (const char* model : {"smallnet", "transformer_tiny"})
+    for (const SyntheticData data : {SyntheticData::noise, SyntheticData::learnable})
+      for (const std::int64_t micro : {4, 2}) {
+        RunConfig config = small_config();
+        config.model = model;
+        config.data = data;
+        config.micro_batch_size = micro;
+        config.num_batches = 20;  // more than the 16 batches of learnable
+        const Samples device = train(config);
+        config.input = InputPlace::host;
+        const Samples host = train(config);
+        ASSERT_EQ(host.loss.size(), 20u);
+        EXPECT_EQ(host.loss, device.loss) << model;
+        EXPECT_EQ(device.input.bytes_per_step, 0);
+        EXPECT_GT(host.input.bytes_per_step, 0);
+        EXPECT_GT(host.input.copy_seconds, 0);
+      }
+}
+
+TEST(HostInput, ServesForwardPassesToo) {
+  RunConfig config = small_config();
+  config.forward_only = true;
+  config.data = SyntheticData::learnable;
+  const Samples device = train(config);
+  config.input = InputPlace::host;
+  EXPECT_EQ(train(config).loss, device.loss);
+}
+
+TEST(Checkpoints, TheLastHoldsTheTrainersWeightsBitForBit) {
+  test::Tree tree;  // of each rank; rank 0's is used
+  RunConfig config = small_config();
+  config.model = "resnet18";  // with running statistics
+  config.image_size = 32;
+  config.num_batches = 4;
+  config.checkpoint_every = 2;
+  config.checkpoint_dir = (tree.root() / "checkpoints").string();
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+  auto trainer =
+      std::make_unique<Trainer>(config, *device, world(), plan_batch(config, world().size()));
+  world().agree_on([&] { trainer->open_checkpoints(); });
+  const Samples samples = trainer->measure(world(), *communicator, nullptr);
+  if (world().rank() != 0) {
+    EXPECT_EQ(samples.checkpoints.every, 0);
+    EXPECT_FALSE(fs::exists(*config.checkpoint_dir));
+    return;
+  }
+  EXPECT_EQ(samples.checkpoints.every, 2);
+  EXPECT_EQ(samples.checkpoints.write_seconds.size(), 2u);
+  const fs::path last = fs::path(*config.checkpoint_dir) / "checkpoint-00000006.pt";
+  ASSERT_TRUE(fs::exists(last));  // 2 warm-up steps and 4 measured ones
+  EXPECT_EQ(static_cast<std::int64_t>(fs::file_size(last)), samples.checkpoints.bytes);
+
+  ModelOptions options{"resnet18", 32, 10, true};
+  auto loaded = make_model(options);
+  torch::load(loaded, last.string());
+  const auto found = loaded->parameters();
+  for (const Slice& slice : trainer->parameters().slices()) {
+    const at::Tensor& leaf = found[static_cast<std::size_t>(slice.parameter)];
+    const Bucket& bucket = trainer->parameters().buckets()[static_cast<std::size_t>(slice.bucket)];
+    EXPECT_TRUE(
+        at::equal(leaf, bucket.weights.as_strided(leaf.sizes(), leaf.strides(), slice.offset)));
+  }
+  double moved = 0;  // running means start as zero
+  for (const auto& buffer : loaded->named_buffers())
+    if (buffer.key().find("mean") != std::string::npos)
+      moved += buffer.value().abs().sum().item<double>();
+  EXPECT_GT(moved, 0);
+  trainer.reset();
+  EXPECT_TRUE(fs::exists(last));  // the folder was asked for
+}
+
+TEST(Checkpoints, AFolderThatCannotBeWrittenIsAgreedOn) {
+  test::Tree tree;
+  tree.file("file", "");
+  RunConfig config = small_config();
+  config.checkpoint_every = 1;
+  config.checkpoint_dir = (tree.root() / "file" / "below").string();
+  const auto device = make_device_backend(Device::cpu, 0);
+  Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+  try {
+    world().agree_on([&] { trainer.open_checkpoints(); });
+    ADD_FAILURE() << "was not refused";
+  } catch (const AgreedError& error) {
+    EXPECT_EQ(error.code(), ExitCode::result);
+  }
+}
+
+/// The CPU, with less memory than there is.
+class SmallCpu : public DeviceBackend {
+ public:
+  explicit SmallCpu(std::int64_t bytes) : bytes_(bytes) {}
+  at::Device device() const override { return cpu_->device(); }
+  std::string name() const override { return cpu_->name(); }
+  std::string uuid() const override { return ""; }
+  Stream stream() const override { return nullptr; }
+  void synchronize() override {}
+  std::unique_ptr<StepClock> make_step_clock() override { return cpu_->make_step_clock(); }
+  std::unique_ptr<ScalarReader> make_scalar_reader() override { return cpu_->make_scalar_reader(); }
+  std::optional<std::int64_t> peak_memory_bytes() const override { return std::nullopt; }
+  void reset_peak_memory() override {}
+  void release_free_memory() override { cpu_->release_free_memory(); }
+  std::optional<std::int64_t> memory_left(int) const override { return bytes_; }
+  at::Tensor pinned(const at::Tensor& host) const override { return host; }
+  std::unique_ptr<BatchCopier> make_batch_copier() override { return cpu_->make_batch_copier(); }
+  bool native(Precision) const override { return true; }
+
+ private:
+  std::unique_ptr<DeviceBackend> cpu_ = make_device_backend(Device::cpu, 0);
+  std::int64_t bytes_;
+};
+
+constexpr std::int64_t kMebi = 1 << 20;
+
+/// Rank 0 has half the memory of the others; each runs real steps until one fails.
+BatchSearch search(const RunConfig& config, std::int64_t mebibytes) {
+  SmallCpu device((world().rank() == 0 ? mebibytes : 2 * mebibytes) * kMebi);
+  RankGroup alone = *world().split(world().rank());
+  Trainer trainer(config, device, world(), {1, world().size(), 1});
+  return find_largest_batch(device, world(),
+                            [&](std::int64_t batch) { return trainer.try_batch(alone, batch); });
+}
+
+void expect_found(const BatchSearch& found) {
+  EXPECT_EQ(found.limited_by, "memory");
+  EXPECT_GT(found.largest, 1);
+  std::int64_t too_large = 0;
+  for (const BatchTrial& trial : found.tried) {
+    EXPECT_EQ(trial.fits, trial.batch_size <= found.largest) << trial.batch_size;
+    if (!trial.fits && (too_large == 0 || trial.batch_size < too_large))
+      too_large = trial.batch_size;
+  }
+  ASSERT_GT(too_large, 0);
+  EXPECT_TRUE(too_large - found.largest == 1 || 16 * (too_large - found.largest) <= too_large);
+  for (const std::string& theirs : world().all_gather(std::to_string(found.largest)))
+    EXPECT_EQ(theirs, std::to_string(found.largest));
+}
+
+TEST(LargestBatch, IsFoundAndMoreMemoryHoldsMore) {
+  for (const char* model : {"smallnet", "transformer_tiny"}) {
+    RunConfig config = small_config();
+    config.model = model;
+    const BatchSearch small = search(config, 96), large = search(config, 192);
+    expect_found(small);
+    expect_found(large);
+    EXPECT_GT(large.largest, small.largest) << model;
+    EXPECT_NEAR(static_cast<double>(small.limit_bytes.value_or(0)), 0.9 * 96 * kMebi, 1);
+  }
+}
+
+TEST(LargestBatch, OfForwardPassesIsLarger) {
+  RunConfig config = small_config();
+  const BatchSearch training = search(config, 96);
+  config.forward_only = true;
+  const BatchSearch forward = search(config, 96);
+  expect_found(forward);
+  EXPECT_GT(forward.largest, training.largest);
+}
+
+TEST(LargestBatch, OfInference) {
+  const RunConfig config = small_config();
+  SmallCpu device(96 * kMebi);
+  Inferencer inferencer(config, device, world(), 1);
+  expect_found(find_largest_batch(device, world(),
+                                  [&](std::int64_t batch) { return inferencer.try_batch(batch); }));
+}
+
+TEST(LargestBatch, NothingFitsIsAnErrorOfAllRanks) {
+  RunConfig config = small_config();
+  config.image_size = 512;
+  EXPECT_THROW(search(config, 8), AgreedError);
+}
+
+TEST(LargestBatch, OtherErrorsAreNotTakenForALackOfMemory) {
+  SmallCpu device(96 * kMebi);
+  EXPECT_THROW(find_largest_batch(device, world(),
+                                  [](std::int64_t batch) -> double {
+                                    if (batch == 4 && world().rank() == 0)
+                                      throw std::runtime_error("a bug");
+                                    return 0;
+                                  }),
+               AgreedError);
+}
+
+TEST(LargestBatch, ErrorsOfAllocatorsAreKnown) {
+  EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
+  EXPECT_FALSE(is_out_of_memory(std::runtime_error("shapes do not match")));
+  try {
+    at::empty({std::int64_t{1} << 46}, at::kByte);
+    ADD_FAILURE() << "70 TB were given";
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(is_out_of_memory(error)) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace scalemark
