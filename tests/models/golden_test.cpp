@@ -2,8 +2,11 @@
 // PyTorch (scripts/golden/make_golden.py), with weights and inputs filled by the same formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "models/model.hpp"
 
@@ -31,13 +34,25 @@ void fill_by_formula(Model& model) {
   }
 }
 
-void expect_close(const at::Tensor& found, const nlohmann::json& norm_and_projection,
-                  const std::string& what) {
-  const double norm = norm_and_projection[0], projection = norm_and_projection[1];
-  EXPECT_NEAR(found.norm().item<double>(), norm, 1e-8 * norm) << what;
-  const at::Tensor projected = (found * wave(found.sizes(), 0.5)).sum();
-  EXPECT_NEAR(projected.item<double>(), projection, 1e-8 * norm) << what;
-}
+/// Differences relative to `scale`, and the largest of them.
+class Comparison {
+ public:
+  void expect_near(double found, double expected, double scale, const std::string& what) {
+    EXPECT_NEAR(found, expected, 1e-8 * scale) << what;
+    largest_ = std::max(largest_, std::abs(found - expected) / scale);
+  }
+  void expect_close(const at::Tensor& found, const nlohmann::json& norm_and_projection,
+                    const std::string& what) {
+    const double norm = norm_and_projection[0], projection = norm_and_projection[1];
+    expect_near(found.norm().item<double>(), norm, norm, what);
+    const at::Tensor projected = (found * wave(found.sizes(), 0.5)).sum();
+    expect_near(projected.item<double>(), projection, norm, what);
+  }
+  double largest() const { return largest_; }
+
+ private:
+  double largest_ = 0;
+};
 
 class Golden : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
@@ -48,17 +63,22 @@ nlohmann::json read_golden(const std::string& name) {
 
 /// Logits, loss and every gradient of `model`, filled by the formula, on `batch`.
 void expect_golden(Model& model, const Batch& batch, const nlohmann::json& golden) {
+  Comparison compare;
   {
     const at::NoGradGuard no_grad;
-    expect_close(model.forward(batch), golden["logits"], "logits");
+    compare.expect_close(model.forward(batch), golden["logits"], "logits");
   }
   const at::Tensor loss = model.loss_sum(batch);
-  EXPECT_NEAR(loss.item<double>(), golden["loss_sum"].get<double>(), 1e-8 * loss.item<double>());
+  const double expected = golden["loss_sum"];
+  compare.expect_near(loss.item<double>(), expected, expected, "loss");
   loss.backward();
   const auto leaves = model.named_parameters();
   ASSERT_EQ(leaves.size(), golden["gradients"].size());
   for (std::size_t i = 0; i < leaves.size(); ++i)
-    expect_close(leaves[i].value().grad(), golden["gradients"][i], leaves[i].key());
+    compare.expect_close(leaves[i].value().grad(), golden["gradients"][i], leaves[i].key());
+  // Shown by --gtest_output=json:FILE.
+  ::testing::Test::RecordProperty("largest_relative_difference",
+                                  (std::ostringstream() << compare.largest()).str());
 }
 
 TEST_P(Golden, LogitsAndGradients) {
