@@ -53,9 +53,9 @@ Inferencer::Inferencer(const RunConfig& config, DeviceBackend& device, RankGroup
 std::vector<Batch> Inferencer::make_queries(std::int64_t batch_size) {
   const std::int64_t count = config_.mode == InferenceMode::single_stream ? kStreamQueries : 1;
   const auto seed = static_cast<std::uint64_t>(config_.seed) + 1 + rank_;
-  return split(
-      model_->synthetic_batch(count * batch_size, seed, device_.device(), compute_dtype(config_)),
-      batch_size);
+  return split(model_->synthetic_batch(count * batch_size, seed, device_.device(),
+                                       compute_dtype(config_.precision)),
+               batch_size);
 }
 
 Samples Inferencer::measure(RankGroup& group, const StepObserver& observer) {

@@ -66,7 +66,7 @@ class HostInput : public InputPipeline {
       const at::Tensor& source = *sources[i];
       at::Tensor& target = *targets[i];
       if (!source.defined()) {
-        target = {};
+        target = at::Tensor();
         continue;
       }
       if (!target.defined() || target.sizes() != source.sizes() ||

@@ -113,7 +113,7 @@ class C10dReducer : public StepReducer {
         parameters_(trainer.parameters),
         communicator_(communicator),
         leaves_(model_->parameters()),
-        gate_(std::make_shared<AutogradGate>(compute_dtype(trainer.config))),
+        gate_(std::make_shared<AutogradGate>(compute_dtype(trainer.config.precision))),
         times_(std::make_shared<StepTimes>()) {
     make_reducer(trainer.config);
     parameters_->take_leaf_gradients(false);
