@@ -19,6 +19,7 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "train/c10d/process_group.hpp"
+#include "train/precision.hpp"
 
 namespace scalemark {
 namespace {
