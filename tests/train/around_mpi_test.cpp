@@ -143,6 +143,7 @@ class SmallCpu : public DeviceBackend {
   at::Tensor pinned(const at::Tensor& host) const override { return host; }
   std::unique_ptr<BatchCopier> make_batch_copier() override { return cpu_->make_batch_copier(); }
   bool native(Precision) const override { return true; }
+  void set_precision(Precision precision) override { cpu_->set_precision(precision); }
 
  private:
   std::unique_ptr<DeviceBackend> cpu_ = make_device_backend(Device::cpu, 0);
