@@ -190,9 +190,10 @@ void check_reducer(const RunConfig& config) {
         fmt::format("--reducer c10d sends gradients as fp32; leave out --wire_dtype {}",
                     to_string(config.wire_dtype)));
   if (config.embedding_gradients != EmbeddingGradients::dense)
-    throw ConfigError(
-        fmt::format("--reducer c10d sums dense gradients; leave out --embedding_gradients {}",
-                    to_string(config.embedding_gradients)));
+    throw ConfigError(fmt::format(
+        "--reducer c10d sums dense gradients; leave out --embedding_gradients {}, or take "
+        "--reducer scalemark",
+        to_string(config.embedding_gradients)));
 }
 
 /// A search settles the batch of a rank: nothing else may, and something must be there to try.
@@ -249,8 +250,8 @@ void check_whole(const RunConfig& config) {
     throw ConfigError("--micro_batch_size splits the batch of training; leave out --forward_only");
   check_learning_rate(config, facts);
   check_lengths(config, facts);
-  check_embedding(config, facts);
   check_reducer(config);
+  check_embedding(config, facts);
   check_largest_batch(config);
   check_checkpoints(config);
 }

@@ -13,6 +13,7 @@ extern "C" void request_stop(int) { stop_flag = 1; }
 }  // namespace
 
 void install_stop_signals() {
+  stop_flag = 0;
   struct sigaction action {};
   action.sa_handler = request_stop;
   action.sa_flags = SA_RESTART;

@@ -3,7 +3,7 @@
 
 namespace scalemark {
 
-/// Set by SIGTERM, SIGUSR1 and SIGINT handlers; read by the agreed stop.
+/// From here on SIGTERM, SIGUSR1 and SIGINT set the flag, which starts unset.
 void install_stop_signals();
 bool stop_requested();
 

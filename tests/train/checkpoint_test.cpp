@@ -114,7 +114,7 @@ TEST_P(Contents, HoldTheOptimizersStatesAndTheScalars) {
     ASSERT_EQ(states.size(), trained.model->parameters().size());
     double norm = 0;
     for (const Slice& slice : trained.parameters->slices()) {
-      const at::Tensor& leaf =
+      const at::Tensor leaf =
           trained.model->parameters()[static_cast<std::size_t>(slice.parameter)];
       const at::Tensor expected =
           buckets[static_cast<std::size_t>(slice.bucket)].state[i].as_strided(
