@@ -53,8 +53,9 @@ std::optional<std::int64_t> memory_left(int ranks_on_host) {
   std::optional<std::int64_t> left = kilobytes("/proc/meminfo", "MemAvailable");
   keep_least(left, cgroup_memory_left());
   if (left) *left /= std::max(1, ranks_on_host);
-  keep_least(left, limit_left(RLIMIT_DATA, "VmData"));
-  keep_least(left, limit_left(RLIMIT_AS, "VmSize"));
+  // Half: they count addresses, which the allocator never gives back, gaps and all.
+  for (const auto& room : {limit_left(RLIMIT_DATA, "VmData"), limit_left(RLIMIT_AS, "VmSize")})
+    if (room) keep_least(left, *room / 2);
   return left;
 }
 

@@ -19,8 +19,8 @@ bool is_out_of_memory(const std::exception& error);
 /// makes a batch of this many samples a rank, runs one step with it without any communication and
 /// returns the seconds of the step; after an exception it has let go of the batch. On the CPU it
 /// runs under a limit: the memory that is left when the search begins, shared by the ranks of the
-/// host, less a tenth. Throws AgreedError for an error other than a lack of memory, and where not
-/// even one sample fits.
+/// host, less a fifth; a GPU refuses by itself. Throws AgreedError for an error other than a lack
+/// of memory, and where not even one sample fits.
 BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,
                                const std::function<double(std::int64_t)>& step);
 

@@ -6,7 +6,7 @@
 namespace scalemark {
 namespace {
 
-constexpr int kTrialSteps = 2;
+constexpr int kTrialSteps = 3;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ double Trainer::try_batch(RankGroup& alone, std::int64_t batch_size) {
     const auto communicator = make_communicator(CommunicatorKind::none, alone, -1);
     MeasuredLoop loop(trainer, alone, *communicator, InjectedFault());
     const double begin = steady_seconds();
-    // The second step also meets the gaps that the first one has left in the heap.
+    // Later steps also meet the gaps that the first one has left in the heap.
     loop.run(kTrialSteps, "batch search", StoppingRule(std::nullopt, std::nullopt), nullptr);
     const double seconds = (steady_seconds() - begin) / kTrialSteps;
     let_go();

@@ -49,7 +49,7 @@ class LargestBatch(ProgramTest):
 
     def test_two_ranks_take_one_number_and_a_file_may_ask(self):
         (self.folder / "c.json").write_text('{"batch_size": "max", "image_size": 128}')
-        self.run_program(*limited(int(1.25 * GIB)), *mpirun(2, SCALEMARK, "run", "--model", "smallnet", "--config", "c.json",
+        self.run_program(*limited(int(1.5 * GIB)), *mpirun(2, SCALEMARK, "run", "--model", "smallnet", "--config", "c.json",
                          "--num_batches", "2", "--num_warmup_batches", "0", "--output", "r.json"), timeout=240)
         record = self.read("r.json")
         self.assertEqual(record["config"]["batch_size"]["origin"], "file")
@@ -57,7 +57,7 @@ class LargestBatch(ProgramTest):
         self.assertEqual(record["batch_size_search"]["limited_by"], "memory")
 
     def test_all_points_of_a_curve_have_the_same(self):
-        self.run_program(*limited(int(1.25 * GIB)), SCALEMARK, "scale", "--model", "smallnet", "--image_size", "128", "--batch_size",
+        self.run_program(*limited(int(1.5 * GIB)), SCALEMARK, "scale", "--model", "smallnet", "--image_size", "128", "--batch_size",
                          "max", "--ranks", "1,2", "--repeats", "1", "--num_batches", "2", "--num_warmup_batches", "0",
                          "--output", "s.json", timeout=280)
         batches = {self.read(path)["batch_size_per_rank"] for path in (self.folder / "s.runs").glob("*.json")}
@@ -65,7 +65,7 @@ class LargestBatch(ProgramTest):
         self.assertEqual(self.read("s.json")["config"]["batch_size"]["value"], batches.pop())
 
     def test_infer(self):
-        self.run_program(*limited(int(1.25 * GIB)), SCALEMARK, "infer", "--model", "smallnet", "--image_size", "128", "--batch_size",
+        self.run_program(*limited(int(1.5 * GIB)), SCALEMARK, "infer", "--model", "smallnet", "--image_size", "128", "--batch_size",
                          "max", "--num_batches", "2", "--num_warmup_batches", "0", "--output", "i.json", timeout=240)
         record = self.read("i.json")
         self.check(record, record["units_per_query"])
@@ -80,7 +80,7 @@ class LargestBatch(ProgramTest):
         self.addCleanup(group.rmdir)
         enter = lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
         self.run_program(SCALEMARK, "run", "--model", "smallnet", "--image_size", "128", "--batch_size", "max",
-                         "--num_batches", "2", "--num_warmup_batches", "0", "--output", "r.json", preexec_fn=enter, timeout=240)
+                         "--num_batches", "10", "--num_warmup_batches", "0", "--output", "r.json", preexec_fn=enter, timeout=240)
         record = self.read("r.json")
         self.check(record, record["global_batch_size"])
         self.assertLess(record["batch_size_search"]["limit_bytes"], GIB)
