@@ -106,16 +106,16 @@ TEST_P(Contents, HoldTheOptimizersStatesAndTheScalars) {
   archive.read("optimizer", optimizer);
   archive.read("training_state", training);
   const auto& buckets = trained.parameters->buckets();
+  const std::vector<at::Tensor> leaves = trained.model->parameters();
   ASSERT_FALSE(buckets.front().state.empty());
   for (std::size_t i = 0; i < buckets.front().state.size(); ++i) {
     c10::IValue value;
     optimizer.read("state" + std::to_string(i), value);
     const std::vector<at::Tensor> states = value.toTensorVector();
-    ASSERT_EQ(states.size(), trained.model->parameters().size());
+    ASSERT_EQ(states.size(), leaves.size());
     double norm = 0;
     for (const Slice& slice : trained.parameters->slices()) {
-      const at::Tensor& leaf =
-          trained.model->parameters()[static_cast<std::size_t>(slice.parameter)];
+      const at::Tensor& leaf = leaves[static_cast<std::size_t>(slice.parameter)];
       const at::Tensor expected =
           buckets[static_cast<std::size_t>(slice.bucket)].state[i].as_strided(
               leaf.sizes(), leaf.strides(), slice.offset);
