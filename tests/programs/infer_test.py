@@ -76,7 +76,7 @@ class Infer(ProgramTest):
     def test_wrong_input_is_exit_2_and_says_what_is_legal(self):
         for words, text in ((["--mode", "stream"], "single_stream"), (["--batch_size", "0"], "1 to 1000000"),
                             (["--fused", "maybe"], "on, off"), (["--optimizer", "adam"], "scalemark run"),
-                            (["--precision", "fp8"], "fp32, bf16"), (["--inject", "nan_loss"], "neither a loss"),
+                            (["--precision", "fp8"], "fp32, tf32, bf16, fp16"), (["--inject", "nan_loss"], "neither a loss"),
                             (["--num_batchs", "3"], "--num_batches"), (["--model", "resnet51"], "resnet50")):
             with self.subTest(words=words):
                 _, err = self.infer(*words, "--output", "r.json", expect=2)
