@@ -23,54 +23,45 @@ constexpr std::array<NamedQuantile, 4> kQuantiles{
 /// All keys in their order; what the configuration and the machine say is filled in.
 Json skeleton(const LoadedConfig& config, int world_size, Status status, const std::string& reason,
               const SystemInfo& system, const std::map<std::string, std::string>& environment) {
-  const bool unexplained = status != Status::ok && reason.empty();
-  Json record = envelope("inference", status,
-                         unexplained ? "ended with status " + to_string(status) : reason);
-  for (const char* key : {"model",
-                          "unit",
-                          "mode",
-                          "fused",
-                          "world_size",
-                          "batch_size_per_rank",
-                          "batch_size_search",
-                          "units_per_query",
-                          "precision",
-                          "precision_native",
-                          "device",
-                          "device_name",
-                          "config",
-                          "config_hash",
-                          "throughput",
-                          "partial_throughput",
-                          "latency_seconds",
-                          "queries",
-                          "stop_reason",
-                          "ranks",
-                          "parameters",
-                          "flops_per_sample",
-                          "achieved_flops",
-                          "roofline",
-                          "memory",
-                          "noise",
-                          "system",
-                          "environment",
-                          "allocator",
-                          "started_at",
-                          "wall_seconds"})
-    record[key] = nullptr;
+  Json record = start_record("inference", status, reason,
+                             {"model",
+                              "unit",
+                              "mode",
+                              "fused",
+                              "world_size",
+                              "batch_size_per_rank",
+                              "batch_size_search",
+                              "units_per_query",
+                              "precision",
+                              "precision_native",
+                              "device",
+                              "device_name",
+                              "config",
+                              "config_hash",
+                              "throughput",
+                              "partial_throughput",
+                              "latency_seconds",
+                              "queries",
+                              "stop_reason",
+                              "ranks",
+                              "parameters",
+                              "flops_per_sample",
+                              "achieved_flops",
+                              "roofline",
+                              "memory",
+                              "noise",
+                              "system",
+                              "environment",
+                              "allocator",
+                              "started_at",
+                              "wall_seconds"},
+                             config, world_size, system, environment);
   const RunConfig& keys = config.config;
-  record["unavailable"] = system.unavailable;
-  record["model"] = keys.model;
   record["mode"] = to_string(keys.mode);
-  record["world_size"] = world_size;
-  record["precision"] = to_string(keys.precision);
-  record["config"] = config_to_json(config);
   if (!keys.largest_batch || keys.batch_size) {  // else nobody knows yet
     record["config_hash"] = config_hash(keys, world_size, Command::infer);
     record["batch_size_per_rank"] = plan_batch(keys, world_size).batch_size_per_rank;
   }
-  record["system"] = system.json;
-  record["environment"] = environment;
   if (const auto model = find_model(keys.model)) record["unit"] = model->unit;
   return record;
 }

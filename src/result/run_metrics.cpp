@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "config/names.hpp"
+
 namespace scalemark {
 namespace {
 constexpr double kStragglerRatio = 1.10;
@@ -130,6 +132,23 @@ void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics
   if (achieved && roof) fraction = *achieved / *roof;
   set_number(record, "roofline.fraction", fraction,
              achieved ? "the GEMM rate was not measured in this run" : why);
+}
+
+Json start_record(const char* kind, Status status, const std::string& reason,
+                  const std::vector<const char*>& keys, const LoadedConfig& config, int world_size,
+                  const SystemInfo& system, const std::map<std::string, std::string>& environment) {
+  const bool unexplained = status != Status::ok && reason.empty();
+  Json record =
+      envelope(kind, status, unexplained ? "ended with status " + to_string(status) : reason);
+  for (const char* key : keys) record[key] = nullptr;
+  record["unavailable"] = system.unavailable;
+  record["model"] = config.config.model;
+  record["world_size"] = world_size;
+  record["precision"] = to_string(config.config.precision);
+  record["config"] = config_to_json(config);
+  record["system"] = system.json;
+  record["environment"] = environment;
+  return record;
 }
 
 }  // namespace scalemark

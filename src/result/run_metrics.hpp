@@ -32,6 +32,12 @@ std::vector<bool> stragglers(const std::vector<double>& compute_seconds);
 std::optional<Interval> throughput_interval(const std::vector<double>& step_seconds,
                                             double throughput);
 
+/// A record of one measured run in which all `keys` are null, in this order, but those that the
+/// configuration and the machine fill. An unnamed reason of a status other than ok gets words.
+Json start_record(const char* kind, Status status, const std::string& reason,
+                  const std::vector<const char*>& keys, const LoadedConfig& config, int world_size,
+                  const SystemInfo& system, const std::map<std::string, std::string>& environment);
+
 /// The parts of a run record that these numbers fill; each takes a record in which the part is
 /// null.
 void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metrics);

@@ -14,55 +14,46 @@ namespace {
 /// All keys in their order; what the configuration and the machine say is filled in.
 Json skeleton(const LoadedConfig& config, int world_size, Status status, const std::string& reason,
               const SystemInfo& system, const std::map<std::string, std::string>& environment) {
-  const bool unexplained = status != Status::ok && reason.empty();
-  Json record =
-      envelope("run", status, unexplained ? "ended with status " + to_string(status) : reason);
-  for (const char* key : {"model",
-                          "unit",
-                          "world_size",
-                          "batch_size_per_rank",
-                          "global_batch_size",
-                          "batch_size_search",
-                          "units_per_step",
-                          "precision",
-                          "precision_native",
-                          "scaling",
-                          "device",
-                          "device_name",
-                          "config",
-                          "config_hash",
-                          "throughput",
-                          "partial_throughput",
-                          "step_seconds",
-                          "steps",
-                          "stop_reason",
-                          "communication",
-                          "input",
-                          "checkpoint",
-                          "ranks",
-                          "loss",
-                          "lengths",
-                          "parameters",
-                          "flops_per_sample",
-                          "achieved_flops",
-                          "roofline",
-                          "memory",
-                          "energy",
-                          "noise",
-                          "system",
-                          "environment",
-                          "allocator",
-                          "started_at",
-                          "wall_seconds"})
-    record[key] = nullptr;
-  record["unavailable"] = system.unavailable;
-  record["model"] = config.config.model;
-  record["world_size"] = world_size;
-  record["precision"] = to_string(config.config.precision);
+  Json record = start_record("run", status, reason,
+                             {"model",
+                              "unit",
+                              "world_size",
+                              "batch_size_per_rank",
+                              "global_batch_size",
+                              "batch_size_search",
+                              "units_per_step",
+                              "precision",
+                              "precision_native",
+                              "scaling",
+                              "device",
+                              "device_name",
+                              "config",
+                              "config_hash",
+                              "throughput",
+                              "partial_throughput",
+                              "step_seconds",
+                              "steps",
+                              "stop_reason",
+                              "communication",
+                              "input",
+                              "checkpoint",
+                              "ranks",
+                              "loss",
+                              "lengths",
+                              "parameters",
+                              "flops_per_sample",
+                              "achieved_flops",
+                              "roofline",
+                              "memory",
+                              "energy",
+                              "noise",
+                              "system",
+                              "environment",
+                              "allocator",
+                              "started_at",
+                              "wall_seconds"},
+                             config, world_size, system, environment);
   record["scaling"] = to_string(config.config.scaling);
-  record["config"] = config_to_json(config);
-  record["system"] = system.json;
-  record["environment"] = environment;
   record["energy"] = Json::object();
   for (const char* key : {"energy.joules_per_sample", "energy.source"})
     set_unavailable(record, key, "not measured in this version");
