@@ -6,6 +6,7 @@
 #include "error.hpp"
 #include "platform/tree.hpp"
 #include "tests/support/mpi_support.hpp"
+#include "tests/train/training_support.hpp"
 #include "train/batch_search.hpp"
 #include "train/inferencer.hpp"
 #include "train/trainer.hpp"
@@ -14,19 +15,8 @@ namespace scalemark {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::small_config;
 using testing::world;
-
-RunConfig small_config() {
-  RunConfig config;
-  config.model = "smallnet";
-  config.num_classes = 10;
-  config.batch_size = 4;
-  config.num_batches = 12;
-  config.num_warmup_batches = 2;
-  config.init_learning_rate = 0.02;
-  config.bucket_mb = 0.02;
-  return config;
-}
 
 Samples train(const RunConfig& config) {
   const auto device = make_device_backend(Device::cpu, 0);

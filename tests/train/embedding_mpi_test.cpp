@@ -5,12 +5,14 @@
 #include "analysis/embedding_bytes.hpp"
 #include "models/embedding_tables.hpp"
 #include "tests/support/mpi_support.hpp"
+#include "tests/train/training_support.hpp"
 #include "train/clipping.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark {
 namespace {
 
+using testing::bytes_of;
 using testing::world;
 
 struct Strategy {
@@ -81,10 +83,6 @@ double difference(const TrainedRun& a, const TrainedRun& b) {
   }
   EXPECT_GT(change, 0);
   return std::sqrt(error / change);
-}
-
-std::string bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
 void expect_same_bits_on_all_ranks(const TrainedRun& mine) {

@@ -5,12 +5,14 @@
 
 #include "config/learning_rate.hpp"
 #include "tests/support/mpi_support.hpp"
+#include "tests/train/training_support.hpp"
 #include "train/clipping.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark {
 namespace {
 
+using testing::bytes_of;
 using testing::world;
 
 RunConfig small_config() {
@@ -46,10 +48,6 @@ TrainedRun run(const RunConfig& config, RankGroup group,
 }
 
 RankGroup alone() { return *world().split(world().rank()); }
-
-std::string bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
 
 void expect_same_on_all_ranks(const TrainedRun& mine) {
   for (const at::Tensor& weights : mine.weights)

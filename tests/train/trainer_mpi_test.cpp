@@ -8,25 +8,14 @@
 
 #include "error.hpp"
 #include "tests/support/mpi_support.hpp"
+#include "tests/train/training_support.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark {
 namespace {
 
+using testing::small_config;
 using testing::world;
-
-RunConfig small_config() {
-  RunConfig config;
-  config.model = "smallnet";
-  config.num_classes = 10;
-  config.batch_size = 4;
-  config.num_batches = 12;
-  config.num_warmup_batches = 2;
-  config.display_every = 5;
-  config.init_learning_rate = 0.02;
-  config.bucket_mb = 0.02;
-  return config;
-}
 
 BatchPlan plan() { return plan_batch(small_config(), world().size()); }
 
