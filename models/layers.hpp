@@ -91,6 +91,7 @@ class ConvNorm : public torch::nn::Module, public Freezable {
   /// taken. `residual` [N, out, H', W'] must not share memory with `x`.
   at::Tensor add_relu(const at::Tensor& x, const at::Tensor& residual);
   void freeze(at::ScalarType dtype) override;
+  bool is_frozen() const { return frozen_ != nullptr; }
 
  private:
   std::shared_ptr<Conv2d> conv_;

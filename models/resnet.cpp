@@ -10,10 +10,12 @@
 namespace scalemark {
 namespace {
 
+constexpr int kStages = 4;
+
 struct Depth {
   std::string_view name;
   bool bottleneck;
-  std::array<int, 4> blocks;  ///< in conv2_x .. conv5_x
+  std::array<int, kStages> blocks;  ///< in conv2_x .. conv5_x
 };
 constexpr std::array kDepths{
     Depth{"resnet18", false, {2, 2, 2, 2}},  Depth{"resnet34", false, {3, 4, 6, 3}},
@@ -75,12 +77,12 @@ class ResNet : public Model {
     const Depth& depth = depth_of(options.name);
     stem_ = register_module("stem", conv_norm(gate_holder_, 3, 64, 7, 2, options.channels_last));
     std::int64_t channels = 64;
-    for (int stage = 0; stage < 4; ++stage) {
+    for (int stage = 0; stage < kStages; ++stage) {
       const std::int64_t width = 64 << stage;
       for (int block = 0; block < depth.blocks[stage]; ++block) {
         const std::int64_t stride = stage > 0 && block == 0 ? 2 : 1;
         const auto name = "conv" + std::to_string(stage + 2) + "_" + std::to_string(block + 1);
-        blocks_.push_back(register_module(
+        stages_[stage].push_back(register_module(
             name, std::make_shared<Block>(gate_holder_, channels, width, stride, depth.bottleneck,
                                           options.channels_last)));
         channels = depth.bottleneck ? 4 * width : width;
@@ -104,17 +106,41 @@ class ResNet : public Model {
     return cross_entropy_sum(forward(batch), batch.targets);
   }
 
-  at::Tensor forward(const Batch& batch) override {                 // sizes for 224x224 images:
-    at::Tensor x = stem_->forward(batch.inputs, Activation::relu);  // 112x112x64
-    x = at::max_pool2d(x, 3, 2, 1);                                 // 56x56x64
-    for (const auto& block : blocks_) x = block->forward(x);        // 7x7x512 or 7x7x2048
+  at::Tensor forward(const Batch& batch) override {
+    const at::Tensor x = features(batch.inputs, kStages - 1);  // 7x7x512 or 7x7x2048 of 224x224
     return to_fp32(classifier_->forward(x.mean({2, 3})));
   }
 
  private:
+  /// What `stage` makes of images [N, 3, H, W]: 0 is conv2_x, with the stem before it.
+  at::Tensor features(const at::Tensor& images, int stage) {
+    const std::int64_t part = images_at_once(images, stage);
+    if (images.size(0) > part) {
+      std::vector<at::Tensor> parts;
+      for (const at::Tensor& some : images.split(part)) parts.push_back(features(some, stage));
+      return at::cat(parts);
+    }
+    at::Tensor x = stage == 0 ? stem(images) : features(images, stage - 1);
+    for (const auto& block : stages_[stage]) x = block->forward(x);
+    return x;
+  }
+
+  /// [N, 3, H, W] -> [N, 64, H / 4, W / 4].
+  at::Tensor stem(const at::Tensor& images) {
+    return at::max_pool2d(stem_->forward(images, Activation::relu), 3, 2, 1);
+  }
+
+  /// Frozen layers on a CPU take so few images at once that what one layer writes is still in the
+  /// caches when the next one reads it; the last stage is small, and reads its weights once.
+  std::int64_t images_at_once(const at::Tensor& images, int stage) const {
+    constexpr std::array<std::int64_t, kStages> per_thread{1, 1, 2, 0};
+    const bool all = per_thread[stage] == 0 || !images.is_cpu() || !stem_->is_frozen();
+    return all ? images.size(0) : per_thread[stage] * at::get_num_threads();
+  }
+
   ModelOptions options_;
   std::shared_ptr<ConvNorm> stem_;
-  std::vector<std::shared_ptr<Block>> blocks_;
+  std::array<std::vector<std::shared_ptr<Block>>, kStages> stages_;
   std::shared_ptr<Linear> classifier_;
 };
 
