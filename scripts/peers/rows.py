@@ -20,32 +20,37 @@ class Unavailable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """One way to compute a row. against: the subjects that its speed is divided by; only ours have any."""
+    """One way to compute a row. against: the subjects that its speed is divided by. ours: computed by scalemark."""
 
     name: str
     flags: tuple = ()
     tcmalloc: bool = False
     against: tuple = ()
-
-    @property
-    def ours(self):
-        return bool(self.against)
+    ours: bool = False
 
 
-ONE_PROCESS = (Subject("scalemark", against=("pytorch", "pytorch+tcmalloc")),
+def _ours(name="scalemark", flags=(), against=()):
+    return Subject(name, flags, against=against, ours=True)
+
+
+ONE_PROCESS = (_ours(against=("pytorch", "pytorch+tcmalloc")),
                Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=True))
-INFERENCE = (Subject("scalemark", against=("pytorch", "pytorch+tcmalloc", "compiled+tcmalloc")),
+INFERENCE = (_ours(against=("pytorch", "pytorch+tcmalloc", "compiled+tcmalloc")),
              Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=True),
              Subject("compiled+tcmalloc", ("--compile",), tcmalloc=True))
-TWO_RANKS = (Subject("scalemark", against=("ddp", "ddp+tcmalloc")),
+TWO_RANKS = (_ours(against=("ddp", "ddp+tcmalloc")),
              Subject("ddp"), Subject("ddp+tcmalloc", tcmalloc=True))
 # Divided only by what sends gradients of the same type.
-TWO_HOSTS = (Subject("scalemark", ("--overlap", "none"), against=("ddp+tcmalloc",)),
-             Subject("scalemark overlap", ("--overlap", "backward"), against=("ddp+tcmalloc",)),
-             Subject("scalemark overlap bf16 wire", ("--overlap", "backward", "--wire_dtype", "bf16"),
-                     against=("ddp bf16 wire+tcmalloc",)),
+TWO_HOSTS = (_ours(flags=("--overlap", "none"), against=("ddp+tcmalloc",)),
+             _ours("scalemark overlap", ("--overlap", "backward"), ("ddp+tcmalloc",)),
+             _ours("scalemark overlap bf16 wire", ("--overlap", "backward", "--wire_dtype", "bf16"),
+                   ("ddp bf16 wire+tcmalloc",)),
              Subject("ddp+tcmalloc", tcmalloc=True),
              Subject("ddp bf16 wire+tcmalloc", ("--wire_dtype", "bf16"), tcmalloc=True))
+# One program: LibTorch's Reducer with our buckets, and with those of DistributedDataParallel.
+REDUCERS = (_ours(against=("c10d", "c10d 25 MiB")),
+            _ours("c10d", ("--reducer", "c10d")),
+            _ours("c10d 25 MiB", ("--reducer", "c10d", "--bucket_mb", "25")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +78,7 @@ def _two(**facts):
 
 _SHARED = _two(subjects=TWO_RANKS, network=SHARED_MEMORY)
 _HOSTS = _two(subjects=TWO_HOSTS, network=NETLAB)
+_REDUCERS = _two(subjects=REDUCERS, network=SHARED_MEMORY)
 _TOKENS = {"image_size": None, "sequence_length": 64}
 ROWS = {row.name: row for row in (
     Row("resnet50 fp32", "resnet50", "fp32", 16),
@@ -83,6 +89,8 @@ ROWS = {row.name: row for row in (
     Row("transformer_big bf16", "transformer_big", "bf16", 4, **_TOKENS),
     Row("resnet50 fp32 2 ranks", "resnet50", "fp32", 8, **_SHARED),
     Row("resnet50 bf16 2 ranks", "resnet50", "bf16", 8, **_SHARED),
+    Row("resnet50 bf16 reducers", "resnet50", "bf16", 4, **_REDUCERS),
+    Row("transformer_base fp32 reducers", "transformer_base", "fp32", 4, **_REDUCERS, **_TOKENS),
     Row("resnet50 bf16 1gbit", "resnet50", "bf16", 4, **_HOSTS),
     Row("transformer_base bf16 1gbit", "transformer_base", "bf16", 8, **_HOSTS, **_TOKENS),
 )}
