@@ -3,9 +3,16 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
+#include "config/keys.hpp"
+
 namespace scalemark {
+
+/// The key that a file calls `written`. ConfigError, beginning with `place`, for one of a later
+/// version and an unknown one (with the nearest).
+const Key& known_key(const std::string& written, const std::string& place);
 
 /// The checked values of a configuration, by key. "$schema" and "description" are allowed and left
 /// out. `name` is what messages call the text. Throws ConfigError with `name` and the JSON pointer

@@ -2,13 +2,11 @@
 #include "config/run_config.hpp"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <memory>
 
+#include "config/hash.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "error.hpp"
@@ -54,14 +52,6 @@ void complete_schedule(RunConfig& config, const ModelFacts& facts) {
     config.init_learning_rate =
         1 / std::sqrt(static_cast<double>(facts.width) *
                       static_cast<double>(std::max<std::int64_t>(1, *config.lr_warmup_steps)));
-}
-
-std::string sha256_hex(const std::string& text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int length = 0;
-  if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1)
-    throw EnvironmentError("OpenSSL refuses SHA-256");
-  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + length, ""));
 }
 
 }  // namespace

@@ -24,12 +24,16 @@ std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_ro
   if (is_root) add({"--allow-run-as-root"});
   add({"-n", std::to_string(request.ranks)});
   if (request.hostfile) add({"--hostfile", *request.hostfile});
+  const std::string place =
+      request.ranks_per_node ? "ppr:" + std::to_string(*request.ranks_per_node) + ":node" : "slot";
   if (request.oversubscribe)
-    add({"--map-by", "slot:OVERSUBSCRIBE", "--bind-to",
+    add({"--map-by", place + ":OVERSUBSCRIBE", "--bind-to",
          "none"});  // it refuses to bind more ranks than cores
   else
-    add({"--map-by", "slot:PE=" + std::to_string(request.cpus_per_rank), "--bind-to", "core"});
+    add({"--map-by", place + ":PE=" + std::to_string(request.cpus_per_rank), "--bind-to", "core"});
   for (const std::string& name : request.forward) add({"-x", name});
+  for (const auto& [name, value] : request.environment)
+    if (value) add({"-x", name});
   return words;
 }
 
@@ -40,11 +44,24 @@ std::vector<std::string> srun_command(const LaunchRequest& request) {
         "--nodelist)");
   std::vector<std::string> words{"srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n",
                                  std::to_string(request.ranks)};
+  if (request.ranks_per_node)
+    words.push_back("--ntasks-per-node=" + std::to_string(*request.ranks_per_node));
   if (request.oversubscribe)
     words.insert(words.end(), {"--overcommit", "--cpu-bind=none"});
   else
     words.insert(words.end(),
                  {"--cpus-per-task=" + std::to_string(request.cpus_per_rank), "--cpu-bind=cores"});
+  return words;
+}
+
+/// `env -u NAME NAME=VALUE`, or nothing.
+std::vector<std::string> environment_command(const LaunchRequest& request) {
+  std::vector<std::string> words;
+  if (!request.environment.empty()) words.emplace_back("env");
+  for (const auto& [name, value] : request.environment)
+    if (!value) words.insert(words.end(), {"-u", name});
+  for (const auto& [name, value] : request.environment)
+    if (value) words.push_back(name + "=" + *value);
   return words;
 }
 
@@ -56,9 +73,13 @@ Launcher detect_launcher(const std::map<std::string, std::string>& environment) 
 }
 
 std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root) {
-  std::vector<std::string> words =
-      request.launcher == Launcher::srun ? srun_command(request) : mpirun_command(request, is_root);
-  words.insert(words.end(), request.program.begin(), request.program.end());
+  std::vector<std::string> words = environment_command(request);
+  const auto add = [&](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  add(request.launcher == Launcher::srun ? srun_command(request)
+                                         : mpirun_command(request, is_root));
+  add(request.program);
   return words;
 }
 

@@ -19,6 +19,7 @@
 #include "launch/engine_start.hpp"
 #include "launch/lists.hpp"
 #include "launch/scale_job.hpp"
+#include "launch/sweep.hpp"
 #include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
 
@@ -33,6 +34,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
   run      one measured run over the ranks it was launched with
   scale    a scaling curve in one launch: ranks, repeats, a no-communication baseline
   infer    forward passes only: throughput and latency, batch or single stream
+  sweep    fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
   list     models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -41,8 +43,9 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-constexpr std::array kLater{"sweep",   "study", "instances", "preflight",
-                            "compare", "gate",  "project",   "report"};
+const std::vector<std::string> kCommands{"run", "scale", "infer", "sweep", "list"};
+constexpr std::array kLater{"study", "instances", "preflight", "compare",
+                            "gate",  "project",   "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -90,12 +93,19 @@ int list(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+int sweep(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help(sweep_help());
+  if (launcher_hint(process_environment()))
+    throw ConfigError(
+        "scalemark sweep launches its ranks itself: start it once, not by mpirun or srun");
+  return static_cast<int>(run_sweep(read_sweep_request(arguments)));
+}
+
 [[noreturn]] void refuse_subcommand(const std::string& name) {
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
-  throw ConfigError(
-      fmt::format("unknown subcommand {}{} (legal: run, scale, infer, list; see scalemark --help)",
-                  quote(name), did_you_mean(name, {"run", "scale", "infer", "list"})));
+  throw ConfigError(fmt::format("unknown subcommand {}{} (legal: {}; see scalemark --help)",
+                                quote(name), did_you_mean(name, kCommands), join(kCommands, ", ")));
 }
 
 int dispatch(int argc, char** argv) {
@@ -110,6 +120,7 @@ int dispatch(int argc, char** argv) {
   if (name == "run") return measure(Command::run, arguments, argv);
   if (name == "scale") return measure(Command::scale, arguments, argv);
   if (name == "infer") return measure(Command::infer, arguments, argv);
+  if (name == "sweep") return sweep(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

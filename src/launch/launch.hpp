@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/run_config.hpp"
@@ -17,9 +18,12 @@ struct LaunchRequest {
   Launcher launcher = Launcher::automatic;  ///< automatic: detect_launcher()
   int ranks = 1;
   int cpus_per_rank = 1;
+  std::optional<int> ranks_per_node;  ///< unset: the launcher fills one node after the other
   std::optional<std::string> hostfile;
   bool oversubscribe = false;        ///< more ranks than cores: binding is impossible and said so
   std::vector<std::string> forward;  ///< variables that mpirun must carry to other hosts
+  /// Variables of this launch alone; without a value the variable is taken away.
+  std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   std::vector<std::string>
       program;  ///< program and arguments, each one word, never through a shell
 };
@@ -37,17 +41,26 @@ std::string shell_quoted(const std::vector<std::string>& words);
 struct SupervisedExit {
   int raw_status =
       0;  ///< exit status of the launcher, 128+n for a signal, 127 where it can't be started
-  bool stopped_by_us = false;
+  bool stopped_by_us = false;  ///< a signal reached us, or the job had ended
+  bool overdue = false;        ///< it ran longer than limit_seconds
+};
+
+/// How a job is watched.
+struct Supervision {
+  double grace_seconds = 10;             ///< that a job which was asked to stop may take
+  std::function<bool()> has_ended = {};  ///< asked once a second: the job says that it is over
+  double end_seconds = 10;  ///< that its launcher may take from then on: mpirun waits for a daemon
+                            ///< behind a dead link for as long as TCP does
+  std::optional<double> limit_seconds = {};  ///< that the job may take
+  std::string output = {};                   ///< file of its stdout and stderr; empty: ours
 };
 
 /// Runs a command as a child in its own process group, passes stdin, stdout and stderr through, and
 /// leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1 reach the job as SIGUSR1 (mpirun
 /// and srun pass it to the ranks: the agreed stop; on SIGTERM mpirun would kill within a second).
-/// When it still runs after `grace_seconds`, or at a second signal, it gets SIGTERM, and five
-/// seconds later SIGKILL. The same happens `end_seconds` after `has_ended` is first true, which is
-/// asked once a second: mpirun waits for a daemon behind a dead link for as long as TCP does.
-SupervisedExit supervise(const std::vector<std::string>& command, double grace_seconds,
-                         const std::function<bool()>& has_ended = {}, double end_seconds = 10);
+/// When it still runs after the grace, or at a second signal, it gets SIGTERM, and five seconds
+/// later SIGKILL; likewise a job that is over or overdue.
+SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how);
 
 /// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
 /// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal

@@ -2,6 +2,7 @@
 // Single-threaded: all signals are blocked and taken one by one by sigtimedwait, so there are no
 // handlers and no races.
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -23,6 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kKillAfterSeconds = 5;  // from SIGTERM to SIGKILL
+
+Clock::duration to_duration(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 /// Blocks the supervisor's signals and adopts orphans for as long as it lives.
 class Guard {
@@ -58,9 +63,19 @@ class Guard {
   int was_subreaper_ = 0;
 };
 
-[[noreturn]] void become(const std::vector<std::string>& command, const sigset_t& mask,
-                         pid_t supervisor) {
+/// stdout and stderr of this process, from now on.
+bool redirect(const std::string& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  return file >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0;
+}
+
+[[noreturn]] void become(const std::vector<std::string>& command, const std::string& output,
+                         const sigset_t& mask, pid_t supervisor) {
   setpgid(0, 0);
+  if (!output.empty() && !redirect(output)) {
+    std::fprintf(stderr, "scalemark: cannot write %s: %s\n", output.c_str(), std::strerror(errno));
+    _exit(127);
+  }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would watch the job after the supervisor
   if (getppid() != supervisor) _exit(127);
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
@@ -159,8 +174,7 @@ class Stopping {
   enum class Stage { running, asked, told };
   void advance(Stage stage, double seconds) {
     stage_ = stage;
-    deadline_ = Clock::now() +
-                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    deadline_ = Clock::now() + to_duration(seconds);
   }
   pid_t child_;
   double grace_seconds_;
@@ -170,31 +184,38 @@ class Stopping {
 
 }  // namespace
 
-SupervisedExit supervise(const std::vector<std::string>& command, double grace_seconds,
-                         const std::function<bool()>& has_ended, double end_seconds) {
+SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how) {
   const Guard guard;
   std::fflush(nullptr);
   const pid_t supervisor = getpid();
   const pid_t child = fork();
   if (child < 0)
     throw EnvironmentError(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (child == 0) become(command, guard.before(), supervisor);
+  if (child == 0) become(command, how.output, guard.before(), supervisor);
   setpgid(child, child);  // also here: whoever comes first
 
-  Stopping stopping(child, grace_seconds);
+  Stopping stopping(child, how.grace_seconds);
+  const auto limit =
+      how.limit_seconds ? Clock::now() + to_duration(*how.limit_seconds) : Clock::time_point::max();
+  bool overdue = false;
   int status = 0;
   while (!reap(child, status)) {
     // Wakes once a second too, so that no lost wake-up can hang the job.
-    const auto until = std::min(stopping.deadline(), Clock::now() + std::chrono::seconds(1));
+    const auto until =
+        std::min({stopping.deadline(), limit, Clock::now() + std::chrono::seconds(1)});
     const int signal = guard.next_signal(until);
     if (signal != 0 && signal != SIGCHLD)
       stopping.request();
     else if (signal == 0 && Clock::now() >= stopping.deadline())
       stopping.escalate();
-    if (has_ended && has_ended()) stopping.expect_end(end_seconds);
+    if (!overdue && !stopping.begun() && Clock::now() >= limit) {
+      overdue = true;
+      stopping.expect_end(0);
+    }
+    if (how.has_ended && how.has_ended()) stopping.expect_end(how.end_seconds);
   }
   kill_leftovers();
-  return {exit_status(status), stopping.begun()};
+  return {exit_status(status), stopping.begun() && !overdue, overdue};
 }
 
 }  // namespace scalemark

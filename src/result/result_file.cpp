@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "error.hpp"
+#include "result/posix_file.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -57,18 +58,6 @@ struct Temporary {
     if (!path.empty()) unlink(path.c_str());
   }
 };
-
-/// 0 or errno. write(2) and fsync(2): a full disk may show in either.
-int write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    if (written == 0) return ENOSPC;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return fsync(fd) == 0 ? 0 : errno;
-}
 
 void sync_folder(const fs::path& folder) {
   const FileDescriptor directory{open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

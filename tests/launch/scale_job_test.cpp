@@ -24,20 +24,20 @@ ScaleLaunch plan(const std::vector<std::int64_t>& ranks, Resources resources) {
 
 TEST(PlanScale, AutoFillsTheMachine) {
   EXPECT_THAT(plan({}, {.cores_per_host = 6}).ranks, ElementsAre(1, 2, 4, 6));
-  EXPECT_EQ(plan({}, {.cores_per_host = 6}).cpus_per_rank, 1);
+  EXPECT_EQ(plan({}, {.cores_per_host = 6}).placement.cpus_per_rank, 1);
   EXPECT_THAT(plan({}, {.cores_per_host = 2, .hosts = 2}).ranks, ElementsAre(1, 2, 4));
   EXPECT_THAT(plan({}, {.cores_per_host = 64, .gpus_per_host = 4}).ranks, ElementsAre(1, 2, 4));
-  EXPECT_EQ(plan({}, {.cores_per_host = 64, .gpus_per_host = 4}).cpus_per_rank, 16);
+  EXPECT_EQ(plan({}, {.cores_per_host = 64, .gpus_per_host = 4}).placement.cpus_per_rank, 16);
 }
 
 TEST(PlanScale, CoresOfARankAreTheSameAtEveryPoint) {
   const ScaleLaunch launch = plan({1, 3}, {.cores_per_host = 8});
   EXPECT_EQ(launch.largest, 3);
-  EXPECT_EQ(launch.cpus_per_rank, 2);
-  EXPECT_FALSE(launch.oversubscribe);
-  EXPECT_EQ(plan({4}, {.cores_per_host = 8, .hosts = 2}).cpus_per_rank, 4);
-  EXPECT_TRUE(plan({3}, {.cores_per_host = 2}).oversubscribe);
-  EXPECT_EQ(plan({3}, {.cores_per_host = 2}).cpus_per_rank, 1);
+  EXPECT_EQ(launch.placement.cpus_per_rank, 2);
+  EXPECT_FALSE(launch.placement.oversubscribe);
+  EXPECT_EQ(plan({4}, {.cores_per_host = 8, .hosts = 2}).placement.cpus_per_rank, 4);
+  EXPECT_TRUE(plan({3}, {.cores_per_host = 2}).placement.oversubscribe);
+  EXPECT_EQ(plan({3}, {.cores_per_host = 2}).placement.cpus_per_rank, 1);
 }
 
 TEST(CountHosts, LinesNamesAndComments) {

@@ -12,7 +12,7 @@ int supervised(const std::string& script, double grace_seconds = 30,
                const std::function<void(pid_t)>& meanwhile = {}) {
   return in_child(
       [&] {
-        const SupervisedExit exit = supervise(shell(script), grace_seconds);
+        const SupervisedExit exit = supervise(shell(script), {.grace_seconds = grace_seconds});
         return exit.raw_status + (exit.stopped_by_us ? 100 : 0);
       },
       meanwhile);
@@ -22,7 +22,7 @@ TEST(Supervise, PassesTheExitStatus) {
   EXPECT_EQ(supervised("exit 0"), 0);
   EXPECT_EQ(supervised("exit 5"), 5);
   EXPECT_EQ(supervised("kill -KILL $$"), 137);
-  EXPECT_EQ(in_child([] { return supervise({"/no/such/program"}, 1).raw_status; }), 127);
+  EXPECT_EQ(in_child([] { return supervise({"/no/such/program"}, {}).raw_status; }), 127);
 }
 
 TEST(Supervise, ForwardsASignalAsAStopRequest) {
@@ -73,7 +73,8 @@ TEST(Supervise, EndsALauncherWhoseJobIsOver) {
   const std::string over = folder / "over";
   EXPECT_EQ(in_child([&] {
               const auto is_over = [&] { return std::filesystem::exists(over); };
-              return supervise(shell("sleep 0.1; touch " + over + "; sleep 600"), 30, is_over, 0.1)
+              return supervise(shell("sleep 0.1; touch " + over + "; sleep 600"),
+                               {.grace_seconds = 30, .has_ended = is_over, .end_seconds = 0.1})
                   .raw_status;
             }),
             128 + SIGTERM);
@@ -112,7 +113,7 @@ TEST(Supervise, TheJobDoesNotOutliveAKilledSupervisor) {
 
 TEST(Supervise, GivesSignalsBack) {
   EXPECT_EQ(in_child([] {
-              supervise(shell("exit 0"), 1);
+              supervise(shell("exit 0"), {});
               sigset_t mask;
               pthread_sigmask(SIG_BLOCK, nullptr, &mask);
               return sigismember(&mask, SIGTERM) + sigismember(&mask, SIGCHLD);

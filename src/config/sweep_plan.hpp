@@ -1,0 +1,63 @@
+// What `scalemark sweep` measures: a JSON plan of settings, every point of which is a launch of its
+// own.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+/// How a point is launched; what its ranks compute is in its arguments.
+struct PointLaunch {
+  int ranks = 1;
+  std::optional<int> ranks_per_node;
+  std::optional<int> cpus_per_rank;  ///< unset: an equal share of a host's cores
+  /// Variables of the launch; without a value the variable is taken away.
+  std::vector<std::pair<std::string, std::optional<std::string>>> environment;
+};
+
+struct SweepPoint {
+  nlohmann::ordered_json settings;     ///< that make it differ from other points: {"ranks": 2, ...}
+  std::vector<std::string> arguments;  ///< of `scalemark run`, one word a key
+  PointLaunch launch;
+  RunConfig config;
+  std::string config_hash;
+  std::string id;  ///< SHA-256 (hex) over config_hash and launch: points of one id are one point
+
+  /// "precision=bf16 ranks=2", or "the only point".
+  std::string title() const;
+};
+
+struct SweepPlan {
+  Command command = Command::run;
+  std::vector<SweepPoint> points;
+  std::optional<std::size_t> standard;  ///< the point that the others are compared with
+  std::int64_t repeats = 1;
+  std::int64_t seed = 1;
+  double launch_timeout = 1800;  ///< seconds that one launch may take
+  Launcher launcher = Launcher::automatic;
+  std::optional<std::string> hostfile;
+};
+
+/// {point, repeat} of every launch: each repeat once through all points, in an order shuffled by
+/// the plan's seed.
+std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan);
+
+/// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; `environment` is
+/// "NAME=value" lines. Throws ConfigError with the file and the JSON pointer.
+SweepPlan read_sweep_plan(const std::filesystem::path& path,
+                          std::span<const std::string> environment);
+
+/// The same of a text that messages call `name`.
+SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
+                           std::span<const std::string> environment);
+
+}  // namespace scalemark

@@ -1,0 +1,100 @@
+// See job.hpp.
+#include "launch/job.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "config/names.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+void require_program(const std::string& name) {
+  std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((folder + "/" + name).c_str(), X_OK) == 0) return;
+  throw EnvironmentError(fmt::format(
+      "{} is not in PATH: install Open MPI (scripts/setup), or choose --launcher mpirun|srun",
+      name));
+}
+
+std::string what_happened(const SupervisedExit& exit, const std::string& launcher,
+                          const Supervision& how) {
+  if (exit.overdue)
+    return fmt::format("stopped after {:g} s, the limit of a launch", *how.limit_seconds);
+  if (exit.stopped_by_us)
+    return fmt::format("stopped from outside ({} status {})", launcher, exit.raw_status);
+  if (exit.raw_status > 128)
+    return fmt::format("a rank or {0} itself was killed by signal {1} ({0} status {2})", launcher,
+                       exit.raw_status - 128, exit.raw_status);
+  return fmt::format("{} ended with status {}; its own message is {}", launcher, exit.raw_status,
+                     how.output.empty() ? "above" : "in " + how.output);
+}
+
+}  // namespace
+
+HandoverFolder::HandoverFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "scalemark-XXXXXX").string();
+  if (!mkdtemp(path.data()))
+    throw EnvironmentError(fmt::format("cannot make a folder {}: {}", path, std::strerror(errno)));
+  path_ = path;
+  setenv("SMK_INTERNAL_HANDOVER", path_.c_str(), 1);
+}
+
+HandoverFolder::~HandoverFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::optional<int> HandoverFolder::exit_code() const {
+  int code = 0;
+  std::ifstream file(path_ / "exit_code");
+  return file >> code ? std::optional(code) : std::nullopt;
+}
+
+std::optional<Json> HandoverFolder::read(const char* name) const {
+  std::ifstream file(path_ / name);
+  if (!file) return std::nullopt;
+  Json record = Json::parse(file, nullptr, false);
+  return record.is_object() ? std::optional(std::move(record)) : std::nullopt;
+}
+
+JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how) {
+  const std::string launcher = to_string(request.launcher);
+  require_program(launcher);
+  how.has_ended = [&] { return handover.abort().has_value(); };
+  const SupervisedExit exit = supervise(launch_command(request, geteuid() == 0), how);
+  const auto agreed = handover.exit_code();
+  const auto aborted = handover.abort();
+  JobEnd end;
+  end.stopped = exit.stopped_by_us && !aborted;
+  if (exit.overdue && !agreed && !aborted)
+    end.code = ExitCode::timeout;
+  else
+    end.code = map_launcher_exit(
+        exit, aborted ? std::optional(aborted->at("exit_code").get<int>()) : agreed);
+  end.told = aborted.has_value();
+  if (!agreed && end.code != ExitCode::ok)
+    end.reason =
+        aborted ? aborted->at("reason").get<std::string>() : what_happened(exit, launcher, how);
+  return end;
+}
+
+std::vector<std::string> variables_for_hosts(
+    const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : environment)
+    for (const char* prefix :
+         {"SCALEMARK_", "SMK_INTERNAL_", "OMP_", "MKL_", "TCMALLOC_", "NCCL_", "UCX_"})
+      if (name.starts_with(prefix)) names.push_back(name);
+  return names;
+}
+
+}  // namespace scalemark

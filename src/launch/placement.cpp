@@ -1,0 +1,54 @@
+// See placement.hpp.
+#include "launch/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "config/numbers.hpp"
+#include "config/text.hpp"
+#include "error.hpp"
+#include "platform/platform.hpp"
+
+namespace scalemark {
+
+Resources find_resources(Device device, const std::optional<std::string>& hostfile,
+                         const std::map<std::string, std::string>& environment) {
+  Resources resources;
+  resources.cores_per_host = std::max(1, std::min(physical_cores(), achieved_affinity().usable));
+  if (device != Device::cpu) resources.gpus_per_host = static_cast<int>(visible_gpus().gpus.size());
+  const auto nodes = environment.find("SLURM_JOB_NUM_NODES");
+  if (hostfile)
+    resources.hosts = count_hosts(*hostfile);
+  else if (nodes != environment.end())
+    resources.hosts = static_cast<int>(
+        std::clamp<std::int64_t>(parse_integer(nodes->second).value_or(1), 1, 1 << 20));
+  return resources;
+}
+
+Placement place_ranks(int ranks, const Resources& resources, std::optional<int> ranks_per_node) {
+  const int per_host = ranks_per_node.value_or((ranks + resources.hosts - 1) / resources.hosts);
+  return {std::max(1, resources.cores_per_host / per_host), per_host > resources.cores_per_host};
+}
+
+int count_hosts(const std::string& hostfile) {
+  std::ifstream file(hostfile);
+  if (!file || std::filesystem::is_directory(hostfile))
+    throw ConfigError(fmt::format("--hostfile: {} can't be read; give a file with one host a line",
+                                  quote(hostfile)));
+  std::set<std::string> hosts;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string host;
+    if (words >> host && host[0] != '#') hosts.insert(host);
+  }
+  if (hosts.empty())
+    throw ConfigError(fmt::format("--hostfile: {} names no host", quote(hostfile)));
+  return static_cast<int>(hosts.size());
+}
+
+}  // namespace scalemark

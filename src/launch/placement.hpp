@@ -1,0 +1,33 @@
+// Where ranks go: what the hosts offer, and each rank's share of it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+/// What this machine, or the allocation, offers.
+struct Resources {
+  int cores_per_host = 1;  ///< physical cores within the mask and the CPU quota
+  int gpus_per_host = 0;   ///< visible; 0 where the run is for the CPU
+  int hosts = 1;           ///< of the host file or the Slurm allocation
+};
+Resources find_resources(Device device, const std::optional<std::string>& hostfile,
+                         const std::map<std::string, std::string>& environment);
+
+struct Placement {
+  int cpus_per_rank = 1;       ///< an equal share of a host's cores
+  bool oversubscribe = false;  ///< more ranks than cores on a host
+};
+/// `ranks_per_node`: unset: as few as the hosts allow.
+Placement place_ranks(int ranks, const Resources& resources,
+                      std::optional<int> ranks_per_node = std::nullopt);
+
+/// Hosts in an Open MPI host file: lines that are neither empty nor comments, each name once.
+/// ConfigError where it does not exist or names none.
+int count_hosts(const std::string& hostfile);
+
+}  // namespace scalemark

@@ -1,0 +1,108 @@
+// The command line of `scalemark sweep`.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cxxopts.hpp>
+
+#include "config/keys.hpp"
+#include "config/names.hpp"
+#include "config/text.hpp"
+#include "config/values.hpp"
+#include "launch/sweep.hpp"
+
+namespace scalemark {
+namespace {
+
+cxxopts::Options make_options() {
+  cxxopts::Options options("scalemark sweep",
+                           "Fresh launches of every point of a plan, in random order; the same "
+                           "command goes on where an earlier one ended.\n");
+  options.custom_help("PLAN.json --output DIR [--flag]...");
+  options.positional_help("");
+  options.add_options()("output", "folder of journal.jsonl, runs/ and logs/",
+                        cxxopts::value<std::string>(), "DIR")(
+      "dry_run", "print the command of every launch in its order, start nothing")(
+      "retry_failed", "launch again what has failed before")(
+      "launcher", "auto, mpirun or srun (default: the plan's, else auto)",
+      cxxopts::value<std::string>(), "NAME")("hostfile", "hosts of mpirun (default: the plan's)",
+                                             cxxopts::value<std::string>(), "FILE")(
+      "plan", "", cxxopts::value<std::vector<std::string>>())("h,help", "this text");
+  options.parse_positional({"plan"});
+  return options;
+}
+
+/// `-` and `_` are alike in flags.
+std::vector<std::string> canonical(std::span<const std::string> arguments) {
+  std::vector<std::string> words;
+  for (const std::string& word : arguments) {
+    const std::size_t end = word.find('=');
+    words.push_back(word.starts_with("--")
+                        ? "--" + canonical_name(word.substr(2, end == word.npos ? end : end - 2)) +
+                              (end == word.npos ? "" : word.substr(end))
+                        : word);
+  }
+  return words;
+}
+
+void set_from(RunConfig& launch, const cxxopts::ParseResult& parsed, const char* name) {
+  if (parsed.count(name) == 0) return;
+  const Key& key = *find_key(name);
+  key.set(launch, parse_value(key, parsed[name].as<std::string>(), fmt::format("--{}", name)));
+}
+
+std::vector<std::string> environment_lines() {
+  std::vector<std::string> lines;
+  for (char** line = environ; line && *line; ++line) lines.emplace_back(*line);
+  return lines;
+}
+
+SweepRequest request_from(const cxxopts::ParseResult& parsed) {
+  if (parsed.count("plan") != 1)
+    throw ConfigError("scalemark sweep takes one plan: scalemark sweep PLAN.json --output DIR");
+  SweepRequest request;
+  request.plan =
+      read_sweep_plan(parsed["plan"].as<std::vector<std::string>>().front(), environment_lines());
+  request.dry_run = parsed.count("dry_run") > 0;
+  request.retry_failed = parsed.count("retry_failed") > 0;
+  if (parsed.count("output") == 0 && !request.dry_run)
+    throw ConfigError(
+        "scalemark sweep: --output DIR is missing: the folder of its journal and records");
+  request.output = parsed.count("output") ? parsed["output"].as<std::string>() : "sweep";
+  check_text(request.output, "--output");
+  RunConfig launch;
+  launch.launcher = request.plan.launcher;
+  launch.hostfile = request.plan.hostfile;
+  set_from(launch, parsed, "launcher");
+  set_from(launch, parsed, "hostfile");
+  request.plan.launcher = launch.launcher;
+  request.plan.hostfile = launch.hostfile;
+  return request;
+}
+
+}  // namespace
+
+std::string sweep_help() {
+  return make_options().help() +
+         "\nA plan is described in docs/sweep.md; shipped ones: scalemark list configs.\n"
+         "Exit codes: 0 ok, 2 usage, 4 to 7 the most severe of its launches, 6 results or journal "
+         "not writable.\n";
+}
+
+SweepRequest read_sweep_request(std::span<const std::string> arguments) {
+  std::vector<std::string> words = canonical(arguments);
+  std::string program = "scalemark";
+  std::vector<char*> argv{program.data()};
+  for (std::string& word : words) argv.push_back(word.data());
+  int argc = static_cast<int>(argv.size());
+  char** begin = argv.data();
+  try {
+    cxxopts::Options options = make_options();
+    return request_from(options.parse(argc, begin));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
+    throw ConfigError(fmt::format("scalemark sweep: {}; see scalemark sweep --help", error.what()));
+  }
+}
+
+}  // namespace scalemark

@@ -1,0 +1,91 @@
+// See sweep_table.hpp.
+#include "report/sweep_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "report/text_table.hpp"
+
+namespace scalemark {
+namespace {
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.) / static_cast<double>(values.size());
+}
+
+std::string duration(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+/// Over the standard point; nullopt where one of the two has no throughput of the same unit.
+std::optional<double> factor(const SweepResult& result, const SweepResult& standard) {
+  if (result.throughputs.empty() || standard.throughputs.empty() || result.unit != standard.unit)
+    return std::nullopt;
+  return mean(result.throughputs) / mean(standard.throughputs);
+}
+
+std::string best_line(const std::vector<SweepResult>& results, const SweepResult& standard) {
+  const SweepResult* best = nullptr;
+  for (const SweepResult& result : results)
+    if (factor(result, standard) && (!best || mean(result.throughputs) > mean(best->throughputs)))
+      best = &result;
+  if (!best) return "";
+  return fmt::format("fastest: {}, {:.3f} x {}\n", best->title, *factor(*best, standard),
+                     standard.title);
+}
+
+}  // namespace
+
+void SweepProgress::start(const std::string& title, std::int64_t repeat) {
+  std::string left;
+  if (finished_ > 0)
+    left = fmt::format(", about {} left", duration(seconds_ / static_cast<double>(finished_) *
+                                                   static_cast<double>(launches_ - finished_)));
+  fmt::print(stderr, "[{}/{}] {}, repeat {}{}\n", finished_ + 1, launches_, title, repeat, left);
+}
+
+void SweepProgress::finish(const JournalEntry& entry, const Json& record) {
+  ++finished_;
+  seconds_ += entry.seconds;
+  if (entry.status == "ok")
+    fmt::print(stderr, "    {} {} ({})\n",
+               four_digits(record.at("throughput").at("mean").get<double>()),
+               record.at("unit").get<std::string>(), duration(entry.seconds));
+  else
+    fmt::print(stderr, "    {}: {} ({})\n", entry.status,
+               entry.reason.empty() ? "see its log" : entry.reason, duration(entry.seconds));
+}
+
+std::string sweep_table(const std::vector<SweepResult>& results,
+                        std::optional<std::size_t> standard) {
+  std::vector<std::vector<std::string>> rows{
+      {"point", "launches", "failed", "mean", "smallest", "largest", "unit"}};
+  if (standard) rows.front().push_back("x default");
+  for (const SweepResult& result : results) {
+    const auto& rates = result.throughputs;
+    std::vector<std::string> row{result.title, std::to_string(rates.size()),
+                                 std::to_string(result.failed)};
+    if (rates.empty()) {
+      row.insert(row.end(), {"-", "-", "-", "-"});
+    } else {
+      const double centre = mean(rates);
+      row.push_back(four_digits(centre));
+      row.push_back(four_digits(std::ranges::min(rates), centre));
+      row.push_back(four_digits(std::ranges::max(rates), centre));
+      row.push_back(result.unit);
+    }
+    if (standard) {
+      const auto over = factor(result, results[*standard]);
+      row.push_back(over ? fmt::format("{:.3f}", *over) : "-");
+    }
+    rows.push_back(std::move(row));
+  }
+  return text_table(rows) + (standard ? best_line(results, results[*standard]) : "");
+}
+
+}  // namespace scalemark

@@ -1,0 +1,119 @@
+// See journal.hpp.
+#include "result/journal.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "error.hpp"
+#include "result/posix_file.hpp"
+
+namespace scalemark {
+namespace {
+
+Json to_json(const JournalEntry& entry) {
+  return {{"schema_version", kSchemaVersion},
+          {"kind", "journal_entry"},
+          {"point", entry.point},
+          {"config_hash", entry.config_hash},
+          {"revision", entry.revision},
+          {"repeat", entry.repeat},
+          {"status", entry.status},
+          {"exit_code", entry.exit_code},
+          {"reason", entry.reason},
+          {"record", entry.record},
+          {"seconds", entry.seconds},
+          {"started_at", entry.started_at},
+          {"settings", entry.settings}};
+}
+
+JournalEntry from_json(const Json& json) {
+  if (json.at("kind") != "journal_entry" || json.at("schema_version") != kSchemaVersion)
+    throw std::invalid_argument("of another kind or schema version");
+  JournalEntry entry;
+  entry.point = json.at("point");
+  entry.config_hash = json.at("config_hash");
+  entry.revision = json.at("revision");
+  entry.repeat = json.at("repeat");
+  entry.status = json.at("status");
+  entry.exit_code = json.at("exit_code");
+  entry.reason = json.at("reason");
+  entry.record = json.at("record");
+  entry.seconds = json.at("seconds");
+  entry.started_at = json.at("started_at");
+  entry.settings = json.at("settings");
+  return entry;
+}
+
+}  // namespace
+
+Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (file_ < 0)
+    throw ResultError(fmt::format("journal {}: {}; choose another folder with --output",
+                                  path_.string(), std::strerror(errno)));
+  if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(file_);
+    throw EnvironmentError(
+        fmt::format("journal {}: another sweep writes to it; wait for it, or give another --output",
+                    path_.string()));
+  }
+  try {
+    read();
+  } catch (...) {
+    close(file_);
+    throw;
+  }
+}
+
+Journal::~Journal() { close(file_); }
+
+void Journal::read() {
+  std::string text;
+  std::array<char, 1 << 16> block;
+  for (ssize_t got; (got = ::read(file_, block.data(), block.size())) != 0;) {
+    if (got < 0)
+      throw ResultError(
+          fmt::format("journal {}: cannot be read: {}", path_.string(), std::strerror(errno)));
+    text.append(block.data(), static_cast<std::size_t>(got));
+  }
+  std::size_t begin = 0, number = 1;
+  for (std::size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
+    try {
+      entries_.push_back(from_json(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                               text.begin() + static_cast<std::ptrdiff_t>(end))));
+    } catch (const std::exception& error) {
+      throw ResultError(fmt::format(
+          "journal {}, line {}: {}; give another --output, or repair or remove the file",
+          path_.string(), number, error.what()));
+    }
+  }
+  if (begin < text.size() && ftruncate(file_, static_cast<off_t>(begin)) != 0)
+    throw ResultError(fmt::format("journal {}: its torn last line cannot be cut off: {}",
+                                  path_.string(), std::strerror(errno)));
+  lseek(file_, 0, SEEK_END);
+}
+
+const JournalEntry* Journal::find(const JournalEntry& launch) const {
+  const JournalEntry* last = nullptr;
+  for (const JournalEntry& entry : entries_)
+    if (entry.same_launch(launch)) last = &entry;
+  return last;
+}
+
+void Journal::append(const JournalEntry& entry) {
+  const std::string line =
+      to_json(entry).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (const int error = write_all(file_, line); error != 0)
+    throw ResultError(
+        fmt::format("journal {}: cannot be written: {}", path_.string(), std::strerror(error)));
+  entries_.push_back(entry);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,58 @@
+// What a sweep has measured so far: JSON lines, one a launch, each on disk before the next launch
+// begins.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "result/records.hpp"
+
+namespace scalemark {
+
+/// A launch that has ended.
+struct JournalEntry {
+  std::string point;  ///< id of the point: its config_hash and how it is launched
+  std::string config_hash;
+  std::string revision;  ///< of the build
+  std::int64_t repeat = 1;
+  std::string status;  ///< of its record; of a launch that left none, by its exit code
+  int exit_code = 0;
+  std::string reason;      ///< why it is not ok
+  std::string record;      ///< path within the sweep's folder; empty: none
+  double seconds = 0;      ///< from its start to its end
+  std::string started_at;  ///< UTC
+  Json settings;           ///< that make the point differ
+
+  /// The same launch of the same point and build.
+  bool same_launch(const JournalEntry& other) const {
+    return point == other.point && revision == other.revision && repeat == other.repeat;
+  }
+};
+
+/// A journal that this process alone may write to.
+class Journal {
+ public:
+  /// Opens or makes it. What a writer that was killed left of its last line is cut off.
+  /// EnvironmentError where another process has it open; ResultError where it is no journal, of
+  /// another schema version, or can't be written.
+  explicit Journal(std::filesystem::path path);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  const std::vector<JournalEntry>& entries() const { return entries_; }
+  /// The last entry of this launch; null where it has none.
+  const JournalEntry* find(const JournalEntry& launch) const;
+  void append(const JournalEntry& entry);
+
+ private:
+  void read();
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  std::vector<JournalEntry> entries_;
+};
+
+}  // namespace scalemark

@@ -1,0 +1,126 @@
+// Plans of sweeps: their points, the order of their launches, what is refused and where.
+#include "config/sweep_plan.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "config_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SweepPlan parse(const std::string& text, const Words& environment = {}) {
+  return parse_sweep_plan(text, "plan.json", environment);
+}
+std::string refused_plan(const std::string& text) {
+  return refusal([&] { parse(text); });
+}
+std::vector<std::string> titles(const SweepPlan& plan) {
+  std::vector<std::string> all;
+  for (const SweepPoint& point : plan.points) all.push_back(point.title());
+  return all;
+}
+
+TEST(SweepPlan, CrossesPointsAndAxes) {
+  const SweepPlan plan = parse(R"({
+    "settings": {"model": "smallnet", "num-batches": 5},
+    "points": [{"ranks": 1}, {"ranks": 2, "ranks_per_node": 1}],
+    "axes": {"precision": ["fp32", "bf16"], "env.OMP_WAIT_POLICY": ["active", null]}})");
+  EXPECT_EQ(plan.points.size(), 8u);
+  EXPECT_EQ(plan.points.back().title(),
+            "ranks=2 ranks_per_node=1 precision=bf16 env.OMP_WAIT_POLICY=null");
+  const SweepPoint& point = plan.points[6];
+  EXPECT_THAT(point.arguments,
+              ElementsAre("--model=smallnet", "--num_batches=5", "--precision=bf16"));
+  EXPECT_EQ(point.launch.ranks, 2);
+  EXPECT_EQ(point.launch.ranks_per_node, 1);
+  EXPECT_EQ(point.launch.environment.front().first, "OMP_WAIT_POLICY");
+  EXPECT_EQ(point.launch.environment.front().second, "active");
+  EXPECT_EQ(plan.points[7].launch.environment.front().second, std::nullopt);
+  EXPECT_EQ(point.config.precision, Precision::bf16);
+  std::set<std::string> ids;
+  for (const SweepPoint& each : plan.points) ids.insert(each.id);
+  EXPECT_EQ(ids.size(), plan.points.size());
+}
+
+TEST(SweepPlan, APointIsWhatItMeasuresNotWhereItStands) {
+  const SweepPlan one = parse(R"({"settings": {"model": "trivial"}, "axes": {"ranks": [1, 2]}})");
+  const SweepPlan other = parse(R"({"axes": {"ranks": [4, 2]}, "points": [{"model": "trivial"}]})");
+  EXPECT_EQ(one.points[1].id, other.points[1].id);
+  EXPECT_EQ(one.points[1].config_hash, other.points[1].config_hash);
+  EXPECT_NE(one.points[0].id, other.points[0].id);
+}
+
+TEST(SweepPlan, WithoutAxesIsOnePoint) {
+  EXPECT_THAT(titles(parse(R"({"settings": {"model": "trivial"}})")),
+              ElementsAre("the only point"));
+}
+
+TEST(SweepPlan, EachRepeatGoesThroughAllPointsInAnOrderOfTheSeed) {
+  const std::string axes =
+      R"("axes": {"ranks": [1, 2, 3, 4, 5, 6]}, "settings": {"model": "trivial"},
+                              "repeats": 3, "seed": )";
+  const auto order = launch_order(parse("{" + axes + "1}"));
+  ASSERT_EQ(order.size(), 18u);
+  for (std::size_t begin = 0; begin < 18; begin += 6) {
+    std::set<std::size_t> seen;
+    for (std::size_t i = begin; i < begin + 6; ++i) {
+      EXPECT_EQ(order[i].second, static_cast<std::int64_t>(begin / 6 + 1));
+      seen.insert(order[i].first);
+    }
+    EXPECT_EQ(seen.size(), 6u);
+  }
+  EXPECT_EQ(order, launch_order(parse("{" + axes + "1}")));
+  EXPECT_NE(order, launch_order(parse("{" + axes + "2}")));
+}
+
+TEST(SweepPlan, KnowsItsDefaultPoint) {
+  const std::string plan =
+      R"({"axes": {"ranks": [1, 2], "precision": ["fp32", "bf16"]}, "default": )";
+  EXPECT_EQ(parse(plan + R"({"precision": "fp32", "ranks": 2}})").standard, 2u);
+  EXPECT_THAT(refused_plan(plan + R"({"ranks": 2}})"),
+              AllOf(HasSubstr("plan.json: /default"), HasSubstr("2 points")));
+}
+
+TEST(SweepPlan, NamesThePlaceOfWhatIsWrong) {
+  const auto wrong = [](const std::string& text, const std::string& place,
+                        const std::string& what) {
+    EXPECT_THAT(refused_plan(text), AllOf(HasSubstr("plan.json: " + place), HasSubstr(what)))
+        << text;
+  };
+  wrong(R"({"axis": {}})", "/axis", "axes");
+  wrong(R"({"axes": {"precision": ["fp32", "fp8"]}})", "/axes/precision/1/precision", "fp16");
+  wrong(R"({"axes": {"precison": ["fp32"]}})", "/axes/precison/0/precison", "precision");
+  wrong(R"({"axes": {"ranks": []}})", "/axes/ranks", "list");
+  wrong(R"({"axes": {"ranks": [0]}})", "/axes/ranks/0", "from 1");
+  wrong(R"({"points": {"ranks": 2}})", "/points", "list");
+  wrong(R"({"points": [{"ranks": 2}, 7]})", "/points/1", "object");
+  wrong(R"({"points": [{"seed": 1}], "axes": {"seed": [1, 2]}})", "/axes/seed", "both");
+  wrong(R"({"axes": {"seed": [1, 1]}})", "two points are the same", "seed=1");
+  wrong(R"({"settings": {"output": "x.json"}})", "/settings/output", "decides this itself");
+  wrong(R"({"settings": {"repeats": 2}})", "/settings/repeats", "no key of scalemark run");
+  wrong(R"({"settings": {"env.A-B": "1"}})", "/settings/env.A-B", "name of a variable");
+  wrong(R"({"settings": {"env.SCALEMARK_SEED": "1"}})", "/settings", "keys of the plan");
+  wrong(R"({"settings": {"env.X": 1}})", "/settings/env.X", "text");
+  wrong(R"({"repeats": 0})", "/repeats", "from 1");
+  wrong(R"({"launch_timeout": "1"})", "/launch_timeout", "seconds");
+  wrong(R"({"launcher": "ssh"})", "/launcher", "mpirun");
+  wrong(R"({"command": "scale"})", "/command", "run, infer");
+  wrong(R"({"settings": {"scaling": "strong", "global_batch_size": 4}, "axes": {"ranks": [3]}})",
+        "ranks=3", "4");
+  wrong(R"({"points": [{"ranks": 3, "ranks_per_node": 2}]})", "ranks=3", "multiple");
+}
+
+TEST(SweepPlan, SettingsBeatVariables) {
+  const SweepPlan plan = parse(R"({"settings": {"model": "trivial"}})",
+                               {"SCALEMARK_MODEL=resnet50", "SCALEMARK_SEED=9"});
+  EXPECT_EQ(plan.points.front().config.model, "trivial");
+  EXPECT_EQ(plan.points.front().config.seed, 9);
+}
+
+}  // namespace
+}  // namespace scalemark

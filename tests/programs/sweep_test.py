@@ -1,0 +1,155 @@
+"""scalemark sweep: fresh launches by real mpirun, its journal, and how it goes on after it was stopped or killed."""
+
+import collections
+import json
+import os
+import shlex
+import signal
+import subprocess
+import time
+import unittest
+
+from support import SCALEMARK, ProgramTest, mpirun
+
+SETTINGS = {"model": "smallnet", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 4, "num_intra_threads": 1}
+
+
+class SweepTest(ProgramTest):
+    def plan(self, **members):
+        settings = {**SETTINGS, **members.pop("settings", {})}
+        (self.folder / "plan.json").write_text(json.dumps({"settings": settings, "launcher": "mpirun", **members}))
+        return [SCALEMARK, "sweep", "plan.json", "--output", "out"]
+
+    def journal(self):
+        return [json.loads(line) for line in (self.folder / "out/journal.jsonl").read_text().splitlines()]
+
+    def statuses(self):
+        return [entry["status"] for entry in self.journal()]
+
+
+class Points(SweepTest):
+    def test_every_point_and_repeat_is_a_launch_of_its_own(self):
+        out, err = self.run_program(*self.plan(axes={"ranks": [1, 2], "precision": ["fp32", "bf16"]}, repeats=2,
+                                               default={"ranks": 1, "precision": "fp32"}))
+        entries = self.journal()
+        self.assertEqual(collections.Counter((e["settings"]["ranks"], e["settings"]["precision"], e["repeat"]) for e in entries),
+                         {(n, p, k): 1 for n in (1, 2) for p in ("fp32", "bf16") for k in (1, 2)})
+        self.assertEqual([e["repeat"] for e in entries], [1] * 4 + [2] * 4)
+        ids = set()
+        for entry in entries:
+            record = self.read(f"out/{entry['record']}")
+            self.assertEqual((record["status"], record["world_size"], record["precision"], record["config_hash"]),
+                             ("ok", entry["settings"]["ranks"], entry["settings"]["precision"], entry["config_hash"]))
+            ids.add(record["id"])
+        self.assertEqual(len(ids), 8)
+        self.assertIn("[8/8]", err)
+        self.assertIn("left", err)
+        self.assertRegex(out, r"ranks=1 precision=fp32 +2 +0 .*images/sec +1\.000\n")
+        self.assertRegex(out, r"fastest: ranks=\d precision=\w+, \d\.\d+ x ranks=1 precision=fp32\n")
+
+    def test_variables_reach_the_ranks_or_are_taken_away(self):
+        self.run_program(*self.plan(axes={"env.NCCL_ALGO": ["Ring", None]}), env=self.environment(NCCL_ALGO="Tree"))
+        for entry in self.journal():
+            environment = self.read(f"out/{entry['record']}")["environment"]
+            self.assertEqual(environment.get("NCCL_ALGO"), entry["settings"]["env.NCCL_ALGO"])
+
+    def test_a_dry_run_prints_the_very_commands(self):
+        words = self.plan(axes={"ranks": [1, 2], "env.NCCL_ALGO": ["a b;$(c)"]})
+        out, _ = self.run_program(*words, "--dry-run")
+        self.assertFalse((self.folder / "out").exists())
+        self.assertEqual(len(out.splitlines()), 2)
+        command = out.splitlines()[0]
+        record = next(word for word in shlex.split(command) if word.startswith("--output=")).removeprefix("--output=")
+        subprocess.run(["bash", "-c", command], check=True, cwd=self.folder, env=self.environment(), capture_output=True, timeout=60)
+        self.assertEqual(json.loads(open(record).read())["environment"]["NCCL_ALGO"], "a b;$(c)")
+
+    def test_inference_too(self):
+        self.run_program(*self.plan(command="infer", axes={"fused": ["on", "off"]}))
+        self.assertEqual({self.read(f"out/{e['record']}")["kind"] for e in self.journal()}, {"inference"})
+
+
+class Failures(SweepTest):
+    def test_a_failing_point_is_recorded_and_the_rest_goes_on(self):
+        words = self.plan(points=[{"seed": 1}, {"inject": "nan_loss:step=2"}, {"seed": 2}])
+        out, err = self.run_program(*words, expect=4)
+        self.assertEqual(sorted(self.statuses()), ["invalid", "ok", "ok"])
+        self.assertRegex(out, r"inject=\S+ +0 +1 ")
+        _, err = self.run_program(*words, expect=4)
+        self.assertIn("3 launches are done", err)
+        self.assertEqual(len(self.journal()), 3)
+        self.run_program(*words, "--retry-failed", expect=4)
+        self.assertEqual(len(self.journal()), 4)
+
+    def test_a_killed_rank_has_its_reason_in_the_journal(self):
+        self.run_program(*self.plan(axes={"ranks": [2]}, settings={"inject": "kill:rank=1:step=2"}), expect=4)
+        entry, = self.journal()
+        self.assertEqual((entry["status"], entry["record"]), ("failed", ""))
+        self.assertIn("killed by signal 9", entry["reason"])
+
+    def test_a_launch_that_takes_too_long_is_ended(self):
+        words = self.plan(points=[{"seed": 1}, {"inject": "delay:milliseconds=60000"}], launch_timeout=8)
+        start = time.monotonic()
+        self.run_program(*words, expect=5)
+        self.assertLess(time.monotonic() - start, 40)
+        self.assertEqual(sorted(self.statuses()), ["ok", "timeout"])
+        self.assertIn("8 s", next(e["reason"] for e in self.journal() if e["status"] == "timeout"))
+
+    def test_what_is_wrong_is_said_before_anything_starts(self):
+        for words, text in (([SCALEMARK, "sweep"], "one plan"), ([SCALEMARK, "sweep", "none.json", "--output", "o"], "no such file"),
+                            (self.plan(axes={"precision": ["fp8"]}), "/axes/precision/0"), (self.plan()[:3], "--output DIR"),
+                            ([*self.plan(), "--retry"], "retry"), (mpirun(2, *self.plan()), "start it once")):
+            _, err = self.run_program(*words, expect=2)
+            self.assertIn(text, err)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_a_folder_has_one_sweep_at_a_time(self):
+        words = self.plan(settings={"inject": "delay:milliseconds=3000"})
+        first = self.start(*words)
+        self.wait_for_line(first.stderr, "[1/1]")
+        _, err = self.run_program(*words, expect=7)
+        self.assertIn("another sweep", err)
+        first.communicate(timeout=60)
+        self.assertEqual(first.returncode, 0)
+
+
+class Resuming(SweepTest):
+    def finish(self, words):
+        self.run_program(*words)
+        done = [(e["point"], e["repeat"]) for e in self.journal() if e["status"] == "ok"]
+        self.assertEqual(len(done), len(set(done)), "a launch counted twice")
+        self.assertEqual(len(done), 4)
+
+    def test_after_kill_9_and_a_torn_line(self):
+        words = self.plan(axes={"seed": [1, 2]}, repeats=2, settings={"inject": "delay:milliseconds=200"})
+        process = self.start(*words)
+        self.wait_for_line(process.stderr, "[3/4]")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=30)
+        self.assert_nothing_left()  # also the launch that it watched
+        self.assertEqual(self.statuses(), ["ok", "ok"])
+        with open(self.folder / "out/journal.jsonl", "a") as file:
+            file.write('{"schema_version": 1, "kind": "journal_en')
+        self.finish(words)
+
+    def test_after_ctrl_c(self):
+        words = self.plan(axes={"seed": [1, 2]}, repeats=2, settings={"inject": "delay:milliseconds=300"})
+        process = self.start(*words)
+        self.wait_for_line(process.stderr, "[2/4]")
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, err)
+        self.assertIn("goes on from here", err)
+        self.assertEqual(self.statuses()[0], "ok")
+        self.assertEqual(self.statuses()[1:], ["interrupted"])
+        self.finish(words)
+
+    def test_a_changed_plan_measures_what_is_new(self):
+        self.run_program(*self.plan(axes={"seed": [1, 2]}))
+        _, err = self.run_program(*self.plan(axes={"seed": [2, 3, 1]}))
+        self.assertIn("2 launches are done", err)
+        self.assertEqual([e["settings"]["seed"] for e in self.journal()][2:], [3])
+
+
+if __name__ == "__main__":
+    unittest.main()
