@@ -14,6 +14,7 @@
 #include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/names.hpp"
+#include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
@@ -24,74 +25,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostPoints = 10'000;
-constexpr std::string_view kVariable = "env.";
 
 /// Members of a plan.
 const std::vector<std::string> kMembers{"$schema", "description", "command",  "settings",
                                         "axes",    "points",      "default",  "repeats",
                                         "seed",    "launcher",    "hostfile", "launch_timeout"};
-/// Settings of a launch; all others are keys of the command.
-const std::vector<std::string> kLaunchSettings{"ranks", "ranks_per_node", "cpus_per_rank"};
-/// Keys that a sweep decides itself.
-const std::vector<std::string> kOwnKeys{"output", "json", "dry_run", "timestamps"};
-
 [[noreturn]] void refuse(const std::string& place, const std::string& what) {
   throw ConfigError(fmt::format("{}: {}", place, what));
 }
 
 bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
-}
-
-std::int64_t whole_number(const Json& value, std::int64_t low, std::int64_t high,
-                          const std::string& place) {
-  if (!value.is_number_integer() || value < low || value > high)
-    refuse(place, fmt::format("{} is no whole number from {} to {}", value.dump(), low, high));
-  return value.get<std::int64_t>();
-}
-
-void check_variable(const std::string& name, const Json& value, const std::string& place) {
-  const auto letter = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-  };
-  if (name.empty() || !std::ranges::all_of(name, letter) ||
-      std::isdigit(static_cast<unsigned char>(name.front())))
-    refuse(place, "env. is followed by the name of a variable, such as env.NCCL_ALGO");
-  if (name.starts_with("SCALEMARK_") || name.starts_with("SMK_"))
-    refuse(place, "settings of scalemark are keys of the plan, not variables");
-  if (value.is_null()) return;
-  if (!value.is_string()) refuse(place, "the value of a variable is a text, or null to unset it");
-  if (!value.get_ref<const std::string&>().empty())
-    check_text(value.get_ref<const std::string&>(), place);
-}
-
-/// A checked pair of a plan: canonical name and value.
-std::pair<std::string, Json> check_setting(Command command, const std::string& written,
-                                           const Json& value, const std::string& place) {
-  if (written.starts_with(kVariable)) {
-    check_variable(written.substr(kVariable.size()), value, place);
-    return {written, value};
-  }
-  const std::string name = canonical_name(written);
-  if (is_one_of(kLaunchSettings, name)) return {name, whole_number(value, 1, 1'000'000, place)};
-  if (is_one_of(kOwnKeys, name)) refuse(place, "a sweep decides this itself; leave it out");
-  const Key& key = known_key(written, place);
-  if (!belongs(key, command))
-    refuse(place, fmt::format("no key of scalemark {}; leave it out", name_of(command)));
-  return {key.name, check_value(key, value, place)};
-}
-
-Json check_settings(Command command, const Json& object, const std::string& place) {
-  if (!object.is_object())
-    refuse(place, "is no object of settings such as {\"precision\": \"bf16\"}");
-  Json settings = Json::object();
-  for (const auto& [member, value] : object.items()) {
-    const std::string here = place + pointer_to(member);
-    auto [name, checked] = check_setting(command, member, value, here);
-    if (settings.contains(name)) refuse(here, "the setting is there twice");
-    settings[name] = std::move(checked);
-  }
-  return settings;
 }
 
 /// The product of lists of settings: every pair of one of each, joined.
@@ -112,17 +56,18 @@ std::vector<Json> product(const std::vector<Json>& left, const std::vector<Json>
   return all;
 }
 
-std::vector<Json> read_axis(Command command, const std::string& name, const Json& values,
-                            const std::string& place) {
+std::vector<Json> read_axis(const SettingsContext& context, const std::string& name,
+                            const Json& values, const std::string& place) {
   if (!values.is_array() || values.empty())
     refuse(place, "an axis is a list of values such as [1, 2, 4]");
   std::vector<Json> axis;
   for (std::size_t i = 0; i < values.size(); ++i)
-    axis.push_back(check_settings(command, {{name, values[i]}}, fmt::format("{}/{}", place, i)));
+    axis.push_back(check_settings(context, {{name, values[i]}}, fmt::format("{}/{}", place, i)));
   return axis;
 }
 
-std::vector<Json> read_points(Command command, const Json& plan, const std::string& name) {
+std::vector<Json> read_points(const SettingsContext& context, const Json& plan,
+                              const std::string& name) {
   std::vector<Json> points{Json::object()};
   const std::string place = name + ": ";
   if (const auto listed = plan.find("points"); listed != plan.end()) {
@@ -131,13 +76,13 @@ std::vector<Json> read_points(Command command, const Json& plan, const std::stri
     points.clear();
     for (std::size_t i = 0; i < listed->size(); ++i)
       points.push_back(
-          check_settings(command, (*listed)[i], fmt::format("{}/points/{}", place, i)));
+          check_settings(context, (*listed)[i], fmt::format("{}/points/{}", place, i)));
   }
   if (const auto axes = plan.find("axes"); axes != plan.end()) {
     if (!axes->is_object()) refuse(place + "/axes", "is no object of lists");
     for (const auto& [member, values] : axes->items()) {
       const std::string here = place + "/axes" + pointer_to(member);
-      points = product(points, read_axis(command, member, values, here), here);
+      points = product(points, read_axis(context, member, values, here), here);
     }
   }
   return points;
@@ -153,9 +98,9 @@ PointLaunch launch_of(const Json& settings) {
   for (const auto& [name, value] : settings.items()) {
     if (name == "ranks_per_node") launch.ranks_per_node = value.get<int>();
     if (name == "cpus_per_rank") launch.cpus_per_rank = value.get<int>();
-    if (name.starts_with(kVariable))
+    if (name.starts_with(kVariablePrefix))
       launch.environment.emplace_back(
-          name.substr(kVariable.size()),
+          name.substr(kVariablePrefix.size()),
           value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
   }
   if (launch.ranks_per_node && launch.ranks % *launch.ranks_per_node != 0)
@@ -183,7 +128,7 @@ SweepPoint make_point(Command command, const Json& common, const Json& own,
   Json all = common;
   for (const auto& [name, value] : own.items()) all[name] = value;
   for (const auto& [name, value] : all.items())
-    if (!name.starts_with(kVariable) && !is_one_of(kLaunchSettings, name))
+    if (!name.starts_with(kVariablePrefix) && !is_launch_setting(name))
       point.arguments.push_back(fmt::format("--{}={}", name, text_of(value)));
   try {
     point.launch = launch_of(all);
@@ -238,13 +183,14 @@ std::string SweepPoint::title() const {
 }
 
 SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
-                           std::span<const std::string> environment) {
+                           std::span<const std::string> environment, int cores) {
   const Json json = parse_json_object(text, name, "plan");
   check_members(json, name);
   const auto place = [&](const char* member) { return fmt::format("{}: /{}", name, member); };
 
   SweepPlan plan;
   plan.command = read_command(json, name);
+  const SettingsContext context{plan.command, cores};
   if (json.contains("repeats"))
     plan.repeats = whole_number(json["repeats"], 1, 10'000, place("repeats"));
   if (json.contains("seed")) plan.seed = whole_number(json["seed"], 0, INT64_MAX, place("seed"));
@@ -262,29 +208,27 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
   plan.hostfile = launch.hostfile;
 
   const Json common = json.contains("settings")
-                          ? check_settings(plan.command, json["settings"], place("settings"))
+                          ? check_settings(context, json["settings"], place("settings"))
                           : Json::object();
   std::set<std::string> ids;
-  for (const Json& own : read_points(plan.command, json, name)) {
+  for (const Json& own : read_points(context, json, name)) {
     try {
       plan.points.push_back(make_point(plan.command, common, own, environment));
     } catch (const ConfigError& error) {
       refuse(name, error.what());
     }
-    if (!ids.insert(plan.points.back().id).second)
-      refuse(name, fmt::format("two points are the same: {}", plan.points.back().title()));
+    if (!ids.insert(plan.points.back().id).second) plan.points.pop_back();
   }
   if (json.contains("default"))
-    plan.standard =
-        find_standard(plan.points, check_settings(plan.command, json["default"], place("default")),
-                      place("default"));
+    plan.standard = find_standard(
+        plan.points, check_settings(context, json["default"], place("default")), place("default"));
   return plan;
 }
 
 SweepPlan read_sweep_plan(const std::filesystem::path& path,
-                          std::span<const std::string> environment) {
+                          std::span<const std::string> environment, int cores) {
   check_text(path.string(), "plan");
-  return parse_sweep_plan(read_json_text(path, "plan"), path.string(), environment);
+  return parse_sweep_plan(read_json_text(path, "plan"), path.string(), environment, cores);
 }
 
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan) {

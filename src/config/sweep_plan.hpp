@@ -51,13 +51,14 @@ struct SweepPlan {
 /// the plan's seed.
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan);
 
-/// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; `environment` is
-/// "NAME=value" lines. Throws ConfigError with the file and the JSON pointer.
+/// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; a point that is
+/// the same as an earlier one is left out. `environment`: "NAME=value" lines; `cores`: of a host.
+/// Throws ConfigError with the file and the JSON pointer.
 SweepPlan read_sweep_plan(const std::filesystem::path& path,
-                          std::span<const std::string> environment);
+                          std::span<const std::string> environment, int cores);
 
 /// The same of a text that messages call `name`.
 SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
-                           std::span<const std::string> environment);
+                           std::span<const std::string> environment, int cores);
 
 }  // namespace scalemark

@@ -38,14 +38,16 @@ std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& 
 }
 
 std::string configs_table(const std::vector<std::filesystem::path>& configs) {
-  std::string text = "config (give its path to --config)\n";
+  std::string settings, plans;
   for (const auto& path : configs) {
     std::ifstream file(path);
     const Json json = Json::parse(file, nullptr, false);
     const std::string about = json.is_object() ? json.value("description", "") : "";
-    text += fmt::format("{}\n    {}\n", path.string(), about);
+    (path.parent_path().filename() == "sweeps" ? plans : settings) +=
+        fmt::format("{}\n    {}\n", path.string(), about);
   }
-  return text;
+  return "config (give its path to --config)\n" + settings +
+         "\nplan (give its path to scalemark sweep)\n" + plans;
 }
 
 std::string version_text() {

@@ -16,10 +16,12 @@
 
 namespace scalemark {
 
+int cores_per_host() { return std::max(1, std::min(physical_cores(), achieved_affinity().usable)); }
+
 Resources find_resources(Device device, const std::optional<std::string>& hostfile,
                          const std::map<std::string, std::string>& environment) {
   Resources resources;
-  resources.cores_per_host = std::max(1, std::min(physical_cores(), achieved_affinity().usable));
+  resources.cores_per_host = cores_per_host();
   if (device != Device::cpu) resources.gpus_per_host = static_cast<int>(visible_gpus().gpus.size());
   const auto nodes = environment.find("SLURM_JOB_NUM_NODES");
   if (hostfile)

@@ -9,11 +9,14 @@
 
 namespace scalemark {
 
+/// Physical cores within this process's mask and CPU quota.
+int cores_per_host();
+
 /// What this machine, or the allocation, offers.
 struct Resources {
-  int cores_per_host = 1;  ///< physical cores within the mask and the CPU quota
-  int gpus_per_host = 0;   ///< visible; 0 where the run is for the CPU
-  int hosts = 1;           ///< of the host file or the Slurm allocation
+  int cores_per_host = 1;
+  int gpus_per_host = 0;  ///< visible; 0 where the run is for the CPU
+  int hosts = 1;          ///< of the host file or the Slurm allocation
 };
 Resources find_resources(Device device, const std::optional<std::string>& hostfile,
                          const std::map<std::string, std::string>& environment);

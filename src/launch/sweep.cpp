@@ -77,7 +77,8 @@ class Sweep {
 
   LaunchRequest request_of(std::size_t index, std::int64_t repeat) const {
     const SweepPoint& point = plan_.points[index];
-    const Resources resources = find_resources(point.config.device, plan_.hostfile, environment_);
+    const auto& hostfile = plan_.hostfile ? plan_.hostfile : point.config.hostfile;
+    const Resources resources = find_resources(point.config.device, hostfile, environment_);
     const Placement placement =
         place_ranks(point.launch.ranks, resources, point.launch.ranks_per_node);
     LaunchRequest request;
@@ -86,7 +87,7 @@ class Sweep {
     request.ranks_per_node = point.launch.ranks_per_node;
     request.cpus_per_rank = point.launch.cpus_per_rank.value_or(placement.cpus_per_rank);
     request.oversubscribe = placement.oversubscribe;
-    request.hostfile = plan_.hostfile;
+    request.hostfile = hostfile;
     request.environment = point.launch.environment;
     if (resources.hosts > 1) request.forward = variables_for_hosts(process_environment());
     request.program = {own_path().string(), std::string(name_of(plan_.command))};

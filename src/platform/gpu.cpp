@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "platform/energy.hpp"
 #include "platform/sources.hpp"
 #include "platform/topology.hpp"
 
@@ -33,6 +34,8 @@ struct Nvml {
   int (*uuid)(Device, char*, unsigned) = nullptr;
   int (*pci)(Device, PciInfo*) = nullptr;
   int (*memory)(Device, MemoryInfo*) = nullptr;
+  int (*handle_of_uuid)(const char*, Device*) = nullptr;
+  int (*energy)(Device, unsigned long long*) = nullptr;
 
   Nvml() : library(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {}
   ~Nvml() {
@@ -52,7 +55,9 @@ struct Nvml {
            find(driver_version, "nvmlSystemGetDriverVersion") &&
            find(count, "nvmlDeviceGetCount_v2") && find(handle, "nvmlDeviceGetHandleByIndex_v2") &&
            find(name, "nvmlDeviceGetName") && find(uuid, "nvmlDeviceGetUUID") &&
-           find(pci, "nvmlDeviceGetPciInfo_v3") && find(memory, "nvmlDeviceGetMemoryInfo");
+           find(pci, "nvmlDeviceGetPciInfo_v3") && find(memory, "nvmlDeviceGetMemoryInfo") &&
+           find(handle_of_uuid, "nvmlDeviceGetHandleByUUID") &&
+           find(energy, "nvmlDeviceGetTotalEnergyConsumption");
   }
 };
 
@@ -120,6 +125,17 @@ std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
     visible.push_back(*gpu);
   }
   return visible;
+}
+
+std::optional<double> gpu_joules(const std::string& uuid) {
+  Nvml nvml;
+  if (nvml.library == nullptr || !nvml.find_all() || nvml.init() != 0) return std::nullopt;
+  Device device = nullptr;
+  unsigned long long millijoules = 0;
+  const bool read = nvml.handle_of_uuid(uuid.c_str(), &device) == 0 &&
+                    nvml.energy(device, &millijoules) == 0;
+  nvml.shutdown();
+  return read ? std::optional(1e-3 * static_cast<double>(millijoules)) : std::nullopt;
 }
 
 GpuList visible_gpus() {

@@ -50,6 +50,10 @@ json to_json(const RankReport& report) {
           {"threads", report.threads},
           {"samples", to_json(report.samples)},
           {"noise", noise_to_json(report.noise)},
+          {"host_joules", or_null(report.energy.host_joules)},
+          {"gpu_joules", or_null(report.energy.gpu_joules)},
+          {"energy_reason", report.energy.reason},
+          {"energy_of_host", report.energy_of_host},
           {"communication_cpu_seconds", report.communication_cpu_seconds},
           {"peak_rss_bytes", report.peak_rss_bytes},
           {"peak_gpu_bytes", or_null(report.peak_gpu_bytes)},
@@ -72,6 +76,10 @@ RankReport rank_report_from_json(const json& object) {
   report.threads = object.at("threads");
   report.samples = samples_from_json(object.at("samples"));
   report.noise = noise_from_json(object.at("noise"));
+  report.energy.host_joules = optional_at<double>(object, "host_joules");
+  report.energy.gpu_joules = optional_at<double>(object, "gpu_joules");
+  report.energy.reason = object.at("energy_reason");
+  report.energy_of_host = object.at("energy_of_host");
   report.communication_cpu_seconds = object.at("communication_cpu_seconds");
   report.peak_rss_bytes = object.at("peak_rss_bytes");
   report.peak_gpu_bytes = optional_at<std::int64_t>(object, "peak_gpu_bytes");

@@ -65,6 +65,9 @@ void fill_batch_search(Json& record, const std::optional<BatchSearch>& search);
 void fill_input(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
 void fill_checkpoint(Json& record, const std::vector<RankReport>& reports,
                      const RunMetrics& metrics);
+/// Of warm-up and measured steps.
+void fill_energy(Json& record, const RunConfig& config, const RunFacts& facts,
+                 const std::vector<RankReport>& reports, const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 
 }  // namespace scalemark

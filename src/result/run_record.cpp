@@ -54,9 +54,6 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
                               "wall_seconds"},
                              config, world_size, system, environment);
   record["scaling"] = to_string(config.config.scaling);
-  record["energy"] = Json::object();
-  for (const char* key : {"energy.joules_per_sample", "energy.source"})
-    set_unavailable(record, key, "not measured in this version");
   return record;
 }
 
@@ -131,6 +128,7 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   fill_lengths(record, config.config, reports);
   fill_target(record, config, reports);
   fill_compute(record, facts, metrics);
+  fill_energy(record, config.config, facts, reports, metrics);
   fill_resources(record, reports);
   explain_nulls(record, "not reported by the engine");
   return record;
@@ -157,6 +155,7 @@ Json make_failed_record(const LoadedConfig& config, int world_size, Status statu
         {"memory",
          {"peak_rss_bytes", "peak_gpu_bytes", "gradient_buffer_bytes", "weight_bytes",
           "optimizer_state_bytes", "batch_bytes"}},
+        {"energy", {"joules_per_sample", "source"}},
         {"noise",
          {"steal", "throttled", "load", "context_switches", "communication_cpu_seconds",
           "error_counters"}}}) {

@@ -12,6 +12,7 @@
 #include "measure/batch_search.hpp"
 #include "measure/samples.hpp"
 #include "measure/statistics.hpp"
+#include "platform/energy.hpp"
 #include "platform/platform.hpp"
 #include "result/records.hpp"
 
@@ -29,6 +30,8 @@ struct RankReport {
   int threads = 1;
   Samples samples;
   NoiseEvidence noise;
+  Energy energy;  ///< of its host where it is the host's first rank, and of its GPU
+  bool energy_of_host = false;
   double communication_cpu_seconds = 0;  ///< CPU time of the communication thread during the loop
   std::int64_t peak_rss_bytes = 0;
   std::optional<std::int64_t> peak_gpu_bytes;

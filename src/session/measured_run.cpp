@@ -175,14 +175,19 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   reset_peak_rss();
   const NoiseSnapshot before = noise_snapshot();
   const double cpu_before = group.ranks.communication_cpu_seconds();
+  const bool first_of_host = group.ranks.local_rank() == 0;
+  EnergyMeter meter(first_of_host, session.device->uuid());
   Samples samples = trainer.measure(group.ranks, *group.communicator, observer);
   const double cpu_seconds = group.ranks.communication_cpu_seconds() - cpu_before;
+  const Energy energy = meter.stop();
   const NoiseEvidence noise = noise_between(before, noise_snapshot());
 
   add_traffic(facts, session.config(), trainer.last_traffic());
   judge(samples, facts);
   RankReport report = rank_report(session, group.ranks.rank(), std::move(samples), noise);
   report.communication_cpu_seconds = cpu_seconds;
+  report.energy = energy;
+  report.energy_of_host = first_of_host;
   report.gradient_buffer_bytes = trainer.gradient_buffer_bytes();
   report.weight_bytes = trainer.weight_bytes();
   report.optimizer_state_bytes = trainer.optimizer_state_bytes();

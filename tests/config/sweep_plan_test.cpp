@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 SweepPlan parse(const std::string& text, const Words& environment = {}) {
-  return parse_sweep_plan(text, "plan.json", environment);
+  return parse_sweep_plan(text, "plan.json", environment, /*cores=*/6);
 }
 std::string refused_plan(const std::string& text) {
   return refusal([&] { parse(text); });
@@ -100,7 +100,7 @@ TEST(SweepPlan, NamesThePlaceOfWhatIsWrong) {
   wrong(R"({"points": {"ranks": 2}})", "/points", "list");
   wrong(R"({"points": [{"ranks": 2}, 7]})", "/points/1", "object");
   wrong(R"({"points": [{"seed": 1}], "axes": {"seed": [1, 2]}})", "/axes/seed", "both");
-  wrong(R"({"axes": {"seed": [1, 1]}})", "two points are the same", "seed=1");
+  wrong(R"({"axes": {"ranks": ["cores+1", "core"]}})", "/axes/ranks/0/ranks", "whole number");
   wrong(R"({"settings": {"output": "x.json"}})", "/settings/output", "decides this itself");
   wrong(R"({"settings": {"repeats": 2}})", "/settings/repeats", "no key of scalemark run");
   wrong(R"({"settings": {"env.A-B": "1"}})", "/settings/env.A-B", "name of a variable");
@@ -113,6 +113,24 @@ TEST(SweepPlan, NamesThePlaceOfWhatIsWrong) {
   wrong(R"({"settings": {"scaling": "strong", "global_batch_size": 4}, "axes": {"ranks": [3]}})",
         "ranks=3", "4");
   wrong(R"({"points": [{"ranks": 3, "ranks_per_node": 2}]})", "ranks=3", "multiple");
+}
+
+TEST(SweepPlan, CountsTheCoresOfAHost) {
+  const SweepPlan plan = parse(R"({"settings": {"model": "trivial", "batch_size": "cores*8"},
+    "axes": {"ranks": ["cores", "cores-1", "cores/4", "cores-9", 6]}})");
+  EXPECT_THAT(titles(plan), ElementsAre("ranks=6", "ranks=5", "ranks=1"));  // each point once
+  EXPECT_EQ(plan.points.front().config.batch_size, 48);
+}
+
+TEST(SweepPlan, EveryShippedPlanLoads) {
+  int found = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SCALEMARK_SOURCE_DIR "/configs/sweeps"))
+    for (const int cores : {1, 2, 8, 96}) {
+      ++found;
+      EXPECT_NO_THROW(read_sweep_plan(entry.path(), {}, cores)) << entry.path() << " " << cores;
+    }
+  EXPECT_GE(found, 16);
 }
 
 TEST(SweepPlan, SettingsBeatVariables) {

@@ -65,6 +65,7 @@ TEST(Lists, ModelsAndConfigs) {
   const auto configs = shipped_configs(SCALEMARK_SOURCE_DIR "/build/dev/bin/scalemark");
   EXPECT_GE(configs.size(), 4u);
   EXPECT_THAT(configs_table(configs), HasSubstr("quickstart.json"));
+  EXPECT_THAT(configs_table(configs), HasSubstr("sweeps/threads.json"));
   EXPECT_THAT(shipped_configs("/nowhere/at/all/bin/scalemark"), IsEmpty());
 }
 

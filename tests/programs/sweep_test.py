@@ -3,13 +3,14 @@
 import collections
 import json
 import os
+import pathlib
 import shlex
 import signal
 import subprocess
 import time
 import unittest
 
-from support import SCALEMARK, ProgramTest, mpirun
+from support import SCALEMARK, ProgramTest, mpirun, schema_errors
 
 SETTINGS = {"model": "smallnet", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 4, "num_intra_threads": 1}
 
@@ -21,7 +22,10 @@ class SweepTest(ProgramTest):
         return [SCALEMARK, "sweep", "plan.json", "--output", "out"]
 
     def journal(self):
-        return [json.loads(line) for line in (self.folder / "out/journal.jsonl").read_text().splitlines()]
+        entries = [json.loads(line) for line in (self.folder / "out/journal.jsonl").read_text().splitlines()]
+        for entry in entries:
+            self.assertEqual(schema_errors(entry), [])
+        return entries
 
     def statuses(self):
         return [entry["status"] for entry in self.journal()]
@@ -61,7 +65,7 @@ class Points(SweepTest):
         command = out.splitlines()[0]
         record = next(word for word in shlex.split(command) if word.startswith("--output=")).removeprefix("--output=")
         subprocess.run(["bash", "-c", command], check=True, cwd=self.folder, env=self.environment(), capture_output=True, timeout=60)
-        self.assertEqual(json.loads(open(record).read())["environment"]["NCCL_ALGO"], "a b;$(c)")
+        self.assertEqual(json.loads(pathlib.Path(record).read_text())["environment"]["NCCL_ALGO"], "a b;$(c)")
 
     def test_inference_too(self):
         self.run_program(*self.plan(command="infer", axes={"fused": ["on", "off"]}))
@@ -87,23 +91,25 @@ class Failures(SweepTest):
         self.assertIn("killed by signal 9", entry["reason"])
 
     def test_a_launch_that_takes_too_long_is_ended(self):
-        words = self.plan(points=[{"seed": 1}, {"inject": "delay:milliseconds=60000"}], launch_timeout=8)
+        words = self.plan(points=[{"seed": 1}, {"inject": "delay:milliseconds=60000"}], launch_timeout=6)
         start = time.monotonic()
         self.run_program(*words, expect=5)
         self.assertLess(time.monotonic() - start, 40)
         self.assertEqual(sorted(self.statuses()), ["ok", "timeout"])
-        self.assertIn("8 s", next(e["reason"] for e in self.journal() if e["status"] == "timeout"))
+        self.assertIn("6 s", next(e["reason"] for e in self.journal() if e["status"] == "timeout"))
 
     def test_what_is_wrong_is_said_before_anything_starts(self):
+        plan = self.plan(axes={"precision": ["fp8"]})
         for words, text in (([SCALEMARK, "sweep"], "one plan"), ([SCALEMARK, "sweep", "none.json", "--output", "o"], "no such file"),
-                            (self.plan(axes={"precision": ["fp8"]}), "/axes/precision/0"), (self.plan()[:3], "--output DIR"),
-                            ([*self.plan(), "--retry"], "retry"), (mpirun(2, *self.plan()), "start it once")):
+                            (plan, "/axes/precision/0"), ([*plan, "--retry"], "retry"), (mpirun(2, *plan), "start it once")):
             _, err = self.run_program(*words, expect=2)
             self.assertIn(text, err)
+        _, err = self.run_program(*self.plan()[:3], expect=2)
+        self.assertIn("--output DIR", err)
         self.assertFalse((self.folder / "out").exists())
 
     def test_a_folder_has_one_sweep_at_a_time(self):
-        words = self.plan(settings={"inject": "delay:milliseconds=3000"})
+        words = self.plan(settings={"inject": "delay:milliseconds=800"})
         first = self.start(*words)
         self.wait_for_line(first.stderr, "[1/1]")
         _, err = self.run_program(*words, expect=7)
@@ -132,7 +138,7 @@ class Resuming(SweepTest):
         self.finish(words)
 
     def test_after_ctrl_c(self):
-        words = self.plan(axes={"seed": [1, 2]}, repeats=2, settings={"inject": "delay:milliseconds=300"})
+        words = self.plan(axes={"seed": [1, 2]}, repeats=2, settings={"inject": "delay:milliseconds=200"})
         process = self.start(*words)
         self.wait_for_line(process.stderr, "[2/4]")
         time.sleep(1.5)

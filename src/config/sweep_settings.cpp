@@ -1,0 +1,108 @@
+// See sweep_settings.hpp.
+#include "config/sweep_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "config/file_layer.hpp"
+#include "config/json_file.hpp"
+#include "config/keys.hpp"
+#include "config/numbers.hpp"
+#include "config/text.hpp"
+#include "config/values.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 3> kLaunchSettings{"ranks", "ranks_per_node",
+                                                          "cpus_per_rank"};
+/// Keys that a sweep decides itself.
+constexpr std::array<std::string_view, 4> kOwnKeys{"output", "json", "dry_run", "timestamps"};
+constexpr std::string_view kCores = "cores";
+
+[[noreturn]] void refuse(const std::string& place, const std::string& what) {
+  throw ConfigError(fmt::format("{}: {}", place, what));
+}
+
+/// The number that "cores", "cores-1", "cores/2" or "cores*8" stands for, at least 1; any other
+/// value as it is.
+Json with_cores(const Json& value, int cores) {
+  if (!value.is_string() || !value.get_ref<const std::string&>().starts_with(kCores)) return value;
+  const std::string rest = value.get<std::string>().substr(kCores.size());
+  if (rest.empty()) return cores;
+  const auto number = parse_integer(rest.substr(1));
+  if (!number || *number < 1 || *number > 1'000'000) return value;
+  if (rest[0] == '-') return std::max<std::int64_t>(1, cores - *number);
+  if (rest[0] == '/') return std::max<std::int64_t>(1, cores / *number);
+  return rest[0] == '*' ? Json(cores * *number) : value;
+}
+
+void check_variable(const std::string& name, const Json& value, const std::string& place) {
+  const auto letter = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  if (name.empty() || !std::ranges::all_of(name, letter) ||
+      std::isdigit(static_cast<unsigned char>(name.front())))
+    refuse(place, "env. is followed by the name of a variable, such as env.NCCL_ALGO");
+  if (name.starts_with("SCALEMARK_") || name.starts_with("SMK_"))
+    refuse(place, "settings of scalemark are keys of the plan, not variables");
+  if (value.is_null()) return;
+  if (!value.is_string()) refuse(place, "the value of a variable is a text, or null to unset it");
+  if (!value.get_ref<const std::string&>().empty())
+    check_text(value.get_ref<const std::string&>(), place);
+}
+
+/// A checked pair of a plan: canonical name and value.
+std::pair<std::string, Json> check_setting(const SettingsContext& context,
+                                           const std::string& written, const Json& value,
+                                           const std::string& place) {
+  if (written.starts_with(kVariablePrefix)) {
+    check_variable(written.substr(kVariablePrefix.size()), value, place);
+    return {written, value};
+  }
+  const std::string name = canonical_name(written);
+  if (is_launch_setting(name))
+    return {name, whole_number(with_cores(value, context.cores), 1, 1'000'000, place)};
+  if (std::ranges::find(kOwnKeys, name) != kOwnKeys.end())
+    refuse(place, "a sweep decides this itself; leave it out");
+  const Key& key = known_key(written, place);
+  if (!belongs(key, context.command))
+    refuse(place, fmt::format("no key of scalemark {}; leave it out", name_of(context.command)));
+  const bool number = key.kind == Kind::integer;
+  return {key.name, check_value(key, number ? with_cores(value, context.cores) : value, place)};
+}
+
+}  // namespace
+
+bool is_launch_setting(std::string_view name) {
+  return std::ranges::find(kLaunchSettings, name) != kLaunchSettings.end();
+}
+
+std::int64_t whole_number(const Json& value, std::int64_t low, std::int64_t high,
+                          const std::string& place) {
+  if (!value.is_number_integer() || value < low || value > high)
+    refuse(place, fmt::format("{} is no whole number from {} to {}", value.dump(), low, high));
+  return value.get<std::int64_t>();
+}
+
+Json check_settings(const SettingsContext& context, const Json& object, const std::string& place) {
+  if (!object.is_object())
+    refuse(place, "is no object of settings such as {\"precision\": \"bf16\"}");
+  Json settings = Json::object();
+  for (const auto& [member, value] : object.items()) {
+    const std::string here = place + pointer_to(member);
+    auto [name, checked] = check_setting(context, member, value, here);
+    if (settings.contains(name)) refuse(here, "the setting is there twice");
+    settings[name] = std::move(checked);
+  }
+  return settings;
+}
+
+}  // namespace scalemark

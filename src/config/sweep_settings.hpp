@@ -1,0 +1,34 @@
+// The settings of a sweep's plan: keys of the command, how a point is launched, and variables.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+/// "env.NCCL_ALGO" is the variable NCCL_ALGO of a launch.
+inline constexpr std::string_view kVariablePrefix = "env.";
+
+struct SettingsContext {
+  Command command = Command::run;
+  int cores = 1;  ///< of a host: what "cores", "cores-1", "cores/2" and "cores*8" stand for
+};
+
+/// ranks, ranks_per_node, cpus_per_rank: settings of a launch, not keys of the command.
+bool is_launch_setting(std::string_view name);
+
+/// An object of a plan with canonical names and checked values, whole numbers in place of
+/// expressions of "cores". `place` begins every message. Throws ConfigError.
+nlohmann::ordered_json check_settings(const SettingsContext& context,
+                                      const nlohmann::ordered_json& object,
+                                      const std::string& place);
+
+/// ConfigError where it is none from `low` to `high`.
+std::int64_t whole_number(const nlohmann::ordered_json& value, std::int64_t low, std::int64_t high,
+                          const std::string& place);
+
+}  // namespace scalemark

@@ -1,0 +1,90 @@
+// See energy.hpp.
+#include "platform/energy.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "platform/sources.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr double kMicro = 1e-6;
+
+/// A package counts its cores and caches too; "psys" would count packages twice.
+bool counts(const std::string& name) { return name.starts_with("package") || name == "dram"; }
+
+}  // namespace
+
+std::map<std::string, EnergyZone> read_energy_zones(const fs::path& root, std::string& reason) {
+  std::map<std::string, EnergyZone> zones;
+  const fs::path folder = root / "sys/class/powercap";
+  std::error_code error;
+  reason = "no RAPL: " + folder.string() + " has no package";
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto name = read_text(entry.path() / "name");
+    if (!name || !counts(*name)) continue;
+    const auto energy = to_number(read_text(entry.path() / "energy_uj").value_or(""));
+    const auto range = to_number(read_text(entry.path() / "max_energy_range_uj").value_or(""));
+    if (!energy || !range || *range <= 0) {
+      reason = "not readable: " + (entry.path() / "energy_uj").string() + " (needs root)";
+      return {};
+    }
+    zones[entry.path().filename().string()] = {*energy * kMicro, *range * kMicro};
+  }
+  if (!zones.empty()) reason.clear();
+  return zones;
+}
+
+EnergyMeter::EnergyMeter(bool host, std::string gpu_uuid, fs::path root, double period_seconds)
+    : root_(std::move(root)), period_seconds_(period_seconds), gpu_uuid_(std::move(gpu_uuid)) {
+  if (!gpu_uuid_.empty()) gpu_start_ = gpu_joules(gpu_uuid_);
+  if (!host) return;
+  zones_ = read_energy_zones(root_, reason_);
+  if (!zones_.empty()) thread_ = std::thread([this] { watch(); });
+}
+
+EnergyMeter::~EnergyMeter() { stop(); }
+
+void EnergyMeter::watch() {
+  std::unique_lock lock(mutex_);
+  const auto period = std::chrono::duration<double>(period_seconds_);
+  while (!wake_.wait_for(lock, period, [this] { return stopping_; })) read();
+}
+
+/// The mutex is held, or the thread has ended.
+void EnergyMeter::read() {
+  std::string reason;
+  const auto now = read_energy_zones(root_, reason);
+  for (auto& [name, zone] : zones_) {
+    const auto found = now.find(name);
+    if (found == now.end()) {
+      lost_ = true;
+      continue;
+    }
+    const double used = found->second.joules - zone.joules;
+    joules_ += used >= 0 ? used : used + zone.range;
+    zone = found->second;
+  }
+}
+
+Energy EnergyMeter::stop() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+    read();
+  }
+  Energy energy;
+  energy.reason = lost_ ? "a RAPL counter went away during the measurement" : reason_;
+  if (!zones_.empty() && !lost_) energy.host_joules = joules_;
+  if (const auto end = gpu_start_ ? gpu_joules(gpu_uuid_) : std::nullopt)
+    energy.gpu_joules = *end - *gpu_start_;
+  return energy;
+}
+
+}  // namespace scalemark
