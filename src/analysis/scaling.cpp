@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/intervals.hpp"
 #include "error.hpp"
@@ -160,6 +161,18 @@ ScalingPoint make_point(const PointRuns& runs, const PointRuns& base,
   return point;
 }
 
+constexpr double kDip = 0.95;
+
+std::optional<Trend> trend_of(const ScalingPoint& before, const ScalingPoint& point,
+                              const ScalingPoint& after) {
+  if (!before.efficiency || !point.efficiency || !after.efficiency) return std::nullopt;
+  const double share = std::log(static_cast<double>(point.ranks) / before.ranks) /
+                       std::log(static_cast<double>(after.ranks) / before.ranks);
+  const double expected = *before.efficiency + share * (*after.efficiency - *before.efficiency);
+  const bool below = *point.efficiency < kDip * expected && *point.efficiency < *after.efficiency;
+  return Trend{expected, below && (!point.efficiency_ci95 || point.efficiency_ci95->hi < expected)};
+}
+
 }  // namespace
 
 std::optional<int> resources_of(const PointRuns& runs, Resource resource) {
@@ -182,6 +195,8 @@ ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scal
   ScalingCurve curve{unit, scaling, base.ranks, total_throughput(base.repeats), {}};
   for (const PointRuns* point : ascending)
     curve.points.push_back(make_point(*point, base, questions));
+  for (std::size_t i = 1; i + 1 < curve.points.size(); ++i)
+    curve.points[i].trend = trend_of(curve.points[i - 1], curve.points[i], curve.points[i + 1]);
   return curve;
 }
 

@@ -58,6 +58,14 @@ struct TimeToSolution {
   std::optional<double> efficiency;      ///< speedup / (resources / base resources)
 };
 
+/// How a point lies to the points beside it.
+struct Trend {
+  double expected_efficiency = 0;  ///< between its neighbours' efficiencies, linear in log(ranks)
+  /// 5 % or more below what is expected, beyond its interval, and below the next larger point:
+  /// fewer ranks would do worse with it, more do better.
+  bool dip = false;
+};
+
 struct ScalingPoint {
   int ranks = 1;
   double throughput = 0;         ///< total units / total seconds of all repeats
@@ -68,6 +76,7 @@ struct ScalingPoint {
   std::optional<int> resources;  ///< what it ran on
   std::optional<double> efficiency;  ///< speedup / (resources / base resources)
   std::optional<Interval> efficiency_ci95;
+  std::optional<Trend> trend;  ///< none at the ends, and where an efficiency is not known
   std::optional<double> baseline_throughput;
   std::optional<double> exposed_seconds;  ///< per step, see exposed_method; none for one rank
   std::string exposed_method;  ///< "baseline": mean step minus no-communication mean step; "wait":

@@ -73,6 +73,11 @@ Json target_json(const std::optional<TargetLoss>& target) {
   return {{"reached", true}, {"steps", target->steps}, {"seconds", target->seconds}};
 }
 
+Json trend_json(const std::optional<Trend>& trend) {
+  if (!trend) return nullptr;
+  return {{"expected_efficiency", trend->expected_efficiency}, {"dip", trend->dip}};
+}
+
 void write_solution(PointWriter& writer, const ScalingPoint& point, const Reasons& why) {
   const auto& solution = point.solution;
   const auto number = [&](auto member) {
@@ -111,6 +116,7 @@ void write_point(Json& record, const RunConfig& config, const ScalingPoint& poin
   writer.value("efficiency", or_null(point.efficiency), why.resources);
   writer.value("efficiency_ci95", or_null(point.efficiency_ci95),
                point.speedup_ci95 ? why.resources : why.interval);
+  writer.value("trend", trend_json(point.trend), "a point with two neighbours has one");
   writer.value("baseline_throughput", or_null(point.baseline_throughput), why.baseline);
   writer.value("exposed_seconds", or_null(point.exposed_seconds), why.baseline);
   writer.value("exposed_method",
@@ -130,7 +136,7 @@ void write_unfinished_point(Json& record, const RunConfig& config, const PointRu
   PointWriter writer(record);
   write_place(writer, config, runs.ranks, base_ranks, resources_of(runs, config.resource));
   for (const char* key : {"throughput", "ci95", "speedup", "speedup_ci95", "efficiency",
-                          "efficiency_ci95", "baseline_throughput", "exposed_seconds",
+                          "efficiency_ci95", "trend", "baseline_throughput", "exposed_seconds",
                           "exposed_method", "time_to_solution_seconds", "time_to_solution_speedup",
                           "time_to_solution_speedup_ci95", "time_to_solution_efficiency", "target"})
     writer.value(key, nullptr, why);

@@ -122,6 +122,19 @@ std::string solution_note(const Json& record, const Columns& columns) {
       steps, base.is_null() ? "" : fmt::format(" ({} of the base)", base.dump()));
 }
 
+std::string dip_note(const Json& record) {
+  std::string text;
+  for (const Json& point : record.at("points")) {
+    const Json& trend = point.at("trend");
+    if (trend.is_null() || !trend.at("dip").get<bool>()) continue;
+    text += fmt::format(
+        "dip: {} ranks reach {:.1f} % where the points beside them let expect {:.1f} %\n",
+        point.at("ranks").dump(), 100 * point.at("efficiency").get<double>(),
+        100 * trend.at("expected_efficiency").get<double>());
+  }
+  return text;
+}
+
 std::string exposed_note(const Json& record) {
   bool baseline = false, wait = false;
   for (const Json& point : record.at("points")) {
@@ -152,8 +165,8 @@ std::string scaling_table(const Json& record, const std::vector<std::string>& wa
   const Columns columns = columns_of(record);
   std::vector<std::vector<std::string>> rows{header(record, columns)};
   for (const Json& point : record.at("points")) rows.push_back(row(point, columns));
-  std::string text = title + "\n\n" + text_table(rows) + "\n" + interval_note(record) +
-                     exposed_note(record) + solution_note(record, columns);
+  std::string text = title + "\n\n" + text_table(rows) + "\n" + dip_note(record) +
+                     interval_note(record) + exposed_note(record) + solution_note(record, columns);
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
   return text;
 }

@@ -55,6 +55,41 @@ TEST(ScalingCurve, ThroughputIsAllUnitsOverAllSeconds) {
   EXPECT_DOUBLE_EQ(curve.points[1].throughput, 320.0 / 26);
 }
 
+/// Points of these efficiencies, a unit a rank and second, each with `repeats` equal repeats.
+ScalingCurve curve_of(const std::vector<std::pair<int, double>>& efficiencies, int repeats = 1) {
+  std::vector<PointRuns> points;
+  for (const auto& [ranks, efficiency] : efficiencies)
+    points.push_back(
+        {ranks, std::vector<PointRepeat>(repeats, repeat(ranks * efficiency, 1, 8)), {}});
+  return make_scaling_curve("images/sec", "weak", points);
+}
+
+TEST(ScalingCurve, APointBelowBothNeighboursIsADip) {
+  const ScalingCurve curve = curve_of({{1, 1}, {2, 0.9}, {3, 0.6}, {4, 0.85}, {8, 0.8}});
+  EXPECT_FALSE(curve.points[0].trend);
+  EXPECT_FALSE(curve.points[4].trend);
+  EXPECT_FALSE(curve.points[1].trend->dip);
+  EXPECT_TRUE(curve.points[2].trend->dip);
+  EXPECT_NEAR(curve.points[2].trend->expected_efficiency, 0.9 - 0.05 * std::log2(1.5), 1e-12);
+  EXPECT_FALSE(curve.points[3].trend->dip);
+  EXPECT_TRUE(curve_of({{2, 1}, {3, 0.6}, {4, 1}}, 3).points[1].trend->dip);  // with an interval
+}
+
+TEST(ScalingCurve, AStepDownOrASmallDeviationIsNone) {
+  for (const ScalingPoint& point : curve_of({{1, 1}, {2, 1}, {4, 0.7}, {8, 0.7}}).points)
+    EXPECT_FALSE(point.trend && point.trend->dip) << point.ranks;  // hosts of two ranks
+  EXPECT_FALSE(curve_of({{2, 0.9}, {3, 0.87}, {4, 0.9}}).points[1].trend->dip);
+}
+
+TEST(ScalingCurve, ADipWithinItsIntervalIsNone) {
+  const std::vector<PointRuns> points{{1, {repeat(10, 1, 8), repeat(10, 1, 8)}, {}},
+                                      {3, {repeat(12, 1, 8), repeat(30, 1, 8)}, {}},
+                                      {4, {repeat(40, 1, 8), repeat(40, 1, 8)}, {}}};
+  const auto trend = make_scaling_curve("images/sec", "weak", points).points[1].trend;
+  EXPECT_DOUBLE_EQ(trend->expected_efficiency, 1);
+  EXPECT_FALSE(trend->dip);
+}
+
 TEST(ScalingCurve, SpeedupIsTheRatioAndEfficiencyItsShareOfTheRanks) {
   const ScalingCurve curve = make_scaling_curve("images/sec", "weak", two_rounds());
   EXPECT_DOUBLE_EQ(curve.points[0].speedup, 1);

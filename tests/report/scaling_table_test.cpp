@@ -1,4 +1,5 @@
 // Golden text of the table, with and without baselines, intervals and a result.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "report/console.hpp"
@@ -33,6 +34,7 @@ Json curve() {
              {"speedup_ci95", nullptr},
              {"efficiency", 1.0},
              {"efficiency_ci95", nullptr},
+             {"trend", nullptr},
              {"baseline_throughput", nullptr},
              {"exposed_seconds", nullptr},
              {"exposed_method", nullptr},
@@ -48,6 +50,7 @@ Json curve() {
              {"speedup_ci95", {15.1, 15.6}},
              {"efficiency", 0.9593},
              {"efficiency_ci95", {0.944, 0.975}},
+             {"trend", nullptr},
              {"baseline_throughput", 62.0},
              {"exposed_seconds", 0.1342},
              {"exposed_method", "baseline"},
@@ -56,6 +59,16 @@ Json curve() {
              {"repeats",
               {repeat(false), repeat(false), repeat(false), repeat(true), repeat(true),
                repeat(true)}}}}}};
+}
+
+TEST(ScalingTable, NamesADip) {
+  Json record = curve();
+  record["points"][1]["trend"] = {{"expected_efficiency", 0.97}, {"dip", false}};
+  EXPECT_THAT(scaling_table(record), testing::Not(testing::HasSubstr("dip")));
+  record["points"][1]["trend"]["dip"] = true;
+  EXPECT_THAT(scaling_table(record),
+              testing::HasSubstr(
+                  "\ndip: 16 ranks reach 95.9 % where the points beside them let expect 97.0 %\n"));
 }
 
 TEST(ScalingTable, OfACurveWithBaselines) {
