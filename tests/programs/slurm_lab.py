@@ -22,7 +22,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "unshare", "ip")
 NODES = ("n0", "n1")
 FOLDER = pathlib.Path("/run/slurm-lab")  # a tmpfs that only the lab sees, all of its nodes
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-KILL_WAIT_SECONDS = 8  # between Slurm's SIGTERM and its SIGKILL; a site's default is 30
+KILL_WAIT_SECONDS = 5  # between Slurm's SIGTERM and its SIGKILL; a site's default is 30
 libc = ctypes.CDLL(None, use_errno=True)
 
 # No control groups, no accounting: a container has neither. Each node claims the cores of the whole machine.
@@ -141,6 +141,9 @@ def first_process(function):
 class SlurmLab:
     """To be used within in_namespaces(), once. Sets SLURM_CONF and PATH for whatever is started from here."""
 
+    def __init__(self):
+        self.daemons = []
+
     def __enter__(self):
         for name in ("munge", "state", *(f"spool-{node}" for node in NODES), "work"):
             (FOLDER / name).mkdir()
@@ -148,7 +151,6 @@ class SlurmLab:
         os.environ["SLURM_CONF"] = str(FOLDER / "slurm.conf")
         cores = len(os.sched_getaffinity(0))
         (FOLDER / "slurm.conf").write_text(SLURM_CONF.format(folder=FOLDER, cores=cores, kill_wait=KILL_WAIT_SECONDS))
-        self.daemons = []
         self.start_munge()
         self.launch("slurmctld", "slurmctld", "-D", "-c")
         for node in NODES:
@@ -174,9 +176,14 @@ class SlurmLab:
         with open(FOLDER / f"{name}.out", "wb") as out:
             self.daemons.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT))
 
-    def idle(self):
+    @staticmethod
+    def idle():
         done = subprocess.run(["sinfo", "-h", "-N", "-o", "%t"], capture_output=True, text=True, check=False)
         return done.stdout.split() == ["idle"] * len(NODES)
+
+    @staticmethod
+    def has_pmix():
+        return "pmix" in subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, check=False).stdout
 
     def wait(self, condition, complaint, seconds=30):
         deadline = time.monotonic() + seconds
