@@ -13,7 +13,7 @@ mentioned() { grep -ohE "$1" "${pages[@]}" | sort -u; }
 while IFS= read -r script; do
   checked=$((checked + 1))
   [[ -x $script && -f $script ]] || complain "$script is mentioned, but is no executable script"
-done < <(mentioned '\bscripts/[a-z_]+(/[a-z_]+)*(\.[a-z]+)?' | grep -v '^scripts/slurm')
+done < <(mentioned '\bscripts/[a-z_]+(/[a-z_]+)*(\.[a-z]+)?' | grep -vx 'scripts/slurm')
 while IFS= read -r subcommand; do
   checked=$((checked + 1))
   "$front_door" "$subcommand" --help >/dev/null 2>&1 || complain "scalemark $subcommand --help fails"
