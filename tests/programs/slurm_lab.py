@@ -45,6 +45,7 @@ JobCompType=jobcomp/none
 SwitchType=switch/none
 MpiDefault=none
 SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
@@ -96,9 +97,12 @@ def missing():
         return f"no {', '.join(lacking)}: apt-get install slurmctld slurmd slurm-client munge iproute2"
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if libc.unshare(NAMESPACES) == 0 else 1)
+        try:
+            os._exit(in_namespaces(lambda: 0))
+        except OSError:
+            os._exit(1)
     if os.waitpid(pid, 0)[1] != 0:
-        return "unshare is not permitted: a lab needs CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run --privileged)"
+        return "a lab needs CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run --privileged), and veth in the kernel"
     return ""
 
 
@@ -119,7 +123,9 @@ def in_namespaces(function):
 
 
 def first_process(function):
-    subprocess.run(["sh", "-ec", LOGIN], check=True, env={**os.environ, "PATH": search_path()})
+    made = subprocess.run(["sh", "-ec", LOGIN], check=False, env={**os.environ, "PATH": search_path()})
+    if made.returncode != 0:
+        return 7
     child = os.fork()
     if child == 0:
         code = 1
