@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +71,20 @@ int show_plan(Command command, const RunConfig& config, int tasks) {
   return 0;
 }
 
+/// Open MPI would end the process within MPI_Init. One task needs nobody and runs alone: it is
+/// often a shell of `srun --pty`, which Open MPI recognises by the step's number.
+void leave_srun_without_pmi() {
+  const auto environment = process_environment();
+  if (!is_srun_without_pmi(environment)) return;
+  if (const auto tasks = launcher_hint(environment)->tasks; tasks > 1)
+    throw EnvironmentError(fmt::format(
+        "srun started {} tasks without PMIx: each of them would see a world of one rank. Remedy: "
+        "srun --mpi=pmix (see srun --mpi=list), or mpirun inside the allocation. Nothing was "
+        "measured and no file was written.",
+        tasks));
+  for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID"}) unsetenv(name);
+}
+
 int measure(Command command, const std::vector<std::string>& arguments, char** argv) {
   if (wants_help(arguments)) return help(help_text(command));
   const LoadedConfig loaded = load_config(command, static_cast<int>(arguments.size()), argv + 2);
@@ -77,6 +92,7 @@ int measure(Command command, const std::vector<std::string>& arguments, char** a
   if (command == Command::scale && !hint)
     return static_cast<int>(supervise_scale(loaded, arguments));
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
+  leave_srun_without_pmi();
   become_engine(loaded.config, argv);
 }
 

@@ -128,6 +128,12 @@ std::optional<LauncherHint> launcher_hint(const Environment& environment) {
   return std::nullopt;
 }
 
+bool is_srun_without_pmi(const Environment& environment) {
+  const auto hint = launcher_hint(environment);
+  return hint && hint->name == "srun" && !environment.contains("PMIX_NAMESPACE") &&
+         !environment.contains("PMI_RANK");
+}
+
 Environment recorded_environment(const Environment& environment) {
   Environment recorded;
   for (const auto& [name, value] : environment)

@@ -34,6 +34,9 @@ struct LauncherHint {
   std::int64_t tasks = 1;  ///< world size that the launcher announces
 };
 std::optional<LauncherHint> launcher_hint(const std::map<std::string, std::string>& environment);
+/// A task of srun that MPI cannot join to others: srun offers it neither PMIx nor PMI
+/// (`--mpi=none`).
+bool is_srun_without_pmi(const std::map<std::string, std::string>& environment);
 /// The process's environment as a map.
 std::map<std::string, std::string> process_environment();
 

@@ -63,6 +63,21 @@ TEST(LauncherHint, ShellOfAnAllocationIsNoLaunch) {
       launcher_hint({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}}));
 }
 
+TEST(SrunWithoutPmi, IsAStepThatOffersNeitherPmixNorPmi) {
+  const Environment step{
+      {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}};
+  EXPECT_TRUE(is_srun_without_pmi(step));
+  for (const auto& [name, value] : {std::pair{"PMIX_NAMESPACE", "slurm.pmix.6.0"},
+                                    {"PMI_RANK", "1"},
+                                    {"OMPI_COMM_WORLD_SIZE", "2"},
+                                    {"SLURM_STEP_ID", "4294967291"}}) {
+    Environment other = step;
+    other[name] = value;
+    EXPECT_FALSE(is_srun_without_pmi(other)) << name;
+  }
+  EXPECT_FALSE(is_srun_without_pmi({}));
+}
+
 TEST(LauncherHint, MpirunInsideSlurmWins) {
   const auto hint = launcher_hint({{"SLURM_JOB_ID", "7"},
                                    {"SLURM_STEP_ID", "0"},

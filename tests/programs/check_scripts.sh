@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every shell and Python script parses; shellcheck, where it is installed, finds nothing.
+# Every shell and Python script parses, the batch templates included; shellcheck, where it is installed, finds nothing.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-failed=0 shell=() python=()
+failed=0 shell=(scripts/slurm/site.conf) python=()
 while IFS= read -r file; do
   case $(head -n 1 "$file" | tr -d '\0') in
     '#!'*bash*) shell+=("$file") ;;
@@ -20,6 +20,6 @@ import ast, sys
 for path in sys.argv[1:]:
     ast.parse(open(path, encoding="utf-8").read(), path)
 PY
-if command -v shellcheck >/dev/null; then shellcheck "${shell[@]}" || failed=1; else echo "shellcheck is not installed"; fi
+if command -v shellcheck >/dev/null; then shellcheck -x --source-path=SCRIPTDIR "${shell[@]}" || failed=1; else echo "shellcheck is not installed"; fi
 echo "${#shell[@]} shell and ${#python[@]} Python scripts"
 exit $failed

@@ -1,0 +1,249 @@
+"""scalemark under a real Slurm of two nodes (slurm_lab.py): the templates of scripts/slurm, srun, mpirun inside sbatch,
+the time limit, requeue, scancel and a failing rank. Where such a lab can't be made everything here is skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import slurm_lab
+from support import SCALEMARK, SOURCE, ProgramTest
+
+TEMPLATES = SOURCE / "scripts" / "slurm"
+SMALL = ["--model", "smallnet", "--batch_size", "4", "--num_warmup_batches", "1", "--num_intra_threads", "1"]
+SHORT = [*SMALL, "--num_batches", "5"]
+LONG = [*SMALL, "--num_batches", "1000000", "--display_every", "100"]
+ONE_CORE = ["--cpus-per-task=1", "--cpu-bind=cores"]
+CORES = len(os.sched_getaffinity(0))
+lab = None
+
+
+def setUpModule():
+    global lab
+    if reason := slurm_lab.missing():
+        raise unittest.SkipTest(f"no Slurm here: {reason}")
+    lab = slurm_lab.SlurmLab()
+    unittest.addModuleCleanup(lab.__exit__)
+    lab.__enter__()
+    if not lab.has_pmix():
+        raise unittest.SkipTest("no Slurm here: srun has no PMIx (srun --mpi=list)")
+    tempfile.tempdir = str(slurm_lab.FOLDER / "work")  # both nodes see it; /tmp is each node's own
+
+
+class SlurmTest(ProgramTest):
+    """Jobs of one test after another: they all use the same two cores."""
+
+    def setUp(self):
+        super().setUp()
+        self.scripts = self.folder / "my scripts"
+        shutil.copytree(TEMPLATES, self.scripts)
+        with open(self.scripts / "site.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"SCALEMARK={SCALEMARK}\nRESULTS='{self.folder}/my results'\nSBATCH_OPTIONS=()\n"
+                       "LAUNCHER=${TEST_LAUNCHER:-srun}\n")
+        self.results = self.folder / "my results"
+        self.addCleanup(self.cancel)
+
+    def cancel(self):
+        jobs = self.slurm("squeue", "-h", "-o", "%A").split()
+        if jobs:
+            subprocess.run(["scancel", *jobs], check=False)
+            self.wait_until(lambda: not self.slurm("squeue", "-h"), "jobs stay in the queue")
+
+    def slurm(self, *words):
+        return subprocess.run(words, check=True, capture_output=True, text=True, cwd=self.folder).stdout
+
+    def submit(self, script, *words, **environment):
+        out, _ = self.run_program(self.scripts / "submit", script, *words, env=self.environment(**environment))
+        self.job = out.split()[-1]
+
+    def sbatch(self, body, *options):
+        """A user's own batch script."""
+        (self.folder / "job").write_text(f"#!/bin/bash\n{body}\n")
+        out, _ = self.run_program("sbatch", "--output=slurm-%j.out", *options, "job")
+        self.job = out.split()[-1]
+
+    def field(self, name):
+        return dict(word.split("=", 1) for word in self.slurm("scontrol", "show", "job", self.job).split() if "=" in word)[name]
+
+    def wait_until(self, condition, complaint, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                self.fail(f"{complaint}\n{self.said()}\n{lab.logs()}")
+            time.sleep(0.1)
+
+    def said(self):
+        return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.out")))
+
+    def wait_for_output(self, text):
+        self.wait_until(lambda: text in self.said(), f"nothing said {text!r}")
+
+    def end(self, state="COMPLETED", seconds=30):
+        """Waits for the job's end, which must be `state`; its exit code."""
+        busy = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+        self.wait_until(lambda: self.field("JobState") not in busy, "the job does not end", seconds)
+        self.assertEqual(self.field("JobState"), state, self.said())
+        return int(self.field("ExitCode").split(":")[0])
+
+    def record(self, pattern="my results/*.json"):
+        [path] = self.folder.glob(pattern)
+        return self.read(path)
+
+
+def places(record):
+    return [(rank["host"], rank["cpus"]) for rank in record["ranks"]]
+
+
+class Srun(SlurmTest):
+    def srun(self, *words, **options):
+        return self.run_program("srun", *words, **options)
+
+    def test_ranks_on_both_nodes(self):
+        self.srun("--mpi=pmix", "-N2", "-n2", *ONE_CORE, SCALEMARK, "run", *SHORT, "--output", "r.json")
+        record = self.read("r.json")
+        self.assertEqual([host for host, _ in places(record)], ["n0", "n1"])
+        self.assertEqual(record["communication"]["transport"], "tcp")
+        self.assertEqual(record["environment"]["SLURM_STEP_NUM_TASKS"], "2")
+
+    @unittest.skipIf(CORES < 2, "one core")
+    def test_ranks_of_a_node_have_cores_of_their_own(self):
+        self.srun("--mpi=pmix", "-N1", "-n2", *ONE_CORE, SCALEMARK, "run", *SHORT, "--output", "r.json")
+        first, second = self.read("r.json")["ranks"]
+        self.assertEqual((first["host"], second["host"]), ("n0", "n0"))
+        self.assertEqual((len(first["cpus"].split(",")), len(second["cpus"].split(","))), (1, 1))
+        self.assertNotEqual(first["cpus"], second["cpus"])
+
+    def test_without_pmix_nothing_is_measured(self):
+        _, err = self.srun("--mpi=none", "-N2", "-n2", SCALEMARK, "run", *SHORT, "--output", "r.json", expect=7)
+        self.assertIn("Remedy: srun --mpi=pmix", err)
+        self.assertEqual(err.count("Remedy"), 1)
+        self.assertEqual(list(self.folder.glob("*.json*")), [])
+
+    def test_one_task_without_pmix_is_a_world_of_one(self):
+        """As in a shell of srun --pty."""
+        self.srun("--mpi=none", "-n1", SCALEMARK, "run", *SHORT, "--output", "r.json")
+        self.assertEqual(self.read("r.json")["world_size"], 1)
+
+    def test_a_rank_that_is_killed_ends_the_job(self):
+        start = time.monotonic()
+        self.srun("--mpi=pmix", "--kill-on-bad-exit=1", "-N2", "-n2", *ONE_CORE, SCALEMARK, "run", *LONG, "--timeout", "60",
+                  "--output", "r.json", "--inject", "kill:rank=1:step=2", expect=137)
+        self.assertLess(time.monotonic() - start, 30)  # and not --timeout
+        self.assertFalse((self.folder / "r.json").exists())
+
+
+class Templates(SlurmTest):
+    def test_a_run(self):
+        self.submit("run.sbatch", "--nodes=2", "--", *SHORT, "--label", "two words; $(false)")
+        self.assertEqual(self.end(), 0)
+        record = self.record()
+        self.assertEqual((record["status"], record["config"]["label"]["value"]), ("ok", "two words; $(false)"))
+        self.assertEqual([host for host, _ in places(record)], ["n0", "n1"])
+        self.assertEqual([cpus.isdecimal() for _, cpus in places(record)], [True, True])  # bound to a core each
+
+    def test_a_run_by_mpirun(self):
+        self.submit("run.sbatch", "--", *SHORT, TEST_LAUNCHER="mpirun", OMPI_ALLOW_RUN_AS_ROOT="1",
+                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.assertEqual(self.end(), 0)
+        record = self.record()
+        self.assertEqual([host for host, _ in places(record)], ["n0", "n1"])
+        self.assertEqual([cpus.isdecimal() for _, cpus in places(record)], [True, True])
+
+    def test_a_curve(self):
+        for launcher in ("srun", "mpirun"):
+            self.submit("curve.sbatch", "--", *SHORT, "--ranks", "1,2", "--repeats", "1", TEST_LAUNCHER=launcher)
+            self.assertEqual(self.end(), 0)
+            self.assertIn(f"{launcher} starts 2 ranks with 1 core each", self.said())
+            record = self.record(f"my results/*{self.job}.json")
+            self.assertEqual([point["ranks"] for point in record["points"]], [1, 2])
+            [path] = (path for path in self.results.glob(f"*{self.job}.runs/ranks2-*") if "none" not in path.name)
+            self.assertEqual([host for host, _ in places(self.read(path))], ["n0", "n1"])
+
+    def test_the_time_limit_leaves_what_was_measured(self):
+        """Slurm looks at time limits every 30 s; this one comes into force while the job measures."""
+        self.submit("run.sbatch", "--signal=B:USR1@58", "--", *LONG)
+        self.wait_for_output("images/sec:")
+        self.slurm("scontrol", "update", f"JobId={self.job}", "TimeLimit=1")
+        self.assertEqual(self.end("FAILED", seconds=50), 4)
+        record = self.record()
+        self.assertEqual((record["status"], record["throughput"]), ("interrupted", None))
+        self.assertGreater(record["partial_throughput"]["mean"], 0)
+
+    def test_scancel_leaves_a_whole_record_or_none(self):
+        for script, words in (("run.sbatch", LONG), ("curve.sbatch", [*LONG, "--ranks", "2", "--baseline=false"])):
+            self.submit(script, "--", *words)
+            self.wait_for_output("images/sec:")
+            self.slurm("scancel", self.job)
+            self.end("CANCELLED")
+            self.assert_nothing_left()
+            for path in self.results.glob(f"*{self.job}.json*"):
+                self.assertEqual(self.read(path)["status"], "interrupted")
+
+    def test_a_failing_rank_ends_the_job(self):
+        self.submit("curve.sbatch", "--", *SHORT, "--ranks", "1,2", "--repeats", "2", "--inject", "kill:rank=1:step=4")
+        self.assertEqual(self.end("FAILED"), 4)
+        self.assert_nothing_left()
+        self.assertEqual(self.record()["status"], "failed")
+
+
+class Sweeps(SlurmTest):
+    SETTINGS = {"model": "smallnet", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 4, "num_intra_threads": 1}
+
+    def plan(self, name="plan", **members):
+        settings = {**self.SETTINGS, **members.pop("settings", {})}
+        (self.folder / f"{name}.json").write_text(json.dumps({"settings": settings, **members}))
+        return f"{name}.json"
+
+    def journal(self, name="plan"):
+        path = self.results / name / "journal.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def release(self):
+        """Slurm lets a requeued job wait for two minutes."""
+        self.wait_until(lambda: self.field("JobState") == "PENDING", "the job is not back in the queue")
+        self.slurm("scontrol", "update", f"JobId={self.job}", "StartTime=now")
+
+    def assert_each_launch_once(self, count):
+        done = [(entry["point"], entry["repeat"]) for entry in self.journal() if entry["status"] == "ok"]
+        self.assertEqual((len(done), len(set(done))), (count, count))
+
+    def test_a_requeued_sweep_goes_on(self):
+        """By an operator or after a node's failure: Slurm kills what is at work."""
+        self.submit("sweep.sbatch", "--", self.plan(axes={"seed": [1, 2], "ranks": [1, 2]}))
+        self.wait_until(lambda: len(self.journal()) >= 2, "no launch ends")
+        self.slurm("scontrol", "requeue", self.job)
+        self.release()
+        self.assertEqual(self.end(), 0)
+        self.assertEqual(self.field("Restarts"), "1")
+        self.assert_each_launch_once(4)
+        self.assertIn("launches are done", self.said())
+
+    def test_at_the_time_limit_it_requeues_itself(self):
+        self.submit("sweep.sbatch", "--", self.plan(axes={"seed": [1, 2, 3]}, settings={"ranks": 2, "inject": "delay:milliseconds=200"}))
+        self.wait_until(lambda: self.journal(), "no launch ends")
+        self.slurm("scancel", "--batch", "--signal=USR1", self.job)
+        self.release()
+        self.assertEqual(self.end(), 0)
+        self.assertEqual(self.field("Restarts"), "1")
+        self.assert_each_launch_once(3)
+
+    def test_tasks_of_an_array_take_a_plan_each(self):
+        for name in ("one", "two"):
+            self.plan(name, axes={"ranks": [1, 2]})
+        self.submit("sweep.sbatch", "--array=0-1", "--nodes=2", "--", "one.json", "two.json")
+        self.wait_until(lambda: not self.slurm("squeue", "-h"), "the array does not end", 60)
+        for name in ("one", "two"):
+            self.assertEqual([entry["status"] for entry in self.journal(name)], ["ok", "ok"], self.said())
+
+
+def main():
+    return 0 if unittest.main(verbosity=2, exit=False).result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main() if slurm_lab.missing() else slurm_lab.in_namespaces(main))
