@@ -69,6 +69,11 @@ void EnergyMeter::read() {
   }
 }
 
+double EnergyMeter::host_joules_so_far() {
+  const std::lock_guard lock(mutex_);
+  return joules_;
+}
+
 Energy EnergyMeter::stop() {
   if (thread_.joinable()) {
     {

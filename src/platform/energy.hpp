@@ -43,6 +43,8 @@ class EnergyMeter {
   EnergyMeter(const EnergyMeter&) = delete;
   EnergyMeter& operator=(const EnergyMeter&) = delete;
 
+  /// Of the host, as far as the thread has read.
+  double host_joules_so_far();
   /// Ends the measurement.
   Energy stop();
 
