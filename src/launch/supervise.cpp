@@ -24,6 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kKillAfterSeconds = 5;  // from SIGTERM to SIGKILL
+constexpr double kStopFollowsSeconds = 1;
 
 Clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -134,6 +135,15 @@ void kill_leftovers() {
   }
 }
 
+/// Whoever stops a job from outside often signals each of its processes, as Slurm does at a
+/// requeue: the launcher may be gone before the signal reaches us.
+bool stop_follows(const Guard& guard) {
+  const auto until = Clock::now() + to_duration(kStopFollowsSeconds);
+  while (Clock::now() < until)
+    if (const int signal = guard.next_signal(until); signal != 0 && signal != SIGCHLD) return true;
+  return false;
+}
+
 int exit_status(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -214,8 +224,9 @@ SupervisedExit supervise(const std::vector<std::string>& command, const Supervis
     }
     if (how.has_ended && how.has_ended()) stopping.expect_end(how.end_seconds);
   }
+  const bool stopped = stopping.begun() ? !overdue : status != 0 && stop_follows(guard);
   kill_leftovers();
-  return {exit_status(status), stopping.begun() && !overdue, overdue};
+  return {exit_status(status), stopped, overdue};
 }
 
 }  // namespace scalemark

@@ -68,6 +68,10 @@ TEST(Supervise, ASecondSignalInsists) {
             109);
 }
 
+TEST(Supervise, AStopThatEndsTheLauncherFirstIsAStop) {
+  EXPECT_EQ(supervised("(sleep 0.2; kill -TERM $PPID) & kill -TERM $$"), 243);
+}
+
 TEST(Supervise, EndsALauncherWhoseJobIsOver) {
   const TemporaryFolder folder;
   const std::string over = folder / "over";

@@ -25,7 +25,8 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 KILL_WAIT_SECONDS = 5  # between Slurm's SIGTERM and its SIGKILL; a site's default is 30
 libc = ctypes.CDLL(None, use_errno=True)
 
-# No control groups, no accounting: a container has neither. Each node claims the cores of the whole machine.
+# No control groups, no accounting: a container has neither. Both nodes have the same two CPUs, or the only one, and
+# call each a core (config_overrides), whatever hardware threads they are.
 SLURM_CONF = """\
 ClusterName=lab
 SlurmctldHost=login
@@ -37,6 +38,7 @@ StateSaveLocation={folder}/state
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmdSpoolDir={folder}/spool-%n
+SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
 JobAcctGatherType=jobacct_gather/none
@@ -155,7 +157,7 @@ class SlurmLab:
             (FOLDER / name).mkdir()
         os.environ["PATH"] = search_path()
         os.environ["SLURM_CONF"] = str(FOLDER / "slurm.conf")
-        cores = len(os.sched_getaffinity(0))
+        cores = min(2, len(os.sched_getaffinity(0)))
         (FOLDER / "slurm.conf").write_text(SLURM_CONF.format(folder=FOLDER, cores=cores, kill_wait=KILL_WAIT_SECONDS))
         self.start_munge()
         self.launch("slurmctld", "slurmctld", "-D", "-c")
