@@ -20,14 +20,13 @@ std::string text(const Json& value) {
 }
 
 std::string ranks_table(const Json& record) {
-  Rows rows{{"rank", "host", "cpus", "fp64", "fp32", "bf16", "fp16", "GFLOP/s", "triad", "quantum",
+  Rows rows{{"rank", "host", "cpus", "GFLOP/s fp64", "fp32", "bf16", "fp16", "triad", "quantum",
              "p99", "max/min"}};
   for (const Json& rank : record.at("ranks")) {
     std::vector<std::string> row{text(rank.at("rank")), text(rank.at("host")),
                                  text(rank.at("cpus"))};
     for (const char* precision : {"fp64", "fp32", "bf16", "fp16"})
       row.push_back(four_digits(rank.at("gemm").at(precision).at("flops").get<double>() / 1e9));
-    row.emplace_back();
     const Json& quantum = rank.at("noise_quantum");
     row.push_back(shown_value(rank.at("memory_bandwidth").at("bytes_per_second"), "bytes/s"));
     row.push_back(shown_value(quantum.at("mean_seconds"), "s"));
@@ -58,7 +57,7 @@ std::string hosts_table(const Json& record) {
 
 std::string collectives_table(const Json& collectives) {
   if (collectives.is_null()) return "";
-  Rows rows{{"collective", "by", "bytes", "time", "algbw", "busbw", "GB/s", "scalemark/MPI"}};
+  Rows rows{{"collective", "by", "bytes", "time", "algbw GB/s", "busbw GB/s", "scalemark/MPI"}};
   std::map<std::int64_t, double> ratios;
   for (const Json& ratio : collectives.at("allreduce_ratio"))
     ratios[ratio.at("bytes")] = ratio.at("scalemark_over_mpi");
@@ -67,7 +66,7 @@ std::string collectives_table(const Json& collectives) {
     rows.push_back({text(row.at("collective")), text(row.at("carrier")), row.at("bytes").dump(),
                     shown_value(row.at("seconds"), "s"),
                     fmt::format("{:.3f}", row.at("algbw").get<double>() / 1e9),
-                    fmt::format("{:.3f}", row.at("busbw").get<double>() / 1e9), "",
+                    fmt::format("{:.3f}", row.at("busbw").get<double>() / 1e9),
                     own ? fmt::format("{:.2f}", ratios[row.at("bytes")]) : "-"});
   }
   return fmt::format("\ntransport: {}\n{}", text(collectives.at("transport")), text_table(rows));

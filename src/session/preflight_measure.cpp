@@ -138,7 +138,6 @@ Json row_of(Collective collective, Carrier carrier, const CollectiveTiming& timi
 PreflightRank measure_rank(Session& session) {
   PreflightRank rank;
   const bool first_of_host = session.world.local_rank() == 0;
-  const NoiseSnapshot before = noise_snapshot();
   Json scratch = nullptr;
   if (!session.config().pinning) {
     rank.measured = Json::object();
@@ -147,8 +146,7 @@ PreflightRank measure_rank(Session& session) {
     rank.measured["noise_quantum"] = measure_quantum(session);
     scratch = measure_scratch(session);
   }
-  rank.report =
-      rank_report(session, session.world.rank(), {}, noise_between(before, noise_snapshot()));
+  rank.report = rank_report(session, session.world.rank(), {}, {});
   rank.report.affinity_requested = requested_binding(session.environment);
   rank.cpus_of_host = static_cast<int>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
   if (first_of_host) rank.host = host_facts(session, scratch);
