@@ -23,13 +23,16 @@ std::string_view about(Command command) {
     case Command::scale:
       return "A scaling curve in one launch: points interleaved, repeated, with a baseline.\n";
     case Command::infer:
+      return "Forward passes only: throughput and latency. Ranks are independent replicas.\n";
+    case Command::preflight:
       break;
   }
-  return "Forward passes only: throughput and latency. Ranks are independent replicas.\n";
+  return "Health checks of the nodes that the ranks run on, against rules.\n";
 }
 
 /// The subcommands that a flag belongs to, for whoever gave it to another one.
 std::string_view owners(const Key& key) {
+  if (key.preflight_only) return "scalemark preflight";
   if (key.infer_only) return "scalemark infer";
   return key.scale_only ? "scalemark scale" : "scalemark run and scalemark scale";
 }

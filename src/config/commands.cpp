@@ -16,6 +16,15 @@ constexpr std::array<std::string_view, 21> kSharedWithInfer{
     "output",  "json",        "display_every",      "timestamps",      "label",
     "inject"};
 
+/// What is measured without a model: the ranks, their devices and where the result goes.
+constexpr std::array<std::string_view, 7> kSharedWithPreflight{
+    "device", "num_intra_threads", "timeout", "output", "json", "label", "inject"};
+
+template <std::size_t N>
+bool among(const std::array<std::string_view, N>& names, const Key& key) {
+  return std::ranges::find(names, key.name) != names.end();
+}
+
 }  // namespace
 
 std::string_view name_of(Command command) {
@@ -25,16 +34,17 @@ std::string_view name_of(Command command) {
     case Command::scale:
       return "scale";
     case Command::infer:
+      return "infer";
+    case Command::preflight:
       break;
   }
-  return "infer";
+  return "preflight";
 }
 
 bool belongs(const Key& key, Command command) {
-  if (command == Command::infer)
-    return key.infer_only ||
-           std::ranges::find(kSharedWithInfer, key.name) != kSharedWithInfer.end();
-  return !key.infer_only && (command == Command::scale || !key.scale_only);
+  if (command == Command::infer) return key.infer_only || among(kSharedWithInfer, key);
+  if (command == Command::preflight) return key.preflight_only || among(kSharedWithPreflight, key);
+  return !key.infer_only && !key.preflight_only && (command == Command::scale || !key.scale_only);
 }
 
 bool recorded(const Key& key, Command command) {

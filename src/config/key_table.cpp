@@ -286,6 +286,43 @@ void add_inference_keys(std::vector<Key>& keys) {
            .of_infer()});
 }
 
+void add_preflight_keys(std::vector<Key>& keys) {
+  const Role how = Role::measurement, out = Role::output;
+  const std::string group = "Checks (preflight)";
+  keys.insert(
+      keys.end(),
+      {key("sizes", &C::sizes, how, group, "BYTES,...|auto",
+           "of the collectives; auto: 8, 1024, 65536, 1048576, 16777216, 67108864")
+           .in(4, 1 << 30)
+           .of_preflight(),
+       key("seconds", &C::seconds, how, group, "SECONDS",
+           "of measuring, for each of GEMM, memory and noise; a tenth of it for each collective "
+           "and size")
+           .in(0.01, 3600)
+           .of_preflight(),
+       key("scratch", &C::scratch, out, group, "DIR",
+           "where a scratch file is written, read and removed")
+           .otherwise("TMPDIR, or /tmp")
+           .of_preflight(),
+       key("scratch_mb", &C::scratch_mb, how, group, "MIB", "of the scratch file, one a host")
+           .in(1, 1048576)
+           .of_preflight(),
+       key("rules", &C::rules, out, group, "FILE", "limits that the measured numbers must keep")
+           .otherwise("those that need no baseline")
+           .of_preflight(),
+       key("make_rules", &C::make_rules, out, group, "FILE",
+           "write rules with the numbers of this measurement, of nodes known to be good")
+           .otherwise("no file")
+           .of_preflight(),
+       key("rules_margin", &C::rules_margin, out, group, "FRACTION",
+           "of --make_rules: between a measured number and its limit")
+           .in(0, 0.99)
+           .of_preflight(),
+       key("pinning", &C::pinning, out, group, "",
+           "only where ranks run: host, cores, NUMA node, GPU, binding")
+           .of_preflight()});
+}
+
 void add_output_keys(std::vector<Key>& keys) {
   const Role out = Role::output;
   const std::string group = "Output";
@@ -318,6 +355,7 @@ std::vector<Key> make_key_table() {
   add_machine_keys(made);
   add_curve_keys(made);
   add_inference_keys(made);
+  add_preflight_keys(made);
   add_output_keys(made);
   return made;
 }

@@ -43,6 +43,11 @@ Key Key::of_infer() && {
   return std::move(*this);
 }
 
+Key Key::of_preflight() && {
+  preflight_only = true;
+  return std::move(*this);
+}
+
 const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = make_key_table();
   return keys;

@@ -1,7 +1,7 @@
-// The key table: every setting of `run`, `scale` and `infer` with its type, legal values, role,
-// help and commands. Flags, JSON files, SCALEMARK_* variables, help, documentation, the record's
-// config and its hash all come from here; a new key is one field in RunConfig and one line in
-// key_table.cpp.
+// The key table: every setting of `run`, `scale`, `infer` and `preflight` with its type, legal
+// values, role, help and commands. Flags, JSON files, SCALEMARK_* variables, help, documentation,
+// the record's config and its hash all come from here; a new key is one field in RunConfig and one
+// line in key_table.cpp.
 #pragma once
 
 #include <functional>
@@ -34,10 +34,11 @@ struct Key {
   std::vector<std::string> choices;  ///< legal words of choice
   std::vector<std::string> words;    ///< legal beside the numbers of integer
   std::vector<std::string> planned;  ///< words of later versions: refused, but not as unknown
-  std::string unset;        ///< what happens without a value; empty where there is a default
-  bool scale_only = false;  ///< a flag of `scale`, not of `run` and `infer`
-  bool infer_only = false;  ///< a flag of `infer`, not of `run` and `scale`
-  bool listed = false;      ///< `scale` also takes a list, a curve each: an array, or a,b,c
+  std::string unset;            ///< what happens without a value; empty where there is a default
+  bool scale_only = false;      ///< a flag of `scale`, not of `run` and `infer`
+  bool infer_only = false;      ///< a flag of `infer`, not of `run` and `scale`
+  bool preflight_only = false;  ///< a flag of `preflight` alone
+  bool listed = false;          ///< `scale` also takes a list, a curve each: an array, or a,b,c
   std::function<nlohmann::ordered_json(const RunConfig &)> get;
   std::function<void(RunConfig &, const nlohmann::ordered_json &)>
       set;  ///< of a value from check_value()
@@ -49,6 +50,7 @@ struct Key {
   Key otherwise(std::string meaning) &&;
   Key of_scale() &&;
   Key of_infer() &&;
+  Key of_preflight() &&;
 };
 
 /// The table: every key, in the order of help and records.

@@ -79,11 +79,11 @@ void apply_variables(LoadedConfig& loaded, const std::vector<Variable>& variable
   }
 }
 
-/// A file or variables may hold keys of training; inference has their defaults.
+/// A file or variables may hold keys of training; other commands have their defaults.
 void forget_other_keys(LoadedConfig& loaded) {
   const RunConfig defaults;
   for (const Key& key : all_keys()) {
-    if (belongs(key, Command::infer)) continue;
+    if (belongs(key, loaded.command)) continue;
     key.set(loaded.config, key.get(defaults));
     loaded.origins[key.name] = Origin::standard;
   }
@@ -98,6 +98,22 @@ void prepare_inference(LoadedConfig& loaded) {
       (config.inject->kind == "nan_loss" || config.inject->kind == "corrupt_allreduce"))
     throw ConfigError(fmt::format("--inject {}: inference has neither a loss nor an allreduce",
                                   config.inject->kind));
+}
+
+/// Preflight has one fault, and its pinning table measures nothing.
+void prepare_preflight(LoadedConfig& loaded) {
+  const RunConfig& config = loaded.config;
+  forget_other_keys(loaded);
+  if (config.inject && config.inject->kind != "corrupt_allreduce")
+    throw ConfigError(fmt::format(
+        "--inject {}: preflight has no steps; corrupt_allreduce is the fault that it has",
+        config.inject->kind));
+  if (config.seconds >= config.timeout)
+    throw ConfigError(
+        fmt::format("--seconds {} does not end before --timeout {}, the deadline of a measurement",
+                    config.seconds, config.timeout));
+  if (config.pinning && config.make_rules)
+    throw ConfigError("--pinning measures nothing that --make_rules could hold: leave out one");
 }
 
 /// Keys of a schedule without it, and schedules that lack what they need.
@@ -320,6 +336,7 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
   for (const auto& [key, text, place] : parsed.settings)
     set(loaded, key, parse_value(*find_key(key), text, place), Origin::command_line);
   if (command == Command::infer) prepare_inference(loaded);
+  if (command == Command::preflight) prepare_preflight(loaded);
   check_whole(loaded.config);
   check_target_loss(loaded);
   check_curve(command, loaded.config);

@@ -1,4 +1,4 @@
-// What to run: every setting of `run`, `scale` and `infer`, with its default.
+// What to run: every setting of `run`, `scale`, `infer` and `preflight`, with its default.
 // Built by config/load.hpp (defaults <- file <- SCALEMARK_* <- command line) from the key table in
 // config/keys.hpp, which holds each key's type, range, role, help and commands.
 #pragma once
@@ -35,7 +35,7 @@ enum class InferenceMode { batch, single_stream };
 enum class Fused { on, off };
 
 /// Subcommands whose flags come from the key table.
-enum class Command { run, scale, infer };
+enum class Command { run, scale, infer, preflight };
 
 /// Where the value of a key came from; written into the record as origin.
 enum class Origin { standard, file, environment, command_line };
@@ -136,6 +136,15 @@ struct RunConfig {
   // infer
   InferenceMode mode = InferenceMode::batch;
   Fused fused = Fused::on;
+  // preflight
+  std::vector<std::int64_t> sizes;        ///< bytes of the collectives; empty: 8 B to 64 MiB
+  double seconds = 1;                     ///< of measuring, for each kind of check
+  std::optional<std::string> scratch;     ///< folder; unset: the system's temporary folder
+  double scratch_mb = 64;                 ///< MiB of the scratch file
+  std::optional<std::string> rules;       ///< path; unset: the rules that need no baseline
+  std::optional<std::string> make_rules;  ///< path of the rules that this measurement makes
+  double rules_margin = 0.15;             ///< fraction between a measured number and its limit
+  bool pinning = false;                   ///< where ranks run, and nothing else
   // Output
   std::optional<std::string> output;  ///< path of the record
   bool json = false;                  ///< the record on stdout, nothing else

@@ -32,11 +32,12 @@ constexpr const char* kOverview =
 
 Usage: scalemark SUBCOMMAND [--flag value]...
 
-  run      one measured run over the ranks it was launched with
-  scale    a scaling curve in one launch: ranks, repeats, a no-communication baseline
-  infer    forward passes only: throughput and latency, batch or single stream
-  sweep    fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
-  list     models and configurations: scalemark list [models|configs]
+  run        one measured run over the ranks it was launched with
+  scale      a scaling curve in one launch: ranks, repeats, a no-communication baseline
+  infer      forward passes only: throughput and latency, batch or single stream
+  preflight  health checks of the nodes that the ranks run on; --pinning: where they run
+  sweep      fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
+  list       models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
   scalemark --version           what this program was built with
@@ -44,9 +45,8 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-const std::vector<std::string> kCommands{"run", "scale", "infer", "sweep", "list"};
-constexpr std::array kLater{"study", "instances", "preflight", "compare",
-                            "gate",  "project",   "report"};
+const std::vector<std::string> kCommands{"run", "scale", "infer", "preflight", "sweep", "list"};
+constexpr std::array kLater{"study", "instances", "compare", "gate", "project", "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -136,6 +136,7 @@ int dispatch(int argc, char** argv) {
   if (name == "run") return measure(Command::run, arguments, argv);
   if (name == "scale") return measure(Command::scale, arguments, argv);
   if (name == "infer") return measure(Command::infer, arguments, argv);
+  if (name == "preflight") return measure(Command::preflight, arguments, argv);
   if (name == "sweep") return sweep(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);

@@ -5,8 +5,8 @@
 
 namespace scalemark {
 
-double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
-                          double seconds) {
+GemmRates measure_gemm(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
+                       double seconds) {
   const at::NoGradGuard no_grad;
   const auto options = at::TensorOptions().dtype(dtype).device(device.device());
   const at::Tensor a = at::ones({size, size}, options), b = at::ones({size, size}, options);
@@ -26,7 +26,13 @@ double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int6
   }
   const double flops =
       2. * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
-  return flops / median(clock->seconds());
+  const auto products = static_cast<double>(clock->seconds().size());
+  return {flops / median(clock->seconds()), flops * products / spent};
+}
+
+double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
+                          double seconds) {
+  return measure_gemm(device, dtype, size, seconds).median;
 }
 
 }  // namespace scalemark

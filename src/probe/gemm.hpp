@@ -7,8 +7,17 @@
 
 namespace scalemark {
 
-/// FLOP/s of C = A x B, square `size`, in `dtype`, median of repeated products over at least
-/// `seconds`.
+struct GemmRates {
+  double median = 0;  ///< FLOP/s of the median product: what the device can do
+  double mean =
+      0;  ///< of all products over all seconds: what it does, a CPU quota's pauses included
+};
+
+/// FLOP/s of C = A x B, square `size`, in `dtype`, repeated for at least `seconds`.
+GemmRates measure_gemm(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
+                       double seconds);
+
+/// Its median.
 double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
                           double seconds);
 

@@ -22,7 +22,7 @@ int rank_before_mpi() {
 void complain(const std::string& message) { fmt::print(stderr, "scalemark: {}\n", message); }
 
 std::optional<Command> command_of(std::string_view name) {
-  for (const Command command : {Command::run, Command::scale, Command::infer})
+  for (const Command command : {Command::run, Command::scale, Command::infer, Command::preflight})
     if (name == name_of(command)) return command;
   return std::nullopt;
 }
@@ -34,9 +34,11 @@ ExitCode run(Session& session) {
     case Command::scale:
       return scale_command(session);
     case Command::infer:
+      return infer_command(session);
+    case Command::preflight:
       break;
   }
-  return infer_command(session);
+  return preflight_command(session);
 }
 
 /// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
@@ -66,7 +68,9 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world) {
 int engine_main(int argc, char** argv) {
   const auto command = command_of(argc > 1 ? argv[1] : "");
   if (!command) {
-    complain("the engine knows the commands run, scale and infer; start it through ./scalemark");
+    complain(
+        "the engine knows the commands run, scale, infer and preflight; start it through "
+        "./scalemark");
     return static_cast<int>(ExitCode::usage);
   }
   LoadedConfig loaded;

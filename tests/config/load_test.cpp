@@ -18,8 +18,8 @@ TEST(Load, DefaultsAreThoseOfRunConfig) {
   const LoadedConfig loaded = load({});
   const auto json = config_to_json(loaded);
   for (const Key& key : all_keys()) {
-    EXPECT_EQ(json.contains(key.name), !key.infer_only) << key.name;
-    if (key.infer_only) continue;
+    EXPECT_EQ(json.contains(key.name), !key.infer_only && !key.preflight_only) << key.name;
+    if (key.infer_only || key.preflight_only) continue;
     EXPECT_EQ(json[key.name]["value"], key.get(resolved(RunConfig{}))) << key.name;
     EXPECT_EQ(json[key.name]["origin"], "default") << key.name;
   }
@@ -138,6 +138,31 @@ TEST(Infer, ASingleStreamAsksOneSampleAtATime) {
   EXPECT_EQ(batch_size({"--mode", "single_stream"}), 1);
   EXPECT_EQ(batch_size({"--mode", "single_stream", "--batch_size", "4"}), 4);
   EXPECT_EQ(batch_size({"--mode", "batch"}), std::nullopt);
+}
+
+TEST(Preflight, HasKeysOfItsOwnAndForgetsThoseOfTraining) {
+  const TemporaryFile file(R"({"momentum": 0.5, "sizes": [8, 1024], "num_batches": 7})");
+  const LoadedConfig loaded =
+      load({"--config", file.path(), "--seconds=0.5", "--pinning"}, {}, Command::preflight);
+  EXPECT_EQ(loaded.config.sizes, (std::vector<std::int64_t>{8, 1024}));
+  EXPECT_TRUE(loaded.config.pinning);
+  EXPECT_EQ(loaded.config.num_batches, RunConfig{}.num_batches);
+  const auto json = config_to_json(loaded);
+  for (const Key& key : all_keys())
+    EXPECT_EQ(json.contains(key.name), belongs(key, Command::preflight)) << key.name;
+}
+
+TEST(Preflight, RefusesWhatItHasNot) {
+  EXPECT_THAT(refused({"--model=resnet50"}, {}, Command::preflight), HasSubstr("scalemark run"));
+  EXPECT_THAT(refused({"--sizes=8,4"}, {}, Command::preflight), HasSubstr("4,8"));
+  EXPECT_THAT(refused({"--sizes=0"}, {}, Command::preflight), HasSubstr("4 to 1073741824"));
+  EXPECT_THAT(refused({"--inject=nan_loss"}, {}, Command::preflight),
+              HasSubstr("corrupt_allreduce"));
+  EXPECT_THAT(refused({"--pinning", "--make_rules=r.json"}, {}, Command::preflight),
+              HasSubstr("--make_rules"));
+  EXPECT_THAT(refused({"--seconds=10", "--timeout=10"}, {}, Command::preflight),
+              HasSubstr("--timeout 10"));
+  EXPECT_THAT(refused({"--pinning"}), HasSubstr("but of scalemark preflight"));
 }
 
 TEST(Infer, RefusesFlagsOfTrainingAndTrainingThoseOfInfer) {
@@ -323,7 +348,7 @@ TEST(Refusals, MeaninglessCombinations) {
 }
 
 TEST(Help, NamesEveryFlagOfTheCommandAndNoOther) {
-  for (const Command command : {Command::run, Command::scale, Command::infer})
+  for (const Command command : {Command::run, Command::scale, Command::infer, Command::preflight})
     for (const Key& key : all_keys()) {
       const std::string help = help_text(command);
       const bool named = help.find("--" + key.name + " ") != help.npos ||

@@ -167,7 +167,9 @@ TEST(Hash, EveryIdentityAndMeasurementKeyChangesItAndNoOther) {
     base.model = model_with(key.name);
     base.batch_size = key.name == "global_batch_tokens" ? base.batch_size : 64;
     if (key.name == "global_batch_size" || key.name == "batch_size") base.batch_size.reset();
-    const Command command = key.infer_only ? Command::infer : Command::run;
+    const Command command = key.preflight_only ? Command::preflight
+                            : key.infer_only   ? Command::infer
+                                               : Command::run;
     const std::string hash = config_hash(base, 2, command);
     hashes.insert(hash);
     const RunConfig other = changed(key, base);

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/preflight_judgement.hpp"
 #include "result/inference_record.hpp"
+#include "result/preflight_support.hpp"
 #include "result/support.hpp"
 
 namespace scalemark {
@@ -144,6 +146,40 @@ std::map<std::string, Json> inference_samples() {
   return records;
 }
 
+std::map<std::string, Json> preflight_samples() {
+  const SystemInfo system = system_info();
+  LoadedConfig config;
+  config.command = Command::preflight;
+  const auto rules = parse_preflight_rules(default_preflight_rules(), "default");
+  PreflightFacts facts{2, "cpu", "cpu", "tcmalloc", "2026-01-31T12:00:00.000Z", 10.0, {}, {}};
+  const auto ranks = test::preflight_ranks(2);
+  std::map<std::string, Json> records;
+  facts.collectives = test::preflight_collectives();
+  records["ok"] = make_preflight_record(config, facts, ranks, system, {});
+  judge_preflight(records["ok"], ranks, rules);
+  facts.collectives["rows"][0]["wrong_elements"] = 1;
+  facts.collectives["rows"][0]["first_wrong"] = "rank 1: element 0 is 1, not 2";
+  facts.collectives["transport"] = nullptr;
+  records["wrong"] = make_preflight_record(config, facts, ranks, system, {});
+  judge_preflight(records["wrong"], ranks, rules);
+  facts.collectives = nullptr;
+  facts.no_collectives = "--pinning measures nothing";
+  config.config.pinning = true;
+  auto unmeasured = ranks;
+  for (PreflightRank& rank : unmeasured) {
+    rank.measured = nullptr;
+    rank.report.affinity = {};
+    rank.report.affinity_requested = "";
+    rank.report.noise = {};
+    if (!rank.host.is_null()) rank.host["scratch"] = rank.host["governor"] = nullptr;
+  }
+  records["pinning"] = make_preflight_record(config, facts, unmeasured, system, {});
+  judge_preflight(records["pinning"], unmeasured, rules);
+  records["timeout"] =
+      make_failed_preflight_record(config, 2, Status::timeout, "rank 1 hangs", system, {});
+  return records;
+}
+
 TEST(Schema, RecordsOfEveryStatusAreValid) {
   if (!fs::exists(kPython)) GTEST_SKIP() << kPython << " is missing: scripts/setup makes it";
   Tree tree;
@@ -151,9 +187,11 @@ TEST(Schema, RecordsOfEveryStatusAreValid) {
     tree.file(name + ".json", record_text(record));
   for (const auto& [name, record] : inference_samples())
     tree.file("inference-" + name + ".json", record_text(record));
+  for (const auto& [name, record] : preflight_samples())
+    tree.file("preflight-" + name + ".json", record_text(record));
   const Verdict verdict = validate(tree.root());
   EXPECT_EQ(verdict.exit, 0) << verdict.output;
-  EXPECT_THAT(verdict.output, testing::HasSubstr("19 records are valid"));
+  EXPECT_THAT(verdict.output, testing::HasSubstr("23 records are valid"));
 }
 
 TEST(Schema, BrokenRecordsAreRefused) {
@@ -186,16 +224,17 @@ void collect_keys(const Json& schema, std::set<std::string>& keys) {
 }
 
 TEST(Schema, TheDocumentNamesEveryKey) {
-  const std::string document = test::contents(kSource / "docs/records.md");
-  for (const char* name : {"run", "scaling", "inference", "common"}) {
+  const std::string records = test::contents(kSource / "docs/records.md");
+  for (const std::string name : {"run", "scaling", "inference", "preflight", "common"}) {
+    const std::string document =
+        name == "preflight" ? records + test::contents(kSource / "docs/preflight.md") : records;
     std::set<std::string> keys;
-    collect_keys(
-        Json::parse(test::contents(kSource / "docs/schema" / (std::string(name) + ".schema.json"))),
-        keys);
+    collect_keys(Json::parse(test::contents(kSource / "docs/schema" / (name + ".schema.json"))),
+                 keys);
     EXPECT_GT(keys.size(), 20U);
     for (const std::string& key : keys)
       EXPECT_THAT(document, testing::HasSubstr("`" + key + "`"))
-          << "docs/records.md does not explain it";
+          << "docs/records.md (or docs/preflight.md) does not explain it";
   }
 }
 

@@ -1,0 +1,62 @@
+// See preflight_judgement.hpp.
+#include "analysis/preflight_judgement.hpp"
+
+#include "analysis/binding.hpp"
+
+namespace scalemark {
+namespace {
+
+void fill_binding(Json& record, const std::vector<PreflightRank>& ranks) {
+  std::vector<RankPlace> places;
+  for (const PreflightRank& rank : ranks)
+    places.push_back({rank.report.rank, rank.report.host, rank.report.affinity.cpus,
+                      rank.report.affinity_requested, rank.cpus_of_host});
+  const auto verdicts = judge_binding(places);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const auto& asked = verdicts[i].as_asked;
+    record["ranks"][i]["binding"] = {{"overlaps_with", verdicts[i].overlaps_with},
+                                     {"as_asked", asked ? Json(*asked) : Json(nullptr)}};
+    if (!asked)
+      record["unavailable"]["ranks.binding.as_asked"] =
+          "the launcher does not tell what binding it was asked for";
+  }
+}
+
+CheckResult gpu_check(const Json& record) {
+  CheckResult result;
+  result.name = "gpu";
+  result.statistic = "health";
+  result.status = CheckStatus::skip;
+  result.bound = Bound::equals;
+  const auto reason = record.at("unavailable").find("system.gpu_driver");
+  if (record.at("device") == "cuda")
+    result.message = "of GPUs this version measures GEMM alone";
+  else
+    result.message =
+        "the ranks use no GPU" +
+        (reason != record["unavailable"].end() ? ": " + reason->get<std::string>() : std::string());
+  return result;
+}
+
+}  // namespace
+
+void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
+                     const std::vector<PreflightRule>& rules) {
+  fill_binding(record, ranks);
+  const bool pinning = record.at("config").at("pinning").at("value") == true;
+  std::vector<PreflightRule> applied;
+  for (const PreflightRule& rule : rules)
+    if (!pinning || rule.check == "binding") applied.push_back(rule);
+  auto results = evaluate(applied, preflight_values(record));
+  if (!pinning) results.push_back(gpu_check(record));
+  for (const CheckResult& result : results) {
+    record["checks"].push_back(to_json(result));
+    for (const char* key : {"value", "limit", "rank", "host"})
+      if (record["checks"].back()[key].is_null())
+        record["unavailable"][std::string("checks.") + key] =
+            "skipped, or not of one rank or host alone";
+  }
+  record["verdict"] = to_string(verdict_of(results));
+}
+
+}  // namespace scalemark

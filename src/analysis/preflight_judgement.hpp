@@ -1,0 +1,16 @@
+// From a measured preflight record to a judged one.
+#pragma once
+
+#include <vector>
+
+#include "analysis/preflight_rules.hpp"
+#include "result/preflight_record.hpp"
+
+namespace scalemark {
+
+/// Fills `ranks[].binding`, `checks` and `verdict`. What GPUs would be checked for is one skip. Of
+/// a record that --pinning made, only rules of the binding are applied.
+void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
+                     const std::vector<PreflightRule>& rules);
+
+}  // namespace scalemark

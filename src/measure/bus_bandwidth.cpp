@@ -1,0 +1,46 @@
+// See bus_bandwidth.hpp.
+#include "measure/bus_bandwidth.hpp"
+
+#include <algorithm>
+
+namespace scalemark {
+
+std::string_view to_string(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+      return "allreduce";
+    case Collective::allgather:
+      return "allgather";
+    case Collective::alltoall:
+      return "alltoall";
+    case Collective::broadcast:
+      break;
+  }
+  return "broadcast";
+}
+
+std::int64_t collective_bytes(Collective collective, std::int64_t asked, int ranks) {
+  const bool blocks = collective == Collective::allgather || collective == Collective::alltoall;
+  const std::int64_t unit = 4 * (blocks ? ranks : 1);
+  return std::max(unit, asked / unit * unit);
+}
+
+double algorithm_bandwidth(std::int64_t bytes, double seconds) {
+  return static_cast<double>(bytes) / seconds;
+}
+
+double bus_factor(Collective collective, int ranks) {
+  const double n = ranks;
+  switch (collective) {
+    case Collective::allreduce:
+      return 2 * (n - 1) / n;
+    case Collective::allgather:
+    case Collective::alltoall:
+      return (n - 1) / n;
+    case Collective::broadcast:
+      break;
+  }
+  return 1;
+}
+
+}  // namespace scalemark

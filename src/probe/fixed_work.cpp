@@ -1,0 +1,59 @@
+// See fixed_work.hpp.
+#include "probe/fixed_work.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "measure/statistics.hpp"
+
+namespace scalemark {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr std::size_t kFewest = 10;
+
+/// A chain in which every step needs the one before: neither wider units nor more of them help.
+double quantum(std::int64_t steps) {
+  const auto start = Steady::now();
+  std::uint64_t x = 1;
+  for (std::int64_t i = 0; i < steps; ++i) x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+  [[maybe_unused]] volatile std::uint64_t kept = x;
+  return std::chrono::duration<double>(Steady::now() - start).count();
+}
+
+/// The fastest of some: undisturbed.
+double fastest(std::int64_t steps) {
+  double seconds = quantum(steps);
+  for (int i = 0; i < 4; ++i) seconds = std::min(seconds, quantum(steps));
+  return seconds;
+}
+
+}  // namespace
+
+std::int64_t calibrate_quantum(double seconds) {
+  std::int64_t steps = 1000;
+  double took = fastest(steps);
+  while (took < seconds / 4) {
+    steps *= 2;
+    took = fastest(steps);
+  }
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(static_cast<double>(steps) * seconds / took));
+}
+
+std::vector<double> repeat_quantum(std::int64_t steps, double seconds) {
+  std::vector<double> samples;
+  double spent = 0;
+  while (samples.size() < kFewest || spent < seconds) {
+    samples.push_back(quantum(steps));
+    spent += samples.back();
+  }
+  return samples;
+}
+
+QuantumStatistics quantum_statistics(const std::vector<double>& seconds) {
+  const auto [least, most] = std::ranges::minmax(seconds);
+  return {median(seconds), mean(seconds), quantile(seconds, 0.99), most / least};
+}
+
+}  // namespace scalemark

@@ -1,0 +1,95 @@
+// See memory_bandwidth.hpp.
+#include "probe/memory_bandwidth.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+constexpr double kScalar = 3;
+constexpr int kFewestPasses = 3;
+
+/// Memory that nobody has touched: the thread that writes first gets it on its NUMA node.
+struct Arrays {
+  std::unique_ptr<double[]> a, b, c;
+  explicit Arrays(std::size_t elements)
+      : a(new double[elements]), b(new double[elements]), c(new double[elements]) {}
+};
+
+struct Part {
+  std::size_t first, last;
+};
+
+void touch(const Arrays& arrays, Part part) {
+  for (std::size_t i = part.first; i < part.last; ++i) {
+    arrays.a[i] = 0;
+    arrays.b[i] = 2;
+    arrays.c[i] = 0.5;
+  }
+}
+
+void triad(double* __restrict a, const double* __restrict b, const double* __restrict c,
+           Part part) {
+  for (std::size_t i = part.first; i < part.last; ++i) a[i] = b[i] + kScalar * c[i];
+}
+
+void check(const Arrays& arrays, std::size_t elements) {
+  for (std::size_t i = 0; i < elements; ++i)
+    if (arrays.a[i] != 2 + kScalar * 0.5)
+      throw RunError(fmt::format(
+          "memory check: element {} of the triad is {}, not {}: the memory or a core is broken", i,
+          arrays.a[i], 2 + kScalar * 0.5));
+}
+
+}  // namespace
+
+MemoryBandwidth measure_memory_bandwidth(int threads, std::int64_t elements, double seconds) {
+  const auto size = static_cast<std::size_t>(elements);
+  const auto count = static_cast<std::size_t>(std::max(1, threads));
+  const Arrays arrays(size);
+  std::barrier<> gate(static_cast<std::ptrdiff_t>(count));
+  bool more = true;  // written by the first thread alone, between two gates
+  const auto part_of = [&](std::size_t t) {
+    return Part{size * t / count, size * (t + 1) / count};
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t t = 1; t < count; ++t)
+    others.emplace_back([&, part = part_of(t)] {
+      touch(arrays, part);
+      for (gate.arrive_and_wait(); more; gate.arrive_and_wait()) {
+        triad(arrays.a.get(), arrays.b.get(), arrays.c.get(), part);
+        gate.arrive_and_wait();
+      }
+    });
+  touch(arrays, part_of(0));
+
+  std::vector<double> times;
+  double spent = 0;
+  while (times.size() < kFewestPasses || spent < seconds) {
+    gate.arrive_and_wait();
+    const auto start = Steady::now();
+    triad(arrays.a.get(), arrays.b.get(), arrays.c.get(), part_of(0));
+    gate.arrive_and_wait();
+    times.push_back(std::chrono::duration<double>(Steady::now() - start).count());
+    spent += times.back();
+  }
+  more = false;
+  gate.arrive_and_wait();
+  others.clear();
+  check(arrays, size);
+  const auto bytes = static_cast<double>(triad_bytes(elements));
+  return {bytes * static_cast<double>(times.size()) / spent, bytes / std::ranges::min(times),
+          8 * elements, static_cast<int>(times.size())};
+}
+
+}  // namespace scalemark

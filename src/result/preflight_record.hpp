@@ -1,0 +1,42 @@
+// The preflight record: what was measured on the nodes, rank by rank, before rules judge it
+// (docs/schema/preflight.schema.json, docs/preflight.md).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "result/run_record.hpp"
+
+namespace scalemark {
+
+/// What a rank found out, as it travels to rank 0.
+struct PreflightRank {
+  RankReport report;
+  int cpus_of_host = 0;
+  Json measured = nullptr;  ///< {"gemm", "memory_bandwidth", "noise_quantum"}; null: --pinning
+  Json host = nullptr;      ///< of the first rank of each host, else null: an entry of `hosts`
+};
+nlohmann::json to_json(const PreflightRank& rank);
+PreflightRank preflight_rank_from_json(const nlohmann::json& json);
+
+struct PreflightFacts {
+  int world_size = 1;
+  std::string device, device_name, allocator, started_at;
+  double wall_seconds = 0;
+  Json collectives =
+      nullptr;  ///< {"transport", "algorithm", "rows", "allreduce_ratio"}; null: none
+  std::string no_collectives;  ///< why
+};
+
+/// `ranks` in their order. `checks` is empty and `verdict` null until the rules have judged.
+Json make_preflight_record(const LoadedConfig& config, const PreflightFacts& facts,
+                           const std::vector<PreflightRank>& ranks, const SystemInfo& system,
+                           const std::map<std::string, std::string>& environment);
+
+/// A record of checks that did not come to an end.
+Json make_failed_preflight_record(const LoadedConfig& config, int world_size, Status status,
+                                  const std::string& reason, const SystemInfo& system,
+                                  const std::map<std::string, std::string>& environment);
+
+}  // namespace scalemark

@@ -1,0 +1,115 @@
+// `scalemark preflight`: measures the nodes that the ranks run on and lets rules judge them.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+#include "analysis/preflight_judgement.hpp"
+#include "config/json_file.hpp"
+#include "measure/clock.hpp"
+#include "report/preflight_table.hpp"
+#include "session/commands.hpp"
+#include "session/preflight_measure.hpp"
+
+namespace scalemark {
+namespace {
+
+/// At rank 0, before anything is measured.
+struct Destination {
+  std::unique_ptr<ResultFile> output, made_rules;
+  std::vector<PreflightRule> rules;
+};
+
+Destination open_destination(Session& session) {
+  const RunConfig& config = session.config();
+  Destination to;
+  session.world.agree_on([&] {
+    if (!session.is_root()) return;
+    to.rules = config.rules ? parse_preflight_rules(read_json_text(*config.rules, "rules file"),
+                                                    *config.rules)
+                            : parse_preflight_rules(default_preflight_rules(), "default rules");
+    if (config.output) to.output = std::make_unique<ResultFile>(*config.output);
+    if (config.make_rules) to.made_rules = std::make_unique<ResultFile>(*config.make_rules);
+  });
+  return to;
+}
+
+std::vector<PreflightRank> gather_ranks(RankGroup& world, const PreflightRank& mine) {
+  world.watchdog().enter("gather results");
+  std::vector<PreflightRank> ranks;
+  for (const auto& text : world.gather(to_json(mine).dump()))
+    ranks.push_back(preflight_rank_from_json(nlohmann::json::parse(text)));
+  return ranks;
+}
+
+/// The judged record at rank 0, null elsewhere.
+Json measure(Session& session, const std::vector<PreflightRule>& rules) {
+  using Steady = std::chrono::steady_clock;
+  const auto start = Steady::now();
+  PreflightFacts facts;
+  facts.world_size = session.world.size();
+  facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
+  facts.device_name = session.device->name();
+  facts.allocator = allocator_name();
+  facts.started_at = utc_timestamp();
+  const NoiseSnapshot before = noise_snapshot();
+  PreflightRank mine = measure_rank(session);
+  if (session.config().pinning)
+    facts.no_collectives = "--pinning measures nothing";
+  else if (session.world.size() == 1)
+    facts.no_collectives = "one rank has nobody to communicate with";
+  else
+    facts.collectives = measure_collectives(session);
+  mine.report.noise = noise_between(before, noise_snapshot());
+  const auto ranks = gather_ranks(session.world, mine);
+  facts.wall_seconds = std::chrono::duration<double>(Steady::now() - start).count();
+  if (!session.is_root()) return nullptr;
+  Json record = make_preflight_record(session.loaded, facts, ranks, session.system,
+                                      recorded_environment(session.environment));
+  judge_preflight(record, ranks, rules);
+  return record;
+}
+
+void write_rules(Session& session, ResultFile& file, const Json& record) {
+  if (record["verdict"] == "fail")
+    return session.say("no rules are made from nodes that fail: " + file.path().string());
+  file.write(make_preflight_rules(
+      preflight_values(record), session.config().rules_margin,
+      fmt::format("Made by scalemark preflight on {}, {} ranks, margin {}",
+                  record["created_at"].get<std::string>(), record["world_size"].dump(),
+                  session.config().rules_margin)));
+  session.say("rules: " + file.path().string());
+}
+
+ExitCode publish_checks(Session& session, const Destination& to, const Json& record) {
+  ExitCode code = ExitCode::ok;
+  session.world.agree_on([&] {
+    if (!session.is_root()) return;
+    if (to.output) to.output->write(record);
+    if (session.config().json)
+      fmt::print("{}", record_text(record));
+    else
+      fmt::print("{}", session.config().pinning ? pinning_table(record) : preflight_table(record));
+    if (to.made_rules) write_rules(session, *to.made_rules, record);
+    if (to.output) session.say("record: " + to.output->path().string());
+    if (record["verdict"] == "fail") code = ExitCode::failed;
+  });
+  return static_cast<ExitCode>(
+      std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
+}
+
+}  // namespace
+
+ExitCode preflight_command(Session& session) {
+  const Destination to = open_destination(session);
+  const LastWords words([&](int exit_code, const std::string& message) {
+    if (to.output)
+      to.output->write(make_failed_preflight_record(
+          session.loaded, session.world.size(), status_of_exit(exit_code), message, session.system,
+          recorded_environment(session.environment)));
+  });
+  const Json record = measure(session, to.rules);
+  return publish_checks(session, to, record);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,20 @@
+// What preflight measures on every rank; all ranks call these together.
+#pragma once
+
+#include <vector>
+
+#include "result/preflight_record.hpp"
+#include "session/session.hpp"
+
+namespace scalemark {
+
+/// GEMM, memory and noise of this rank, all ranks at once; of the first rank of each host also its
+/// scratch file. With --pinning only where the rank runs. The
+/// report is without noise: the caller counts it to the end of the collectives.
+PreflightRank measure_rank(Session& session);
+
+/// Collectives of all sizes: {"transport", "algorithm", "rows", "allreduce_ratio"}. The same on all
+/// ranks. For two ranks and more.
+Json measure_collectives(Session& session);
+
+}  // namespace scalemark

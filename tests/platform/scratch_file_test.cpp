@@ -1,0 +1,44 @@
+// A scratch file is written, read and gone; a folder that can't hold it is named.
+#include "platform/scratch_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "error.hpp"
+#include "platform/tree.hpp"
+
+namespace scalemark {
+namespace {
+
+TEST(ScratchFile, LeavesNothing) {
+  test::Tree tree;
+  const ScratchRates rates = measure_scratch_file(tree.root(), (2 << 20) + 5);
+  EXPECT_EQ(rates.bytes, 2 << 20);
+  EXPECT_GT(rates.write_bytes_per_second, 0);
+  EXPECT_GT(rates.read_bytes_per_second, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(tree.root()));
+}
+
+TEST(ScratchFile, NamesAFolderThatIsNotThere) {
+  try {
+    measure_scratch_file("/no/such/folder", 1);
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("/no/such/folder"),
+                                               ::testing::HasSubstr("--scratch")));
+  }
+}
+
+TEST(ScratchFile, TheFolderIsTheAskedOneOrTheTemporaryOne) {
+  EXPECT_EQ(scratch_folder("/a"), "/a");
+  const char* before = getenv("TMPDIR");
+  const std::string old = before ? before : "";
+  setenv("TMPDIR", "/b", 1);
+  EXPECT_EQ(scratch_folder(""), "/b");
+  unsetenv("TMPDIR");
+  EXPECT_EQ(scratch_folder(""), "/tmp");
+  if (before) setenv("TMPDIR", old.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace scalemark

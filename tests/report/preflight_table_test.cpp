@@ -1,0 +1,64 @@
+// What a person reads: every rank, what went wrong and who it was.
+#include "report/preflight_table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/preflight_judgement.hpp"
+#include "result/preflight_support.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Json judged(const std::vector<PreflightRank>& ranks, bool pinning = false) {
+  LoadedConfig config;
+  config.command = Command::preflight;
+  config.config.pinning = pinning;
+  PreflightFacts facts;
+  facts.world_size = static_cast<int>(ranks.size());
+  facts.device = "cpu";
+  facts.wall_seconds = 10;
+  facts.collectives = pinning ? Json(nullptr) : test::preflight_collectives();
+  Json record = make_preflight_record(config, facts, ranks, {Json::object(), {}}, {});
+  judge_preflight(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
+  return record;
+}
+
+TEST(PreflightTable, NamesTheSlowRank) {
+  auto ranks = test::preflight_ranks(2);
+  ranks[1].measured["gemm"]["fp32"]["flops"] = 5e10;
+  const std::string text = preflight_table(judged(ranks));
+  EXPECT_THAT(text, HasSubstr("50.00"));
+  EXPECT_THAT(text, HasSubstr("fail: gemm.fp32 flops: rank 1 on node0: 50 GFLOP/s"));
+  EXPECT_THAT(text, HasSubstr("verdict: fail ("));
+  EXPECT_THAT(text, HasSubstr("skip: gpu"));
+  EXPECT_THAT(text, HasSubstr("transport: vader"));
+  EXPECT_THAT(text, HasSubstr("scratch write"));
+  EXPECT_TRUE(text.ends_with('\n'));
+}
+
+TEST(PreflightTable, PinningShowsWhoSharesCores) {
+  auto ranks = test::preflight_ranks(3);
+  EXPECT_THAT(pinning_table(judged(ranks, true)), HasSubstr("as asked"));
+  ranks[1].report.affinity.cpus = {1, 2};
+  const std::string text = pinning_table(judged(ranks, true));
+  EXPECT_THAT(text, HasSubstr("shares cores with rank 0"));
+  EXPECT_THAT(text, HasSubstr("warn: binding overlaps: rank 1 on node0: may run on cores 1-2"));
+  EXPECT_THAT(text, Not(HasSubstr("gemm")));
+}
+
+TEST(ShownValue, HasUnitsAndPrefixes) {
+  EXPECT_EQ(shown_value(4.52e9, "bytes/s"), "4.52 GB/s");
+  EXPECT_EQ(shown_value(1.83e11, "FLOP/s"), "183 GFLOP/s");
+  EXPECT_EQ(shown_value(1.02e-3, "s"), "1.02 ms");
+  EXPECT_EQ(shown_value(2e-6, "s"), "2 us");
+  EXPECT_EQ(shown_value(0.5, ""), "0.5");
+  EXPECT_EQ(shown_value("performance", ""), "performance");
+  EXPECT_EQ(shown_value(nullptr, "s"), "unknown");
+}
+
+}  // namespace
+}  // namespace scalemark
