@@ -20,7 +20,7 @@ namespace scalemark {
 namespace {
 
 /// The rest is for what the heap grows by from step to step, and for communication buffers.
-constexpr double kShareOfMemory = 0.8;
+constexpr double kShareOfMemory = 0.7;
 
 /// While it lives, a tensor on the CPU for which the heap had to grow beyond `limit_bytes` is
 /// refused with std::bad_alloc. Nothing else is: libraries below do not all survive that their own
