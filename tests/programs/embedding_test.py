@@ -98,7 +98,7 @@ class Embedding(ProgramTest):
         self.assertEqual(far["sparse, tied gradient sparse"][4], f"{buffer / 2**20:,.2f}")
         self.assertEqual(far["sparse, tied gradient sparse"][6], f"{wire / 2**20:,.2f}")
         self.assertEqual(far["dense"][5], "1.00")
-        self.assertEqual({row[8] for row in rows if row[3] == "2"}, {"measured"})
+        self.assertEqual({row[8] for row in rows if row[3] == "2"}, {"measured = closed form"})
 
     def test_the_study_refuses_what_it_cannot_read(self):
         self.assertIn("does not exist", self.run_program(STUDY, "nowhere", expect=2)[1])
