@@ -3,8 +3,10 @@
 Where namespaces are not permitted (no root, a container without the capabilities) everything here is skipped.
 """
 
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -60,6 +62,27 @@ class Ranks(ProgramTest):
             ratio = communication["nic_bytes_per_step"] / communication["wire_bytes_per_step"]
             self.assertGreater(ratio, 1.0)
             self.assertLess(ratio, 1.03)
+
+    def test_a_sweep_measures_its_points_over_the_hosts(self):
+        plan = {"settings": {"model": "smallnet", "num_batches": 5, "num_warmup_batches": 1, "num_intra_threads": 1},
+                "axes": {"ranks": [1, 2]}}
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        out, _ = self.run_program(NETLAB, "--", SCALEMARK, "sweep", "plan.json", "--output", "sweep")
+        self.assertIn("ranks=2", out)
+        records = [self.read(path) for path in self.folder.glob("sweep/runs/*.json")]
+        self.assertEqual(sorted([host for host, _ in places(record)] for record in records), [["n0"], ["n0", "n1"]])
+
+    def test_lost_frames_are_sent_again_and_the_result_stands(self):
+        (self.folder / "job").write_text(f"""
+            mpirun -n 2 -x SCALEMARK_LABEL {SCALEMARK} run --model resnet18 --image_size 32 --batch_size 1 --num_batches 3 \
+                --num_warmup_batches 1 --output r.json && for host in n0 n1; do $NETLAB_RSH $host nft -j list chain netdev loss out; done >lost""")
+        _, err = self.run_program(NETLAB, "--rate", "4gbit", "--loss", "0.5%", "--", "bash", "job")
+        self.assertIn("0.5% of frames lost", err)
+        self.assertEqual(self.read("r.json")["status"], "ok")
+        for line in (self.folder / "lost").read_text().splitlines():
+            # Each host sends at least 4 steps x 47 MB in frames of 1.5 kB: 620 +- 25 of them are lost.
+            [lost] = re.findall(r'"counter": {"packets": (\d+)', line)
+            self.assertTrue(500 < int(lost) < 2000, line)
 
     def test_four_hosts_share_cores_where_there_are_too_few(self):
         _, err = self.run_program(NETLAB, "--hosts", "4", "--cores_per_host", "1", "--", SCALEMARK, "scale", *SMALL,
@@ -155,6 +178,7 @@ class WrongInput(ProgramTest):
                 ([], "COMMAND"), (["--"], "COMMAND"), (["--hosts", "1", "--", "true"], "2 to 200"),
                 (["--hosts", "two", "--", "true"], "two"), (["--rate", "1gb", "--", "true"], "2.5gbit"),
                 (["--rate", "0mbit", "--", "true"], "1mbit or more"), (["--delay", "1", "--", "true"], "500us or 1ms"),
+                (["--loss", "1", "--", "true"], "0.1% or 1%"), (["--loss", "80%", "--", "true"], "50%"),
                 (["--cores_per_host", "100000", "--", "true"], "cores here"),
                 (["--speed", "1gbit", "--", "true"], "--speed")):
             _, err = self.run_program(NETLAB, *words, expect=2)
