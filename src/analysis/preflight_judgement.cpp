@@ -1,26 +1,8 @@
 // See preflight_judgement.hpp.
 #include "analysis/preflight_judgement.hpp"
 
-#include "analysis/binding.hpp"
-
 namespace scalemark {
 namespace {
-
-void fill_binding(Json& record, const std::vector<PreflightRank>& ranks) {
-  std::vector<RankPlace> places;
-  for (const PreflightRank& rank : ranks)
-    places.push_back({rank.report.rank, rank.report.host, rank.report.affinity.cpus,
-                      rank.report.affinity_requested, rank.cpus_of_host});
-  const auto verdicts = judge_binding(places);
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    const auto& asked = verdicts[i].as_asked;
-    record["ranks"][i]["binding"] = {{"overlaps_with", verdicts[i].overlaps_with},
-                                     {"as_asked", asked ? Json(*asked) : Json(nullptr)}};
-    if (!asked)
-      record["unavailable"]["ranks.binding.as_asked"] =
-          "the launcher does not tell what binding it was asked for";
-  }
-}
 
 CheckResult gpu_check(const Json& record) {
   CheckResult result;
@@ -40,9 +22,7 @@ CheckResult gpu_check(const Json& record) {
 
 }  // namespace
 
-void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
-                     const std::vector<PreflightRule>& rules) {
-  fill_binding(record, ranks);
+void judge_preflight(Json& record, const std::vector<PreflightRule>& rules) {
   const bool pinning = record.at("config").at("pinning").at("value") == true;
   std::vector<PreflightRule> applied;
   for (const PreflightRule& rule : rules)

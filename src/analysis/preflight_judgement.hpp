@@ -8,9 +8,8 @@
 
 namespace scalemark {
 
-/// Fills `ranks[].binding`, `checks` and `verdict`. What GPUs would be checked for is one skip. Of
+/// Fills `checks` and `verdict`. What GPUs would be checked for is one skip. Of
 /// a record that --pinning made, only rules of the binding are applied.
-void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
-                     const std::vector<PreflightRule>& rules);
+void judge_preflight(Json& record, const std::vector<PreflightRule>& rules);
 
 }  // namespace scalemark

@@ -25,6 +25,7 @@ constexpr std::string_view kDefaultRules = R"({
     {"check": "nic.*", "statistic": "errors", "max": 0, "level": "warn"},
     {"check": "binding", "statistic": "overlaps", "max": 0, "level": "warn"},
     {"check": "binding", "statistic": "as_asked", "equals": true, "level": "warn"},
+    {"check": "binding", "statistic": "near_gpu", "equals": true, "level": "warn"},
     {"check": "collective.*", "statistic": "wrong_elements", "max": 0, "level": "fail"}
   ]
 }

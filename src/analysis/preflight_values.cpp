@@ -6,8 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "analysis/binding.hpp"
-
 namespace scalemark {
 namespace {
 
@@ -101,7 +99,6 @@ void add_collectives(Values& values, const Json& collectives) {
 }
 
 void add_binding(Values& values, const Json& ranks) {
-  std::vector<RankPlace> places;
   for (const Json& rank : ranks) {
     const Json& binding = rank.at("binding");
     PreflightValue value;
@@ -123,6 +120,12 @@ void add_binding(Values& values, const Json& ranks) {
       value.detail = fmt::format("a binding to \"{}\" was asked for, but it may run on cores {}",
                                  rank.at("affinity_requested").get<std::string>(), cpus);
     values.push_back(value);
+    value.statistic = "near_gpu";
+    value.value = binding.at("near_gpu");
+    value.detail.clear();
+    if (value.value == false)
+      value.detail = fmt::format("may run on cores {}, which are not near its GPU", cpus);
+    if (!value.value.is_null()) values.push_back(value);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +20,12 @@ namespace scalemark {
 namespace {
 
 constexpr const char* algorithm_variable = "coll_libnbc_iallreduce_algorithm";
+
+#ifdef OPEN_MPI
+constexpr bool kOpenMpi = true;
+#else
+constexpr bool kOpenMpi = false;  // its algorithms are its own, and so are their settings
+#endif
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -84,6 +91,7 @@ void AllreduceSelector::set(AllreduceAlgorithm algorithm) {
 }
 
 std::string AllreduceSelector::description() const {
+  if (!kOpenMpi) return "chosen by MPI (wire bytes as of a ring)";
   if (!user_value_.empty())
     return fmt::format("libnbc algorithm {} (set by the user)", user_value_);
   if (!by_call_) return "ring";
@@ -101,6 +109,7 @@ std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t byt
 
 std::string derive_transport(const TransportFacts& facts) {
   if (facts.ranks <= 1) return "none";
+  if (facts.library_major == 0) return "";
   if (!facts.pml.empty() && facts.pml != "ob1") return facts.pml[0] == '^' ? "" : facts.pml;
   // Unset: UCX or libfabric may have been chosen where a fabric is there.
   if (facts.pml.empty() && facts.btl.empty() && facts.fabric) return "";
@@ -130,9 +139,11 @@ TransportFacts transport_facts(int ranks, int hosts) {
   for (const char* folder : {"/sys/class/infiniband", "/sys/class/hfi1", "/sys/class/cxi"})
     facts.fabric = facts.fabric || (std::filesystem::exists(folder, none) &&
                                     !std::filesystem::is_empty(folder, none));
-#ifdef OMPI_MAJOR_VERSION
-  facts.library_major = OMPI_MAJOR_VERSION;
-#endif
+  // Not OMPI_MAJOR_VERSION: a program built with Open MPI 4 runs with 5 too.
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  if (std::sscanf(version, "Open MPI v%d", &facts.library_major) != 1) facts.library_major = 0;
   return facts;
 }
 

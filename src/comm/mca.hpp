@@ -71,7 +71,7 @@ struct TransportFacts {
   std::string pml = {};   ///< OMPI_MCA_pml; empty: unset
   std::string btl = {};   ///< OMPI_MCA_btl
   bool fabric = false;    ///< a host channel adapter is present: UCX or libfabric may be chosen
-  int library_major = 4;  ///< of Open MPI
+  int library_major = 4;  ///< of Open MPI; 0: another MPI, of whose transport nothing is known
 };
 /// "vader" / "sm", "tcp", "vader+tcp", "ucx" …; empty where it cannot be derived.
 std::string derive_transport(const TransportFacts& facts);

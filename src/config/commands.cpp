@@ -9,16 +9,33 @@ namespace {
 
 /// What a forward pass has in common with training. Other keys speak of gradients, updates or
 /// curves.
-constexpr std::array<std::string_view, 21> kSharedWithInfer{
-    "model",   "batch_size",  "image_size",         "sequence_length", "num_classes",
-    "seed",    "num_batches", "num_warmup_batches", "target_ci",       "max_seconds",
-    "timeout", "precision",   "data_format",        "device",          "num_intra_threads",
-    "output",  "json",        "display_every",      "timestamps",      "label",
-    "inject"};
+constexpr std::array<std::string_view, 23> kSharedWithInfer{"model",
+                                                            "batch_size",
+                                                            "image_size",
+                                                            "sequence_length",
+                                                            "num_classes",
+                                                            "seed",
+                                                            "num_batches",
+                                                            "num_warmup_batches",
+                                                            "target_ci",
+                                                            "max_seconds",
+                                                            "timeout",
+                                                            "precision",
+                                                            "data_format",
+                                                            "device",
+                                                            "num_intra_threads",
+                                                            "num_inter_threads",
+                                                            "gpu_binding",
+                                                            "output",
+                                                            "json",
+                                                            "display_every",
+                                                            "timestamps",
+                                                            "label",
+                                                            "inject"};
 
 /// What is measured without a model: the ranks, their devices and where the result goes.
-constexpr std::array<std::string_view, 7> kSharedWithPreflight{
-    "device", "num_intra_threads", "timeout", "output", "json", "label", "inject"};
+constexpr std::array<std::string_view, 8> kSharedWithPreflight{
+    "device", "num_intra_threads", "gpu_binding", "timeout", "output", "json", "label", "inject"};
 
 template <std::size_t N>
 bool among(const std::array<std::string_view, N>& names, const Key& key) {

@@ -208,6 +208,12 @@ void add_machine_keys(std::vector<Key>& keys) {
        key("num_intra_threads", &C::num_intra_threads, id, group, "N", "compute threads per rank")
            .in(1, 4096)
            .otherwise("the CPUs that the rank may run on"),
+       key("num_inter_threads", &C::num_inter_threads, id, group, "N",
+           "threads per rank of LibTorch's pool for operators side by side")
+           .in(1, 4096)
+           .otherwise("LibTorch's own number"),
+       key("gpu_binding", &C::gpu_binding, id, group, "PLACE",
+           "CPUs of a rank that has a GPU: its share of the cores near it, or as launched"),
        key("communicator", &C::communicator, id, group, "NAME",
            "carries the gradients; auto: nccl on cuda, mpi on cpu, none for one rank"),
        key("bucket_mb", &C::bucket_mb, id, group, "MIB", "gradients per bucket, in MiB")

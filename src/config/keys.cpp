@@ -60,7 +60,7 @@ const Key* find_key(std::string_view name) {
 }
 
 const std::vector<std::string>& planned_flags() {
-  static const std::vector<std::string> flags{"num_inter_threads", "vary"};
+  static const std::vector<std::string> flags{"vary"};
   return flags;
 }
 

@@ -57,6 +57,11 @@ struct ChoicesOf<WireDtype> {
                                     Choice<WireDtype>{"fp16", WireDtype::fp16}};
 };
 template <>
+struct ChoicesOf<GpuBinding> {
+  static constexpr std::array table{Choice<GpuBinding>{"near", GpuBinding::near},
+                                    Choice<GpuBinding>{"launcher", GpuBinding::launcher}};
+};
+template <>
 struct ChoicesOf<Reducer> {
   static constexpr std::array table{Choice<Reducer>{"scalemark", Reducer::scalemark},
                                     Choice<Reducer>{"c10d", Reducer::c10d}};

@@ -19,6 +19,8 @@ enum class CommunicatorKind { automatic, mpi, nccl, none };
 enum class Overlap { none, backward };
 enum class WireDtype { fp32, bf16, fp16 };
 enum class Reducer { scalemark, c10d };
+/// Where a rank that has a GPU runs: near it, or where its launcher has put it.
+enum class GpuBinding { near, launcher };
 /// How gradients of embedding tables travel; docs/measurements.md has the bytes of each.
 enum class EmbeddingGradients { dense, sparse, sparse_as_dense };
 /// How the gradient of a projection that shares an embedding's table joins sparse ones.
@@ -112,6 +114,8 @@ struct RunConfig {
   // Machine
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
+  std::optional<std::int64_t> num_inter_threads;  ///< per rank; unset: LibTorch's choice
+  GpuBinding gpu_binding = GpuBinding::near;
   CommunicatorKind communicator = CommunicatorKind::automatic;
   double bucket_mb = 8;            ///< MiB of gradients per bucket
   double first_bucket_mb = 1;      ///< of the first one, so that communication starts early

@@ -128,7 +128,7 @@ SweepPoint make_point(Command command, const Json& common, const Json& own,
   Json all = common;
   for (const auto& [name, value] : own.items()) all[name] = value;
   for (const auto& [name, value] : all.items())
-    if (!name.starts_with(kVariablePrefix) && !is_launch_setting(name))
+    if (!name.starts_with(kVariablePrefix) && !is_launch_setting(name) && !value.is_null())
       point.arguments.push_back(fmt::format("--{}={}", name, text_of(value)));
   try {
     point.launch = launch_of(all);

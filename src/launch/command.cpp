@@ -1,8 +1,9 @@
-// The command lines of mpirun (Open MPI 4 and 5) and srun.
+// The command lines of mpirun (Open MPI 4 and 5), mpiexec.hydra (MPICH) and srun.
 #include <array>
 #include <cstdio>
 
 #include "launch/launch.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
 namespace {
@@ -14,6 +15,19 @@ bool srun_has_pmix() {
   std::array<char, 512> chunk;
   while (std::fgets(chunk.data(), chunk.size(), pipe)) text += chunk.data();
   return pclose(pipe) == 0 && text.find("pmix") != text.npos;
+}
+
+/// Hydra carries the whole environment to every host, and asks nobody before it puts more ranks
+/// than cores on one.
+std::vector<std::string> hydra_command(const LaunchRequest& request) {
+  std::vector<std::string> words{launcher_program(request), "-n", std::to_string(request.ranks)};
+  if (request.hostfile) words.insert(words.end(), {"-f", *request.hostfile});
+  if (request.ranks_per_node)
+    words.insert(words.end(), {"-ppn", std::to_string(*request.ranks_per_node)});
+  words.insert(words.end(),
+               {"-bind-to",
+                request.oversubscribe ? "none" : "core:" + std::to_string(request.cpus_per_rank)});
+  return words;
 }
 
 std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_root) {
@@ -67,6 +81,16 @@ std::vector<std::string> environment_command(const LaunchRequest& request) {
 
 }  // namespace
 
+bool built_for_hydra() {
+  const Json mpi = build_info().at("mpi");
+  return mpi.is_string() && mpi.get<std::string>().starts_with("MPICH");
+}
+
+std::string launcher_program(const LaunchRequest& request) {
+  if (request.launcher == Launcher::srun) return "srun";
+  return request.hydra ? "mpiexec.hydra" : "mpirun";
+}
+
 Launcher detect_launcher(const std::map<std::string, std::string>& environment) {
   return environment.contains("SLURM_JOB_ID") && srun_has_pmix() ? Launcher::srun
                                                                  : Launcher::mpirun;
@@ -77,8 +101,10 @@ std::vector<std::string> launch_command(const LaunchRequest& request, bool is_ro
   const auto add = [&](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
-  add(request.launcher == Launcher::srun ? srun_command(request)
-                                         : mpirun_command(request, is_root));
+  if (request.launcher == Launcher::srun)
+    add(srun_command(request));
+  else
+    add(request.hydra ? hydra_command(request) : mpirun_command(request, is_root));
   add(request.program);
   return words;
 }

@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "error.hpp"
+#include "platform/announced_rank.hpp"
+#include "platform/binding.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
@@ -24,6 +26,8 @@ std::vector<std::pair<std::string, std::string>> engine_variables(
   const auto unless_set = [&](const char* name, const char* value) {
     if (!environment.contains(name)) variables.emplace_back(name, value);
   };
+  // So that the driver's numbers, by which ranks find the CPUs near their GPU, are CUDA's.
+  unless_set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   // A training step frees and takes the same large blocks again and again: giving them back to the
   // kernel costs page faults in every step.
   unless_set("TCMALLOC_RELEASE_RATE", "0");
@@ -43,6 +47,9 @@ std::filesystem::path own_path() {
 }
 
 void become_engine(const RunConfig& config, char** argv) {
+  if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
+    if (const auto cpus = move_near_gpu(announced_local_rank()); !cpus.empty())
+      setenv("SMK_INTERNAL_BINDING", ("near GPU: " + format_cpu_list(cpus)).c_str(), 1);
   const auto variables =
       engine_variables(config, achieved_affinity().usable, process_environment());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);

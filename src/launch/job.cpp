@@ -12,6 +12,7 @@
 
 #include "config/names.hpp"
 #include "error.hpp"
+#include "platform/platform.hpp"
 
 namespace scalemark {
 namespace {
@@ -20,9 +21,10 @@ void require_program(const std::string& name) {
   std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
   for (std::string folder; std::getline(folders, folder, ':');)
     if (access((folder + "/" + name).c_str(), X_OK) == 0) return;
-  throw EnvironmentError(fmt::format(
-      "{} is not in PATH: install Open MPI (scripts/setup), or choose --launcher mpirun|srun",
-      name));
+  throw EnvironmentError(
+      fmt::format("{} is not in PATH: install the MPI that scalemark --version names, or choose "
+                  "--launcher mpirun|srun",
+                  name));
 }
 
 std::string what_happened(const SupervisedExit& exit, const std::string& launcher,
@@ -67,7 +69,7 @@ std::optional<Json> HandoverFolder::read(const char* name) const {
 }
 
 JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how) {
-  const std::string launcher = to_string(request.launcher);
+  const std::string launcher = launcher_program(request);
   require_program(launcher);
   how.has_ended = [&] { return handover.abort().has_value(); };
   const SupervisedExit exit = supervise(launch_command(request, geteuid() == 0), how);
@@ -85,6 +87,15 @@ JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Sup
     end.reason =
         aborted ? aborted->at("reason").get<std::string>() : what_happened(exit, launcher, how);
   return end;
+}
+
+void tell_ranks(LaunchRequest& request, bool several_hosts) {
+  // srun counts hardware threads, mpirun cores.
+  const char* what = request.launcher == Launcher::srun ? "cpus" : "core";
+  const std::string binding =
+      request.oversubscribe ? "none" : fmt::format("{}:{}", what, request.cpus_per_rank);
+  setenv("SMK_INTERNAL_BINDING", binding.c_str(), 1);
+  if (several_hosts) request.forward = variables_for_hosts(process_environment());
 }
 
 std::vector<std::string> variables_for_hosts(

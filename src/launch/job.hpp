@@ -47,6 +47,10 @@ struct JobEnd {
 /// Launches and watches. Throws EnvironmentError where the launcher is not in PATH.
 JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how);
 
+/// Lets the ranks know what binding the launch asks for, and carries our variables to them. Call it
+/// once all variables are set.
+void tell_ranks(LaunchRequest& request, bool several_hosts);
+
 /// Names of the variables that mpirun must carry to other hosts: it takes only its own.
 std::vector<std::string> variables_for_hosts(const std::map<std::string, std::string>& environment);
 

@@ -24,12 +24,19 @@ struct LaunchRequest {
   std::vector<std::string> forward;  ///< variables that mpirun must carry to other hosts
   /// Variables of this launch alone; without a value the variable is taken away.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
+  bool hydra = false;  ///< mpirun is that of MPICH and its kin: mpiexec.hydra
   std::vector<std::string>
       program;  ///< program and arguments, each one word, never through a shell
 };
 
 /// srun inside a Slurm allocation whose srun offers PMIx, else mpirun.
 Launcher detect_launcher(const std::map<std::string, std::string>& environment);
+
+/// Whether this build's MPI is MPICH or one of its kin, whose ranks only Hydra starts.
+bool built_for_hydra();
+
+/// The program that launches: "mpirun", "mpiexec.hydra" or "srun".
+std::string launcher_program(const LaunchRequest& request);
 
 /// The exact argv. Binding is always explicit; as root mpirun gets --allow-run-as-root.
 /// Throws ConfigError for a host file with srun (the allocation names the hosts).

@@ -16,7 +16,7 @@
 
 namespace scalemark {
 
-int cores_per_host() { return std::max(1, std::min(physical_cores(), achieved_affinity().usable)); }
+int cores_per_host() { return physical_cores(); }
 
 Resources find_resources(Device device, const std::optional<std::string>& hostfile,
                          const std::map<std::string, std::string>& environment) {

@@ -63,13 +63,14 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
   LaunchRequest request;
   request.launcher =
       config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
+  request.hydra = built_for_hydra();
   request.ranks = launch.largest;
   request.cpus_per_rank = launch.placement.cpus_per_rank;
   request.hostfile = config.hostfile;
   request.oversubscribe = launch.placement.oversubscribe;
   request.program = {own_path().string(), "scale"};
   request.program.insert(request.program.end(), arguments.begin(), arguments.end());
-  const std::string launcher = to_string(request.launcher);
+  const std::string launcher = launcher_program(request);
   const bool is_root = geteuid() == 0;
   if (config.dry_run) {
     fmt::print("{}", plan_text(config, launch.ranks, /*keeps_weights=*/true));
@@ -77,7 +78,7 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
     return ExitCode::ok;
   }
   const HandoverFolder handover;
-  if (resources.hosts > 1) request.forward = variables_for_hosts(process_environment());
+  tell_ranks(request, resources.hosts > 1);
   const auto counted = [](int n, const char* what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
   };
@@ -86,8 +87,7 @@ ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::stri
                   fmt::join(launch.ranks, ", ")));
   if (launch.placement.oversubscribe)
     say("more ranks than cores: they share cores and are not bound");
-  if (is_root && request.launcher == Launcher::mpirun)
-    say("running as root: mpirun gets --allow-run-as-root");
+  if (is_root && launcher == "mpirun") say("running as root: mpirun gets --allow-run-as-root");
 
   // A stop is agreed on at a step boundary, and a step may take as long as --timeout allows.
   const JobEnd end = run_job(request, handover, {.grace_seconds = config.timeout + 10});

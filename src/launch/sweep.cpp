@@ -83,13 +83,14 @@ class Sweep {
         place_ranks(point.launch.ranks, resources, point.launch.ranks_per_node);
     LaunchRequest request;
     request.launcher = launcher_;
+    request.hydra = built_for_hydra();
     request.ranks = point.launch.ranks;
     request.ranks_per_node = point.launch.ranks_per_node;
     request.cpus_per_rank = point.launch.cpus_per_rank.value_or(placement.cpus_per_rank);
     request.oversubscribe = placement.oversubscribe;
     request.hostfile = hostfile;
     request.environment = point.launch.environment;
-    if (resources.hosts > 1) request.forward = variables_for_hosts(process_environment());
+    tell_ranks(request, resources.hosts > 1);
     request.program = {own_path().string(), std::string(name_of(plan_.command))};
     request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
     const fs::path record = folder_ / "runs" / (name_of_launch(index, repeat) + ".json");

@@ -61,9 +61,8 @@ SweepRequest request_from(const cxxopts::ParseResult& parsed) {
   if (parsed.count("plan") != 1)
     throw ConfigError("scalemark sweep takes one plan: scalemark sweep PLAN.json --output DIR");
   SweepRequest request;
-  request.plan =
-      read_sweep_plan(parsed["plan"].as<std::vector<std::string>>().front(), environment_lines(),
-                      cores_per_host());
+  request.plan = read_sweep_plan(parsed["plan"].as<std::vector<std::string>>().front(),
+                                 environment_lines(), cores_per_host());
   request.dry_run = parsed.count("dry_run") > 0;
   request.retry_failed = parsed.count("retry_failed") > 0;
   if (parsed.count("output") == 0 && !request.dry_run)

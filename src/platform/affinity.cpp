@@ -40,8 +40,10 @@ int cut_by_quota(int cpus) {
 Affinity achieved_affinity() {
   Affinity affinity;
   affinity.cpus = allowed_cpus();
-  if (const Topology topology = load_topology())
+  if (const Topology topology = load_topology()) {
     affinity.numa = numa_of(topology.get(), affinity.cpus);
+    affinity.cores = static_cast<int>(cores_of(topology.get(), affinity.cpus).size());
+  }
   const int count = affinity.cpus.empty() ? static_cast<int>(std::thread::hardware_concurrency())
                                           : static_cast<int>(affinity.cpus.size());
   affinity.usable = cut_by_quota(count);
@@ -61,12 +63,19 @@ std::string format_cpu_list(const std::vector<int>& cpus) {
   return list;
 }
 
+bool set_affinity(const std::vector<int>& cpus) {
+  const int count = cpus.empty() ? 1 : *std::ranges::max_element(cpus) + 1;
+  const std::size_t bytes = CPU_ALLOC_SIZE(count);
+  std::vector<unsigned long> words(bytes / sizeof(unsigned long));
+  auto* mask = reinterpret_cast<cpu_set_t*>(words.data());
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask);
+  return sched_setaffinity(0, bytes, mask) == 0;
+}
+
 int physical_cores() {
-  const std::vector<int> cpus = allowed_cpus();
-  int cores = 0;
-  if (const Topology topology = load_topology()) cores = cores_within(topology.get(), cpus);
-  if (cores == 0) cores = static_cast<int>(cpus.size());  // some virtual machines show no cores
-  return cut_by_quota(cores);
+  const Affinity affinity = achieved_affinity();
+  // Some virtual machines show no cores.
+  return affinity.cores > 0 ? std::min(affinity.cores, affinity.usable) : affinity.usable;
 }
 
 }  // namespace scalemark

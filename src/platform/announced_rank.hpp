@@ -13,4 +13,11 @@ inline const char* announced_rank() {
   return nullptr;
 }
 
+/// Its rank among the tasks of its host; 0 outside a launcher.
+inline int announced_local_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+  return 0;
+}
+
 }  // namespace scalemark

@@ -93,10 +93,10 @@ void list_gpus(const Nvml& nvml, GpuList& list) {
   }
   const Topology topology = count > 0 ? load_topology(true) : nullptr;
   for (unsigned index = 0; index < count; ++index)
-    list.gpus.push_back(describe(nvml, index, topology.get()));
+    list.of_machine.push_back(describe(nvml, index, topology.get()));
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   list.gpus =
-      select_visible(list.gpus, visible ? std::optional<std::string>(visible) : std::nullopt);
+      select_visible(list.of_machine, visible ? std::optional<std::string>(visible) : std::nullopt);
   if (!list.gpus.empty()) return;
   list.reason = count == 0 ? "the NVIDIA driver is loaded but shows no GPU"
                            : "CUDA_VISIBLE_DEVICES=\"" + std::string(visible ? visible : "") +
@@ -132,8 +132,8 @@ std::optional<double> gpu_joules(const std::string& uuid) {
   if (nvml.library == nullptr || !nvml.find_all() || nvml.init() != 0) return std::nullopt;
   Device device = nullptr;
   unsigned long long millijoules = 0;
-  const bool read = nvml.handle_of_uuid(uuid.c_str(), &device) == 0 &&
-                    nvml.energy(device, &millijoules) == 0;
+  const bool read =
+      nvml.handle_of_uuid(uuid.c_str(), &device) == 0 && nvml.energy(device, &millijoules) == 0;
   nvml.shutdown();
   return read ? std::optional(1e-3 * static_cast<double>(millijoules)) : std::nullopt;
 }

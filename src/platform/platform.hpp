@@ -16,9 +16,13 @@ namespace scalemark {
 struct Affinity {
   std::vector<int> cpus;  ///< ascending logical CPU numbers
   std::vector<int> numa;  ///< NUMA nodes of those CPUs; empty where unknown
+  int cores = 0;          ///< physical cores with one of those CPUs; 0 where unknown
   int usable = 1;         ///< threads worth starting: min(cpus, ceil(cgroup quota))
 };
 Affinity achieved_affinity();
+/// Where this process and the threads that it will start run from now on; false where the kernel
+/// refuses.
+bool set_affinity(const std::vector<int>& cpus);
 
 /// "0-3,8": the kernel's list format.
 std::string format_cpu_list(const std::vector<int>& cpus);
@@ -53,8 +57,8 @@ struct SystemInfo {
   std::map<std::string, std::string> unavailable;  ///< "system.bios" -> "not readable: ..."
 };
 SystemInfo system_info();
-/// Fills a key that only the engine knows ("cuda", "cudnn", "nccl", "mpi": versions that ran). An
-/// empty value changes nothing.
+/// Fills a key that only the engine knows ("cuda", "cudnn", "nccl", "mpi": versions that ran;
+/// "openmp"). An empty value changes nothing.
 void set_system(SystemInfo& info, const std::string& key, const std::string& value);
 std::string host_name();
 
@@ -102,7 +106,8 @@ struct GpuInfo {
   std::vector<int> near_cpus;  ///< hwloc locality of the PCI bus id; empty where unknown
 };
 struct GpuList {
-  std::vector<GpuInfo> gpus;  ///< in CUDA_VISIBLE_DEVICES order
+  std::vector<GpuInfo> gpus;        ///< in CUDA_VISIBLE_DEVICES order
+  std::vector<GpuInfo> of_machine;  ///< in the driver's order, which is that of the PCI bus
   std::string driver_version;
   std::string reason;  ///< why the list is empty
 };

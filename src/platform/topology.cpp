@@ -12,6 +12,12 @@ struct CpuSet {
   CpuSet(const CpuSet&) = delete;
   CpuSet& operator=(const CpuSet&) = delete;
 };
+
+std::vector<int> numbers_in(hwloc_const_bitmap_t set) {
+  std::vector<int> numbers;
+  for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i)) numbers.push_back(i);
+  return numbers;
+}
 }  // namespace
 
 Topology load_topology(bool pci) {
@@ -29,24 +35,25 @@ Topology load_topology(bool pci) {
 }
 
 std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci_bus_id) {
-  std::vector<int> cpus;
   hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(topology, pci_bus_id.c_str());
-  if (device == nullptr) return cpus;
+  if (device == nullptr) return {};
   hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
-  if (near == nullptr || near->cpuset == nullptr) return cpus;
-  for (int cpu = hwloc_bitmap_first(near->cpuset); cpu >= 0;
-       cpu = hwloc_bitmap_next(near->cpuset, cpu))
-    cpus.push_back(cpu);
-  return cpus;
+  return near == nullptr || near->cpuset == nullptr ? std::vector<int>() : numbers_in(near->cpuset);
 }
 
-int cores_within(hwloc_topology_t topology, const std::vector<int>& cpus) {
-  const CpuSet mask(cpus);
-  int cores = 0;
+std::vector<std::vector<int>> cores_of(hwloc_topology_t topology, const std::vector<int>& cpus) {
+  std::vector<std::vector<int>> cores;
   for (hwloc_obj_t core = nullptr;
-       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;)
-    cores += hwloc_bitmap_intersects(core->cpuset, mask.set) ? 1 : 0;
+       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
+    CpuSet mask(cpus);
+    hwloc_bitmap_and(mask.set, mask.set, core->cpuset);
+    if (hwloc_bitmap_iszero(mask.set) == 0) cores.push_back(numbers_in(mask.set));
+  }
   return cores;
+}
+
+std::vector<int> cpus_allowed(hwloc_topology_t topology) {
+  return numbers_in(hwloc_topology_get_allowed_cpuset(topology));
 }
 
 std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus) {

@@ -13,10 +13,35 @@ double number_or_zero(const Json& record, const char* key) {
   return found != record.end() && found->is_number() ? found->get<double>() : 0;
 }
 
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// Ranks whose binding did not come about.
+std::set<std::string> misplaced_ranks(const Json& record) {
+  std::set<std::string> lines;
+  const auto ranks = record.find("ranks");
+  if (ranks == record.end() || !ranks->is_array()) return lines;
+  for (const Json& rank : *ranks) {
+    const auto binding = rank.find("binding");
+    if (binding == rank.end() || !binding->is_object()) continue;
+    const std::string where = fmt::format("rank {} on {} runs on CPUs {}", text_of(rank.at("rank")),
+                                          text_of(rank.at("host")), text_of(rank.at("cpus")));
+    if (binding->at("as_asked") == false)
+      lines.insert(fmt::format("{}, which is not what was asked for ({})", where,
+                               text_of(rank.at("affinity_requested"))));
+    if (binding->at("near_gpu") == false)
+      lines.insert(
+          fmt::format("{}, which are not near its GPU {}", where, text_of(rank.at("gpu"))));
+  }
+  return lines;
+}
+
 }  // namespace
 
 void NoiseSummary::add(const Json& run_record) {
   ++runs_;
+  misplaced_.merge(misplaced_ranks(run_record));
   const auto noise = run_record.find("noise");
   if (noise == run_record.end() || !noise->is_object()) return;
   const double steal = number_or_zero(*noise, "steal");
@@ -48,6 +73,7 @@ std::vector<std::string> NoiseSummary::warnings() const {
   for (const auto& [interface, count] : errors_)
     list.push_back(
         fmt::format("network interface {} counted {} errors or drops", interface, count));
+  list.insert(list.end(), misplaced_.begin(), misplaced_.end());
   return list;
 }
 

@@ -1,9 +1,10 @@
 // Says when the evidence of disturbance in run records is large enough to doubt the numbers: CPU
-// steal, cgroup throttling, errors of network interfaces. What to do about each:
-// docs/reducing_variance.md.
+// steal, cgroup throttling, errors of network interfaces, ranks that run elsewhere than they
+// should. What to do about each: docs/reducing_variance.md.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class NoiseSummary {
   int runs_ = 0, stolen_ = 0, throttled_ = 0;
   double most_steal_ = 0, most_throttled_seconds_ = 0;
   std::map<std::string, std::uint64_t> errors_;
+  std::set<std::string> misplaced_;
 };
 
 }  // namespace scalemark

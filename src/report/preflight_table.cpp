@@ -93,6 +93,8 @@ std::string binding_text(const Json& binding) {
   for (const Json& other : binding.at("overlaps_with"))
     words += (words.empty() ? "shares cores with rank " : ", ") + other.dump();
   if (binding.at("as_asked") == false) words += words.empty() ? "not bound" : "; not bound";
+  if (binding.at("near_gpu") == false)
+    words += words.empty() ? "far from its GPU" : "; far from its GPU";
   if (!words.empty()) return words;
   return binding.at("as_asked").is_null() ? "-" : "as asked";
 }

@@ -142,9 +142,10 @@ void fill_rank_entries(Json& record, const InferenceFacts& facts,
   const auto slow = stragglers(metrics.rank_latency);
   const bool comparable = std::ranges::all_of(metrics.queries, [](auto n) { return n > 0; });
   const double units = facts.units_per_step / facts.world_size;
+  const auto entries = rank_entries(record, reports);
   record["ranks"] = Json::array();
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    Json rank = rank_entry(record, reports[i]);
+    Json rank = entries[i];
     const bool answered = metrics.queries[i] > 0;
     rank["queries"] = metrics.queries[i];
     rank["latency_seconds_mean"] = answered ? Json(metrics.rank_latency[i]) : Json(nullptr);

@@ -34,9 +34,8 @@ void explain(Json& record, const Json& node, const std::string& path, const std:
     for (const auto& [key, part] : node.items()) explain(record, part, path + "." + key, reason);
 }
 
-Json rank_of(Json& record, const PreflightRank& from) {
-  Json rank = rank_entry(record, from.report);
-  rank["cpus_of_host"] = from.cpus_of_host;
+Json rank_of(Json rank, const PreflightRank& from) {
+  rank["cpus_of_host"] = from.report.cpus_of_host;
   const NoiseEvidence& noise = from.report.noise;
   for (const char* key : {"gemm", "memory_bandwidth", "noise_quantum"})
     rank[key] = from.measured.is_null() ? Json(nullptr) : from.measured.at(key);
@@ -51,13 +50,12 @@ Json rank_of(Json& record, const PreflightRank& from) {
 
 nlohmann::json to_json(const PreflightRank& rank) {
   return {{"report", to_json(rank.report)},
-          {"cpus_of_host", rank.cpus_of_host},
           {"measured", rank.measured.dump()},  // as text: it keeps the order of its keys
           {"host", rank.host.dump()}};
 }
 
 PreflightRank preflight_rank_from_json(const nlohmann::json& json) {
-  return {rank_report_from_json(json.at("report")), json.at("cpus_of_host"),
+  return {rank_report_from_json(json.at("report")),
           Json::parse(json.at("measured").get<std::string>()),
           Json::parse(json.at("host").get<std::string>())};
 }
@@ -71,8 +69,12 @@ Json make_preflight_record(const LoadedConfig& config, const PreflightFacts& fac
   record["allocator"] = facts.allocator;
   record["started_at"] = facts.started_at;
   set_number(record, "wall_seconds", facts.wall_seconds, "");
-  for (const PreflightRank& rank : ranks) {
-    record["ranks"].push_back(rank_of(record, rank));
+  std::vector<RankReport> reports;
+  for (const PreflightRank& rank : ranks) reports.push_back(rank.report);
+  const auto entries = rank_entries(record, reports);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const PreflightRank& rank = ranks[i];
+    record["ranks"].push_back(rank_of(entries[i], rank));
     if (rank.host.is_null()) continue;
     record["hosts"].push_back(rank.host);
     Json& host = record["hosts"].back();

@@ -13,7 +13,6 @@ namespace scalemark {
 /// What a rank found out, as it travels to rank 0.
 struct PreflightRank {
   RankReport report;
-  int cpus_of_host = 0;
   Json measured = nullptr;  ///< {"gemm", "memory_bandwidth", "noise_quantum"}; null: --pinning
   Json host = nullptr;      ///< of the first rank of each host, else null: an entry of `hosts`
 };

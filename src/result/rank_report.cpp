@@ -44,7 +44,11 @@ json to_json(const RankReport& report) {
           {"cpus", report.affinity.cpus},
           {"numa", report.affinity.numa},
           {"usable", report.affinity.usable},
-          {"affinity_requested", report.affinity_requested},
+          {"cores", report.affinity.cores},
+          {"affinity_requested", report.affinity_requested.text},
+          {"cores_requested", or_null(report.affinity_requested.cores)},
+          {"cpus_of_host", report.cpus_of_host},
+          {"near_cpus_of_gpu", report.near_cpus_of_gpu},
           {"gpu", or_null(report.gpu)},
           {"gpu_uuid", report.gpu_uuid},
           {"threads", report.threads},
@@ -70,7 +74,11 @@ RankReport rank_report_from_json(const json& object) {
   report.affinity.cpus = object.at("cpus").get<std::vector<int>>();
   report.affinity.numa = object.at("numa").get<std::vector<int>>();
   report.affinity.usable = object.at("usable");
-  report.affinity_requested = object.at("affinity_requested");
+  report.affinity.cores = object.at("cores");
+  report.affinity_requested = {object.at("affinity_requested"),
+                               optional_at<int>(object, "cores_requested")};
+  report.cpus_of_host = object.at("cpus_of_host");
+  report.near_cpus_of_gpu = object.at("near_cpus_of_gpu").get<std::vector<int>>();
   report.gpu = optional_at<int>(object, "gpu");
   report.gpu_uuid = object.at("gpu_uuid");
   report.threads = object.at("threads");

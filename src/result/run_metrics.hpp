@@ -52,8 +52,9 @@ EmbeddingTraffic embedding_traffic(const RunFacts& facts, const std::vector<Rank
                                    const RunMetrics& metrics);
 void fill_embedding(Json& record, const RunFacts& facts, const std::vector<RankReport>& reports,
                     const RunMetrics& metrics);
-/// Which rank, where and on what; reasons for what is unknown go to `record`.
-Json rank_entry(Json& record, const RankReport& report);
+/// Of each rank: which, where, on what and whether it is bound as it was asked for; reasons for what
+/// is unknown go to `record`.
+std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& reports);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// Of --length_distribution: tokens, padding and imbalance.
 void fill_lengths(Json& record, const RunConfig& config, const std::vector<RankReport>& reports);

@@ -58,6 +58,11 @@ void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// The largest value that any rank reports.
@@ -103,31 +108,58 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
   fill_embedding(record, facts, reports, metrics);
 }
 
-Json rank_entry(Json& record, const RankReport& report) {
+namespace {
+
+Json rank_entry(Json& record, const RankReport& report, const BindingVerdict& binding) {
   const std::map<std::string, std::string> reasons{
       {"cpus", "sched_getaffinity is refused"},
       {"numa", "hwloc sees no NUMA nodes"},
-      {"affinity_requested", "not started by scalemark: the launcher's request is not known"},
+      {"affinity_requested", "the launcher does not tell what it was asked for"},
       {"gpu", "the run used no GPU"},
       {"gpu_uuid", "the run used no GPU, or the driver tells no UUID"}};
   Json rank = {{"rank", report.rank},
                {"host", report.host},
                {"cpus", text_or_null(format_cpu_list(report.affinity.cpus))},
                {"numa", report.affinity.numa.empty() ? Json(nullptr) : Json(report.affinity.numa)},
-               {"affinity_requested", text_or_null(report.affinity_requested)},
+               {"affinity_requested", text_or_null(report.affinity_requested.text)},
+               {"binding",
+                {{"overlaps_with", binding.overlaps_with},
+                 {"as_asked", or_null(binding.as_asked)},
+                 {"near_gpu", or_null(binding.near_gpu)}}},
                {"threads", report.threads},
                {"gpu", report.gpu ? Json(*report.gpu) : Json(nullptr)},
                {"gpu_uuid", text_or_null(report.gpu_uuid)}};
   for (const auto& [key, reason] : reasons)
     if (rank[key].is_null()) record["unavailable"]["ranks." + key] = reason;
+  if (!binding.as_asked)
+    record["unavailable"]["ranks.binding.as_asked"] =
+        "the launcher does not tell what it was asked for, or the kernel where the rank runs";
+  if (!binding.near_gpu)
+    record["unavailable"]["ranks.binding.near_gpu"] =
+        report.gpu ? "hwloc does not know which CPUs are near the GPU" : "the run used no GPU";
   return rank;
+}
+
+}  // namespace
+
+std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& reports) {
+  std::vector<RankPlace> places;
+  for (const RankReport& report : reports)
+    places.push_back({report.rank, report.host, report.affinity.cpus, report.affinity.cores,
+                      report.affinity_requested, report.cpus_of_host, report.near_cpus_of_gpu});
+  const auto verdicts = judge_binding(places);
+  std::vector<Json> entries;
+  for (std::size_t i = 0; i < reports.size(); ++i)
+    entries.push_back(rank_entry(record, reports[i], verdicts[i]));
+  return entries;
 }
 
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics) {
   const bool measured = !metrics.step_seconds.empty();
+  const auto entries = rank_entries(record, reports);
   record["ranks"] = Json::array();
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    Json rank = rank_entry(record, reports[i]);
+    Json rank = entries[i];
     rank["step_seconds_mean"] = measured ? finite_or_null(metrics.rank_step[i]) : Json(nullptr);
     rank["wait_seconds_mean"] = measured ? finite_or_null(metrics.rank_wait[i]) : Json(nullptr);
     rank["units_per_step"] = measured ? Json(metrics.rank_units[i]) : Json(nullptr);

@@ -12,6 +12,7 @@
 #include "measure/batch_search.hpp"
 #include "measure/samples.hpp"
 #include "measure/statistics.hpp"
+#include "platform/binding.hpp"
 #include "platform/energy.hpp"
 #include "platform/platform.hpp"
 #include "result/records.hpp"
@@ -23,8 +24,9 @@ struct RankReport {
   int rank = 0;
   std::string host;
   Affinity affinity;
-  std::string
-      affinity_requested;  ///< what the launcher was asked for, e.g. "core" or "" where unknown
+  RequestedBinding affinity_requested;
+  int cpus_of_host = 0;               ///< logical ones that are online; 0: unknown
+  std::vector<int> near_cpus_of_gpu;  ///< empty: no GPU, or its place is unknown
   std::optional<int> gpu;
   std::string gpu_uuid;
   int threads = 1;

@@ -1,6 +1,7 @@
 #include "session/measured_run.hpp"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <numeric>
@@ -106,10 +107,13 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
   report.rank = rank;
   report.host = host_name();
   report.affinity = session.affinity;
-  const auto binding = session.environment.find("SMK_INTERNAL_BINDING");
-  if (binding != session.environment.end()) report.affinity_requested = binding->second;
+  report.affinity_requested = requested_binding(session.environment);
+  report.cpus_of_host = static_cast<int>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
   if (session.device->device().is_cuda()) report.gpu = session.device->device().index();
   report.gpu_uuid = session.device->uuid();
+  if (!report.gpu_uuid.empty())
+    for (const GpuInfo& gpu : visible_gpus().gpus)
+      if (gpu.uuid == report.gpu_uuid) report.near_cpus_of_gpu = gpu.near_cpus;
   report.threads = at::get_num_threads();
   report.samples = std::move(samples);
   report.noise = noise;

@@ -66,7 +66,7 @@ Json measure(Session& session, const std::vector<PreflightRule>& rules) {
   if (!session.is_root()) return nullptr;
   Json record = make_preflight_record(session.loaded, facts, ranks, session.system,
                                       recorded_environment(session.environment));
-  judge_preflight(record, ranks, rules);
+  judge_preflight(record, rules);
   return record;
 }
 

@@ -111,14 +111,6 @@ Json host_facts(const Session& session, const Json& scratch) {
           {"scratch", scratch}};
 }
 
-/// What a user's own launcher was asked for, where its variables say it.
-std::string requested_binding(const std::map<std::string, std::string>& environment) {
-  for (const char* name :
-       {"SMK_INTERNAL_BINDING", "OMPI_MCA_hwloc_base_binding_policy", "SLURM_CPU_BIND_TYPE"})
-    if (const auto found = environment.find(name); found != environment.end()) return found->second;
-  return "";
-}
-
 Json row_of(Collective collective, Carrier carrier, const CollectiveTiming& timing, int ranks) {
   const double rate = algorithm_bandwidth(timing.bytes, timing.seconds);
   const bool right = timing.first_wrong.empty();
@@ -147,8 +139,6 @@ PreflightRank measure_rank(Session& session) {
     scratch = measure_scratch(session);
   }
   rank.report = rank_report(session, session.world.rank(), {}, {});
-  rank.report.affinity_requested = requested_binding(session.environment);
-  rank.cpus_of_host = static_cast<int>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
   if (first_of_host) rank.host = host_facts(session, scratch);
   return rank;
 }

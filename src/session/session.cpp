@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 #include "config/curves.hpp"
@@ -40,6 +41,13 @@ std::string allocator_name() {
   return "glibc";
 }
 
+/// A runtime that is preloaded takes the place of LibTorch's own.
+std::string openmp_runtime() {
+  Dl_info library{};
+  if (dladdr(dlsym(RTLD_DEFAULT, "omp_get_max_threads"), &library) == 0) return "";
+  return std::filesystem::path(library.dli_fname).filename();
+}
+
 Session::Session(LoadedConfig loaded_config, RankGroup group)
     : loaded(std::move(loaded_config)),
       world(std::move(group)),
@@ -51,6 +59,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
   compare_configurations();
   system = system_info();
   set_system(system, "mpi", world.library_version());
+  set_system(system, "openmp", openmp_runtime());
   open_device();
 }
 
@@ -90,6 +99,8 @@ void Session::open_device() {
   // Otherwise the front door has set OMP_NUM_THREADS to the achieved CPU mask, or the user has.
   if (config().num_intra_threads)
     at::set_num_threads(static_cast<int>(*config().num_intra_threads));
+  if (config().num_inter_threads)
+    at::set_num_interop_threads(static_cast<int>(*config().num_inter_threads));
   world.agree_on([&] { device = make_device_backend(config().device, world.local_rank()); });
   const auto devices = world.all_gather(device->uuid());
   world.agree_on([&] {

@@ -64,9 +64,10 @@ class DeviceBackend {
   virtual void set_precision(Precision precision) = 0;
 };
 
-/// `local_rank` picks the GPU among the visible ones. automatic: cuda where there is a usable GPU,
-/// else cpu. Throws EnvironmentError for --device cuda without a usable GPU (with both driver and
-/// runtime versions).
+/// `local_rank` picks the GPU among the visible ones; one that is alone is the task's own.
+/// automatic: cuda where there is a usable GPU, else cpu. Throws EnvironmentError where there are
+/// fewer GPUs than ranks, and for --device cuda without a usable one (with both driver and runtime
+/// versions).
 std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank);
 
 }  // namespace scalemark

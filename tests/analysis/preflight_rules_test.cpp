@@ -123,7 +123,7 @@ Json judged(std::vector<PreflightRank> ranks, const Json& collectives) {
   facts.wall_seconds = 10;
   facts.collectives = collectives;
   Json record = make_preflight_record(config, facts, ranks, {Json::object(), {}}, {});
-  judge_preflight(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
+  judge_preflight(record, parse_preflight_rules(default_preflight_rules(), "default"));
   return record;
 }
 

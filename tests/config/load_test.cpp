@@ -245,9 +245,9 @@ TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
   EXPECT_THAT(refused({"--overlap=step"}), HasSubstr(later));
   for (const std::string& flag : planned_flags())
     EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
-  const TemporaryFile file(R"({"num_inter_threads": 5})");
+  const TemporaryFile file(R"({"vary": 5})");
   EXPECT_THAT(refused({"--config", file.path()}),
-              AllOf(HasSubstr(later), HasSubstr("/num_inter_threads")));
+              AllOf(HasSubstr(later), HasSubstr("/vary")));
 }
 
 TEST(Flags, UseFp16IsThePrecision) {

@@ -44,6 +44,20 @@ TEST(LaunchCommand, MoreRanksThanCoresAreNotBound) {
                           "none", "prog", "--label", "two words"));
 }
 
+TEST(LaunchCommand, HydraStartsTheRanksOfMpich) {
+  LaunchRequest mpich = request(Launcher::mpirun, 4, 2);
+  mpich.hydra = true;
+  mpich.hostfile = "hosts";
+  mpich.ranks_per_node = 2;
+  EXPECT_THAT(launch_command(mpich, true),
+              ElementsAre("mpiexec.hydra", "-n", "4", "-f", "hosts", "-ppn", "2", "-bind-to",
+                          "core:2", "prog", "--label", "two words"));
+  mpich = request(Launcher::mpirun, 3, 1);
+  mpich.hydra = mpich.oversubscribe = true;
+  EXPECT_THAT(launch_command(mpich, false), ElementsAre("mpiexec.hydra", "-n", "3", "-bind-to",
+                                                        "none", "prog", "--label", "two words"));
+}
+
 TEST(LaunchCommand, Srun) {
   EXPECT_THAT(launch_command(request(Launcher::srun, 4, 2), true),
               ElementsAre("srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n", "4",

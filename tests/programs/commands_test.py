@@ -1,10 +1,13 @@
 """The commands as users call them: alone, under their own mpirun, inside and outside a launcher."""
 
 import json
+import os
 import re
 import unittest
 
-from support import SCALEMARK, SMALL, SOURCE, ProgramTest, mpirun
+from support import ROOT, SCALEMARK, SMALL, SOURCE, ProgramTest, mpirun
+
+CORES = len(os.sched_getaffinity(0))
 
 SHORT = [*SMALL, "--num_batches", "10"]
 LINE = re.compile(r"^\d+\timages/sec: \d+\.\d+ \+/- \d+\.\d+ \(jitter = \d+\.\d+\)\t\d+\.\d+$")
@@ -36,6 +39,18 @@ class Run(ProgramTest):
         self.assertEqual(communication["bytes_per_step"], communication["wire_bytes_per_step"])  # ring: 2(N-1)/N = 1
         self.assertEqual(len(record["ranks"]), 2)
         self.assertEqual(out.count("total images/sec"), 1)
+
+    def test_where_ranks_run_is_compared_with_what_was_asked(self):
+        if CORES < 2:
+            self.skipTest("two ranks need a core each")
+        bound = ["mpirun", *ROOT, "--bind-to", "core", "-n", "2"]
+        self.run_program(*bound, SCALEMARK, "run", *SHORT, "--output", "r.json")
+        self.assertEqual([rank["binding"] for rank in self.read("r.json")["ranks"]],
+                         2 * [{"overlaps_with": [], "as_asked": True, "near_gpu": None}])
+        everywhere = ["taskset", "-c", ",".join(map(str, os.sched_getaffinity(0)))]
+        _, err = self.run_program(*bound, *everywhere, SCALEMARK, "run", *SHORT, "--output", "r.json")
+        self.assertEqual([rank["binding"]["as_asked"] for rank in self.read("r.json")["ranks"]], [False, False])
+        self.assertRegex(err, r"rank 1 on .* runs on CPUs .*, which is not what was asked for \(core\)")
 
     def test_same_seed_gives_the_same_losses(self):
         traces = []
@@ -107,10 +122,13 @@ class Scale(ProgramTest):
             for repeat in point["repeats"]:
                 run = self.read(repeat["path"])
                 self.assertEqual((run["id"], run["world_size"]), (repeat["run"], point["ranks"]))
+        return run["ranks"]
 
     def test_outside_a_launcher_it_starts_the_ranks_itself(self):
         out, err = self.run_program(SCALEMARK, "scale", *SHORT, "--ranks", "1,2", "--repeats", "2", "--output", "s.json")
-        self.check_curve("s.json")
+        for rank in self.check_curve("s.json"):
+            self.assertRegex(rank["affinity_requested"], "^core:[0-9]+$" if CORES >= 2 else "^none$")
+            self.assertTrue(rank["binding"]["as_asked"])
         self.assertIn("efficiency", out)
         self.assertIn("ranks", out)
 

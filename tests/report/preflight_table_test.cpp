@@ -23,7 +23,7 @@ Json judged(const std::vector<PreflightRank>& ranks, bool pinning = false) {
   facts.wall_seconds = 10;
   facts.collectives = pinning ? Json(nullptr) : test::preflight_collectives();
   Json record = make_preflight_record(config, facts, ranks, {Json::object(), {}}, {});
-  judge_preflight(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
+  judge_preflight(record, parse_preflight_rules(default_preflight_rules(), "default"));
   return record;
 }
 

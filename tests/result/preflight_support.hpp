@@ -16,7 +16,7 @@ inline std::vector<PreflightRank> preflight_ranks(int count) {
     PreflightRank rank;
     rank.report = make_report(i, {}, {});
     rank.report.noise.error_counters = {{"eth0", 0}};
-    rank.cpus_of_host = 8;
+    rank.report.cpus_of_host = 8;
     const Json gemm = {{"flops", 1e11}, {"median_flops", 1.1e11}};
     rank.measured = {{"gemm", {{"fp64", gemm}, {"fp32", gemm}, {"bf16", gemm}, {"fp16", gemm}}},
                      {"memory_bandwidth",

@@ -83,7 +83,7 @@ std::map<std::string, Json> samples_of_every_status() {
   auto report = make_report(0, {1, 2}, {0, 0});
   report.samples.embedding.rows = {0};
   report.affinity = {};
-  report.affinity_requested = "";
+  report.affinity_requested = {};
   report.noise = {};
   records["ok-unknown"] = make_run_record({}, facts, {report}, system, {});
   report.samples.loss.assign(50, 1.0);
@@ -156,12 +156,12 @@ std::map<std::string, Json> preflight_samples() {
   std::map<std::string, Json> records;
   facts.collectives = test::preflight_collectives();
   records["ok"] = make_preflight_record(config, facts, ranks, system, {});
-  judge_preflight(records["ok"], ranks, rules);
+  judge_preflight(records["ok"], rules);
   facts.collectives["rows"][0]["wrong_elements"] = 1;
   facts.collectives["rows"][0]["first_wrong"] = "rank 1: element 0 is 1, not 2";
   facts.collectives["transport"] = nullptr;
   records["wrong"] = make_preflight_record(config, facts, ranks, system, {});
-  judge_preflight(records["wrong"], ranks, rules);
+  judge_preflight(records["wrong"], rules);
   facts.collectives = nullptr;
   facts.no_collectives = "--pinning measures nothing";
   config.config.pinning = true;
@@ -169,12 +169,12 @@ std::map<std::string, Json> preflight_samples() {
   for (PreflightRank& rank : unmeasured) {
     rank.measured = nullptr;
     rank.report.affinity = {};
-    rank.report.affinity_requested = "";
+    rank.report.affinity_requested = {};
     rank.report.noise = {};
     if (!rank.host.is_null()) rank.host["scratch"] = rank.host["governor"] = nullptr;
   }
   records["pinning"] = make_preflight_record(config, facts, unmeasured, system, {});
-  judge_preflight(records["pinning"], unmeasured, rules);
+  judge_preflight(records["pinning"], rules);
   records["timeout"] =
       make_failed_preflight_record(config, 2, Status::timeout, "rank 1 hangs", system, {});
   return records;

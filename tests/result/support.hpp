@@ -23,7 +23,8 @@ inline RankReport make_report(int rank, std::vector<double> steps, std::vector<d
   report.host = "node" + std::to_string(rank / 2);
   report.affinity.cpus = {2 * rank, 2 * rank + 1};
   report.affinity.numa = {0};
-  report.affinity_requested = "core";
+  report.affinity_requested = {"core", std::nullopt};
+  report.cpus_of_host = 8;
   report.threads = 2;
   report.samples.step_seconds = std::move(steps);
   report.samples.wait_seconds = std::move(waits);

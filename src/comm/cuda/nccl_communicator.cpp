@@ -12,9 +12,16 @@
 #include "comm/cuda/check.hpp"
 #include "comm/cuda/nccl_watch.hpp"
 #include "comm/nccl_factory.hpp"
+#include "comm/nccl_log.hpp"
 
 namespace scalemark {
 namespace {
+
+/// Made before the first call of NCCL.
+const NcclLog& nccl_log() {
+  static const NcclLog log;
+  return log;
+}
 
 ncclDataType_t nccl_type(DataType type) {
   switch (type) {
@@ -52,7 +59,8 @@ class NcclPending : public Pending {
 
 class NcclCommunicator : public Communicator {
  public:
-  NcclCommunicator(RankGroup& group, int cuda_device) : size_(group.size()), device_(cuda_device) {
+  NcclCommunicator(RankGroup& group, int cuda_device)
+      : size_(group.size()), device_(cuda_device), logged_(nccl_log().text().size()) {
     check_cuda(cudaSetDevice(device_), "cudaSetDevice");
     int low = 0, high = 0;
     check_cuda(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange");
@@ -79,7 +87,8 @@ class NcclCommunicator : public Communicator {
   std::string_view name() const override { return "nccl"; }
   int size() const override { return size_; }
   std::string algorithm() const override { return "chosen by NCCL (wire bytes as of a ring)"; }
-  std::string transport() const override { return {}; }  // NCCL does not say
+  /// Of this rank's channels, once they are connected.
+  std::string transport() const override { return nccl_transport(nccl_log().text(logged_)); }
   std::int64_t wire_bytes(std::int64_t bytes) const override {
     return (2 * (size_ - 1) * bytes + size_ - 1) / size_;
   }
@@ -183,6 +192,7 @@ class NcclCommunicator : public Communicator {
 
   int size_;
   int device_;
+  std::size_t logged_;  ///< bytes of NCCL's log that other communicators wrote
   cudaStream_t stream_ = nullptr;
   ncclComm_t communicator_ = nullptr;
   std::vector<std::shared_ptr<CudaEvent>> events_;
@@ -196,6 +206,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(RankGroup& group, int cuda_
 }
 
 std::string nccl_version() {
+  nccl_log();
   int code = 0;
   if (ncclGetVersion(&code) != ncclSuccess) return {};
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);

@@ -134,8 +134,12 @@ std::string version(int number) {  // CUDA's 13020 is 13.2
   return number == 0 ? "none" : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
 
-/// Why no GPU can be used, with the driver's and the runtime's version; empty where one can.
-std::string why_unusable(int local_rank) {
+struct VisibleGpus {
+  int count = 0;
+  std::string reason;  ///< why none can be used, with the driver's and the runtime's version
+};
+
+VisibleGpus count_gpus() {
   int driver = 0, runtime = 0, count = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
@@ -144,25 +148,30 @@ std::string why_unusable(int local_rank) {
                                            version(driver), version(runtime));
   if (error != cudaSuccess) {
     cudaGetLastError();  // clears it
-    return fmt::format("no usable GPU: {} ({})", cudaGetErrorString(error), versions);
+    return {0, fmt::format("no usable GPU: {} ({})", cudaGetErrorString(error), versions)};
   }
-  if (count == 0) return fmt::format("no GPU is visible (CUDA_VISIBLE_DEVICES?); {}", versions);
-  if (local_rank >= count)
-    return fmt::format(
-        "local rank {} has no GPU of its own: {} visible; start at most {} ranks a host",
-        local_rank, count, count);
-  return "";
+  if (count == 0)
+    return {0, fmt::format("no GPU is visible (CUDA_VISIBLE_DEVICES?); {}", versions)};
+  return {count, ""};
 }
 
 }  // namespace
 
 std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank) {
   if (device == Device::cpu) return make_cpu_backend();
-  const std::string reason = why_unusable(local_rank);
-  if (reason.empty()) return std::make_unique<CudaBackend>(local_rank);
-  if (device == Device::cuda)
-    throw EnvironmentError("--device cuda: " + reason + "; update the driver, or use --device cpu");
-  return make_cpu_backend();
+  const VisibleGpus gpus = count_gpus();
+  if (gpus.count == 0 && device == Device::automatic) return make_cpu_backend();
+  if (gpus.count == 0)
+    throw EnvironmentError("--device cuda: " + gpus.reason +
+                           "; update the driver, or use --device cpu");
+  // A launcher may give each task a GPU of its own; ranks on one UUID are refused later.
+  if (gpus.count == 1) return std::make_unique<CudaBackend>(0);
+  if (local_rank >= gpus.count)
+    throw EnvironmentError(fmt::format(
+        "local rank {} has no GPU of its own: {} visible; start at most {} ranks a host, or use "
+        "--device cpu",
+        local_rank, gpus.count, gpus.count));
+  return std::make_unique<CudaBackend>(local_rank);
 }
 
 }  // namespace scalemark
