@@ -9,12 +9,12 @@ namespace {
 
 /// What a forward pass has in common with training. Other keys speak of gradients, updates or
 /// curves.
-constexpr std::array<std::string_view, 21> kSharedWithInfer{
+constexpr std::array<std::string_view, 22> kSharedWithInfer{
     "model",   "batch_size",  "image_size",         "sequence_length", "num_classes",
     "seed",    "num_batches", "num_warmup_batches", "target_ci",       "max_seconds",
     "timeout", "precision",   "data_format",        "device",          "num_intra_threads",
     "output",  "json",        "display_every",      "timestamps",      "label",
-    "inject"};
+    "inject",  "preflight"};
 
 /// What is measured without a model: the ranks, their devices and where the result goes.
 constexpr std::array<std::string_view, 7> kSharedWithPreflight{
