@@ -9,6 +9,7 @@
 #include "config/curves.hpp"
 #include "config/names.hpp"
 #include "models/catalog.hpp"
+#include "result/preflight_reference.hpp"
 
 namespace scalemark {
 namespace {
@@ -198,9 +199,11 @@ Json make_scaling_record(const LoadedConfig& config, int world_size,
   record["points"] = Json::array();
   record["config"] = config_to_json(config);
   record["config_hash"] = config_hash(config.config, world_size);
+  record["preflight"] = nullptr;
   record["system"] = system.json;
   record["environment"] = environment;
   record["unavailable"] = system.unavailable;
+  set_unavailable(record, "preflight", kNoPreflight);
   if (status == Status::ok)
     write_curve(record, config.config, points);
   else

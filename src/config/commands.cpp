@@ -9,7 +9,7 @@ namespace {
 
 /// What a forward pass has in common with training. Other keys speak of gradients, updates or
 /// curves.
-constexpr std::array<std::string_view, 23> kSharedWithInfer{"model",
+constexpr std::array<std::string_view, 24> kSharedWithInfer{"model",
                                                             "batch_size",
                                                             "image_size",
                                                             "sequence_length",
@@ -24,14 +24,15 @@ constexpr std::array<std::string_view, 23> kSharedWithInfer{"model",
                                                             "data_format",
                                                             "device",
                                                             "num_intra_threads",
-                                                            "num_inter_threads",
                                                             "gpu_binding",
+                                                            "num_inter_threads",
                                                             "output",
                                                             "json",
                                                             "display_every",
                                                             "timestamps",
                                                             "label",
-                                                            "inject"};
+                                                            "inject",
+                                                            "preflight"};
 
 /// What is measured without a model: the ranks, their devices and where the result goes.
 constexpr std::array<std::string_view, 8> kSharedWithPreflight{

@@ -344,6 +344,10 @@ void add_output_keys(std::vector<Key>& keys) {
            "print batches, memory and bytes of every point, and start nothing"),
        key("label", &C::label, out, group, "TEXT", "free text kept in the record")
            .otherwise("no label"),
+       key("preflight", &C::preflight, out, group, "FILE",
+           "record of a preflight of these nodes: the result names it, and says where it warned or "
+           "failed")
+           .otherwise("none is named"),
        key("inject", &C::inject, Role::identity, "Testing",
            "KIND[:rank=R][:step=S][:milliseconds=M]",
            "a deliberate fault: " + join(injection_kinds(), ", "))

@@ -155,6 +155,7 @@ struct RunConfig {
   bool timestamps = false;            ///< a timestamp before every console line
   bool dry_run = false;               ///< print the plan and its memory, start nothing
   std::optional<std::string> label;
+  std::optional<std::string> preflight;  ///< path of a preflight's record, which the record names
   std::optional<Injection> inject;
 };
 

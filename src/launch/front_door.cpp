@@ -23,6 +23,7 @@
 #include "launch/sweep.hpp"
 #include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
+#include "result/preflight_reference.hpp"
 
 namespace scalemark {
 namespace {
@@ -89,6 +90,8 @@ int measure(Command command, const std::vector<std::string>& arguments, char** a
   if (wants_help(arguments)) return help(help_text(command));
   const LoadedConfig loaded = load_config(command, static_cast<int>(arguments.size()), argv + 2);
   const auto hint = launcher_hint(process_environment());
+  // Ranks of a launch leave together: there the engine reads it.
+  if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
   if (command == Command::scale && !hint)
     return static_cast<int>(supervise_scale(loaded, arguments));
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);

@@ -53,8 +53,12 @@ std::string format_duration(double seconds);
 /// A line where `loss.diverged` of a run record with status ok is true; else nothing.
 std::string divergence_warning(const Json& run_record);
 
+/// A line where the preflight that a record names warned, failed, did not end, or did not run on
+/// all hosts; else nothing.
+std::string preflight_warning(const Json& record);
+
 /// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
-/// percentiles, communication, stragglers, divergence, noise warnings. Lines without a last
+/// percentiles, communication, stragglers, divergence, preflight, noise warnings. Lines without a last
 /// newline. A run without status ok gives its status and reason, and the partial throughput where
 /// there is one.
 std::string run_summary(const Json& run_record);

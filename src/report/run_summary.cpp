@@ -159,13 +159,33 @@ std::string divergence_warning(const Json& record) {
       four_digits(loss->at("first")), four_digits(loss->at("last")));
 }
 
+std::string preflight_warning(const Json& record) {
+  const auto named = record.find("preflight");
+  if (named == record.end() || !named->is_object()) return "";
+  const Json& verdict = named->at("verdict");
+  const Json& hosts = named->at("hosts_not_covered");
+  std::string text;
+  if (verdict.is_null())
+    text = "did not come to an end";
+  else if (verdict != "pass")
+    text = fmt::format("has the verdict {}", verdict.get<std::string>());
+  if (!hosts.empty()) {
+    if (!text.empty()) text += " and ";
+    text += "did not run on " + hosts[0].get<std::string>();
+    if (hosts.size() > 1) text += fmt::format(" and {} more", hosts.size() - 1);
+  }
+  if (text.empty()) return "";
+  return fmt::format("warning: preflight {} {}", named->at("id").get<std::string>().substr(0, 8),
+                     text);
+}
+
 std::string run_summary(const Json& record) {
   if (record.at("status") != "ok") return without_throughput(record);
   return summary(
       throughput(record),
       {steps(record), batch_search(record), communication(record), input(record),
        checkpoints(record), compute(record), target(record), stragglers(record),
-       divergence_warning(record)},
+       divergence_warning(record), preflight_warning(record)},
       record);
 }
 
@@ -173,7 +193,8 @@ std::string inference_summary(const Json& record) {
   if (record.at("status") != "ok") return without_throughput(record);
   return summary(
       throughput(record),
-      {latencies(record), batch_search(record), compute(record), fused(record), stragglers(record)},
+      {latencies(record), batch_search(record), compute(record), fused(record), stragglers(record),
+       preflight_warning(record)},
       record);
 }
 

@@ -168,6 +168,8 @@ std::string scaling_table(const Json& record, const std::vector<std::string>& wa
   std::string text = title + "\n\n" + text_table(rows) + "\n" + dip_note(record) +
                      interval_note(record) + exposed_note(record) + solution_note(record, columns);
   for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
+  if (const std::string warning = preflight_warning(record); !warning.empty())
+    text += warning + "\n";
   return text;
 }
 

@@ -50,6 +50,7 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
                               "roofline",
                               "memory",
                               "noise",
+                              "preflight",
                               "system",
                               "environment",
                               "allocator",

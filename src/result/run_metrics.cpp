@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "config/names.hpp"
+#include "result/preflight_reference.hpp"
 
 namespace scalemark {
 namespace {
@@ -142,6 +143,7 @@ Json start_record(const char* kind, Status status, const std::string& reason,
       envelope(kind, status, unexplained ? "ended with status " + to_string(status) : reason);
   for (const char* key : keys) record[key] = nullptr;
   record["unavailable"] = system.unavailable;
+  if (record.contains("preflight")) set_unavailable(record, "preflight", kNoPreflight);
   record["model"] = config.config.model;
   record["world_size"] = world_size;
   record["precision"] = to_string(config.config.precision);

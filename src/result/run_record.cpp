@@ -47,6 +47,7 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
                               "memory",
                               "energy",
                               "noise",
+                              "preflight",
                               "system",
                               "environment",
                               "allocator",

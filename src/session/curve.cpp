@@ -10,6 +10,7 @@
 #include "analysis/point_repeat.hpp"
 #include "config/curves.hpp"
 #include "report/console.hpp"
+#include "result/preflight_reference.hpp"
 #include "session/commands.hpp"
 #include "session/step_printer.hpp"
 
@@ -160,8 +161,10 @@ void Curve::keep(const Segment& segment, Point& point, const Json& record) {
 Json Curve::make_record(Status status, const std::string& reason) const {
   std::vector<PointRuns> runs;
   for (const Point& point : points_) runs.push_back(point.runs);
-  return make_scaling_record(loaded_, points_.back().runs.ranks, runs, status, reason,
-                             session_.system, recorded_environment(session_.environment));
+  Json record = make_scaling_record(loaded_, points_.back().runs.ranks, runs, status, reason,
+                                    session_.system, recorded_environment(session_.environment));
+  attach_preflight(record, session_.preflight);
+  return record;
 }
 
 void Curve::finish(Status status) {

@@ -5,6 +5,7 @@
 #include "models/catalog.hpp"
 #include "report/console.hpp"
 #include "result/inference_record.hpp"
+#include "result/preflight_reference.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
@@ -51,8 +52,10 @@ Json measure(Session& session, Inferencer& inferencer, const BatchPlan& batch,
   const auto reports =
       gather_reports(world, rank_report(session, world.rank(), std::move(samples), noise));
   if (!session.is_root()) return nullptr;
-  return make_inference_record(session.loaded, facts, reports, session.system,
-                               recorded_environment(session.environment));
+  Json record = make_inference_record(session.loaded, facts, reports, session.system,
+                                      recorded_environment(session.environment));
+  attach_preflight(record, session.preflight);
+  return record;
 }
 
 }  // namespace
@@ -65,10 +68,12 @@ ExitCode infer_command(Session& session) {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
   const LastWords words([&](int exit_code, const std::string& message) {
-    if (output)
-      output->write(make_failed_inference_record(session.loaded, world.size(),
-                                                 status_of_exit(exit_code), message, session.system,
-                                                 recorded_environment(session.environment)));
+    if (!output) return;
+    Json record = make_failed_inference_record(session.loaded, world.size(),
+                                               status_of_exit(exit_code), message, session.system,
+                                               recorded_environment(session.environment));
+    attach_preflight(record, session.preflight);
+    output->write(record);
   });
 
   choose_batch(session, /*keeps_weights=*/false);

@@ -10,6 +10,7 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "probe/gemm.hpp"
+#include "result/preflight_reference.hpp"
 #include "train/c10d_reducer.hpp"
 #include "train/precision.hpp"
 
@@ -198,8 +199,10 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   report.batch_bytes = trainer.batch_bytes();
   const auto reports = gather_reports(group.ranks, report);
   if (group.ranks.rank() != 0) return nullptr;
-  return make_run_record(session.loaded, facts, reports, session.system,
-                         recorded_environment(session.environment));
+  Json record = make_run_record(session.loaded, facts, reports, session.system,
+                                recorded_environment(session.environment));
+  attach_preflight(record, session.preflight);
+  return record;
 }
 
 }  // namespace scalemark

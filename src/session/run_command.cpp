@@ -3,6 +3,7 @@
 #include "config/names.hpp"
 #include "models/catalog.hpp"
 #include "report/console.hpp"
+#include "result/preflight_reference.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
@@ -24,10 +25,12 @@ ExitCode run_command(Session& session) {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
   const auto record_failure = [&](int exit_code, const std::string& message) {
-    if (output)
-      output->write(make_failed_record(session.loaded, session.world.size(),
-                                       status_of_exit(exit_code), message, session.system,
-                                       recorded_environment(session.environment)));
+    if (!output) return;
+    Json record =
+        make_failed_record(session.loaded, session.world.size(), status_of_exit(exit_code), message,
+                           session.system, recorded_environment(session.environment));
+    attach_preflight(record, session.preflight);
+    output->write(record);
   };
   const LastWords words(record_failure);
 

@@ -10,6 +10,7 @@
 
 #include "config/curves.hpp"
 #include "config/names.hpp"
+#include "result/preflight_reference.hpp"
 
 namespace scalemark {
 namespace {
@@ -57,6 +58,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
   for (const auto& warning : loaded.warnings) say("warning: " + warning);
   refuse_singletons();
   compare_configurations();
+  read_preflight();
   system = system_info();
   set_system(system, "mpi", world.library_version());
   set_system(system, "openmp", openmp_runtime());
@@ -91,6 +93,15 @@ void Session::compare_configurations() {
                         "the same arguments, "
                         "configuration file and SCALEMARK_* variables.",
                         rank, keys));
+  });
+}
+
+/// Rank 0 may be the only one that sees the file.
+void Session::read_preflight() {
+  if (!config().preflight) return;
+  const auto hosts = world.all_gather(host_name());
+  world.agree_on([&] {
+    if (is_root()) preflight = preflight_reference(read_preflight_record(*config().preflight), hosts);
   });
 }
 

@@ -19,7 +19,8 @@ namespace scalemark {
 /// Made once a process. The constructor settles everything that can go wrong before a model is
 /// built, in the order in which a user would want to hear of it, and all ranks leave together when
 /// one of them fails: singletons behind a launcher (EnvironmentError), configuration that differs
-/// between ranks (ConfigError), device, two ranks on one GPU (EnvironmentError).
+/// between ranks (ConfigError), a --preflight that is none (ConfigError, ResultError), device, two
+/// ranks on one GPU (EnvironmentError).
 class Session {
  public:
   Session(LoadedConfig loaded, RankGroup world);
@@ -38,10 +39,12 @@ class Session {
   Affinity affinity;
   std::unique_ptr<DeviceBackend> device;
   std::optional<BatchSearch> batch_search;  ///< of --batch_size max, once it is found
+  Json preflight = nullptr;  ///< at rank 0: what records say of --preflight; null: none is named
 
  private:
   void refuse_singletons() const;
   void compare_configurations();
+  void read_preflight();
   void open_device();
 };
 

@@ -12,7 +12,7 @@ import time
 import unittest
 import uuid
 
-from support import ROOT, SCALEMARK, SOURCE, ProgramTest, mpirun
+from support import ROOT, SCALEMARK, SMALL, SOURCE, ProgramTest, mpirun
 
 NETLAB = SOURCE / "scripts" / "netlab"
 QUICK = ["--seconds", "0.2", "--sizes", "8,65536", "--scratch_mb", "1"]
@@ -171,6 +171,53 @@ class Pinning(PreflightTest):
         self.assertEqual(record["verdict"], "pass")
         self.assertEqual({rank["affinity_requested"] for rank in record["ranks"]}, {"core"})
         self.assertEqual(out.count("as asked"), 2)
+
+
+class LaterRecords(PreflightTest):
+    """--preflight FILE of what follows."""
+    RUN = [*SMALL, "--num_batches", "3", "--num_intra_threads", "1"]
+
+    def preflight(self, **members):
+        """The record of a quick preflight, with some members changed; (its id, words that name it)."""
+        self.run_program(*PREFLIGHT, *self.rules(GENEROUS), "--output", "p.json")
+        record = {**self.read("p.json"), **members}
+        (self.folder / "p.json").write_text(json.dumps(record))
+        return record["id"], ["--preflight", "p.json"]
+
+    def test_it_is_named_by_run_curve_and_inference_and_decides_nothing(self):
+        named, words = self.preflight()
+        self.run_program(SCALEMARK, "run", *self.RUN, "--output", "without.json")
+        without = self.read("without.json")
+        self.assertIsNone(without["preflight"])
+        self.assertIn("--preflight", without["unavailable"]["preflight"])
+        _, err = self.run_program(SCALEMARK, "run", *self.RUN, *words, "--output", "run.json")
+        self.assertNotIn("preflight", err)
+        self.run_program(SCALEMARK, "infer", *self.RUN, *words, "--output", "infer.json")
+        self.run_program(SCALEMARK, "scale", *self.RUN, "--ranks", "1", "--repeats", "1", "--output", "curve.json",
+                         env=self.environment(SCALEMARK_PREFLIGHT="p.json"))
+        [path] = (self.folder / "curve.runs").iterdir()
+        for name in ("run.json", "infer.json", "curve.json", path):
+            with self.subTest(record=str(name)):
+                reference = self.read(name)["preflight"]
+                self.assertEqual((reference["id"], reference["verdict"], reference["hosts_not_covered"]), (named, "pass", []))
+        self.assertEqual(self.read("run.json")["config_hash"], without["config_hash"])
+
+    def test_a_failed_one_of_other_hosts_is_said(self):
+        _, words = self.preflight(verdict="fail", hosts=[{"host": "elsewhere"}])
+        _, err = self.run_program(*mpirun(2, SCALEMARK, "run", *self.RUN, *words, "--output", "r.json"))
+        self.assertRegex(err, r"warning: preflight \w{8} has the verdict fail and did not run on \S+\n")
+        self.assertEqual(err.count("has the verdict"), 1)
+        self.assertEqual(len(self.read("r.json")["preflight"]["hosts_not_covered"]), 1)  # of both ranks' one host
+
+    def test_what_is_none_is_refused_before_anything_starts(self):
+        self.preflight(kind="run")
+        (self.folder / "torn.json").write_text('{"schema')
+        for launch in ([SCALEMARK, "run"], mpirun(2, SCALEMARK, "run"), [SCALEMARK, "scale", "--ranks", "1", "--launcher", "srun"]):
+            for name, code, text in (("none.json", 2, "no such file"), ("p.json", 6, "its kind is run"), ("torn.json", 6, "not JSON")):
+                with self.subTest(launch=launch, name=name):
+                    _, err = self.run_program(*launch, *self.RUN, "--preflight", name, "--output", "r.json", expect=code)
+                    self.assertIn(text, err)
+                    self.assertFalse((self.folder / "r.json").exists())
 
 
 class WrongInput(PreflightTest):

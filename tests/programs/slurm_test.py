@@ -44,7 +44,8 @@ class SlurmTest(ProgramTest):
         shutil.copytree(TEMPLATES, self.scripts)
         with open(self.scripts / "site.conf", "a", encoding="utf-8") as conf:
             conf.write(f"SCALEMARK={SCALEMARK}\nRESULTS='{self.folder}/my results'\nSBATCH_OPTIONS=()\n"
-                       "LAUNCHER=${TEST_LAUNCHER:-srun}\n")
+                       "LAUNCHER=${TEST_LAUNCHER:-srun}\nPREFLIGHT=${TEST_PREFLIGHT:-no}\n"
+                       "PREFLIGHT_FLAGS=(--seconds 0.05 --sizes 8,4096 --scratch_mb 1 ${TEST_RULES:+--rules rules.json})\n")
         self.results = self.folder / "my results"
         self.job = ""
         self.addCleanup(self.cancel)
@@ -160,6 +161,36 @@ class Templates(SlurmTest):
             [path] = (path for path in self.results.glob(f"*{self.job}.runs/ranks2-*") if "none" not in path.name)
             self.assertEqual([host for host, _ in places(self.read(path))], ["n0", "n1"])
 
+    def rules(self, least_flops):
+        """Of nothing that depends on what else the machine does."""
+        (self.folder / "rules.json").write_text(json.dumps(
+            {"rules": [{"check": "gemm.fp32", "statistic": "flops", "min": least_flops, "level": "fail"}]}))
+
+    def test_preflight_comes_first_and_its_record_is_named(self):
+        self.rules(1)
+        for launcher in ("srun", "mpirun"):
+            for script, words in (("run.sbatch", SHORT), ("curve.sbatch", [*SHORT, "--ranks", "2", "--repeats", "1"])):
+                with self.subTest(launcher=launcher, script=script):
+                    self.submit(script, "--", *words, TEST_LAUNCHER=launcher, TEST_PREFLIGHT="yes", TEST_RULES="1",
+                                OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+                    self.assertEqual(self.end(), 0)
+                    preflight = self.record(f"my results/*{self.job}.preflight.json")
+                    self.assertEqual(sorted(host["host"] for host in preflight["hosts"]), ["n0", "n1"])
+                    reference = self.record(f"my results/*{self.job}.json")["preflight"]
+                    self.assertEqual((reference["id"], reference["hosts_not_covered"]), (preflight["id"], []))
+
+    def test_a_preflight_that_fails_ends_the_job_unless_the_site_goes_on(self):
+        self.rules(1e18)
+        self.submit("run.sbatch", "--", *SHORT, TEST_PREFLIGHT="yes", TEST_RULES="1")
+        self.assertEqual(self.end("FAILED"), 4)
+        self.assertIn("so nothing is measured", self.said())
+        [path] = self.results.glob(f"*{self.job}*.json")
+        self.assertEqual(self.read(path)["verdict"], "fail")
+        self.submit("run.sbatch", "--", *SHORT, TEST_PREFLIGHT="warn", TEST_RULES="1")
+        self.assertEqual(self.end(), 0)
+        self.assertEqual(self.record(f"my results/*{self.job}.json")["preflight"]["verdict"], "fail")
+        self.assertRegex(self.said(), r"warning: preflight \w{8} has the verdict fail")
+
     def test_the_time_limit_leaves_what_was_measured(self):
         """Slurm looks at time limits every 30 s; this one comes into force while the job measures."""
         self.submit("run.sbatch", "--signal=B:USR1@58", "--", *LONG)
@@ -239,10 +270,13 @@ class Sweeps(SlurmTest):
     def test_tasks_of_an_array_take_a_plan_each(self):
         for name in ("one", "two"):
             self.plan(name, axes={"ranks": [1, 2]})
-        self.submit("sweep.sbatch", "--array=0-1", "--nodes=2", "--", "one.json", "two.json")
+        self.submit("sweep.sbatch", "--array=0-1", "--nodes=2", "--", "one.json", "two.json", TEST_PREFLIGHT="warn")
         self.wait_until(lambda: not self.slurm("squeue", "-h"), "the array does not end", 60)
         for name in ("one", "two"):
             self.assertEqual([entry["status"] for entry in self.journal(name)], ["ok", "ok"], self.said())
+            [preflight] = (self.results / name).glob("preflight-*.json")
+            for entry in self.journal(name):
+                self.assertEqual(self.read(self.results / name / entry["record"])["preflight"]["id"], self.read(preflight)["id"])
 
 
 def main():

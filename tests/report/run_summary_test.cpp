@@ -83,6 +83,26 @@ TEST(RunSummary, WarnsOfALossThatDiverged) {
   EXPECT_EQ(divergence_warning(record), "");
 }
 
+TEST(RunSummary, WarnsOfAPreflightThatIsNoneOrFailed) {
+  Json record = run();
+  const auto warning = [&](const Json& verdict, const Json& hosts) {
+    record["preflight"] = {
+        {"id", "12345678-9"}, {"verdict", verdict}, {"hosts_not_covered", hosts}};
+    return preflight_warning(record);
+  };
+  EXPECT_EQ(preflight_warning(record), "");
+  EXPECT_EQ(warning("pass", Json::array()), "");
+  EXPECT_EQ(run_summary(record).find("preflight"), std::string::npos);
+  EXPECT_EQ(warning("fail", Json::array()), "warning: preflight 12345678 has the verdict fail");
+  EXPECT_EQ(warning(nullptr, {"n3"}),
+            "warning: preflight 12345678 did not come to an end and did not run on n3");
+  EXPECT_EQ(warning("pass", {"n3", "n4", "n5"}),
+            "warning: preflight 12345678 did not run on n3 and 2 more");
+  EXPECT_TRUE(run_summary(record).ends_with("\n" + preflight_warning(record)));
+  record["preflight"] = nullptr;
+  EXPECT_EQ(preflight_warning(record), "");
+}
+
 TEST(RunSummary, SaysWhenTheTargetLossWasReached) {
   Json record = run();
   record["loss"] = {

@@ -200,6 +200,13 @@ TEST(ScalingTable, EndsWithTheWarnings) {
   EXPECT_TRUE(text.ends_with("\nwarning: first\nwarning: second\n")) << text;
 }
 
+TEST(ScalingTable, WarnsOfThePreflight) {
+  Json record = curve();
+  record["preflight"] = {{"id", "12345678-9"}, {"verdict", "warn"}, {"hosts_not_covered", Json::array()}};
+  EXPECT_TRUE(
+      scaling_table(record).ends_with("\nwarning: preflight 12345678 has the verdict warn\n"));
+}
+
 TEST(ScalingTable, OfACurveWithoutResultSaysWhy) {
   Json record = curve();
   record["status"] = "interrupted";

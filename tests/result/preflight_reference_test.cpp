@@ -1,0 +1,94 @@
+// What records say of a preflight, and files that are none.
+#include "result/preflight_reference.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "error.hpp"
+#include "result/support.hpp"
+
+namespace scalemark {
+namespace {
+
+using testing::HasSubstr;
+
+/// As much of a preflight's record as is read.
+Json preflight() {
+  Json record = envelope("preflight", Status::ok);
+  record["verdict"] = "warn";
+  record["config"] = {{"pinning", {{"value", false}, {"origin", "default"}}}};
+  record["hosts"] = Json::array({{{"host", "n0"}}, {{"host", "n1"}}});
+  return record;
+}
+
+/// The exit code and the message with which a file of this text is refused.
+std::pair<ExitCode, std::string> refusal(const std::string& text) {
+  test::Tree tree;
+  tree.file("p.json", text);
+  try {
+    read_preflight_record(tree.root() / "p.json");
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  return {ExitCode::ok, ""};
+}
+
+TEST(PreflightReference, NamesTheRecordAndTheHostsThatItLacks) {
+  const Json record = preflight();
+  const Json reference = preflight_reference(record, {"n2", "n0", "n2", "n1"});
+  EXPECT_EQ(reference["id"], record["id"]);
+  EXPECT_EQ(reference["created_at"], record["created_at"]);
+  EXPECT_EQ(reference["verdict"], "warn");
+  EXPECT_EQ(reference["hosts_not_covered"], Json::array({"n2"}));
+  EXPECT_EQ(preflight_reference(record, {"n1"})["hosts_not_covered"], Json::array());
+}
+
+TEST(PreflightReference, TakesThePlaceOfItsReason) {
+  Json record = {{"preflight", nullptr}, {"unavailable", {{"preflight", kNoPreflight}}}};
+  const Json before = record;
+  attach_preflight(record, nullptr);
+  EXPECT_EQ(record, before);
+  Json named = preflight();
+  attach_preflight(record, preflight_reference(named, {"n0"}));
+  EXPECT_EQ(record["preflight"]["verdict"], "warn");
+  EXPECT_EQ(record["unavailable"], Json::object());
+  named["status"] = "timeout";
+  named["verdict"] = nullptr;
+  attach_preflight(record, preflight_reference(named, {"n0"}));
+  EXPECT_EQ(record["preflight"]["status"], "timeout");
+  EXPECT_THAT(record["unavailable"]["preflight.verdict"].get<std::string>(), HasSubstr("end"));
+}
+
+TEST(PreflightReference, ReadsWhatPreflightWrites) {
+  test::Tree tree;
+  const Json record = preflight();
+  tree.file("p.json", record_text(record));
+  EXPECT_EQ(read_preflight_record(tree.root() / "p.json"), record);
+  EXPECT_THROW(read_preflight_record(tree.root() / "none.json"), ConfigError);
+}
+
+TEST(PreflightReference, RefusesWhatIsNone) {
+  const auto with = [](const std::string& pointer, const Json& value) {
+    Json record = preflight();
+    record[Json::json_pointer(pointer)] = value;
+    return record.dump();
+  };
+  for (const auto& [text, code, part] :
+       {std::tuple<std::string, ExitCode, std::string>{"{", ExitCode::result, "not JSON"},
+        {with("/kind", "run"), ExitCode::result, "its kind is run"},
+        {with("/schema_version", 0), ExitCode::result, "older"},
+        {with("/verdict", "good"), ExitCode::result, "/verdict"},
+        {with("/verdict", nullptr), ExitCode::result, "/verdict"},  // although status is ok
+        {with("/hosts", nullptr), ExitCode::result, "/hosts"},
+        {with("/hosts/1/host", 7), ExitCode::result, "/hosts/1/host"},
+        {with("/created_at", 7), ExitCode::result, "/created_at"},
+        {with("/config/pinning/value", true), ExitCode::usage, "--pinning"}}) {
+    const auto [got, message] = refusal(text);
+    EXPECT_EQ(got, code) << message;
+    EXPECT_THAT(message, testing::AllOf(HasSubstr(part), HasSubstr("p.json")));
+  }
+  EXPECT_EQ(refusal(preflight().dump()).first, ExitCode::ok);
+}
+
+}  // namespace
+}  // namespace scalemark
