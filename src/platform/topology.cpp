@@ -40,12 +40,16 @@ std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci
   return cpus;
 }
 
-int cores_within(hwloc_topology_t topology, const std::vector<int>& cpus) {
-  const CpuSet mask(cpus);
-  int cores = 0;
+std::vector<std::vector<int>> cores_within(hwloc_topology_t topology,
+                                           const std::vector<int>& cpus) {
+  std::vector<std::vector<int>> cores;
   for (hwloc_obj_t core = nullptr;
-       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;)
-    cores += hwloc_bitmap_intersects(core->cpuset, mask.set) ? 1 : 0;
+       (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
+    std::vector<int> own;
+    for (const int cpu : cpus)
+      if (hwloc_bitmap_isset(core->cpuset, static_cast<unsigned>(cpu))) own.push_back(cpu);
+    if (!own.empty()) cores.push_back(std::move(own));
+  }
   return cores;
 }
 

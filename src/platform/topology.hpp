@@ -21,8 +21,9 @@ Topology load_topology(bool pci = false);
 /// CPUs near a PCI device, e.g. "0000:3b:00.0"; empty where unknown.
 std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci_bus_id);
 
-/// Cores that have at least one of these logical CPUs.
-int cores_within(hwloc_topology_t topology, const std::vector<int>& cpus);
+/// Cores that have at least one of these logical CPUs, neighbours side by side: of each those of
+/// its CPUs that are among them, ascending.
+std::vector<std::vector<int>> cores_within(hwloc_topology_t topology, const std::vector<int>& cpus);
 
 /// NUMA nodes of these logical CPUs, ascending.
 std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus);
