@@ -175,13 +175,28 @@ Arguments parse_arguments(Command command, std::span<const std::string> argument
   }
 }
 
-std::string help_text(Command command) {
-  std::vector<std::string> groups;  // in the table's order; cxxopts would sort them by name
+namespace {
+
+/// In the table's order; cxxopts would sort them by name.
+std::vector<std::string> groups_of(Command command) {
+  std::vector<std::string> groups;
   for (const Key& key : all_keys())
     if (belongs(key, command) && (groups.empty() || groups.back() != key.group))
       groups.push_back(key.group);
   groups.emplace_back(kSourcesGroup);
-  std::string text = make_options(command, true).help(groups);
+  return groups;
+}
+
+}  // namespace
+
+std::string grouped_flags(Command command) {
+  const auto groups = groups_of(command);
+  const std::string text = make_options(command, true).help(groups);
+  return text.substr(std::min(text.size(), text.find(" " + groups.front() + " options:")));
+}
+
+std::string help_text(Command command) {
+  std::string text = make_options(command, true).help(groups_of(command));
   text +=
       "\nIn flags - and _ are alike; booleans are --x, --x=true, --x=false, --nox or --no_x.\n"
       "Settings come from the defaults, then --config, then SCALEMARK_<KEY> variables, then the "

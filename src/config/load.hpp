@@ -22,4 +22,7 @@ LoadedConfig load_config(Command command, int argc, char** argv);
 /// Grouped and complete help of a subcommand.
 std::string help_text(Command command);
 
+/// Of that the groups of flags alone.
+std::string grouped_flags(Command command);
+
 }  // namespace scalemark

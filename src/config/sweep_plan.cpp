@@ -231,18 +231,24 @@ SweepPlan read_sweep_plan(const std::filesystem::path& path,
   return parse_sweep_plan(read_json_text(path, "plan"), path.string(), environment, cores);
 }
 
-std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan) {
+std::vector<std::pair<std::size_t, std::int64_t>> launch_order(std::size_t points,
+                                                               std::int64_t repeats,
+                                                               std::int64_t seed) {
   std::vector<std::pair<std::size_t, std::int64_t>> order;
-  std::mt19937_64 random(static_cast<std::uint64_t>(plan.seed));
-  for (std::int64_t repeat = 1; repeat <= plan.repeats; ++repeat) {
+  std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+  for (std::int64_t repeat = 1; repeat <= repeats; ++repeat) {
     const std::size_t begin = order.size();
-    for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    for (std::size_t i = 0; i < points; ++i) {
       order.emplace_back(i, repeat);
       // Fisher and Yates, and not std::shuffle: its order differs between standard libraries.
       std::swap(order.back(), order[begin + random() % (i + 1)]);
     }
   }
   return order;
+}
+
+std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan) {
+  return launch_order(plan.points.size(), plan.repeats, plan.seed);
 }
 
 }  // namespace scalemark

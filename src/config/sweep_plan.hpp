@@ -48,7 +48,10 @@ struct SweepPlan {
 };
 
 /// {point, repeat} of every launch: each repeat once through all points, in an order shuffled by
-/// the plan's seed.
+/// the seed.
+std::vector<std::pair<std::size_t, std::int64_t>> launch_order(std::size_t points,
+                                                               std::int64_t repeats,
+                                                               std::int64_t seed);
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan);
 
 /// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; a point that is

@@ -18,6 +18,7 @@
 #include "error.hpp"
 #include "launch/dry_run.hpp"
 #include "launch/engine_start.hpp"
+#include "launch/instances.hpp"
 #include "launch/lists.hpp"
 #include "launch/scale_job.hpp"
 #include "launch/sweep.hpp"
@@ -38,6 +39,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
   infer      forward passes only: throughput and latency, batch or single stream
   preflight  health checks of the nodes that the ranks run on; --pinning: where they run
   sweep      fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
+  instances  jobs side by side on disjoint cores, GPUs or MIG slices: each alone and with neighbours
   list       models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -46,8 +48,9 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-const std::vector<std::string> kCommands{"run", "scale", "infer", "preflight", "sweep", "list"};
-constexpr std::array kLater{"study", "instances", "compare", "gate", "project", "report"};
+const std::vector<std::string> kCommands{"run",   "scale",     "infer", "preflight",
+                                         "sweep", "instances", "list"};
+constexpr std::array kLater{"study", "compare", "gate", "project", "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -120,6 +123,16 @@ int sweep(const std::vector<std::string>& arguments) {
   return static_cast<int>(run_sweep(read_sweep_request(arguments)));
 }
 
+int instances(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help(instances_help(arguments));
+  if (launcher_hint(process_environment()))
+    throw ConfigError(
+        "scalemark instances starts its processes itself: start it once, not by mpirun or srun (in "
+        "a "
+        "batch script of Slurm call it as it is)");
+  return static_cast<int>(run_instances(read_instances_request(arguments)));
+}
+
 [[noreturn]] void refuse_subcommand(const std::string& name) {
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
@@ -141,6 +154,7 @@ int dispatch(int argc, char** argv) {
   if (name == "infer") return measure(Command::infer, arguments, argv);
   if (name == "preflight") return measure(Command::preflight, arguments, argv);
   if (name == "sweep") return sweep(arguments);
+  if (name == "instances") return instances(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

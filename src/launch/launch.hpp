@@ -58,8 +58,10 @@ struct Supervision {
   std::function<bool()> has_ended = {};  ///< asked once a second: the job says that it is over
   double end_seconds = 10;  ///< that its launcher may take from then on: mpirun waits for a daemon
                             ///< behind a dead link for as long as TCP does
-  std::optional<double> limit_seconds = {};  ///< that the job may take
-  std::string output = {};                   ///< file of its stdout and stderr; empty: ours
+  std::optional<double> limit_seconds = {};       ///< that the job may take
+  std::string output = {};                        ///< file of its stdout and stderr; empty: ours
+  std::function<std::vector<int>()> inputs = {};  ///< descriptors that wake us when they have input
+  std::function<void()> on_wake = {};  ///< called whenever we wake, at least once a second
 };
 
 /// Runs a command as a child in its own process group, passes stdin, stdout and stderr through, and
@@ -68,6 +70,27 @@ struct Supervision {
 /// When it still runs after the grace, or at a second signal, it gets SIGTERM, and five seconds
 /// later SIGKILL; likewise a job that is over or overdue.
 SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how);
+
+/// One of several processes that are watched together.
+struct ChildProcess {
+  std::vector<std::string> command;
+  std::string output = {};  ///< file of its stdout and stderr; empty: ours
+  /// Called in the child; where it throws, the child says so and ends with the error's exit code.
+  std::function<void()> before_exec = {};
+};
+
+struct SupervisedExits {
+  std::vector<int> raw_status;  ///< of each process, as in SupervisedExit
+  /// The first that ended with another status than 0 while nobody had asked it to stop.
+  std::optional<std::size_t> first_failed;
+  std::vector<bool> ran_out;   ///< of each process: it still ran when limit_seconds were over
+  bool stopped_by_us = false;  ///< a signal reached us, or the job had ended
+  bool overdue = false;
+};
+
+/// The same of processes that run side by side: a stop reaches all of them, and where one fails the
+/// others get SIGTERM after `end_seconds`.
+SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how);
 
 /// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
 /// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal

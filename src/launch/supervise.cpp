@@ -1,14 +1,17 @@
-// The supervisor: one child, its signals, its end, and nothing left behind.
-// Single-threaded: all signals are blocked and taken one by one by sigtimedwait, so there are no
+// The supervisor: its children, their signals, their end, and nothing left behind.
+// Single-threaded: all signals are blocked and taken one by one from a signalfd, so there are no
 // handlers and no races.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -36,6 +39,9 @@ class Guard {
   Guard() {
     sigemptyset(&ours_);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD}) sigaddset(&ours_, signal);
+    signals_ = signalfd(-1, &ours_, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (signals_ < 0)
+      throw EnvironmentError(fmt::format("cannot watch signals: {}", std::strerror(errno)));
     pthread_sigmask(SIG_BLOCK, &ours_, &before_);
     prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper_);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -43,25 +49,31 @@ class Guard {
   ~Guard() {
     prctl(PR_SET_CHILD_SUBREAPER, was_subreaper_);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    close(signals_);
   }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
   const sigset_t& before() const { return before_; }
 
-  /// The next signal, or 0 when `until` has passed.
-  int next_signal(Clock::time_point until) const {
+  /// The next signal, or 0 when `until` has passed or one of `inputs` has something to read.
+  int next_signal(Clock::time_point until, const std::vector<int>& inputs = {}) const {
+    std::vector<pollfd> watched{{signals_, POLLIN, 0}};
+    for (const int input : inputs) watched.push_back({input, POLLIN, 0});
     const auto left =
         std::max(std::chrono::nanoseconds(until - Clock::now()), std::chrono::nanoseconds(0));
     const timespec timeout{static_cast<time_t>(left.count() / 1'000'000'000),
                            left.count() % 1'000'000'000};
-    const int signal = sigtimedwait(&ours_, nullptr, &timeout);
-    return signal > 0 ? signal : 0;
+    ppoll(watched.data(), watched.size(), &timeout, nullptr);
+    signalfd_siginfo signal{};
+    return read(signals_, &signal, sizeof signal) == sizeof signal
+               ? static_cast<int>(signal.ssi_signo)
+               : 0;
   }
 
  private:
   sigset_t ours_{}, before_{};
-  int was_subreaper_ = 0;
+  int signals_ = -1, was_subreaper_ = 0;
 };
 
 /// stdout and stderr of this process, from now on.
@@ -70,34 +82,29 @@ bool redirect(const std::string& path) {
   return file >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0;
 }
 
-[[noreturn]] void become(const std::vector<std::string>& command, const std::string& output,
-                         const sigset_t& mask, pid_t supervisor) {
+[[noreturn]] void become(const ChildProcess& process, const sigset_t& mask, pid_t supervisor) {
   setpgid(0, 0);
-  if (!output.empty() && !redirect(output)) {
-    std::fprintf(stderr, "scalemark: cannot write %s: %s\n", output.c_str(), std::strerror(errno));
+  if (!process.output.empty() && !redirect(process.output)) {
+    std::fprintf(stderr, "scalemark: cannot write %s: %s\n", process.output.c_str(),
+                 std::strerror(errno));
     _exit(127);
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would watch the job after the supervisor
   if (getppid() != supervisor) _exit(127);
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  try {
+    if (process.before_exec) process.before_exec();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "scalemark: %s\n", error.what());
+    std::fflush(stderr);
+    _exit(static_cast<int>(exit_code_of(error)));
+  }
   std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
   std::fprintf(stderr, "scalemark: cannot start %s: %s\n", argv[0], std::strerror(errno));
   _exit(127);
-}
-
-/// Collects every ended child, adopted ones too. True, with `status`, once `child` is among them.
-bool reap(pid_t child, int& status) {
-  bool ended = false;
-  int any = 0;
-  for (pid_t pid; (pid = waitpid(-1, &any, WNOHANG)) > 0;)
-    if (pid == child) {
-      ended = true;
-      status = any;
-    }
-  return ended;
 }
 
 /// Processes whose parent is this one (field 4 of /proc/PID/stat; the name before it may hold
@@ -128,8 +135,8 @@ void kill_leftovers() {
   while (Clock::now() < deadline) {
     const std::vector<pid_t> left = children();
     for (const pid_t pid : left) kill(pid, SIGKILL);
-    int status = 0;
-    reap(0, status);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
     if (left.empty()) return;
     usleep(1000);
   }
@@ -148,10 +155,68 @@ int exit_status(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/// The processes of a job. Those that have ended are sent no more signals.
+class Children {
+ public:
+  Children(const std::vector<ChildProcess>& processes, const sigset_t& mask)
+      : statuses_(processes.size(), 0) {
+    std::fflush(nullptr);
+    const pid_t supervisor = getpid();
+    for (const ChildProcess& process : processes) {
+      const pid_t child = fork();
+      if (child < 0) {
+        const int error = errno;
+        kill_leftovers();
+        throw EnvironmentError(fmt::format("cannot start a process: {}", std::strerror(error)));
+      }
+      if (child == 0) become(process, mask, supervisor);
+      setpgid(child, child);  // also here: whoever comes first
+      running_.push_back(child);
+    }
+  }
+
+  /// Collects every ended child, adopted ones too. `asked`: they were told to end.
+  void reap(bool asked) {
+    int status = 0;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+      const auto found = std::find(running_.begin(), running_.end(), pid);
+      if (found == running_.end()) continue;
+      const auto index = static_cast<std::size_t>(found - running_.begin());
+      *found = 0;
+      statuses_[index] = exit_status(status);
+      if (status != 0 && !asked && !first_failed_) first_failed_ = index;
+    }
+  }
+  bool any_run() const {
+    return std::ranges::any_of(running_, [](pid_t pid) { return pid > 0; });
+  }
+  std::vector<bool> running() const {
+    std::vector<bool> runs;
+    for (const pid_t pid : running_) runs.push_back(pid > 0);
+    return runs;
+  }
+  void signal(int number) const {
+    for (const pid_t pid : running_)
+      if (pid > 0) kill(pid, number);
+  }
+  void signal_groups(int number) const {
+    for (const pid_t pid : running_)
+      if (pid > 0) kill(-pid, number);
+  }
+  const std::vector<int>& statuses() const { return statuses_; }
+  std::optional<std::size_t> first_failed() const { return first_failed_; }
+
+ private:
+  std::vector<pid_t> running_;  ///< 0: has ended
+  std::vector<int> statuses_;
+  std::optional<std::size_t> first_failed_;
+};
+
 /// What a job that was asked to stop gets next, and when.
 class Stopping {
  public:
-  Stopping(pid_t child, double grace_seconds) : child_(child), grace_seconds_(grace_seconds) {}
+  Stopping(const Children& children, double grace_seconds)
+      : children_(children), grace_seconds_(grace_seconds) {}
 
   bool begun() const { return stage_ != Stage::running; }
   Clock::time_point deadline() const { return deadline_; }
@@ -159,7 +224,7 @@ class Stopping {
   /// A signal to the supervisor: the first asks the ranks to stop, the next insists.
   void request() {
     if (stage_ == Stage::running) {
-      kill(child_, SIGUSR1);
+      children_.signal(SIGUSR1);
       advance(Stage::asked, grace_seconds_);
     } else if (stage_ == Stage::asked) {
       escalate();
@@ -171,13 +236,12 @@ class Stopping {
   }
   void escalate() {
     if (stage_ == Stage::asked) {
-      kill(-child_, SIGTERM);
-      kill(-child_, SIGCONT);  // a stopped job would not notice
-      advance(Stage::told, kKillAfterSeconds);
+      children_.signal_groups(SIGTERM);
+      children_.signal_groups(SIGCONT);  // a stopped job would not notice
     } else {
-      kill(-child_, SIGKILL);
-      advance(Stage::told, kKillAfterSeconds);
+      children_.signal_groups(SIGKILL);
     }
+    advance(Stage::told, kKillAfterSeconds);
   }
 
  private:
@@ -186,7 +250,7 @@ class Stopping {
     stage_ = stage;
     deadline_ = Clock::now() + to_duration(seconds);
   }
-  pid_t child_;
+  const Children& children_;
   double grace_seconds_;
   Stage stage_ = Stage::running;
   Clock::time_point deadline_ = Clock::time_point::max();
@@ -194,39 +258,55 @@ class Stopping {
 
 }  // namespace
 
-SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how) {
+SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how) {
   const Guard guard;
-  std::fflush(nullptr);
-  const pid_t supervisor = getpid();
-  const pid_t child = fork();
-  if (child < 0)
-    throw EnvironmentError(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (child == 0) become(command, how.output, guard.before(), supervisor);
-  setpgid(child, child);  // also here: whoever comes first
-
-  Stopping stopping(child, how.grace_seconds);
+  Children children(processes, guard.before());
+  Stopping stopping(children, how.grace_seconds);
   const auto limit =
       how.limit_seconds ? Clock::now() + to_duration(*how.limit_seconds) : Clock::time_point::max();
-  bool overdue = false;
-  int status = 0;
-  while (!reap(child, status)) {
+  SupervisedExits exits;
+  exits.ran_out.assign(processes.size(), false);
+  while (children.reap(stopping.begun()), children.any_run()) {
+    if (children.first_failed() && !stopping.begun()) {
+      if ((exits.stopped_by_us = stop_follows(guard)))
+        stopping.request();
+      else
+        stopping.expect_end(how.end_seconds);
+    }
     // Wakes once a second too, so that no lost wake-up can hang the job.
     const auto until =
         std::min({stopping.deadline(), limit, Clock::now() + std::chrono::seconds(1)});
-    const int signal = guard.next_signal(until);
-    if (signal != 0 && signal != SIGCHLD)
+    const int signal = guard.next_signal(until, how.inputs ? how.inputs() : std::vector<int>());
+    if (signal != 0 && signal != SIGCHLD) {
+      exits.stopped_by_us = true;
       stopping.request();
-    else if (signal == 0 && Clock::now() >= stopping.deadline())
+    } else if (signal == 0 && Clock::now() >= stopping.deadline()) {
       stopping.escalate();
-    if (!overdue && !stopping.begun() && Clock::now() >= limit) {
-      overdue = true;
+    }
+    if (how.on_wake) how.on_wake();
+    if (!stopping.begun() && Clock::now() >= limit) {
+      exits.overdue = true;
+      exits.ran_out = children.running();
       stopping.expect_end(0);
     }
-    if (how.has_ended && how.has_ended()) stopping.expect_end(how.end_seconds);
+    if (!stopping.begun() && how.has_ended && how.has_ended()) {
+      exits.stopped_by_us = true;
+      stopping.expect_end(how.end_seconds);
+    }
   }
-  const bool stopped = stopping.begun() ? !overdue : status != 0 && stop_follows(guard);
+  if (children.first_failed() && !stopping.begun()) exits.stopped_by_us = stop_follows(guard);
   kill_leftovers();
-  return {exit_status(status), stopped, overdue};
+  exits.raw_status = children.statuses();
+  exits.first_failed = children.first_failed();
+  return exits;
+}
+
+SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how) {
+  std::vector<ChildProcess> processes(1);
+  processes.front().command = command;
+  processes.front().output = how.output;
+  const SupervisedExits exits = supervise_all(processes, how);
+  return {exits.raw_status.front(), exits.stopped_by_us, exits.overdue};
 }
 
 }  // namespace scalemark

@@ -6,7 +6,8 @@
 
 namespace scalemark {
 
-/// Seconds on a clock that never steps; only differences within a process mean something.
+/// Seconds on a clock that never steps (CLOCK_MONOTONIC); only differences within a machine mean
+/// something.
 double steady_seconds();
 
 /// Now as RFC 3339 in UTC with milliseconds, "2030-01-31T12:00:00.123Z": for started_at and

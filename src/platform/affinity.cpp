@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <thread>
 
+#include "error.hpp"
 #include "platform/sources.hpp"
 #include "platform/topology.hpp"
 
@@ -42,7 +44,7 @@ Affinity achieved_affinity() {
   affinity.cpus = allowed_cpus();
   if (const Topology topology = load_topology()) {
     affinity.numa = numa_of(topology.get(), affinity.cpus);
-    affinity.cores = static_cast<int>(cores_of(topology.get(), affinity.cpus).size());
+    affinity.cores = static_cast<int>(cores_within(topology.get(), affinity.cpus).size());
   }
   const int count = affinity.cpus.empty() ? static_cast<int>(std::thread::hardware_concurrency())
                                           : static_cast<int>(affinity.cpus.size());
@@ -63,19 +65,26 @@ std::string format_cpu_list(const std::vector<int>& cpus) {
   return list;
 }
 
-bool set_affinity(const std::vector<int>& cpus) {
-  const int count = cpus.empty() ? 1 : *std::ranges::max_element(cpus) + 1;
+std::vector<std::vector<int>> allowed_cores() {
+  const std::vector<int> cpus = allowed_cpus();
+  std::vector<std::vector<int>> cores;
+  if (const Topology topology = load_topology()) cores = cores_within(topology.get(), cpus);
+  if (cores.empty())  // some virtual machines show none
+    for (const int cpu : cpus) cores.push_back({cpu});
+  return cores;
+}
+
+int physical_cores() { return cut_by_quota(static_cast<int>(allowed_cores().size())); }
+
+void pin_to(const std::vector<int>& cpus) {
+  const int count = std::ranges::max(cpus) + 1;
   const std::size_t bytes = CPU_ALLOC_SIZE(count);
   std::vector<unsigned long> words(bytes / sizeof(unsigned long));
   auto* mask = reinterpret_cast<cpu_set_t*>(words.data());
   for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask);
-  return sched_setaffinity(0, bytes, mask) == 0;
-}
-
-int physical_cores() {
-  const Affinity affinity = achieved_affinity();
-  // Some virtual machines show no cores.
-  return affinity.cores > 0 ? std::min(affinity.cores, affinity.usable) : affinity.usable;
+  if (sched_setaffinity(0, bytes, mask) != 0)
+    throw EnvironmentError("cannot be bound to CPUs " + format_cpu_list(cpus) + ": " +
+                           std::strerror(errno));
 }
 
 }  // namespace scalemark

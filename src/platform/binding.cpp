@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "error.hpp"
 #include "platform/platform.hpp"
 #include "platform/sources.hpp"
 
@@ -90,7 +91,7 @@ std::vector<int> cpus_for_gpu(hwloc_topology_t topology, const std::vector<std::
   std::vector<int> usable;
   std::ranges::copy_if(near, std::back_inserter(usable),
                        [&](int cpu) { return contains(allowed, cpu); });
-  const auto cores = cores_of(topology, usable);
+  const auto cores = cores_within(topology, usable);
   const std::size_t share = cores.size() / sharing;
   std::vector<int> cpus;
   for (std::size_t core = place * share; core < (place + 1) * share; ++core)
@@ -117,7 +118,13 @@ std::vector<int> move_near_gpu(int local_rank) {
   const Topology topology = load_topology(/*pci=*/true);
   if (!topology) return {};
   const auto cpus = cpus_for_gpu(topology.get(), buses, mine, cpus_allowed(topology.get()));
-  return !cpus.empty() && set_affinity(cpus) ? cpus : std::vector<int>();
+  if (cpus.empty()) return {};
+  try {
+    pin_to(cpus);
+  } catch (const EnvironmentError&) {
+    return {};
+  }
+  return cpus;
 }
 
 }  // namespace scalemark

@@ -1,41 +1,22 @@
 // NVIDIA GPUs through NVML, which comes with the driver and is therefore loaded at run time.
-// Prototypes: NVML API reference, versions that every driver since CUDA 11 exports.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <sstream>
 
 #include "platform/energy.hpp"
+#include "platform/nvml.hpp"
 #include "platform/sources.hpp"
 #include "platform/topology.hpp"
 
 namespace scalemark {
 namespace {
-using Device = struct nvmlDevice_st*;
-struct PciInfo {
-  char bus_id_legacy[16];
-  unsigned domain, bus, device, device_id, subsystem_id;
-  char bus_id[32];
-};
-struct MemoryInfo {
-  unsigned long long total, free, used;
-};
+using nvml::Device;
 
-struct Nvml {
+/// The table of the installed driver.
+struct Nvml : nvml::Api {
   void* library = nullptr;
-  int (*init)() = nullptr;
-  int (*shutdown)() = nullptr;
-  const char* (*error_string)(int) = nullptr;
-  int (*driver_version)(char*, unsigned) = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*handle)(unsigned, Device*) = nullptr;
-  int (*name)(Device, char*, unsigned) = nullptr;
-  int (*uuid)(Device, char*, unsigned) = nullptr;
-  int (*pci)(Device, PciInfo*) = nullptr;
-  int (*memory)(Device, MemoryInfo*) = nullptr;
-  int (*handle_of_uuid)(const char*, Device*) = nullptr;
-  int (*energy)(Device, unsigned long long*) = nullptr;
 
   Nvml() : library(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {}
   ~Nvml() {
@@ -50,6 +31,9 @@ struct Nvml {
     return function != nullptr;
   }
   bool find_all() {
+    find(mig_mode, "nvmlDeviceGetMigMode");
+    find(most_slices, "nvmlDeviceGetMaxMigDeviceCount");
+    find(slice, "nvmlDeviceGetMigDeviceHandleByIndex");
     return find(init, "nvmlInit_v2") && find(shutdown, "nvmlShutdown") &&
            find(error_string, "nvmlErrorString") &&
            find(driver_version, "nvmlSystemGetDriverVersion") &&
@@ -66,41 +50,48 @@ std::string kernel_bus_id(const std::string& id) {
   return id.size() == 16 && id.starts_with("0000") ? id.substr(4) : id;
 }
 
-GpuInfo describe(const Nvml& nvml, unsigned index, hwloc_topology_t topology) {
+template <typename F>
+std::string text_of(F function, Device device) {
+  char text[128] = {};
+  return function(device, text, sizeof text) == 0 ? text : "";
+}
+
+std::int64_t memory_of(const nvml::Api& nvml, Device device) {
+  nvml::MemoryInfo memory{};
+  return nvml.memory(device, &memory) == 0 ? static_cast<std::int64_t>(memory.total) : 0;
+}
+
+/// Slices have indices with holes: one that is not there is no error.
+std::vector<MigSlice> slices_of(const nvml::Api& nvml, Device device) {
+  std::vector<MigSlice> slices;
+  unsigned most = 0;
+  if (nvml.most_slices(device, &most) != 0) return slices;
+  for (unsigned index = 0; index < most; ++index) {
+    Device slice = nullptr;
+    if (nvml.slice(device, index, &slice) != 0) continue;
+    slices.push_back(
+        {text_of(nvml.uuid, slice), text_of(nvml.name, slice), memory_of(nvml, slice)});
+    if (slices.back().uuid.empty()) slices.pop_back();  // nobody could name it
+  }
+  return slices;
+}
+
+GpuInfo describe(const nvml::Api& nvml, unsigned index, hwloc_topology_t topology) {
   GpuInfo gpu;
   gpu.index = static_cast<int>(index);
   Device device = nullptr;
   if (nvml.handle(index, &device) != 0) return gpu;
-  char text[128] = {};
-  if (nvml.name(device, text, sizeof text) == 0) gpu.name = text;
-  if (nvml.uuid(device, text, sizeof text) == 0) gpu.uuid = text;
-  PciInfo pci{};
+  gpu.name = text_of(nvml.name, device);
+  gpu.uuid = text_of(nvml.uuid, device);
+  gpu.memory_bytes = memory_of(nvml, device);
+  unsigned current = 0, pending = 0;
+  gpu.mig = nvml.knows_mig() && nvml.mig_mode(device, &current, &pending) == 0 && current != 0;
+  if (gpu.mig) gpu.slices = slices_of(nvml, device);
+  nvml::PciInfo pci{};
   if (nvml.pci(device, &pci) == 0) gpu.pci_bus_id = kernel_bus_id(pci.bus_id);
-  MemoryInfo memory{};
-  if (nvml.memory(device, &memory) == 0) gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
   if (topology != nullptr && !gpu.pci_bus_id.empty())
     gpu.near_cpus = cpus_near_pci(topology, gpu.pci_bus_id);
   return gpu;
-}
-
-void list_gpus(const Nvml& nvml, GpuList& list) {
-  char version[96] = {};
-  if (nvml.driver_version(version, sizeof version) == 0) list.driver_version = version;
-  unsigned count = 0;
-  if (const int error = nvml.count(&count); error != 0) {
-    list.reason = std::string("NVML cannot count GPUs: ") + nvml.error_string(error);
-    return;
-  }
-  const Topology topology = count > 0 ? load_topology(true) : nullptr;
-  for (unsigned index = 0; index < count; ++index)
-    list.of_machine.push_back(describe(nvml, index, topology.get()));
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  list.gpus =
-      select_visible(list.of_machine, visible ? std::optional<std::string>(visible) : std::nullopt);
-  if (!list.gpus.empty()) return;
-  list.reason = count == 0 ? "the NVIDIA driver is loaded but shows no GPU"
-                           : "CUDA_VISIBLE_DEVICES=\"" + std::string(visible ? visible : "") +
-                                 "\" names none of the " + std::to_string(count) + " GPUs";
 }
 
 const GpuInfo* find_gpu(const std::vector<GpuInfo>& all, const std::string& word) {
@@ -111,7 +102,39 @@ const GpuInfo* find_gpu(const std::vector<GpuInfo>& all, const std::string& word
   }
   return nullptr;
 }
+
+/// The GPU of a slice, with that slice alone.
+std::optional<GpuInfo> find_slice(const std::vector<GpuInfo>& all, const std::string& word) {
+  for (const GpuInfo& gpu : all)
+    for (const MigSlice& slice : gpu.slices)
+      if (slice.uuid.starts_with(word)) {
+        GpuInfo found = gpu;
+        found.slices = {slice};
+        return found;
+      }
+  return std::nullopt;
+}
 }  // namespace
+
+GpuList list_gpus(const nvml::Api& nvml, const std::optional<std::string>& cuda_visible_devices) {
+  GpuList list;
+  char version[96] = {};
+  if (nvml.driver_version(version, sizeof version) == 0) list.driver_version = version;
+  unsigned count = 0;
+  if (const int error = nvml.count(&count); error != 0) {
+    list.reason = std::string("NVML cannot count GPUs: ") + nvml.error_string(error);
+    return list;
+  }
+  const Topology topology = count > 0 ? load_topology(true) : nullptr;
+  for (unsigned index = 0; index < count; ++index)
+    list.of_machine.push_back(describe(nvml, index, topology.get()));
+  list.gpus = select_visible(list.of_machine, cuda_visible_devices);
+  if (list.gpus.empty())
+    list.reason = count == 0 ? "the NVIDIA driver is loaded but shows no GPU"
+                             : "CUDA_VISIBLE_DEVICES=\"" + cuda_visible_devices.value_or("") +
+                                   "\" names none of the " + std::to_string(count) + " GPUs";
+  return list;
+}
 
 std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
                                     const std::optional<std::string>& cuda_visible_devices) {
@@ -120,7 +143,16 @@ std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
   std::istringstream words(*cuda_visible_devices);
   for (std::string word; std::getline(words, word, ',');) {
     std::erase(word, ' ');
-    const GpuInfo* gpu = word.empty() ? nullptr : find_gpu(all, word);
+    if (word.empty()) break;
+    if (auto part = find_slice(all, word); part && word.starts_with("MIG-")) {
+      const auto same = std::ranges::find(visible, part->uuid, &GpuInfo::uuid);
+      if (same == visible.end())
+        visible.push_back(std::move(*part));
+      else
+        same->slices.push_back(part->slices.front());
+      continue;
+    }
+    const GpuInfo* gpu = find_gpu(all, word);
     if (gpu == nullptr) break;
     visible.push_back(*gpu);
   }
@@ -148,7 +180,8 @@ GpuList visible_gpus() {
   } else if (const int error = nvml.init(); error != 0) {
     list.reason = std::string("NVML does not start: ") + nvml.error_string(error);
   } else {
-    list_gpus(nvml, list);
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    list = list_gpus(nvml, visible ? std::optional<std::string>(visible) : std::nullopt);
     nvml.shutdown();
   }
   return list;

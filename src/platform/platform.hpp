@@ -20,15 +20,17 @@ struct Affinity {
   int usable = 1;         ///< threads worth starting: min(cpus, ceil(cgroup quota))
 };
 Affinity achieved_affinity();
-/// Where this process and the threads that it will start run from now on; false where the kernel
-/// refuses.
-bool set_affinity(const std::vector<int>& cpus);
 
 /// "0-3,8": the kernel's list format.
 std::string format_cpu_list(const std::vector<int>& cpus);
 
-/// Cores of this machine that a launch may use: physical cores within the mask.
+/// Logical CPUs of every physical core within this process's mask; neighbours side by side.
+std::vector<std::vector<int>> allowed_cores();
+/// Their number, cut down by a CPU quota: cores of this machine that a launch may use.
 int physical_cores();
+
+/// Binds this process to these logical CPUs, at least one. Throws EnvironmentError.
+void pin_to(const std::vector<int>& cpus);
 
 /// Variables that a launcher (Open MPI, MPICH/Hydra, PMIx, PMI, Slurm) sets for a task: how many
 /// tasks it says there are; nullopt outside a launcher. `get` looks a variable up (nullptr when
@@ -98,12 +100,20 @@ NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& af
 std::int64_t peak_rss_bytes();
 void reset_peak_rss();
 
+/// A slice of a GPU in MIG mode: for CUDA a device of its own.
+struct MigSlice {
+  std::string uuid, name;
+  std::int64_t memory_bytes = 0;
+};
+
 /// Visible NVIDIA GPUs, by NVML loaded at run time; empty with a reason where there is no driver.
 struct GpuInfo {
   int index = 0;
   std::string name, uuid, pci_bus_id;
   std::int64_t memory_bytes = 0;
   std::vector<int> near_cpus;  ///< hwloc locality of the PCI bus id; empty where unknown
+  bool mig = false;            ///< MIG mode is on: CUDA sees the slices, not the GPU
+  std::vector<MigSlice> slices;
 };
 struct GpuList {
   std::vector<GpuInfo> gpus;        ///< in CUDA_VISIBLE_DEVICES order

@@ -69,9 +69,9 @@ std::optional<std::string> nic_firmware(const std::string& name);
 std::optional<std::pair<double, double>> steal_and_total_seconds(std::string_view proc_stat,
                                                                  double ticks_per_second);
 
-/// What NVML lists, cut down and ordered by CUDA_VISIBLE_DEVICES (indices or UUIDs, possibly
-/// shortened; the list ends at the first entry that names no GPU, as in CUDA itself). nullopt: the
-/// variable is not set.
+/// What NVML lists, cut down and ordered by CUDA_VISIBLE_DEVICES (indices or UUIDs of GPUs or MIG
+/// slices, possibly shortened; the list ends at the first entry that names neither, as in CUDA
+/// itself). A GPU that is named by slices has these alone. nullopt: the variable is not set.
 std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
                                     const std::optional<std::string>& cuda_visible_devices);
 

@@ -41,13 +41,15 @@ std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci
   return near == nullptr || near->cpuset == nullptr ? std::vector<int>() : numbers_in(near->cpuset);
 }
 
-std::vector<std::vector<int>> cores_of(hwloc_topology_t topology, const std::vector<int>& cpus) {
+std::vector<std::vector<int>> cores_within(hwloc_topology_t topology,
+                                           const std::vector<int>& cpus) {
   std::vector<std::vector<int>> cores;
   for (hwloc_obj_t core = nullptr;
        (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != nullptr;) {
-    CpuSet mask(cpus);
-    hwloc_bitmap_and(mask.set, mask.set, core->cpuset);
-    if (hwloc_bitmap_iszero(mask.set) == 0) cores.push_back(numbers_in(mask.set));
+    std::vector<int> own;
+    for (const int cpu : cpus)
+      if (hwloc_bitmap_isset(core->cpuset, static_cast<unsigned>(cpu))) own.push_back(cpu);
+    if (!own.empty()) cores.push_back(std::move(own));
   }
   return cores;
 }

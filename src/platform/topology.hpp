@@ -21,8 +21,9 @@ Topology load_topology(bool pci = false);
 /// CPUs near a PCI device, e.g. "0000:3b:00.0"; empty where unknown.
 std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci_bus_id);
 
-/// Those of these logical CPUs that each core has; cores without one are left out.
-std::vector<std::vector<int>> cores_of(hwloc_topology_t topology, const std::vector<int>& cpus);
+/// Cores that have at least one of these logical CPUs, neighbours side by side: of each those of
+/// its CPUs that are among them, ascending.
+std::vector<std::vector<int>> cores_within(hwloc_topology_t topology, const std::vector<int>& cpus);
 
 /// What a cgroup lets this process use of the machine, whatever its mask is now.
 std::vector<int> cpus_allowed(hwloc_topology_t topology);

@@ -49,16 +49,20 @@ void SweepProgress::start(const std::string& title, std::int64_t repeat) {
   fmt::print(stderr, "[{}/{}] {}, repeat {}{}\n", finished_ + 1, launches_, title, repeat, left);
 }
 
-void SweepProgress::finish(const JournalEntry& entry, const Json& record) {
+void SweepProgress::finish(double seconds, const std::string& outcome) {
   ++finished_;
-  seconds_ += entry.seconds;
+  seconds_ += seconds;
+  fmt::print(stderr, "    {} ({})\n", outcome, duration(seconds));
+}
+
+void SweepProgress::finish(const JournalEntry& entry, const Json& record) {
   if (entry.status == "ok")
-    fmt::print(stderr, "    {} {} ({})\n",
-               four_digits(record.at("throughput").at("mean").get<double>()),
-               record.at("unit").get<std::string>(), duration(entry.seconds));
+    finish(entry.seconds,
+           fmt::format("{} {}", four_digits(record.at("throughput").at("mean").get<double>()),
+                       record.at("unit").get<std::string>()));
   else
-    fmt::print(stderr, "    {}: {} ({})\n", entry.status,
-               entry.reason.empty() ? "see its log" : entry.reason, duration(entry.seconds));
+    finish(entry.seconds, fmt::format("{}: {}", entry.status,
+                                      entry.reason.empty() ? "see its log" : entry.reason));
 }
 
 std::string sweep_table(const std::vector<SweepResult>& results,

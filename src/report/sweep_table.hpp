@@ -18,6 +18,8 @@ class SweepProgress {
   void start(const std::string& title, std::int64_t repeat);
   /// `record`: null where the launch left none.
   void finish(const JournalEntry& entry, const Json& record);
+  /// `outcome`: what to say of a launch of so many seconds.
+  void finish(double seconds, const std::string& outcome);
 
  private:
   std::size_t launches_, finished_ = 0;

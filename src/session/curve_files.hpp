@@ -2,18 +2,18 @@
 #pragma once
 
 #include <filesystem>
-#include <set>
 #include <string>
 
 #include "result/records.hpp"
+#include "result/runs_folder.hpp"
 
 namespace scalemark {
 
 class CurveFiles {
  public:
   /// Probes both places; throws ResultError.
-  explicit CurveFiles(const std::filesystem::path& curve_path);
-  ~CurveFiles();  ///< removes the folder of run records where nothing was written into it
+  explicit CurveFiles(const std::filesystem::path& curve_path)
+      : curve_(curve_path), runs_(curve_.path()) {}
   const std::filesystem::path& path() const { return curve_.path(); }
   /// Writes a run record; returns its path relative to the curve's folder.
   std::string write_run(const Json& record, int ranks, int round, bool baseline);
@@ -22,8 +22,7 @@ class CurveFiles {
 
  private:
   ResultFile curve_;
-  std::filesystem::path runs_;
-  std::set<std::string> older_;  ///< run records that the curve to be replaced names
+  RunsFolder runs_;
 };
 
 }  // namespace scalemark

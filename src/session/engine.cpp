@@ -43,11 +43,12 @@ ExitCode run(Session& session) {
 
 /// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
 /// peers wait for it.
-ExitCode run_in_world(LoadedConfig loaded, RankGroup& world) {
+ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_line) {
   std::unique_ptr<Session> session;
   ExitCode code = ExitCode::ok;
   try {
     session = std::make_unique<Session>(std::move(loaded), world);
+    session->start_line = &start_line;
     code = run(*session);
   } catch (const AgreedError& error) {
     if (world.rank() == 0) complain(error.what());
@@ -87,8 +88,9 @@ int engine_main(int argc, char** argv) {
   install_stop_signals();
   Watchdog watchdog(loaded.config.timeout);
   try {
+    StartLine start_line(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
-    const ExitCode code = run_in_world(std::move(loaded), world);
+    const ExitCode code = run_in_world(std::move(loaded), world, start_line);
     watchdog.enter("finalize");
     RankGroup::finalize(world);
     return static_cast<int>(code);

@@ -46,7 +46,7 @@ Json measure(Session& session, Inferencer& inferencer, const BatchPlan& batch,
   session.device->reset_peak_memory();
   reset_peak_rss();
   const NoiseSnapshot before = noise_snapshot();
-  Samples samples = inferencer.measure(world, observer);
+  Samples samples = inferencer.measure(world, observer, session.start_line);
   const NoiseEvidence noise = noise_between(before, noise_snapshot());
 
   const auto reports =

@@ -182,7 +182,7 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   const double cpu_before = group.ranks.communication_cpu_seconds();
   const bool first_of_host = group.ranks.local_rank() == 0;
   EnergyMeter meter(first_of_host, session.device->uuid());
-  Samples samples = trainer.measure(group.ranks, *group.communicator, observer);
+  Samples samples = trainer.measure(group.ranks, *group.communicator, observer, session.start_line);
   const double cpu_seconds = group.ranks.communication_cpu_seconds() - cpu_before;
   const Energy energy = meter.stop();
   const NoiseEvidence noise = noise_between(before, noise_snapshot());

@@ -10,6 +10,7 @@
 #include "comm/rank_group.hpp"
 #include "config/run_config.hpp"
 #include "measure/batch_search.hpp"
+#include "measure/start_line.hpp"
 #include "platform/platform.hpp"
 #include "session/handover.hpp"
 #include "train/device_backend.hpp"
@@ -40,6 +41,7 @@ class Session {
   std::unique_ptr<DeviceBackend> device;
   std::optional<BatchSearch> batch_search;  ///< of --batch_size max, once it is found
   Json preflight = nullptr;  ///< at rank 0: what records say of --preflight; null: none is named
+  StartLine* start_line = nullptr;  ///< of `run` and `infer`; null: nowhere to wait
 
  private:
   void refuse_singletons() const;

@@ -58,7 +58,7 @@ std::vector<Batch> Inferencer::make_queries(std::int64_t batch_size) {
                batch_size);
 }
 
-Samples Inferencer::measure(RankGroup& group, const StepObserver& observer) {
+Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, StartLine* line) {
   const c10::InferenceMode inference;
   StepLoop loop(device_, group, InjectedFault(config_.inject, rank_), Stop::alone,
                 config_.display_every);
@@ -80,10 +80,12 @@ Samples Inferencer::measure(RankGroup& group, const StepObserver& observer) {
   latencies.clear();
   group.barrier();
   if (samples.stop_reason == StopReason::num_batches) {
+    wait_at(line, group);
     const double start = steady_seconds();
     samples = loop.run(config_.num_batches, "query",
                        StoppingRule(config_.target_ci, config_.max_seconds), observer, ask);
     samples.wall_seconds = steady_seconds() - start;
+    if (line) line->report({start, start + samples.wall_seconds});
     if (single_stream) samples.step_seconds = std::move(latencies);
   }
   group.watchdog().enter("end of measured loop");

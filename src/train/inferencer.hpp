@@ -10,6 +10,7 @@
 #include "comm/rank_group.hpp"
 #include "config/run_config.hpp"
 #include "measure/samples.hpp"
+#include "measure/start_line.hpp"
 #include "models/model.hpp"
 #include "train/device_backend.hpp"
 #include "train/step_loop.hpp"
@@ -27,8 +28,8 @@ class Inferencer {
   /// Warm-up, then a barrier at which all ranks start the measured loop; each ends it by itself.
   /// step_seconds are the latencies: of single_stream from the start of a query to its answer
   /// (waited for also on a GPU), of batches the time from one to the next. wall_seconds is this
-  /// rank's own loop.
-  Samples measure(RankGroup& group, const StepObserver& observer);
+  /// rank's own loop. `line`: as of Trainer::measure().
+  Samples measure(RankGroup& group, const StepObserver& observer, StartLine* line = nullptr);
 
   /// One forward pass of this batch: its seconds. Leaves no queries behind, also where it throws
   /// for lack of memory: a new inferencer comes after it.

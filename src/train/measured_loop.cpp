@@ -93,8 +93,8 @@ at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
   return loss;
 }
 
-Samples Trainer::measure(RankGroup& group, Communicator& communicator,
-                         const StepObserver& observer) {
+Samples Trainer::measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
+                         StartLine* line) {
   Impl& trainer = *impl_;
   trainer.restart();
   MeasuredLoop loop(trainer, group, communicator,
@@ -108,6 +108,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
     loop.set_after_step(checkpoint_writer(trainer, group.watchdog(), checkpoints,
                                           [&loop] { return loop.loss_scale(); }));
     group.barrier();
+    wait_at(line, group);
     const double start = steady_seconds();
     samples = loop.run(trainer.config.num_batches, "step",
                        StoppingRule(trainer.config.target_ci, trainer.config.max_seconds,
@@ -116,6 +117,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator,
     group.watchdog().enter("end of measured loop");
     group.barrier();
     samples.wall_seconds = steady_seconds() - start;
+    if (line) line->report({start, start + samples.wall_seconds});
     samples.warm_up_seconds =
         std::accumulate(warm_up.step_seconds.begin(), warm_up.step_seconds.end(), 0.0);
     samples.checkpoints = std::move(checkpoints);

@@ -15,6 +15,14 @@ enum Word { signal, target_ci, max_seconds, non_finite, loss_share, losses, word
 
 }  // namespace
 
+void wait_at(StartLine* line, RankGroup& group) {
+  if (!line) return;
+  line->wait([&] {
+    group.watchdog().enter("start line");
+    return stop_requested();
+  });
+}
+
 struct StepLoop::Phase {
   Phase(DeviceBackend& device, StoppingRule& stopping_rule, const StepObserver& step_observer)
       : clock(device.make_step_clock()),

@@ -6,6 +6,7 @@
 
 #include "comm/rank_group.hpp"
 #include "measure/samples.hpp"
+#include "measure/start_line.hpp"
 #include "measure/stopping.hpp"
 #include "train/device_backend.hpp"
 #include "train/injection.hpp"
@@ -27,6 +28,10 @@ struct StepOutcome {
   double units = 0;                  ///< of this rank's batch, without padding
   double padded_units = 0;           ///< with it
 };
+
+/// Waits at a line, if there is one, without a deadline: who starts the others has one. A stop ends
+/// the wait too.
+void wait_at(StartLine* line, RankGroup& group);
 
 /// Who ends a loop early. together: all ranks at the same step, agreed one step late. alone: every
 /// rank by itself; nothing is sent, and steps have no loss.

@@ -8,6 +8,7 @@
 #include "comm/gradient_reducer.hpp"
 #include "config/run_config.hpp"
 #include "measure/samples.hpp"
+#include "measure/start_line.hpp"
 #include "models/model.hpp"
 #include "train/device_backend.hpp"
 #include "train/flat_parameters.hpp"
@@ -36,8 +37,10 @@ class Trainer {
 
   /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it
   /// together. Starts from the initial weights; throws std::logic_error where they are gone. Stops
-  /// early by the agreed stop (signal flag, --target_ci, --max_seconds, non-finite loss).
-  Samples measure(RankGroup& group, Communicator& communicator, const StepObserver& observer);
+  /// early by the agreed stop (signal flag, --target_ci, --max_seconds, non-finite loss). `line`:
+  /// where the loop begins together with that of other processes; null: nowhere.
+  Samples measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
+                  StartLine* line = nullptr);
 
   /// Seconds of a step without communication while all ranks of `group` compute: the mean over
   /// ranks of one step after a first one.

@@ -1,4 +1,6 @@
 // The supervisor with real processes: exit codes, signals, and that nothing stays behind.
+#include <poll.h>
+
 #include "launch/launch.hpp"
 #include "launch_support.hpp"
 
@@ -113,6 +115,102 @@ TEST(Supervise, TheJobDoesNotOutliveAKilledSupervisor) {
                        }),
             137);
   EXPECT_TRUE(appears(folder / "told"));
+}
+
+std::vector<ChildProcess> side_by_side(const std::vector<std::string>& scripts) {
+  std::vector<ChildProcess> processes;
+  for (const std::string& script : scripts) processes.push_back({shell(script)});
+  return processes;
+}
+
+TEST(SuperviseAll, PassesEveryExitStatus) {
+  EXPECT_EQ(in_child([] {
+              const auto exits = supervise_all(side_by_side({"exit 0", "sleep 0.3", "exit 0"}), {});
+              return exits.first_failed || exits.stopped_by_us ? 1 : exits.raw_status[1];
+            }),
+            0);
+}
+
+TEST(SuperviseAll, WhereOneFailsTheOthersAreStopped) {
+  const TemporaryFolder folder;
+  const std::string deaf = "trap 'echo told > " + (folder / "told") + "; exit 6' TERM; echo up > " +
+                           (folder / "up") + "; while :; do sleep 0.05; done";
+  const std::string fails =
+      "while [ ! -s " + (folder / "up") + " ]; do sleep 0.02; done; kill -9 $$";
+  EXPECT_EQ(in_child([&] {
+              const auto exits = supervise_all(side_by_side({deaf, fails}), {.end_seconds = 0});
+              const bool right = exits.first_failed == 1u && !exits.stopped_by_us &&
+                                 !exits.overdue && exits.raw_status[1] == 137;
+              return right ? exits.raw_status[0] : 1;
+            }),
+            6);
+  EXPECT_TRUE(appears(folder / "told"));
+}
+
+TEST(SuperviseAll, AStopReachesAllThatStillRun) {
+  const TemporaryFolder folder;
+  const auto waits = [&](const std::string& name) {
+    return "trap 'exit 4' USR1; echo up > " + (folder / name) + "; while :; do sleep 0.05; done";
+  };
+  EXPECT_EQ(
+      in_child(
+          [&] {
+            const auto exits = supervise_all(side_by_side({waits("a"), "exit 0", waits("b")}), {});
+            return exits.stopped_by_us && !exits.first_failed
+                       ? exits.raw_status[0] + 10 * exits.raw_status[2]
+                       : 1;
+          },
+          [&](pid_t pid) {
+            EXPECT_TRUE(appears(folder / "a"));
+            EXPECT_TRUE(appears(folder / "b"));
+            kill(pid, SIGINT);
+          }),
+      44);
+}
+
+TEST(SuperviseAll, SaysWhoWasNotOverInTime) {
+  EXPECT_EQ(in_child([] {
+              const auto exits =
+                  supervise_all(side_by_side({"exit 0", "sleep 600"}), {.limit_seconds = 0.5});
+              return exits.overdue && !exits.ran_out[0] && exits.ran_out[1] &&
+                             !exits.first_failed && !exits.stopped_by_us
+                         ? exits.raw_status[1]
+                         : 1;
+            }),
+            128 + SIGTERM);
+}
+
+TEST(SuperviseAll, InputWakesTheSupervisor) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EQ(in_child([&] {
+              int heard = 0;
+              Supervision how;
+              how.inputs = [&] { return heard ? std::vector<int>() : std::vector<int>{ends[0]}; };
+              how.on_wake = [&] {
+                pollfd watched{ends[0], POLLIN, 0};
+                char byte = 0;
+                if (!heard && poll(&watched, 1, 0) == 1 && read(ends[0], &byte, 1) == 1)
+                  heard = byte;
+              };
+              const std::string script = "printf 7 >&" + std::to_string(ends[1]) + "; sleep 0.2";
+              supervise_all(side_by_side({script}), how);
+              return heard - '0';
+            }),
+            7);
+  for (const int end : ends) close(end);
+}
+
+TEST(SuperviseAll, AChildThatCannotSettleSaysWhy) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(in_child([&] {
+              std::vector<ChildProcess> processes = side_by_side({"exit 0"});
+              processes[0].output = folder / "log";
+              processes[0].before_exec = [] { throw EnvironmentError("no such CPU"); };
+              return supervise_all(processes, {}).raw_status[0];
+            }),
+            7);
+  EXPECT_EQ(read_text(folder / "log"), "scalemark: no such CPU\n");
 }
 
 TEST(Supervise, GivesSignalsBack) {

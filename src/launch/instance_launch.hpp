@@ -1,0 +1,42 @@
+// One launch of instances: their processes on their slots, the gate that lets them go together, and
+// what became of each.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "launch/instances.hpp"
+
+namespace scalemark {
+
+/// A private folder in the system's temporary one, gone with the object. Throws EnvironmentError.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// `scalemark run ...` or `scalemark infer ...` of the instance on a slot: the arguments of the
+/// job, then what the supervisor decides.
+std::vector<std::string> instance_command(const InstancesRequest& request, std::size_t slot,
+                                          const std::filesystem::path& record);
+
+struct LaunchedInstances {
+  InstanceLaunch launch;  ///< paths of files are absolute; a log is kept where it is not ok
+  ExitCode code = ExitCode::ok;
+};
+
+/// Starts an instance on each of `slots`, its record and log in `folder` as NAME-slotN.json and
+/// .log, and waits for their end. Where one fails, the others are stopped.
+LaunchedInstances launch_instances(const InstancesRequest& request,
+                                   const std::vector<std::size_t>& slots,
+                                   const std::filesystem::path& folder, const std::string& name);
+
+}  // namespace scalemark

@@ -1,0 +1,157 @@
+// See instances.hpp.
+#include "launch/instances.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "config/sweep_plan.hpp"
+#include "launch/instance_launch.hpp"
+#include "launch/launch.hpp"
+#include "measure/clock.hpp"
+#include "models/catalog.hpp"
+#include "platform/platform.hpp"
+#include "report/instances_table.hpp"
+#include "report/sweep_table.hpp"
+#include "report/text_table.hpp"
+#include "result/runs_folder.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+
+/// Where records and logs of the instances lie: beside the record, or for the time being.
+class Files {
+ public:
+  explicit Files(const std::optional<std::string>& output) {
+    if (output) {
+      record_ = std::make_unique<ResultFile>(*output);
+      runs_ = std::make_unique<RunsFolder>(record_->path());
+    } else {
+      temporary_ = std::make_unique<TemporaryFolder>();
+    }
+  }
+
+  fs::path folder() const { return fs::absolute(runs_ ? runs_->path() : temporary_->path()); }
+  /// As the record names a file of the folder; empty where it is not kept.
+  std::string name_of(const fs::path& file) const { return runs_ ? runs_->name_of(file) : ""; }
+  void write(const Json& record) {
+    if (!record_) return;
+    record_->write(record);
+    runs_->remove_older();
+    say("record: " + record_->path().string());
+  }
+
+ private:
+  std::unique_ptr<ResultFile> record_;
+  std::unique_ptr<RunsFolder> runs_;
+  std::unique_ptr<TemporaryFolder> temporary_;
+};
+
+class Instances {
+ public:
+  explicit Instances(const InstancesRequest& request)
+      : request_(request), plan_(request.plan), sets_(slot_sets(plan_)) {}
+
+  ExitCode dry_run() const {
+    for (std::size_t i = 0; i < plan_.slots.size(); ++i)
+      fmt::print("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
+                 shell_quoted(instance_command(request_, i, "RECORD.json")));
+    say(fmt::format("{} launches: every slot alone, and {} instances at once, {} times",
+                    sets_.size() * static_cast<std::size_t>(plan_.repeats),
+                    fmt::join(plan_.instances, ", "), plan_.repeats));
+    return ExitCode::ok;
+  }
+
+  ExitCode run() {
+    const RunConfig& config = plan_.config.config;
+    for (const std::string& warning : plan_.config.warnings) say("warning: " + warning);
+    Files files(config.output);
+    for (std::size_t i = 0; i < plan_.slots.size(); ++i)
+      say(fmt::format("slot {}: {}", i, plan_.slots[i].title()));
+    const auto order = launch_order(sets_.size(), plan_.repeats, config.seed);
+    SweepProgress progress(order.size());
+    for (const auto& [index, repeat] : order) {
+      progress.start(title(sets_[index]), repeat);
+      if (measure(files, sets_[index], repeat, progress)) break;
+    }
+    const Json record = make_record();
+    files.write(record);
+    fmt::print("{}", config.json ? record_text(record) : instances_table(record));
+    return stopped_ ? ExitCode::failed : code_;
+  }
+
+ private:
+  static std::string title(const std::vector<std::size_t>& slots) {
+    return slots.size() == 1 ? fmt::format("slot {} alone", slots.front())
+                             : fmt::format("{} instances", slots.size());
+  }
+
+  /// True where we were asked to stop.
+  bool measure(const Files& files, const std::vector<std::size_t>& slots, std::int64_t repeat,
+               SweepProgress& progress) {
+    const double start = steady_seconds();
+    const std::string name = fmt::format(
+        "{}-repeat{}", slots.size() == 1 ? "alone" : fmt::format("{}-instances", slots.size()),
+        repeat);
+    LaunchedInstances launched =
+        launch_instances(request_, slots, files.folder(), name + "-" + tag_);
+    launched.launch.repeat = repeat;
+    for (InstanceResult& result : launched.launch.instances) {
+      if (!result.run_path.empty()) result.run_path = files.name_of(result.run_path);
+      if (!result.log_path.empty()) result.log_path = files.name_of(result.log_path);
+    }
+    progress.finish(steady_seconds() - start, outcome(launched.launch));
+    if (launched.launch.status == Status::interrupted)
+      stopped_ = true;
+    else
+      code_ = most_severe(code_, launched.code);
+    launches_.push_back(std::move(launched.launch));
+    return stopped_;
+  }
+
+  std::string outcome(const InstanceLaunch& launch) const {
+    if (launch.status != Status::ok)
+      return fmt::format("{}: {}", to_string(launch.status), launch.reason);
+    const LaunchFigures figures = launch_figures(launch.instances);
+    const std::string rate = fmt::format("{} {}", four_digits(figures.throughput),
+                                         find_model(plan_.config.config.model)->unit);
+    if (launch.instances.size() == 1) return rate;
+    return fmt::format("{} together, overlap {:.3f}", rate, figures.overlap);
+  }
+
+  Json make_record() const {
+    Status status = Status::ok;
+    std::string reason;
+    for (const InstanceLaunch& launch : launches_) {
+      if (launch.status == Status::ok || status == Status::interrupted) continue;
+      if (status != Status::ok && launch.status != Status::interrupted) continue;
+      status = launch.status;
+      reason = launch.reason;
+    }
+    return make_instances_record(plan_, launches_, status, reason, system_info(),
+                                 recorded_environment(process_environment()));
+  }
+
+  const InstancesRequest& request_;
+  const InstancesPlan& plan_;
+  std::vector<std::vector<std::size_t>> sets_;
+  /// Of this call, so that files of an earlier one stay until its record is replaced.
+  std::string tag_ = envelope("instances", Status::ok)["id"].get<std::string>().substr(0, 8);
+  std::vector<InstanceLaunch> launches_;
+  ExitCode code_ = ExitCode::ok;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+ExitCode run_instances(const InstancesRequest& request) {
+  Instances instances(request);
+  return request.dry_run ? instances.dry_run() : instances.run();
+}
+
+}  // namespace scalemark

@@ -1,0 +1,138 @@
+// See start_line.hpp. Messages keep their bounds (SOCK_SEQPACKET): 'r' for ready, 'g' for go, a
+// Window at the end.
+#include "measure/start_line.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "config/numbers.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr const char* kVariable = "SMK_INTERNAL_START_LINE";
+constexpr char kReady = 'r', kGo = 'g';
+constexpr int kAskMilliseconds = 100;
+
+void close_line(int& line) {
+  if (line >= 0) close(line);
+  line = -1;
+}
+
+/// False where the other side has gone.
+bool say(int line, const void* message, std::size_t bytes) {
+  return send(line, message, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+}
+
+}  // namespace
+
+StartLine::StartLine(const std::map<std::string, std::string>& environment) {
+  const auto found = environment.find(kVariable);
+  if (found == environment.end()) return;
+  const auto line = parse_integer(found->second);
+  if (!line || *line < 0 || fcntl(static_cast<int>(*line), F_SETFD, FD_CLOEXEC) != 0)
+    throw EnvironmentError(fmt::format(
+        "{}={} names no open descriptor: unset it, scalemark instances sets it for its processes",
+        kVariable, found->second));
+  line_ = static_cast<int>(*line);
+}
+
+StartLine::~StartLine() { close_line(line_); }
+
+void StartLine::wait(const std::function<bool()>& leaves) {
+  if (line_ < 0) return;
+  const auto lost = [] {
+    return RunError("whoever started this measurement together with others is gone");
+  };
+  if (!say(line_, &kReady, 1)) throw lost();
+  while (!leaves()) {
+    pollfd watched{line_, POLLIN, 0};
+    if (poll(&watched, 1, kAskMilliseconds) <= 0) continue;  // also a signal
+    char heard = 0;
+    const ssize_t got = recv(line_, &heard, 1, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got != 1 || heard != kGo) throw lost();
+    return;
+  }
+}
+
+void StartLine::report(const Window& window) {
+  if (line_ >= 0) say(line_, &window, sizeof window);
+}
+
+StartGate::StartGate(std::size_t lines) : lines_(lines) {
+  for (Line& line : lines_) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      const int error = errno;
+      for (Line& made : lines_) {
+        close_line(made.ours);
+        close_line(made.theirs);
+      }
+      throw EnvironmentError(
+          fmt::format("cannot make a pair of sockets for {} processes: {}; raise ulimit -n", lines,
+                      std::strerror(error)));
+    }
+    line.ours = ends[0];
+    line.theirs = ends[1];
+  }
+}
+
+StartGate::~StartGate() {
+  for (Line& line : lines_) {
+    close_line(line.ours);
+    close_line(line.theirs);
+  }
+}
+
+void StartGate::hand_over(std::size_t line) const {
+  fcntl(lines_[line].theirs, F_SETFD, 0);  // survives exec
+  setenv(kVariable, std::to_string(lines_[line].theirs).c_str(), 1);
+}
+
+std::vector<int> StartGate::inputs() const {
+  std::vector<int> open;
+  for (const Line& line : lines_)
+    if (line.ours >= 0) open.push_back(line.ours);
+  return open;
+}
+
+void StartGate::hear(Line& line) {
+  std::array<char, sizeof(Window)> message{};
+  while (line.ours >= 0) {
+    const ssize_t got = recv(line.ours, message.data(), message.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got == 1 && message[0] == kReady) {
+      line.ready = true;
+    } else if (got == sizeof(Window)) {
+      Window window;
+      std::memcpy(&window, message.data(), sizeof window);
+      line.window = window;
+    } else {
+      close_line(line.ours);
+    }
+  }
+}
+
+void StartGate::update() {
+  for (Line& line : lines_) {
+    close_line(line.theirs);  // of the processes alone from now on, so that their end is seen
+    hear(line);
+  }
+  if (open_ || !std::ranges::all_of(lines_, &Line::ready)) return;
+  open_ = true;
+  for (const Line& line : lines_)
+    if (line.ours >= 0) say(line.ours, &kGo, 1);
+}
+
+}  // namespace scalemark

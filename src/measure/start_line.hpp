@@ -1,0 +1,73 @@
+// Measurements in processes of their own that begin at the same moment: each says when its warm-up
+// is over and waits until the others are there (scalemark instances). A line is a pair of sockets,
+// so that each side sees the end of the other and no file can be left behind.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace scalemark {
+
+/// When a measured loop ran, in steady_seconds(): a clock that all processes of a machine share.
+struct Window {
+  double start = 0, end = 0;
+};
+
+/// The end of a process that measures. Where nobody holds the other end, nothing is said and
+/// nothing waited for.
+class StartLine {
+ public:
+  /// Takes the descriptor that SMK_INTERNAL_START_LINE names; children do not inherit it.
+  explicit StartLine(const std::map<std::string, std::string>& environment);
+  ~StartLine();
+  StartLine(const StartLine&) = delete;
+  StartLine& operator=(const StartLine&) = delete;
+
+  /// Says that this measurement is ready, and returns when all are. `leaves` is asked several times
+  /// a second and may end the wait early. Throws RunError where the other end is gone.
+  void wait(const std::function<bool()>& leaves);
+  /// Says when the loop ran.
+  void report(const Window& window);
+
+ private:
+  int line_ = -1;
+};
+
+/// The ends of whoever starts the processes. All lines are let go at once, when every one is ready.
+class StartGate {
+ public:
+  /// Throws EnvironmentError where no sockets are to be had.
+  explicit StartGate(std::size_t lines);
+  ~StartGate();
+  StartGate(const StartGate&) = delete;
+  StartGate& operator=(const StartGate&) = delete;
+
+  /// In the process that is to have the line, before exec.
+  void hand_over(std::size_t line) const;
+  /// Descriptors on which something may be said.
+  std::vector<int> inputs() const;
+  /// Hears what was said and opens the gate when all are ready. Call it after the processes were
+  /// started and whenever an input has something.
+  void update();
+
+  bool is_open() const { return open_; }
+  bool is_ready(std::size_t line) const { return lines_[line].ready; }
+  std::optional<Window> window(std::size_t line) const { return lines_[line].window; }
+
+ private:
+  struct Line {
+    int ours = -1, theirs = -1;
+    bool ready = false;
+    std::optional<Window> window;
+  };
+  void hear(Line& line);
+
+  std::vector<Line> lines_;
+  bool open_ = false;
+};
+
+}  // namespace scalemark

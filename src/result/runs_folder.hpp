@@ -1,0 +1,33 @@
+// FILE.runs/ beside a record FILE.json: the run records and logs that it names.
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "result/records.hpp"
+
+namespace scalemark {
+
+class RunsFolder {
+ public:
+  /// Makes the folder of the record `record`, which need not exist; throws ResultError.
+  explicit RunsFolder(const std::filesystem::path& record);
+  ~RunsFolder();  ///< removes the folder where nothing was written into it
+  RunsFolder(const RunsFolder&) = delete;
+  RunsFolder& operator=(const RunsFolder&) = delete;
+
+  const std::filesystem::path& path() const { return folder_; }
+  /// A file of the folder as the record names it: relative to the record's own folder.
+  std::string name_of(const std::filesystem::path& file) const {
+    return (folder_.filename() / file.filename()).string();
+  }
+  /// Removes what only the record that has been replaced named.
+  void remove_older();
+
+ private:
+  std::filesystem::path folder_;
+  std::set<std::string> older_;  ///< files that the record which is to be replaced names
+};
+
+}  // namespace scalemark
