@@ -16,6 +16,7 @@
 #include "config/load.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "launch/compare.hpp"
 #include "launch/dry_run.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/lists.hpp"
@@ -37,6 +38,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
   infer      forward passes only: throughput and latency, batch or single stream
   preflight  health checks of the nodes that the ranks run on; --pinning: where they run
   sweep      fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
+  compare    result sets point by point: scalemark compare A B ...
   list       models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -45,8 +47,9 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-const std::vector<std::string> kCommands{"run", "scale", "infer", "preflight", "sweep", "list"};
-constexpr std::array kLater{"study", "instances", "compare", "gate", "project", "report"};
+const std::vector<std::string> kCommands{"run",   "scale",   "infer", "preflight",
+                                         "sweep", "compare", "list"};
+constexpr std::array kLater{"study", "instances", "gate", "project", "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -117,6 +120,11 @@ int sweep(const std::vector<std::string>& arguments) {
   return static_cast<int>(run_sweep(read_sweep_request(arguments)));
 }
 
+int compare(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help(compare_help());
+  return static_cast<int>(run_compare(read_compare_request(arguments)));
+}
+
 [[noreturn]] void refuse_subcommand(const std::string& name) {
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
@@ -138,6 +146,7 @@ int dispatch(int argc, char** argv) {
   if (name == "infer") return measure(Command::infer, arguments, argv);
   if (name == "preflight") return measure(Command::preflight, arguments, argv);
   if (name == "sweep") return sweep(arguments);
+  if (name == "compare") return compare(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

@@ -4,6 +4,7 @@
 
 #include <cxxopts.hpp>
 
+#include "config/arguments.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"
@@ -32,19 +33,6 @@ cxxopts::Options make_options() {
   return options;
 }
 
-/// `-` and `_` are alike in flags.
-std::vector<std::string> canonical(std::span<const std::string> arguments) {
-  std::vector<std::string> words;
-  for (const std::string& word : arguments) {
-    const std::size_t end = word.find('=');
-    words.push_back(word.starts_with("--")
-                        ? "--" + canonical_name(word.substr(2, end == word.npos ? end : end - 2)) +
-                              (end == word.npos ? "" : word.substr(end))
-                        : word);
-  }
-  return words;
-}
-
 void set_from(RunConfig& launch, const cxxopts::ParseResult& parsed, const char* name) {
   if (parsed.count(name) == 0) return;
   const Key& key = *find_key(name);
@@ -61,9 +49,8 @@ SweepRequest request_from(const cxxopts::ParseResult& parsed) {
   if (parsed.count("plan") != 1)
     throw ConfigError("scalemark sweep takes one plan: scalemark sweep PLAN.json --output DIR");
   SweepRequest request;
-  request.plan =
-      read_sweep_plan(parsed["plan"].as<std::vector<std::string>>().front(), environment_lines(),
-                      cores_per_host());
+  request.plan = read_sweep_plan(parsed["plan"].as<std::vector<std::string>>().front(),
+                                 environment_lines(), cores_per_host());
   request.dry_run = parsed.count("dry_run") > 0;
   request.retry_failed = parsed.count("retry_failed") > 0;
   if (parsed.count("output") == 0 && !request.dry_run)
@@ -91,7 +78,7 @@ std::string sweep_help() {
 }
 
 SweepRequest read_sweep_request(std::span<const std::string> arguments) {
-  std::vector<std::string> words = canonical(arguments);
+  std::vector<std::string> words = canonical_flags(arguments);
   std::string program = "scalemark";
   std::vector<char*> argv{program.data()};
   for (std::string& word : words) argv.push_back(word.data());
