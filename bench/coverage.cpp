@@ -130,5 +130,5 @@ int main(int argc, char** argv) {
   const bool kept = print_promises(repetitions);
   print_elsewhere(repetitions);
   print_stopping(repetitions);
-  return print_launches((repetitions + 4) / 5) && kept ? 0 : 1;
+  return print_launches((repetitions + 9) / 10) && kept ? 0 : 1;
 }

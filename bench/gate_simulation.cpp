@@ -62,11 +62,11 @@ void print_designs(int repetitions) {
 }  // namespace scalemark::gate
 
 int main(int argc, char** argv) {
-  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 2000;
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 400;
   if (repetitions < 1) {
     fmt::print(stderr, "usage: gate_simulation [REPETITIONS], a number above 0\n");
     return 2;
   }
   scalemark::gate::print_characteristics(repetitions);
-  scalemark::gate::print_designs((repetitions + 3) / 4);
+  scalemark::gate::print_designs((repetitions + 1) / 2);
 }

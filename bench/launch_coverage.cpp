@@ -52,7 +52,7 @@ bool print_promises(int repetitions) {
       const std::string name = fmt::format("{}, {}", noise.name, design(method));
       // A true coverage at the edge of the promise passes.
       const double slack = 2 * std::sqrt(kPromise * (1 - kPromise) / repetitions);
-      kept = kept && print_row(name, noise, method, 1, repetitions) >= kPromise - slack;
+      kept = print_row(name, noise, method, 1, repetitions) >= kPromise - slack && kept;
     }
   return kept;
 }

@@ -32,16 +32,17 @@ def scaled(record, factor):
     return record
 
 
+MEASURED = pathlib.Path(tempfile.mkdtemp(prefix="scalemark-compare-"))
+
+
+def setUpModule():
+    unittest.addModuleCleanup(shutil.rmtree, MEASURED, ignore_errors=True)
+    (MEASURED / "plan.json").write_text(json.dumps(PLAN))
+    subprocess.run([SCALEMARK, "sweep", "plan.json", "--output", "sweep"], cwd=MEASURED, check=True, capture_output=True, timeout=120)
+
+
 class CompareTest(ProgramTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.measured = pathlib.Path(tempfile.mkdtemp(prefix="scalemark-compare-"))
-        cls.addClassCleanup(shutil.rmtree, cls.measured, ignore_errors=True)
-        (cls.measured / "plan.json").write_text(json.dumps(PLAN))
-        subprocess.run([SCALEMARK, "sweep", "plan.json", "--output", "sweep"], cwd=cls.measured, check=True, capture_output=True,
-                       timeout=120)
-        cls.sweep = cls.measured / "sweep"
+    sweep = MEASURED / "sweep"
 
     def copy(self, name, factor, change=lambda record: None):
         """The sweep, `factor` times as fast."""
