@@ -143,6 +143,18 @@ Arguments::Setting read_set(Command command, const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string> canonical_flags(std::span<const std::string> arguments) {
+  std::vector<std::string> words;
+  for (const std::string& word : arguments) {
+    const std::size_t end = word.find('=');
+    words.push_back(word.starts_with("--")
+                        ? "--" + canonical_name(word.substr(2, end == word.npos ? end : end - 2)) +
+                              (end == word.npos ? "" : word.substr(end))
+                        : word);
+  }
+  return words;
+}
+
 bool wants_help(std::span<const std::string> arguments) {
   return std::any_of(arguments.begin(), arguments.end(),
                      [](const std::string& word) { return word == "--help" || word == "-h"; });

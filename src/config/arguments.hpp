@@ -28,4 +28,7 @@ Arguments parse_arguments(Command command, std::span<const std::string> argument
 /// True where the words ask for help.
 bool wants_help(std::span<const std::string> arguments);
 
+/// The words of a command line with the names of its flags canonical: "--dry-run" is "--dry_run".
+std::vector<std::string> canonical_flags(std::span<const std::string> arguments);
+
 }  // namespace scalemark

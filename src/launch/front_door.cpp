@@ -16,6 +16,7 @@
 #include "config/load.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "launch/compare.hpp"
 #include "launch/dry_run.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/instances.hpp"
@@ -40,6 +41,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
   preflight  health checks of the nodes that the ranks run on; --pinning: where they run
   sweep      fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
   instances  jobs side by side on disjoint cores, GPUs or MIG slices: each alone and with neighbours
+  compare    result sets point by point: scalemark compare A B ...
   list       models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -48,9 +50,9 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-const std::vector<std::string> kCommands{"run",   "scale",     "infer", "preflight",
-                                         "sweep", "instances", "list"};
-constexpr std::array kLater{"study", "compare", "gate", "project", "report"};
+const std::vector<std::string> kCommands{"run",   "scale",     "infer",   "preflight",
+                                         "sweep", "instances", "compare", "list"};
+constexpr std::array kLater{"study", "gate", "project", "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -127,10 +129,14 @@ int instances(const std::vector<std::string>& arguments) {
   if (wants_help(arguments)) return help(instances_help(arguments));
   if (launcher_hint(process_environment()))
     throw ConfigError(
-        "scalemark instances starts its processes itself: start it once, not by mpirun or srun (in "
-        "a "
-        "batch script of Slurm call it as it is)");
+        "scalemark instances starts its processes itself: start it once, not by mpirun or srun "
+        "(in a batch script of Slurm call it as it is)");
   return static_cast<int>(run_instances(read_instances_request(arguments)));
+}
+
+int compare(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help(compare_help());
+  return static_cast<int>(run_compare(read_compare_request(arguments)));
 }
 
 [[noreturn]] void refuse_subcommand(const std::string& name) {
@@ -155,6 +161,7 @@ int dispatch(int argc, char** argv) {
   if (name == "preflight") return measure(Command::preflight, arguments, argv);
   if (name == "sweep") return sweep(arguments);
   if (name == "instances") return instances(arguments);
+  if (name == "compare") return compare(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

@@ -4,6 +4,7 @@
 
 #include <cxxopts.hpp>
 
+#include "config/arguments.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"
@@ -30,19 +31,6 @@ cxxopts::Options make_options() {
       "plan", "", cxxopts::value<std::vector<std::string>>())("h,help", "this text");
   options.parse_positional({"plan"});
   return options;
-}
-
-/// `-` and `_` are alike in flags.
-std::vector<std::string> canonical(std::span<const std::string> arguments) {
-  std::vector<std::string> words;
-  for (const std::string& word : arguments) {
-    const std::size_t end = word.find('=');
-    words.push_back(word.starts_with("--")
-                        ? "--" + canonical_name(word.substr(2, end == word.npos ? end : end - 2)) +
-                              (end == word.npos ? "" : word.substr(end))
-                        : word);
-  }
-  return words;
 }
 
 void set_from(RunConfig& launch, const cxxopts::ParseResult& parsed, const char* name) {
@@ -90,7 +78,7 @@ std::string sweep_help() {
 }
 
 SweepRequest read_sweep_request(std::span<const std::string> arguments) {
-  std::vector<std::string> words = canonical(arguments);
+  std::vector<std::string> words = canonical_flags(arguments);
   std::string program = "scalemark";
   std::vector<char*> argv{program.data()};
   for (std::string& word : words) argv.push_back(word.data());

@@ -51,6 +51,35 @@ JournalEntry from_json(const Json& json) {
   return entry;
 }
 
+std::string text_of(int file, const std::filesystem::path& path) {
+  std::string text;
+  std::array<char, 1 << 16> block;
+  for (ssize_t got; (got = read(file, block.data(), block.size())) != 0;) {
+    if (got < 0)
+      throw ResultError(
+          fmt::format("journal {}: cannot be read: {}", path.string(), std::strerror(errno)));
+    text.append(block.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+/// Appends the entry of every whole line; returns where the last of them ends.
+std::size_t parse_lines(const std::string& text, const std::filesystem::path& path,
+                        std::vector<JournalEntry>& entries) {
+  std::size_t begin = 0, number = 1;
+  for (std::size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
+    try {
+      entries.push_back(from_json(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                              text.begin() + static_cast<std::ptrdiff_t>(end))));
+    } catch (const std::exception& error) {
+      throw ResultError(fmt::format(
+          "journal {}, line {}: {}; give another --output, or repair or remove the file",
+          path.string(), number, error.what()));
+    }
+  }
+  return begin;
+}
+
 }  // namespace
 
 Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
@@ -75,29 +104,27 @@ Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
 Journal::~Journal() { close(file_); }
 
 void Journal::read() {
-  std::string text;
-  std::array<char, 1 << 16> block;
-  for (ssize_t got; (got = ::read(file_, block.data(), block.size())) != 0;) {
-    if (got < 0)
-      throw ResultError(
-          fmt::format("journal {}: cannot be read: {}", path_.string(), std::strerror(errno)));
-    text.append(block.data(), static_cast<std::size_t>(got));
-  }
-  std::size_t begin = 0, number = 1;
-  for (std::size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
-    try {
-      entries_.push_back(from_json(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                               text.begin() + static_cast<std::ptrdiff_t>(end))));
-    } catch (const std::exception& error) {
-      throw ResultError(fmt::format(
-          "journal {}, line {}: {}; give another --output, or repair or remove the file",
-          path_.string(), number, error.what()));
-    }
-  }
-  if (begin < text.size() && ftruncate(file_, static_cast<off_t>(begin)) != 0)
+  const std::string text = text_of(file_, path_);
+  const std::size_t whole = parse_lines(text, path_, entries_);
+  if (whole < text.size() && ftruncate(file_, static_cast<off_t>(whole)) != 0)
     throw ResultError(fmt::format("journal {}: its torn last line cannot be cut off: {}",
                                   path_.string(), std::strerror(errno)));
   lseek(file_, 0, SEEK_END);
+}
+
+std::vector<JournalEntry> read_journal(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    throw ResultError(fmt::format("journal {}: {}", path.string(), std::strerror(errno)));
+  std::vector<JournalEntry> entries;
+  try {
+    parse_lines(text_of(file, path), path, entries);
+  } catch (...) {
+    close(file);
+    throw;
+  }
+  close(file);
+  return entries;
 }
 
 const JournalEntry* Journal::find(const JournalEntry& launch) const {

@@ -31,6 +31,10 @@ struct JournalEntry {
   }
 };
 
+/// The entries of a journal, which a sweep may be writing to: a torn last line is left out.
+/// ResultError where it can't be read, is no journal or of another schema version.
+std::vector<JournalEntry> read_journal(const std::filesystem::path& path);
+
 /// A journal that this process alone may write to.
 class Journal {
  public:

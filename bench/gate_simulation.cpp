@@ -1,0 +1,72 @@
+// Simulates how often the gate is right and how many pairs of launches it takes; prints the tables
+// of docs/gate.md. Usage: gate_simulation [REPETITIONS]; the published tables have the default.
+#include "bench/gate_simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace scalemark::gate {
+namespace {
+
+constexpr std::uint64_t kSeed = 20210607;
+
+void print_characteristics(int repetitions) {
+  fmt::print(
+      "| noise of a pair | true slowdown | regressed | pass | inconclusive | mean pairs | |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const PairNoise& noise : pair_noises())
+    for (const double slowdown : {-0.02, 0., 0.01, 0.02, 0.05, 0.1}) {
+      const Outcome o = simulate({}, noise, slowdown, repetitions, kSeed);
+      fmt::print("| {} | {:.0f} % | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} |\n", noise.name,
+                 100 * slowdown, 100 * o.share(o.regressed), 100 * o.share(o.passed),
+                 100 * o.share(o.inconclusive), o.pairs / o.gates,
+                 slowdown <= 0      ? "false alarms: regressed"
+                 : slowdown >= 0.02 ? "false passes: pass"
+                                    : "between both limits");
+      std::fflush(stdout);
+    }
+}
+
+/// The same looks or one, and how much of the level each may spend.
+std::vector<std::pair<std::string, GateDesign>> designs() {
+  GateDesign late, equal, one;
+  late.alarm = {{7, 0.0001}, {10, 0.002}, {14, 0.005}, {20, 0.01}};
+  equal.alarm = {{8, 0.004}, {10, 0.006}, {14, 0.008}, {20, 0.01}};
+  equal.pass = {{8, 0.02}, {10, 0.03}, {14, 0.04}, {20, 0.05}};
+  one.alarm = {{20, 0.01}};
+  one.pass = {{20, 0.05}};
+  return {{"as built", {}},
+          {"level spent late", late},
+          {"looks from 8 pairs on, even", equal},
+          {"one look at 20 pairs", one}};
+}
+
+void print_designs(int repetitions) {
+  fmt::print(
+      "\n| design | slowdown | regressed at noise 1 % | pairs | at 2.5 % | pairs |\n| --- | --- | "
+      "--- | --- | --- | --- |\n");
+  for (const auto& [name, design] : designs())
+    for (const double slowdown : {0., 0.02, 0.05, 0.1}) {
+      fmt::print("| {} | {:.0f} % |", name, 100 * slowdown);
+      for (const PairNoise& noise : {normal("", 0.01), normal("", 0.025)}) {
+        const Outcome o = simulate(design, noise, slowdown, repetitions, kSeed);
+        fmt::print(" {:.1f} | {:.1f} |", 100 * o.share(o.regressed), o.pairs / o.gates);
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+}
+
+}  // namespace
+}  // namespace scalemark::gate
+
+int main(int argc, char** argv) {
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 400;
+  if (repetitions < 1) {
+    fmt::print(stderr, "usage: gate_simulation [REPETITIONS], a number above 0\n");
+    return 2;
+  }
+  scalemark::gate::print_characteristics(repetitions);
+  scalemark::gate::print_designs((repetitions + 1) / 2);
+}

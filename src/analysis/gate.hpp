@@ -1,0 +1,48 @@
+// The decision rule of `scalemark gate`: is the new build slower than the base? Pairs of launches
+// are measured until it is known or the last look is reached. Design and operating characteristics:
+// docs/gate.md.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/group_sequential.hpp"
+
+namespace scalemark {
+
+struct GateDesign {
+  /// Of false alarms: with no slowdown, at most the last `spent` of all gates say "regressed".
+  std::vector<SequentialLook> alarm{{7, 0.0079}, {10, 0.0085}, {14, 0.0092}, {20, 0.01}};
+  /// Of false passes: with a slowdown of `excluded`, at most the last `spent` of all say "pass".
+  std::vector<SequentialLook> pass{{7, 0.0313}, {10, 0.038}, {14, 0.044}, {20, 0.05}};
+  double threshold = 0.01;  ///< least slowdown that is called a regression (fraction)
+  double excluded = 0.02;   ///< slowdown that a pass excludes (fraction)
+  double power = 0.8;       ///< of the minimum detectable slowdown
+};
+
+enum class GateVerdict { regressed, pass, inconclusive, more_pairs };
+std::string to_string(GateVerdict verdict);
+
+struct GateDecision {
+  GateVerdict verdict = GateVerdict::more_pairs;
+  std::size_t pairs = 0;          ///< what the decision is based on
+  std::size_t next_pairs = 0;     ///< of the next look; 0: there is none
+  double slowdown_percent = 0;    ///< 100 (1 - exp(mean log ratio)) over the pairs used
+  double p = 1;                   ///< one-sided exact sign-flip test of these pairs, for reading
+  double detectable_percent = 0;  ///< slowdown that the last look would have found with `power`
+};
+
+/// Primary statistic: for each pair of launches the mean over all points of log(new / base).
+/// [pair][point], rates of both; every pair has all points.
+std::vector<double> mean_log_ratios(const std::vector<std::vector<double>>& base_rates,
+                                    const std::vector<std::vector<double>>& new_rates);
+
+/// regressed: at a look, slower by the sign-flip test and by at least `threshold`. pass: at a look
+/// before that, a slowdown of `excluded` or more is refused by the same test of the shifted ratios.
+/// inconclusive: neither at the last look. more_pairs: neither yet. Both lists of looks have the
+/// same numbers of pairs (std::invalid_argument otherwise).
+GateDecision decide(std::span<const double> log_ratios, const GateDesign& design = {});
+
+}  // namespace scalemark

@@ -1,0 +1,39 @@
+// Which launches of several result sets measured the same: pure functions of what records say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "result/result_set.hpp"
+
+namespace scalemark {
+
+/// One configuration on a number of ranks, and the launches of each set that measured it.
+struct MatchedPoint {
+  int ranks = 1;
+  Json settings;  ///< keys beside ranks in which it differs from other points, with their values
+  std::vector<std::vector<const MeasuredLaunch*>> launches;  ///< [set]; empty: it has none there
+};
+
+struct Matching {
+  std::vector<MatchedPoint> points;  ///< by ranks, then settings
+  std::vector<std::string> notes;  ///< keys that not every record tells and that were not compared
+};
+
+/// Matches launches by the keys of MeasuredLaunch but those in `varied`; a key that one version of
+/// scalemark did not have yet counts as alike where the other has its default. ConfigError, naming
+/// keys and values, where a set and the first one have no value of a key in common, have no point
+/// in common, where a set has several values of a varied key at one point, or where no record has a
+/// varied key. `sets`: at least two; the result points into them.
+Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::string>& varied);
+
+/// A set for each value of `key` (one of MeasuredLaunch's keys, "revision" or "host"), labelled
+/// "KEY=VALUE": those listed, in their order, or all, ascending. ConfigError where there are fewer
+/// than two or a listed one is missing.
+std::vector<ResultSet> split_by(const ResultSet& set, const std::string& key,
+                                const std::vector<std::string>& values);
+
+/// A value of a key as a person would write it: a text without quotes.
+std::string plain_value(const Json& value);
+
+}  // namespace scalemark

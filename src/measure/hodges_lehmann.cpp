@@ -1,0 +1,92 @@
+// See hodges_lehmann.hpp.
+#include "measure/hodges_lehmann.hpp"
+
+#include <algorithm>
+
+namespace scalemark {
+namespace {
+
+using Values = std::vector<double>;
+
+Values walsh_averages(std::span<const double> x) {
+  Values averages;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (std::size_t j = i; j < x.size(); ++j) averages.push_back((x[i] + x[j]) / 2);
+  return averages;
+}
+
+Values differences(std::span<const double> a, std::span<const double> b) {
+  Values all;
+  for (const double from : a)
+    for (const double to : b) all.push_back(to - from);
+  return all;
+}
+
+/// [w]: probability that the signed-rank statistic of n values is w: every rank counts or not.
+Values signed_rank_distribution(std::size_t n) {
+  Values p(n * (n + 1) / 2 + 1, 0);
+  p[0] = 1;
+  for (std::size_t rank = 1; rank <= n; ++rank)
+    for (std::size_t w = p.size(); w-- > 0;) p[w] = (p[w] + (w >= rank ? p[w - rank] : 0)) / 2;
+  return p;
+}
+
+/// [u]: probability that u of the n m pairs have the value of the second sample below that of the
+/// first. Value after value of the pooled order is drawn from what is left of both samples;
+/// p[k][u]: k values of the second sample so far. One of the first sample is above all k of them.
+Values rank_sum_distribution(std::size_t n, std::size_t m) {
+  std::vector<Values> p(m + 1, Values(n * m + 1, 0));
+  p[0][0] = 1;
+  for (std::size_t drawn = 0; drawn < n + m; ++drawn) {
+    std::vector<Values> next(m + 1, Values(n * m + 1, 0));
+    const double left = static_cast<double>(n + m - drawn);
+    for (std::size_t k = 0; k <= std::min(m, drawn); ++k) {
+      if (drawn - k > n) continue;
+      const double second = static_cast<double>(m - k) / left;
+      for (std::size_t u = 0; u <= n * m; ++u) {
+        if (p[k][u] == 0) continue;
+        if (k < m) next[k + 1][u] += p[k][u] * second;
+        if (drawn - k < n) next[k][u + k] += p[k][u] * (1 - second);
+      }
+    }
+    p = std::move(next);
+  }
+  return p[m];
+}
+
+/// From the c-th smallest to the c-th largest value, c the largest number whose tails have
+/// (1 - confidence) / 2 each, at least 1.
+std::optional<ExactInterval> between_order_statistics(Values values, const Values& distribution,
+                                                      double confidence) {
+  const double tail = (1 - confidence) / 2 + 1e-12;
+  std::size_t c = 1;
+  double below = distribution[0];  // P(statistic < c)
+  while (c < distribution.size() && below + distribution[c] <= tail) below += distribution[c++];
+  const double attained = 1 - 2 * below;
+  if (attained < confidence - kConfidenceSlack || 2 * c > values.size() + 1) return std::nullopt;
+  std::ranges::sort(values);
+  return ExactInterval{{values[c - 1], values[values.size() - c]}, attained};
+}
+
+}  // namespace
+
+double hodges_lehmann(std::span<const double> x) { return median(walsh_averages(x)); }
+
+double hodges_lehmann(std::span<const double> a, std::span<const double> b) {
+  return median(differences(a, b));
+}
+
+std::optional<ExactInterval> hodges_lehmann_interval(std::span<const double> x, double confidence) {
+  if (x.empty()) return std::nullopt;
+  return between_order_statistics(walsh_averages(x), signed_rank_distribution(x.size()),
+                                  confidence);
+}
+
+std::optional<ExactInterval> hodges_lehmann_interval(std::span<const double> a,
+                                                     std::span<const double> b, double confidence) {
+  if (a.empty() || b.empty()) return std::nullopt;
+  return between_order_statistics(differences(a, b), rank_sum_distribution(a.size(), b.size()),
+                                  confidence);
+}
+
+}  // namespace scalemark

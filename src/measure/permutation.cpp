@@ -1,0 +1,267 @@
+// See permutation.hpp. Every assignment is counted without being listed: the values are cut in two
+// halves, whose subset sums are kept sorted (Horowitz and Sahni 1974), so that 2^n assignments cost
+// some 2^(n/2) steps.
+#include "measure/permutation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+
+namespace scalemark {
+namespace {
+
+using Values = std::vector<double>;
+
+/// Sums that are equal but for rounding count as ties: this share of the sum of magnitudes.
+constexpr double kRounding = 1e-12;
+/// Halvings of the bracket of a limit: down to the last bits.
+constexpr int kHalvings = 60;
+
+double sum_of(std::span<const double> x) { return std::accumulate(x.begin(), x.end(), 0.0); }
+
+double slack_of(std::span<const double> x, double shift) {
+  double magnitudes = 0;
+  for (const double value : x) magnitudes += std::abs(value) + std::abs(shift);
+  return kRounding * magnitudes;
+}
+
+/// Sorted union of `sums` and of `others` + x.
+Values merged(const Values& sums, const Values& others, double x) {
+  Values shifted = others, all(sums.size() + others.size());
+  for (double& value : shifted) value += x;
+  std::ranges::merge(sums, shifted, all.begin());
+  return all;
+}
+
+/// Sorted sums of all subsets, the empty one included.
+Values subset_sums(std::span<const double> x) {
+  Values sums{0};
+  for (const double value : x) sums = merged(sums, sums, value);
+  return sums;
+}
+
+/// [k]: sorted sums of all subsets of k values.
+std::vector<Values> subset_sums_by_size(std::span<const double> x) {
+  std::vector<Values> sums(x.size() + 1);
+  sums[0] = {0};
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (std::size_t k = i + 1; k > 0; --k) sums[k] = merged(sums[k], sums[k - 1], x[i]);
+  return sums;
+}
+
+/// Pairs of one value of each list, both sorted, whose sum is at most `limit`.
+double pairs_at_most(const Values& a, const Values& b, double limit) {
+  double count = 0;
+  std::size_t fitting = b.size();
+  for (const double value : a) {
+    while (fitting > 0 && value + b[fitting - 1] > limit) --fitting;
+    count += static_cast<double>(fitting);
+  }
+  return count;
+}
+
+/// The upper tail of a permutation distribution as a function of the difference that the null
+/// hypothesis assumes; it rises with that.
+struct Tail {
+  double assignments = 1;                  ///< all of them, the observed one included
+  std::function<double(double)> at_least;  ///< of them, those as large as the observed one
+  double lowest = 0, highest = 0;          ///< of the means of subsets
+};
+
+/// The observed assignment and those drawn, each with the assumed difference from which on it is as
+/// large as the observed one.
+Tail drawn_tail(Values turning_points, double lowest, double highest) {
+  std::ranges::sort(turning_points);
+  const double slack = kRounding * std::max(std::abs(lowest), std::abs(highest));
+  const auto count = [points = std::move(turning_points), slack](double difference) {
+    return 1 + static_cast<double>(std::ranges::upper_bound(points, difference + slack) -
+                                   points.begin());
+  };
+  return {1. + kDrawnAssignments, count, lowest, highest};
+}
+
+/// Flipping the signs of F leaves a sum as large as the observed one where the sum over F is not
+/// above 0.
+Tail sign_flip_tail(const Values& x, std::uint64_t seed) {
+  const auto [lowest, highest] = std::ranges::minmax(x);
+  if (x.size() <= kMostExactValues) {
+    const auto count = [x](double centre) {
+      Values moved = x;
+      for (double& value : moved) value -= centre;
+      const auto half = std::span(moved).first(x.size() / 2);
+      const auto rest = std::span(moved).subspan(x.size() / 2);
+      return pairs_at_most(subset_sums(half), subset_sums(rest), slack_of(x, centre));
+    };
+    return {std::exp2(static_cast<double>(x.size())), count, lowest, highest};
+  }
+  std::mt19937_64 random(seed);
+  Values means;
+  for (int draw = 0; draw < kDrawnAssignments; ++draw) {
+    double sum = 0, flipped = 0;
+    for (const double value : x) {
+      if (random() >> 63 == 0) continue;
+      sum += value;
+      flipped += 1;
+    }
+    means.push_back(flipped > 0 ? sum / flipped : -std::numeric_limits<double>::infinity());
+  }
+  return drawn_tail(std::move(means), lowest, highest);
+}
+
+double binomial(std::size_t n, std::size_t k) {
+  double ways = 1;
+  for (std::size_t i = 1; i <= k; ++i)
+    ways = ways * static_cast<double>(n - k + i) / static_cast<double>(i);
+  return std::round(ways);
+}
+
+/// How many choices of b.size() of all values have a sum at least that of b, after `shift` is taken
+/// from b.
+double divisions_at_least(const Values& a, const Values& b, double shift) {
+  Values all = a;  // with the opposite sign, so that sums at least large become sums at most small
+  all.insert(all.end(), b.begin(), b.end());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = (i < a.size() ? 0 : shift) - all[i];
+  const double limit = sum_of(std::span(all).subspan(a.size())) + slack_of(all, shift);
+  const auto left = subset_sums_by_size(std::span(all).first(all.size() / 2));
+  const auto right = subset_sums_by_size(std::span(all).subspan(all.size() / 2));
+  double count = 0;
+  for (std::size_t k = 0; k < left.size() && k <= b.size(); ++k)
+    if (b.size() - k < right.size()) count += pairs_at_most(left[k], right[b.size() - k], limit);
+  return count;
+}
+
+/// Of a random division that exchanges as many values of a as of b: the difference of the means of
+/// the values exchanged.
+double drawn_exchange(const Values& a, const Values& b, std::vector<std::size_t>& order,
+                      std::mt19937_64& random) {
+  double difference = 0;
+  std::size_t exchanged = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {  // the first places become the new b
+    std::swap(order[i], order[i + random() % (order.size() - i)]);
+    if (order[i] >= a.size()) continue;
+    difference -= a[order[i]];
+    ++exchanged;
+  }
+  for (std::size_t i = b.size(); i < order.size(); ++i)
+    if (order[i] >= a.size()) difference += b[order[i] - a.size()];
+  return exchanged > 0 ? difference / static_cast<double>(exchanged)
+                       : -std::numeric_limits<double>::infinity();
+}
+
+Tail permutation_tail(const Values& a, const Values& b, std::uint64_t seed) {
+  const auto [a_low, a_high] = std::ranges::minmax(a);
+  const auto [b_low, b_high] = std::ranges::minmax(b);
+  const double lowest = b_low - a_high, highest = b_high - a_low;
+  if (a.size() + b.size() <= kMostExactValues)
+    return {binomial(a.size() + b.size(), b.size()),
+            [a, b](double shift) { return divisions_at_least(a, b, shift); }, lowest, highest};
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> order(a.size() + b.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Values points;
+  for (int draw = 0; draw < kDrawnAssignments; ++draw)
+    points.push_back(drawn_exchange(a, b, order, random));
+  return drawn_tail(std::move(points), lowest, highest);
+}
+
+Values negated(std::span<const double> x) {
+  Values y(x.begin(), x.end());
+  for (double& value : y) value = -value;
+  return y;
+}
+
+/// Both tails: `less` is that of the values with the opposite sign.
+struct Tails {
+  Tail greater, less;
+};
+
+Tails sign_flip_tails(std::span<const double> x, std::uint64_t seed) {
+  return {sign_flip_tail(Values(x.begin(), x.end()), seed), sign_flip_tail(negated(x), seed)};
+}
+
+Tails permutation_tails(std::span<const double> a, std::span<const double> b, std::uint64_t seed) {
+  return {permutation_tail(Values(a.begin(), a.end()), Values(b.begin(), b.end()), seed),
+          permutation_tail(negated(a), negated(b), seed)};
+}
+
+PermutationTest test_of(const Tails& tails, Alternative alternative, bool exact) {
+  const double all = tails.greater.assignments;
+  const auto p = [&](const Tail& tail) { return tail.at_least(0) / all; };
+  switch (alternative) {
+    case Alternative::greater:
+      return {p(tails.greater), 1 / all, exact};
+    case Alternative::less:
+      return {p(tails.less), 1 / all, exact};
+    case Alternative::two_sided:
+      break;
+  }
+  return {std::min(1., 2 * std::min(p(tails.greater), p(tails.less))), std::min(1., 2 / all),
+          exact};
+}
+
+/// The least assumed difference that the tail leaves possible: from there on more than `refused`
+/// assignments are as large as the observed one.
+double lower_limit(const Tail& tail, double refused) {
+  double below = tail.lowest - (tail.highest - tail.lowest), above = tail.highest;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (below + above) / 2;
+    (tail.at_least(middle) > refused ? above : below) = middle;
+  }
+  return above;
+}
+
+std::optional<ExactInterval> interval_of(const Tails& tails, double confidence) {
+  const double all = tails.greater.assignments;
+  // The small number lets 0.025 x 40 be 1 in spite of rounding.
+  const double refused = std::max(1., std::floor((1 - confidence) / 2 * all + 1e-9));
+  const double attained = 1 - 2 * refused / all;
+  if (attained < confidence - kConfidenceSlack) return std::nullopt;
+  if (tails.greater.lowest == tails.greater.highest)
+    return ExactInterval{{tails.greater.lowest, tails.greater.lowest}, attained};
+  return ExactInterval{{lower_limit(tails.greater, refused), -lower_limit(tails.less, refused)},
+                       attained};
+}
+
+}  // namespace
+
+PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
+                               std::uint64_t seed) {
+  if (differences.empty()) return {};
+  return test_of(sign_flip_tails(differences, seed), alternative,
+                 differences.size() <= kMostExactValues);
+}
+
+PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
+                                 Alternative alternative, std::uint64_t seed) {
+  if (a.empty() || b.empty()) return {};
+  return test_of(permutation_tails(a, b, seed), alternative,
+                 a.size() + b.size() <= kMostExactValues);
+}
+
+double least_sign_flip_p(std::size_t n) {
+  if (n > kMostExactValues) return 2 / (1. + kDrawnAssignments);
+  return std::min(1., 2 * std::exp2(-static_cast<double>(n)));
+}
+
+double least_permutation_p(std::size_t n, std::size_t m) {
+  if (n + m > kMostExactValues) return 2 / (1. + kDrawnAssignments);
+  return std::min(1., 2 / binomial(n + m, m));
+}
+
+std::optional<ExactInterval> sign_flip_interval(std::span<const double> x, double confidence,
+                                                std::uint64_t seed) {
+  if (x.empty()) return std::nullopt;
+  return interval_of(sign_flip_tails(x, seed), confidence);
+}
+
+std::optional<ExactInterval> permutation_interval(std::span<const double> a,
+                                                  std::span<const double> b, double confidence,
+                                                  std::uint64_t seed) {
+  if (a.empty() || b.empty()) return std::nullopt;
+  return interval_of(permutation_tails(a, b, seed), confidence);
+}
+
+}  // namespace scalemark

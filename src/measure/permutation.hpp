@@ -1,0 +1,66 @@
+// Permutation tests of means, exact for as few values as launches are, and the intervals that they
+// leave.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "measure/statistics.hpp"
+
+namespace scalemark {
+
+/// What is held against "no difference". two_sided: twice the smaller of the two one-sided p.
+enum class Alternative { two_sided, greater, less };
+
+/// Values up to which every assignment is counted; beyond, a seeded sample of them.
+inline constexpr std::size_t kMostExactValues = 30;
+/// Size of that sample.
+inline constexpr int kDrawnAssignments = 9'999;
+
+struct PermutationTest {
+  double p = 1;
+  double least_p = 1;  ///< the smallest that so many values can give
+  bool exact = true;   ///< false: (1 + count) / (1 + drawn assignments), Phipson and Smyth 2010
+};
+
+/// Sign-flip test (Fisher 1935, "The Design of Experiments", section 21) that paired differences
+/// are symmetric around 0: p = share of the 2^n assignments of signs whose sum is at least as large
+/// as the observed one, ties included. `greater`: the mean lies above 0. Not below 1 value.
+PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
+                               std::uint64_t seed = 1);
+
+/// Two-sample permutation test (Pitman 1937) that a and b come from one distribution: p = share of
+/// the C(n + m, m) divisions of all values whose second part has at least the observed sum.
+/// `greater`: b lies above a. At least 1 value each.
+PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
+                                 Alternative alternative, std::uint64_t seed = 1);
+
+/// The smallest two-sided p that n pairs, or samples of n and m values, can give.
+double least_sign_flip_p(std::size_t n);
+double least_permutation_p(std::size_t n, std::size_t m);
+
+/// An interval whose confidence few values may not allow to choose.
+struct ExactInterval {
+  Interval interval;
+  double confidence;  ///< what it has
+};
+/// How far below the wanted confidence the widest interval of few values may stay.
+inline constexpr double kConfidenceSlack = 0.02;
+
+/// Every centre that the two-sided sign-flip test does not refuse at 1 - confidence: order
+/// statistics of the means of all subsets (Hartigan 1969, "Using Subsample Values as Typical
+/// Values"). Exact for values that are symmetric around the centre, whatever their shape. nullopt
+/// where the widest one, smallest to largest value, has less than confidence - kConfidenceSlack:
+/// for 95 % below 5 values.
+std::optional<ExactInterval> sign_flip_interval(std::span<const double> x, double confidence = 0.95,
+                                                std::uint64_t seed = 1);
+
+/// The same of the shift from a to b by the two-sample test: order statistics of the differences of
+/// the means of subsets of equal size. Exact where a and b differ by a shift alone.
+std::optional<ExactInterval> permutation_interval(std::span<const double> a,
+                                                  std::span<const double> b,
+                                                  double confidence = 0.95, std::uint64_t seed = 1);
+
+}  // namespace scalemark

@@ -1,0 +1,49 @@
+// See significance.hpp.
+#include "measure/significance.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/beta.hpp>
+#include <boost/math/distributions/non_central_t.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <numeric>
+
+namespace scalemark {
+
+std::vector<double> holm_adjusted(const std::vector<double>& p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return p[i]; });
+  std::vector<double> adjusted(p.size());
+  double largest = 0;
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    largest = std::max(largest, static_cast<double>(p.size() - place) * p[order[place]]);
+    adjusted[order[place]] = std::min(1., largest);
+  }
+  return adjusted;
+}
+
+double minimum_detectable_difference(double standard_error, double degrees_of_freedom, double alpha,
+                                     double power) {
+  const double limit = student_quantile(1 - alpha, degrees_of_freedom);
+  const auto found = [&](double noncentrality) {
+    const boost::math::non_central_t t(degrees_of_freedom, noncentrality);
+    return boost::math::cdf(boost::math::complement(t, limit)) + boost::math::cdf(t, -limit);
+  };
+  double low = 0, high = 2 * (limit + 10);
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (found(middle) < power ? low : high) = middle;
+  }
+  return high * standard_error;
+}
+
+Interval clopper_pearson(std::int64_t successes, std::int64_t trials, double confidence) {
+  const double tail = (1 - confidence) / 2;
+  const auto x = static_cast<double>(successes), n = static_cast<double>(trials);
+  using boost::math::beta_distribution;
+  using boost::math::quantile;
+  return {successes == 0 ? 0 : quantile(beta_distribution<>(x, n - x + 1), tail),
+          successes == trials ? 1 : quantile(beta_distribution<>(x + 1, n - x), 1 - tail)};
+}
+
+}  // namespace scalemark

@@ -1,0 +1,27 @@
+// Many tests at once, what a test could have found, and intervals of shares.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "measure/statistics.hpp"
+
+namespace scalemark {
+
+/// p adjusted for their number, in the order given (Holm 1979): the i-th smallest of m becomes the
+/// largest of (m - j + 1) p(j), j <= i, at most 1. Refusing where it is at most alpha keeps the
+/// chance of any false refusal at alpha, however the tests depend on each other.
+std::vector<double> holm_adjusted(const std::vector<double>& p);
+
+/// The least true difference that a two-sided t-test at level `alpha` finds with probability
+/// `power`: delta = k x standard_error, where Student's non-central t with non-centrality k leaves
+/// `power` beyond the test's limits (Cohen 1988, section 2.2). In the unit of `standard_error`,
+/// which has `degrees_of_freedom`: of n paired differences sd / sqrt(n) and n - 1.
+double minimum_detectable_difference(double standard_error, double degrees_of_freedom, double alpha,
+                                     double power);
+
+/// Clopper-Pearson interval of a share: quantiles of the beta distribution (Clopper and Pearson
+/// 1934). Covers at least `confidence` whatever the share. `trials` above 0.
+Interval clopper_pearson(std::int64_t successes, std::int64_t trials, double confidence = 0.95);
+
+}  // namespace scalemark

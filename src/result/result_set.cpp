@@ -1,0 +1,175 @@
+// See result_set.hpp.
+#include "result/result_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "error.hpp"
+#include "result/journal.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+/// Settings of a sweep that say how a point is launched, not what a record's configuration holds.
+constexpr const char* kLaunchSettings[] = {"ranks_per_node", "cpus_per_rank"};
+
+bool has_throughput(const Json& record) {
+  const std::string kind = record.at("kind");
+  return kind == "run" || kind == "inference" || kind == "scaling";
+}
+
+/// Why a record is not compared, counted: "2 records with status failed".
+class LeftOut {
+ public:
+  void add(const std::string& why) { ++count_[why]; }
+  std::vector<std::string> sentences() const {
+    std::vector<std::string> all;
+    for (const auto& [why, count] : count_)
+      all.push_back(fmt::format("{} {} {}", count, count == 1 ? "record" : "records", why));
+    return all;
+  }
+
+ private:
+  std::map<std::string, int> count_;
+};
+
+struct Found {
+  fs::path path;
+  Json record;
+};
+
+std::vector<Found> records_below(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    if (it->path().extension() == ".json" && !it->path().filename().string().starts_with("."))
+      paths.push_back(it->path());
+  if (error)
+    throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  std::ranges::sort(paths);
+  std::vector<Found> found;
+  for (const fs::path& path : paths) found.push_back({path, read_record(path)});
+  return found;
+}
+
+void add_folder(ResultSet& set, LeftOut& left_out) {
+  const std::vector<Found> all = records_below(set.path);
+  std::set<std::string> parts;
+  for (const auto& [path, record] : all)
+    if (record.at("kind") == "scaling") parts.merge(runs_of_curve(record));
+  for (const auto& [path, record] : all) {
+    if (parts.contains(record.at("id").get<std::string>())) continue;
+    const std::string kind = record.at("kind"), status = record.at("status");
+    if (!has_throughput(record)) {
+      left_out.add("of kind " + kind);
+    } else if (status != "ok") {
+      left_out.add("with status " + status);
+    } else {
+      std::ranges::move(measured_launches(record, path), std::back_inserter(set.launches));
+    }
+  }
+  std::ranges::stable_sort(set.launches, {}, &MeasuredLaunch::started_at);
+}
+
+/// The last word of the journal on every launch, in the journal's order.
+std::vector<JournalEntry> last_entries(const std::vector<JournalEntry>& entries) {
+  std::vector<JournalEntry> last;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto later = std::ranges::any_of(
+        entries.begin() + static_cast<std::ptrdiff_t>(i) + 1, entries.end(),
+        [&](const JournalEntry& entry) { return entry.same_launch(entries[i]); });
+    if (!later) last.push_back(entries[i]);
+  }
+  return last;
+}
+
+/// A record that the journal names and that is gone is a fault of the folder, not of the command.
+Json record_of(const fs::path& folder, const JournalEntry& entry) {
+  const fs::path path = folder / entry.record;
+  if (entry.record.empty() || !fs::exists(path))
+    throw ResultError(fmt::format(
+        "{}: the journal names it, but it is not there; measure the sweep again", path.string()));
+  return read_record(path);
+}
+
+void add_settings(MeasuredLaunch& launch, const JournalEntry& entry) {
+  for (const char* name : kLaunchSettings)
+    launch.keys[name] = entry.settings.value(name, Json(nullptr));
+  for (const auto& [name, value] : entry.settings.items())
+    if (name.starts_with("env.")) launch.keys[name] = value;
+}
+
+void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out) {
+  const fs::path folder = set.path;
+  const std::string identity = fs::canonical(folder).string();
+  for (const JournalEntry& entry : last_entries(read_journal(journal))) {
+    if (entry.status != "ok") {
+      left_out.add("with status " + entry.status);
+      continue;
+    }
+    for (MeasuredLaunch& launch :
+         measured_launches(record_of(folder, entry), folder / entry.record)) {
+      launch.sweep = identity;
+      launch.repeat = entry.repeat;
+      add_settings(launch, entry);
+      set.launches.push_back(std::move(launch));
+    }
+  }
+}
+
+void add_file(ResultSet& set, LeftOut& left_out) {
+  const Json record = read_record(set.path);
+  const std::string status = record.at("status");
+  if (!has_throughput(record))
+    throw ConfigError(
+        fmt::format("{}: a record of kind {} has no throughput to compare; give records of kind "
+                    "run, inference or scaling",
+                    set.path, record.at("kind").get<std::string>()));
+  if (status != "ok")
+    left_out.add(fmt::format("with status {}: {}", status,
+                             record.value("reason", Json("")).dump(-1, ' ', true)));
+  else
+    set.launches = measured_launches(record, set.path);
+}
+
+}  // namespace
+
+ResultSet read_result_set(const std::string& label, const std::string& path) {
+  ResultSet set{label, path, {}, {}};
+  LeftOut left_out;
+  std::error_code error;
+  if (!fs::exists(path, error))
+    throw ConfigError(fmt::format(
+        "{}: no such file or folder; give a record, a folder of records or that of a sweep", path));
+  const fs::path journal = fs::path(path) / "journal.jsonl";
+  if (!fs::is_directory(path, error))
+    add_file(set, left_out);
+  else if (fs::exists(journal, error))
+    add_sweep(set, journal, left_out);
+  else
+    add_folder(set, left_out);
+  set.left_out = left_out.sentences();
+  if (!set.launches.empty()) return set;
+  std::string why;
+  for (const std::string& sentence : set.left_out) why += "; " + sentence;
+  throw ConfigError(
+      fmt::format("{}: no record of a run, an inference or a curve with status ok{}", path, why));
+}
+
+ResultSet read_labelled_set(const std::string& argument) {
+  std::error_code error;
+  const std::size_t equals = argument.find('=');
+  if (equals != argument.npos && equals > 0 && !fs::exists(argument, error))
+    return read_result_set(argument.substr(0, equals), argument.substr(equals + 1));
+  fs::path last = fs::path(argument).lexically_normal();
+  if (!last.has_filename()) last = last.parent_path();
+  const std::string label = last.extension() == ".json" ? last.stem() : last.filename();
+  return read_result_set(label.empty() ? argument : label, argument);
+}
+
+}  // namespace scalemark

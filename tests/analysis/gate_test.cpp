@@ -1,0 +1,105 @@
+// The gate's verdicts by hand, and its false alarms and power by simulation with fixed seeds.
+#include "analysis/gate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "bench/gate_simulation.hpp"
+#include "measure/significance.hpp"
+
+namespace scalemark {
+namespace {
+
+using Values = std::vector<double>;
+
+/// `n` log ratios of a slowdown, with a little noise that is the same for all.
+Values slower(double slowdown, std::size_t n) {
+  Values ratios;
+  for (std::size_t i = 0; i < n; ++i)
+    ratios.push_back(std::log1p(-slowdown) + 0.0001 * static_cast<double>(i % 3));
+  return ratios;
+}
+
+TEST(Gate, AsksForPairsUntilTheFirstLook) {
+  const GateDecision early = decide(slower(0.1, 6));
+  EXPECT_EQ(early.verdict, GateVerdict::more_pairs);
+  EXPECT_EQ(early.pairs, 0U);
+  EXPECT_EQ(early.next_pairs, 7U);
+}
+
+TEST(Gate, FindsAClearSlowdownAtTheFirstLook) {
+  const GateDecision decision = decide(slower(0.1, 20));
+  EXPECT_EQ(decision.verdict, GateVerdict::regressed);
+  EXPECT_EQ(decision.pairs, 7U);
+  EXPECT_EQ(decision.next_pairs, 0U);
+  EXPECT_NEAR(decision.slowdown_percent, 10, 0.02);
+  EXPECT_DOUBLE_EQ(decision.p, 1. / 128);
+}
+
+TEST(Gate, PassesWhatIsAsFastOrFaster) {
+  EXPECT_EQ(decide(slower(0, 7)).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide(slower(-0.1, 7)).verdict, GateVerdict::pass);
+}
+
+TEST(Gate, PassesASlowdownBelowTheThresholdHoweverSure) {
+  const GateDecision decision = decide(slower(0.005, 7));
+  EXPECT_DOUBLE_EQ(decision.p, 1. / 128);
+  EXPECT_EQ(decision.verdict, GateVerdict::pass);
+  GateDesign strict;
+  strict.threshold = 0.003;
+  EXPECT_EQ(decide(slower(0.005, 7), strict).verdict, GateVerdict::regressed);
+}
+
+TEST(Gate, IsInconclusiveWhereNoiseHidesBoth) {
+  Values noisy;
+  for (int i = 0; i < 20; ++i) noisy.push_back(i % 2 ? 0.3 : -0.31);
+  const GateDecision more = decide(std::span(noisy).first(12));
+  EXPECT_EQ(more.verdict, GateVerdict::more_pairs);
+  EXPECT_EQ(more.pairs, 10U);
+  EXPECT_EQ(more.next_pairs, 14U);
+  const GateDecision decision = decide(noisy);
+  EXPECT_EQ(decision.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(decision.pairs, 20U);
+  const double error = standard_deviation(noisy) / std::sqrt(20.);
+  EXPECT_NEAR(decision.detectable_percent,
+              -100 * std::expm1(-minimum_detectable_difference(error, 19, 0.02, 0.8)), 1e-9);
+}
+
+TEST(Gate, TakesTheMeanOverAllPoints) {
+  const auto ratios = mean_log_ratios({{100, 50}, {10, 20}}, {{200, 50}, {10, 5}});
+  ASSERT_EQ(ratios.size(), 2U);
+  EXPECT_NEAR(ratios[0], std::log(2.) / 2, 1e-12);
+  EXPECT_NEAR(ratios[1], -std::log(4.) / 2, 1e-12);
+}
+
+TEST(Gate, RefusesADesignWithUnlikeLooks) {
+  GateDesign design;
+  design.pass.pop_back();
+  EXPECT_THROW(decide(slower(0, 7), design), std::invalid_argument);
+}
+
+/// The promise of docs/gate.md on a design that ends after 14 pairs: a Clopper-Pearson bound must
+/// leave it possible.
+TEST(GateSimulation, KeepsItsFalseAlarmsAndFalsePasses) {
+  GateDesign design;
+  design.threshold = 0;  // every alarm counts
+  design.alarm = {{7, 0.0079}, {10, 0.02}, {14, 0.04}};
+  design.pass = {{7, 0.0313}, {10, 0.04}, {14, 0.05}};
+  for (const gate::PairNoise& noise : gate::pair_noises()) {
+    const gate::Outcome none = gate::simulate(design, noise, 0, 600, 1);
+    EXPECT_LE(clopper_pearson(none.regressed, none.gates, 0.99).lo, 0.04) << noise.name;
+    const gate::Outcome two = gate::simulate(design, noise, 0.02, 600, 2);
+    EXPECT_LE(clopper_pearson(two.passed, two.gates, 0.99).lo, 0.05) << noise.name;
+  }
+}
+
+TEST(GateSimulation, FindsFivePercentWithFewPairs) {
+  const gate::Outcome outcome = gate::simulate({}, gate::pair_noises()[0], 0.05, 200, 3);
+  EXPECT_GE(outcome.regressed, 198);
+  EXPECT_LT(outcome.pairs / outcome.gates, 8);
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,204 @@
+// Permutation tests against counts by hand, published values and brute force (scipy where stated).
+#include "measure/permutation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace scalemark {
+namespace {
+
+using Values = std::vector<double>;
+using enum Alternative;
+
+/// Darwin's crossed less self-fertilised maize, eighths of an inch (Fisher 1935, section 21).
+const Values kDarwin{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48};
+/// Permeability of membranes at term and earlier (Hollander and Wolfe 1973, table 4.1).
+const Values kTerm{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
+const Values kEarly{1.15, 0.88, 0.90, 0.74, 1.21};
+
+Values noise(std::size_t n, std::mt19937_64& random) {
+  Values x(n);
+  for (double& value : x) value = std::normal_distribution<double>()(random);
+  return x;
+}
+
+TEST(SignFlipTest, OfThreeDifferencesByHand) {
+  // Signs of 1 2 4: sums 7 5 3 1 -1 -3 -5 -7. Observed 1 + 2 + 4 and -1 - 2 + 4.
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values{1, 2, 4}, greater).p, 1. / 8);
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values{1, 2, 4}, less).p, 1);
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values{1, 2, 4}, two_sided).p, 2. / 8);
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values{-1, -2, 4}, greater).p, 4. / 8);
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values{-1, -2, -4}, less).p, 1. / 8);
+}
+
+TEST(SignFlipTest, IsFishersOfDarwinsMaize) {
+  const PermutationTest test = sign_flip_test(kDarwin, greater);
+  EXPECT_DOUBLE_EQ(test.p, 863. / 32768);
+  EXPECT_DOUBLE_EQ(sign_flip_test(kDarwin, two_sided).p, 1726. / 32768);
+  EXPECT_DOUBLE_EQ(test.least_p, 1. / 32768);
+  EXPECT_TRUE(test.exact);
+}
+
+TEST(SignFlipTest, CountsTiesThatRoundingHides) {
+  // 0.1 + 0.2 is not 0.3 in binary: {0.1, 0.2, -0.3} sums to 0, as does its opposite.
+  // Sums: 0.6, 0, 0.2, -0.4, 0.4, -0.2, 0, -0.6: five of eight are at least 0.
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values{0.1, 0.2, -0.3}, greater).p, 5. / 8);
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values{0, 0, 0, 0}, two_sided).p, 1);
+}
+
+TEST(SignFlipTest, OfManyValuesIsASeededSample) {
+  std::mt19937_64 random(3);
+  Values x = noise(40, random);
+  for (double& value : x) value += 0.3;
+  const PermutationTest test = sign_flip_test(x, two_sided, 7);
+  EXPECT_FALSE(test.exact);
+  EXPECT_DOUBLE_EQ(test.p, sign_flip_test(x, two_sided, 7).p);
+  // Of the normal approximation, within four standard errors of the sample.
+  double squares = 0;
+  for (const double value : x) squares += value * value;
+  const double expected = std::erfc(std::abs(mean(x)) * 40 / std::sqrt(2 * squares));
+  EXPECT_NEAR(test.p, expected, 4 * 2 * std::sqrt(expected / 2 / kDrawnAssignments) + 0.005);
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values(40, 1.), greater).p, 1. / (kDrawnAssignments + 1));
+}
+
+TEST(PermutationTest, OfFourValuesByHand) {
+  // 6 divisions of 1 2 3 4; only {3, 4} has the sum 7.
+  EXPECT_DOUBLE_EQ(permutation_test(Values{1, 2}, Values{3, 4}, greater).p, 1. / 6);
+  EXPECT_DOUBLE_EQ(permutation_test(Values{1, 2}, Values{3, 4}, two_sided).p, 2. / 6);
+  EXPECT_DOUBLE_EQ(permutation_test(Values{1, 2}, Values{3, 4}, less).p, 1);
+  EXPECT_DOUBLE_EQ(permutation_test(Values{1, 4}, Values{2, 3}, greater).p, 4. / 6);  // ties
+  EXPECT_DOUBLE_EQ(permutation_test(Values{1}, Values{2, 3, 4}, greater).p, 1. / 4);
+}
+
+TEST(PermutationTest, OfUnequalSamplesIsThatOfBruteForce) {
+  const PermutationTest test = permutation_test(kTerm, kEarly, less);
+  EXPECT_DOUBLE_EQ(test.p, 191. / 3003);
+  EXPECT_DOUBLE_EQ(permutation_test(kTerm, kEarly, greater).p, 2817. / 3003);
+  EXPECT_DOUBLE_EQ(permutation_test(kTerm, kEarly, two_sided).p, 382. / 3003);
+  EXPECT_DOUBLE_EQ(test.least_p, 1. / 3003);
+}
+
+TEST(PermutationTest, OfManyValuesIsASeededSample) {
+  std::mt19937_64 random(5);
+  const Values a = noise(40, random);
+  Values b = noise(50, random);
+  for (double& value : b) value += 0.3;
+  const PermutationTest test = permutation_test(a, b, two_sided);
+  EXPECT_FALSE(test.exact);
+  EXPECT_DOUBLE_EQ(test.p, permutation_test(a, b, two_sided).p);
+  // Of the normal approximation with the variance of all values.
+  Values all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  const double error = standard_deviation(all) * std::sqrt(1. / 40 + 1. / 50);
+  const double expected = std::erfc(std::abs(mean(b) - mean(a)) / error / std::sqrt(2));
+  EXPECT_NEAR(test.p, expected, 4 * 2 * std::sqrt(expected / 2 / kDrawnAssignments) + 0.005);
+  EXPECT_GT(expected, 0.001);
+  EXPECT_LT(expected, 0.9);
+}
+
+TEST(LeastP, IsThatOfTheMostExtremeData) {
+  EXPECT_DOUBLE_EQ(least_sign_flip_p(5), 2. / 32);
+  EXPECT_DOUBLE_EQ(least_sign_flip_p(1), 1);
+  EXPECT_DOUBLE_EQ(least_permutation_p(5, 5), 2. / 252);
+  EXPECT_DOUBLE_EQ(least_permutation_p(3, 3), 2. / 20);
+  EXPECT_DOUBLE_EQ(sign_flip_test(Values(6, 1.), two_sided).p, least_sign_flip_p(6));
+  EXPECT_DOUBLE_EQ(permutation_test(Values(4, 1.), Values(5, 2.), two_sided).p,
+                   least_permutation_p(4, 5));
+}
+
+TEST(SignFlipInterval, OfFiveValuesIsTheirRange) {
+  const auto exact = sign_flip_interval(Values{3, 1, 4, 1.5, 9});
+  ASSERT_TRUE(exact);
+  EXPECT_NEAR(exact->interval.lo, 1, 1e-9);
+  EXPECT_NEAR(exact->interval.hi, 9, 1e-9);
+  EXPECT_DOUBLE_EQ(exact->confidence, 0.9375);
+  EXPECT_FALSE(sign_flip_interval(Values{3, 1, 4, 1.5}));
+  EXPECT_TRUE(sign_flip_interval(Values{3, 1, 4, 1.5}, 0.85));
+}
+
+TEST(SignFlipInterval, AreSubsetMeansOfDarwinsMaize) {
+  const auto exact = sign_flip_interval(kDarwin);  // by listing all subset means: numpy
+  ASSERT_TRUE(exact);
+  EXPECT_NEAR(exact->interval.lo, -1. / 6, 1e-8);
+  EXPECT_NEAR(exact->interval.hi, 41, 1e-8);
+  EXPECT_NEAR(exact->confidence, 1 - 2. * 819 / 32768, 1e-12);
+}
+
+TEST(SignFlipInterval, OfEqualValuesHasNoWidth) {
+  const auto exact = sign_flip_interval(Values(6, 2.5));
+  ASSERT_TRUE(exact);
+  EXPECT_EQ(exact->interval.lo, 2.5);
+  EXPECT_EQ(exact->interval.hi, 2.5);
+}
+
+TEST(PermutationInterval, AreDifferencesOfSubsetMeans) {
+  const auto exact = permutation_interval(kTerm, kEarly);  // by listing all 3002: numpy
+  ASSERT_TRUE(exact);
+  EXPECT_NEAR(exact->interval.lo, -0.78, 1e-8);
+  EXPECT_NEAR(exact->interval.hi, 0.105, 1e-8);
+  EXPECT_NEAR(exact->confidence, 1 - 150. / 3003, 1e-12);
+  EXPECT_FALSE(permutation_interval(Values{1, 2, 3}, Values{4, 5, 6}));
+}
+
+/// An interval holds 0 exactly where the test at the same level does not refuse it.
+TEST(Intervals, AgreeWithTheirTests) {
+  std::mt19937_64 random(11);
+  int refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    Values a = noise(8, random), b = noise(8, random);
+    for (double& value : b) value += 1;
+    const auto pairs = sign_flip_interval(b);
+    const auto samples = permutation_interval(a, b);
+    const auto holds_zero = [](const ExactInterval& e) {
+      return e.interval.lo <= 1e-12 && e.interval.hi >= -1e-12;
+    };
+    EXPECT_EQ(holds_zero(*pairs), sign_flip_test(b, two_sided).p > 1 - pairs->confidence + 1e-12);
+    EXPECT_EQ(holds_zero(*samples),
+              permutation_test(a, b, two_sided).p > 1 - samples->confidence + 1e-12);
+    refused += !holds_zero(*samples);
+  }
+  EXPECT_GT(refused, 20);
+  EXPECT_LT(refused, 180);
+}
+
+TEST(Intervals, OfManyValuesAreCloseToStudents) {
+  std::mt19937_64 random(13);
+  const Values a = noise(60, random), b = noise(60, random);
+  const auto exact = sign_flip_interval(a);
+  const auto student = student_interval(a);
+  EXPECT_NEAR(exact->interval.lo, student->lo, 0.04);
+  EXPECT_NEAR(exact->interval.hi, student->hi, 0.04);
+  const auto shift = permutation_interval(a, b);
+  EXPECT_NEAR((shift->interval.lo + shift->interval.hi) / 2, mean(b) - mean(a), 0.05);
+  EXPECT_NEAR(shift->interval.hi - shift->interval.lo, 2 * 1.98 * std::sqrt(2. / 60), 0.15);
+}
+
+/// Under the null hypothesis p <= u happens in at most a share u, and nearly so for small samples'
+/// own levels.
+TEST(PValues, AreUniformUnderTheNullHypothesis) {
+  std::mt19937_64 random(17);
+  constexpr int kRepetitions = 4000;
+  int pairs[3] = {}, samples[3] = {};
+  const double levels[3] = {0.05, 0.25, 0.5};
+  for (int i = 0; i < kRepetitions; ++i) {
+    Values a = noise(7, random), b = noise(8, random);
+    for (double& value : a) value = std::exp(value);  // skewed noise in both samples
+    for (double& value : b) value = std::exp(value);
+    const double two = permutation_test(a, b, greater).p;
+    const double one = sign_flip_test(noise(8, random), greater).p;
+    for (int k = 0; k < 3; ++k) {
+      pairs[k] += one <= levels[k];
+      samples[k] += two <= levels[k];
+    }
+  }
+  for (int k = 0; k < 3; ++k) {
+    const double slack = 3.5 * std::sqrt(levels[k] * (1 - levels[k]) * kRepetitions);
+    EXPECT_NEAR(pairs[k], levels[k] * kRepetitions, slack + kRepetitions / 256.) << levels[k];
+    EXPECT_NEAR(samples[k], levels[k] * kRepetitions, slack + kRepetitions / 6435.) << levels[k];
+  }
+}
+
+}  // namespace
+}  // namespace scalemark

@@ -1,0 +1,66 @@
+// The console says what the comparison record says.
+#include "report/comparison_table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/compare_support.hpp"
+
+namespace scalemark {
+namespace {
+using testing::AllOf;
+using testing::HasSubstr;
+
+Json record_of(const std::vector<ResultSet>& sets, const CompareQuestions& questions = {}) {
+  const Matching matching = match_sets(sets, questions.varied);
+  return make_comparison_record(sets, matching, questions, compare_sets(sets, matching, questions));
+}
+
+Json two_sets() {
+  ResultSet a = test::rates("tcp", {100, 101, 102, 103, 104});
+  ResultSet b = test::rates("rdma", {120, 121, 122, 123, 124});
+  a.launches.push_back(test::launch(50, 2));
+  b.launches.push_back(test::launch(60, 2));
+  a.launches.push_back(test::launch(70, 4));
+  b.left_out = {"2 records with status failed"};
+  return record_of({a, b});
+}
+
+TEST(ComparisonTable, SaysWhatTheRecordSays) {
+  const std::string table = comparison_table(two_sets());
+  EXPECT_THAT(table, HasSubstr("rdma against tcp: images/sec, n launches\n"));
+  EXPECT_THAT(table, testing::ContainsRegex(
+                         "1 +5 +102\\.0 +122\\.0 +\\+19\\.6 % +\\[\\+1[0-9.]+, \\+2[0-9.]+\\] % "
+                         "+0\\.0079 +[0-9.]+ % +faster\n"));
+  EXPECT_THAT(table, testing::ContainsRegex("2 +1 +50\\.00 +60\\.00 +\\+20\\.0 % +- +- +- +too few "
+                                            "launches \\(n=1; 5 needed\\)\n"));
+  EXPECT_THAT(table,
+              AllOf(HasSubstr("not compared: ranks 4, in tcp but not in rdma\n"),
+                    HasSubstr("left out of rdma: 2 records with status failed\n"),
+                    HasSubstr("exact permutation test"), testing::Not(HasSubstr("sign-flip"))));
+}
+
+TEST(ComparisonTable, InMarkdownHasTheSameCells) {
+  const std::string text = comparison_markdown(two_sets());
+  EXPECT_THAT(text, AllOf(HasSubstr("| ranks | n | tcp | rdma | difference |"),
+                          HasSubstr("| 1 | 5 | 102.0 | 122.0 | +19.6 % |"),
+                          HasSubstr("- left out of rdma: 2 records")));
+}
+
+TEST(ComparisonTable, SaysHowPairsAndRoundsCame) {
+  const std::vector<double> rates{1, 2, 3, 4, 5};
+  const std::string pairs = comparison_table(
+      record_of({test::swept(test::rates("a", rates)), test::swept(test::rates("b", rates))}));
+  EXPECT_THAT(pairs, AllOf(HasSubstr("5 pairs"), HasSubstr("sign-flip"), HasSubstr("93.75 %"),
+                           HasSubstr("too few launches (n=5; 6 needed)")));
+  ResultSet curve = test::rates("c", {1});
+  curve.launches[0].repeats = {{1, 1}, {2, 1}};
+  ResultSet other = curve;
+  other.label = "d";
+  EXPECT_THAT(comparison_table(record_of({curve, other})),
+              AllOf(HasSubstr("n repeats"), HasSubstr("warning: repeats within one launch"),
+                    HasSubstr("too few repeats (n=2; 5 needed)")));
+}
+
+}  // namespace
+}  // namespace scalemark

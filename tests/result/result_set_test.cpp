@@ -1,0 +1,213 @@
+// Records, folders and sweeps as sets of launches; what is left out, and what is refused.
+#include "result/result_set.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/point_repeat.hpp"
+#include "analysis/scaling.hpp"
+#include "error.hpp"
+#include "result/inference_record.hpp"
+#include "result/support.hpp"
+
+namespace scalemark {
+namespace {
+using test::make_facts;
+using test::make_report;
+using test::Tree;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Json run_record(int ranks = 2, double step = 0.5, Status status = Status::ok) {
+  RunFacts facts = make_facts(ranks);
+  facts.status = status;
+  if (status != Status::ok) facts.reason = "why";
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < ranks; ++rank) {
+    reports.push_back(make_report(rank, std::vector<double>(4, step), std::vector<double>(4, 0)));
+    reports.back().threads = 2;
+  }
+  return make_run_record({}, facts, reports, system_info(), {{"NCCL_ALGO", "Ring"}});
+}
+
+std::string refusal(const std::string& path) {
+  try {
+    read_result_set("x", path);
+  } catch (const ConfigError& error) {
+    return std::string("2 ") + error.what();
+  } catch (const ResultError& error) {
+    return std::string("6 ") + error.what();
+  }
+  ADD_FAILURE() << path << " was not refused";
+  return "";
+}
+
+TEST(ResultSet, OfOneRunHasItsWorkAndItsKeys) {
+  Tree tree;
+  const Json record = run_record();
+  tree.file("r.json", record_text(record));
+  const ResultSet set = read_labelled_set((tree.root() / "r.json").string());
+  EXPECT_EQ(set.label, "r");
+  ASSERT_EQ(set.launches.size(), 1U);
+  const MeasuredLaunch& launch = set.launches[0];
+  ASSERT_EQ(launch.repeats.size(), 1U);
+  EXPECT_NEAR(launch.repeats[0].seconds, 2, 1e-12);
+  EXPECT_NEAR(launch.repeats[0].units, 4 * 32, 1e-9);  // 4 steps of 2 ranks x 16 images
+  EXPECT_EQ(launch.ranks, 2);
+  EXPECT_EQ(launch.keys.at("batch_size"), 16);
+  EXPECT_EQ(launch.keys.at("device"), "cpu");  // not "auto"
+  EXPECT_EQ(launch.keys.at("communicator"), "mpi");
+  EXPECT_EQ(launch.keys.at("transport"), "vader");
+  EXPECT_EQ(launch.keys.at("num_intra_threads"), 2);
+  EXPECT_EQ(launch.keys.at("hosts"), 1);
+  EXPECT_EQ(launch.environment.at("NCCL_ALGO"), "Ring");
+  for (const char* name : {"output", "repeats", "label", "global_batch_size", "hostfile"})
+    EXPECT_FALSE(launch.keys.contains(name)) << name;
+  EXPECT_TRUE(launch.defaults.contains("seed"));
+}
+
+TEST(ResultSet, OfAnInferenceHasItsLatencies) {
+  Tree tree;
+  LoadedConfig config;
+  config.command = Command::infer;
+  InferenceFacts facts;
+  static_cast<RunFacts&>(facts) = make_facts(1);
+  facts.fused = "on";
+  const auto report = make_report(0, std::vector<double>(100, 0.25), std::vector<double>(100, 0));
+  tree.file("i.json",
+            record_text(make_inference_record(config, facts, {report}, system_info(), {})));
+  const ResultSet set = read_result_set("x", (tree.root() / "i.json").string());
+  EXPECT_DOUBLE_EQ(set.launches[0].metrics.at("latency_p99"), 0.25);
+  EXPECT_EQ(set.launches[0].keys.at("kind"), "inference");
+  EXPECT_EQ(set.launches[0].keys.at("fused"), "on");
+}
+
+/// A curve of one and two ranks with two rounds each, its run records in `folder`/c.runs.
+Json curve(Tree& tree, const std::string& folder) {
+  std::vector<PointRuns> points;
+  for (const int ranks : {1, 2}) {
+    PointRuns point{ranks, {}, {}};
+    for (int round = 1; round <= 2; ++round) {
+      const Json run = run_record(ranks, 0.5 * round);
+      const std::string path = "c.runs/" + std::to_string(ranks) + std::to_string(round) + ".json";
+      tree.file(folder + "/" + path, record_text(run));
+      point.repeats.push_back(point_repeat(run, path, false));
+    }
+    points.push_back(point);
+  }
+  LoadedConfig config;
+  config.config.batch_size = 16;
+  const Json record = make_scaling_record(config, 2, points, Status::ok, "", system_info(), {});
+  tree.file(folder + "/c.json", record_text(record));
+  return record;
+}
+
+TEST(ResultSet, OfACurveHasALaunchAPointWithItsRounds) {
+  Tree tree;
+  curve(tree, "f");
+  for (const char* path : {"f/c.json", "f"}) {  // in the folder its runs are not counted again
+    const ResultSet set = read_result_set("x", (tree.root() / path).string());
+    ASSERT_EQ(set.launches.size(), 2U) << path;
+    EXPECT_EQ(set.launches[1].ranks, 2);
+    ASSERT_EQ(set.launches[1].repeats.size(), 2U);
+    EXPECT_NEAR(set.launches[1].repeats[1].seconds, 4, 1e-9);
+    EXPECT_EQ(set.launches[1].keys.at("transport"), "vader");  // from the run beside it
+    EXPECT_EQ(set.launches[1].keys.at("batch_size"), 16);
+  }
+  std::filesystem::remove_all(tree.root() / "f/c.runs");
+  const ResultSet alone = read_result_set("x", (tree.root() / "f/c.json").string());
+  EXPECT_FALSE(alone.launches[1].keys.contains("transport"));
+  EXPECT_TRUE(alone.launches[1].unknown.contains("num_intra_threads"));
+}
+
+/// A journal line and its record.
+void sweep_launch(Tree& tree, std::string& journal, int repeat, const Json& record,
+                  const std::string& status) {
+  const std::string name = "runs/p-" + std::to_string(repeat) + ".json";
+  if (!record.is_null()) tree.file("s/" + name, record_text(record));
+  const Json line = {{"schema_version", 1},
+                     {"kind", "journal_entry"},
+                     {"point", "p"},
+                     {"config_hash", "c"},
+                     {"revision", "r"},
+                     {"repeat", repeat},
+                     {"status", status},
+                     {"exit_code", 0},
+                     {"reason", ""},
+                     {"record", record.is_null() ? "" : name},
+                     {"seconds", 1.0},
+                     {"started_at", ""},
+                     {"settings", {{"cpus_per_rank", 1}, {"env.NCCL_ALGO", nullptr}}}};
+  journal += line.dump() + "\n";
+}
+
+TEST(ResultSet, OfASweepFollowsItsJournal) {
+  Tree tree;
+  std::string journal;
+  sweep_launch(tree, journal, 1, nullptr, "failed");
+  sweep_launch(tree, journal, 2, run_record(2, 0.5), "ok");
+  sweep_launch(tree, journal, 1, run_record(2, 0.25), "ok");  // measured again
+  sweep_launch(tree, journal, 3, nullptr, "timeout");
+  tree.file("s/journal.jsonl", journal + "{\"torn");
+  const ResultSet set = read_labelled_set((tree.root() / "s").string() + "/");
+  EXPECT_EQ(set.label, "s");
+  ASSERT_EQ(set.launches.size(), 2U);
+  EXPECT_EQ(set.launches[0].repeat, 2);
+  EXPECT_EQ(set.launches[1].repeat, 1);
+  EXPECT_EQ(set.launches[0].sweep, std::filesystem::canonical(tree.root() / "s").string());
+  EXPECT_EQ(set.launches[0].keys.at("cpus_per_rank"), 1);
+  EXPECT_TRUE(set.launches[0].keys.at("ranks_per_node").is_null());
+  EXPECT_TRUE(set.launches[0].keys.at("env.NCCL_ALGO").is_null());
+  EXPECT_THAT(set.left_out, ElementsAre("1 record with status timeout"));
+  std::filesystem::remove(tree.root() / "s/runs/p-2.json");
+  EXPECT_THAT(refusal((tree.root() / "s").string()), HasSubstr("6 "));
+  tree.file("s/journal.jsonl", "no journal\n");
+  EXPECT_THAT(refusal((tree.root() / "s").string()), HasSubstr("line 1"));
+}
+
+TEST(ResultSet, LeavesOutWhatHasNoThroughput) {
+  Tree tree;
+  tree.file("f/a.json", record_text(run_record()));
+  tree.file("f/b.json", record_text(run_record(2, 0.5, Status::failed)));
+  tree.file("f/c.json", record_text(envelope("preflight", Status::ok)));
+  tree.file("f/deep/d.json", record_text(run_record()));
+  tree.file("f/.hidden.json", "no record");
+  tree.file("f/notes.txt", "no record");
+  const ResultSet set = read_result_set("x", (tree.root() / "f").string());
+  EXPECT_EQ(set.launches.size(), 2U);
+  EXPECT_THAT(set.left_out,
+              ElementsAre("1 record of kind preflight", "1 record with status failed"));
+}
+
+TEST(ResultSet, RefusesWhatItCannotRead) {
+  Tree tree;
+  const std::string root = tree.root().string();
+  EXPECT_THAT(refusal(root + "/absent"), HasSubstr("2 "));
+  tree.file("p.json", record_text(envelope("preflight", Status::ok)));
+  EXPECT_THAT(refusal(root + "/p.json"), HasSubstr("2 "));
+  tree.file("failed.json", record_text(run_record(2, 0.5, Status::failed)));
+  EXPECT_THAT(refusal(root + "/failed.json"), HasSubstr("why"));
+  std::filesystem::create_directory(tree.root() / "empty");
+  EXPECT_THAT(refusal(root + "/empty"), HasSubstr("2 "));
+  Json old = run_record(), torn = run_record(), still = run_record();
+  old["schema_version"] = 0;
+  tree.file("f/old.json", record_text(old));
+  EXPECT_THAT(refusal(root + "/f"), testing::AllOf(HasSubstr("6 "), HasSubstr("older")));
+  torn.erase("throughput");
+  tree.file("torn.json", record_text(torn));
+  EXPECT_THAT(refusal(root + "/torn.json"), HasSubstr("6 "));
+  still["wall_seconds"] = 0;
+  tree.file("still.json", record_text(still));
+  EXPECT_THAT(refusal(root + "/still.json"), HasSubstr("6 "));
+}
+
+TEST(ResultSet, ALabelComesBeforeTheFirstEqualsSign) {
+  Tree tree;
+  tree.file("a=b.json", record_text(run_record()));
+  const std::string path = (tree.root() / "a=b.json").string();
+  EXPECT_EQ(read_labelled_set(path).label, "a=b");
+  EXPECT_EQ(read_labelled_set("new=" + path).label, "new");
+}
+
+}  // namespace
+}  // namespace scalemark
