@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cxxopts.hpp>
 
+#include "config/flags.hpp"
 #include "config/keys.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
@@ -161,30 +161,18 @@ bool wants_help(std::span<const std::string> arguments) {
 }
 
 Arguments parse_arguments(Command command, std::span<const std::string> arguments) {
-  std::vector<std::string> words = canonical_words(command, arguments);
-  std::string program = "scalemark";
-  std::vector<char*> argv{program.data()};  // cxxopts 2 wants them mutable
-  for (std::string& word : words) argv.push_back(word.data());
-  int argc = static_cast<int>(argv.size());
-  char** begin = argv.data();
-  try {
-    cxxopts::Options options = make_options(command, false);
-    Arguments parsed;
-    const auto result = options.parse(argc, begin);
-    for (const auto& argument : result.arguments()) {
-      if (argument.key() == "config")
-        parsed.config_files.push_back(argument.value());
-      else if (argument.key() == "set")
-        parsed.settings.push_back(read_set(command, argument.value()));
-      else
-        parsed.settings.push_back({argument.key(), argument.value(), "--" + argument.key()});
-    }
-    return parsed;
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
-    throw ConfigError(error.what());
+  const auto result =
+      parse_flags(make_options(command, false), canonical_words(command, arguments));
+  Arguments parsed;
+  for (const auto& argument : result.arguments()) {
+    if (argument.key() == "config")
+      parsed.config_files.push_back(argument.value());
+    else if (argument.key() == "set")
+      parsed.settings.push_back(read_set(command, argument.value()));
+    else
+      parsed.settings.push_back({argument.key(), argument.value(), "--" + argument.key()});
   }
+  return parsed;
 }
 
 namespace {

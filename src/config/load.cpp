@@ -344,11 +344,15 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
   return loaded;
 }
 
+std::vector<std::string> environment_lines() {
+  std::vector<std::string> lines;
+  for (char** line = environ; line && *line; ++line) lines.emplace_back(*line);
+  return lines;
+}
+
 LoadedConfig load_config(Command command, int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
-  std::vector<std::string> environment;
-  for (char** line = environ; line && *line; ++line) environment.emplace_back(*line);
-  return load_config(command, arguments, environment);
+  return load_config(command, arguments, environment_lines());
 }
 
 }  // namespace scalemark

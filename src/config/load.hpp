@@ -16,6 +16,9 @@ namespace scalemark {
 LoadedConfig load_config(Command command, std::span<const std::string> arguments,
                          std::span<const std::string> environment);
 
+/// The process's variables, "NAME=value".
+std::vector<std::string> environment_lines();
+
 /// Same, from the process: argv after the subcommand and ::environ.
 LoadedConfig load_config(Command command, int argc, char** argv);
 

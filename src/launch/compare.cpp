@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cxxopts.hpp>
 #include <memory>
 
 #include "config/arguments.hpp"
+#include "config/flags.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "report/comparison_table.hpp"
@@ -130,21 +130,7 @@ std::string compare_help() {
 }
 
 CompareRequest read_compare_request(std::span<const std::string> arguments) {
-  std::vector<std::string> words = canonical_flags(arguments);
-  std::string program = "scalemark";
-  std::vector<char*> argv{program.data()};
-  for (std::string& word : words) argv.push_back(word.data());
-  int argc = static_cast<int>(argv.size());
-  char** begin = argv.data();
-  try {
-    cxxopts::Options options = make_options();
-    return request_from(options.parse(argc, begin));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
-    throw ConfigError(
-        fmt::format("scalemark compare: {}; see scalemark compare --help", error.what()));
-  }
+  return request_from(parse_flags(make_options(), canonical_flags(arguments)));
 }
 
 ExitCode run_compare(const CompareRequest& request) {

@@ -1,6 +1,5 @@
 // The command line of `scalemark instances`: its own flags before those of the job.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -146,12 +145,6 @@ nlohmann::ordered_json own_config(const InstancesPlan& plan, const Words& words,
   add("repeats", plan.repeats);
   add("launch_timeout", launch_timeout);
   return config;
-}
-
-std::vector<std::string> environment_lines() {
-  std::vector<std::string> lines;
-  for (char** line = environ; line && *line; ++line) lines.emplace_back(*line);
-  return lines;
 }
 
 }  // namespace

@@ -55,8 +55,7 @@ class Sweep {
         break;
       }
     }
-    const auto results = results_of(journal);
-    fmt::print("{}", sweep_table(results, plan_.standard));
+    fmt::print("{}", sweep_table(results_of(journal), plan_.standard));
     return outcome(journal);
   }
 
@@ -69,6 +68,10 @@ class Sweep {
     entry.repeat = repeat;
     entry.settings = plan_.points[index].settings;
     return entry;
+  }
+
+  fs::path record_path(std::size_t index, std::int64_t repeat) const {
+    return folder_ / "runs" / (name_of_launch(index, repeat) + ".json");
   }
 
   std::string name_of_launch(std::size_t index, std::int64_t repeat) const {
@@ -93,8 +96,7 @@ class Sweep {
     tell_ranks(request, resources.hosts > 1);
     request.program = {own_path().string(), std::string(name_of(plan_.command))};
     request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
-    const fs::path record = folder_ / "runs" / (name_of_launch(index, repeat) + ".json");
-    request.program.push_back("--output=" + fs::absolute(record).string());
+    request.program.push_back("--output=" + fs::absolute(record_path(index, repeat)).string());
     return request;
   }
 
@@ -128,8 +130,7 @@ class Sweep {
   /// True where the sweep was asked to stop.
   bool launch(Journal& journal, std::size_t index, std::int64_t repeat) const {
     JournalEntry entry = launch_of(index, repeat);
-    const std::string name = name_of_launch(index, repeat);
-    const fs::path record = folder_ / "runs" / (name + ".json");
+    const fs::path record = record_path(index, repeat);
     std::error_code ignored;
     fs::remove(record, ignored);  // of an attempt that the journal does not count
 
@@ -139,7 +140,7 @@ class Sweep {
     Supervision how;
     how.grace_seconds = plan_.points[index].config.timeout + 10;
     how.limit_seconds = plan_.launch_timeout;
-    how.output = (folder_ / "logs" / (name + ".log")).string();
+    how.output = (folder_ / "logs" / (name_of_launch(index, repeat) + ".log")).string();
     const JobEnd end = run_job(request_of(index, repeat), handover, how);
     entry.seconds = steady_seconds() - start;
     entry.exit_code = static_cast<int>(end.code);

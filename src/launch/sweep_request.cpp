@@ -1,12 +1,10 @@
 // The command line of `scalemark sweep`.
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cxxopts.hpp>
 
 #include "config/arguments.hpp"
+#include "config/flags.hpp"
 #include "config/keys.hpp"
-#include "config/names.hpp"
+#include "config/load.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "launch/placement.hpp"
@@ -37,12 +35,6 @@ void set_from(RunConfig& launch, const cxxopts::ParseResult& parsed, const char*
   if (parsed.count(name) == 0) return;
   const Key& key = *find_key(name);
   key.set(launch, parse_value(key, parsed[name].as<std::string>(), fmt::format("--{}", name)));
-}
-
-std::vector<std::string> environment_lines() {
-  std::vector<std::string> lines;
-  for (char** line = environ; line && *line; ++line) lines.emplace_back(*line);
-  return lines;
 }
 
 SweepRequest request_from(const cxxopts::ParseResult& parsed) {
@@ -78,20 +70,7 @@ std::string sweep_help() {
 }
 
 SweepRequest read_sweep_request(std::span<const std::string> arguments) {
-  std::vector<std::string> words = canonical_flags(arguments);
-  std::string program = "scalemark";
-  std::vector<char*> argv{program.data()};
-  for (std::string& word : words) argv.push_back(word.data());
-  int argc = static_cast<int>(argv.size());
-  char** begin = argv.data();
-  try {
-    cxxopts::Options options = make_options();
-    return request_from(options.parse(argc, begin));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
-    throw ConfigError(fmt::format("scalemark sweep: {}; see scalemark sweep --help", error.what()));
-  }
+  return request_from(parse_flags(make_options(), canonical_flags(arguments)));
 }
 
 }  // namespace scalemark

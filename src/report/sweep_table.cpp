@@ -5,22 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 
+#include "measure/statistics.hpp"
+#include "report/console.hpp"
 #include "report/text_table.hpp"
 
 namespace scalemark {
 namespace {
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.) / static_cast<double>(values.size());
-}
-
-std::string duration(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
 
 /// Over the standard point; nullopt where one of the two has no throughput of the same unit.
 std::optional<double> factor(const SweepResult& result, const SweepResult& standard) {
@@ -44,15 +35,16 @@ std::string best_line(const std::vector<SweepResult>& results, const SweepResult
 void SweepProgress::start(const std::string& title, std::int64_t repeat) {
   std::string left;
   if (finished_ > 0)
-    left = fmt::format(", about {} left", duration(seconds_ / static_cast<double>(finished_) *
-                                                   static_cast<double>(launches_ - finished_)));
+    left =
+        fmt::format(", about {} left", format_duration(seconds_ / static_cast<double>(finished_) *
+                                                       static_cast<double>(launches_ - finished_)));
   fmt::print(stderr, "[{}/{}] {}, repeat {}{}\n", finished_ + 1, launches_, title, repeat, left);
 }
 
 void SweepProgress::finish(double seconds, const std::string& outcome) {
   ++finished_;
   seconds_ += seconds;
-  fmt::print(stderr, "    {} ({})\n", outcome, duration(seconds));
+  fmt::print(stderr, "    {} ({})\n", outcome, format_duration(seconds));
 }
 
 void SweepProgress::finish(const JournalEntry& entry, const Json& record) {
