@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "coverage: REPETITIONS must be a positive number, \"{}\" is not\n", argv[1]);
     return 2;
   }
-  const int comparisons = (repetitions + 9) / 10;
+  const int comparisons = (repetitions + 19) / 20;
   if (argc > 2 && std::string(argv[2]) == "launches") return print_launches(comparisons) ? 0 : 1;
   print_introduction(repetitions);
   const bool kept = print_promises(repetitions);

@@ -62,7 +62,7 @@ void print_designs(int repetitions) {
 }  // namespace scalemark::gate
 
 int main(int argc, char** argv) {
-  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 400;
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 300;
   if (repetitions < 1) {
     fmt::print(stderr, "usage: gate_simulation [REPETITIONS], a number above 0\n");
     return 2;
