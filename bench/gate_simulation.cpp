@@ -28,17 +28,17 @@ void print_characteristics(int repetitions) {
     }
 }
 
-/// The same looks or one, and how much of the level each may spend.
+/// Other looks, and other shares of the level for each.
 std::vector<std::pair<std::string, GateDesign>> designs() {
-  GateDesign late, equal, one;
-  late.alarm = {{7, 0.0001}, {10, 0.002}, {14, 0.005}, {20, 0.01}};
-  equal.alarm = {{8, 0.004}, {10, 0.006}, {14, 0.008}, {20, 0.01}};
-  equal.pass = {{8, 0.02}, {10, 0.03}, {14, 0.04}, {20, 0.05}};
+  GateDesign early, late, one;
+  early.alarm = {{7, 0.0079}, {10, 0.0085}, {14, 0.0092}, {20, 0.01}};
+  early.pass = {{7, 0.0313}, {10, 0.038}, {14, 0.044}, {20, 0.05}};
+  late.alarm = {{8, 0}, {10, 0.002}, {14, 0.005}, {20, 0.01}};
   one.alarm = {{20, 0.01}};
   one.pass = {{20, 0.05}};
   return {{"as built", {}},
+          {"first look at 7 pairs", early},
           {"level spent late", late},
-          {"looks from 8 pairs on, even", equal},
           {"one look at 20 pairs", one}};
 }
 
@@ -47,7 +47,7 @@ void print_designs(int repetitions) {
       "\n| design | slowdown | regressed at noise 1 % | pairs | at 2.5 % | pairs |\n| --- | --- | "
       "--- | --- | --- | --- |\n");
   for (const auto& [name, design] : designs())
-    for (const double slowdown : {0., 0.02, 0.05, 0.1}) {
+    for (const double slowdown : {0.02, 0.05}) {
       fmt::print("| {} | {:.0f} % |", name, 100 * slowdown);
       for (const PairNoise& noise : {normal("", 0.01), normal("", 0.025)}) {
         const Outcome o = simulate(design, noise, slowdown, repetitions, kSeed);
@@ -62,7 +62,7 @@ void print_designs(int repetitions) {
 }  // namespace scalemark::gate
 
 int main(int argc, char** argv) {
-  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 400;
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 300;
   if (repetitions < 1) {
     fmt::print(stderr, "usage: gate_simulation [REPETITIONS], a number above 0\n");
     return 2;

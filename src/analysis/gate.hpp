@@ -14,9 +14,9 @@ namespace scalemark {
 
 struct GateDesign {
   /// Of false alarms: with no slowdown, at most the last `spent` of all gates say "regressed".
-  std::vector<SequentialLook> alarm{{7, 0.0079}, {10, 0.0085}, {14, 0.0092}, {20, 0.01}};
+  std::vector<SequentialLook> alarm{{8, 0.004}, {10, 0.006}, {14, 0.008}, {20, 0.01}};
   /// Of false passes: with a slowdown of `excluded`, at most the last `spent` of all say "pass".
-  std::vector<SequentialLook> pass{{7, 0.0313}, {10, 0.038}, {14, 0.044}, {20, 0.05}};
+  std::vector<SequentialLook> pass{{8, 0.02}, {10, 0.03}, {14, 0.04}, {20, 0.05}};
   double threshold = 0.01;  ///< least slowdown that is called a regression (fraction)
   double excluded = 0.02;   ///< slowdown that a pass excludes (fraction)
   double power = 0.8;       ///< of the minimum detectable slowdown

@@ -113,8 +113,7 @@ std::vector<std::string> footer(const Json& record) {
     lines.push_back(
         "pairs: repeats of one pass through the sweep, or declared with --paired; exact sign-flip "
         "test of the mean log ratio.");
-  if (samples)
-    lines.push_back("Launches of unlike times: exact permutation test of the mean log ratio.");
+  if (samples) lines.push_back("two samples: exact permutation test of the mean log ratio.");
   lines.push_back(fmt::format(
       "Intervals hold what these tests do not refuse{}; p adjusted for {} comparisons (Holm); "
       "detectable: what is found with power {:.0f} % at {:.0f} %.",
