@@ -14,8 +14,11 @@ namespace scalemark {
 struct PreflightRank {
   RankReport report;
   int cpus_of_host = 0;
-  Json measured = nullptr;  ///< {"gemm", "memory_bandwidth", "noise_quantum"}; null: --pinning
-  Json host = nullptr;      ///< of the first rank of each host, else null: an entry of `hosts`
+  /// {"gemm", "memory_bandwidth", "noise_quantum", "gpu_health"}, the last null without a GPU; all
+  /// null: --pinning.
+  Json measured = nullptr;
+  Json host = nullptr;  ///< of the first rank of each host, else null: an entry of `hosts`
+  std::map<std::string, std::string> settings;  ///< of communication; see analysis/settings.hpp
 };
 nlohmann::json to_json(const PreflightRank& rank);
 PreflightRank preflight_rank_from_json(const nlohmann::json& json);

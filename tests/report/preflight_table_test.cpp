@@ -50,6 +50,19 @@ TEST(PreflightTable, PinningShowsWhoSharesCores) {
   EXPECT_THAT(text, Not(HasSubstr("gemm")));
 }
 
+TEST(PreflightTable, ShowsGpusAndTheirLinks) {
+  const std::string without = preflight_table(judged(test::preflight_ranks(2)));
+  EXPECT_THAT(without, Not(HasSubstr("SM clock")));
+  const std::string text = preflight_table(judged(test::gpu_ranks(2)));
+  EXPECT_THAT(text, HasSubstr("1800/1980 MHz"));
+  EXPECT_THAT(text, HasSubstr("nothing"));
+  EXPECT_THAT(text, HasSubstr("30 GB/s"));  // to the GPU from the far node
+  EXPECT_THAT(text, HasSubstr("GPUs of node0"));
+  EXPECT_THAT(text, HasSubstr("300.0"));
+  EXPECT_THAT(text, HasSubstr("20.0*"));
+  EXPECT_THAT(text, HasSubstr("mlx5_0/1 100.0 Gbit/s"));
+}
+
 TEST(ShownValue, HasUnitsAndPrefixes) {
   EXPECT_EQ(shown_value(4.52e9, "bytes/s"), "4.52 GB/s");
   EXPECT_EQ(shown_value(1.83e11, "FLOP/s"), "183 GFLOP/s");

@@ -1,0 +1,71 @@
+// NVML, which comes with the driver and is therefore loaded at run time. Internal to platform/.
+// Prototypes, structures and numbers: NVML API reference.
+#pragma once
+
+#include <string>
+
+namespace scalemark {
+
+using NvmlDevice = struct nvmlDevice_st*;
+using NvmlEventSet = struct nvmlEventSet_st*;
+struct NvmlPciInfo {
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+};
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+struct NvmlEvent {
+  NvmlDevice device;
+  unsigned long long type, data;  ///< data: of an XID event the number of the XID
+  unsigned gpu_instance, compute_instance;
+};
+
+/// Loaded and started, or not, with the reason. Functions give 0 for success.
+struct Nvml {
+  Nvml();
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  std::string reason;  ///< why it can't be used; empty: it can
+
+  // What every driver since CUDA 11 exports.
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  const char* (*error_string)(int) = nullptr;
+  int (*driver_version)(char*, unsigned) = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle)(unsigned, NvmlDevice*) = nullptr;
+  int (*handle_of_uuid)(const char*, NvmlDevice*) = nullptr;
+  int (*name)(NvmlDevice, char*, unsigned) = nullptr;
+  int (*uuid)(NvmlDevice, char*, unsigned) = nullptr;
+  int (*pci)(NvmlDevice, NvmlPciInfo*) = nullptr;
+  int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
+  int (*energy)(NvmlDevice, unsigned long long*) = nullptr;
+
+  // Null where the driver lacks them.
+  int (*clock)(NvmlDevice, int, unsigned*) = nullptr;      ///< of a type, now, MHz
+  int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;  ///< of a type, MHz
+  int (*clock_reasons)(NvmlDevice, unsigned long long*) = nullptr;
+  int (*ecc_mode)(NvmlDevice, int*, int*) = nullptr;  ///< now, after a reboot
+  int (*ecc_errors)(NvmlDevice, int, int, unsigned long long*) = nullptr;
+  int (*nvlink_state)(NvmlDevice, unsigned, int*) = nullptr;
+  int (*event_set)(NvmlEventSet*) = nullptr;
+  int (*register_events)(NvmlDevice, unsigned long long, NvmlEventSet) = nullptr;
+  int (*wait_event)(NvmlEventSet, NvmlEvent*, unsigned) = nullptr;  ///< milliseconds
+  int (*free_event_set)(NvmlEventSet) = nullptr;
+
+ private:
+  bool find_all();
+  void find_optional();
+
+  void* library_ = nullptr;
+  bool started_ = false;
+};
+
+/// The kernel's and hwloc's way to write what NVML gives: four digits of domain, lower case.
+std::string kernel_bus_id(const std::string& id);
+
+}  // namespace scalemark
