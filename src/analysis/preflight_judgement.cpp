@@ -1,34 +1,43 @@
 // See preflight_judgement.hpp.
 #include "analysis/preflight_judgement.hpp"
 
+#include "analysis/settings.hpp"
+
 namespace scalemark {
 namespace {
 
-CheckResult gpu_check(const Json& record) {
+/// One line for all that GPUs would be checked for.
+CheckResult no_gpu_check(const Json& record) {
   CheckResult result;
   result.name = "gpu";
   result.statistic = "health";
   result.status = CheckStatus::skip;
   result.bound = Bound::equals;
   const auto reason = record.at("unavailable").find("system.gpu_driver");
-  if (record.at("device") == "cuda")
-    result.message = "of GPUs this version measures GEMM alone";
-  else
-    result.message =
-        "the ranks use no GPU" +
-        (reason != record["unavailable"].end() ? ": " + reason->get<std::string>() : std::string());
+  result.message = "the ranks use no GPU";
+  if (reason != record["unavailable"].end()) result.message += ": " + reason->get<std::string>();
   return result;
+}
+
+void fill_settings(Json& record, const std::vector<PreflightRank>& ranks) {
+  std::vector<Settings> settings;
+  for (const PreflightRank& rank : ranks) settings.push_back(rank.settings);
+  record["settings"] = settings_json(settings, record["unavailable"]);
 }
 
 }  // namespace
 
-void judge_preflight(Json& record, const std::vector<PreflightRule>& rules) {
+void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
+                     const std::vector<PreflightRule>& rules) {
+  fill_settings(record, ranks);
   const bool pinning = record.at("config").at("pinning").at("value") == true;
+  const bool gpus = record.at("device") == "cuda";
   std::vector<PreflightRule> applied;
   for (const PreflightRule& rule : rules)
-    if (!pinning || rule.check == "binding") applied.push_back(rule);
+    if (pinning ? rule.check == "binding" : gpus || !rule.check.starts_with("gpu."))
+      applied.push_back(rule);
   auto results = evaluate(applied, preflight_values(record));
-  if (!pinning) results.push_back(gpu_check(record));
+  if (!pinning && !gpus) results.push_back(no_gpu_check(record));
   for (const CheckResult& result : results) {
     record["checks"].push_back(to_json(result));
     for (const char* key : {"value", "limit", "rank", "host"})

@@ -8,8 +8,9 @@
 
 namespace scalemark {
 
-/// Fills `checks` and `verdict`. What GPUs would be checked for is one skip. Of
-/// a record that --pinning made, only rules of the binding are applied.
-void judge_preflight(Json& record, const std::vector<PreflightRule>& rules);
+/// Fills `settings`, `checks` and `verdict`. Without GPUs, what they would be
+/// checked for is one skip. Of a record that --pinning made, only rules of the binding are applied.
+void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
+                     const std::vector<PreflightRule>& rules);
 
 }  // namespace scalemark

@@ -18,7 +18,7 @@ constexpr std::string_view kDefaultRules = R"({
   "description": "What needs no baseline: ranks against each other, and what is wrong on any machine.",
   "rules": [
     {"check": "gemm.*", "statistic": "flops", "relative_to_median": 0.75, "level": "fail"},
-    {"check": "noise_quantum", "statistic": "mean_seconds", "relative_to_median": 0.75, "level": "fail"},
+    {"check": "noise_quantum", "statistic": "best_mean_seconds", "relative_to_median": 0.75, "level": "fail"},
     {"check": "memory_bandwidth", "statistic": "bytes_per_second", "relative_to_median": 0.75, "level": "warn"},
     {"check": "noise", "statistic": "steal", "max": 0.05, "level": "warn"},
     {"check": "noise", "statistic": "throttled_fraction", "max": 0.05, "level": "warn"},
@@ -26,6 +26,16 @@ constexpr std::string_view kDefaultRules = R"({
     {"check": "binding", "statistic": "overlaps", "max": 0, "level": "warn"},
     {"check": "binding", "statistic": "as_asked", "equals": true, "level": "warn"},
     {"check": "binding", "statistic": "near_gpu", "equals": true, "level": "warn"},
+    {"check": "settings", "statistic": "differing", "max": 0, "level": "warn"},
+    {"check": "gpu.clock", "statistic": "slowdowns", "max": 0, "level": "fail"},
+    {"check": "gpu.clock", "statistic": "sm_mhz", "relative_to_median": 0.9, "level": "warn"},
+    {"check": "gpu.ecc", "statistic": "uncorrected", "max": 0, "level": "fail"},
+    {"check": "gpu.ecc", "statistic": "corrected_new", "max": 0, "level": "warn"},
+    {"check": "gpu.xid", "statistic": "events", "max": 0, "level": "fail"},
+    {"check": "gpu.xid", "statistic": "kernel_log", "max": 0, "level": "warn"},
+    {"check": "gpu.nvlink", "statistic": "inactive", "max": 0, "level": "warn"},
+    {"check": "gpu.copies.near", "statistic": "to_device_bytes_per_second", "relative_to_median": 0.75, "level": "fail"},
+    {"check": "gpu.copies.near", "statistic": "from_device_bytes_per_second", "relative_to_median": 0.75, "level": "fail"},
     {"check": "collective.*", "statistic": "wrong_elements", "max": 0, "level": "fail"}
   ]
 }
@@ -92,7 +102,8 @@ std::optional<CheckStatus> level_from_baseline(const PreflightValue& value) {
     return value.check.starts_with(check) && value.statistic == statistic;
   };
   if (is("gemm.", "flops") || is("memory_bandwidth", "bytes_per_second") ||
-      is("noise_quantum", "mean_seconds"))
+      is("noise_quantum", "best_mean_seconds") || is("gpu.copies.", "to_device_bytes_per_second") ||
+      is("gpu.copies.", "from_device_bytes_per_second") || is("gpu.peers.", "bytes_per_second"))
     return CheckStatus::fail;
   if (is("collective.", "busbw") && is_rate_of_size(value, false)) return CheckStatus::fail;
   if (is("collective.", "seconds") && is_rate_of_size(value, true)) return CheckStatus::warn;

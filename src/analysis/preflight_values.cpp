@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "analysis/preflight_gpu_values.hpp"
+#include "platform/platform.hpp"
 
 namespace scalemark {
 namespace {
@@ -22,7 +26,8 @@ constexpr std::array kMemory{Statistic{"bytes_per_second", "bytes/s", true},
                              Statistic{"best_bytes_per_second", "bytes/s", true}};
 constexpr std::array kQuantum{
     Statistic{"mean_seconds", "s", false}, Statistic{"median_seconds", "s", false},
-    Statistic{"p99_seconds", "s", false}, Statistic{"max_over_min", "", false}};
+    Statistic{"best_mean_seconds", "s", false}, Statistic{"p99_seconds", "s", false},
+    Statistic{"max_over_min", "", false}};
 constexpr std::array kNoise{Statistic{"steal", "", false}, Statistic{"throttled", "s", false},
                             Statistic{"load", "", false}, Statistic{"context_switches", "", false}};
 constexpr std::array kScratch{Statistic{"write_bytes_per_second", "bytes/s", true},
@@ -65,6 +70,17 @@ void add_rank(Values& values, const Json& rank, const Json& wall_seconds) {
                        ? Json(throttled.get<double>() / wall_seconds.get<double>())
                        : Json(nullptr);
   values.push_back(std::move(fraction));
+  add_gpu_values(values, rank, here);
+}
+
+/// "symbol_error +3, link_downed +1": counters of a link that rose.
+std::string rises(const Json& counters, const std::string& link) {
+  std::string text;
+  for (const auto& [name, rose] : counters.items())
+    if (name.starts_with(link + "."))
+      text += fmt::format("{}{} +{}", text.empty() ? "" : ", ", name.substr(link.size() + 1),
+                          rose.dump());
+  return text;
 }
 
 void add_host(Values& values, const Json& host) {
@@ -76,9 +92,60 @@ void add_host(Values& values, const Json& host) {
     add(values, "nic." + nic.at("name").get<std::string>(),
         std::array{Statistic{"speed_mbps", "Mbit/s", true}}, nic, here);
   }
-  for (const auto& [name, errors] : host.at("error_counters").items())
+  for (const Json& port : host.at("fabric"))
+    add(values, "fabric." + port.at("name").get<std::string>(),
+        std::array{Statistic{"state", "", true}, Statistic{"gigabits_per_second", "Gbit/s", true}},
+        port, here);
+  for (const auto& [name, errors] : host.at("error_counters").items()) {
+    here.detail = rises(host.at("risen_counters"), name);
     add(values, "nic." + name, std::array{Statistic{"errors", "", false}}, {{"errors", errors}},
         here);
+  }
+  here.detail.clear();
+  add_peer_values(values, host, here);
+}
+
+/// "0-3,7".
+std::string rank_list(const Json& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + format_cpu_list(ranks.get<std::vector<int>>());
+}
+
+/// Every variable and parameter by its name: one value where all ranks have it, else each of its
+/// values; and how many differ.
+void add_settings(Values& values, const Json& settings) {
+  if (settings.is_null()) return;
+  PreflightValue here;
+  here.check = "settings";
+  const auto add_one = [&](const std::string& name, const Json& value) {
+    here.statistic = name;
+    here.value = value;
+    values.push_back(here);
+  };
+  std::string differing;
+  for (const Json& difference : settings.at("differing")) {
+    const std::string name = difference.at("name");
+    std::string text;
+    for (const Json& entry : difference.at("values")) {
+      const Json& value = entry.at("value");
+      here.detail = fmt::format("{} on {}", value.is_null() ? "not set" : value.dump(),
+                                rank_list(entry.at("ranks")));
+      text += (text.empty() ? "" : ", ") + here.detail;
+      add_one(name, value);
+    }
+    differing += fmt::format("{}{} is {}", differing.empty() ? "" : "; ", name, text);
+  }
+  here.detail.clear();
+  for (const char* part : {"environment", "open_mpi"})
+    for (const auto& [name, value] : settings.at(part).items())
+      if (differing.empty() ||
+          std::ranges::none_of(values, [&, &known = name](const PreflightValue& added) {
+            return added.check == "settings" && added.statistic == known;
+          }))
+        add_one(name, value);
+  add_one("hcoll_enabled", settings.at("hcoll_enabled"));
+  here.higher_is_better = false;
+  here.detail = differing;
+  add_one("differing", settings.at("differing").size());
 }
 
 void add_collectives(Values& values, const Json& collectives) {
@@ -137,6 +204,7 @@ std::vector<PreflightValue> preflight_values(const Json& record) {
   for (const Json& host : record.at("hosts")) add_host(values, host);
   add_collectives(values, record.at("collectives"));
   add_binding(values, record.at("ranks"));
+  add_settings(values, record.at("settings"));
   return values;
 }
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "comm/rank_group_impl.hpp"
 #include "error.hpp"
+#include "measure/clock.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
@@ -28,10 +28,6 @@ std::vector<float> sums(std::size_t ranks) {
   for (std::size_t i = 0; i < kPeriod; ++i)
     for (std::size_t rank = 0; rank < ranks; ++rank) table[i] += value(rank, 0, i);
   return table;
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 void call_mpi(Collective collective, MPI_Comm comm, const std::vector<float>& sent,
@@ -127,19 +123,19 @@ std::vector<double> CollectiveProbe::run(Collective collective, Carrier carrier,
   if (carrier == Carrier::scalemark) {
     const Buffer buffer{received_.data(), static_cast<std::size_t>(elements), DataType::f32};
     for (int i = 0; i < repetitions; ++i) {
-      const auto start = Clock::now();
+      const double start = steady_seconds();
       communicator_->allreduce(buffer);
-      seconds.push_back(seconds_since(start));
+      seconds.push_back(steady_seconds() - start);
     }
     return seconds;
   }
   const auto impl = group_.impl();
   impl->world->call("collective", [&] {
     for (int i = 0; i < repetitions; ++i) {
-      const auto start = Clock::now();
+      const double start = steady_seconds();
       call_mpi(collective, impl->communicator, sent_, received_, elements,
                elements / group_.size());
-      seconds.push_back(seconds_since(start));
+      seconds.push_back(steady_seconds() - start);
     }
   });
   return seconds;

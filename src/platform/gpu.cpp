@@ -1,6 +1,4 @@
-// NVIDIA GPUs through NVML, which comes with the driver and is therefore loaded at run time.
-#include <dlfcn.h>
-
+// NVIDIA GPUs through NVML.
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -12,62 +10,24 @@
 
 namespace scalemark {
 namespace {
-using nvml::Device;
-
-/// The table of the installed driver.
-struct Nvml : nvml::Api {
-  void* library = nullptr;
-
-  Nvml() : library(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {}
-  ~Nvml() {
-    if (library != nullptr) dlclose(library);
-  }
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  template <typename F>
-  bool find(F& function, const char* symbol) {
-    function = reinterpret_cast<F>(dlsym(library, symbol));
-    return function != nullptr;
-  }
-  bool find_all() {
-    find(mig_mode, "nvmlDeviceGetMigMode");
-    find(most_slices, "nvmlDeviceGetMaxMigDeviceCount");
-    find(slice, "nvmlDeviceGetMigDeviceHandleByIndex");
-    return find(init, "nvmlInit_v2") && find(shutdown, "nvmlShutdown") &&
-           find(error_string, "nvmlErrorString") &&
-           find(driver_version, "nvmlSystemGetDriverVersion") &&
-           find(count, "nvmlDeviceGetCount_v2") && find(handle, "nvmlDeviceGetHandleByIndex_v2") &&
-           find(name, "nvmlDeviceGetName") && find(uuid, "nvmlDeviceGetUUID") &&
-           find(pci, "nvmlDeviceGetPciInfo_v3") && find(memory, "nvmlDeviceGetMemoryInfo") &&
-           find(handle_of_uuid, "nvmlDeviceGetHandleByUUID") &&
-           find(energy, "nvmlDeviceGetTotalEnergyConsumption");
-  }
-};
-
-/// NVML writes the domain with eight digits, the kernel and hwloc with four.
-std::string kernel_bus_id(const std::string& id) {
-  return id.size() == 16 && id.starts_with("0000") ? id.substr(4) : id;
-}
-
 template <typename F>
-std::string text_of(F function, Device device) {
+std::string text_of(F function, NvmlDevice device) {
   char text[128] = {};
   return function(device, text, sizeof text) == 0 ? text : "";
 }
 
-std::int64_t memory_of(const nvml::Api& nvml, Device device) {
-  nvml::MemoryInfo memory{};
+std::int64_t memory_of(const NvmlApi& nvml, NvmlDevice device) {
+  NvmlMemory memory{};
   return nvml.memory(device, &memory) == 0 ? static_cast<std::int64_t>(memory.total) : 0;
 }
 
 /// Slices have indices with holes: one that is not there is no error.
-std::vector<MigSlice> slices_of(const nvml::Api& nvml, Device device) {
+std::vector<MigSlice> slices_of(const NvmlApi& nvml, NvmlDevice device) {
   std::vector<MigSlice> slices;
   unsigned most = 0;
   if (nvml.most_slices(device, &most) != 0) return slices;
   for (unsigned index = 0; index < most; ++index) {
-    Device slice = nullptr;
+    NvmlDevice slice = nullptr;
     if (nvml.slice(device, index, &slice) != 0) continue;
     slices.push_back(
         {text_of(nvml.uuid, slice), text_of(nvml.name, slice), memory_of(nvml, slice)});
@@ -76,10 +36,10 @@ std::vector<MigSlice> slices_of(const nvml::Api& nvml, Device device) {
   return slices;
 }
 
-GpuInfo describe(const nvml::Api& nvml, unsigned index, hwloc_topology_t topology) {
+GpuInfo describe(const NvmlApi& nvml, unsigned index, hwloc_topology_t topology) {
   GpuInfo gpu;
   gpu.index = static_cast<int>(index);
-  Device device = nullptr;
+  NvmlDevice device = nullptr;
   if (nvml.handle(index, &device) != 0) return gpu;
   gpu.name = text_of(nvml.name, device);
   gpu.uuid = text_of(nvml.uuid, device);
@@ -87,7 +47,7 @@ GpuInfo describe(const nvml::Api& nvml, unsigned index, hwloc_topology_t topolog
   unsigned current = 0, pending = 0;
   gpu.mig = nvml.knows_mig() && nvml.mig_mode(device, &current, &pending) == 0 && current != 0;
   if (gpu.mig) gpu.slices = slices_of(nvml, device);
-  nvml::PciInfo pci{};
+  NvmlPciInfo pci{};
   if (nvml.pci(device, &pci) == 0) gpu.pci_bus_id = kernel_bus_id(pci.bus_id);
   if (topology != nullptr && !gpu.pci_bus_id.empty())
     gpu.near_cpus = cpus_near_pci(topology, gpu.pci_bus_id);
@@ -116,7 +76,7 @@ std::optional<GpuInfo> find_slice(const std::vector<GpuInfo>& all, const std::st
 }
 }  // namespace
 
-GpuList list_gpus(const nvml::Api& nvml, const std::optional<std::string>& cuda_visible_devices) {
+GpuList list_gpus(const NvmlApi& nvml, const std::optional<std::string>& cuda_visible_devices) {
   GpuList list;
   char version[96] = {};
   if (nvml.driver_version(version, sizeof version) == 0) list.driver_version = version;
@@ -160,31 +120,20 @@ std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
 }
 
 std::optional<double> gpu_joules(const std::string& uuid) {
-  Nvml nvml;
-  if (nvml.library == nullptr || !nvml.find_all() || nvml.init() != 0) return std::nullopt;
-  Device device = nullptr;
+  const Nvml nvml;
+  NvmlDevice device = nullptr;
   unsigned long long millijoules = 0;
-  const bool read =
-      nvml.handle_of_uuid(uuid.c_str(), &device) == 0 && nvml.energy(device, &millijoules) == 0;
-  nvml.shutdown();
-  return read ? std::optional(1e-3 * static_cast<double>(millijoules)) : std::nullopt;
+  if (!nvml.reason.empty() || nvml.handle_of_uuid(uuid.c_str(), &device) != 0 ||
+      nvml.energy(device, &millijoules) != 0)
+    return std::nullopt;
+  return 1e-3 * static_cast<double>(millijoules);
 }
 
 GpuList visible_gpus() {
-  GpuList list;
-  Nvml nvml;
-  if (nvml.library == nullptr) {
-    list.reason = "no NVIDIA driver: libnvidia-ml.so.1 is not there";
-  } else if (!nvml.find_all()) {
-    list.reason = "the NVIDIA driver is too old: its libnvidia-ml.so.1 lacks functions of CUDA 11";
-  } else if (const int error = nvml.init(); error != 0) {
-    list.reason = std::string("NVML does not start: ") + nvml.error_string(error);
-  } else {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    list = list_gpus(nvml, visible ? std::optional<std::string>(visible) : std::nullopt);
-    nvml.shutdown();
-  }
-  return list;
+  const Nvml nvml;
+  if (!nvml.reason.empty()) return {.reason = nvml.reason};
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return list_gpus(nvml, visible ? std::optional<std::string>(visible) : std::nullopt);
 }
 
 }  // namespace scalemark

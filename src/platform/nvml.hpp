@@ -1,5 +1,5 @@
-// The functions of NVML that scalemark calls, as a table: tests fill it with machines that are not
-// there. Prototypes: NVML API reference, versions that every driver since CUDA 11 exports.
+// NVML, which comes with the driver and is therefore loaded at run time. Internal to platform/.
+// Prototypes, structures and numbers: NVML API reference.
 #pragma once
 
 #include <optional>
@@ -9,48 +9,81 @@
 
 namespace scalemark {
 
-namespace nvml {
-
-using Device = struct nvmlDevice_st*;
-
-struct PciInfo {
+using NvmlDevice = struct nvmlDevice_st*;
+using NvmlEventSet = struct nvmlEventSet_st*;
+struct NvmlPciInfo {
   char bus_id_legacy[16];
   unsigned domain, bus, device, device_id, subsystem_id;
   char bus_id[32];
 };
-
-struct MemoryInfo {
+struct NvmlMemory {
   unsigned long long total, free, used;
 };
+struct NvmlEvent {
+  NvmlDevice device;
+  unsigned long long type, data;  ///< data: of an XID event the number of the XID
+  unsigned gpu_instance, compute_instance;
+};
 
-/// Each returns 0 for success.
-struct Api {
+/// The functions that scalemark calls, as a table, which tests fill with machines that are not
+/// there. They give 0 for success.
+struct NvmlApi {
+  // What every driver since CUDA 11 exports.
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   const char* (*error_string)(int) = nullptr;
   int (*driver_version)(char*, unsigned) = nullptr;
   int (*count)(unsigned*) = nullptr;
-  int (*handle)(unsigned, Device*) = nullptr;
-  int (*name)(Device, char*, unsigned) = nullptr;
-  int (*uuid)(Device, char*, unsigned) = nullptr;
-  int (*pci)(Device, PciInfo*) = nullptr;
-  int (*memory)(Device, MemoryInfo*) = nullptr;
-  int (*handle_of_uuid)(const char*, Device*) = nullptr;
-  int (*energy)(Device, unsigned long long*) = nullptr;
-  // MIG; null in drivers that know none.
-  int (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
-  int (*most_slices)(Device, unsigned*) = nullptr;
-  int (*slice)(Device, unsigned index, Device*) = nullptr;
+  int (*handle)(unsigned, NvmlDevice*) = nullptr;
+  int (*handle_of_uuid)(const char*, NvmlDevice*) = nullptr;
+  int (*name)(NvmlDevice, char*, unsigned) = nullptr;
+  int (*uuid)(NvmlDevice, char*, unsigned) = nullptr;
+  int (*pci)(NvmlDevice, NvmlPciInfo*) = nullptr;
+  int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
+  int (*energy)(NvmlDevice, unsigned long long*) = nullptr;
+
+  // Null where the driver lacks them.
+  int (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
+  int (*most_slices)(NvmlDevice, unsigned*) = nullptr;
+  int (*slice)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
+  int (*clock)(NvmlDevice, int, unsigned*) = nullptr;      ///< of a type, now, MHz
+  int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;  ///< of a type, MHz
+  int (*clock_reasons)(NvmlDevice, unsigned long long*) = nullptr;
+  int (*ecc_mode)(NvmlDevice, int*, int*) = nullptr;  ///< now, after a reboot
+  int (*ecc_errors)(NvmlDevice, int, int, unsigned long long*) = nullptr;
+  int (*nvlink_state)(NvmlDevice, unsigned, int*) = nullptr;
+  int (*event_set)(NvmlEventSet*) = nullptr;
+  int (*register_events)(NvmlDevice, unsigned long long, NvmlEventSet) = nullptr;
+  int (*wait_event)(NvmlEventSet, NvmlEvent*, unsigned) = nullptr;  ///< milliseconds
+  int (*free_event_set)(NvmlEventSet) = nullptr;
 
   bool knows_mig() const {
     return mig_mode != nullptr && most_slices != nullptr && slice != nullptr;
   }
 };
 
-}  // namespace nvml
+/// Loaded and started, or not, with the reason.
+struct Nvml : NvmlApi {
+  Nvml();
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  std::string reason;  ///< why it can't be used; empty: it can
+
+ private:
+  bool find_all();
+  void find_optional();
+
+  void* library_ = nullptr;
+  bool started_ = false;
+};
 
 /// The GPUs that a started NVML shows, their MIG slices included, cut down by CUDA_VISIBLE_DEVICES
 /// (nullopt: not set); empty with a reason where there is none.
-GpuList list_gpus(const nvml::Api& nvml, const std::optional<std::string>& cuda_visible_devices);
+GpuList list_gpus(const NvmlApi& nvml, const std::optional<std::string>& cuda_visible_devices);
+
+/// The kernel's and hwloc's way to write what NVML gives: four digits of domain, lower case.
+std::string kernel_bus_id(const std::string& id);
 
 }  // namespace scalemark

@@ -7,18 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "error.hpp"
+#include "measure/clock.hpp"
 
 namespace scalemark {
 namespace {
 
-using Steady = std::chrono::steady_clock;
 constexpr std::int64_t kBlock = 1 << 20;
 
 [[noreturn]] void refuse(const std::filesystem::path& folder, const char* what, int error) {
@@ -60,17 +58,7 @@ bool move_all(Move move, int fd, char* data, std::size_t left) {
   return true;
 }
 
-double since(Steady::time_point start) {
-  return std::chrono::duration<double>(Steady::now() - start).count();
-}
-
 }  // namespace
-
-std::filesystem::path scratch_folder(const std::filesystem::path& asked) {
-  if (!asked.empty()) return asked;
-  const char* temporary = std::getenv("TMPDIR");
-  return temporary && *temporary ? temporary : "/tmp";
-}
 
 ScratchRates measure_scratch_file(const std::filesystem::path& folder, std::int64_t bytes) {
   const NamelessFile file(folder);
@@ -80,20 +68,20 @@ ScratchRates measure_scratch_file(const std::filesystem::path& folder, std::int6
   double write_seconds = 0, read_seconds = 0;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     fill(block, i);
-    const auto start = Steady::now();
+    const double start = steady_seconds();
     if (!move_all(write, file.fd, data, kBlock)) refuse(folder, "cannot be written", errno);
-    write_seconds += since(start);
+    write_seconds += steady_seconds() - start;
   }
-  const auto start = Steady::now();
+  const double start = steady_seconds();
   if (fsync(file.fd) != 0) refuse(folder, "cannot be synced", errno);
-  write_seconds += since(start);
+  write_seconds += steady_seconds() - start;
   posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
   if (lseek(file.fd, 0, SEEK_SET) != 0) refuse(folder, "cannot be read", errno);
   for (std::uint64_t i = 0; i < blocks; ++i) {
     fill(expected, i);
-    const auto begin = Steady::now();
+    const double begin = steady_seconds();
     if (!move_all(read, file.fd, data, kBlock)) refuse(folder, "cannot be read", errno);
-    read_seconds += since(begin);
+    read_seconds += steady_seconds() - begin;
     if (block != expected) refuse(folder, "other bytes came back than were written", EIO);
   }
   const auto all = static_cast<double>(blocks) * kBlock;

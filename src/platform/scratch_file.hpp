@@ -18,7 +18,4 @@ struct ScratchRates {
 /// where other bytes come back.
 ScratchRates measure_scratch_file(const std::filesystem::path& folder, std::int64_t bytes);
 
-/// `--scratch`, else TMPDIR, else /tmp.
-std::filesystem::path scratch_folder(const std::filesystem::path& asked);
-
 }  // namespace scalemark

@@ -2,23 +2,22 @@
 #include "probe/fixed_work.hpp"
 
 #include <algorithm>
-#include <chrono>
 
+#include "measure/clock.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {
 
-using Steady = std::chrono::steady_clock;
 constexpr std::size_t kFewest = 10;
 
 /// A chain in which every step needs the one before: neither wider units nor more of them help.
 double quantum(std::int64_t steps) {
-  const auto start = Steady::now();
+  const double start = steady_seconds();
   std::uint64_t x = 1;
   for (std::int64_t i = 0; i < steps; ++i) x = x * 6364136223846793005ULL + 1442695040888963407ULL;
   [[maybe_unused]] volatile std::uint64_t kept = x;
-  return std::chrono::duration<double>(Steady::now() - start).count();
+  return steady_seconds() - start;
 }
 
 /// The fastest of some: undisturbed.
@@ -51,9 +50,15 @@ std::vector<double> repeat_quantum(std::int64_t steps, double seconds) {
   return samples;
 }
 
-QuantumStatistics quantum_statistics(const std::vector<double>& seconds) {
-  const auto [least, most] = std::ranges::minmax(seconds);
-  return {median(seconds), mean(seconds), quantile(seconds, 0.99), most / least};
+QuantumStatistics quantum_statistics(const std::vector<std::vector<double>>& blocks) {
+  std::vector<double> all;
+  double best = mean(blocks.front());
+  for (const auto& block : blocks) {
+    best = std::min(best, mean(block));
+    all.insert(all.end(), block.begin(), block.end());
+  }
+  const auto [least, most] = std::ranges::minmax(all);
+  return {all.size(), median(all), mean(all), best, quantile(all, 0.99), most / least};
 }
 
 }  // namespace scalemark

@@ -16,10 +16,13 @@ std::int64_t calibrate_quantum(double seconds);
 std::vector<double> repeat_quantum(std::int64_t steps, double seconds);
 
 struct QuantumStatistics {
-  double median = 0, mean = 0, p99 = 0;  ///< seconds
-  double max_over_min = 0;
+  std::size_t samples = 0;
+  double median = 0, mean = 0;  ///< seconds, of all quanta
+  double best_mean = 0;         ///< mean of the block in which it is least
+  double p99 = 0, max_over_min = 0;
 };
-/// Of one quantum or more.
-QuantumStatistics quantum_statistics(const std::vector<double>& seconds);
+/// Of one block or more, each of one quantum or more. What slows a rank always, a quota too, slows
+/// its best block; what disturbs it for a moment does not.
+QuantumStatistics quantum_statistics(const std::vector<std::vector<double>>& blocks);
 
 }  // namespace scalemark

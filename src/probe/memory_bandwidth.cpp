@@ -5,17 +5,16 @@
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "error.hpp"
+#include "measure/clock.hpp"
 
 namespace scalemark {
 namespace {
 
-using Steady = std::chrono::steady_clock;
 constexpr double kScalar = 3;
 constexpr int kFewestPasses = 3;
 
@@ -77,10 +76,10 @@ MemoryBandwidth measure_memory_bandwidth(int threads, std::int64_t elements, dou
   double spent = 0;
   while (times.size() < kFewestPasses || spent < seconds) {
     gate.arrive_and_wait();
-    const auto start = Steady::now();
+    const double start = steady_seconds();
     triad(arrays.a.get(), arrays.b.get(), arrays.c.get(), part_of(0));
     gate.arrive_and_wait();
-    times.push_back(std::chrono::duration<double>(Steady::now() - start).count());
+    times.push_back(steady_seconds() - start);
     spent += times.back();
   }
   more = false;

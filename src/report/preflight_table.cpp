@@ -29,7 +29,7 @@ std::string ranks_table(const Json& record) {
       row.push_back(four_digits(rank.at("gemm").at(precision).at("flops").get<double>() / 1e9));
     const Json& quantum = rank.at("noise_quantum");
     row.push_back(shown_value(rank.at("memory_bandwidth").at("bytes_per_second"), "bytes/s"));
-    row.push_back(shown_value(quantum.at("mean_seconds"), "s"));
+    row.push_back(shown_value(quantum.at("best_mean_seconds"), "s"));
     row.push_back(shown_value(quantum.at("p99_seconds"), "s"));
     row.push_back(shown_value(quantum.at("max_over_min"), ""));
     rows.push_back(std::move(row));
@@ -45,6 +45,11 @@ std::string hosts_table(const Json& record) {
       nics +=
           fmt::format("{}{} {}", nics.empty() ? "" : ", ", text(nic.at("name")),
                       nic.at("speed_mbps").is_null() ? "?" : nic["speed_mbps"].dump() + " Mbit/s");
+    for (const Json& port : host.at("fabric"))
+      nics += fmt::format("{}{} {}", nics.empty() ? "" : ", ", text(port.at("name")),
+                          port.at("gigabits_per_second").is_null()
+                              ? text(port.at("state"))
+                              : port["gigabits_per_second"].dump() + " Gbit/s");
     const Json& scratch = host.at("scratch");
     rows.push_back({text(host.at("host")), shown_value(host.at("memory_available_bytes"), "bytes"),
                     text(host.at("governor")), text(host.at("smt")),
@@ -53,6 +58,57 @@ std::string hosts_table(const Json& record) {
                     nics.empty() ? "-" : nics});
   }
   return text_table(rows);
+}
+
+/// "1980/1980 MHz", "- MHz".
+std::string clock_text(const Json& gpu) {
+  return fmt::format("{}/{} MHz", text(gpu.at("sm_mhz")), text(gpu.at("sm_max_mhz")));
+}
+
+/// The least of all copies in this direction.
+std::string slowest_copy(const Json& gpu, const char* way) {
+  Json least;
+  for (const Json& copy : gpu.at("copies"))
+    if (least.is_null() || copy.at(way) < least) least = copy[way];
+  return shown_value(least, "bytes/s");
+}
+
+/// Empty without GPUs.
+std::string gpus_table(const Json& record) {
+  Rows rows{{"rank", "host", "GPU", "SM clock/most", "slowed by", "memory free", "ECC uncorrected",
+             "XIDs", "NVLinks", "to GPU", "from GPU"}};
+  for (const Json& rank : record.at("ranks")) {
+    const Json& gpu = rank.at("gpu_health");
+    if (gpu.is_null()) continue;
+    const Json &slowed = gpu.at("slowdowns"), &links = gpu.at("nvlinks");
+    rows.push_back({text(rank.at("rank")), text(rank.at("host")), text(rank.at("gpu")),
+                    clock_text(gpu), slowed.is_array() && slowed.empty() ? "nothing" : text(slowed),
+                    shown_value(gpu.at("memory_free_bytes"), "bytes"),
+                    text(gpu.at("ecc").at("uncorrected")), text(gpu.at("xids").at("events")),
+                    text(links.at("active")), slowest_copy(gpu, "to_device_bytes_per_second"),
+                    slowest_copy(gpu, "from_device_bytes_per_second")});
+  }
+  return rows.size() == 1 ? "" : "\n" + text_table(rows);
+}
+
+/// GPU to GPU, GB/s, a row for each that sends; "*": through the host. Empty without peers.
+std::string peers_table(const Json& host) {
+  const Json& links = host.at("gpu_peers");
+  if (links.is_null() || links.empty()) return "";
+  std::map<int, std::map<int, std::string>> cells;
+  for (const Json& link : links)
+    cells[link.at("from")][link.at("to")] =
+        fmt::format("{:.1f}{}", link.at("bytes_per_second").get<double>() / 1e9,
+                    link.at("can_access") == true ? "" : "*");
+  Rows rows(1, {"GB/s from"});
+  for (const auto& [gpu, ignored] : cells) rows[0].push_back(fmt::format("to {}", gpu));
+  for (const auto& [from, to] : cells) {
+    rows.push_back({std::to_string(from)});
+    for (const auto& [gpu, ignored] : cells)
+      rows.back().push_back(to.contains(gpu) ? to.at(gpu) : "-");
+  }
+  return fmt::format("\nGPUs of {} (*: through the host)\n{}", text(host.at("host")),
+                     text_table(rows));
 }
 
 std::string collectives_table(const Json& collectives) {
@@ -102,8 +158,9 @@ std::string binding_text(const Json& binding) {
 }  // namespace
 
 std::string preflight_table(const Json& record) {
-  return ranks_table(record) + "\n" + hosts_table(record) +
-         collectives_table(record.at("collectives")) + checks_list(record);
+  std::string tables = ranks_table(record) + "\n" + hosts_table(record) + gpus_table(record);
+  for (const Json& host : record.at("hosts")) tables += peers_table(host);
+  return tables + collectives_table(record.at("collectives")) + checks_list(record);
 }
 
 std::string pinning_table(const Json& record) {

@@ -8,11 +8,11 @@ namespace {
 
 Json skeleton(const LoadedConfig& config, int world_size, Status status, const std::string& reason,
               const SystemInfo& system, const std::map<std::string, std::string>& environment) {
-  Json record = start_record(
-      "preflight", status, reason,
-      {"verdict", "checks", "world_size", "device", "device_name", "config", "ranks", "hosts",
-       "collectives", "system", "environment", "allocator", "started_at", "wall_seconds"},
-      config, world_size, system, environment);
+  Json record = start_record("preflight", status, reason,
+                             {"verdict", "checks", "world_size", "device", "device_name", "config",
+                              "ranks", "hosts", "collectives", "settings", "system", "environment",
+                              "allocator", "started_at", "wall_seconds"},
+                             config, world_size, system, environment);
   for (const char* key : {"model", "precision"}) record.erase(key);  // preflight has neither
   record["checks"] = Json::array();
   record["ranks"] = Json::array();
@@ -37,7 +37,7 @@ void explain(Json& record, const Json& node, const std::string& path, const std:
 Json rank_of(Json rank, const PreflightRank& from) {
   rank["cpus_of_host"] = from.report.cpus_of_host;
   const NoiseEvidence& noise = from.report.noise;
-  for (const char* key : {"gemm", "memory_bandwidth", "noise_quantum"})
+  for (const char* key : {"gemm", "memory_bandwidth", "noise_quantum", "gpu_health"})
     rank[key] = from.measured.is_null() ? Json(nullptr) : from.measured.at(key);
   rank["noise"] = {{"steal", or_null(noise.steal)},
                    {"throttled", or_null(noise.throttled_seconds)},
@@ -46,18 +46,33 @@ Json rank_of(Json rank, const PreflightRank& from) {
   return rank;
 }
 
+/// New errors by link: of interfaces those of the noise, of fabric ports the sum of what rose.
+void add_counters(Json& host, const std::map<std::string, std::uint64_t>& of_interfaces) {
+  Json counters = of_interfaces;
+  for (const Json& port : host.at("fabric")) {
+    const std::string name = port.at("name");
+    std::uint64_t sum = 0;
+    for (const auto& [counter, rose] : host.at("risen_counters").items())
+      if (counter.starts_with(name + ".")) sum += rose.get<std::uint64_t>();
+    counters[name] = sum;
+  }
+  host["error_counters"] = counters;
+}
+
 }  // namespace
 
 nlohmann::json to_json(const PreflightRank& rank) {
   return {{"report", to_json(rank.report)},
           {"measured", rank.measured.dump()},  // as text: it keeps the order of its keys
-          {"host", rank.host.dump()}};
+          {"host", rank.host.dump()},
+          {"settings", rank.settings}};
 }
 
 PreflightRank preflight_rank_from_json(const nlohmann::json& json) {
   return {rank_report_from_json(json.at("report")),
           Json::parse(json.at("measured").get<std::string>()),
-          Json::parse(json.at("host").get<std::string>())};
+          Json::parse(json.at("host").get<std::string>()),
+          json.at("settings").get<std::map<std::string, std::string>>()};
 }
 
 Json make_preflight_record(const LoadedConfig& config, const PreflightFacts& facts,
@@ -78,9 +93,13 @@ Json make_preflight_record(const LoadedConfig& config, const PreflightFacts& fac
     if (rank.host.is_null()) continue;
     record["hosts"].push_back(rank.host);
     Json& host = record["hosts"].back();
-    host["error_counters"] = rank.report.noise.error_counters;
+    add_counters(host, rank.report.noise.error_counters);
   }
   record["collectives"] = facts.collectives;
+  if (facts.device != "cuda") {
+    record["unavailable"]["ranks.gpu_health"] = "the ranks use no GPU";
+    record["unavailable"]["hosts.gpu_peers"] = "the ranks use no GPU";
+  }
   const std::string untold = "the host does not tell, or --pinning measures nothing";
   explain(record, record["ranks"], "ranks", untold);
   explain(record, record["hosts"], "hosts", untold);

@@ -13,8 +13,11 @@ namespace scalemark {
 /// What a rank found out, as it travels to rank 0.
 struct PreflightRank {
   RankReport report;
-  Json measured = nullptr;  ///< {"gemm", "memory_bandwidth", "noise_quantum"}; null: --pinning
-  Json host = nullptr;      ///< of the first rank of each host, else null: an entry of `hosts`
+  /// {"gemm", "memory_bandwidth", "noise_quantum", "gpu_health"}, the last null without a GPU; all
+  /// null: --pinning.
+  Json measured = nullptr;
+  Json host = nullptr;  ///< of the first rank of each host, else null: an entry of `hosts`
+  std::map<std::string, std::string> settings;  ///< of communication; see analysis/settings.hpp
 };
 nlohmann::json to_json(const PreflightRank& rank);
 PreflightRank preflight_rank_from_json(const nlohmann::json& json);

@@ -1,15 +1,16 @@
 // `scalemark preflight`: measures the nodes that the ranks run on and lets rules judge them.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <memory>
 
 #include "analysis/preflight_judgement.hpp"
 #include "config/json_file.hpp"
 #include "measure/clock.hpp"
+#include "platform/fabric.hpp"
 #include "report/preflight_table.hpp"
 #include "session/commands.hpp"
 #include "session/preflight_measure.hpp"
+#include "session/publish.hpp"
 
 namespace scalemark {
 namespace {
@@ -44,8 +45,7 @@ std::vector<PreflightRank> gather_ranks(RankGroup& world, const PreflightRank& m
 
 /// The judged record at rank 0, null elsewhere.
 Json measure(Session& session, const std::vector<PreflightRule>& rules) {
-  using Steady = std::chrono::steady_clock;
-  const auto start = Steady::now();
+  const double start = steady_seconds();
   PreflightFacts facts;
   facts.world_size = session.world.size();
   facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
@@ -53,6 +53,7 @@ Json measure(Session& session, const std::vector<PreflightRule>& rules) {
   facts.allocator = allocator_name();
   facts.started_at = utc_timestamp();
   const NoiseSnapshot before = noise_snapshot();
+  const ErrorCounters counters = read_error_counters();
   PreflightRank mine = measure_rank(session);
   if (session.config().pinning)
     facts.no_collectives = "--pinning measures nothing";
@@ -61,12 +62,13 @@ Json measure(Session& session, const std::vector<PreflightRule>& rules) {
   else
     facts.collectives = measure_collectives(session);
   mine.report.noise = noise_between(before, noise_snapshot());
+  if (!mine.host.is_null()) mine.host["risen_counters"] = risen(counters, read_error_counters());
   const auto ranks = gather_ranks(session.world, mine);
-  facts.wall_seconds = std::chrono::duration<double>(Steady::now() - start).count();
+  facts.wall_seconds = steady_seconds() - start;
   if (!session.is_root()) return nullptr;
   Json record = make_preflight_record(session.loaded, facts, ranks, session.system,
                                       recorded_environment(session.environment));
-  judge_preflight(record, rules);
+  judge_preflight(record, ranks, rules);
   return record;
 }
 
@@ -82,9 +84,7 @@ void write_rules(Session& session, ResultFile& file, const Json& record) {
 }
 
 ExitCode publish_checks(Session& session, const Destination& to, const Json& record) {
-  ExitCode code = ExitCode::ok;
-  session.world.agree_on([&] {
-    if (!session.is_root()) return;
+  return publish_at_root(session, [&] {
     if (to.output) to.output->write(record);
     if (session.config().json)
       fmt::print("{}", record_text(record));
@@ -92,10 +92,8 @@ ExitCode publish_checks(Session& session, const Destination& to, const Json& rec
       fmt::print("{}", session.config().pinning ? pinning_table(record) : preflight_table(record));
     if (to.made_rules) write_rules(session, *to.made_rules, record);
     if (to.output) session.say("record: " + to.output->path().string());
-    if (record["verdict"] == "fail") code = ExitCode::failed;
+    return record["verdict"] == "fail" ? ExitCode::failed : ExitCode::ok;
   });
-  return static_cast<ExitCode>(
-      std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
 }
 
 }  // namespace

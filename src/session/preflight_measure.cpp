@@ -7,13 +7,17 @@
 
 #include <algorithm>
 
+#include "analysis/settings.hpp"
 #include "comm/collective_probe.hpp"
+#include "comm/mca_parameters.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/scratch_file.hpp"
 #include "probe/fixed_work.hpp"
 #include "probe/gemm.hpp"
 #include "probe/memory_bandwidth.hpp"
+#include "result/preflight_parts.hpp"
 #include "session/measured_run.hpp"
+#include "session/preflight_gpu.hpp"
 #include "train/signals.hpp"
 
 namespace scalemark {
@@ -23,27 +27,58 @@ constexpr double kQuantum = 1e-3;                 // seconds
 constexpr std::int64_t kTriadElements = 8 << 20;  // of each array: 64 MiB
 const std::vector<std::int64_t> kSizes{8, 1024, 65536, 1 << 20, 16 << 20, 64 << 20};
 
-/// Between two measurements, and their barrier; a signal may reach one rank alone.
-void leave_if_stopped(Session& session) {
-  session.world.agree_on([] {
-    if (stop_requested()) throw RunError("stopped by a signal before all checks were made");
-  });
-}
+/// Rank 0 says how much work a quantum is: a slow rank that chose its own would seem as fast as the
+/// others.
+class Quanta {
+ public:
+  explicit Quanta(Session& session) : session_(session) {
+    session.world.watchdog().enter("noise quantum");
+    const std::int64_t own = session.is_root() ? calibrate_quantum(kQuantum) : 0;
+    steps_ = std::stoll(session.world.broadcast(std::to_string(own)));
+  }
 
-Json measure_gemms(Session& session) {
+  void measure_block(double seconds) {
+    session_.world.watchdog().enter("noise quantum");
+    leave_if_stopped(session_);
+    blocks_.push_back(repeat_quantum(steps_, seconds));
+  }
+
+  Json statistics() const {
+    const QuantumStatistics statistics = quantum_statistics(blocks_);
+    return {{"steps", steps_},
+            {"samples", statistics.samples},
+            {"mean_seconds", statistics.mean},
+            {"median_seconds", statistics.median},
+            {"best_mean_seconds", statistics.best_mean},
+            {"p99_seconds", statistics.p99},
+            {"max_over_min", statistics.max_over_min}};
+  }
+
+ private:
+  Session& session_;
+  std::int64_t steps_ = 0;
+  std::vector<std::vector<double>> blocks_;
+};
+
+/// A block of noise quanta comes before each precision, so that what disturbs a node for a moment
+/// spoils one block and not all.
+void measure_compute(Session& session, Json& measured) {
   const bool cuda = session.device->device().is_cuda();
+  const double seconds = session.config().seconds / 4;
+  Quanta quanta(session);
   Json rates = Json::object();
   for (const auto& [name, type] : {std::pair{"fp64", at::kDouble},
                                    {"fp32", at::kFloat},
                                    {"bf16", at::kBFloat16},
                                    {"fp16", at::kHalf}}) {
+    quanta.measure_block(seconds);
     session.world.watchdog().enter("GEMM");
     leave_if_stopped(session);  // all ranks multiply at once, as they compute at once
-    const GemmRates rate =
-        measure_gemm(*session.device, type, cuda ? 8192 : 512, session.config().seconds / 4);
+    const GemmRates rate = measure_gemm(*session.device, type, cuda ? 8192 : 512, seconds);
     rates[name] = {{"flops", rate.mean}, {"median_flops", rate.median}};
   }
-  return rates;
+  measured["gemm"] = rates;
+  measured["noise_quantum"] = quanta.statistics();
 }
 
 /// A quarter of what this rank may take bounds the arrays.
@@ -64,29 +99,16 @@ Json measure_memory(Session& session) {
           {"passes", rate.passes}};
 }
 
-/// Rank 0 says how much work a quantum is: a slow rank that chose its own would seem as fast as the
-/// others.
-Json measure_quantum(Session& session) {
-  session.world.watchdog().enter("noise quantum");
-  const std::int64_t own = session.is_root() ? calibrate_quantum(kQuantum) : 0;
-  const std::int64_t steps = std::stoll(session.world.broadcast(std::to_string(own)));
-  leave_if_stopped(session);
-  const auto samples = repeat_quantum(steps, session.config().seconds);
-  const QuantumStatistics statistics = quantum_statistics(samples);
-  return {{"steps", steps},
-          {"samples", samples.size()},
-          {"mean_seconds", statistics.mean},
-          {"median_seconds", statistics.median},
-          {"p99_seconds", statistics.p99},
-          {"max_over_min", statistics.max_over_min}};
-}
-
 Json measure_scratch(Session& session) {
   session.world.watchdog().enter("scratch file");
-  const auto folder = scratch_folder(session.config().scratch.value_or(""));
+  const auto& asked = session.config().scratch;
+  std::filesystem::path folder;
   ScratchRates rates;
   leave_if_stopped(session);
   session.world.agree_on([&] {
+    std::error_code error;
+    folder = asked ? std::filesystem::path(*asked) : std::filesystem::temp_directory_path(error);
+    if (error) throw EnvironmentError("TMPDIR is not a folder: choose one with --scratch DIR");
     if (session.world.local_rank() == 0)
       rates = measure_scratch_file(
           folder, static_cast<std::int64_t>(session.config().scratch_mb * 1024 * 1024));
@@ -97,7 +119,7 @@ Json measure_scratch(Session& session) {
           {"read_bytes_per_second", rates.read_bytes_per_second}};
 }
 
-Json host_facts(const Session& session, const Json& scratch) {
+Json host_facts(const Session& session, const Json& scratch, const Json& peers) {
   const Json& system = session.system.json;
   Json nics = Json::array();
   for (const Json& nic : system.at("nics"))
@@ -108,7 +130,18 @@ Json host_facts(const Session& session, const Json& scratch) {
           {"governor", system.at("governor")},
           {"smt", system.at("smt")},
           {"nics", nics},
-          {"scratch", scratch}};
+          {"fabric", fabric_json(read_fabric_ports())},
+          {"scratch", scratch},
+          {"gpu_peers", peers}};
+}
+
+/// Variables, and what Open MPI made of them, of files and of mpirun's command line.
+Settings settings_in_effect(Session& session) {
+  Settings settings = communication_settings(recorded_environment(session.environment));
+  settings.merge(mca_parameters(
+      session.world, {"pml", "btl", "mtl", "coll", "coll_hcoll_enable", "btl_tcp_if_include",
+                      "btl_openib_allow_ib", "pml_ucx_tls", "pml_ucx_devices"}));
+  return settings;
 }
 
 Json row_of(Collective collective, Carrier carrier, const CollectiveTiming& timing, int ranks) {
@@ -127,19 +160,30 @@ Json row_of(Collective collective, Carrier carrier, const CollectiveTiming& timi
 
 }  // namespace
 
+void leave_if_stopped(Session& session) {
+  session.world.agree_on([] {
+    if (stop_requested()) throw RunError("stopped by a signal before all checks were made");
+  });
+}
+
 PreflightRank measure_rank(Session& session) {
   PreflightRank rank;
   const bool first_of_host = session.world.local_rank() == 0;
-  Json scratch = nullptr;
+  Json scratch = nullptr, peers = nullptr;
   if (!session.config().pinning) {
     rank.measured = Json::object();
-    rank.measured["gemm"] = measure_gemms(session);
+    GpuChecks gpu(session);
+    gpu.begin_load();
+    measure_compute(session, rank.measured);
+    gpu.end_load();
     rank.measured["memory_bandwidth"] = measure_memory(session);
-    rank.measured["noise_quantum"] = measure_quantum(session);
     scratch = measure_scratch(session);
+    rank.measured["gpu_health"] = gpu.measure();
+    peers = gpu.peers();
   }
   rank.report = rank_report(session, session.world.rank(), {}, {});
-  if (first_of_host) rank.host = host_facts(session, scratch);
+  rank.settings = settings_in_effect(session);
+  if (first_of_host) rank.host = host_facts(session, scratch, peers);
   return rank;
 }
 

@@ -8,9 +8,13 @@
 
 namespace scalemark {
 
+/// Between two measurements, and their barrier: where a signal has reached any rank, all throw
+/// AgreedError.
+void leave_if_stopped(Session& session);
+
 /// GEMM, memory and noise of this rank, all ranks at once; of the first rank of each host also its
-/// scratch file. With --pinning only where the rank runs. The
-/// report is without noise: the caller counts it to the end of the collectives.
+/// scratch file; of a GPU its state and copies. With --pinning only where the rank runs. The report
+/// is without noise: the caller counts it to the end of the collectives.
 PreflightRank measure_rank(Session& session);
 
 /// Collectives of all sizes: {"transport", "algorithm", "rows", "allreduce_ratio"}. The same on all

@@ -1,4 +1,4 @@
-// The end of `run` and `infer`: the record of rank 0 becomes a file, lines and an exit code.
+// The end of a command: the record of rank 0 becomes a file, lines and an exit code.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,12 @@
 
 namespace scalemark {
 
-/// Writes the record to `output` (null: nowhere) and says what it says; `summary` for people. All
-/// ranks call it, `record` is rank 0's. The exit code is the same on all.
+/// Calls `publish` at rank 0; all ranks call this and get the code that it gave. Throws AgreedError
+/// where it throws.
+ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publish);
+
+/// Of `run` and `infer`: writes the record to `output` (null: nowhere) and says what it says;
+/// `summary` for people. All ranks call it, `record` is rank 0's. The exit code is the same on all.
 ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
                  const std::function<std::string(const Json&)>& summary);
 

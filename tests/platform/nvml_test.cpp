@@ -13,7 +13,7 @@
 namespace scalemark {
 namespace {
 
-using nvml::Device;
+using Device = NvmlDevice;
 using ::testing::ElementsAre;
 
 constexpr int kNotFound = 6;
@@ -44,8 +44,8 @@ int put(const std::string& text, char* buffer, unsigned size) {
   return 0;
 }
 
-nvml::Api table() {
-  nvml::Api api;
+NvmlApi table() {
+  NvmlApi api;
   api.error_string = [](int) { return "broken"; };
   api.driver_version = [](char* text, unsigned size) { return put("550.1", text, size); };
   api.count = [](unsigned* count) { return *count = 2, 0; };
@@ -56,8 +56,8 @@ nvml::Api table() {
   api.uuid = [](Device device, char* text, unsigned size) {
     return put(fake(device).uuid, text, size);
   };
-  api.pci = [](Device, nvml::PciInfo* pci) { return put("00000000:FF:1F.0", pci->bus_id, 32); };
-  api.memory = [](Device device, nvml::MemoryInfo* memory) {
+  api.pci = [](Device, NvmlPciInfo* pci) { return put("00000000:FF:1F.0", pci->bus_id, 32); };
+  api.memory = [](Device device, NvmlMemory* memory) {
     return memory->total = fake(device).memory, 0;
   };
   api.mig_mode = [](Device device, unsigned* current, unsigned* pending) {
@@ -85,7 +85,7 @@ TEST(Nvml, ListsGpusAndTheSlicesOfThoseInMigMode) {
   EXPECT_EQ(list.driver_version, "550.1");
   EXPECT_EQ(list.gpus[0].uuid, "GPU-aaaa");
   EXPECT_FALSE(list.gpus[0].mig);
-  EXPECT_EQ(list.gpus[0].pci_bus_id, "0000:FF:1F.0");
+  EXPECT_EQ(list.gpus[0].pci_bus_id, "0000:ff:1f.0");
   EXPECT_TRUE(list.gpus[1].mig);
   EXPECT_THAT(slices_of(list.gpus[1]), ElementsAre("MIG-1111", "MIG-2222"));
   EXPECT_EQ(list.gpus[1].slices[1].name, "A100 MIG 3g.20gb");
@@ -93,7 +93,7 @@ TEST(Nvml, ListsGpusAndTheSlicesOfThoseInMigMode) {
 }
 
 TEST(Nvml, ADriverWithoutMigShowsWholeGpus) {
-  nvml::Api old = table();
+  NvmlApi old = table();
   old.slice = nullptr;
   const GpuList list = list_gpus(old, std::nullopt);
   ASSERT_EQ(list.gpus.size(), 2u);
@@ -119,7 +119,7 @@ TEST(Nvml, VisibleSlicesAlone) {
 
 TEST(Nvml, NoGpuHasAReason) {
   EXPECT_THAT(list_gpus(table(), "7").reason, ::testing::HasSubstr("names none of the 2 GPUs"));
-  nvml::Api none = table();
+  NvmlApi none = table();
   none.count = [](unsigned* count) { return *count = 0, 0; };
   EXPECT_THAT(list_gpus(none, std::nullopt).reason, ::testing::HasSubstr("shows no GPU"));
   none.count = [](unsigned*) { return 999; };

@@ -28,11 +28,20 @@ TEST(MemoryBandwidth, AnyNumberOfThreadsComputesTheWholeArray) {
 TEST(FixedWork, StatisticsOfKnownQuanta) {
   std::vector<double> quanta(100, 1.0);
   quanta[7] = 51;
-  const auto statistics = quantum_statistics(quanta);
+  const auto statistics = quantum_statistics({quanta});
+  EXPECT_EQ(statistics.samples, 100u);
+  EXPECT_DOUBLE_EQ(statistics.best_mean, 1.5);
   EXPECT_DOUBLE_EQ(statistics.median, 1);
   EXPECT_DOUBLE_EQ(statistics.mean, 1.5);
   EXPECT_DOUBLE_EQ(statistics.max_over_min, 51);
   EXPECT_NEAR(statistics.p99, 1.5, 1e-9);  // a hundredth of the way from the 99th to the 100th
+}
+
+TEST(FixedWork, TheBestBlockForgetsADisturbance) {
+  // Disturbed for two of three blocks, and slowed by a quota in each.
+  EXPECT_DOUBLE_EQ(quantum_statistics({{1, 9}, {1, 1}, {5, 5}}).best_mean, 1);
+  EXPECT_DOUBLE_EQ(quantum_statistics({{1, 3}, {3, 1}}).best_mean, 2);
+  EXPECT_DOUBLE_EQ(quantum_statistics({{1, 9}, {1, 1}, {4, 8}}).mean, 4);
 }
 
 TEST(FixedWork, RepeatsAtLeastTenTimes) {

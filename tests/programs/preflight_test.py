@@ -85,6 +85,23 @@ class Healthy(PreflightTest):
         self.assertIn("verdict: pass", out)
         self.assertEqual([check["name"] for check in checks(record, "skip")], ["gpu"])
 
+    def test_more_ranks_than_cores_come_to_an_end(self):
+        self.run_program(*mpirun(2 * CORES, *PREFLIGHT, *self.rules(GENEROUS), "--output", "r.json"), timeout=240)
+        record = self.read("r.json")
+        self.assertEqual((record["verdict"], len(record["ranks"])), ("pass", 2 * CORES))
+        self.assertEqual([len(rank["binding"]["overlaps_with"]) for rank in record["ranks"]], [2 * CORES - 1] * (2 * CORES))
+
+    def test_settings_are_those_in_effect_and_those_that_differ_are_named(self):
+        self.rules({"rules": [{"check": "settings", "statistic": "differing", "max": 0, "level": "warn"}]})
+        words = [*PREFLIGHT, "--rules", "rules.json", "--output", "r.json"]
+        self.run_program(*mpirun(2, *words), env=self.environment(OMPI_MCA_btl="vader,self", UCX_IB_PCI_RELAXED_ORDERING="on"))
+        settings = self.read("r.json")["settings"]
+        self.assertEqual((settings["open_mpi"]["btl"], settings["ucx_relaxed_ordering"], settings["differing"]), ("vader,self", "on", []))
+        out, _ = self.run_program(*mpirun(1, "env", "NCCL_ALGO=Ring", *words), ":", "-n", "1", "env", "NCCL_ALGO=Tree", *words)
+        [difference] = self.read("r.json")["settings"]["differing"]
+        self.assertEqual(difference, {"name": "NCCL_ALGO", "values": [{"value": "Ring", "ranks": [0]}, {"value": "Tree", "ranks": [1]}]})
+        self.assertIn('warn: settings differing: NCCL_ALGO is "Ring" on rank 0, "Tree" on rank 1', out)
+
     def test_one_rank_needs_no_launcher_and_leaves_no_scratch_file(self):
         (self.folder / "scratch").mkdir()
         out, _ = self.run_program(*PREFLIGHT, "--scratch", "scratch", "--output", "r.json", "--json")
@@ -101,7 +118,7 @@ class Unhealthy(PreflightTest):
     def test_a_rank_with_half_a_cpu_is_named(self):
         if CORES < 2:
             self.skipTest("two ranks need a core each to be compared")
-        words = [*PREFLIGHT, "--seconds", "1", "--output", "r.json"]
+        words = [*PREFLIGHT, "--seconds", "2", "--output", "r.json"]  # blocks of several periods of the quota
         with half_a_cpu() as tasks:
             slowed = ["bash", "-c", f"echo $$ >{tasks} && exec {shlex.join(map(str, words))}"]
             out, _ = self.run_program(*mpirun(1, *words), ":", "-n", "1", *slowed, expect=4)

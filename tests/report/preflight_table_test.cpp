@@ -23,7 +23,7 @@ Json judged(const std::vector<PreflightRank>& ranks, bool pinning = false) {
   facts.wall_seconds = 10;
   facts.collectives = pinning ? Json(nullptr) : test::preflight_collectives();
   Json record = make_preflight_record(config, facts, ranks, {Json::object(), {}}, {});
-  judge_preflight(record, parse_preflight_rules(default_preflight_rules(), "default"));
+  judge_preflight(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
   return record;
 }
 
@@ -48,6 +48,19 @@ TEST(PreflightTable, PinningShowsWhoSharesCores) {
   EXPECT_THAT(text, HasSubstr("shares cores with rank 0"));
   EXPECT_THAT(text, HasSubstr("warn: binding overlaps: rank 1 on node0: may run on cores 1-2"));
   EXPECT_THAT(text, Not(HasSubstr("gemm")));
+}
+
+TEST(PreflightTable, ShowsGpusAndTheirLinks) {
+  const std::string without = preflight_table(judged(test::preflight_ranks(2)));
+  EXPECT_THAT(without, Not(HasSubstr("SM clock")));
+  const std::string text = preflight_table(judged(test::gpu_ranks(2)));
+  EXPECT_THAT(text, HasSubstr("1800/1980 MHz"));
+  EXPECT_THAT(text, HasSubstr("nothing"));
+  EXPECT_THAT(text, HasSubstr("30 GB/s"));  // to the GPU from the far node
+  EXPECT_THAT(text, HasSubstr("GPUs of node0"));
+  EXPECT_THAT(text, HasSubstr("300.0"));
+  EXPECT_THAT(text, HasSubstr("20.0*"));
+  EXPECT_THAT(text, HasSubstr("mlx5_0/1 100.0 Gbit/s"));
 }
 
 TEST(ShownValue, HasUnitsAndPrefixes) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "result/preflight_parts.hpp"
 #include "result/preflight_record.hpp"
 #include "result/support.hpp"
 
@@ -29,20 +30,62 @@ inline std::vector<PreflightRank> preflight_ranks(int count) {
                        {"samples", 900},
                        {"mean_seconds", 1e-3},
                        {"median_seconds", 1e-3},
+                       {"best_mean_seconds", 1e-3},
                        {"p99_seconds", 1.1e-3},
-                       {"max_over_min", 1.5}}}};
+                       {"max_over_min", 1.5}}},
+                     {"gpu_health", nullptr}};
+    rank.settings = {{"NCCL_ALGO", "Ring"}, {"pml", ""}, {"coll_hcoll_enable", "1"}};
     if (i % 2 == 0)
-      rank.host = {{"host", rank.report.host},
-                   {"memory_available_bytes", 1LL << 33},
-                   {"governor", "performance"},
-                   {"smt", false},
-                   {"nics", Json::array({{{"name", "eth0"}, {"speed_mbps", 10000}}})},
-                   {"scratch",
-                    {{"folder", "/tmp"},
-                     {"bytes", 1 << 26},
-                     {"write_bytes_per_second", 2e8},
-                     {"read_bytes_per_second", 5e8}}}};
+      rank.host = {
+          {"host", rank.report.host},
+          {"memory_available_bytes", 1LL << 33},
+          {"governor", "performance"},
+          {"smt", false},
+          {"nics", Json::array({{{"name", "eth0"}, {"speed_mbps", 10000}}})},
+          {"fabric",
+           Json::array(
+               {{{"name", "mlx5_0/1"}, {"state", "ACTIVE"}, {"gigabits_per_second", 100.0}}})},
+          {"risen_counters", Json::object()},
+          {"gpu_peers", nullptr},
+          {"scratch",
+           {{"folder", "/tmp"},
+            {"bytes", 1 << 26},
+            {"write_bytes_per_second", 2e8},
+            {"read_bytes_per_second", 5e8}}}};
     ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+/// A healthy GPU near NUMA node 0 of two.
+inline GpuFindings gpu_findings() {
+  GpuFindings found;
+  found.health.memory_bytes = 80LL << 30;
+  found.health.memory_free_bytes = 79LL << 30;
+  found.health.sm_max_mhz = 1980;
+  found.health.memory_max_mhz = 2619;
+  found.health.load = {1800, 2619, std::vector<std::string>{}, true};
+  found.health.ecc_enabled = true;
+  found.health.ecc_before = found.health.ecc_after = EccErrors{3, 0};
+  found.health.xids = found.health.xids_log = std::vector<int>{};
+  found.health.nvlinks_active = 18;
+  found.health.nvlinks_inactive = 0;
+  found.traits = {true, false};
+  found.peermem = true;
+  found.numa = 0;
+  found.copies = {{0, 5e10, 4e10}, {1, 3e10, 2e10}};
+  return found;
+}
+
+/// The same with a GPU each, and a host's two GPUs connected.
+inline std::vector<PreflightRank> gpu_ranks(int count) {
+  auto ranks = preflight_ranks(count);
+  for (PreflightRank& rank : ranks) {
+    rank.report.gpu = rank.report.rank % 2;
+    rank.report.gpu_uuid = "GPU-" + std::to_string(rank.report.rank);
+    rank.measured["gpu_health"] = gpu_health_json(gpu_findings());
+    if (!rank.host.is_null())
+      rank.host["gpu_peers"] = peer_links_json({{0, 1, true, 3e11}, {1, 0, false, 2e10}});
   }
   return ranks;
 }

@@ -10,6 +10,7 @@
 
 #include "analysis/preflight_judgement.hpp"
 #include "result/inference_record.hpp"
+#include "result/preflight_reference.hpp"
 #include "result/preflight_support.hpp"
 #include "result/support.hpp"
 
@@ -95,6 +96,17 @@ std::map<std::string, Json> samples_of_every_status() {
     records[target > 1 ? "ok-target" : "ok-target-missed"] =
         make_run_record(aimed, facts, {report}, system, {});
   }
+  Json preflight = {{"id", "0"},
+                    {"status", "ok"},
+                    {"verdict", "warn"},
+                    {"created_at", "t"},
+                    {"hosts", Json::array()}};
+  for (const char* verdict : {"warn", "unfinished"}) {
+    if (std::string(verdict) == "unfinished") preflight["verdict"] = nullptr;
+    Json& record = records[std::string("ok-preflight-") + verdict] =
+        make_run_record({}, facts, {report}, system, {});
+    attach_preflight(record, preflight_reference(preflight, {"n0"}));
+  }
   report.samples.checkpoints = {1, 1000, {0.25, 0.5}};
   report.samples.input = {InputPlace::host, 64, 0.5, 0.25};
   facts.batch_search = {2, {{1, true, 0.5, 100}, {2, true, 0.5, 200}}, std::nullopt, "step time"};
@@ -156,12 +168,21 @@ std::map<std::string, Json> preflight_samples() {
   std::map<std::string, Json> records;
   facts.collectives = test::preflight_collectives();
   records["ok"] = make_preflight_record(config, facts, ranks, system, {});
-  judge_preflight(records["ok"], rules);
+  judge_preflight(records["ok"], ranks, rules);
+  facts.device = "cuda";
+  auto gpus = test::gpu_ranks(2);
+  records["gpu"] = make_preflight_record(config, facts, gpus, system, {});
+  judge_preflight(records["gpu"], gpus, rules);
+  gpus[1].measured["gpu_health"] = gpu_health_json({});  // nothing is known
+  gpus[1].settings = {{"NCCL_ALGO", "Tree"}};
+  records["gpu-unknown"] = make_preflight_record(config, facts, gpus, system, {});
+  judge_preflight(records["gpu-unknown"], gpus, rules);
+  facts.device = "cpu";
   facts.collectives["rows"][0]["wrong_elements"] = 1;
   facts.collectives["rows"][0]["first_wrong"] = "rank 1: element 0 is 1, not 2";
   facts.collectives["transport"] = nullptr;
   records["wrong"] = make_preflight_record(config, facts, ranks, system, {});
-  judge_preflight(records["wrong"], rules);
+  judge_preflight(records["wrong"], ranks, rules);
   facts.collectives = nullptr;
   facts.no_collectives = "--pinning measures nothing";
   config.config.pinning = true;
@@ -174,7 +195,7 @@ std::map<std::string, Json> preflight_samples() {
     if (!rank.host.is_null()) rank.host["scratch"] = rank.host["governor"] = nullptr;
   }
   records["pinning"] = make_preflight_record(config, facts, unmeasured, system, {});
-  judge_preflight(records["pinning"], rules);
+  judge_preflight(records["pinning"], unmeasured, rules);
   records["timeout"] =
       make_failed_preflight_record(config, 2, Status::timeout, "rank 1 hangs", system, {});
   return records;
@@ -191,7 +212,7 @@ TEST(Schema, RecordsOfEveryStatusAreValid) {
     tree.file("preflight-" + name + ".json", record_text(record));
   const Verdict verdict = validate(tree.root());
   EXPECT_EQ(verdict.exit, 0) << verdict.output;
-  EXPECT_THAT(verdict.output, testing::HasSubstr("23 records are valid"));
+  EXPECT_THAT(verdict.output, testing::HasSubstr("27 records are valid"));
 }
 
 TEST(Schema, BrokenRecordsAreRefused) {

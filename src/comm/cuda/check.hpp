@@ -1,4 +1,4 @@
-// Internal to comm/cuda/: results of CUDA and NCCL calls as errors.
+// Internal to cuda/ folders: results of CUDA and NCCL calls as errors.
 #pragma once
 
 #include <cuda_runtime_api.h>

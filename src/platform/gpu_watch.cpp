@@ -1,0 +1,147 @@
+// A GPU's state by NVML, before, while and after it works. See gpu_health.hpp.
+#include <chrono>
+
+#include "platform/gpu_health.hpp"
+#include "platform/nvml.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr int kSm = 1, kMemory = 2;  // nvmlClockType_t
+constexpr int kCorrected = 0, kUncorrected = 1, kVolatile = 0;
+constexpr unsigned kMostNvlinks = 18;
+constexpr unsigned long long kXidEvents = 0x8;
+constexpr auto kPeriod = std::chrono::milliseconds(20);
+
+}  // namespace
+
+/// A GPU and the events that NVML keeps for it.
+struct GpuWatch::Device {
+  Nvml nvml;
+  NvmlDevice gpu = nullptr;
+  NvmlEventSet events = nullptr;
+
+  ~Device() {
+    if (events != nullptr) nvml.free_event_set(events);
+  }
+
+  std::optional<int> mhz(int (*read)(NvmlDevice, int, unsigned*), int type) const {
+    unsigned value = 0;
+    if (read == nullptr || read(gpu, type, &value) != 0) return std::nullopt;
+    return static_cast<int>(value);
+  }
+
+  GpuSample sample() const {
+    GpuSample now{mhz(nvml.clock, kSm), mhz(nvml.clock, kMemory), std::nullopt};
+    unsigned long long reasons = 0;
+    if (nvml.clock_reasons != nullptr && nvml.clock_reasons(gpu, &reasons) == 0)
+      now.reasons = reasons;
+    return now;
+  }
+
+  /// nullopt without ECC.
+  std::optional<EccErrors> ecc_errors() const {
+    unsigned long long corrected = 0, uncorrected = 0;
+    if (nvml.ecc_errors == nullptr ||
+        nvml.ecc_errors(gpu, kCorrected, kVolatile, &corrected) != 0 ||
+        nvml.ecc_errors(gpu, kUncorrected, kVolatile, &uncorrected) != 0)
+      return std::nullopt;
+    return EccErrors{corrected, uncorrected};
+  }
+
+  void watch_xids() {
+    if (nvml.event_set == nullptr || nvml.register_events == nullptr ||
+        nvml.wait_event == nullptr || nvml.free_event_set == nullptr ||
+        nvml.event_set(&events) != 0)
+      return;
+    if (nvml.register_events(gpu, kXidEvents, events) == 0) return;
+    nvml.free_event_set(events);
+    events = nullptr;
+  }
+
+  std::optional<std::vector<int>> xids() const {
+    if (events == nullptr) return std::nullopt;
+    std::vector<int> seen;
+    for (NvmlEvent event{}; nvml.wait_event(events, &event, 0) == 0;)
+      seen.push_back(static_cast<int>(event.data));
+    return seen;
+  }
+
+  void describe(GpuHealth& health) const {
+    NvmlMemory memory{};
+    if (nvml.memory(gpu, &memory) == 0) {
+      health.memory_bytes = static_cast<std::int64_t>(memory.total);
+      health.memory_free_bytes = static_cast<std::int64_t>(memory.free);
+    }
+    health.sm_max_mhz = mhz(nvml.max_clock, kSm);
+    health.memory_max_mhz = mhz(nvml.max_clock, kMemory);
+    int now = 0, later = 0;
+    if (nvml.ecc_mode != nullptr && nvml.ecc_mode(gpu, &now, &later) == 0)
+      health.ecc_enabled = now != 0;
+    count_nvlinks(health);
+    health.ecc_before = ecc_errors();
+    NvmlPciInfo pci{};
+    const auto log = kernel_log();
+    if (!log || nvml.pci(gpu, &pci) != 0) return;
+    const std::string id = kernel_bus_id(pci.bus_id), bus = id.substr(0, id.find('.'));
+    health.xids_log.emplace();
+    for (const auto& [where, xid] : parse_xids(*log))
+      if (where == bus) health.xids_log->push_back(xid);
+  }
+
+  void count_nvlinks(GpuHealth& health) const {
+    if (nvml.nvlink_state == nullptr) return;
+    int active = 0, inactive = 0;
+    for (unsigned link = 0; link < kMostNvlinks; ++link) {
+      int on = 0;
+      if (nvml.nvlink_state(gpu, link, &on) == 0) ++(on != 0 ? active : inactive);
+    }
+    if (active + inactive == 0) return;
+    health.nvlinks_active = active;
+    health.nvlinks_inactive = inactive;
+  }
+};
+
+GpuWatch::GpuWatch(const std::string& uuid) : device_(std::make_unique<Device>()) {
+  health_.reason = device_->nvml.reason;
+  if (!health_.reason.empty()) return;
+  if (const int error = device_->nvml.handle_of_uuid(uuid.c_str(), &device_->gpu); error != 0) {
+    health_.reason = "NVML does not find " + uuid + ": " + device_->nvml.error_string(error);
+    return;
+  }
+  device_->describe(health_);
+  device_->watch_xids();
+}
+
+GpuWatch::~GpuWatch() { end_load(); }
+
+void GpuWatch::begin_load() {
+  if (health_.reason.empty()) thread_ = std::thread([this] { watch(); });
+}
+
+void GpuWatch::watch() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kPeriod, [this] { return stopping_; }))
+    samples_.push_back(device_->sample());
+}
+
+void GpuWatch::end_load() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+GpuHealth GpuWatch::health() const {
+  GpuHealth now = health_;
+  if (!now.reason.empty()) return now;
+  now.load = summarise(samples_);
+  now.ecc_after = device_->ecc_errors();
+  now.xids = device_->xids();
+  return now;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,74 @@
+// See nvml.hpp.
+#include "platform/nvml.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace scalemark {
+namespace {
+
+template <typename F>
+bool find(void* library, F& function, const char* symbol) {
+  function = reinterpret_cast<F>(dlsym(library, symbol));
+  return function != nullptr;
+}
+
+}  // namespace
+
+Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+  if (library_ == nullptr) {
+    reason = "no NVIDIA driver: libnvidia-ml.so.1 is not there";
+  } else if (!find_all()) {
+    reason = "the NVIDIA driver is too old: its libnvidia-ml.so.1 lacks functions of CUDA 11";
+  } else if (const int error = init(); error != 0) {
+    reason = std::string("NVML does not start: ") + error_string(error);
+  } else {
+    started_ = true;
+    find_optional();
+  }
+}
+
+Nvml::~Nvml() {
+  if (started_) shutdown();
+  if (library_ != nullptr) dlclose(library_);
+}
+
+bool Nvml::find_all() {
+  return find(library_, init, "nvmlInit_v2") && find(library_, shutdown, "nvmlShutdown") &&
+         find(library_, error_string, "nvmlErrorString") &&
+         find(library_, driver_version, "nvmlSystemGetDriverVersion") &&
+         find(library_, count, "nvmlDeviceGetCount_v2") &&
+         find(library_, handle, "nvmlDeviceGetHandleByIndex_v2") &&
+         find(library_, handle_of_uuid, "nvmlDeviceGetHandleByUUID") &&
+         find(library_, name, "nvmlDeviceGetName") && find(library_, uuid, "nvmlDeviceGetUUID") &&
+         find(library_, pci, "nvmlDeviceGetPciInfo_v3") &&
+         find(library_, memory, "nvmlDeviceGetMemoryInfo") &&
+         find(library_, energy, "nvmlDeviceGetTotalEnergyConsumption");
+}
+
+void Nvml::find_optional() {
+  find(library_, mig_mode, "nvmlDeviceGetMigMode");
+  find(library_, most_slices, "nvmlDeviceGetMaxMigDeviceCount");
+  find(library_, slice, "nvmlDeviceGetMigDeviceHandleByIndex");
+  find(library_, clock, "nvmlDeviceGetClockInfo");
+  find(library_, max_clock, "nvmlDeviceGetMaxClockInfo");
+  if (!find(library_, clock_reasons, "nvmlDeviceGetCurrentClocksEventReasons"))
+    find(library_, clock_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");  // its older name
+  find(library_, ecc_mode, "nvmlDeviceGetEccMode");
+  find(library_, ecc_errors, "nvmlDeviceGetTotalEccErrors");
+  find(library_, nvlink_state, "nvmlDeviceGetNvLinkState");
+  find(library_, event_set, "nvmlEventSetCreate");
+  find(library_, register_events, "nvmlDeviceRegisterEvents");
+  find(library_, wait_event, "nvmlEventSetWait_v2");
+  find(library_, free_event_set, "nvmlEventSetFree");
+}
+
+std::string kernel_bus_id(const std::string& id) {
+  std::string kernel = id.size() == 16 && id.starts_with("0000") ? id.substr(4) : id;
+  std::ranges::transform(kernel, kernel.begin(), [](unsigned char c) { return std::tolower(c); });
+  return kernel;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,68 @@
+// See preflight_gpu.hpp.
+#include "session/preflight_gpu.hpp"
+
+#include <algorithm>
+
+#include "probe/gpu_transfers.hpp"
+#include "result/preflight_parts.hpp"
+#include "session/preflight_measure.hpp"
+
+namespace scalemark {
+namespace {
+
+/// The most ranks that any host has.
+int most_local_ranks(RankGroup& world) {
+  int most = 0;
+  for (const auto& size : world.all_gather(std::to_string(world.local_size())))
+    most = std::max(most, std::stoi(size));
+  return most;
+}
+
+std::optional<int> numa_node_of(const Session& session) {
+  for (const Json& gpu : session.system.json.at("gpus"))
+    if (gpu.at("uuid") == session.device->uuid()) return numa_node_of_pci(gpu.at("pci_bus_id"));
+  return std::nullopt;
+}
+
+}  // namespace
+
+GpuChecks::GpuChecks(Session& session) : session_(session) {
+  if (session.device->device().is_cuda()) watch_.emplace(session.device->uuid());
+}
+
+void GpuChecks::begin_load() {
+  if (watch_) watch_->begin_load();
+}
+
+void GpuChecks::end_load() {
+  if (watch_) watch_->end_load();
+}
+
+Json GpuChecks::measure() {
+  RankGroup& world = session_.world;
+  if (world.all_sum({watch_ ? 1. : 0.}).front() == 0) return nullptr;
+  const double seconds = session_.config().seconds / 20;
+  GpuFindings findings;
+  const int turns = most_local_ranks(world);
+  for (int turn = 0; turn < turns; ++turn) {
+    world.watchdog().enter("GPU copies");
+    leave_if_stopped(session_);
+    world.agree_on([&] {
+      if (watch_ && world.local_rank() == turn)
+        findings.copies = measure_gpu_copies(session_.device->device().index(), seconds);
+    });
+  }
+  world.watchdog().enter("GPU peers");
+  leave_if_stopped(session_);
+  world.agree_on([&] {
+    if (watch_ && world.local_rank() == 0) peers_ = peer_links_json(measure_peer_links(seconds));
+  });
+  if (!watch_) return nullptr;
+  findings.health = watch_->health();
+  findings.traits = gpu_traits(session_.device->device().index());
+  findings.peermem = has_peermem();
+  findings.numa = numa_node_of(session_);
+  return gpu_health_json(findings);
+}
+
+}  // namespace scalemark
