@@ -16,9 +16,10 @@
 namespace scalemark {
 namespace {
 
+using Environment = std::map<std::string, std::string>;
 constexpr const char* kVariable = "SMK_INTERNAL_START_LINE";
 
-std::map<std::string, std::string> handed_over() { return {{kVariable, std::getenv(kVariable)}}; }
+Environment handed_over() { return {{kVariable, std::getenv(kVariable)}}; }
 
 /// A process that has line `line` and ends with the status of `body`.
 pid_t start(const StartGate& gate, std::size_t line, const std::function<int()>& body) {
@@ -89,7 +90,7 @@ TEST(StartLine, TheEndOfTheSupervisorEndsTheWait) {
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    StartLine line({{kVariable, std::to_string(ends[1])}});
+    StartLine line(Environment{{kVariable, std::to_string(ends[1])}});
     try {
       line.wait(never);
     } catch (const RunError&) {
@@ -126,11 +127,11 @@ TEST(StartLine, AWaitMayBeLeft) {
 }
 
 TEST(StartLine, WithoutASupervisorNothingIsWaitedFor) {
-  StartLine line({});
+  StartLine line(Environment{});
   line.wait(never);
   line.report({0, 1});
   for (const char* wrong : {"", "x", "-1", "999999"})
-    EXPECT_THROW(StartLine({{kVariable, wrong}}), EnvironmentError) << wrong;
+    EXPECT_THROW(StartLine(Environment{{kVariable, wrong}}), EnvironmentError) << wrong;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class Measuring(InstancesTest):
         self.assertEqual([slot["cpus"] for slot in record["slots"]], [str(CPUS[0]), str(CPUS[-1])])
         self.assertEqual([point["instances"] for point in record["points"]], [1, 2])
         children = self.children(record)
-        self.assertEqual(len(children), 3)
+        self.assertEqual(len(children), 4)  # each slot alone, both together
         for name, child in children.items():
             rank, = child["ranks"]
             slot = int(re.search(r"slot(\d)", name)[1])
@@ -209,7 +209,7 @@ class WrongInput(InstancesTest):
             with self.subTest(layout=layout):
                 _, err = self.instances("--output", "i.json", slots=["--device", "cpu", "--slots", layout], expect=2)
                 self.assertIn(text, err)
-        for words, text in ((["--instances", "3"], "2 slots"), (["--instances", "2,1"], "ascending"), (["--job", "scale"], "run, infer"),
+        for words, text in ((["--instances", "3"], "2 slots"), (["--instances", "2,1"], "must ascend"), (["--job", "scale"], "run, infer"),
                             (["--slot", "0"], "--slots"), (["--model", "resnet51"], "resnet50"), (["--batch_size", "max"], "number"),
                             (["--job", "infer", "--momentum", "0.5"], "scalemark run")):
             with self.subTest(words=words):
