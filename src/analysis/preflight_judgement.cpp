@@ -1,6 +1,8 @@
 // See preflight_judgement.hpp.
 #include "analysis/preflight_judgement.hpp"
 
+#include <fmt/format.h>
+
 #include "analysis/settings.hpp"
 
 namespace scalemark {
@@ -25,6 +27,21 @@ void fill_settings(Json& record, const std::vector<PreflightRank>& ranks) {
   record["settings"] = settings_json(settings, record["unavailable"]);
 }
 
+/// Where more ranks than CPUs share cores, chance makes some slower than others: no node's fault.
+void excuse_crowded_ranks(std::vector<CheckResult>& results, const Json& record,
+                          const std::vector<PreflightRank>& ranks) {
+  for (CheckResult& result : results) {
+    if (result.status != CheckStatus::fail || result.bound != Bound::relative_to_median ||
+        !result.rank)
+      continue;
+    const auto place = static_cast<std::size_t>(*result.rank);
+    const Json& others = record.at("ranks")[place].at("binding").at("overlaps_with");
+    if (others.size() + 1 <= ranks[place].report.affinity.cpus.size()) continue;
+    result.status = CheckStatus::warn;
+    result.message += fmt::format("; {} ranks share its cores", others.size() + 1);
+  }
+}
+
 }  // namespace
 
 void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
@@ -37,6 +54,7 @@ void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
     if (pinning ? rule.check == "binding" : gpus || !rule.check.starts_with("gpu."))
       applied.push_back(rule);
   auto results = evaluate(applied, preflight_values(record));
+  excuse_crowded_ranks(results, record, ranks);
   if (!pinning && !gpus) results.push_back(no_gpu_check(record));
   for (const CheckResult& result : results) {
     record["checks"].push_back(to_json(result));

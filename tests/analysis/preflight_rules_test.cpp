@@ -169,6 +169,17 @@ TEST(PreflightDefaults, WarnOfSharedCores) {
   EXPECT_EQ(record["ranks"][1]["binding"]["overlaps_with"], Json::array({0}));
 }
 
+TEST(PreflightDefaults, MoreRanksThanCpusAreComparedWithoutBlame) {
+  auto ranks = test::preflight_ranks(2);
+  ranks[1].measured["gemm"]["fp32"]["flops"] = 5e10;
+  for (auto& rank : ranks) rank.report.affinity.cpus = {0, 1};
+  EXPECT_EQ(judged(ranks, test::preflight_collectives())["verdict"], "fail");
+  for (auto& rank : ranks) rank.report.affinity.cpus = {0};
+  const Json record = judged(ranks, test::preflight_collectives());
+  EXPECT_EQ(record["verdict"], "warn");
+  EXPECT_THAT(record["checks"].dump(), HasSubstr("2 ranks share its cores"));
+}
+
 TEST(MakeRules, LimitsLieTheMarginFromTheWorstRank) {
   auto ranks = test::preflight_ranks(2);
   ranks[1].measured["gemm"]["fp32"]["flops"] = 8e10;
