@@ -13,6 +13,7 @@
 #include "config/keys.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/launch.hpp"
+#include "measure/clock.hpp"
 #include "measure/start_line.hpp"
 
 namespace scalemark {
@@ -54,9 +55,14 @@ class Launch {
     how.end_seconds = 0;
     how.limit_seconds = request_.launch_timeout;
     how.inputs = [this] { return gate_.inputs(); };
-    how.on_wake = [this] { gate_.update(); };
+    // An instance that is asked to stop may still come to the line: nobody is let go for it.
+    const double limit = steady_seconds() + request_.launch_timeout;
+    const auto listen = [&] {
+      if (steady_seconds() < limit) gate_.update();
+    };
+    how.on_wake = listen;
     exits_ = supervise_all(processes(), how);
-    gate_.update();  // what was said last
+    listen();  // to what was said last
 
     LaunchedInstances launched;
     for (std::size_t i = 0; i < slots_.size(); ++i) read(launched.launch, i);

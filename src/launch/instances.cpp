@@ -68,6 +68,7 @@ class Instances {
   }
 
   ExitCode run() {
+    const HeldSignals until_the_record_is_written;
     const RunConfig& config = plan_.config.config;
     for (const std::string& warning : plan_.config.warnings) say("warning: " + warning);
     Files files(config.output);

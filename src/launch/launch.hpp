@@ -1,6 +1,7 @@
 // Starting ranks: mpirun and srun command lines, and the supervisor that watches what it started.
 #pragma once
 
+#include <csignal>
 #include <functional>
 #include <map>
 #include <optional>
@@ -91,6 +92,19 @@ struct SupervisedExits {
 /// The same of processes that run side by side: a stop reaches all of them, and where one fails the
 /// others get SIGTERM after `end_seconds`.
 SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how);
+
+/// While it lives, a signal that comes between two supervised jobs stops the second one instead of
+/// this process, which would leave no record.
+class HeldSignals {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 /// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
 /// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal

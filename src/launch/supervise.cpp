@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -33,12 +34,14 @@ Clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
+
 /// Blocks the supervisor's signals and adopts orphans for as long as it lives.
 class Guard {
  public:
   Guard() {
     sigemptyset(&ours_);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD}) sigaddset(&ours_, signal);
+    for (const int signal : kSignals) sigaddset(&ours_, signal);
     signals_ = signalfd(-1, &ours_, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals_ < 0)
       throw EnvironmentError(fmt::format("cannot watch signals: {}", std::strerror(errno)));
@@ -54,7 +57,12 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  const sigset_t& before() const { return before_; }
+  /// What children run with: they take the signals that we keep to ourselves.
+  sigset_t mask_of_children() const {
+    sigset_t mask = before_;
+    for (const int signal : kSignals) sigdelset(&mask, signal);
+    return mask;
+  }
 
   /// The next signal, or 0 when `until` has passed or one of `inputs` has something to read.
   int next_signal(Clock::time_point until, const std::vector<int>& inputs = {}) const {
@@ -260,7 +268,7 @@ class Stopping {
 
 SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how) {
   const Guard guard;
-  Children children(processes, guard.before());
+  Children children(processes, guard.mask_of_children());
   Stopping stopping(children, how.grace_seconds);
   const auto limit =
       how.limit_seconds ? Clock::now() + to_duration(*how.limit_seconds) : Clock::time_point::max();
@@ -308,5 +316,15 @@ SupervisedExit supervise(const std::vector<std::string>& command, const Supervis
   const SupervisedExits exits = supervise_all(processes, how);
   return {exits.raw_status.front(), exits.stopped_by_us, exits.overdue};
 }
+
+HeldSignals::HeldSignals() {
+  sigset_t held{};
+  sigemptyset(&held);
+  for (const int signal : kSignals)
+    if (signal != SIGCHLD) sigaddset(&held, signal);
+  pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace scalemark

@@ -42,6 +42,7 @@ class Sweep {
   }
 
   ExitCode run() {
+    const HeldSignals until_the_table_is_printed;
     prepare_folders();
     Journal journal(folder_ / "journal.jsonl");
     SweepProgress progress(left(journal));

@@ -141,7 +141,7 @@ class Failures(InstancesTest):
         process = self.start(SCALEMARK, "instances", *TWO, *SMALL, "--num_batches", "1000000", "--max_seconds", "600", "--seed", BOTH_FIRST,
                              "--output", "i.json")
         self.wait_for_line(process.stderr, "[1/3] 2 instances")
-        found = self.wait_for(lambda: (now := self.engines()) if len(now) == 2 else None)
+        found = self.wait_for(lambda: now if len(now := self.engines()) == 2 else None)
         time.sleep(2)
         os.kill(found[0], signal.SIGKILL)
         self.wait_for_line(process.stderr, "[2/3] slot")
