@@ -72,6 +72,13 @@ class Ranks(ProgramTest):
         records = [self.read(path) for path in self.folder.glob("sweep/runs/*.json")]
         self.assertEqual(sorted([host for host, _ in places(record)] for record in records), [["n0"], ["n0", "n1"]])
 
+    def test_instances_share_the_cores_of_their_host(self):
+        self.run_program(NETLAB, "--cores_per_host", CORES, "--", SCALEMARK, "instances", *SMALL, "--num_batches", "20", "--repeats", "1",
+                         "--instances", "1", "--output", "i.json")
+        record = self.read("i.json")
+        [instance] = record["points"][0]["repeats"][0]["instances"]
+        self.assertEqual([host for host, _ in places(self.read(instance["path"]))], ["n0"])
+
     def test_lost_frames_are_sent_again_and_the_result_stands(self):
         (self.folder / "job").write_text(f"""
             mpirun -n 2 -x SCALEMARK_LABEL {SCALEMARK} run --model resnet18 --image_size 32 --batch_size 1 --num_batches 3 \
