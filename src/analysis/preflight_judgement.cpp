@@ -50,9 +50,11 @@ void judge_preflight(Json& record, const std::vector<PreflightRank>& ranks,
   const bool pinning = record.at("config").at("pinning").at("value") == true;
   const bool gpus = record.at("device") == "cuda";
   std::vector<PreflightRule> applied;
-  for (const PreflightRule& rule : rules)
+  for (const PreflightRule& rule : rules) {
+    if (rule.statistic == "near_gpu" && !gpus) continue;
     if (pinning ? rule.check == "binding" : gpus || !rule.check.starts_with("gpu."))
       applied.push_back(rule);
+  }
   auto results = evaluate(applied, preflight_values(record));
   excuse_crowded_ranks(results, record, ranks);
   if (!pinning && !gpus) results.push_back(no_gpu_check(record));

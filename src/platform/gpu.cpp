@@ -131,7 +131,9 @@ std::optional<double> gpu_joules(const std::string& uuid) {
 
 GpuList visible_gpus() {
   const Nvml nvml;
-  if (!nvml.reason.empty()) return {.reason = nvml.reason};
+  GpuList none;
+  none.reason = nvml.reason;
+  if (!none.reason.empty()) return none;
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return list_gpus(nvml, visible ? std::optional<std::string>(visible) : std::nullopt);
 }
