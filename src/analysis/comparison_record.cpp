@@ -5,11 +5,10 @@
 #include <set>
 
 #include "analysis/compare.hpp"
+#include "result/or_null.hpp"
 
 namespace scalemark {
 namespace {
-
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 /// The distinct values of a member of all launches.
 template <typename Member>

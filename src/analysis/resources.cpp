@@ -3,21 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
+
+#include "platform/slots.hpp"
 
 namespace scalemark {
 namespace {
-
-/// Adds the numbers of the kernel's list format, "0-3,8".
-void add_cpus(const std::string& list, std::set<int>& cpus) {
-  std::istringstream parts(list);
-  for (std::string part; std::getline(parts, part, ',');) {
-    const std::size_t dash = part.find('-');
-    const int first = std::stoi(part);
-    const int last = dash == part.npos ? first : std::stoi(part.substr(dash + 1));
-    for (int cpu = first; cpu <= last; ++cpu) cpus.insert(cpu);
-  }
-}
 
 int threads_of_core(const Json& run) {
   const Json& system = run.at("system");
@@ -31,7 +21,9 @@ std::optional<int> count_cores(const Json& run) {
   std::map<std::string, std::set<int>> cpus;
   for (const Json& rank : run.at("ranks")) {
     if (rank.at("cpus").is_null()) return std::nullopt;
-    add_cpus(rank["cpus"].get<std::string>(), cpus[rank.at("host").get<std::string>()]);
+    const auto own = parse_cpu_list(rank["cpus"].get<std::string>());
+    if (!own) return std::nullopt;
+    cpus[rank.at("host").get<std::string>()].insert(own->begin(), own->end());
   }
   const int threads = threads_of_core(run);
   int cores = 0;

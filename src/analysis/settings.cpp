@@ -7,6 +7,8 @@
 #include <set>
 #include <string_view>
 
+#include "result/or_null.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -19,10 +21,6 @@ std::optional<std::string> value_of(const Settings& settings, const std::string&
 }
 
 bool is_variable(const std::string& name) { return name.front() >= 'A' && name.front() <= 'Z'; }
-
-Json or_null(const std::optional<std::string>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 }  // namespace
 

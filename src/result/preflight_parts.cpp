@@ -3,13 +3,10 @@
 
 #include <algorithm>
 
+#include "result/or_null.hpp"
+
 namespace scalemark {
 namespace {
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json ecc_json(const GpuHealth& health) {
   const auto count = [&](std::uint64_t EccErrors::*kind, bool since_begin) -> Json {

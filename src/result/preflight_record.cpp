@@ -1,6 +1,7 @@
 // See preflight_record.hpp. Unknown numbers are null with a reason, as in every record.
 #include "result/preflight_record.hpp"
 
+#include "result/or_null.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
@@ -18,11 +19,6 @@ Json skeleton(const LoadedConfig& config, int world_size, Status status, const s
   record["ranks"] = Json::array();
   record["hosts"] = Json::array();
   return record;
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 /// Gives every null below `node` its reason; `path` without indices, as `unavailable` wants it.

@@ -5,6 +5,7 @@
 
 #include "config/names.hpp"
 #include "measure/divergence.hpp"
+#include "result/or_null.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
@@ -57,11 +58,6 @@ void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
