@@ -21,14 +21,46 @@ void check(const GateDesign& design) {
 void describe(GateDecision& decision, std::span<const double> log_ratios,
               const GateDesign& design) {
   const auto used = log_ratios.first(decision.pairs);
-  decision.slowdown_percent = -100 * std::expm1(mean(used));
+  if (used.empty()) return;
+  decision.slowdown_percent = slowdown_percent(mean(used));
   decision.p = sign_flip_test(used, Alternative::less).p;
+  if (used.size() < 2) return;
   const auto last = static_cast<double>(design.alarm.back().pairs);
   // The other side of a two-sided test at twice the level is never reached.
   const double detectable =
       minimum_detectable_difference(standard_deviation(used) / std::sqrt(last), last - 1,
                                     2 * design.alarm.back().spent, design.power);
-  decision.detectable_percent = -100 * std::expm1(-detectable);
+  decision.detectable_percent = slowdown_percent(-detectable);
+}
+
+/// That the fresh rates lie `alternative` of the base's times exp(shift).
+double p_of(LogRates logs, Alternative alternative, double shift = 0) {
+  for (double& value : logs.base) value += shift;
+  return logs.paired ? sign_flip_test(log_ratios(logs), alternative).p
+                     : permutation_test(logs.base, logs.fresh, alternative).p;
+}
+
+/// The smallest one-sided p that so many repeats can give.
+double least_p(const LogRates& logs) {
+  return (logs.paired ? least_sign_flip_p(logs.base.size())
+                      : least_permutation_p(logs.base.size(), logs.fresh.size())) /
+         2;
+}
+
+std::optional<double> detectable(const LogRates& logs, const GateDesign& design) {
+  const auto n = static_cast<double>(logs.base.size()), m = static_cast<double>(logs.fresh.size());
+  const double alpha = design.alarm.back().spent;
+  if (std::min(n, m) < 2 || least_p(logs) > alpha) return std::nullopt;
+  const auto squares = [](const std::vector<double>& x) {
+    return std::pow(standard_deviation(x), 2) * static_cast<double>(x.size() - 1);
+  };
+  const double freedom = logs.paired ? n - 1 : n + m - 2;
+  const double error =
+      logs.paired
+          ? standard_deviation(log_ratios(logs)) / std::sqrt(n)
+          : std::sqrt((squares(logs.base) + squares(logs.fresh)) / freedom * (1 / n + 1 / m));
+  // The other side of a two-sided test at twice the level is never reached.
+  return slowdown_percent(-minimum_detectable_difference(error, freedom, 2 * alpha, design.power));
 }
 
 }  // namespace
@@ -47,16 +79,35 @@ std::string to_string(GateVerdict verdict) {
   return "more pairs";
 }
 
-std::vector<double> mean_log_ratios(const std::vector<std::vector<double>>& base_rates,
-                                    const std::vector<std::vector<double>>& new_rates) {
-  std::vector<double> means;
-  for (std::size_t pair = 0; pair < base_rates.size(); ++pair) {
-    std::vector<double> logs;
-    for (std::size_t point = 0; point < base_rates[pair].size(); ++point)
-      logs.push_back(std::log(new_rates.at(pair).at(point) / base_rates[pair][point]));
-    means.push_back(mean(logs));
-  }
-  return means;
+std::vector<double> log_ratios(const LogRates& logs) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < logs.base.size(); ++i)
+    ratios.push_back(logs.fresh.at(i) - logs.base[i]);
+  return ratios;
+}
+
+double slowdown_percent(double log_ratio) { return 0 - 100 * std::expm1(log_ratio); }
+
+double slower_p(const LogRates& logs) { return p_of(logs, Alternative::less); }
+
+GateDesign gate_design(std::size_t pairs, double alpha) {
+  if (pairs > kMostSequentialPairs) throw std::invalid_argument("a gate has at most 22 pairs");
+  GateDesign design;
+  const double all_alarms = design.alarm.back().spent;
+  const auto beyond = [&](const SequentialLook& look) { return look.pairs >= pairs; };
+  for (SequentialLook& look : design.alarm) look.spent *= alpha / all_alarms;
+  const double all_passes = design.pass.back().spent;
+  std::erase_if(design.alarm, beyond);
+  std::erase_if(design.pass, beyond);
+  design.alarm.push_back({pairs, alpha});
+  design.pass.push_back({pairs, all_passes});
+  return design;
+}
+
+std::size_t least_pairs(double alpha) {
+  std::size_t pairs = 1;
+  while (std::exp2(-static_cast<double>(pairs)) > alpha) ++pairs;
+  return pairs;
 }
 
 GateDecision decide(std::span<const double> log_ratios, const GateDesign& design) {
@@ -70,7 +121,11 @@ GateDecision decide(std::span<const double> log_ratios, const GateDesign& design
   GateDecision decision;
   for (std::size_t look = 0; look < design.alarm.size(); ++look) {
     decision.next_pairs = design.alarm[look].pairs;
-    if (decision.next_pairs > log_ratios.size()) return decision;
+    if (decision.next_pairs > log_ratios.size()) {
+      decision.pairs = log_ratios.size();
+      describe(decision, log_ratios, design);
+      return decision;
+    }
     decision.pairs = decision.next_pairs;
     decision.next_pairs = 0;
     describe(decision, log_ratios, design);
@@ -84,6 +139,23 @@ GateDecision decide(std::span<const double> log_ratios, const GateDesign& design
     if (decision.verdict != GateVerdict::more_pairs) return decision;
   }
   decision.verdict = GateVerdict::inconclusive;
+  return decision;
+}
+
+GateDecision decide_once(const LogRates& logs, const GateDesign& design) {
+  GateDecision decision;
+  decision.pairs = std::min(logs.base.size(), logs.fresh.size());
+  decision.slowdown_percent = slowdown_percent(mean(logs.fresh) - mean(logs.base));
+  decision.p = slower_p(logs);
+  decision.detectable_percent = detectable(logs, design);
+  const double too_slow = p_of(logs, Alternative::greater, std::log1p(-design.excluded));
+  const bool slower = decision.p <= design.alarm.back().spent;
+  if (slower && decision.slowdown_percent >= 100 * design.threshold)
+    decision.verdict = GateVerdict::regressed;
+  else if (too_slow <= design.pass.back().spent)
+    decision.verdict = GateVerdict::pass;
+  else
+    decision.verdict = GateVerdict::inconclusive;
   return decision;
 }
 

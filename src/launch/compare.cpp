@@ -38,24 +38,6 @@ cxxopts::Options make_options() {
   return options;
 }
 
-/// Words between commas; ConfigError for an empty one.
-std::vector<std::string> split_list(const std::string& text, const char* flag) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    if (words.back().empty())
-      throw ConfigError(fmt::format("{}: {} has an empty word", flag, quote(text)));
-    begin = end + 1;
-  }
-  return words;
-}
-
-/// Names of variables stay as they are.
-std::string key_name(const std::string& word) {
-  return word.starts_with("env.") ? word : canonical_name(word);
-}
-
 void read_by(CompareRequest& request, const std::string& text) {
   const std::size_t equals = text.find('=');
   request.by = key_name(text.substr(0, equals));
@@ -75,9 +57,7 @@ CompareRequest request_from(const cxxopts::ParseResult& parsed) {
   CompareRequest request;
   if (parsed.count("sets")) request.sets = parsed["sets"].as<std::vector<std::string>>();
   const auto text = [&](const char* name) { return parsed[name].as<std::string>(); };
-  if (parsed.count("varied"))
-    for (const std::string& word : split_list(text("varied"), "--varied"))
-      request.questions.varied.push_back(key_name(word));
+  if (parsed.count("varied")) request.questions.varied = key_list(text("varied"), "--varied");
   if (parsed.count("by")) read_by(request, text("by"));
   if (parsed.count("metric")) request.questions.metric = canonical_name(text("metric"));
   check_metric(request.questions.metric);

@@ -19,6 +19,7 @@
 #include "launch/compare.hpp"
 #include "launch/dry_run.hpp"
 #include "launch/engine_start.hpp"
+#include "launch/gate.hpp"
 #include "launch/instances.hpp"
 #include "launch/lists.hpp"
 #include "launch/scale_job.hpp"
@@ -42,6 +43,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
   sweep      fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
   instances  jobs side by side on disjoint cores, GPUs or MIG slices: each alone and with neighbours
   compare    result sets point by point: scalemark compare A B ...
+  gate       is a build slower? two builds launched side by side, or two result sets; for CI
   list       models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -50,9 +52,9 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-const std::vector<std::string> kCommands{"run",   "scale",     "infer",   "preflight",
-                                         "sweep", "instances", "compare", "list"};
-constexpr std::array kLater{"study", "gate", "project", "report"};
+const std::vector<std::string> kCommands{"run",       "scale",   "infer", "preflight", "sweep",
+                                         "instances", "compare", "gate",  "list"};
+constexpr std::array kLater{"study", "project", "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -139,6 +141,14 @@ int compare(const std::vector<std::string>& arguments) {
   return static_cast<int>(run_compare(read_compare_request(arguments)));
 }
 
+int gate(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help(gate_help());
+  if (launcher_hint(process_environment()))
+    throw ConfigError(
+        "scalemark gate launches its ranks itself: start it once, not by mpirun or srun");
+  return static_cast<int>(run_gate(read_gate_request(arguments)));
+}
+
 [[noreturn]] void refuse_subcommand(const std::string& name) {
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
@@ -162,6 +172,7 @@ int dispatch(int argc, char** argv) {
   if (name == "sweep") return sweep(arguments);
   if (name == "instances") return instances(arguments);
   if (name == "compare") return compare(arguments);
+  if (name == "gate") return gate(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

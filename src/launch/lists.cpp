@@ -43,11 +43,12 @@ std::string configs_table(const std::vector<std::filesystem::path>& configs) {
     std::ifstream file(path);
     const Json json = Json::parse(file, nullptr, false);
     const std::string about = json.is_object() ? json.value("description", "") : "";
-    (path.parent_path().filename() == "sweeps" ? plans : settings) +=
+    const std::string schema = json.is_object() ? json.value("$schema", "") : "";
+    (schema.ends_with("sweep.schema.json") ? plans : settings) +=
         fmt::format("{}\n    {}\n", path.string(), about);
   }
   return "config (give its path to --config)\n" + settings +
-         "\nplan (give its path to scalemark sweep)\n" + plans;
+         "\nplan (give its path to scalemark sweep or gate)\n" + plans;
 }
 
 std::string version_text() {

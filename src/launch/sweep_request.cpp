@@ -3,10 +3,10 @@
 
 #include "config/arguments.hpp"
 #include "config/flags.hpp"
-#include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
+#include "launch/launch_flags.hpp"
 #include "launch/placement.hpp"
 #include "launch/sweep.hpp"
 
@@ -31,12 +31,6 @@ cxxopts::Options make_options() {
   return options;
 }
 
-void set_from(RunConfig& launch, const cxxopts::ParseResult& parsed, const char* name) {
-  if (parsed.count(name) == 0) return;
-  const Key& key = *find_key(name);
-  key.set(launch, parse_value(key, parsed[name].as<std::string>(), fmt::format("--{}", name)));
-}
-
 SweepRequest request_from(const cxxopts::ParseResult& parsed) {
   if (parsed.count("plan") != 1)
     throw ConfigError("scalemark sweep takes one plan: scalemark sweep PLAN.json --output DIR");
@@ -50,13 +44,7 @@ SweepRequest request_from(const cxxopts::ParseResult& parsed) {
         "scalemark sweep: --output DIR is missing: the folder of its journal and records");
   request.output = parsed.count("output") ? parsed["output"].as<std::string>() : "sweep";
   check_text(request.output, "--output");
-  RunConfig launch;
-  launch.launcher = request.plan.launcher;
-  launch.hostfile = request.plan.hostfile;
-  set_from(launch, parsed, "launcher");
-  set_from(launch, parsed, "hostfile");
-  request.plan.launcher = launch.launcher;
-  request.plan.hostfile = launch.hostfile;
+  apply_launch_flags(request.plan, parsed);
   return request;
 }
 

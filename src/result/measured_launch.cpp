@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/keys.hpp"
 #include "error.hpp"
@@ -61,6 +62,18 @@ Json threads_of(const Json& ranks) {
   return threads;
 }
 
+Json machine_of(const Json& system) {
+  Json machine = Json::object();
+  for (const char* name : kHardwareKeys) machine[name] = system.value(name, Json(nullptr));
+  for (const char* name : kSoftwareKeys) machine[name] = system.value(name, Json(nullptr));
+  // The kernel keeps a little more or less for itself from one boot to the next.
+  const Json& bytes = system.at("memory_bytes");
+  if (bytes.is_number()) machine["memory_gib"] = std::llround(bytes.get<double>() / (1 << 30));
+  machine["gpus"] = Json::array();
+  for (const Json& gpu : system.at("gpus")) machine["gpus"].push_back(gpu.at("name"));
+  return machine;
+}
+
 /// What the machine made of the configuration.
 void add_machine(MeasuredLaunch& launch, const Json& run) {
   set_known(launch, "device", run.at("device"));
@@ -75,6 +88,7 @@ void add_machine(MeasuredLaunch& launch, const Json& run) {
   for (const auto& [name, value] : run.at("environment").items())
     launch.environment[name] = value.get<std::string>();
   launch.host = run.at("system").at("host");
+  launch.machine = machine_of(run.at("system"));
 }
 
 void add_metric(MeasuredLaunch& launch, const char* name, const Json& value) {
@@ -139,7 +153,10 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const fs::path& pa
     if (curve.at("environment").is_object())
       for (const auto& [name, value] : curve["environment"].items())
         launch.environment[name] = value.get<std::string>();
-    if (curve.at("system").is_object()) launch.host = curve["system"].at("host");
+    if (curve.at("system").is_object()) {
+      launch.host = curve["system"].at("host");
+      launch.machine = machine_of(curve["system"]);
+    }
   } else {
     add_machine(launch, run);
   }

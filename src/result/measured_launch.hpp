@@ -34,6 +34,8 @@ struct MeasuredLaunch {
   std::set<std::string> defaults;  ///< names of those that nobody has set
   std::set<std::string> unknown;   ///< names of keys that the record does not tell
   std::map<std::string, std::string> environment;
+  Json machine;  ///< of rank 0 by names of kHardwareKeys and kSoftwareKeys; empty where the record
+                 ///< does not tell
 
   std::string sweep;        ///< folder of the journal that names it; empty: none
   std::int64_t repeat = 0;  ///< of that sweep
@@ -42,6 +44,13 @@ struct MeasuredLaunch {
 /// The metrics that records have beside throughput, and which of them are better when larger.
 inline constexpr const char* kOtherMetrics[] = {"latency_mean", "latency_p50", "latency_p99",
                                                 "joules_per_sample"};
+
+/// What of a record's `system` says which machine it was: differences of the first kind make rates
+/// incomparable, those of the second may be what a user looks for.
+inline constexpr const char* kHardwareKeys[] = {
+    "cpu_model", "sockets", "cores", "smt", "numa_nodes", "memory_gib", "gpus", "virtualisation"};
+inline constexpr const char* kSoftwareKeys[] = {"kernel", "gpu_driver", "mpi",
+                                                "cuda",   "nccl",       "openmp"};
 
 /// Of a record with status ok. A curve has a launch a point; where the run records that it names
 /// lie beside it, they tell device, transport, hosts and threads. ResultError where the record is

@@ -21,8 +21,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = 64 << 20;  // 64 MiB: a record of a million steps has 20
 constexpr int kDeepest = 64;
-constexpr std::array<std::string_view, 8> kKinds{
-    "run", "scaling", "inference", "instances", "preflight", "comparison", "verdict", "projection"};
+constexpr std::array<std::string_view, 10> kKinds{
+    "run",        "scaling", "inference", "instances", "preflight",
+    "comparison", "verdict", "baseline",  "history",   "projection"};
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
   throw ResultError(fmt::format("record {}: {}", path.string(), what));

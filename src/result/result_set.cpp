@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "error.hpp"
+#include "result/baseline.hpp"
 #include "result/journal.hpp"
 
 namespace scalemark {
@@ -124,11 +125,16 @@ void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out) {
 
 void add_file(ResultSet& set, LeftOut& left_out) {
   const Json record = read_record(set.path);
+  if (record.at("kind") == "baseline") {
+    set.baseline = baseline_reference(record, set.path);
+    set.launches = launches_of_baseline(record, set.path);
+    return;
+  }
   const std::string status = record.at("status");
   if (!has_throughput(record))
     throw ConfigError(
         fmt::format("{}: a record of kind {} has no throughput to compare; give records of kind "
-                    "run, inference or scaling",
+                    "run, inference, scaling or baseline",
                     set.path, record.at("kind").get<std::string>()));
   if (status != "ok")
     left_out.add(fmt::format("with status {}: {}", status,

@@ -25,7 +25,7 @@ Values slower(double slowdown, std::size_t n) {
 TEST(Gate, AsksForPairsUntilTheFirstLook) {
   const GateDecision early = decide(slower(0.1, 7));
   EXPECT_EQ(early.verdict, GateVerdict::more_pairs);
-  EXPECT_EQ(early.pairs, 0U);
+  EXPECT_EQ(early.pairs, 7U);
   EXPECT_EQ(early.next_pairs, 8U);
 }
 
@@ -57,21 +57,57 @@ TEST(Gate, IsInconclusiveWhereNoiseHidesBoth) {
   for (int i = 0; i < 20; ++i) noisy.push_back(i % 2 ? 0.3 : -0.31);
   const GateDecision more = decide(std::span(noisy).first(12));
   EXPECT_EQ(more.verdict, GateVerdict::more_pairs);
-  EXPECT_EQ(more.pairs, 10U);
+  EXPECT_EQ(more.pairs, 12U);
   EXPECT_EQ(more.next_pairs, 14U);
   const GateDecision decision = decide(noisy);
   EXPECT_EQ(decision.verdict, GateVerdict::inconclusive);
   EXPECT_EQ(decision.pairs, 20U);
   const double error = standard_deviation(noisy) / std::sqrt(20.);
-  EXPECT_NEAR(decision.detectable_percent,
+  EXPECT_NEAR(decision.detectable_percent.value(),
               -100 * std::expm1(-minimum_detectable_difference(error, 19, 0.02, 0.8)), 1e-9);
 }
 
-TEST(Gate, TakesTheMeanOverAllPoints) {
-  const auto ratios = mean_log_ratios({{100, 50}, {10, 20}}, {{200, 50}, {10, 5}});
-  ASSERT_EQ(ratios.size(), 2U);
-  EXPECT_NEAR(ratios[0], std::log(2.) / 2, 1e-12);
-  EXPECT_NEAR(ratios[1], -std::log(4.) / 2, 1e-12);
+/// Repeats of one set around a log rate.
+Values around(double centre, std::size_t n) {
+  Values logs;
+  for (std::size_t i = 0; i < n; ++i) logs.push_back(centre + 0.001 * static_cast<double>(i));
+  return logs;
+}
+
+TEST(Gate, JudgesTwoSamplesOnce) {
+  const GateDesign design = gate_design(5, 0.01);
+  const GateDecision slower = decide_once({around(5, 5), around(4.9, 5), false}, design);
+  EXPECT_EQ(slower.verdict, GateVerdict::regressed);
+  EXPECT_NEAR(slower.slowdown_percent, -100 * std::expm1(-0.1), 1e-9);
+  EXPECT_DOUBLE_EQ(slower.p, 1. / 252);
+  EXPECT_EQ(decide_once({around(5, 5), around(5, 5), false}, design).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide_once({around(5, 5), around(4.99, 5), false}, design).verdict, GateVerdict::pass);
+}
+
+TEST(Gate, FewRepeatsProveNothing) {
+  const GateDecision four = decide_once({around(5, 4), around(4, 4), false}, gate_design(4, 0.01));
+  EXPECT_EQ(four.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(four.detectable_percent, std::nullopt);
+  const GateDecision six = decide_once({around(5, 6), around(4, 6), true}, gate_design(6, 0.01));
+  EXPECT_EQ(six.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(decide_once({around(5, 7), around(4, 7), true}, gate_design(7, 0.01)).verdict,
+            GateVerdict::regressed);
+}
+
+TEST(Gate, LooksFitThePairsAndTheLevel) {
+  const auto looks = [](const GateDesign& design) {
+    std::vector<std::pair<std::size_t, double>> all;
+    for (const SequentialLook& look : design.alarm) all.emplace_back(look.pairs, look.spent);
+    return all;
+  };
+  using Looks = std::vector<std::pair<std::size_t, double>>;
+  EXPECT_EQ(looks(gate_design(20, 0.01)), looks({}));
+  EXPECT_EQ(looks(gate_design(7, 0.01)), (Looks{{7, 0.01}}));
+  EXPECT_EQ(looks(gate_design(12, 0.05)), (Looks{{8, 0.02}, {10, 0.03}, {12, 0.05}}));
+  EXPECT_EQ(gate_design(12, 0.05).pass.back().spent, 0.05);
+  EXPECT_THROW(gate_design(23, 0.01), std::invalid_argument);
+  EXPECT_EQ(least_pairs(0.01), 7U);
+  EXPECT_EQ(least_pairs(0.05), 5U);
 }
 
 TEST(Gate, RefusesADesignWithUnlikeLooks) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "config/json_file.hpp"
 #include "config/load.hpp"
 #include "error.hpp"
 
@@ -23,6 +24,11 @@ inline LoadedConfig load(const Words& arguments, const Words& environment = {},
 }
 inline LoadedConfig load_scale(const Words& arguments) {
   return load(arguments, {}, Command::scale);
+}
+
+/// Whether a shipped file is a plan of a sweep, by the schema that it names.
+inline bool is_plan(const std::filesystem::path& path) {
+  return read_json_text(path, "plan").find("sweep.schema.json") != std::string::npos;
 }
 
 /// The message of the ConfigError that `f` must throw.

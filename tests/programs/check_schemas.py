@@ -17,10 +17,9 @@ REGISTRY = Registry().with_resources(
 
 
 def schema_name(path, content):
-    """configs/ by folder (sweeps and studies have schemas of their own), records by their kind."""
+    """configs/ by the schema that they name, records by their kind."""
     if SOURCE / "configs" in path.parents:
-        folder = path.relative_to(SOURCE / "configs").parts[0]
-        return {"sweeps": "sweep.schema.json", "studies": "study.schema.json"}.get(folder, "config.schema.json")
+        return pathlib.PurePosixPath(content.get("$schema", "config.schema.json")).name
     return f"{content['kind']}.schema.json"
 
 

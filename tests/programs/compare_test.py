@@ -7,29 +7,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import uuid
 
-from support import SCALEMARK, SOURCE, ProgramTest, mpirun
+from support import SCALEMARK, SOURCE, ProgramTest, mpirun, scaled
 
 PLAN = {"settings": {"model": "trivial", "batch_size": 4, "num_warmup_batches": 2, "num_batches": 50, "num_intra_threads": 1},
         "axes": {"precision": ["fp32", "bf16"]}, "repeats": 6, "launcher": "mpirun"}
 BASELINES = SOURCE / "results/baselines"
-
-
-def scaled(record, factor):
-    """The same record, `factor` times as fast."""
-    record = json.loads(json.dumps(record))
-    record["id"] = str(uuid.uuid4())
-    if record["kind"] == "scaling":
-        for repeat in (repeat for point in record["points"] for repeat in point["repeats"]):
-            repeat["seconds"] /= factor
-        return record
-    record["wall_seconds"] /= factor
-    record["throughput"]["mean"] *= factor
-    for name in ("mean", "p50", "p99"):
-        if "latency_seconds" in record:
-            record["latency_seconds"][name] /= factor
-    return record
 
 
 MEASURED = pathlib.Path(tempfile.mkdtemp(prefix="scalemark-compare-"))

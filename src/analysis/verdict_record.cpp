@@ -1,0 +1,114 @@
+// See verdict_record.hpp.
+#include "analysis/verdict_record.hpp"
+
+#include "analysis/set_summary.hpp"
+#include "result/or_null.hpp"
+
+namespace scalemark {
+namespace {
+
+Json design_json(GateMode mode, const GateDesign& design) {
+  Json looks = Json::array();
+  for (std::size_t i = 0; i < design.alarm.size(); ++i)
+    looks.push_back({{"pairs", design.alarm[i].pairs},
+                     {"alarm_spent", design.alarm[i].spent},
+                     {"pass_spent", design.pass[i].spent}});
+  const bool once = mode != GateMode::sequential;
+  return {{"mode", to_string(mode)},
+          {"alpha", design.alarm.back().spent},
+          {"pass_alpha", design.pass.back().spent},
+          {"threshold_percent", 100 * design.threshold},
+          {"excluded_percent", 100 * design.excluded},
+          {"power", design.power},
+          {"looks", once ? Json(nullptr) : looks}};
+}
+
+Json point_json(const JudgedPoint& point) {
+  return {{"ranks", point.ranks},        {"settings", point.settings},
+          {"unit", point.unit},          {"base_value", point.base_rate},
+          {"value", point.new_rate},     {"slowdown_percent", point.slowdown_percent},
+          {"p", or_null(point.p)},       {"p_adjusted", or_null(point.p_adjusted)},
+          {"regressed", point.regressed}};
+}
+
+Json launches_json(const std::optional<GateLaunches>& launches) {
+  if (!launches) return nullptr;
+  return {{"launched", launches->launched},
+          {"most", launches->most},
+          {"seconds", launches->seconds},
+          {"stopped", launches->stopped}};
+}
+
+void explain(Json& record, const Judgement& judgement) {
+  const auto why = [&](const char* key, const char* reason) {
+    record["unavailable"][key] = reason;
+  };
+  if (record["design"]["looks"].is_null())
+    why("design.looks", "the sets were there already and were looked at once");
+  if (!judgement.interval_percent) why("interval_percent", "too few repeats (5 needed)");
+  if (!judgement.decision.detectable_percent)
+    why("detectable_percent", "so few repeats can't reach the level, whatever they are");
+  if (judgement.decision.verdict != GateVerdict::regressed)
+    for (const char* key : {"points.p", "points.p_adjusted"})
+      why(key, "points are tested only where a regression was found, to say where it comes from");
+  if (record["launches"].is_null()) why("launches", "the sets were there already");
+  if (record["baseline"].is_null()) why("baseline", "the base is no baseline file");
+}
+
+}  // namespace
+
+Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) {
+  const GateDecision& decision = judgement.decision;
+  Json record = envelope("verdict", Status::ok);
+  record["verdict"] = to_string(decision.verdict);
+  record["exit_code"] = static_cast<int>(exit_code_of(judgement));
+  record["design"] = design_json(judgement.mode, judgement.design);
+  record["repeats"] = decision.pairs;
+  record["slowdown_percent"] = decision.slowdown_percent;
+  const auto& interval = judgement.interval_percent;
+  record["interval_percent"] = interval ? Json{interval->lo, interval->hi} : Json(nullptr);
+  record["p"] = decision.p;
+  record["detectable_percent"] = or_null(decision.detectable_percent);
+  record["points"] = Json::array();
+  for (const JudgedPoint& point : judgement.points) record["points"].push_back(point_json(point));
+  record["varied"] = input.varied;
+  record["sets"] = Json::array();
+  for (const ResultSet& set : input.sets) record["sets"].push_back(set_json(set));
+  record["baseline"] = input.baseline;
+  record["launches"] = launches_json(input.launches);
+  record["notes"] = input.notes;
+  record["warnings"] = input.warnings;
+  for (const std::string& warning : judgement.warnings) record["warnings"].push_back(warning);
+  record["unavailable"] = Json::object();
+  explain(record, judgement);
+  return record;
+}
+
+Json make_failed_verdict(Status status, const std::string& reason, const GateDesign& design,
+                         const GateLaunches& launches) {
+  Json record = envelope("verdict", status, reason);
+  for (const char* key : {"verdict", "exit_code"}) record[key] = nullptr;
+  record["design"] = design_json(GateMode::sequential, design);
+  for (const char* key : {"repeats", "slowdown_percent", "interval_percent", "p",
+                          "detectable_percent", "points", "varied", "sets", "baseline"})
+    record[key] = nullptr;
+  record["launches"] = launches_json(launches);
+  record["notes"] = Json::array();
+  record["warnings"] = Json::array();
+  record["unavailable"] = Json::object();
+  explain_nulls(record, "the gate came to no verdict: " + reason);
+  return record;
+}
+
+ExitCode exit_code_of(const Judgement& judgement) {
+  switch (judgement.decision.verdict) {
+    case GateVerdict::regressed:
+      return ExitCode::regression;
+    case GateVerdict::pass:
+      return ExitCode::ok;
+    default:
+      return ExitCode::inconclusive;
+  }
+}
+
+}  // namespace scalemark

@@ -1,0 +1,95 @@
+// See build_of.hpp.
+#include "launch/build_of.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <memory>
+#include <sstream>
+
+#include "config/text.hpp"
+#include "launch/engine_start.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+struct Said {
+  std::string text;
+  int status = 0;
+};
+
+/// stdout of a command; its stderr goes to ours.
+Said output_of(const std::vector<std::string>& command) {
+  Said said;
+  std::FILE* pipe = popen(shell_quoted(command).c_str(), "r");
+  if (!pipe) throw EnvironmentError(fmt::format("{} can't be started", command.front()));
+  char buffer[4096];
+  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
+    said.text.append(buffer, n);
+  said.status = pclose(pipe);
+  return said;
+}
+
+bool is_program(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) &&
+         (fs::status(path, error).permissions() & fs::perms::owner_exec) != fs::perms::none;
+}
+
+/// The source tree that this program was built in; empty where it was installed.
+fs::path source_tree() {
+  std::error_code error;
+  for (fs::path up = own_path().parent_path(); up != up.parent_path(); up = up.parent_path())
+    if (fs::exists(up / "scripts" / "build_commit", error)) return up;
+  return {};
+}
+
+fs::path built_commit(const std::string& commit, const std::string& flag) {
+  const fs::path tree = source_tree();
+  if (tree.empty())
+    throw ConfigError(fmt::format(
+        "{}: {} is no program and no folder with one, and this scalemark has no source tree to "
+        "build a commit from; give the folder of a build",
+        flag, quote(commit)));
+  const Said said = output_of({(tree / "scripts" / "build_commit").string(), commit});
+  if (said.status != 0) {
+    const std::string what =
+        fmt::format("{}: {} is no build and no commit that can be built", flag, quote(commit));
+    if (WIFEXITED(said.status) && WEXITSTATUS(said.status) == 2) throw ConfigError(what);
+    throw EnvironmentError(what);
+  }
+  std::istringstream lines(said.text);
+  std::string path;
+  std::getline(lines, path);
+  return path;
+}
+
+std::string revision_of(const fs::path& program, const std::string& flag) {
+  const Said said = output_of({program.string(), "--version"});
+  std::istringstream words(said.text);
+  for (std::string word; words >> word;)
+    if (word == "revision" && words >> word) return word;
+  throw EnvironmentError(fmt::format("{}: {} --version names no revision; is it a scalemark?", flag,
+                                     program.string()));
+}
+
+}  // namespace
+
+Build build_of(const std::string& word, const std::string& flag) {
+  std::error_code error;
+  fs::path program;
+  for (const fs::path& candidate :
+       {fs::path(word), fs::path(word) / "bin" / "scalemark", fs::path(word) / "scalemark"})
+    if (program.empty() && is_program(candidate)) program = candidate;
+  if (program.empty() && fs::exists(word, error))
+    throw ConfigError(
+        fmt::format("{}: {} holds no scalemark and no bin/scalemark", flag, quote(word)));
+  if (program.empty()) program = built_commit(word, flag);
+  program = fs::canonical(program, error);
+  if (error) throw EnvironmentError(fmt::format("{}: {}", flag, error.message()));
+  return {program, revision_of(program, flag)};
+}
+
+}  // namespace scalemark

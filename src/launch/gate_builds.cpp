@@ -1,0 +1,246 @@
+// See gate_builds.hpp.
+#include "launch/gate_builds.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "analysis/set_summary.hpp"
+#include "launch/build_of.hpp"
+#include "measure/clock.hpp"
+#include "report/sweep_table.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::array kSides{"base", "new"};
+
+void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+
+/// A launch of a gate: of a point, in a pair, by the base (0) or the new build (1).
+struct Step {
+  std::size_t point;
+  std::int64_t pair;
+  std::size_t side;
+};
+
+/// Both builds of a point side by side, a coin for which comes first, points in random order.
+std::vector<Step> steps_of(const SweepPlan& plan, std::size_t pairs) {
+  std::vector<Step> steps;
+  std::mt19937_64 coin(~static_cast<std::uint64_t>(plan.seed));
+  for (const auto& [point, pair] :
+       launch_order(plan.points.size(), static_cast<std::int64_t>(pairs), plan.seed)) {
+    const std::size_t first = coin() >> 63;
+    steps.push_back({point, pair, first});
+    steps.push_back({point, pair, 1 - first});
+  }
+  return steps;
+}
+
+class BuildGate {
+ public:
+  explicit BuildGate(const GateRequest& request)
+      : request_(request),
+        folder_(request.output.value_or("gate")),
+        sides_{
+            PointLauncher(request.plan, build_of(request.base, "--base"), folder_ / kSides[0]),
+            PointLauncher(request.new_plan, build_of(request.fresh, "--new"), folder_ / kSides[1])},
+        steps_(steps_of(request.plan, most_pairs())) {}
+
+  ExitCode dry_run() const {
+    for (const Step& step : steps_)
+      fmt::print("{}\n", shell_quoted(launch_command(
+                             sides_[step.side].request_of(step.point, step.pair), geteuid() == 0)));
+    say(fmt::format("at most {} launches: {} pairs of {} points, fewer where the verdict is clear",
+                    steps_.size(), most_pairs(), request_.plan.points.size()));
+    return ExitCode::ok;
+  }
+
+  ExitCode run() {
+    const HeldSignals until_the_verdict_is_written;
+    for (const PointLauncher& side : sides_) side.prepare_folders();
+    ResultFile file(folder_ / "verdict.json");
+    Journal base(sides_[0].folder() / "journal.jsonl"), fresh(sides_[1].folder() / "journal.jsonl");
+    journals_ = {&base, &fresh};
+    for (std::size_t side = 0; side < 2; ++side) refuse_other_launches(side);
+    announce();
+    const ExitCode code = launch_until_clear();
+    file.write(record_);
+    report_verdict(record_, request_.reports);
+    say(fmt::format("record: {}", file.path().string()));
+    return code;
+  }
+
+ private:
+  std::size_t most_pairs() const { return request_.design.alarm.back().pairs; }
+
+  /// A folder of another plan or of an earlier build can't be gone on with.
+  void refuse_other_launches(std::size_t side) const {
+    for (const JournalEntry& entry : journals_[side]->entries()) {
+      const std::string what =
+          entry.revision != sides_[side].build().revision
+              ? fmt::format("of build {}, not {}", entry.revision, sides_[side].build().revision)
+              : "of another plan";
+      const auto& points = side == 0 ? request_.plan.points : request_.new_plan.points;
+      const bool planned = std::ranges::any_of(
+          points, [&](const SweepPoint& point) { return point.id == entry.point; });
+      if (!planned || entry.revision != sides_[side].build().revision)
+        throw ConfigError(fmt::format("{} holds launches {}; choose another folder with --output",
+                                      sides_[side].folder().string(), what));
+    }
+  }
+
+  void announce() const {
+    for (std::size_t side = 0; side < 2; ++side)
+      say(fmt::format("{}: {} ({})", kSides[side], sides_[side].build().program.string(),
+                      sides_[side].build().revision));
+    say(fmt::format("at most {} pairs of {} points in {}", most_pairs(),
+                    request_.plan.points.size(), folder_.string()));
+  }
+
+  /// Done, where a launch succeeded: one that failed or was stopped is measured again.
+  const JournalEntry* done(const Step& step) const {
+    const JournalEntry* entry =
+        journals_[step.side]->find(sides_[step.side].entry_of(step.point, step.pair));
+    return entry && entry->status == "ok" ? entry : nullptr;
+  }
+
+  ExitCode launch_until_clear() {
+    std::size_t left = 0;
+    for (const Step& step : steps_) left += done(step) ? 0 : 1;
+    SweepProgress progress(left);
+    const std::size_t launches_of_pair = 2 * request_.plan.points.size();
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (i % launches_of_pair == 0 && out_of_time(i / launches_of_pair))
+        return judge_what_is_there();
+      if (!done(steps_[i]))
+        if (const auto failure = launch(progress, steps_[i])) return *failure;
+      if ((i + 1) % launches_of_pair == 0 && is_look((i + 1) / launches_of_pair))
+        if (const auto verdict = look()) return *verdict;
+    }
+    return judge_what_is_there();
+  }
+
+  std::optional<ExitCode> launch(SweepProgress& progress, const Step& step) {
+    const PointLauncher& side = sides_[step.side];
+    Journal& journal = *journals_[step.side];
+    const std::string title =
+        fmt::format("{}, {}", kSides[step.side], request_.plan.points[step.point].title());
+    progress.start(title, step.pair);
+    const bool stopped = side.launch(journal, step.point, step.pair);
+    const JournalEntry& entry = journal.entries().back();
+    progress.finish(entry, side.record_of(entry));
+    if (stopped) return no_verdict(Status::interrupted, "stopped from outside", ExitCode::failed);
+    if (entry.status == "ok") return std::nullopt;
+    const auto code =
+        entry.exit_code == 0 ? ExitCode::failed : static_cast<ExitCode>(entry.exit_code);
+    return no_verdict(status_of_exit(static_cast<int>(code)),
+                      fmt::format("{}, pair {}: {}; see {}", title, entry.repeat,
+                                  entry.reason.empty() ? entry.status : entry.reason,
+                                  (side.folder() / "logs").string()),
+                      code);
+  }
+
+  /// What launches have taken, in this call and before.
+  double seconds_spent() const {
+    double seconds = 0;
+    for (const Journal* journal : journals_)
+      for (const JournalEntry& entry : journal->entries()) seconds += entry.seconds;
+    return seconds;
+  }
+
+  bool out_of_time(std::size_t pairs) const {
+    if (!request_.max_seconds || pairs == 0) return false;
+    const double spent = seconds_spent();
+    return spent + spent / static_cast<double>(pairs) > *request_.max_seconds;
+  }
+
+  bool is_look(std::size_t pairs) const {
+    return std::ranges::any_of(request_.design.alarm,
+                               [&](const SequentialLook& look) { return look.pairs == pairs; });
+  }
+
+  Judgement judge_pairs() {
+    sets_ = {read_result_set(kSides[0], sides_[0].folder().string()),
+             read_result_set(kSides[1], sides_[1].folder().string())};
+    matching_ = match_sets(sets_, varied_keys());
+    return judge(sets_, matching_, GateMode::sequential, request_.design);
+  }
+
+  /// Of --new_set, those that records tell; a variable may be one that they do not.
+  std::vector<std::string> varied_keys() const {
+    std::vector<std::string> known;
+    for (const std::string& name : request_.varied)
+      if (std::ranges::any_of(sets_[1].launches, [&](const MeasuredLaunch& launch) {
+            return launch.keys.contains(name);
+          }))
+        known.push_back(name);
+    return known;
+  }
+
+  std::optional<ExitCode> look() {
+    const Judgement judgement = judge_pairs();
+    const GateDecision& decision = judgement.decision;
+    if (decision.verdict != GateVerdict::more_pairs) return conclude(judgement, "verdict");
+    const bool first = decision.pairs == 0;
+    say(first ? std::string("no verdict yet")
+              : fmt::format("after {} pairs {:+.1f} % slower, p {:.3f}: no verdict yet",
+                            decision.pairs, decision.slowdown_percent, decision.p));
+    return std::nullopt;
+  }
+
+  /// The budget is spent: nothing was shown, at whatever look it was.
+  ExitCode judge_what_is_there() {
+    const bool any = done(steps_.front());
+    if (!any)
+      return no_verdict(Status::timeout, "no pair fits into --max_seconds", ExitCode::timeout);
+    Judgement judgement = judge_pairs();
+    const bool all = judgement.decision.verdict != GateVerdict::more_pairs;
+    if (!all) judgement.decision.verdict = GateVerdict::inconclusive;
+    return conclude(judgement, all ? "pairs" : "max_seconds");
+  }
+
+  GateLaunches launches(const std::string& stopped) const {
+    GateLaunches made;
+    for (const Step& step : steps_) made.launched += done(step) ? 1 : 0;
+    made.most = steps_.size();
+    made.seconds = seconds_spent();
+    made.stopped = stopped;
+    return made;
+  }
+
+  ExitCode conclude(const Judgement& judgement, const std::string& stopped) {
+    const VerdictInput input{sets_, request_.varied,   set_notes(sets_, matching_, request_.varied),
+                             {},    launches(stopped), nullptr};
+    record_ = make_verdict_record(input, judgement);
+    return exit_code_of(judgement);
+  }
+
+  ExitCode no_verdict(Status status, const std::string& reason, ExitCode code) {
+    record_ = make_failed_verdict(status, reason, request_.design, launches("failure"));
+    say("the same command goes on from here");
+    return code;
+  }
+
+  const GateRequest& request_;
+  fs::path folder_;
+  std::array<PointLauncher, 2> sides_;
+  std::vector<Step> steps_;
+  std::array<Journal*, 2> journals_{};
+  std::vector<ResultSet> sets_;
+  Matching matching_;
+  Json record_;
+};
+
+}  // namespace
+
+ExitCode gate_builds(const GateRequest& request) {
+  BuildGate gate(request);
+  return request.dry_run ? gate.dry_run() : gate.run();
+}
+
+}  // namespace scalemark

@@ -1,0 +1,266 @@
+// The command line of `scalemark gate`.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/gate.hpp"
+#include "config/arguments.hpp"
+#include "config/flags.hpp"
+#include "config/json_file.hpp"
+#include "config/keys.hpp"
+#include "config/load.hpp"
+#include "config/numbers.hpp"
+#include "config/sweep_settings.hpp"
+#include "config/text.hpp"
+#include "config/values.hpp"
+#include "launch/gate.hpp"
+#include "launch/launch_flags.hpp"
+#include "launch/placement.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::int64_t kStandardPairs = 20;
+
+cxxopts::Options make_options() {
+  cxxopts::Options options("scalemark gate",
+                           "Is the new build slower than the base? Exit code 1 where it is, 0 "
+                           "where it is not, 3 where that can't be told.\n");
+  options.custom_help(
+      "BASE NEW [--flag]...\n"
+      "  scalemark gate PLAN.json --base BUILD --new BUILD --output DIR [--flag]...\n"
+      "  scalemark gate --save_baseline FILE SET [--because TEXT]\n"
+      "  scalemark gate --history SET SET SET ...");
+  options.positional_help("");
+  const auto text = [] { return cxxopts::value<std::string>(); };
+  options.add_options("verdict")("alpha", "false alarms: at most this share (default 0.01)", text(),
+                                 "P")(
+      "threshold", "least slowdown that is called a regression, percent (default 1)", text(), "X")(
+      "delta", "slowdown that a pass excludes, percent (default 2)", text(), "X")(
+      "output", "the record's file; of builds the folder of all that is measured", text(), "PATH")(
+      "json", "the record on stdout, nothing else")("junit", "JUnit XML for a CI server", text(),
+                                                    "FILE")(
+      "summary", "Markdown, appended to the file", text(), "FILE")(
+      "annotations", "on stderr, the line that GitHub shows beside a commit");
+  options.add_options("two builds")("base", "folder or program of a build, or a commit", text(),
+                                    "BUILD")("new", "the same of the build in question", text(),
+                                             "BUILD")(
+      "new_set", "the new build runs with this setting (default of --new then: the base's build)",
+      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
+      "pairs", "most pairs of launches; the verdict may come after 8, 10 or 14 (default 20)",
+      text(), "N")("max_seconds", "no pair begins that would end later", text(), "S")(
+      "seed", "of the order (default: the plan's)", text(), "N")(
+      "launcher", "auto, mpirun or srun (default: the plan's)", text(), "NAME")(
+      "hostfile", "hosts of mpirun (default: the plan's)", text(), "FILE")(
+      "dry_run", "print the command of every launch in its order, start nothing");
+  options.add_options("two sets")("paired", "the k-th launches of both were measured side by side")(
+      "varied", "keys that differ on purpose", text(), "KEY,...")(
+      "other_machine", "judge although the sets come from unlike machines");
+  options.add_options("baseline and history")(
+      "save_baseline", "write the set's launches to a file that can be BASE later", text(), "FILE")(
+      "because", "replace the baseline that is there; the reason is kept", text(), "TEXT")(
+      "history", "where many sets in a row changed: advice, always exit code 0");
+  options.add_options("")("sets", "", cxxopts::value<std::vector<std::string>>())("h,help",
+                                                                                  "this text");
+  options.parse_positional({"sets"});
+  return options;
+}
+
+/// Flags that belong to one way of calling it, by the flag or word that chooses it.
+const std::vector<std::string> kOfBuilds{"base", "new",      "pairs",    "max_seconds",
+                                         "seed", "launcher", "hostfile", "dry_run"};
+const std::vector<std::string> kOfSets{"paired", "varied", "other_machine"};
+
+class Reader {
+ public:
+  explicit Reader(const cxxopts::ParseResult& parsed) : parsed_(parsed) {}
+
+  GateRequest read() {
+    if (has("sets")) request_.sets = parsed_["sets"].as<std::vector<std::string>>();
+    for (const std::string& set : request_.sets) check_text(set, "scalemark gate");
+    read_reports();
+    if (has("save_baseline"))
+      read_baseline();
+    else if (has("history"))
+      read_history();
+    else if (has("base") || has("new"))
+      read_builds();
+    else
+      read_sets();
+    return request_;
+  }
+
+ private:
+  bool has(const std::string& name) const { return parsed_.count(name) > 0; }
+
+  std::string text(const std::string& name) const {
+    const auto word = parsed_[name].as<std::string>();
+    check_text(word, "--" + name);
+    return word;
+  }
+
+  std::optional<std::string> optional_text(const std::string& name) const {
+    return has(name) ? std::optional(text(name)) : std::nullopt;
+  }
+
+  double number(const std::string& name, double standard, double low, double high) const {
+    if (!has(name)) return standard;
+    const auto value = parse_real(text(name));
+    if (!value || !(*value >= low) || !(*value <= high))
+      throw ConfigError(
+          fmt::format("--{}: {} is no number from {} to {}", name, quote(text(name)), low, high));
+    return *value;
+  }
+
+  std::int64_t whole(const std::string& name, std::int64_t standard, std::int64_t low,
+                     std::int64_t high) const {
+    if (!has(name)) return standard;
+    const auto value = parse_integer(text(name));
+    if (!value || *value < low || *value > high)
+      throw ConfigError(fmt::format("--{}: {} is no whole number from {} to {}", name,
+                                    quote(text(name)), low, high));
+    return *value;
+  }
+
+  void refuse(const std::vector<std::string>& names, const char* why) const {
+    for (const std::string& name : names)
+      if (has(name)) throw ConfigError(fmt::format("--{}: {}", name, why));
+  }
+
+  void read_reports() {
+    request_.reports = {has("json"), has("annotations"), optional_text("junit"),
+                        optional_text("summary")};
+    request_.output = optional_text("output");
+  }
+
+  void read_design(std::int64_t wanted) {
+    const auto pairs = static_cast<std::size_t>(wanted);
+    const double alpha = number("alpha", 0.01, 1e-6, 0.5);
+    if (pairs < least_pairs(alpha))
+      throw ConfigError(
+          fmt::format("--pairs: {} pairs can't show a regression at a level of {}; "
+                      "at least {} can",
+                      pairs, alpha, least_pairs(alpha)));
+    request_.design = gate_design(pairs, alpha);
+    request_.design.threshold = number("threshold", 1, 0, 50) / 100;
+    request_.design.excluded = number("delta", 2, 0.01, 50) / 100;
+    if (request_.design.threshold > request_.design.excluded)
+      throw ConfigError(
+          "--delta: must be at least --threshold, or a pass could hide what is called a "
+          "regression");
+  }
+
+  void read_sets() {
+    refuse(kOfBuilds, "belongs to two builds: give --base BUILD and --new BUILD");
+    refuse({"because"}, "belongs to --save_baseline");
+    if (request_.sets.size() != 2)
+      throw ConfigError(
+          "scalemark gate takes two result sets, base and new: scalemark gate BASE NEW; or a plan "
+          "and two builds: scalemark gate PLAN.json --base BUILD --new BUILD --output DIR");
+    read_design(kStandardPairs);
+    request_.paired = has("paired");
+    request_.other_machine = has("other_machine");
+    if (has("varied")) request_.varied = key_list(text("varied"), "--varied");
+  }
+
+  void read_builds() {
+    refuse(kOfSets, "belongs to two result sets, not to builds");
+    refuse({"because"}, "belongs to --save_baseline");
+    request_.kind = GateRequest::Kind::builds;
+    if (!has("base") || !(has("new") || has("new_set")))
+      throw ConfigError(
+          "scalemark gate: give both builds, --base BUILD --new BUILD, or what the same build is "
+          "to "
+          "do otherwise, --base BUILD --new_set KEY=VALUE");
+    if (request_.sets.size() != 1)
+      throw ConfigError(
+          "scalemark gate takes one plan with two builds: scalemark gate PLAN.json --base BUILD "
+          "--new BUILD --output DIR");
+    request_.dry_run = has("dry_run");
+    if (!request_.output && !request_.dry_run)
+      throw ConfigError(
+          "scalemark gate: --output DIR is missing: the folder of all that is measured");
+    request_.base = text("base");
+    request_.fresh = has("new") ? text("new") : request_.base;
+    request_.plan = read_sweep_plan(request_.sets.front(), environment_lines(), cores_per_host());
+    read_launch(request_.plan);
+    request_.new_plan = has("new_set") ? plan_with_settings() : request_.plan;
+    read_launch(request_.new_plan);
+    read_design(whole("pairs", kStandardPairs, 1, kMostSequentialPairs));
+    if (has("max_seconds")) request_.max_seconds = number("max_seconds", 0, 1, 1e7);
+  }
+
+  /// The plan again, with the settings of --new_set at every point.
+  SweepPlan plan_with_settings() {
+    const std::string& path = request_.sets.front();
+    auto plan = parse_json_object(read_json_text(path, "plan"), path, "plan");
+    for (const std::string& setting : parsed_["new_set"].as<std::vector<std::string>>()) {
+      const std::size_t equals = setting.find('=');
+      const std::string name = key_name(setting.substr(0, equals));
+      const std::string place = "--new_set " + name;
+      if (equals == setting.npos || is_launch_setting(name))
+        throw ConfigError(
+            fmt::format("--new_set: {} is no KEY=VALUE of the command", quote(setting)));
+      for (const SweepPoint& point : request_.plan.points)
+        if (point.settings.contains(name))
+          throw ConfigError(fmt::format("{}: the plan's points differ in it already", place));
+      const std::string value = setting.substr(equals + 1);
+      const Key* key = find_key(name);
+      plan["settings"][name] =
+          key ? parse_value(*key, value, place) : nlohmann::ordered_json(value);
+      request_.varied.push_back(name);
+    }
+    return parse_sweep_plan(plan.dump(), path + " with --new_set", environment_lines(),
+                            cores_per_host());
+  }
+
+  void read_launch(SweepPlan& plan) const {
+    plan.seed = whole("seed", plan.seed, 0, std::int64_t{1} << 52);
+    apply_launch_flags(plan, parsed_);
+  }
+
+  void read_baseline() {
+    refuse(kOfBuilds, "belongs to two builds, not to --save_baseline");
+    refuse(kOfSets, "belongs to two result sets, not to --save_baseline");
+    refuse({"history", "output", "junit", "summary", "annotations", "json"},
+           "--save_baseline writes the baseline and judges nothing");
+    request_.kind = GateRequest::Kind::save_baseline;
+    if (request_.sets.size() != 1)
+      throw ConfigError("scalemark gate --save_baseline FILE takes one result set");
+    request_.baseline = text("save_baseline");
+    request_.because = optional_text("because");
+  }
+
+  void read_history() {
+    refuse(kOfBuilds, "belongs to two builds, not to --history");
+    refuse({"paired", "because", "junit"}, "does not go with --history");
+    request_.kind = GateRequest::Kind::history;
+    if (request_.sets.empty())
+      throw ConfigError(
+          "scalemark gate --history takes sets in the order of their commits, or one folder whose "
+          "launches are divided by their build");
+    read_design(kStandardPairs);
+    request_.other_machine = has("other_machine");
+    if (has("varied")) request_.varied = key_list(text("varied"), "--varied");
+  }
+
+  const cxxopts::ParseResult& parsed_;
+  GateRequest request_;
+};
+
+}  // namespace
+
+std::string gate_help() {
+  return make_options().help() +
+         "\nBASE, NEW, SET: a record, a folder of records or of a sweep, or a baseline; LABEL=PATH "
+         "names it. The rule and its\nerror rates: docs/gate.md; in CI: docs/ci/.\n"
+         "Exit codes: 0 pass, 1 regressed, 3 inconclusive; 2 usage or unlike sets, 4 to 7 a launch "
+         "failed, 6 a file that is\nunreadable, foreign or changed.\n";
+}
+
+GateRequest read_gate_request(std::span<const std::string> arguments) {
+  const cxxopts::ParseResult parsed = parse_flags(make_options(), canonical_flags(arguments));
+  return Reader(parsed).read();
+}
+
+}  // namespace scalemark

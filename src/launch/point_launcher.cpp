@@ -1,0 +1,114 @@
+// See point_launcher.hpp.
+#include "launch/point_launcher.hpp"
+
+#include <fmt/format.h>
+
+#include "config/keys.hpp"
+#include "config/names.hpp"
+#include "launch/engine_start.hpp"
+#include "launch/job.hpp"
+#include "launch/placement.hpp"
+#include "measure/clock.hpp"
+#include "platform/platform.hpp"
+
+namespace scalemark {
+namespace fs = std::filesystem;
+
+Build own_build() { return {own_path(), build_info().at("revision")}; }
+
+PointLauncher::PointLauncher(const SweepPlan& plan, Build build, fs::path folder)
+    : plan_(plan),
+      build_(std::move(build)),
+      folder_(std::move(folder)),
+      environment_(process_environment()),
+      launcher_(plan.launcher == Launcher::automatic ? detect_launcher(environment_)
+                                                     : plan.launcher) {}
+
+JournalEntry PointLauncher::entry_of(std::size_t index, std::int64_t repeat) const {
+  JournalEntry entry;
+  entry.point = plan_.points[index].id;
+  entry.config_hash = plan_.points[index].config_hash;
+  entry.revision = build_.revision;
+  entry.repeat = repeat;
+  entry.settings = plan_.points[index].settings;
+  return entry;
+}
+
+std::string PointLauncher::name_of_launch(std::size_t index, std::int64_t repeat) const {
+  return fmt::format("{}-{}", plan_.points[index].id.substr(0, 16), repeat);
+}
+
+fs::path PointLauncher::record_path(std::size_t index, std::int64_t repeat) const {
+  return folder_ / "runs" / (name_of_launch(index, repeat) + ".json");
+}
+
+LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) const {
+  const SweepPoint& point = plan_.points[index];
+  const auto& hostfile = plan_.hostfile ? plan_.hostfile : point.config.hostfile;
+  const Resources resources = find_resources(point.config.device, hostfile, environment_);
+  const Placement placement =
+      place_ranks(point.launch.ranks, resources, point.launch.ranks_per_node);
+  LaunchRequest request;
+  request.launcher = launcher_;
+  request.hydra = built_for_hydra();
+  request.ranks = point.launch.ranks;
+  request.ranks_per_node = point.launch.ranks_per_node;
+  request.cpus_per_rank = point.launch.cpus_per_rank.value_or(placement.cpus_per_rank);
+  request.oversubscribe = placement.oversubscribe;
+  request.hostfile = hostfile;
+  request.environment = point.launch.environment;
+  tell_ranks(request, resources.hosts > 1);
+  request.program = {build_.program.string(), std::string(name_of(plan_.command))};
+  request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
+  request.program.push_back("--output=" + fs::absolute(record_path(index, repeat)).string());
+  return request;
+}
+
+void PointLauncher::prepare_folders() const {
+  for (const char* name : {"runs", "logs"}) {
+    std::error_code error;
+    fs::create_directories(folder_ / name, error);
+    if (error)
+      throw ResultError(fmt::format("{}: {}; choose another folder with --output",
+                                    (folder_ / name).string(), error.message()));
+  }
+}
+
+bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t repeat) const {
+  JournalEntry entry = entry_of(index, repeat);
+  const fs::path record = record_path(index, repeat);
+  std::error_code ignored;
+  fs::remove(record, ignored);  // of an attempt that the journal does not count
+
+  entry.started_at = utc_timestamp();
+  const double start = steady_seconds();
+  const HandoverFolder handover;
+  Supervision how;
+  how.grace_seconds = plan_.points[index].config.timeout + 10;
+  how.limit_seconds = plan_.launch_timeout;
+  how.output = (folder_ / "logs" / (name_of_launch(index, repeat) + ".log")).string();
+  const JobEnd end = run_job(request_of(index, repeat), handover, how);
+  entry.seconds = steady_seconds() - start;
+  entry.exit_code = static_cast<int>(end.code);
+  entry.status = end.stopped                ? "interrupted"
+                 : end.code == ExitCode::ok ? "ok"
+                                            : to_string(status_of_exit(entry.exit_code));
+  entry.reason = end.reason;
+  if (fs::exists(record)) describe(entry, record);
+  journal.append(entry);
+  return end.stopped;
+}
+
+/// The ranks' own words beat what the exit code says.
+void PointLauncher::describe(JournalEntry& entry, const fs::path& path) const {
+  const Json record = read_record(path);
+  entry.record = fs::relative(path, folder_).string();
+  entry.status = record.at("status");
+  if (record.at("reason").is_string()) entry.reason = record["reason"];
+}
+
+Json PointLauncher::record_of(const JournalEntry& entry) const {
+  return entry.record.empty() ? Json() : read_record(folder_ / entry.record);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,56 @@
+// Launches of a plan's points by one build: records in runs/, what they said in logs/, a line each
+// in a journal.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "config/sweep_plan.hpp"
+#include "launch/launch.hpp"
+#include "result/journal.hpp"
+
+namespace scalemark {
+
+/// A program `scalemark` and what it was built from.
+struct Build {
+  std::filesystem::path program;
+  std::string revision;
+};
+
+/// This program.
+Build own_build();
+
+class PointLauncher {
+ public:
+  /// Refers to `plan` for as long as it lives.
+  PointLauncher(const SweepPlan& plan, Build build, std::filesystem::path folder);
+
+  /// What tells the launch of a point from others; how it ended is not in it yet.
+  JournalEntry entry_of(std::size_t point, std::int64_t repeat) const;
+  LaunchRequest request_of(std::size_t point, std::int64_t repeat) const;
+
+  /// Throws ResultError where the folders can't be made.
+  void prepare_folders() const;
+  /// Launches, waits for the end and appends it to the journal. True where we were asked to stop.
+  bool launch(Journal& journal, std::size_t point, std::int64_t repeat) const;
+  /// Null where the launch left no record.
+  Json record_of(const JournalEntry& entry) const;
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const Build& build() const { return build_; }
+
+ private:
+  std::string name_of_launch(std::size_t point, std::int64_t repeat) const;
+  std::filesystem::path record_path(std::size_t point, std::int64_t repeat) const;
+  void describe(JournalEntry& entry, const std::filesystem::path& path) const;
+
+  const SweepPlan& plan_;
+  Build build_;
+  std::filesystem::path folder_;
+  std::map<std::string, std::string> environment_;
+  Launcher launcher_;
+};
+
+}  // namespace scalemark

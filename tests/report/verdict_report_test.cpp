@@ -1,0 +1,72 @@
+// A verdict as text, Markdown, JUnit XML and an annotation.
+#include "report/verdict_report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/compare_support.hpp"
+#include "analysis/verdict_record.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+Json record_of(double slowdown, const std::string& label = "new") {
+  const std::vector<double> base(8, 100), fresh(8, 100 * (1 - slowdown));
+  const std::vector<ResultSet> sets{test::swept(test::rates("base", base)),
+                                    test::swept(test::rates(label, fresh))};
+  const Matching matching = match_sets(sets, {});
+  return make_verdict_record({sets, {}, {"a note"}, {"a warning"}, std::nullopt, nullptr},
+                             judge(sets, matching, GateMode::sequential, {}));
+}
+
+Json failed_record() {
+  return make_failed_verdict(Status::failed, "new, pair 1: killed <by> \"signal\"", {},
+                             {1, 40, 2.5, "failure"});
+}
+
+TEST(VerdictReport, OneSentenceSaysIt) {
+  EXPECT_EQ(verdict_sentence(record_of(0.05)),
+            "regressed: new is 5.0 % [5.0, 5.0] slower than base (8 pairs, p = 0.0039)");
+  EXPECT_EQ(verdict_sentence(record_of(0)),
+            "pass: new is 0.0 % [0.0, 0.0] slower than base (8 pairs, p = 1.0000); a slowdown of 2 "
+            "% is excluded");
+  EXPECT_THAT(verdict_sentence(failed_record()), StartsWith("no verdict (failed): new, pair 1"));
+}
+
+TEST(VerdictReport, TheTableNamesPointsNotesAndWarnings) {
+  const std::string table = verdict_table(record_of(0.05));
+  EXPECT_THAT(table,
+              HasSubstr("ranks=1  100.0  95.0  images/sec  5.0 % slower    0.0039  regressed"));
+  EXPECT_THAT(table, HasSubstr("note: a note\nwarning: a warning\n"));
+  EXPECT_THAT(verdict_table(failed_record()), HasSubstr("1 of at most 40 launches"));
+}
+
+TEST(VerdictReport, MarkdownHasTheSame) {
+  const std::string text = verdict_markdown(record_of(0.05));
+  EXPECT_THAT(text, StartsWith("**scalemark gate: regressed: new is 5.0 %"));
+  EXPECT_THAT(text, HasSubstr("| ranks=1 | 100.0 | 95.0 | images/sec | 5.0 % slower | 0.0039 | "
+                              "regressed |"));
+}
+
+TEST(VerdictReport, JUnitCountsAndEscapes) {
+  EXPECT_THAT(verdict_junit(record_of(0.05)), HasSubstr(R"(tests="2" failures="2" errors="0")"));
+  EXPECT_THAT(verdict_junit(record_of(0)), HasSubstr(R"(tests="2" failures="0" errors="0")"));
+  const std::string failed = verdict_junit(failed_record());
+  EXPECT_THAT(failed, HasSubstr("killed &lt;by&gt; &quot;signal&quot;"));
+  EXPECT_THAT(failed, HasSubstr(R"(tests="1" failures="0" errors="1")"));
+}
+
+TEST(VerdictReport, AnnotationsAreOneLine) {
+  const std::string text = verdict_annotation(record_of(0.05, "50%\nnew"));
+  EXPECT_THAT(text, StartsWith("::error title=scalemark gate::regressed: 50%25%0Anew is 5.0 %25 "));
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+  EXPECT_THAT(verdict_annotation(record_of(0)), StartsWith("::notice "));
+  EXPECT_THAT(verdict_annotation(failed_record()), StartsWith("::error "));
+}
+
+}  // namespace
+}  // namespace scalemark

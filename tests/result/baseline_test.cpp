@@ -1,0 +1,88 @@
+// Baselines: what they keep comes back, and what was changed by hand is refused.
+#include "result/baseline.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "error.hpp"
+
+namespace scalemark {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+MeasuredLaunch launch(double rate, const std::string& cpu = "one") {
+  MeasuredLaunch made;
+  made.id = "00000000-0000-4000-8000-000000000000";
+  made.started_at = "2026-01-01T00:00:00.000Z";
+  made.revision = "abc";
+  made.host = "n0";
+  made.unit = "images/sec";
+  made.ranks = 2;
+  made.repeats = {{10 * rate, 10}};
+  made.metrics = {{"latency_p50", 0.1}};
+  made.keys = {{"model", "smallnet"}, {"ranks", 2}, {"global_batch_size", nullptr}};
+  made.defaults = {"model"};
+  made.unknown = {"transport"};
+  made.environment = {{"NCCL_ALGO", "Ring"}};
+  made.machine = {{"cpu_model", cpu}, {"gpus", Json::array({"H100"})}};
+  made.sweep = "/sweep";
+  made.repeat = 3;
+  return made;
+}
+
+ResultSet set_of(const std::string& label, std::vector<MeasuredLaunch> launches) {
+  return {label, label, std::move(launches), {}};
+}
+
+TEST(Baseline, WhatItKeepsComesBack) {
+  const Json written = make_baseline_record(set_of("main", {launch(0.1), launch(12.3)}), nullptr);
+  const Json record = Json::parse(record_text(written));
+  const auto launches = launches_of_baseline(record, "b.json");
+  ASSERT_EQ(launches.size(), 2U);
+  const MeasuredLaunch expected = launch(12.3), &found = launches[1];
+  EXPECT_EQ(found.repeats[0].units, expected.repeats[0].units);
+  EXPECT_EQ(found.keys, expected.keys);
+  EXPECT_EQ(found.metrics, expected.metrics);
+  EXPECT_EQ(found.defaults, expected.defaults);
+  EXPECT_EQ(found.unknown, expected.unknown);
+  EXPECT_EQ(found.environment, expected.environment);
+  EXPECT_EQ(found.machine, expected.machine);
+  EXPECT_EQ(found.revision, "abc");
+  EXPECT_EQ(found.repeat, 3);
+  EXPECT_EQ(found.sweep, "b.json");
+}
+
+TEST(Baseline, TheChecksumCoversContentAndNotItsForm) {
+  Json record = make_baseline_record(set_of("main", {launch(1)}), nullptr);
+  const Json sorted = Json::parse(nlohmann::json::parse(record.dump()).dump(8));
+  EXPECT_EQ(baseline_reference(sorted, "b")["checksum"], record["checksum"]);
+  for (const char* key : {"label", "revision", "created_at"}) {
+    Json changed = record;
+    changed[key] = "x";
+    EXPECT_THROW(baseline_reference(changed, "b"), ResultError) << key;
+  }
+  record.erase("checksum");
+  EXPECT_THROW(launches_of_baseline(record, "b"), ResultError);
+}
+
+TEST(Baseline, IsOfOneBuildAndOneMachine) {
+  MeasuredLaunch other = launch(1);
+  other.revision = "def";
+  EXPECT_THROW(make_baseline_record(set_of("a", {launch(1), other}), nullptr), ConfigError);
+  EXPECT_THROW(make_baseline_record(set_of("a", {launch(1), launch(1, "two")}), nullptr),
+               ConfigError);
+}
+
+TEST(Baseline, MachinesThatDifferAreNamed) {
+  const ResultSet a = set_of("a", {launch(1)}), b = set_of("b", {launch(1, "two")});
+  EXPECT_THAT(machine_differences(a, b, kHardwareKeys), ElementsAre("cpu_model (a: one; b: two)"));
+  EXPECT_TRUE(machine_differences(a, a, kHardwareKeys).empty());
+  ResultSet silent = b;
+  silent.launches[0].machine = nullptr;
+  EXPECT_TRUE(machine_differences(a, silent, kHardwareKeys).empty());
+}
+
+}  // namespace
+}  // namespace scalemark
