@@ -1,0 +1,88 @@
+"""scripts/gate_study: its rules on launches made by hand, its statistics on published values, its table."""
+
+import importlib.machinery
+import importlib.util
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = SOURCE / "scripts/gate_study"
+loader = importlib.machinery.SourceFileLoader("gate_study", str(SCRIPT))
+sys.dont_write_bytecode = True
+gate_study = importlib.util.module_from_spec(importlib.util.spec_from_loader("gate_study", loader))
+loader.exec_module(gate_study)
+
+
+def session(new_over_base, n=10, verdict="pass"):
+    base = [100 + k for k in range(n)]
+    return {"case": "none", "verdict": verdict, "pairs": n, "slowdown_percent": 100 * (1 - new_over_base), "base": base,
+            "new": [rate * new_over_base for rate in base]}
+
+
+class Statistics(unittest.TestCase):
+    def test_mann_whitney_counts_orders(self):
+        for n, m in ((3, 4), (5, 5)):
+            x = [2.5 * k for k in range(n)]
+            y = [0.3 + 1.7 * k for k in range(m)]
+            values = sorted(x + y)
+            u = sum(a > b for a in x for b in y)
+            low = min(u, n * m - u)
+            extreme = total = 0
+            for chosen in itertools.combinations(range(n + m), n):
+                rest = [i for i in range(n + m) if i not in chosen]
+                v = sum(values[i] > values[k] for i in chosen for k in rest)
+                extreme += v <= low
+                total += 1
+            self.assertAlmostEqual(gate_study.mann_whitney_p(x, y), min(1, 2 * extreme / total))
+
+    def test_clopper_pearson(self):  # Clopper and Pearson 1934; R's binom.test
+        for successes, trials, low, high in ((0, 150, 0, 0.02429), (3, 20, 0.03207, 0.37893), (20, 20, 0.83157, 1)):
+            found = gate_study.clopper_pearson(successes, trials)
+            self.assertAlmostEqual(found[0], low, 4)
+            self.assertAlmostEqual(found[1], high, 4)
+
+
+class Rules(unittest.TestCase):
+    def alarms(self, *arguments, **options):
+        made = session(*arguments, **options)
+        return {name for name, rule in gate_study.RULES.items() if rule(made)}
+
+    def test_each_rule_at_its_limit(self):
+        self.assertEqual(self.alarms(1.0), set())
+        self.assertEqual(self.alarms(0.99), set())
+        self.assertEqual(self.alarms(0.945), {"first pair, 5 %", "means, 5 %", "compare.py"})
+        self.assertEqual(self.alarms(0.90), {"first pair, 5 %", "means, 5 %", "compare.py", "asv, 1.1", "asv, 1.05"})
+        self.assertEqual(self.alarms(1.2), set())
+        self.assertEqual(self.alarms(1.0, verdict="regressed"), {"scalemark gate"})
+
+    def test_delays_are_shares_of_the_slower_step(self):
+        self.assertEqual(gate_study.delay_of("all:5", 0.019), "inject=delay:milliseconds=1.0000")
+        self.assertEqual(gate_study.delay_of("one:5", 0.019), "inject=delay:rank=1:milliseconds=1.0000")
+
+
+class Program(unittest.TestCase):
+    def run_script(self, *words, expect=0):
+        done = subprocess.run([sys.executable, SCRIPT, *map(str, words)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return done.stdout + done.stderr
+
+    def test_the_table_and_what_is_refused(self):
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "study.json"
+            study = gate_study.read(path)
+            study["sessions"] = [session(1.0) for _ in range(9)] + [session(0.9, verdict="regressed")]
+            path.write_text(json.dumps(study))
+            self.assertIn("| none | 10 | 1.00 % | 10.0 | 10.0 [0.3, 44.5] |", self.run_script("table", path))
+            self.assertIn("neither none", self.run_script("measure", path, "--case", "some:5", expect=2))
+            self.assertIn("no such file", self.run_script("table", path.with_name("absent"), expect=2))
+            path.write_text("{}")
+            self.assertIn("no file of this script", self.run_script("table", path, expect=6))
+
+
+if __name__ == "__main__":
+    unittest.main()
