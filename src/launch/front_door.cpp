@@ -119,20 +119,23 @@ int list(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+/// Commands that launch others are not ranks of a launch.
+void refuse_ranks(const std::string& why) {
+  if (launcher_hint(process_environment()))
+    throw ConfigError(why +
+                      ": start it once, not by mpirun or srun (in a batch script of Slurm call it "
+                      "as it is)");
+}
+
 int sweep(const std::vector<std::string>& arguments) {
   if (wants_help(arguments)) return help(sweep_help());
-  if (launcher_hint(process_environment()))
-    throw ConfigError(
-        "scalemark sweep launches its ranks itself: start it once, not by mpirun or srun");
+  refuse_ranks("scalemark sweep launches its ranks itself");
   return static_cast<int>(run_sweep(read_sweep_request(arguments)));
 }
 
 int instances(const std::vector<std::string>& arguments) {
   if (wants_help(arguments)) return help(instances_help(arguments));
-  if (launcher_hint(process_environment()))
-    throw ConfigError(
-        "scalemark instances starts its processes itself: start it once, not by mpirun or srun "
-        "(in a batch script of Slurm call it as it is)");
+  refuse_ranks("scalemark instances starts its processes itself");
   return static_cast<int>(run_instances(read_instances_request(arguments)));
 }
 
@@ -143,9 +146,7 @@ int compare(const std::vector<std::string>& arguments) {
 
 int gate(const std::vector<std::string>& arguments) {
   if (wants_help(arguments)) return help(gate_help());
-  if (launcher_hint(process_environment()))
-    throw ConfigError(
-        "scalemark gate launches its ranks itself: start it once, not by mpirun or srun");
+  refuse_ranks("scalemark gate launches its ranks itself");
   return static_cast<int>(run_gate(read_gate_request(arguments)));
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import signal
 import stat
@@ -11,7 +12,7 @@ import time
 import unittest
 import xml.etree.ElementTree as xml
 
-from support import BINARY, SCALEMARK, ProgramTest, mpirun, scaled
+from support import BINARY, SCALEMARK, SOURCE, ProgramTest, mpirun, scaled
 
 SETTINGS = {"model": "trivial", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 20, "num_intra_threads": 1}
 MEASURED = pathlib.Path(tempfile.mkdtemp(prefix="scalemark-gate-"))
@@ -239,6 +240,17 @@ class Sets(GateTest):
         self.assertIn("at least 7 can", err)
         _, err = self.run_program(*mpirun(2, SCALEMARK, "gate", sweep, sweep), expect=2)
         self.assertIn("start it once", err)
+
+
+class Examples(GateTest):
+    def test_the_jobs_of_docs_ci_call_what_is_there(self):
+        help_text, _ = self.gate("--help")
+        for path in sorted((SOURCE / "docs/ci").iterdir()):
+            command, = re.findall(r"./scalemark gate (.*(?:\n  .*)*?--summary \S+)", path.read_text())
+            with self.subTest(path=path.name):
+                self.assertTrue((SOURCE / command.split()[0]).exists())
+                for flag in re.findall(r"--[a-z_]+", command):
+                    self.assertRegex(help_text, rf"{flag}\b")
 
 
 if __name__ == "__main__":
