@@ -21,6 +21,7 @@
 #include "launch/engine_start.hpp"
 #include "launch/instances.hpp"
 #include "launch/lists.hpp"
+#include "launch/project.hpp"
 #include "launch/scale_job.hpp"
 #include "launch/sweep.hpp"
 #include "platform/announced_rank.hpp"
@@ -42,6 +43,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
   sweep      fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR
   instances  jobs side by side on disjoint cores, GPUs or MIG slices: each alone and with neighbours
   compare    result sets point by point: scalemark compare A B ...
+  project    what a cost model fitted to a curve predicts: more ranks, other links, time to solution
   list       models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -50,9 +52,9 @@ Usage: scalemark SUBCOMMAND [--flag value]...
 Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
 )";
 
-const std::vector<std::string> kCommands{"run",   "scale",     "infer",   "preflight",
-                                         "sweep", "instances", "compare", "list"};
-constexpr std::array kLater{"study", "gate", "project", "report"};
+const std::vector<std::string> kCommands{"run",       "scale",   "infer",   "preflight", "sweep",
+                                         "instances", "compare", "project", "list"};
+constexpr std::array kLater{"study", "gate", "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -139,6 +141,11 @@ int compare(const std::vector<std::string>& arguments) {
   return static_cast<int>(run_compare(read_compare_request(arguments)));
 }
 
+int project_curve(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help(project_help());
+  return static_cast<int>(run_project(read_project_request(arguments)));
+}
+
 [[noreturn]] void refuse_subcommand(const std::string& name) {
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
@@ -162,6 +169,7 @@ int dispatch(int argc, char** argv) {
   if (name == "sweep") return sweep(arguments);
   if (name == "instances") return instances(arguments);
   if (name == "compare") return compare(arguments);
+  if (name == "project") return project_curve(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

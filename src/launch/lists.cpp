@@ -38,16 +38,19 @@ std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& 
 }
 
 std::string configs_table(const std::vector<std::filesystem::path>& configs) {
-  std::string settings, plans;
+  std::string settings, plans, curves;
   for (const auto& path : configs) {
     std::ifstream file(path);
     const Json json = Json::parse(file, nullptr, false);
     const std::string about = json.is_object() ? json.value("description", "") : "";
-    (path.parent_path().filename() == "sweeps" ? plans : settings) +=
-        fmt::format("{}\n    {}\n", path.string(), about);
+    const auto folder = path.parent_path().filename();
+    (folder == "sweeps"      ? plans
+     : folder == "published" ? curves
+                             : settings) += fmt::format("{}\n    {}\n", path.string(), about);
   }
   return "config (give its path to --config)\n" + settings +
-         "\nplan (give its path to scalemark sweep)\n" + plans;
+         "\nplan (give its path to scalemark sweep)\n" + plans +
+         "\npublished curve (give its path to scalemark project)\n" + curves;
 }
 
 std::string version_text() {

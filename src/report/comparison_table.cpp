@@ -136,17 +136,6 @@ std::vector<std::string> footer(const Json& record) {
   return lines;
 }
 
-std::string markdown_table(const Rows& rows) {
-  std::string text;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    text += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
-    if (i > 0) continue;
-    for (std::size_t column = 0; column < rows[i].size(); ++column) text += "| --- ";
-    text += "|\n";
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string comparison_table(const Json& record) {

@@ -23,6 +23,17 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
+  std::string text;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
+    if (i > 0) continue;
+    for (std::size_t column = 0; column < rows[i].size(); ++column) text += "| --- ";
+    text += "|\n";
+  }
+  return text;
+}
+
 std::string four_digits(double value, double like) {
   if (value == 0 || like == 0 || !std::isfinite(like)) return fmt::format("{}", value);
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(like))));

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct MeasuredLaunch {
   std::set<std::string> defaults;  ///< names of those that nobody has set
   std::set<std::string> unknown;   ///< names of keys that the record does not tell
   std::map<std::string, std::string> environment;
+
+  std::optional<double> baseline_throughput;  ///< of the same ranks without communication
+  std::optional<double> step_deviation;       ///< of the step times, relative and robust
 
   std::string sweep;        ///< folder of the journal that names it; empty: none
   std::int64_t repeat = 0;  ///< of that sweep

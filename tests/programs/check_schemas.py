@@ -20,7 +20,7 @@ def schema_name(path, content):
     """configs/ by folder (sweeps and studies have schemas of their own), records by their kind."""
     if SOURCE / "configs" in path.parents:
         folder = path.relative_to(SOURCE / "configs").parts[0]
-        return {"sweeps": "sweep.schema.json", "studies": "study.schema.json"}.get(folder, "config.schema.json")
+        return {"sweeps": "sweep.schema.json", "studies": "study.schema.json", "published": "published_curve.schema.json"}.get(folder, "config.schema.json")
     return f"{content['kind']}.schema.json"
 
 
