@@ -87,7 +87,7 @@ class Flags {
     if (text(name) && (numbers.empty() || words.ends_with(',')))
       throw ConfigError(fmt::format("--{}: {} is not a list such as 8,16,32", name, quote(words)));
     std::ranges::sort(numbers);
-    numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     return numbers;
   }
 
