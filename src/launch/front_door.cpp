@@ -22,6 +22,7 @@
 #include "launch/gate.hpp"
 #include "launch/instances.hpp"
 #include "launch/lists.hpp"
+#include "launch/project.hpp"
 #include "launch/scale_job.hpp"
 #include "launch/sweep.hpp"
 #include "platform/announced_rank.hpp"
@@ -44,6 +45,7 @@ Usage: scalemark SUBCOMMAND [--flag value]...
   instances  jobs side by side on disjoint cores, GPUs or MIG slices: each alone and with neighbours
   compare    result sets point by point: scalemark compare A B ...
   gate       is a build slower? two builds launched side by side, or two result sets; for CI
+  project    what a cost model fitted to a curve predicts: more ranks, other links, time to solution
   list       models and configurations: scalemark list [models|configs]
 
   scalemark SUBCOMMAND --help   every flag, grouped
@@ -53,8 +55,8 @@ Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve
 )";
 
 const std::vector<std::string> kCommands{"run",       "scale",   "infer", "preflight", "sweep",
-                                         "instances", "compare", "gate",  "list"};
-constexpr std::array kLater{"study", "project", "report"};
+                                         "instances", "compare", "gate",  "project",   "list"};
+constexpr std::array kLater{"study", "report"};
 
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks() {
@@ -150,6 +152,11 @@ int gate(const std::vector<std::string>& arguments) {
   return static_cast<int>(run_gate(read_gate_request(arguments)));
 }
 
+int project_curve(const std::vector<std::string>& arguments) {
+  if (wants_help(arguments)) return help(project_help());
+  return static_cast<int>(run_project(read_project_request(arguments)));
+}
+
 [[noreturn]] void refuse_subcommand(const std::string& name) {
   if (std::find(kLater.begin(), kLater.end(), name) != kLater.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
@@ -174,6 +181,7 @@ int dispatch(int argc, char** argv) {
   if (name == "instances") return instances(arguments);
   if (name == "compare") return compare(arguments);
   if (name == "gate") return gate(arguments);
+  if (name == "project") return project_curve(arguments);
   if (name == "list") return list(arguments);
   refuse_subcommand(name);
 }

@@ -38,17 +38,21 @@ std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& 
 }
 
 std::string configs_table(const std::vector<std::filesystem::path>& configs) {
-  std::string settings, plans;
+  std::string settings, plans, curves;
   for (const auto& path : configs) {
     std::ifstream file(path);
     const Json json = Json::parse(file, nullptr, false);
-    const std::string about = json.is_object() ? json.value("description", "") : "";
-    const std::string schema = json.is_object() ? json.value("$schema", "") : "";
-    (schema.ends_with("sweep.schema.json") ? plans : settings) +=
-        fmt::format("{}\n    {}\n", path.string(), about);
+    const auto member = [&](const char* name) {
+      return json.is_object() ? json.value(name, "") : std::string();
+    };
+    (member("$schema").ends_with("sweep.schema.json") ? plans
+     : member("kind") == "published_curve"            ? curves
+                                                      : settings) +=
+        fmt::format("{}\n    {}\n", path.string(), member("description"));
   }
   return "config (give its path to --config)\n" + settings +
-         "\nplan (give its path to scalemark sweep or gate)\n" + plans;
+         "\nplan (give its path to scalemark sweep or gate)\n" + plans +
+         "\npublished curve (give its path to scalemark project)\n" + curves;
 }
 
 std::string version_text() {

@@ -8,10 +8,13 @@
 
 #include "config/keys.hpp"
 #include "error.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
+
+constexpr std::size_t kLeastStepsOfDeviation = 20;
 
 /// What a run says better than its configuration: with "auto" and unset values it stands for these.
 const std::set<std::string> kFoundByRun{"device", "communicator", "num_intra_threads",
@@ -106,6 +109,21 @@ void add_metrics(MeasuredLaunch& launch, const Json& run) {
     add_metric(launch, "joules_per_sample", run["energy"].at("joules_per_sample"));
 }
 
+/// Relative deviation of the step times of a run with enough of them to have one.
+void add_step_deviation(MeasuredLaunch& launch, const Json& run) {
+  if (!run.contains("step_seconds") || !run["step_seconds"].is_object()) return;
+  std::vector<double> samples;
+  for (const Json& sample : run["step_seconds"].at("samples"))
+    if (sample.is_number()) samples.push_back(sample);
+  if (samples.size() < kLeastStepsOfDeviation || !(median(samples) > 0)) return;
+  launch.step_deviation = median_absolute_deviation_scaled(samples) / median(samples);
+}
+
+void add_baseline(MeasuredLaunch& launch, const Json& throughput) {
+  if (throughput.is_number() && throughput.get<double>() > 0)
+    launch.baseline_throughput = throughput.get<double>();
+}
+
 MeasuredLaunch start_launch(const Json& record, const fs::path& path) {
   MeasuredLaunch launch;
   launch.path = path;
@@ -125,6 +143,9 @@ MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   add_batch(launch, record);
   add_machine(launch, record);
   add_metrics(launch, record);
+  add_step_deviation(launch, record);
+  if (record.contains("communication"))
+    add_baseline(launch, record["communication"].at("baseline_throughput"));
   const double seconds = record.at("wall_seconds");
   launch.repeats = {{record.at("throughput").at("mean").get<double>() * seconds, seconds}};
   return launch;
@@ -159,7 +180,9 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const fs::path& pa
     }
   } else {
     add_machine(launch, run);
+    add_step_deviation(launch, run);
   }
+  add_baseline(launch, point.at("baseline_throughput"));
   for (const Json& repeat : point.at("repeats"))
     if (repeat.at("baseline") == false)
       launch.repeats.push_back({repeat.at("units"), repeat.at("seconds")});

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct MeasuredLaunch {
   std::map<std::string, std::string> environment;
   Json machine;  ///< of rank 0 by names of kHardwareKeys and kSoftwareKeys; empty where the record
                  ///< does not tell
+
+  std::optional<double> baseline_throughput;  ///< of the same ranks without communication
+  std::optional<double> step_deviation;       ///< of the step times, relative and robust
 
   std::string sweep;        ///< folder of the journal that names it; empty: none
   std::int64_t repeat = 0;  ///< of that sweep

@@ -17,8 +17,8 @@ REGISTRY = Registry().with_resources(
 
 
 def schema_name(path, content):
-    """configs/ by the schema that they name, records by their kind."""
-    if SOURCE / "configs" in path.parents:
+    """Records and published curves by their kind, configurations and plans by the schema that they name."""
+    if "kind" not in content:
         return pathlib.PurePosixPath(content.get("$schema", "config.schema.json")).name
     return f"{content['kind']}.schema.json"
 

@@ -246,8 +246,9 @@ void collect_keys(const Json& schema, std::set<std::string>& keys) {
 
 TEST(Schema, TheDocumentNamesEveryKey) {
   const std::string records = test::contents(kSource / "docs/records.md");
-  for (const std::string name : {"run", "scaling", "inference", "instances", "preflight",
-                                 "comparison", "verdict", "baseline", "history", "common"}) {
+  for (const std::string name :
+       {"run", "scaling", "inference", "instances", "preflight", "comparison", "verdict",
+        "baseline", "history", "projection", "common"}) {
     const std::string document =
         name == "preflight" ? records + test::contents(kSource / "docs/preflight.md") : records;
     std::set<std::string> keys;

@@ -1,0 +1,46 @@
+// See project.hpp.
+#include "launch/project.hpp"
+
+#include <cstdio>
+#include <memory>
+
+#include "report/projection_table.hpp"
+#include "result/published_curve.hpp"
+
+namespace scalemark {
+namespace {
+
+/// What the curve does not tell of itself, the flag says of both, the curve and the prediction.
+ProjectionQuestions completed(ProjectionQuestions questions, const MeasuredCurve& curve) {
+  if (!curve.ranks_per_node) questions.fit.ranks_per_node = questions.ranks_per_node;
+  const auto& measured = curve.ranks_per_node ? curve.ranks_per_node : questions.fit.ranks_per_node;
+  if (questions.ranks_per_node == measured) questions.ranks_per_node.reset();
+  return questions;
+}
+
+}  // namespace
+
+MeasuredCurve read_curve(const std::string& argument) {
+  if (is_published_curve(argument))
+    return curve_of(read_published_curve(argument), std::filesystem::path(argument).stem().string(),
+                    argument);
+  return curve_of(read_labelled_set(argument));
+}
+
+ExitCode run_project(const ProjectRequest& request) {
+  std::unique_ptr<ResultFile> file;
+  if (request.output) file = std::make_unique<ResultFile>(*request.output);
+  const MeasuredCurve curve = read_curve(request.curve);
+  const ProjectionQuestions questions = completed(request.questions, curve);
+  const ModelFit fit = fit_model(curve, questions.fit);
+  const Projection projection = project(curve, fit, questions);
+  const Json record = make_projection_record(curve, fit, questions, projection);
+  if (file) file->write(record);
+  const std::string text = request.json       ? record_text(record)
+                           : request.markdown ? projection_markdown(record)
+                                              : projection_table(record);
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,32 @@
+// `scalemark project CURVE`: what a cost model fitted to a curve predicts.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/projection.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+
+struct ProjectRequest {
+  std::string curve;  ///< PATH or LABEL=PATH
+  ProjectionQuestions questions;
+  bool json = false, markdown = false;
+  std::optional<std::string> output;  ///< path of the record
+};
+
+/// The words after `project`. ConfigError where they are wrong.
+ProjectRequest read_project_request(std::span<const std::string> arguments);
+
+std::string project_help();
+
+/// A published curve, or what read_labelled_set() reads, as a curve.
+MeasuredCurve read_curve(const std::string& argument);
+
+/// Prints the projection and writes its record.
+ExitCode run_project(const ProjectRequest& request);
+
+}  // namespace scalemark

@@ -1,0 +1,116 @@
+// See published_curve.hpp.
+#include "result/published_curve.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "config/json_file.hpp"
+#include "config/names.hpp"
+#include "error.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+class Reader {
+ public:
+  Reader(const fs::path& path, const Json& file) : path_(path), file_(file) {}
+
+  PublishedCurve read() const {
+    PublishedCurve curve;
+    curve.description = text(file_, "description", "");
+    curve.source = text(file_, "source", "");
+    curve.model = text(file_, "model", "");
+    curve.unit = text(file_, "unit", "");
+    const auto scaling = from_string<Scaling>(text(file_, "scaling", ""));
+    if (!scaling) refuse("/scaling", "is neither weak nor strong");
+    curve.scaling = *scaling;
+    curve.parameters = positive(file_, "parameters", "");
+    curve.bytes_per_gradient = positive_or(file_, "bytes_per_gradient", 4);
+    curve.units_per_sample = positive_or(file_, "units_per_sample", 1);
+    curve.bucket_mb = positive_or(file_, "bucket_mb", 25);
+    if (file_.contains("overlap")) curve.overlap = text(file_, "overlap", "");
+    if (curve.overlap != "none" && curve.overlap != "backward")
+      refuse("/overlap", "is neither none nor backward");
+    if (file_.contains("ranks_per_node")) curve.ranks_per_node = count(file_, "ranks_per_node", "");
+    if (file_.contains("link_gbit")) curve.link_gbit = positive(file_, "link_gbit", "");
+    read_points(curve);
+    return curve;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& place, const std::string& what) const {
+    throw ResultError(fmt::format("published curve {}: {} {}; see docs/schema/{}", path_.string(),
+                                  place, what, "published_curve.schema.json"));
+  }
+
+  const Json& member(const Json& object, const char* name, const std::string& at) const {
+    if (!object.is_object() || !object.contains(name)) refuse(at + "/" + name, "is missing");
+    return object[name];
+  }
+  std::string text(const Json& object, const char* name, const std::string& at) const {
+    const Json& value = member(object, name, at);
+    if (!value.is_string() || value.get<std::string>().empty())
+      refuse(at + "/" + name, "is not a text");
+    return value;
+  }
+  double positive(const Json& object, const char* name, const std::string& at) const {
+    const Json& value = member(object, name, at);
+    if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>()))
+      refuse(at + "/" + name, "is not a number above 0");
+    return value;
+  }
+  double positive_or(const Json& object, const char* name, double otherwise) const {
+    return object.contains(name) ? positive(object, name, "") : otherwise;
+  }
+  std::int64_t count(const Json& object, const char* name, const std::string& at) const {
+    const Json& value = member(object, name, at);
+    if (!value.is_number_integer() || value < 1 || value > 1'000'000'000)
+      refuse(at + "/" + name, "is not a whole number from 1 to 1,000,000,000");
+    return value;
+  }
+
+  void read_points(PublishedCurve& curve) const {
+    const Json& points = member(file_, "points", "");
+    if (!points.is_array()) refuse("/points", "is not a list");
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const std::string at = fmt::format("/points/{}", i);
+      curve.points.push_back({count(points[i], "ranks", at),
+                              positive(points[i], "batch_size_per_rank", at),
+                              positive(points[i], "throughput", at)});
+      if (i > 0 && curve.points[i].ranks <= curve.points[i - 1].ranks)
+        refuse(at + "/ranks", "is not above the one before");
+    }
+  }
+
+  const fs::path& path_;
+  const Json& file_;
+};
+
+std::optional<Json> object_of(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  try {
+    return parse_json_object(read_json_text(path, "curve"), path.string(), "curve");
+  } catch (const ConfigError&) {
+    return std::nullopt;  // whatever it is, readers of records say what is wrong with it
+  }
+}
+
+}  // namespace
+
+bool is_published_curve(const fs::path& path) {
+  const auto object = object_of(path);
+  return object && object->contains("kind") && (*object)["kind"] == "published_curve";
+}
+
+PublishedCurve read_published_curve(const fs::path& path) {
+  const auto object = object_of(path);
+  if (!object)
+    throw ResultError(fmt::format("published curve {}: cannot be read as JSON", path.string()));
+  return Reader(path, *object).read();
+}
+
+}  // namespace scalemark

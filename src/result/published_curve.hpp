@@ -1,0 +1,41 @@
+// Scaling curves that others have published, as small JSON files (configs/published/): what was
+// measured, where it is written, and what of the set-up is known.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+
+namespace scalemark {
+
+struct PublishedCurve {
+  std::string description;
+  std::string source;  ///< where the figures stand
+  std::string model, unit;
+  Scaling scaling = Scaling::weak;
+  double parameters = 0;  ///< trainable
+  double bytes_per_gradient = 4;
+  double units_per_sample = 1;  ///< of tokens/sec the tokens of a sequence
+  std::string overlap = "backward";
+  double bucket_mb = 25;  ///< MiB
+  std::optional<std::int64_t> ranks_per_node;
+  std::optional<double> link_gbit;  ///< nominal, of a node
+  struct Point {
+    std::int64_t ranks;
+    double batch_size_per_rank;
+    double throughput;  ///< units/sec of all ranks
+  };
+  std::vector<Point> points;  ///< ascending ranks
+};
+
+/// True where the file is JSON that says to be one.
+bool is_published_curve(const std::filesystem::path& path);
+
+/// ResultError where the file is not as docs/schema/published_curve.schema.json says, naming the
+/// place.
+PublishedCurve read_published_curve(const std::filesystem::path& path);
+
+}  // namespace scalemark
