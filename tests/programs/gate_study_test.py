@@ -58,7 +58,8 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.alarms(0.945), {"first pair, 5 %", "means, 5 %", "compare.py", "asv, 1.05"})
         self.assertEqual(self.alarms(0.90), {"first pair, 5 %", "means, 5 %", "compare.py", "asv, 1.1", "asv, 1.05"})
         self.assertEqual(self.alarms(1.2), set())
-        self.assertEqual(self.alarms(1.0, verdict="regressed"), {"scalemark gate"})
+        self.assertEqual(self.alarms(1.0, n=14, verdict="regressed"), {"scalemark gate"})
+        self.assertEqual(self.alarms(1.0, verdict="regressed"), {"scalemark gate", "by 10 pairs"})
 
     def test_delays_are_shares_of_the_slower_step(self):
         self.assertEqual(gate_study.delay_of("all:5", 0.019), "inject=delay:milliseconds=1.0000")
@@ -77,7 +78,7 @@ class Program(unittest.TestCase):
             study = gate_study.read(path)
             study["sessions"] = [session(1.0) for _ in range(9)] + [session(0.9, verdict="regressed")]
             path.write_text(json.dumps(study))
-            self.assertIn("| none | 10 | 1.00 % | 10.0 | 10.0 [0.3, 44.5] |", self.run_script("table", path))
+            self.assertIn("| none | 10 | 1.00 % | 10.0 | 10.0 [0.3, 44.5] | 10.0 [0.3, 44.5] |", self.run_script("table", path))
             self.assertIn("neither none", self.run_script("measure", path, "--case", "some:5", expect=2))
             self.assertIn("no such file", self.run_script("table", path.with_name("absent"), expect=2))
             path.write_text("{}")
