@@ -251,7 +251,7 @@ class Reader {
 }  // namespace
 
 std::string gate_help() {
-  return make_options().help() +
+  return make_options().help({"verdict", "two builds", "two sets", "baseline and history", ""}) +
          "\nBASE, NEW, SET: a record, a folder of records or of a sweep, or a baseline; LABEL=PATH "
          "names it. The rule and its\nerror rates: docs/gate.md; in CI: docs/ci/.\n"
          "Exit codes: 0 pass, 1 regressed, 3 inconclusive; 2 usage or unlike sets, 4 to 7 a launch "
