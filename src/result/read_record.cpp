@@ -24,6 +24,8 @@ constexpr int kDeepest = 64;
 constexpr std::array<std::string_view, 10> kKinds{
     "run",        "scaling", "inference", "instances", "preflight",
     "comparison", "verdict", "baseline",  "history",   "projection"};
+/// What scripts write beside records.
+constexpr std::array<std::string_view, 3> kStudies{"speed", "gate_study", "published_curve"};
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
   throw ResultError(fmt::format("record {}: {}", path.string(), what));
@@ -100,19 +102,30 @@ void check_envelope(const fs::path& path, const Json& record) {
     if (!record.contains(key) || !record[key].is_string())
       refuse(path, fmt::format("/{} is not a string", key));
 }
-}  // namespace
 
-Json read_record(const fs::path& path) {
+Json read_json(const fs::path& path) {
   const std::string text = read_file(path);
   refuse_deep(path, text);
-  Json record;
   try {
-    record = Json::parse(text);
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     refuse(path, fmt::format("not JSON: {}", error.what()));
   }
+}
+}  // namespace
+
+Json read_record(const fs::path& path) {
+  const Json record = read_json(path);
   check_envelope(path, record);
   return record;
+}
+
+Json read_record_or_study(const fs::path& path) {
+  const Json content = read_json(path);
+  const bool study = content.is_object() &&
+                     std::ranges::find(kStudies, content.value("kind", Json())) != kStudies.end();
+  if (!study) check_envelope(path, content);
+  return content;
 }
 
 }  // namespace scalemark

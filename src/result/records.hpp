@@ -72,4 +72,8 @@ class ResultFile {
 /// not JSON, not a scalemark record, or of another schema version.
 Json read_record(const std::filesystem::path& path);
 
+/// The same for a file among others: those that scripts write (kind "speed", "gate_study",
+/// "published_curve"), which have no envelope, are none and yet no fault.
+Json read_record_or_study(const std::filesystem::path& path);
+
 }  // namespace scalemark

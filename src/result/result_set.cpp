@@ -54,7 +54,7 @@ std::vector<Found> records_below(const fs::path& folder) {
     throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   std::ranges::sort(paths);
   std::vector<Found> found;
-  for (const fs::path& path : paths) found.push_back({path, read_record(path)});
+  for (const fs::path& path : paths) found.push_back({path, read_record_or_study(path)});
   return found;
 }
 
@@ -64,12 +64,12 @@ void add_folder(ResultSet& set, LeftOut& left_out) {
   for (const auto& [path, record] : all)
     if (record.at("kind") == "scaling") parts.merge(runs_of_curve(record));
   for (const auto& [path, record] : all) {
-    if (parts.contains(record.at("id").get<std::string>())) continue;
-    const std::string kind = record.at("kind"), status = record.at("status");
     if (!has_throughput(record)) {
-      left_out.add("of kind " + kind);
-    } else if (status != "ok") {
-      left_out.add("with status " + status);
+      left_out.add("of kind " + record.at("kind").get<std::string>());
+    } else if (parts.contains(record.at("id").get<std::string>())) {
+      continue;
+    } else if (record.at("status") != "ok") {
+      left_out.add("with status " + record.at("status").get<std::string>());
     } else {
       std::ranges::move(measured_launches(record, path), std::back_inserter(set.launches));
     }

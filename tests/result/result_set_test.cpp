@@ -171,12 +171,13 @@ TEST(ResultSet, LeavesOutWhatHasNoThroughput) {
   tree.file("f/b.json", record_text(run_record(2, 0.5, Status::failed)));
   tree.file("f/c.json", record_text(envelope("preflight", Status::ok)));
   tree.file("f/deep/d.json", record_text(run_record()));
+  tree.file("f/speed.json", R"({"kind": "speed", "rows": []})");  // of scripts/speed
   tree.file("f/.hidden.json", "no record");
   tree.file("f/notes.txt", "no record");
   const ResultSet set = read_result_set("x", (tree.root() / "f").string());
   EXPECT_EQ(set.launches.size(), 2U);
-  EXPECT_THAT(set.left_out,
-              ElementsAre("1 record of kind preflight", "1 record with status failed"));
+  EXPECT_THAT(set.left_out, ElementsAre("1 record of kind preflight", "1 record of kind speed",
+                                        "1 record with status failed"));
 }
 
 TEST(ResultSet, RefusesWhatItCannotRead) {
@@ -193,6 +194,9 @@ TEST(ResultSet, RefusesWhatItCannotRead) {
   old["schema_version"] = 0;
   tree.file("f/old.json", record_text(old));
   EXPECT_THAT(refusal(root + "/f"), testing::AllOf(HasSubstr("6 "), HasSubstr("older")));
+  tree.file("f/old.json", R"({"kind": "another", "rows": []})");
+  EXPECT_THAT(refusal(root + "/f"), HasSubstr("6 "));
+  EXPECT_THAT(refusal(root + "/f/old.json"), HasSubstr("6 "));
   torn.erase("throughput");
   tree.file("torn.json", record_text(torn));
   EXPECT_THAT(refusal(root + "/torn.json"), HasSubstr("6 "));
