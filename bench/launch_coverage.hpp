@@ -137,8 +137,8 @@ inline double launch_coverage(const LaunchNoise& noise, const Method& method, st
 inline double power_at_stated_difference(std::size_t n, bool paired, int repetitions,
                                          std::uint64_t seed) {
   const auto count = static_cast<double>(n);
-  const double shift = minimum_detectable_difference(std::sqrt((paired ? 1 : 2) / count),
-                                                     (paired ? 1 : 2) * (count - 1), 0.05, 0.8);
+  const double shift = minimum_detectable_difference(
+      {std::sqrt((paired ? 1 : 2) / count), (paired ? 1 : 2) * (count - 1)}, 0.05, 0.8);
   Random random(seed);
   int found = 0;
   for (int i = 0; i < repetitions; ++i) {

@@ -143,21 +143,13 @@ class PointTest {
 
   /// Of the level that the exact test reaches below `alpha`; none where it reaches none.
   void find_detectable(double alpha, double power) {
-    const auto n = static_cast<double>(base_.logs.size());
-    const auto m = static_cast<double>(other_.logs.size());
-    const double step = least_p(difference_.paired, base_.logs.size(), other_.logs.size());
+    const std::size_t n = base_.logs.size(), m = other_.logs.size();
+    const double step = least_p(difference_.paired, n, m);
     const double level = std::floor(alpha / step + 1e-9) * step;
     if (std::min(n, m) < 2 || level <= 0 || level >= 1) return;
-    const auto squares = [](const Values& x) {
-      return std::pow(standard_deviation(x), 2) * static_cast<double>(x.size() - 1);
-    };
-    const double freedom = difference_.paired ? n - 1 : n + m - 2;
-    const double error =
-        difference_.paired
-            ? standard_deviation(pairs_) / std::sqrt(n)
-            : std::sqrt((squares(base_.logs) + squares(other_.logs)) / freedom * (1 / n + 1 / m));
-    difference_.detectable_percent =
-        percent(minimum_detectable_difference(error, freedom, level, power));
+    const StandardError error =
+        difference_.paired ? paired_error(pairs_) : pooled_error(base_.logs, other_.logs);
+    difference_.detectable_percent = percent(minimum_detectable_difference(error, level, power));
   }
 
  private:

@@ -18,6 +18,13 @@ void check(const GateDesign& design) {
     throw std::invalid_argument("alarm and pass must be looked for at the same numbers of pairs");
 }
 
+/// The slowdown that one look at the whole level finds with the design's power.
+double found_percent(const StandardError& error, const GateDesign& design) {
+  // The other side of a two-sided test at twice the level is never reached.
+  return slowdown_percent(
+      -minimum_detectable_difference(error, 2 * design.alarm.back().spent, design.power));
+}
+
 void describe(GateDecision& decision, std::span<const double> log_ratios,
               const GateDesign& design) {
   const auto used = log_ratios.first(decision.pairs);
@@ -26,11 +33,8 @@ void describe(GateDecision& decision, std::span<const double> log_ratios,
   decision.p = sign_flip_test(used, Alternative::less).p;
   if (used.size() < 2) return;
   const auto last = static_cast<double>(design.alarm.back().pairs);
-  // The other side of a two-sided test at twice the level is never reached.
-  const double detectable =
-      minimum_detectable_difference(standard_deviation(used) / std::sqrt(last), last - 1,
-                                    2 * design.alarm.back().spent, design.power);
-  decision.detectable_percent = slowdown_percent(-detectable);
+  decision.detectable_percent =
+      found_percent({standard_deviation(used) / std::sqrt(last), last - 1}, design);
 }
 
 /// That the fresh rates lie `alternative` of the base's times exp(shift).
@@ -48,19 +52,11 @@ double least_p(const LogRates& logs) {
 }
 
 std::optional<double> detectable(const LogRates& logs, const GateDesign& design) {
-  const auto n = static_cast<double>(logs.base.size()), m = static_cast<double>(logs.fresh.size());
-  const double alpha = design.alarm.back().spent;
-  if (std::min(n, m) < 2 || least_p(logs) > alpha) return std::nullopt;
-  const auto squares = [](const std::vector<double>& x) {
-    return std::pow(standard_deviation(x), 2) * static_cast<double>(x.size() - 1);
-  };
-  const double freedom = logs.paired ? n - 1 : n + m - 2;
-  const double error =
-      logs.paired
-          ? standard_deviation(log_ratios(logs)) / std::sqrt(n)
-          : std::sqrt((squares(logs.base) + squares(logs.fresh)) / freedom * (1 / n + 1 / m));
-  // The other side of a two-sided test at twice the level is never reached.
-  return slowdown_percent(-minimum_detectable_difference(error, freedom, 2 * alpha, design.power));
+  if (std::min(logs.base.size(), logs.fresh.size()) < 2 ||
+      least_p(logs) > design.alarm.back().spent)
+    return std::nullopt;
+  return found_percent(
+      logs.paired ? paired_error(log_ratios(logs)) : pooled_error(logs.base, logs.fresh), design);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/match_sets.hpp"
 #include "config/names.hpp"
 #include "error.hpp"
 #include "models/catalog.hpp"
@@ -23,7 +24,7 @@ const std::set<std::string> kMayDiffer{"ranks",        "hosts",          "transp
 
 std::string text_of(const MeasuredLaunch& launch, const std::string& key) {
   const auto found = launch.keys.find(key);
-  return found == launch.keys.end() || found->second.is_null() ? "not set" : found->second.dump();
+  return plain_value(found == launch.keys.end() ? Json() : found->second);
 }
 
 /// One setting, or ConfigError naming the first key that differs.

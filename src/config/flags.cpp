@@ -5,10 +5,24 @@
 
 #include <algorithm>
 
+#include "config/numbers.hpp"
 #include "config/text.hpp"
+#include "config/values.hpp"
 #include "error.hpp"
 
 namespace scalemark {
+namespace {
+
+std::int64_t whole_of(const std::string& name, const std::string& word, std::int64_t low,
+                      std::int64_t high) {
+  const auto number = parse_integer(word);
+  if (!number || *number < low || *number > high)
+    throw ConfigError(
+        fmt::format("--{}: {} is not a whole number from {} to {}", name, quote(word), low, high));
+  return *number;
+}
+
+}  // namespace
 
 cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::string> words) {
   std::string program = options.program();
@@ -23,7 +37,7 @@ cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::stri
   }
 }
 
-std::vector<std::string> split_list(const std::string& text, const char* flag) {
+std::vector<std::string> split_list(const std::string& text, const std::string& flag) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -39,8 +53,61 @@ std::string key_name(const std::string& word) {
   return word.starts_with("env.") ? word : canonical_name(word);
 }
 
-std::vector<std::string> key_list(const std::string& text, const char* flag) {
-  std::vector<std::string> keys = split_list(text, flag);
+std::optional<std::string> FlagReader::text(const std::string& name) const {
+  if (!has(name)) return std::nullopt;
+  std::string word = parsed_[name].as<std::string>();
+  check_text(word, "--" + name);
+  return word;
+}
+
+std::vector<std::string> FlagReader::texts(const std::string& name) const {
+  if (!has(name)) return {};
+  std::vector<std::string> words = parsed_[name].as<std::vector<std::string>>();
+  for (const std::string& word : words) check_text(word, name);
+  return words;
+}
+
+std::optional<double> FlagReader::number(const std::string& name, double low, double high) const {
+  const auto word = text(name);
+  if (!word) return std::nullopt;
+  const auto number = parse_real(*word);
+  if (!number || !(*number >= low) || !(*number <= high))
+    throw ConfigError(
+        fmt::format("--{}: {} is not a number from {} to {}", name, quote(*word), low, high));
+  return number;
+}
+
+std::optional<double> FlagReader::positive(const std::string& name) const {
+  const auto word = text(name);
+  if (!word) return std::nullopt;
+  const auto number = parse_real(*word);
+  if (!number || *number <= 0)
+    throw ConfigError(fmt::format("--{}: {} is not a number above 0", name, quote(*word)));
+  return number;
+}
+
+std::optional<std::int64_t> FlagReader::whole(const std::string& name, std::int64_t low,
+                                              std::int64_t high) const {
+  const auto word = text(name);
+  return word ? std::optional(whole_of(name, *word, low, high)) : std::nullopt;
+}
+
+std::vector<std::int64_t> FlagReader::wholes(const std::string& name, std::int64_t low,
+                                             std::int64_t high) const {
+  const auto words = text(name);
+  if (!words) return {};
+  std::vector<std::int64_t> numbers;
+  for (const std::string& word : split_list(*words, "--" + name))
+    numbers.push_back(whole_of(name, word, low, high));
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+std::vector<std::string> FlagReader::keys(const std::string& name) const {
+  const auto words = text(name);
+  std::vector<std::string> keys;
+  if (words) keys = split_list(*words, "--" + name);
   for (std::string& key : keys) key = key_name(key);
   return keys;
 }

@@ -1,8 +1,9 @@
 // From words of a command line to what cxxopts reads in them.
 #pragma once
 
+#include <cstdint>
 #include <cxxopts.hpp>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,30 @@ namespace scalemark {
 cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::string> words);
 
 /// Words between commas; ConfigError, which `flag` begins, for an empty one.
-std::vector<std::string> split_list(const std::string& text, const char* flag);
+std::vector<std::string> split_list(const std::string& text, const std::string& flag);
 
 /// The canonical name of a key; names of variables ("env.NAME") stay as they are.
 std::string key_name(const std::string& word);
-/// Both: keys between commas.
-std::vector<std::string> key_list(const std::string& text, const char* flag);
+
+/// What each flag says; a ConfigError for what is wrong names the flag.
+class FlagReader {
+ public:
+  explicit FlagReader(cxxopts::ParseResult parsed) : parsed_(std::move(parsed)) {}
+
+  bool has(const std::string& name) const { return parsed_.count(name) > 0; }
+  std::optional<std::string> text(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name) const;  ///< of a flag given many times
+  std::optional<double> number(const std::string& name, double low, double high) const;
+  std::optional<double> positive(const std::string& name) const;
+  std::optional<std::int64_t> whole(const std::string& name, std::int64_t low,
+                                    std::int64_t high) const;
+  /// Between commas; sorted, each once.
+  std::vector<std::int64_t> wholes(const std::string& name, std::int64_t low,
+                                   std::int64_t high) const;
+  std::vector<std::string> keys(const std::string& name) const;  ///< between commas
+
+ private:
+  cxxopts::ParseResult parsed_;
+};
 
 }  // namespace scalemark

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 
 #include <cstdio>
-#include <memory>
 #include <sstream>
 
 #include "config/text.hpp"

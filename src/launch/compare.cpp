@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <memory>
 
 #include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "report/comparison_table.hpp"
 
 namespace scalemark {
@@ -53,28 +50,19 @@ void check_metric(const std::string& metric) {
                                   did_you_mean(metric, legal), join(legal, ", ")));
 }
 
-CompareRequest request_from(const cxxopts::ParseResult& parsed) {
+CompareRequest request_from(const FlagReader& flags) {
   CompareRequest request;
-  if (parsed.count("sets")) request.sets = parsed["sets"].as<std::vector<std::string>>();
-  const auto text = [&](const char* name) { return parsed[name].as<std::string>(); };
-  if (parsed.count("varied")) request.questions.varied = key_list(text("varied"), "--varied");
-  if (parsed.count("by")) read_by(request, text("by"));
-  if (parsed.count("metric")) request.questions.metric = canonical_name(text("metric"));
+  request.sets = flags.texts("sets");
+  request.questions.varied = flags.keys("varied");
+  if (const auto by = flags.text("by")) read_by(request, *by);
+  if (const auto metric = flags.text("metric")) request.questions.metric = canonical_name(*metric);
   check_metric(request.questions.metric);
-  request.questions.paired = parsed.count("paired") > 0;
-  request.json = parsed.count("json") > 0;
-  request.markdown = parsed.count("markdown") > 0;
-  if (request.json && request.markdown)
-    throw ConfigError("--json and --markdown: stdout has place for one of them; leave one out");
-  if (parsed.count("output")) {
-    request.output = text("output");
-    check_text(*request.output, "--output");
-  }
+  request.questions.paired = flags.has("paired");
+  request.output = read_record_output(flags);
   if (!request.by && request.sets.size() < 2)
     throw ConfigError(
         "scalemark compare takes two result sets or more: scalemark compare A B, or LABEL=PATH; "
         "one path with --by KEY");
-  for (const std::string& set : request.sets) check_text(set, "scalemark compare");
   return request;
 }
 
@@ -110,22 +98,16 @@ std::string compare_help() {
 }
 
 CompareRequest read_compare_request(std::span<const std::string> arguments) {
-  return request_from(parse_flags(make_options(), canonical_flags(arguments)));
+  return request_from(FlagReader(parse_flags(make_options(), canonical_flags(arguments))));
 }
 
 ExitCode run_compare(const CompareRequest& request) {
-  std::unique_ptr<ResultFile> file;
-  if (request.output) file = std::make_unique<ResultFile>(*request.output);
   const std::vector<ResultSet> sets = read_sets(request);
   const CompareQuestions questions = with_split_key(request.questions, request);
   const Matching matching = match_sets(sets, questions.varied);
   const Comparison comparison = compare_sets(sets, matching, questions);
-  const Json record = make_comparison_record(sets, matching, questions, comparison);
-  if (file) file->write(record);
-  const std::string text = request.json       ? record_text(record)
-                           : request.markdown ? comparison_markdown(record)
-                                              : comparison_table(record);
-  std::fputs(text.c_str(), stdout);
+  put_out(make_comparison_record(sets, matching, questions, comparison), request.output,
+          comparison_table, comparison_markdown);
   return ExitCode::ok;
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/compare.hpp"
 #include "error.hpp"
+#include "launch/record_output.hpp"
 
 namespace scalemark {
 
@@ -16,8 +17,7 @@ struct CompareRequest {
   std::optional<std::string> by;  ///< key that one path is split by
   std::vector<std::string> by_values;
   CompareQuestions questions;
-  bool json = false, markdown = false;
-  std::optional<std::string> output;  ///< path of the record
+  RecordOutput output;
 };
 
 /// The words after `compare`. ConfigError where they are wrong.

@@ -9,7 +9,6 @@
 #include "config/json_file.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
-#include "config/numbers.hpp"
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
@@ -73,17 +72,16 @@ const std::vector<std::string> kOfSets{"paired", "varied", "other_machine"};
 
 class Reader {
  public:
-  explicit Reader(const cxxopts::ParseResult& parsed) : parsed_(parsed) {}
+  explicit Reader(const FlagReader& flags) : flags_(flags) {}
 
   GateRequest read() {
-    if (has("sets")) request_.sets = parsed_["sets"].as<std::vector<std::string>>();
-    for (const std::string& set : request_.sets) check_text(set, "scalemark gate");
+    request_.sets = flags_.texts("sets");
     read_reports();
-    if (has("save_baseline"))
+    if (flags_.has("save_baseline"))
       read_baseline();
-    else if (has("history"))
+    else if (flags_.has("history"))
       read_history();
-    else if (has("base") || has("new"))
+    else if (flags_.has("base") || flags_.has("new"))
       read_builds();
     else
       read_sets();
@@ -91,59 +89,28 @@ class Reader {
   }
 
  private:
-  bool has(const std::string& name) const { return parsed_.count(name) > 0; }
-
-  std::string text(const std::string& name) const {
-    const auto word = parsed_[name].as<std::string>();
-    check_text(word, "--" + name);
-    return word;
-  }
-
-  std::optional<std::string> optional_text(const std::string& name) const {
-    return has(name) ? std::optional(text(name)) : std::nullopt;
-  }
-
-  double number(const std::string& name, double standard, double low, double high) const {
-    if (!has(name)) return standard;
-    const auto value = parse_real(text(name));
-    if (!value || !(*value >= low) || !(*value <= high))
-      throw ConfigError(
-          fmt::format("--{}: {} is no number from {} to {}", name, quote(text(name)), low, high));
-    return *value;
-  }
-
-  std::int64_t whole(const std::string& name, std::int64_t standard, std::int64_t low,
-                     std::int64_t high) const {
-    if (!has(name)) return standard;
-    const auto value = parse_integer(text(name));
-    if (!value || *value < low || *value > high)
-      throw ConfigError(fmt::format("--{}: {} is no whole number from {} to {}", name,
-                                    quote(text(name)), low, high));
-    return *value;
-  }
-
   void refuse(const std::vector<std::string>& names, const char* why) const {
     for (const std::string& name : names)
-      if (has(name)) throw ConfigError(fmt::format("--{}: {}", name, why));
+      if (flags_.has(name)) throw ConfigError(fmt::format("--{}: {}", name, why));
   }
 
   void read_reports() {
-    request_.reports = {has("json"), has("annotations"), optional_text("junit"),
-                        optional_text("summary")};
-    request_.output = optional_text("output");
+    request_.reports = {flags_.has("json"), flags_.has("annotations"), flags_.text("junit"),
+                        flags_.text("summary")};
+    request_.output = flags_.text("output");
   }
 
   void read_design(std::int64_t wanted) {
     const auto pairs = static_cast<std::size_t>(wanted);
-    const double alpha = number("alpha", 0.01, 1e-6, 0.5);
+    const double alpha = flags_.number("alpha", 1e-6, 0.5).value_or(0.01);
     if (pairs < least_pairs(alpha))
       throw ConfigError(
           fmt::format("--pairs: {} pairs can't show a regression at a level of {}; "
                       "at least {} can",
                       pairs, alpha, least_pairs(alpha)));
     request_.design = gate_design(pairs, alpha);
-    request_.design.threshold = number("threshold", 1, 0, 50) / 100;
-    request_.design.excluded = number("delta", 2, 0.01, 50) / 100;
+    request_.design.threshold = flags_.number("threshold", 0, 50).value_or(1) / 100;
+    request_.design.excluded = flags_.number("delta", 0.01, 50).value_or(2) / 100;
     if (request_.design.threshold > request_.design.excluded)
       throw ConfigError(
           "--delta: must be at least --threshold, or a pass could hide what is called a "
@@ -158,16 +125,16 @@ class Reader {
           "scalemark gate takes two result sets, base and new: scalemark gate BASE NEW; or a plan "
           "and two builds: scalemark gate PLAN.json --base BUILD --new BUILD --output DIR");
     read_design(kStandardPairs);
-    request_.paired = has("paired");
-    request_.other_machine = has("other_machine");
-    if (has("varied")) request_.varied = key_list(text("varied"), "--varied");
+    request_.paired = flags_.has("paired");
+    request_.other_machine = flags_.has("other_machine");
+    request_.varied = flags_.keys("varied");
   }
 
   void read_builds() {
     refuse(kOfSets, "belongs to two result sets, not to builds");
     refuse({"because"}, "belongs to --save_baseline");
     request_.kind = GateRequest::Kind::builds;
-    if (!has("base") || !(has("new") || has("new_set")))
+    if (!flags_.has("base") || !(flags_.has("new") || flags_.has("new_set")))
       throw ConfigError(
           "scalemark gate: give both builds, --base BUILD --new BUILD, or what the same build is "
           "to "
@@ -176,25 +143,25 @@ class Reader {
       throw ConfigError(
           "scalemark gate takes one plan with two builds: scalemark gate PLAN.json --base BUILD "
           "--new BUILD --output DIR");
-    request_.dry_run = has("dry_run");
+    request_.dry_run = flags_.has("dry_run");
     if (!request_.output && !request_.dry_run)
       throw ConfigError(
           "scalemark gate: --output DIR is missing: the folder of all that is measured");
-    request_.base = text("base");
-    request_.fresh = has("new") ? text("new") : request_.base;
+    request_.base = *flags_.text("base");
+    request_.fresh = flags_.text("new").value_or(request_.base);
     request_.plan = read_sweep_plan(request_.sets.front(), environment_lines(), cores_per_host());
     read_launch(request_.plan);
-    request_.new_plan = has("new_set") ? plan_with_settings() : request_.plan;
+    request_.new_plan = flags_.has("new_set") ? plan_with_settings() : request_.plan;
     read_launch(request_.new_plan);
-    read_design(whole("pairs", kStandardPairs, 1, kMostSequentialPairs));
-    if (has("max_seconds")) request_.max_seconds = number("max_seconds", 0, 1, 1e7);
+    read_design(flags_.whole("pairs", 1, kMostSequentialPairs).value_or(kStandardPairs));
+    request_.max_seconds = flags_.number("max_seconds", 1, 1e7);
   }
 
   /// The plan again, with the settings of --new_set at every point.
   SweepPlan plan_with_settings() {
     const std::string& path = request_.sets.front();
     auto plan = parse_json_object(read_json_text(path, "plan"), path, "plan");
-    for (const std::string& setting : parsed_["new_set"].as<std::vector<std::string>>()) {
+    for (const std::string& setting : flags_.texts("new_set")) {
       const std::size_t equals = setting.find('=');
       const std::string name = key_name(setting.substr(0, equals));
       const std::string place = "--new_set " + name;
@@ -215,8 +182,8 @@ class Reader {
   }
 
   void read_launch(SweepPlan& plan) const {
-    plan.seed = whole("seed", plan.seed, 0, std::int64_t{1} << 52);
-    apply_launch_flags(plan, parsed_);
+    plan.seed = flags_.whole("seed", 0, std::int64_t{1} << 52).value_or(plan.seed);
+    apply_launch_flags(plan, flags_);
   }
 
   void read_baseline() {
@@ -227,8 +194,8 @@ class Reader {
     request_.kind = GateRequest::Kind::save_baseline;
     if (request_.sets.size() != 1)
       throw ConfigError("scalemark gate --save_baseline FILE takes one result set");
-    request_.baseline = text("save_baseline");
-    request_.because = optional_text("because");
+    request_.baseline = *flags_.text("save_baseline");
+    request_.because = flags_.text("because");
   }
 
   void read_history() {
@@ -240,11 +207,11 @@ class Reader {
           "scalemark gate --history takes sets in the order of their commits, or one folder whose "
           "launches are divided by their build");
     read_design(kStandardPairs);
-    request_.other_machine = has("other_machine");
-    if (has("varied")) request_.varied = key_list(text("varied"), "--varied");
+    request_.other_machine = flags_.has("other_machine");
+    request_.varied = flags_.keys("varied");
   }
 
-  const cxxopts::ParseResult& parsed_;
+  const FlagReader& flags_;
   GateRequest request_;
 };
 
@@ -259,8 +226,8 @@ std::string gate_help() {
 }
 
 GateRequest read_gate_request(std::span<const std::string> arguments) {
-  const cxxopts::ParseResult parsed = parse_flags(make_options(), canonical_flags(arguments));
-  return Reader(parsed).read();
+  const FlagReader flags(parse_flags(make_options(), canonical_flags(arguments)));
+  return Reader(flags).read();
 }
 
 }  // namespace scalemark

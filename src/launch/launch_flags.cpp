@@ -8,14 +8,14 @@
 
 namespace scalemark {
 
-void apply_launch_flags(SweepPlan& plan, const cxxopts::ParseResult& parsed) {
+void apply_launch_flags(SweepPlan& plan, const FlagReader& flags) {
   RunConfig launch;
   launch.launcher = plan.launcher;
   launch.hostfile = plan.hostfile;
   for (const char* name : {"launcher", "hostfile"}) {
-    if (parsed.count(name) == 0) continue;
     const Key& key = *find_key(name);
-    key.set(launch, parse_value(key, parsed[name].as<std::string>(), fmt::format("--{}", name)));
+    if (const auto value = flags.text(name))
+      key.set(launch, parse_value(key, *value, fmt::format("--{}", name)));
   }
   plan.launcher = launch.launcher;
   plan.hostfile = launch.hostfile;

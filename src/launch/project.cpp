@@ -1,9 +1,6 @@
 // See project.hpp.
 #include "launch/project.hpp"
 
-#include <cstdio>
-#include <memory>
-
 #include "report/projection_table.hpp"
 #include "result/published_curve.hpp"
 
@@ -28,18 +25,12 @@ MeasuredCurve read_curve(const std::string& argument) {
 }
 
 ExitCode run_project(const ProjectRequest& request) {
-  std::unique_ptr<ResultFile> file;
-  if (request.output) file = std::make_unique<ResultFile>(*request.output);
   const MeasuredCurve curve = read_curve(request.curve);
   const ProjectionQuestions questions = completed(request.questions, curve);
   const ModelFit fit = fit_model(curve, questions.fit);
   const Projection projection = project(curve, fit, questions);
-  const Json record = make_projection_record(curve, fit, questions, projection);
-  if (file) file->write(record);
-  const std::string text = request.json       ? record_text(record)
-                           : request.markdown ? projection_markdown(record)
-                                              : projection_table(record);
-  std::fputs(text.c_str(), stdout);
+  put_out(make_projection_record(curve, fit, questions, projection), request.output,
+          projection_table, projection_markdown);
   return ExitCode::ok;
 }
 

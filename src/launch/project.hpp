@@ -8,14 +8,14 @@
 
 #include "analysis/projection.hpp"
 #include "error.hpp"
+#include "launch/record_output.hpp"
 
 namespace scalemark {
 
 struct ProjectRequest {
   std::string curve;  ///< PATH or LABEL=PATH
   ProjectionQuestions questions;
-  bool json = false, markdown = false;
-  std::optional<std::string> output;  ///< path of the record
+  RecordOutput output;
 };
 
 /// The words after `project`. ConfigError where they are wrong.

@@ -1,20 +1,19 @@
 // The command line of `scalemark project`.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "launch/project.hpp"
 
 namespace scalemark {
 namespace {
 
-constexpr std::int64_t kMostRanks = 100'000'000;
+/// Ranks, samples of a step and of an epoch.
+constexpr std::int64_t kMost = 100'000'000;
 
 cxxopts::Options make_options() {
   cxxopts::Options options("scalemark project",
@@ -47,77 +46,21 @@ cxxopts::Options make_options() {
   return options;
 }
 
-/// What one flag says, with its name in every message.
-class Flags {
- public:
-  explicit Flags(const cxxopts::ParseResult& parsed) : parsed_(parsed) {}
-
-  std::optional<std::string> text(const std::string& name) const {
-    if (!parsed_.count(name)) return std::nullopt;
-    return parsed_[name].as<std::string>();
+std::optional<Budget> budget_of(const FlagReader& flags, const std::string& name) {
+  const auto word = flags.text(name);
+  if (!word) return std::nullopt;
+  constexpr std::array kUnits{Budget::Unit::steps, Budget::Unit::epochs, Budget::Unit::samples,
+                              Budget::Unit::units};
+  for (const Budget::Unit unit : kUnits) {
+    if (!word->ends_with(to_string(unit))) continue;
+    const auto amount =
+        parse_real(std::string_view(*word).substr(0, word->size() - to_string(unit).size()));
+    if (amount && *amount > 0) return Budget{unit, *amount};
   }
-
-  std::optional<double> positive(const std::string& name) const {
-    const auto word = text(name);
-    if (!word) return std::nullopt;
-    const auto number = parse_real(*word);
-    if (!number || *number <= 0)
-      throw ConfigError(fmt::format("--{}: {} is not a number above 0", name, quote(*word)));
-    return number;
-  }
-
-  std::optional<std::int64_t> count(const std::string& name) const {
-    const auto word = text(name);
-    return word ? std::optional(count_of(name, *word)) : std::nullopt;
-  }
-
-  std::optional<double> samples(const std::string& name) const {
-    const auto number = count(name);
-    return number ? std::optional(static_cast<double>(*number)) : std::nullopt;
-  }
-
-  std::vector<std::int64_t> counts(const std::string& name) const {
-    std::vector<std::int64_t> numbers;
-    const std::string words = text(name).value_or("");
-    for (std::size_t begin = 0; begin < words.size();) {
-      const std::size_t end = std::min(words.find(',', begin), words.size());
-      numbers.push_back(count_of(name, words.substr(begin, end - begin)));
-      begin = end + 1;
-    }
-    if (text(name) && (numbers.empty() || words.ends_with(',')))
-      throw ConfigError(fmt::format("--{}: {} is not a list such as 8,16,32", name, quote(words)));
-    std::ranges::sort(numbers);
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    return numbers;
-  }
-
-  std::optional<Budget> budget(const std::string& name) const {
-    const auto word = text(name);
-    if (!word) return std::nullopt;
-    constexpr std::array kUnits{Budget::Unit::steps, Budget::Unit::epochs, Budget::Unit::samples,
-                                Budget::Unit::units};
-    for (const Budget::Unit unit : kUnits) {
-      if (!word->ends_with(to_string(unit))) continue;
-      const auto amount =
-          parse_real(std::string_view(*word).substr(0, word->size() - to_string(unit).size()));
-      if (amount && *amount > 0) return Budget{unit, *amount};
-    }
-    throw ConfigError(fmt::format(
-        "--{}: {} is no amount above 0 of steps, epochs, samples or tokens, such as 300000steps",
-        name, quote(*word)));
-  }
-
- private:
-  static std::int64_t count_of(const std::string& name, const std::string& word) {
-    const auto number = parse_integer(word);
-    if (!number || *number < 1 || *number > kMostRanks)
-      throw ConfigError(fmt::format("--{}: {} is not a whole number from 1 to {}", name,
-                                    quote(word), kMostRanks));
-    return *number;
-  }
-
-  const cxxopts::ParseResult& parsed_;
-};
+  throw ConfigError(fmt::format(
+      "--{}: {} is no amount above 0 of steps, epochs, samples or tokens, such as 300000steps",
+      name, quote(*word)));
+}
 
 Allreduce algorithm_of(const std::string& name) {
   if (const auto algorithm = allreduce_from(name)) return *algorithm;
@@ -126,21 +69,24 @@ Allreduce algorithm_of(const std::string& name) {
                                 did_you_mean(name, legal), join(legal, ", ")));
 }
 
-ProjectionQuestions questions_of(const Flags& flags) {
+ProjectionQuestions questions_of(const FlagReader& flags) {
+  const auto samples = [&](const char* name) -> std::optional<double> {
+    return flags.whole(name, 1, kMost);
+  };
   ProjectionQuestions questions;
-  questions.fit.fit_ranks = flags.counts("fit_ranks");
+  questions.fit.fit_ranks = flags.wholes("fit_ranks", 1, kMost);
   questions.fit.link_gbit = flags.positive("measured_link_gbit");
-  questions.ranks_per_node = flags.count("ranks_per_node");
+  questions.ranks_per_node = flags.whole("ranks_per_node", 1, kMost);
   if (const auto name = flags.text("algorithm")) questions.fit.algorithm = algorithm_of(*name);
-  questions.ranks = flags.counts("ranks");
-  questions.batch_per_rank = flags.samples("batch_size");
-  questions.global_batch = flags.samples("global_batch_size");
+  questions.ranks = flags.wholes("ranks", 1, kMost);
+  questions.batch_per_rank = samples("batch_size");
+  questions.global_batch = samples("global_batch_size");
   questions.link_gbit = flags.positive("link_gbit");
   if (const auto latency = flags.positive("link_latency_us"))
     questions.link_latency_seconds = 1e-6 * *latency;
-  questions.budget = flags.budget("budget");
-  questions.base_budget = flags.budget("base_budget");
-  questions.samples_per_epoch = flags.samples("samples_per_epoch");
+  questions.budget = budget_of(flags, "budget");
+  questions.base_budget = budget_of(flags, "base_budget");
+  questions.samples_per_epoch = samples("samples_per_epoch");
   return questions;
 }
 
@@ -155,24 +101,16 @@ std::string project_help() {
 }
 
 ProjectRequest read_project_request(std::span<const std::string> arguments) {
-  const cxxopts::ParseResult parsed = parse_flags(make_options(), canonical_flags(arguments));
-  const Flags flags(parsed);
-  ProjectRequest request;
-  std::vector<std::string> curves;
-  if (parsed.count("curve")) curves = parsed["curve"].as<std::vector<std::string>>();
+  const FlagReader flags(parse_flags(make_options(), canonical_flags(arguments)));
+  const std::vector<std::string> curves = flags.texts("curve");
   if (curves.size() != 1)
     throw ConfigError(
         "scalemark project takes one curve: scalemark project CURVE.json, or the folder of a "
         "sweep");
+  ProjectRequest request;
   request.curve = curves.front();
-  check_text(request.curve, "scalemark project");
   request.questions = questions_of(flags);
-  request.json = parsed.count("json") > 0;
-  request.markdown = parsed.count("markdown") > 0;
-  if (request.json && request.markdown)
-    throw ConfigError("--json and --markdown: stdout has place for one of them; leave one out");
-  request.output = flags.text("output");
-  if (request.output) check_text(*request.output, "--output");
+  request.output = read_record_output(flags);
   return request;
 }
 

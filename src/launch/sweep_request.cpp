@@ -5,7 +5,6 @@
 #include "config/flags.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "launch/launch_flags.hpp"
 #include "launch/placement.hpp"
 #include "launch/sweep.hpp"
@@ -31,20 +30,19 @@ cxxopts::Options make_options() {
   return options;
 }
 
-SweepRequest request_from(const cxxopts::ParseResult& parsed) {
-  if (parsed.count("plan") != 1)
+SweepRequest request_from(const FlagReader& flags) {
+  const std::vector<std::string> plans = flags.texts("plan");
+  if (plans.size() != 1)
     throw ConfigError("scalemark sweep takes one plan: scalemark sweep PLAN.json --output DIR");
   SweepRequest request;
-  request.plan = read_sweep_plan(parsed["plan"].as<std::vector<std::string>>().front(),
-                                 environment_lines(), cores_per_host());
-  request.dry_run = parsed.count("dry_run") > 0;
-  request.retry_failed = parsed.count("retry_failed") > 0;
-  if (parsed.count("output") == 0 && !request.dry_run)
+  request.plan = read_sweep_plan(plans.front(), environment_lines(), cores_per_host());
+  request.dry_run = flags.has("dry_run");
+  request.retry_failed = flags.has("retry_failed");
+  if (!flags.has("output") && !request.dry_run)
     throw ConfigError(
         "scalemark sweep: --output DIR is missing: the folder of its journal and records");
-  request.output = parsed.count("output") ? parsed["output"].as<std::string>() : "sweep";
-  check_text(request.output, "--output");
-  apply_launch_flags(request.plan, parsed);
+  request.output = flags.text("output").value_or("sweep");
+  apply_launch_flags(request.plan, flags);
   return request;
 }
 
@@ -58,7 +56,7 @@ std::string sweep_help() {
 }
 
 SweepRequest read_sweep_request(std::span<const std::string> arguments) {
-  return request_from(parse_flags(make_options(), canonical_flags(arguments)));
+  return request_from(FlagReader(parse_flags(make_options(), canonical_flags(arguments))));
 }
 
 }  // namespace scalemark

@@ -22,11 +22,23 @@ std::vector<double> holm_adjusted(const std::vector<double>& p) {
   return adjusted;
 }
 
-double minimum_detectable_difference(double standard_error, double degrees_of_freedom, double alpha,
-                                     double power) {
-  const double limit = student_quantile(1 - alpha, degrees_of_freedom);
+StandardError paired_error(std::span<const double> differences) {
+  const auto n = static_cast<double>(differences.size());
+  return {standard_deviation(differences) / std::sqrt(n), n - 1};
+}
+
+StandardError pooled_error(std::span<const double> x, std::span<const double> y) {
+  const auto n = static_cast<double>(x.size()), m = static_cast<double>(y.size());
+  const double squares =
+      std::pow(standard_deviation(x), 2) * (n - 1) + std::pow(standard_deviation(y), 2) * (m - 1);
+  const double freedom = n + m - 2;
+  return {std::sqrt(squares / freedom * (1 / n + 1 / m)), freedom};
+}
+
+double minimum_detectable_difference(const StandardError& error, double alpha, double power) {
+  const double limit = student_quantile(1 - alpha, error.degrees_of_freedom);
   const auto found = [&](double noncentrality) {
-    const boost::math::non_central_t t(degrees_of_freedom, noncentrality);
+    const boost::math::non_central_t t(error.degrees_of_freedom, noncentrality);
     return boost::math::cdf(boost::math::complement(t, limit)) + boost::math::cdf(t, -limit);
   };
   double low = 0, high = 2 * (limit + 10);
@@ -34,7 +46,7 @@ double minimum_detectable_difference(double standard_error, double degrees_of_fr
     const double middle = (low + high) / 2;
     (found(middle) < power ? low : high) = middle;
   }
-  return high * standard_error;
+  return high * error.value;
 }
 
 Interval clopper_pearson(std::int64_t successes, std::int64_t trials, double confidence) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "measure/statistics.hpp"
@@ -13,12 +14,19 @@ namespace scalemark {
 /// chance of any false refusal at alpha, however the tests depend on each other.
 std::vector<double> holm_adjusted(const std::vector<double>& p);
 
+/// Of a difference of means, with what its variance was estimated from.
+struct StandardError {
+  double value = 0, degrees_of_freedom = 0;
+};
+/// Of the mean of n paired differences: s / sqrt(n), n - 1. At least two.
+StandardError paired_error(std::span<const double> differences);
+/// Of the difference of the means of two samples, their variances pooled. At least two of each.
+StandardError pooled_error(std::span<const double> x, std::span<const double> y);
+
 /// The least true difference that a two-sided t-test at level `alpha` finds with probability
-/// `power`: delta = k x standard_error, where Student's non-central t with non-centrality k leaves
-/// `power` beyond the test's limits (Cohen 1988, section 2.2). In the unit of `standard_error`,
-/// which has `degrees_of_freedom`: of n paired differences sd / sqrt(n) and n - 1.
-double minimum_detectable_difference(double standard_error, double degrees_of_freedom, double alpha,
-                                     double power);
+/// `power`: delta = k x error, where Student's non-central t with non-centrality k leaves
+/// `power` beyond the test's limits (Cohen 1988, section 2.2). In the unit of `error`.
+double minimum_detectable_difference(const StandardError& error, double alpha, double power);
 
 /// Clopper-Pearson interval of a share: quantiles of the beta distribution (Clopper and Pearson
 /// 1934). Covers at least `confidence` whatever the share. `trials` above 0.

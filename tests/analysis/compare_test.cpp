@@ -132,7 +132,7 @@ TEST(Compare, TheDetectableDifferenceIsThatOfTheAdjustedLevel) {
   const double error = standard_deviation(logs) * std::sqrt(2. / 5);
   const double level = 12. / 252;  // the largest multiple of 2 / 252 up to 0.05
   EXPECT_NEAR(*d.detectable_percent,
-              100 * std::expm1(minimum_detectable_difference(error, 8, level, 0.8)), 1e-9);
+              100 * std::expm1(minimum_detectable_difference({error, 8}, level, 0.8)), 1e-9);
   EXPECT_EQ(d.verdict, Word::no_difference_shown);
 }
 

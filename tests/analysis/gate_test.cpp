@@ -64,7 +64,7 @@ TEST(Gate, IsInconclusiveWhereNoiseHidesBoth) {
   EXPECT_EQ(decision.pairs, 20U);
   const double error = standard_deviation(noisy) / std::sqrt(20.);
   EXPECT_NEAR(decision.detectable_percent.value(),
-              -100 * std::expm1(-minimum_detectable_difference(error, 19, 0.02, 0.8)), 1e-9);
+              -100 * std::expm1(-minimum_detectable_difference({error, 19}, 0.02, 0.8)), 1e-9);
 }
 
 /// Repeats of one set around a log rate.

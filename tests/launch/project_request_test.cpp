@@ -60,8 +60,8 @@ TEST(ProjectRequest, ReadsItsFlags) {
   EXPECT_EQ(questions.fit.link_gbit, 10);
   EXPECT_EQ(questions.fit.algorithm, Allreduce::tree);
   EXPECT_EQ(questions.global_batch, 8192);
-  EXPECT_EQ(request.output, "p.json");
-  EXPECT_TRUE(request.json);
+  EXPECT_EQ(request.output.file, "p.json");
+  EXPECT_TRUE(request.output.json);
 }
 
 TEST(ProjectRequest, RefusesWhatIsWrong) {
@@ -72,7 +72,7 @@ TEST(ProjectRequest, RefusesWhatIsWrong) {
   EXPECT_THAT(refusal({"a", "--ranks", "1e3"}), HasSubstr("\"1e3\" is not a whole number"));
   EXPECT_THAT(refusal({"a", "--link_gbit", "-1"}), HasSubstr("not a number above 0"));
   EXPECT_THAT(refusal({"a", "--algorithm", "rign"}), HasSubstr("did you mean ring?"));
-  for (const char* amount : {"", "epochs", "-3epochs", "3", "3 weeks", "3xepochs"})
+  for (const char* amount : {"epochs", "-3epochs", "3", "3 weeks", "3xepochs"})
     EXPECT_THAT(refusal({"a", "--budget", amount}), HasSubstr("such as 300000steps")) << amount;
   EXPECT_THAT(refusal({"a", "--json", "--markdown"}), HasSubstr("leave one out"));
   EXPECT_NE(refusal({"a", "--rank", "8"}), "");

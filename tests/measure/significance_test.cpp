@@ -25,9 +25,9 @@ TEST(Holm, IsAtMostOneAndLeavesASingleTestAlone) {
 }
 
 TEST(MinimumDetectableDifference, IsThatOfTheNonCentralT) {  // scipy.stats.nct
-  EXPECT_NEAR(minimum_detectable_difference(1, 9, 0.05, 0.8), 3.149632886450555, 1e-8);
-  EXPECT_NEAR(minimum_detectable_difference(1, 6, 0.05, 0.9), 3.912620764248036, 1e-8);
-  EXPECT_NEAR(minimum_detectable_difference(2, 38, 0.01, 0.8), 2 * 3.5747588220392195, 1e-7);
+  EXPECT_NEAR(minimum_detectable_difference({1, 9}, 0.05, 0.8), 3.149632886450555, 1e-8);
+  EXPECT_NEAR(minimum_detectable_difference({1, 6}, 0.05, 0.9), 3.912620764248036, 1e-8);
+  EXPECT_NEAR(minimum_detectable_difference({2, 38}, 0.01, 0.8), 2 * 3.5747588220392195, 1e-7);
 }
 
 TEST(ClopperPearson, AreQuantilesOfTheBetaDistribution) {  // scipy.stats.beta

@@ -4,7 +4,6 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
@@ -40,13 +39,7 @@ class CompareTest(ProgramTest):
         return self.run_program(SCALEMARK, "compare", *words, expect=expect)
 
     def record(self, *words):
-        out, _ = self.compare(*words, "--json", "--output", "comparison.json")
-        record = json.loads(out)
-        self.assertEqual(record, self.read("comparison.json"))  # read() checks the schema
-        done = subprocess.run([sys.executable, SOURCE / "tests/result/validate_records.py", self.folder / "comparison.json"],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return record
+        return self.record_of("compare", *words)
 
 
 class Launches(CompareTest):

@@ -143,10 +143,7 @@ class Builds(GateTest):
 
 class Sets(GateTest):
     def verdict(self, *words, expect):
-        out, _ = self.gate(*words, "--json", "--output", "verdict.json", expect=expect)
-        record = json.loads(out)
-        self.assertEqual(record, self.read("verdict.json"))
-        return record
+        return self.record_of("gate", *words, expect=expect)
 
     def test_a_regression_is_found_and_attributed(self):
         def slow_bf16(record):

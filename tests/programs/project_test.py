@@ -1,8 +1,6 @@
 """scalemark project on real records, on published curves and on a curve that is measured here."""
 
 import json
-import subprocess
-import sys
 import unittest
 
 from support import SCALEMARK, SOURCE, ProgramTest, mpirun
@@ -16,13 +14,7 @@ class ProjectTest(ProgramTest):
         return self.run_program(SCALEMARK, "project", *words, expect=expect)
 
     def record(self, *words):
-        out, _ = self.project(*words, "--json", "--output", "projection.json")
-        record = json.loads(out)
-        self.assertEqual(record, self.read("projection.json"))  # read() checks the schema
-        done = subprocess.run([sys.executable, SOURCE / "tests/result/validate_records.py", self.folder / "projection.json"],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return record
+        return self.record_of("project", *words)
 
     def parameters(self, record):
         return {parameter["name"]: parameter for parameter in record["fit"]["parameters"]}

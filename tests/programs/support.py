@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -89,6 +90,16 @@ class ProgramTest(unittest.TestCase):
     def read(self, name):
         record = json.loads((self.folder / name).read_text())
         self.assertEqual(schema_errors(record), [])
+        return record
+
+    def record_of(self, *words, expect=0):
+        """The record of `scalemark WORDS`: the same on stdout and in a file, and valid."""
+        out, _ = self.run_program(SCALEMARK, *words, "--json", "--output", "record.json", expect=expect)
+        record = json.loads(out)
+        self.assertEqual(record, self.read("record.json"))
+        done = subprocess.run([sys.executable, SOURCE / "tests/result/validate_records.py", self.folder / "record.json"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
         return record
 
     def processes_left(self):

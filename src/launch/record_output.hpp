@@ -1,0 +1,25 @@
+// Where the record of a command that only reads goes: to a file, and to stdout in one of three
+// forms.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/flags.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+
+struct RecordOutput {
+  bool json = false, markdown = false;  ///< instead of the table
+  std::optional<std::string> file;
+};
+
+/// --json, --markdown and --output. ConfigError where both forms were asked for.
+RecordOutput read_record_output(const FlagReader& flags);
+
+/// Writes the record, then prints it. Throws ResultError, and prints nothing, where it can't write.
+void put_out(const Json& record, const RecordOutput& output, std::string (*table)(const Json&),
+             std::string (*markdown)(const Json&));
+
+}  // namespace scalemark
