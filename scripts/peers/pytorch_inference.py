@@ -45,6 +45,7 @@ def make_network(arguments):
 
 def main():
     arguments = parse_arguments()
+    torch.set_flush_denormal(True)  # as scalemark does; threads that start later inherit it
     torch.set_num_threads(arguments.threads)
     model, images, autocast = make_network(arguments)
     parameters = sum(p.numel() for p in model.parameters())

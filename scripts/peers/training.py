@@ -35,6 +35,7 @@ def parser(description, batch_size):
 
 def start(arguments):
     """Threads, seed and, with more than one rank, the process group: to be called before the model is made."""
+    torch.set_flush_denormal(True)  # as scalemark does; threads that start later inherit it
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1234 + RANK)  # data and dropout of each rank; DDP gives all of them rank 0's weights
     if WORLD_SIZE > 1:

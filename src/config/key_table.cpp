@@ -95,6 +95,8 @@ void add_step_keys(std::vector<Key>& keys) {
                key("num_warmup_batches", &C::num_warmup_batches, how, group, "N",
                    "steps before the clock starts")
                    .in(0, 1e9),
+               key("roofline", &C::roofline, how, group, "",
+                   "time matrix products before the steps; without, a launch is 0.3 s shorter"),
                key("target_ci", &C::target_ci, how, group, "FRACTION",
                    "stop when the 95 % half-width falls below this fraction of the mean")
                    .in(1e-4, 0.5)
@@ -212,6 +214,10 @@ void add_machine_keys(std::vector<Key>& keys) {
            "threads per rank of LibTorch's pool for operators side by side")
            .in(1, 4096)
            .otherwise("LibTorch's own number"),
+       key("flush_denormals", &C::flush_denormals, id, group, "",
+           "the CPU takes numbers below 1.2e-38 for zero; else steps of a model that has learnt "
+           "its "
+           "synthetic data get slower"),
        key("gpu_binding", &C::gpu_binding, id, group, "PLACE",
            "CPUs of a rank that has a GPU: its share of the cores near it, or as launched"),
        key("communicator", &C::communicator, id, group, "NAME",

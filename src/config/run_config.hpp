@@ -84,6 +84,7 @@ struct RunConfig {
   std::optional<double>
       target_ci;  ///< stop when the 95 % half-width falls below this fraction of the mean
   std::optional<double> max_seconds;  ///< stop the measured loop after this many seconds
+  bool roofline = true;               ///< time matrix products before the steps
   std::optional<double> target_loss;  ///< stop when the loss has come down to this
   double timeout = 300;               ///< seconds that start-up, a step or a collective may take
   // Arithmetic
@@ -115,6 +116,7 @@ struct RunConfig {
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
   std::optional<std::int64_t> num_inter_threads;  ///< per rank; unset: LibTorch's choice
+  bool flush_denormals = true;                    ///< on the CPU, to zero
   GpuBinding gpu_binding = GpuBinding::near;
   CommunicatorKind communicator = CommunicatorKind::automatic;
   double bucket_mb = 8;            ///< MiB of gradients per bucket

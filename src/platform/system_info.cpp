@@ -97,7 +97,7 @@ void add_gpus(SystemInfo& info) {
                                  {"pci_bus_id", gpu.pci_bus_id},
                                  {"memory_bytes", gpu.memory_bytes},
                                  {"near_cpus", format_cpu_list(gpu.near_cpus)}});
-  for (const char* key : {"cuda", "cudnn", "nccl", "mpi", "openmp"})
+  for (const char* key : {"cuda", "cudnn", "nccl", "mpi", "openmp", "denormals"})
     put<std::string>(info, key, std::nullopt, "not used by this program, or not reported");
 }
 

@@ -9,6 +9,7 @@
 #include "platform/announced_rank.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
+#include "train/denormals.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark {
@@ -85,6 +86,7 @@ int engine_main(int argc, char** argv) {
   if (injection && injection->kind == "exit_before_init" && injection->rank == rank_before_mpi())
     std::_Exit(0);
 
+  flush_denormals(loaded.config.flush_denormals);  // before there are other threads
   install_stop_signals();
   Watchdog watchdog(loaded.config.timeout);
   try {

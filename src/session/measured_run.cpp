@@ -131,7 +131,8 @@ std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine)
   return reports;
 }
 
-double measure_gemm_roof(Session& session, RankGroup& ranks) {
+std::optional<double> measure_gemm_roof(Session& session, RankGroup& ranks) {
+  if (!session.config().roofline) return std::nullopt;
   ranks.watchdog().enter("GEMM roof");
   ranks.barrier();  // all ranks multiply at once, as they compute at once
   const bool cuda = session.device->device().is_cuda();

@@ -30,8 +30,8 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
 std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine);
 
 /// Rate of large matrix products in the compute type, FLOP/s of all ranks of the group at once; all
-/// of them call it.
-double measure_gemm_roof(Session& session, RankGroup& ranks);
+/// of them call it. None without --roofline.
+std::optional<double> measure_gemm_roof(Session& session, RankGroup& ranks);
 
 /// FLOPs of one sample's forward pass; 0 (unknown) for sequences of varying length and for images
 /// of another size or number of classes than the catalog's.

@@ -11,6 +11,7 @@
 #include "config/curves.hpp"
 #include "config/names.hpp"
 #include "result/preflight_reference.hpp"
+#include "train/denormals.hpp"
 
 namespace scalemark {
 namespace {
@@ -62,6 +63,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
   system = system_info();
   set_system(system, "mpi", world.library_version());
   set_system(system, "openmp", openmp_runtime());
+  set_system(system, "denormals", denormals_are_flushed() ? "flushed" : "kept");
   open_device();
 }
 
