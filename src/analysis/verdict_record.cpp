@@ -36,6 +36,7 @@ Json launches_json(const std::optional<GateLaunches>& launches) {
   return {{"launched", launches->launched},
           {"most", launches->most},
           {"seconds", launches->seconds},
+          {"alternate", launches->alternate},
           {"stopped", launches->stopped}};
 }
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <map>
 #include <sstream>
 
 #include "config/text.hpp"
@@ -65,13 +66,17 @@ fs::path built_commit(const std::string& commit, const std::string& flag) {
   return path;
 }
 
-std::string revision_of(const fs::path& program, const std::string& flag) {
+/// What `PROGRAM --version` says.
+Build described(const fs::path& program, const std::string& flag) {
   const Said said = output_of({program.string(), "--version"});
-  std::istringstream words(said.text);
-  for (std::string word; words >> word;)
-    if (word == "revision" && words >> word) return word;
-  throw EnvironmentError(fmt::format("{}: {} --version names no revision; is it a scalemark?", flag,
-                                     program.string()));
+  std::map<std::string, std::string> facts;
+  std::istringstream lines(said.text);
+  for (std::string line, name, value; std::getline(lines, line);)
+    if (std::istringstream words(line); words >> name >> value) facts[name] = value;
+  if (facts["revision"].empty())
+    throw EnvironmentError(fmt::format("{}: {} --version names no revision; is it a scalemark?",
+                                       flag, program.string()));
+  return {program, facts["revision"], facts["gate"] == kTakesTurns};
 }
 
 }  // namespace
@@ -88,7 +93,7 @@ Build build_of(const std::string& word, const std::string& flag) {
   if (program.empty()) program = built_commit(word, flag);
   program = fs::canonical(program, error);
   if (error) throw EnvironmentError(fmt::format("{}: {}", flag, error.message()));
-  return {program, revision_of(program, flag)};
+  return described(program, flag);
 }
 
 }  // namespace scalemark

@@ -7,6 +7,9 @@
 
 namespace scalemark {
 
+/// What scalemark --version says of "gate" where runs can measure in turns.
+inline constexpr const char* kTakesTurns = "turns";
+
 /// `word`: a program `scalemark`, a folder with it (itself or in bin/), or else a commit, which
 /// scripts/build_commit builds in the source tree that this program comes from. `flag` names it in
 /// messages. ConfigError where it is none of these, EnvironmentError where it can't be built or

@@ -19,6 +19,9 @@ struct GateReports {
   std::optional<std::string> junit, summary;  ///< paths: JUnit XML; Markdown, appended
 };
 
+/// What the two builds of a pair alternate in.
+enum class Alternate { automatic, steps, launches };
+
 struct GateRequest {
   enum class Kind { sets, builds, save_baseline, history } kind = Kind::sets;
   std::vector<std::string> sets;  ///< PATH or LABEL=PATH: base and new; one to save; many in a row
@@ -35,6 +38,7 @@ struct GateRequest {
   SweepPlan plan, new_plan;           ///< the same points; the new build's with --new_set
   std::string base, fresh;            ///< folder or program of a build, or a commit
   std::optional<double> max_seconds;  ///< no pair begins that would end later
+  Alternate alternate = Alternate::automatic;
   bool dry_run = false;
 
   // Of a baseline.

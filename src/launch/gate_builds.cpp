@@ -10,6 +10,7 @@
 
 #include "analysis/set_summary.hpp"
 #include "launch/build_of.hpp"
+#include "launch/pair_in_turns.hpp"
 #include "measure/clock.hpp"
 #include "report/sweep_table.hpp"
 
@@ -21,24 +22,21 @@ constexpr std::array kSides{"base", "new"};
 
 void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
 
-/// A launch of a gate: of a point, in a pair, by the base (0) or the new build (1).
-struct Step {
+/// Launches of a point by both builds.
+struct Couple {
   std::size_t point;
   std::int64_t pair;
-  std::size_t side;
+  std::size_t first;  ///< the side that begins: 0 the base, 1 the new build
 };
 
-/// Both builds of a point side by side, a coin for which comes first, points in random order.
-std::vector<Step> steps_of(const SweepPlan& plan, std::size_t pairs) {
-  std::vector<Step> steps;
+/// Pair after pair, in each the points in random order and a coin for which build begins.
+std::vector<Couple> couples_of(const SweepPlan& plan, std::size_t pairs) {
+  std::vector<Couple> couples;
   std::mt19937_64 coin(~static_cast<std::uint64_t>(plan.seed));
   for (const auto& [point, pair] :
-       launch_order(plan.points.size(), static_cast<std::int64_t>(pairs), plan.seed)) {
-    const std::size_t first = coin() >> 63;
-    steps.push_back({point, pair, first});
-    steps.push_back({point, pair, 1 - first});
-  }
-  return steps;
+       launch_order(plan.points.size(), static_cast<std::int64_t>(pairs), plan.seed))
+    couples.push_back({point, pair, coin() >> 63});
+  return couples;
 }
 
 class BuildGate {
@@ -49,14 +47,24 @@ class BuildGate {
         sides_{
             PointLauncher(request.plan, build_of(request.base, "--base"), folder_ / kSides[0]),
             PointLauncher(request.new_plan, build_of(request.fresh, "--new"), folder_ / kSides[1])},
-        steps_(steps_of(request.plan, most_pairs())) {}
+        couples_(couples_of(request.plan, most_pairs())) {
+    const auto obstacle = why_not_in_turns(request.plan, sides_);
+    if (request.alternate == Alternate::steps && obstacle)
+      throw ConfigError(fmt::format("--alternate steps: {}; leave it out", *obstacle));
+    in_turns_ = request.alternate != Alternate::launches && !obstacle;
+    if (request.alternate == Alternate::automatic && obstacle)
+      why_launches_ = fmt::format(", since {}", *obstacle);
+  }
 
   ExitCode dry_run() const {
-    for (const Step& step : steps_)
-      fmt::print("{}\n", shell_quoted(launch_command(
-                             sides_[step.side].request_of(step.point, step.pair), geteuid() == 0)));
+    for (const Couple& couple : couples_)
+      for (const std::size_t side : {couple.first, 1 - couple.first})
+        fmt::print("{}\n",
+                   shell_quoted(launch_command(sides_[side].request_of(couple.point, couple.pair),
+                                               geteuid() == 0)));
     say(fmt::format("at most {} launches: {} pairs of {} points, fewer where the verdict is clear",
-                    steps_.size(), most_pairs(), request_.plan.points.size()));
+                    2 * couples_.size(), most_pairs(), request_.plan.points.size()));
+    say(how_pairs_are_made());
     return ExitCode::ok;
   }
 
@@ -100,48 +108,76 @@ class BuildGate {
                       sides_[side].build().revision));
     say(fmt::format("at most {} pairs of {} points in {}", most_pairs(),
                     request_.plan.points.size(), folder_.string()));
+    say(how_pairs_are_made());
+  }
+
+  std::string how_pairs_are_made() const {
+    return in_turns_ ? "the launches of a pair live at the same time and measure in turns"
+                     : "the launches of a pair follow each other" + why_launches_;
   }
 
   /// Done, where a launch succeeded: one that failed or was stopped is measured again.
-  const JournalEntry* done(const Step& step) const {
+  bool done(const Couple& couple, std::size_t side) const {
     const JournalEntry* entry =
-        journals_[step.side]->find(sides_[step.side].entry_of(step.point, step.pair));
-    return entry && entry->status == "ok" ? entry : nullptr;
+        journals_[side]->find(sides_[side].entry_of(couple.point, couple.pair));
+    return entry && entry->status == "ok";
   }
+  bool done(const Couple& couple) const { return done(couple, 0) && done(couple, 1); }
 
   ExitCode launch_until_clear() {
-    std::size_t left = 0;
-    for (const Step& step : steps_) left += done(step) ? 0 : 1;
-    SweepProgress progress(left);
-    const std::size_t launches_of_pair = 2 * request_.plan.points.size();
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      if (i % launches_of_pair == 0 && out_of_time(i / launches_of_pair))
-        return judge_what_is_there();
-      if (!done(steps_[i]))
-        if (const auto failure = launch(progress, steps_[i])) return *failure;
-      if ((i + 1) % launches_of_pair == 0 && is_look((i + 1) / launches_of_pair))
+    SweepProgress progress(static_cast<std::size_t>(
+        std::ranges::count_if(couples_, [&](const Couple& couple) { return !done(couple); })));
+    const std::size_t points = request_.plan.points.size();
+    for (std::size_t i = 0; i < couples_.size(); ++i) {
+      if (i % points == 0 && out_of_time(i / points)) return judge_what_is_there();
+      if (!done(couples_[i]))
+        if (const auto failure = measure(progress, couples_[i])) return *failure;
+      if ((i + 1) % points == 0 && is_look((i + 1) / points))
         if (const auto verdict = look()) return *verdict;
     }
     return judge_what_is_there();
   }
 
-  std::optional<ExitCode> launch(SweepProgress& progress, const Step& step) {
-    const PointLauncher& side = sides_[step.side];
-    Journal& journal = *journals_[step.side];
-    const std::string title =
-        fmt::format("{}, {}", kSides[step.side], request_.plan.points[step.point].title());
-    progress.start(title, step.pair);
-    const bool stopped = side.launch(journal, step.point, step.pair);
-    const JournalEntry& entry = journal.entries().back();
-    progress.finish(entry, side.record_of(entry));
-    if (stopped) return no_verdict(Status::interrupted, "stopped from outside", ExitCode::failed);
-    if (entry.status == "ok") return std::nullopt;
+  std::optional<ExitCode> measure(SweepProgress& progress, const Couple& couple) {
+    progress.start(request_.plan.points[couple.point].title(), couple.pair);
+    const std::array before{journals_[0]->entries().size(), journals_[1]->entries().size()};
+    const double start = steady_seconds();
+    const bool stopped = launch(couple);
+    std::vector<std::string> outcomes;
+    std::optional<ExitCode> failure;
+    for (std::size_t side = 0; side < 2; ++side) {
+      if (journals_[side]->entries().size() == before[side]) continue;
+      const JournalEntry& entry = journals_[side]->entries().back();
+      outcomes.push_back(
+          fmt::format("{} {}", kSides[side], outcome_of(entry, sides_[side].record_of(entry))));
+      if (entry.status != "ok" && !stopped) failure = failed(couple, side, entry);
+    }
+    progress.finish(steady_seconds() - start, fmt::format("{}", fmt::join(outcomes, ", ")));
+    return stopped ? no_verdict(Status::interrupted, "stopped from outside", ExitCode::failed)
+                   : failure;
+  }
+
+  /// True where we were asked to stop.
+  bool launch(const Couple& couple) {
+    if (in_turns_)
+      return launch_in_turns(request_.plan, sides_, journals_, couple.point, couple.pair,
+                             couple.first);
+    for (const std::size_t side : {couple.first, 1 - couple.first}) {
+      if (done(couple, side)) continue;
+      if (sides_[side].launch(*journals_[side], couple.point, couple.pair)) return true;
+      if (!done(couple, side)) return false;
+    }
+    return false;
+  }
+
+  ExitCode failed(const Couple& couple, std::size_t side, const JournalEntry& entry) {
     const auto code =
         entry.exit_code == 0 ? ExitCode::failed : static_cast<ExitCode>(entry.exit_code);
     return no_verdict(status_of_exit(static_cast<int>(code)),
-                      fmt::format("{}, pair {}: {}; see {}", title, entry.repeat,
+                      fmt::format("{}, {}, pair {}: {}; see {}", kSides[side],
+                                  request_.plan.points[couple.point].title(), couple.pair,
                                   entry.reason.empty() ? entry.status : entry.reason,
-                                  (side.folder() / "logs").string()),
+                                  (sides_[side].folder() / "logs").string()),
                       code);
   }
 
@@ -150,7 +186,7 @@ class BuildGate {
     double seconds = 0;
     for (const Journal* journal : journals_)
       for (const JournalEntry& entry : journal->entries()) seconds += entry.seconds;
-    return seconds;
+    return in_turns_ ? seconds / 2 : seconds;
   }
 
   bool out_of_time(std::size_t pairs) const {
@@ -195,7 +231,7 @@ class BuildGate {
 
   /// The budget is spent: nothing was shown, at whatever look it was.
   ExitCode judge_what_is_there() {
-    const bool any = done(steps_.front());
+    const bool any = done(couples_.front());
     if (!any)
       return no_verdict(Status::timeout, "no pair fits into --max_seconds", ExitCode::timeout);
     Judgement judgement = judge_pairs();
@@ -206,8 +242,10 @@ class BuildGate {
 
   GateLaunches launches(const std::string& stopped) const {
     GateLaunches made;
-    for (const Step& step : steps_) made.launched += done(step) ? 1 : 0;
-    made.most = steps_.size();
+    for (const Couple& couple : couples_)
+      for (std::size_t side = 0; side < 2; ++side) made.launched += done(couple, side) ? 1 : 0;
+    made.most = 2 * couples_.size();
+    made.alternate = in_turns_ ? "steps" : "launches";
     made.seconds = seconds_spent();
     made.stopped = stopped;
     return made;
@@ -229,7 +267,9 @@ class BuildGate {
   const GateRequest& request_;
   fs::path folder_;
   std::array<PointLauncher, 2> sides_;
-  std::vector<Step> steps_;
+  std::vector<Couple> couples_;
+  bool in_turns_ = false;
+  std::string why_launches_;
   std::array<Journal*, 2> journals_{};
   std::vector<ResultSet> sets_;
   Matching matching_;

@@ -51,7 +51,10 @@ cxxopts::Options make_options() {
       "seed", "of the order (default: the plan's)", text(), "N")(
       "launcher", "auto, mpirun or srun (default: the plan's)", text(), "NAME")(
       "hostfile", "hosts of mpirun (default: the plan's)", text(), "FILE")(
-      "dry_run", "print the command of every launch in its order, start nothing");
+      "alternate",
+      "steps: both launches of a pair live at once and measure in turns; launches: one after the "
+      "other (default: steps, where the ranks share a host)",
+      text(), "NAME")("dry_run", "print the command of every launch in its order, start nothing");
   options.add_options("two sets")("paired", "the k-th launches of both were measured side by side")(
       "varied", "keys that differ on purpose", text(), "KEY,...")(
       "other_machine", "judge although the sets come from unlike machines");
@@ -66,8 +69,8 @@ cxxopts::Options make_options() {
 }
 
 /// Flags that belong to one way of calling it, by the flag or word that chooses it.
-const std::vector<std::string> kOfBuilds{"base", "new",      "pairs",    "max_seconds",
-                                         "seed", "launcher", "hostfile", "dry_run"};
+const std::vector<std::string> kOfBuilds{"base",     "new",      "pairs",   "max_seconds", "seed",
+                                         "launcher", "hostfile", "dry_run", "alternate"};
 const std::vector<std::string> kOfSets{"paired", "varied", "other_machine"};
 
 class Reader {
@@ -144,6 +147,7 @@ class Reader {
           "scalemark gate takes one plan with two builds: scalemark gate PLAN.json --base BUILD "
           "--new BUILD --output DIR");
     request_.dry_run = flags_.has("dry_run");
+    request_.alternate = alternate();
     if (!request_.output && !request_.dry_run)
       throw ConfigError(
           "scalemark gate: --output DIR is missing: the folder of all that is measured");
@@ -155,6 +159,15 @@ class Reader {
     read_launch(request_.new_plan);
     read_design(flags_.whole("pairs", 1, kMostSequentialPairs).value_or(kStandardPairs));
     request_.max_seconds = flags_.number("max_seconds", 1, 1e7);
+  }
+
+  Alternate alternate() const {
+    const std::string word = flags_.text("alternate").value_or("auto");
+    if (word == "auto") return Alternate::automatic;
+    if (word == "steps") return Alternate::steps;
+    if (word == "launches") return Alternate::launches;
+    throw ConfigError(
+        fmt::format("--alternate: {} is none; legal: auto, steps, launches", quote(word)));
   }
 
   /// The plan again, with the settings of --new_set at every point.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -27,8 +28,8 @@ void require_program(const std::string& name) {
                   name));
 }
 
-std::string what_happened(const SupervisedExit& exit, const std::string& launcher,
-                          const Supervision& how) {
+std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how) {
+  const std::string launcher = launcher_program(job.request);
   if (exit.overdue)
     return fmt::format("stopped after {:g} s, the limit of a launch", *how.limit_seconds);
   if (exit.stopped_by_us)
@@ -37,7 +38,23 @@ std::string what_happened(const SupervisedExit& exit, const std::string& launche
     return fmt::format("a rank or {0} itself was killed by signal {1} ({0} status {2})", launcher,
                        exit.raw_status - 128, exit.raw_status);
   return fmt::format("{} ended with status {}; its own message is {}", launcher, exit.raw_status,
-                     how.output.empty() ? "above" : "in " + how.output);
+                     job.output.empty() ? "above" : "in " + job.output);
+}
+
+JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how) {
+  const auto agreed = job.handover.exit_code();
+  const auto aborted = job.handover.abort();
+  JobEnd end;
+  end.stopped = exit.stopped_by_us && !aborted;
+  if (exit.overdue && !agreed && !aborted)
+    end.code = ExitCode::timeout;
+  else
+    end.code = map_launcher_exit(
+        exit, aborted ? std::optional(aborted->at("exit_code").get<int>()) : agreed);
+  end.told = aborted.has_value();
+  if (!agreed && end.code != ExitCode::ok)
+    end.reason = aborted ? aborted->at("reason").get<std::string>() : what_happened(exit, job, how);
+  return end;
 }
 
 }  // namespace
@@ -69,24 +86,33 @@ std::optional<Json> HandoverFolder::read(const char* name) const {
 }
 
 JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how) {
-  const std::string launcher = launcher_program(request);
-  require_program(launcher);
-  how.has_ended = [&] { return handover.abort().has_value(); };
-  const SupervisedExit exit = supervise(launch_command(request, geteuid() == 0), how);
-  const auto agreed = handover.exit_code();
-  const auto aborted = handover.abort();
-  JobEnd end;
-  end.stopped = exit.stopped_by_us && !aborted;
-  if (exit.overdue && !agreed && !aborted)
-    end.code = ExitCode::timeout;
-  else
-    end.code = map_launcher_exit(
-        exit, aborted ? std::optional(aborted->at("exit_code").get<int>()) : agreed);
-  end.told = aborted.has_value();
-  if (!agreed && end.code != ExitCode::ok)
-    end.reason =
-        aborted ? aborted->at("reason").get<std::string>() : what_happened(exit, launcher, how);
-  return end;
+  return run_jobs({{request, handover, how.output}}, how).jobs.front();
+}
+
+JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
+  std::vector<ChildProcess> processes;
+  for (const Job& job : jobs) {
+    require_program(launcher_program(job.request));
+    processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
+                           setenv("SMK_INTERNAL_HANDOVER", job.handover.path().c_str(), 1);
+                           for (const auto& [name, value] : job.environment)
+                             setenv(name.c_str(), value.c_str(), 1);
+                         }});
+  }
+  how.has_ended = [&] {
+    return std::ranges::any_of(jobs,
+                               [](const Job& job) { return job.handover.abort().has_value(); });
+  };
+  const SupervisedExits exits = supervise_all(processes, how);
+  JobEnds ends;
+  ends.first_failed = exits.first_failed;
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    ends.jobs.push_back(
+        end_of(jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue}, how));
+  const auto aborted = std::ranges::find_if(ends.jobs, &JobEnd::told);
+  if (aborted != ends.jobs.end())
+    ends.first_failed = static_cast<std::size_t>(aborted - ends.jobs.begin());
+  return ends;
 }
 
 void tell_ranks(LaunchRequest& request, bool several_hosts) {

@@ -21,6 +21,7 @@ class HandoverFolder {
   HandoverFolder(const HandoverFolder&) = delete;
   HandoverFolder& operator=(const HandoverFolder&) = delete;
 
+  const std::filesystem::path& path() const { return path_; }
   /// What the ranks agreed on; their results are written.
   std::optional<int> exit_code() const;
   /// {exit_code, reason}, where rank 0 aborted the job.
@@ -46,6 +47,23 @@ struct JobEnd {
 
 /// Launches and watches. Throws EnvironmentError where the launcher is not in PATH.
 JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how);
+
+/// One of several jobs that run side by side.
+struct Job {
+  LaunchRequest request;
+  const HandoverFolder& handover;
+  std::string output;  ///< file of its stdout and stderr; empty: ours
+  std::map<std::string, std::string> environment = {};  ///< of this job alone
+};
+
+struct JobEnds {
+  std::vector<JobEnd> jobs;
+  /// The first that failed or aborted by itself: the others were stopped for it.
+  std::optional<std::size_t> first_failed;
+};
+
+/// The same of several jobs; where one fails, the others are stopped.
+JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
 
 /// Lets the ranks know what binding the launch asks for, and carries our variables to them. Call it
 /// once all variables are set.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "launch/build_of.hpp"
 #include "models/catalog.hpp"
 #include "result/records.hpp"
 
@@ -62,7 +63,7 @@ std::string version_text() {
     if (name != "version")
       text += fmt::format("  {:<14} {}\n", name,
                           value.is_string() ? value.get<std::string>() : value.dump());
-  return text;
+  return text + fmt::format("  {:<14} {}\n", "gate", kTakesTurns);
 }
 
 }  // namespace scalemark

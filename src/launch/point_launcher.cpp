@@ -75,28 +75,50 @@ void PointLauncher::prepare_folders() const {
 }
 
 bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t repeat) const {
-  JournalEntry entry = entry_of(index, repeat);
-  const fs::path record = record_path(index, repeat);
-  std::error_code ignored;
-  fs::remove(record, ignored);  // of an attempt that the journal does not count
-
-  entry.started_at = utc_timestamp();
+  const JournalEntry entry = begin(index, repeat);
   const double start = steady_seconds();
   const HandoverFolder handover;
+  Supervision how = supervision(index);
+  how.output = log_path(index, repeat);
+  const JobEnd end = run_job(request_of(index, repeat), handover, how);
+  finish(journal, entry, steady_seconds() - start, index, end);
+  return end.stopped;
+}
+
+JournalEntry PointLauncher::begin(std::size_t index, std::int64_t repeat) const {
+  discard_record(index, repeat);  // of an attempt that the journal does not count
+  JournalEntry entry = entry_of(index, repeat);
+  entry.started_at = utc_timestamp();
+  return entry;
+}
+
+void PointLauncher::discard_record(std::size_t index, std::int64_t repeat) const {
+  std::error_code ignored;
+  fs::remove(record_path(index, repeat), ignored);
+}
+
+std::string PointLauncher::log_path(std::size_t index, std::int64_t repeat) const {
+  return (folder_ / "logs" / (name_of_launch(index, repeat) + ".log")).string();
+}
+
+Supervision PointLauncher::supervision(std::size_t index) const {
   Supervision how;
   how.grace_seconds = plan_.points[index].config.timeout + 10;
   how.limit_seconds = plan_.launch_timeout;
-  how.output = (folder_ / "logs" / (name_of_launch(index, repeat) + ".log")).string();
-  const JobEnd end = run_job(request_of(index, repeat), handover, how);
-  entry.seconds = steady_seconds() - start;
+  return how;
+}
+
+void PointLauncher::finish(Journal& journal, JournalEntry entry, double seconds, std::size_t index,
+                           const JobEnd& end) const {
+  entry.seconds = seconds;
   entry.exit_code = static_cast<int>(end.code);
   entry.status = end.stopped                ? "interrupted"
                  : end.code == ExitCode::ok ? "ok"
                                             : to_string(status_of_exit(entry.exit_code));
   entry.reason = end.reason;
+  const fs::path record = record_path(index, entry.repeat);
   if (fs::exists(record)) describe(entry, record);
   journal.append(entry);
-  return end.stopped;
 }
 
 /// The ranks' own words beat what the exit code says.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/sweep_plan.hpp"
+#include "launch/job.hpp"
 #include "launch/launch.hpp"
 #include "result/journal.hpp"
 
@@ -17,6 +18,7 @@ namespace scalemark {
 struct Build {
   std::filesystem::path program;
   std::string revision;
+  bool takes_turns = true;  ///< its runs can measure in turns with those of another
 };
 
 /// This program.
@@ -35,6 +37,13 @@ class PointLauncher {
   void prepare_folders() const;
   /// Launches, waits for the end and appends it to the journal. True where we were asked to stop.
   bool launch(Journal& journal, std::size_t point, std::int64_t repeat) const;
+  /// The parts of it, where more than one launch is watched at a time.
+  JournalEntry begin(std::size_t point, std::int64_t repeat) const;
+  void discard_record(std::size_t point, std::int64_t repeat) const;
+  std::string log_path(std::size_t point, std::int64_t repeat) const;
+  Supervision supervision(std::size_t point) const;
+  void finish(Journal& journal, JournalEntry entry, double seconds, std::size_t point,
+              const JobEnd& end) const;
   /// Null where the launch left no record.
   Json record_of(const JournalEntry& entry) const;
 

@@ -93,6 +93,8 @@ nlohmann::json to_json(const Samples& samples) {
           {"units", samples.units},
           {"padded_units", samples.padded_units},
           {"wall_seconds", samples.wall_seconds},
+          {"turns", samples.turns},
+          {"paused_seconds", samples.paused_seconds},
           {"warm_up_seconds", samples.warm_up_seconds},
           {"communication_seconds", samples.communication_seconds},
           {"loss_scaling", scaling},
@@ -118,6 +120,8 @@ Samples samples_from_json(const nlohmann::json& json) {
     samples.units = json.at("units").get<std::vector<double>>();
     samples.padded_units = json.at("padded_units");
     samples.wall_seconds = json.at("wall_seconds");
+    samples.turns = json.at("turns");
+    samples.paused_seconds = json.at("paused_seconds");
     samples.warm_up_seconds = json.at("warm_up_seconds");
     samples.communication_seconds = json.at("communication_seconds");
     if (const auto& scaling = json.at("loss_scaling"); !scaling.is_null())

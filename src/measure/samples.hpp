@@ -57,13 +57,16 @@ struct Samples {
   std::vector<double> loss;          ///< mean loss over all ranks' samples of every step
   std::vector<double> units;         ///< of this rank in every step, without padding
   double padded_units = 0;           ///< of all steps, with it
-  double wall_seconds = 0;           ///< between the two synchronised points around the loop
+  double wall_seconds = 0;           ///< between the two synchronised points around the loop,
+                                     ///< without the turns of others
+  std::int64_t turns = 0;            ///< 0: the loop was not divided into turns
+  double paused_seconds = 0;         ///< between its turns
   double warm_up_seconds = 0;        ///< sum of the local times of the steps before them
   double communication_seconds =
       0;  ///< sum over steps: first bucket posted to last bucket complete
   StopReason stop_reason = StopReason::num_batches;
   std::optional<LossScaling> loss_scaling;  ///< of fp16
-  EmbeddingSamples embedding;  ///< `rows` is empty without embedding tables
+  EmbeddingSamples embedding;               ///< `rows` is empty without embedding tables
   CheckpointSamples checkpoints;
   InputSamples input;
 };

@@ -1,5 +1,4 @@
-// See start_line.hpp. Messages keep their bounds (SOCK_SEQPACKET): 'r' for ready, 'g' for go, a
-// Window at the end.
+// See start_line.hpp. After the words of line_socket.hpp a Window may come, at the end.
 #include "measure/start_line.hpp"
 
 #include <fcntl.h>
@@ -16,27 +15,23 @@
 
 #include "config/numbers.hpp"
 #include "error.hpp"
+#include "measure/line_socket.hpp"
+#include "measure/turns.hpp"
 
 namespace scalemark {
 namespace {
 
 constexpr const char* kVariable = "SMK_INTERNAL_START_LINE";
-constexpr char kReady = 'r', kGo = 'g';
 constexpr int kAskMilliseconds = 100;
-
-void close_line(int& line) {
-  if (line >= 0) close(line);
-  line = -1;
-}
-
-/// False where the other side has gone.
-bool say(int line, const void* message, std::size_t bytes) {
-  return send(line, message, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
-}
 
 }  // namespace
 
 StartLine::StartLine(const std::map<std::string, std::string>& environment) {
+  if (const auto turns = environment.find("SMK_INTERNAL_TURNS"); turns != environment.end()) {
+    line_ = connect_to_turns(turns->second);
+    takes_turns_ = true;
+    return;
+  }
   const auto found = environment.find(kVariable);
   if (found == environment.end()) return;
   const auto line = parse_integer(found->second);
@@ -49,12 +44,18 @@ StartLine::StartLine(const std::map<std::string, std::string>& environment) {
 
 StartLine::~StartLine() { close_line(line_); }
 
-void StartLine::wait(const std::function<bool()>& leaves) {
+void StartLine::wait(const std::function<bool()>& leaves) { await_go(kReady, leaves); }
+
+void StartLine::end(const std::function<bool()>& leaves) {
+  if (takes_turns_) await_go(kEnded, leaves);
+}
+
+void StartLine::await_go(char word, const std::function<bool()>& leaves) {
   if (line_ < 0) return;
   const auto lost = [] {
     return RunError("whoever started this measurement together with others is gone");
   };
-  if (!say(line_, &kReady, 1)) throw lost();
+  if (!say(line_, &word, 1)) throw lost();
   while (!leaves()) {
     pollfd watched{line_, POLLIN, 0};
     if (poll(&watched, 1, kAskMilliseconds) <= 0) continue;  // also a signal
@@ -67,7 +68,7 @@ void StartLine::wait(const std::function<bool()>& leaves) {
 }
 
 void StartLine::report(const Window& window) {
-  if (line_ >= 0) say(line_, &window, sizeof window);
+  if (line_ >= 0 && !takes_turns_) say(line_, &window, sizeof window);
 }
 
 StartGate::StartGate(std::size_t lines) : lines_(lines) {

@@ -1,6 +1,6 @@
-// Measurements in processes of their own that begin at the same moment: each says when its warm-up
-// is over and waits until the others are there (scalemark instances). A line is a pair of sockets,
-// so that each side sees the end of the other and no file can be left behind.
+// Measurements in processes of their own that begin at the same moment (scalemark instances), or
+// that take turns (scalemark gate): each says when its warm-up is over and waits until the others
+// are there. A line is a pair of sockets, so that each side sees the end of the other.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,9 @@ struct Window {
 /// nothing waited for.
 class StartLine {
  public:
-  /// Takes the descriptor that SMK_INTERNAL_START_LINE names; children do not inherit it.
+  /// Takes the descriptor that SMK_INTERNAL_START_LINE names; children do not inherit it. Or, to
+  /// take turns, connects to the socket of a TurnGate, whose path is in SMK_INTERNAL_TURNS. Throws
+  /// EnvironmentError where neither leads anywhere.
   explicit StartLine(const std::map<std::string, std::string>& environment);
   ~StartLine();
   StartLine(const StartLine&) = delete;
@@ -30,12 +32,25 @@ class StartLine {
   /// Says that this measurement is ready, and returns when all are. `leaves` is asked several times
   /// a second and may end the wait early. Throws RunError where the other end is gone.
   void wait(const std::function<bool()>& leaves);
+  /// Whether to wait() again and again, for turns of about `turn_seconds` of measuring, and to
+  /// end().
+  bool takes_turns() const { return takes_turns_; }
+  /// Says that the measuring is over, and returns when it is over everywhere: what a process does
+  /// at its end would disturb the others. Otherwise as wait().
+  void end(const std::function<bool()>& leaves);
   /// Says when the loop ran.
   void report(const Window& window);
 
  private:
+  void await_go(char word, const std::function<bool()>& leaves);
+
   int line_ = -1;
+  bool takes_turns_ = false;
 };
+
+/// Of measuring, between two waits of a line that takes turns: short against the seconds in which
+/// machines change their speed, long against a hand-over (some 0.1 ms).
+inline constexpr double kTurnSeconds = 0.05;
 
 /// The ends of whoever starts the processes. All lines are let go at once, when every one is ready.
 class StartGate {

@@ -48,13 +48,14 @@ void SweepProgress::finish(double seconds, const std::string& outcome) {
 }
 
 void SweepProgress::finish(const JournalEntry& entry, const Json& record) {
+  finish(entry.seconds, outcome_of(entry, record));
+}
+
+std::string outcome_of(const JournalEntry& entry, const Json& record) {
   if (entry.status == "ok")
-    finish(entry.seconds,
-           fmt::format("{} {}", four_digits(record.at("throughput").at("mean").get<double>()),
-                       record.at("unit").get<std::string>()));
-  else
-    finish(entry.seconds, fmt::format("{}: {}", entry.status,
-                                      entry.reason.empty() ? "see its log" : entry.reason));
+    return fmt::format("{} {}", four_digits(record.at("throughput").at("mean").get<double>()),
+                       record.at("unit").get<std::string>());
+  return fmt::format("{}: {}", entry.status, entry.reason.empty() ? "see its log" : entry.reason);
 }
 
 std::string sweep_table(const std::vector<SweepResult>& results,

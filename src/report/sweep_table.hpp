@@ -11,6 +11,9 @@
 
 namespace scalemark {
 
+/// What a launch came to: its rate, or why it has none. `record`: null where it left none.
+std::string outcome_of(const JournalEntry& entry, const Json& record);
+
 /// Lines on stderr: which launch runs, how it ended, the time left.
 class SweepProgress {
  public:

@@ -88,6 +88,13 @@ void fill_rates(Json& record, const RunFacts& facts, const RunMetrics& metrics) 
              "the loop did not reach its closing synchronised point");
 }
 
+/// Only of a run that took turns with another.
+void fill_turns(Json& record, const std::vector<RankReport>& reports) {
+  if (reports.empty() || reports.front().samples.turns == 0) return;
+  const Samples& samples = reports.front().samples;
+  record["turns"] = {{"count", samples.turns}, {"paused_seconds", samples.paused_seconds}};
+}
+
 /// The status after the checks that belong to a record: no number of a run with a loss that is not
 /// finite is published.
 RunFacts judged(RunFacts facts, const std::vector<RankReport>& reports, const RunMetrics& metrics) {
@@ -119,6 +126,7 @@ Json make_run_record(const LoadedConfig& config, const RunFacts& given,
   fill_facts(record, facts);
   fill_rates(record, facts, metrics);
   fill_steps(record, metrics, "no step was completed");
+  fill_turns(record, reports);
   if (!reports.empty()) record["stop_reason"] = to_string(reports.front().samples.stop_reason);
   fill_batch_search(record, facts.batch_search);
   fill_communication(record, config, facts, reports, metrics);

@@ -22,6 +22,7 @@ class CpuClock : public StepClock {
     started_ = true;
     last_ = now;
   }
+  void pause() override { started_ = false; }
   const std::vector<double>& seconds() override { return seconds_; }
 
  private:

@@ -20,6 +20,9 @@ class StepClock {
  public:
   virtual ~StepClock() = default;
   virtual void mark() = 0;  ///< the boundary between two steps
+  /// What lies between the marks before and after is no step. Only after
+  /// DeviceBackend::synchronize().
+  virtual void pause() = 0;
   /// Between consecutive marks: those known without waiting; all of them after
   /// DeviceBackend::synchronize().
   virtual const std::vector<double>& seconds() = 0;

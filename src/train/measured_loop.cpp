@@ -33,9 +33,9 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 }
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
-                          const StepObserver& observer) {
+                          const StepObserver& observer, StartLine* line) {
   input_->restart();
-  Samples samples = loop_.run(steps, phase, std::move(rule), observer, [this](long number) {
+  const auto step = [this](long number) {
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const std::vector<Batch>& micro_batches = input_->take(number);
     const at::Tensor loss = trainer_.config.forward_only
@@ -45,7 +45,8 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     const Batch& batch = trainer_.batches[turn];
     return StepOutcome{loss * loss_share_[turn], reducer_->last_wait_seconds(),
                        reducer_->last_communication_seconds(), batch.units, batch.padded_units};
-  });
+  };
+  Samples samples = loop_.run(steps, phase, std::move(rule), observer, step, line);
   samples.embedding = reducer_->take_embedding();
   samples.input = input_->samples();
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
@@ -113,11 +114,13 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator, const Ste
     samples = loop.run(trainer.config.num_batches, "step",
                        StoppingRule(trainer.config.target_ci, trainer.config.max_seconds,
                                     trainer.config.target_loss),
-                       observer);
+                       observer, line);
     group.watchdog().enter("end of measured loop");
     group.barrier();
-    samples.wall_seconds = steady_seconds() - start;
-    if (line) line->report({start, start + samples.wall_seconds});
+    const double end = steady_seconds();
+    samples.wall_seconds = end - start - samples.paused_seconds;
+    if (line) line->report({start, end});
+    leave(line, group);
     samples.warm_up_seconds =
         std::accumulate(warm_up.step_seconds.begin(), warm_up.step_seconds.end(), 0.0);
     samples.checkpoints = std::move(checkpoints);

@@ -17,7 +17,8 @@ class MeasuredLoop {
 
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers go on from
   /// run to run. wall_seconds is left to the caller.
-  Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer);
+  Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
+              StartLine* line = nullptr);
   double loss_scale() const { return scaler_.scale(); }
   StepTraffic traffic() const { return reducer_->traffic(); }
 

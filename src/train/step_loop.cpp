@@ -11,31 +11,45 @@ namespace scalemark {
 namespace {
 
 /// What a rank says after a step; where ranks stop together, all read the sums one step later.
-enum Word { signal, target_ci, max_seconds, non_finite, loss_share, losses, word_count };
+enum Word { signal, target_ci, max_seconds, non_finite, loss_share, losses, turn_over, word_count };
+
+/// When to wait no longer; keeps the watchdog quiet until then.
+std::function<bool()> leaving(RankGroup& group) {
+  return [&group] {
+    group.watchdog().enter("start line");
+    return stop_requested();
+  };
+}
 
 }  // namespace
 
 void wait_at(StartLine* line, RankGroup& group) {
-  if (!line) return;
-  line->wait([&] {
-    group.watchdog().enter("start line");
-    return stop_requested();
-  });
+  if (line) line->wait(leaving(group));
+}
+
+void leave(StartLine* line, RankGroup& group) {
+  if (line) line->end(leaving(group));
 }
 
 struct StepLoop::Phase {
-  Phase(DeviceBackend& device, StoppingRule& stopping_rule, const StepObserver& step_observer)
+  Phase(DeviceBackend& device, StoppingRule& stopping_rule, const StepObserver& step_observer,
+        StartLine* start_line)
       : clock(device.make_step_clock()),
         reader(device.make_scalar_reader()),
         rule(stopping_rule),
-        observer(step_observer) {}
+        observer(step_observer),
+        line(start_line && start_line->takes_turns() ? start_line : nullptr) {}
+
+  double seconds() const { return steady_seconds() - start - samples.paused_seconds; }
 
   std::unique_ptr<StepClock> clock;
   std::unique_ptr<ScalarReader> reader;
   std::optional<AgreedStop> agreed;  ///< of ranks that stop together
   StoppingRule& rule;
   const StepObserver& observer;
-  double start = steady_seconds();
+  StartLine* line;  ///< at which turns are taken; may be null
+  double start = steady_seconds(), turn_start = start;
+  bool turn_is_over = false, said_so = false;
   Samples samples;
 };
 
@@ -45,8 +59,8 @@ StepLoop::StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault&
 
 Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
                       const StepObserver& observer,
-                      const std::function<StepOutcome(long number)>& step) {
-  Phase phase(device_, rule, observer);
+                      const std::function<StepOutcome(long number)>& step, StartLine* line) {
+  Phase phase(device_, rule, observer, line);
   if (stop_ == Stop::together) phase.agreed.emplace(group_);
   std::optional<StopReason> stop;
   phase.clock->mark();
@@ -64,6 +78,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
     phase.samples.padded_units += done.padded_units;
     phase.clock->mark();
     if (!done.loss.defined()) show(phase, i + 1, std::numeric_limits<double>::quiet_NaN());
+    if (phase.turn_is_over && !stop && i + 1 < steps) make_way(phase);
   }
   if (const auto late = phase.reader->finish()) {
     const auto reason = read(phase, phase.agreed->exchange(words(phase, late)));
@@ -74,6 +89,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
   if (!stop && reason == StopReason::non_finite) stop = reason;
   phase.samples.stop_reason = stop.value_or(StopReason::num_batches);
   device_.synchronize();
+  if (phase.line) ++phase.samples.turns;
   phase.samples.step_seconds = phase.clock->seconds();
   return std::move(phase.samples);
 }
@@ -88,9 +104,12 @@ std::vector<double> StepLoop::words(Phase& phase, std::optional<double> loss) co
     words[losses] = 1;
   }
   if (group_.rank() == 0 || stop_ == Stop::alone) {
-    const auto reason = phase.rule.check(phase.clock->seconds(), steady_seconds() - phase.start);
+    const auto reason = phase.rule.check(phase.clock->seconds(), phase.seconds());
     words[target_ci] = reason == StopReason::target_ci;
     words[max_seconds] = reason == StopReason::max_seconds;
+    // Once a turn: the ranks read it after the next step.
+    if (phase.line && !phase.said_so && steady_seconds() - phase.turn_start > kTurnSeconds)
+      words[turn_over] = phase.said_so = true;
   }
   return words;
 }
@@ -103,12 +122,25 @@ std::optional<StopReason> StepLoop::read(Phase& phase, const std::vector<double>
     trace.push_back(sums[loss_share]);
     show(phase, static_cast<long>(trace.size()), trace.back());
   }
+  if (sums[turn_over] > 0) phase.turn_is_over = true;
   if (sums[signal] > 0) return StopReason::signal;
   // MPI gives all ranks the same sums, so that they decide alike.
   if (const auto reason = phase.rule.check_loss(phase.samples.loss)) return reason;
   if (sums[target_ci] > 0) return StopReason::target_ci;
   if (sums[max_seconds] > 0) return StopReason::max_seconds;
   return std::nullopt;
+}
+
+void StepLoop::make_way(Phase& phase) {
+  device_.synchronize();
+  phase.clock->pause();
+  const double pause_start = steady_seconds();
+  wait_at(phase.line, group_);
+  phase.turn_start = steady_seconds();
+  phase.samples.paused_seconds += phase.turn_start - pause_start;
+  ++phase.samples.turns;
+  phase.turn_is_over = phase.said_so = false;
+  phase.clock->mark();
 }
 
 void StepLoop::show(Phase& phase, long step, double loss) const {

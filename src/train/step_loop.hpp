@@ -29,9 +29,10 @@ struct StepOutcome {
   double padded_units = 0;           ///< with it
 };
 
-/// Waits at a line, if there is one, without a deadline: who starts the others has one. A stop ends
-/// the wait too.
+/// Waits at a line, if there is one, to start or, at the end of all measuring, to leave. There is
+/// no deadline: who starts the others has one. A stop ends the wait too.
 void wait_at(StartLine* line, RankGroup& group);
+void leave(StartLine* line, RankGroup& group);
 
 /// Who ends a loop early. together: all ranks at the same step, agreed one step late. alone: every
 /// rank by itself; nothing is sent, and steps have no loss.
@@ -43,9 +44,10 @@ class StepLoop {
            long display_every);
 
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal); `step` is given its
-  /// number, counted from the first of all runs. wall_seconds is left to the caller.
+  /// number, counted from the first of all runs. Where `line` takes turns, the ranks together make
+  /// way between them, after a step that they agree on. wall_seconds is left to the caller.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
-              const std::function<StepOutcome(long number)>& step);
+              const std::function<StepOutcome(long number)>& step, StartLine* line = nullptr);
 
  private:
   struct Phase;  ///< the state of one run()
@@ -53,6 +55,7 @@ class StepLoop {
   std::vector<double> words(Phase& phase, std::optional<double> loss) const;
   std::optional<StopReason> read(Phase& phase, const std::vector<double>& sums) const;
   void show(Phase& phase, long step, double loss) const;
+  void make_way(Phase& phase);
 
   DeviceBackend& device_;
   RankGroup& group_;

@@ -25,6 +25,10 @@ class CudaClock : public StepClock {
     marks_.emplace_back(cudaEventDefault);  // with timing
     marks_.back().record(at::cuda::getCurrentCUDAStream());
   }
+  void pause() override {
+    seconds();
+    marks_.clear();
+  }
   const std::vector<double>& seconds() override {
     while (marks_.size() > 1 && marks_[1].query()) {
       seconds_.push_back(marks_[0].elapsed_time(marks_[1]) * 1e-3);

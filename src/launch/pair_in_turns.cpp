@@ -1,0 +1,68 @@
+// See pair_in_turns.hpp.
+#include "launch/pair_in_turns.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "launch/placement.hpp"
+#include "measure/clock.hpp"
+#include "measure/turns.hpp"
+#include "platform/platform.hpp"
+
+namespace scalemark {
+
+std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
+                                            const std::array<PointLauncher, 2>& sides) {
+  if (plan.command != Command::run) return "only runs take turns";
+  for (const PointLauncher& side : sides)
+    if (!side.build().takes_turns)
+      return fmt::format("build {} is too old for turns", side.build().revision);
+  for (const SweepPoint& point : plan.points)
+    if (find_resources(point.config.device, plan.hostfile ? plan.hostfile : point.config.hostfile,
+                       process_environment())
+            .hosts > 1)
+      return "ranks on several hosts do not take turns";
+  return std::nullopt;
+}
+
+bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& sides,
+                     const std::array<Journal*, 2>& journals, std::size_t point,
+                     std::int64_t repeat, std::size_t first) {
+  const std::array<HandoverFolder, 2> handovers;
+  const int ranks = plan.points[point].launch.ranks;
+  TurnGate gate(handovers[0].path(), {ranks, ranks}, first);
+  std::vector<Job> jobs;
+  std::vector<JournalEntry> entries;
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    entries.push_back(sides[i].begin(point, repeat));
+    jobs.push_back({sides[i].request_of(point, repeat),
+                    handovers[i],
+                    sides[i].log_path(point, repeat),
+                    {{"SMK_INTERNAL_TURNS", gate.address(i)}}});
+  }
+  Supervision how = sides[0].supervision(point);
+  how.end_seconds = 0;  // one that waits for its turn would wait for ever
+  how.inputs = [&] { return gate.inputs(); };
+  how.on_wake = [&] { gate.update(); };
+  const double start = steady_seconds();
+  JobEnds ends = run_jobs(jobs, how);
+  const double seconds = steady_seconds() - start;
+
+  bool stopped = false;
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    if (ends.first_failed && *ends.first_failed != i) continue;
+    JobEnd& end = ends.jobs[i];
+    if (end.code == ExitCode::ok && gate.turns(i) == 0) {
+      end = {ExitCode::environment,
+             "its ranks did not take turns: SMK_INTERNAL_TURNS has not reached them; --alternate "
+             "launches does without"};
+      sides[i].discard_record(point, repeat);
+    }
+    sides[i].finish(*journals[i], entries[i], seconds, point, end);
+    stopped = stopped || end.stopped;
+  }
+  return stopped;
+}
+
+}  // namespace scalemark
