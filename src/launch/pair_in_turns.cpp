@@ -29,16 +29,18 @@ std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
 bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& sides,
                      const std::array<Journal*, 2>& journals, std::size_t point,
                      std::int64_t repeat, std::size_t first) {
+  const std::array<std::size_t, 2> order{first, 1 - first};
   const std::array<HandoverFolder, 2> handovers;
   const int ranks = plan.points[point].launch.ranks;
-  TurnGate gate(handovers[0].path(), {ranks, ranks}, first);
+  TurnGate gate(handovers[0].path(), {ranks, ranks});
   std::vector<Job> jobs;
   std::vector<JournalEntry> entries;
-  for (std::size_t i = 0; i < sides.size(); ++i) {
-    entries.push_back(sides[i].begin(point, repeat));
-    jobs.push_back({sides[i].request_of(point, repeat),
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const PointLauncher& side = sides[order[i]];
+    entries.push_back(side.begin(point, repeat));
+    jobs.push_back({side.request_of(point, repeat),
                     handovers[i],
-                    sides[i].log_path(point, repeat),
+                    side.log_path(point, repeat),
                     {{"SMK_INTERNAL_TURNS", gate.address(i)}}});
   }
   Supervision how = sides[0].supervision(point);
@@ -50,16 +52,17 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
   const double seconds = steady_seconds() - start;
 
   bool stopped = false;
-  for (std::size_t i = 0; i < sides.size(); ++i) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
     if (ends.first_failed && *ends.first_failed != i) continue;
+    const PointLauncher& side = sides[order[i]];
     JobEnd& end = ends.jobs[i];
     if (end.code == ExitCode::ok && gate.turns(i) == 0) {
       end = {ExitCode::environment,
              "its ranks did not take turns: SMK_INTERNAL_TURNS has not reached them; --alternate "
              "launches does without"};
-      sides[i].discard_record(point, repeat);
+      side.discard_record(point, repeat);
     }
-    sides[i].finish(*journals[i], entries[i], seconds, point, end);
+    side.finish(*journals[order[i]], entries[i], seconds, point, end);
     stopped = stopped || end.stopped;
   }
   return stopped;

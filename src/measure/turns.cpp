@@ -49,9 +49,7 @@ int open_socket(const std::string& path, int flags, Attach attach) {
 
 int connect_to_turns(const std::string& path) { return open_socket(path, 0, connect); }
 
-TurnGate::TurnGate(const std::filesystem::path& folder, const std::array<int, 2>& ranks,
-                   std::size_t first)
-    : first_(first) {
+TurnGate::TurnGate(const std::filesystem::path& folder, const std::array<int, 2>& ranks) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     jobs_[i].path = (folder / fmt::format("turns-{}", i)).string();
     jobs_[i].ranks = static_cast<std::size_t>(ranks[i]);
@@ -94,7 +92,7 @@ void TurnGate::update() {
 
 std::size_t TurnGate::next_job() {
   const std::size_t place = turn_++ % 4;
-  const std::size_t job = place == 0 || place == 3 ? first_ : 1 - first_;
+  const std::size_t job = place == 0 || place == 3 ? 0 : 1;
   return jobs_[job].has_ended() ? 1 - job : job;
 }
 

@@ -21,8 +21,8 @@ int connect_to_turns(const std::string& path);
 /// other, and both are let go when both have ended.
 class TurnGate {
  public:
-  /// `ranks` of each job; `first`: 0 or 1. The sockets lie in `folder`. Throws EnvironmentError.
-  TurnGate(const std::filesystem::path& folder, const std::array<int, 2>& ranks, std::size_t first);
+  /// `ranks` of each job. The sockets lie in `folder`. Throws EnvironmentError.
+  TurnGate(const std::filesystem::path& folder, const std::array<int, 2>& ranks);
   ~TurnGate();
   TurnGate(const TurnGate&) = delete;
   TurnGate& operator=(const TurnGate&) = delete;
@@ -60,7 +60,7 @@ class TurnGate {
   std::size_t next_job();
 
   std::array<Job, 2> jobs_;
-  std::size_t first_, turn_ = 0;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace scalemark
