@@ -2,7 +2,6 @@
 #include "launch/gate_builds.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -59,9 +58,7 @@ class BuildGate {
   ExitCode dry_run() const {
     for (const Couple& couple : couples_)
       for (const std::size_t side : {couple.first, 1 - couple.first})
-        fmt::print("{}\n",
-                   shell_quoted(launch_command(sides_[side].request_of(couple.point, couple.pair),
-                                               geteuid() == 0)));
+        fmt::print("{}\n", sides_[side].command_line(couple.point, couple.pair));
     say(fmt::format("at most {} launches: {} pairs of {} points, fewer where the verdict is clear",
                     2 * couples_.size(), most_pairs(), request_.plan.points.size()));
     say(how_pairs_are_made());

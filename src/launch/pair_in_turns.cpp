@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <cstdlib>
+#include <map>
 
 #include "launch/placement.hpp"
 #include "measure/clock.hpp"
@@ -11,6 +12,19 @@
 #include "platform/platform.hpp"
 
 namespace scalemark {
+namespace {
+
+/// Of one job of the pair. Open MPI 4 keeps its files below one folder of all its jobs; of two
+/// launchers that make it at the same moment one fails, so each gets a place of its own.
+std::map<std::string, std::string> variables_of_job(const std::string& address,
+                                                    const HandoverFolder& handover) {
+  std::map<std::string, std::string> variables{{"SMK_INTERNAL_TURNS", address}};
+  const char* place = "OMPI_MCA_orte_tmpdir_base";
+  if (!std::getenv(place)) variables[place] = handover.path().string();
+  return variables;
+}
+
+}  // namespace
 
 std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
                                             const std::array<PointLauncher, 2>& sides) {
@@ -38,10 +52,8 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
   for (std::size_t i = 0; i < order.size(); ++i) {
     const PointLauncher& side = sides[order[i]];
     entries.push_back(side.begin(point, repeat));
-    jobs.push_back({side.request_of(point, repeat),
-                    handovers[i],
-                    side.log_path(point, repeat),
-                    {{"SMK_INTERNAL_TURNS", gate.address(i)}}});
+    jobs.push_back({side.request_of(point, repeat), handovers[i], side.log_path(point, repeat),
+                    variables_of_job(gate.address(i), handovers[i])});
   }
   Supervision how = sides[0].supervision(point);
   how.end_seconds = 0;  // one that waits for its turn would wait for ever

@@ -2,6 +2,7 @@
 #include "launch/point_launcher.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "config/keys.hpp"
 #include "config/names.hpp"
@@ -62,6 +63,10 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
   request.program.push_back("--output=" + fs::absolute(record_path(index, repeat)).string());
   return request;
+}
+
+std::string PointLauncher::command_line(std::size_t index, std::int64_t repeat) const {
+  return shell_quoted(launch_command(request_of(index, repeat), geteuid() == 0));
 }
 
 void PointLauncher::prepare_folders() const {

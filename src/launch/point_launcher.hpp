@@ -32,6 +32,8 @@ class PointLauncher {
   /// What tells the launch of a point from others; how it ended is not in it yet.
   JournalEntry entry_of(std::size_t point, std::int64_t repeat) const;
   LaunchRequest request_of(std::size_t point, std::int64_t repeat) const;
+  /// As a shell reads it.
+  std::string command_line(std::size_t point, std::int64_t repeat) const;
 
   /// Throws ResultError where the folders can't be made.
   void prepare_folders() const;

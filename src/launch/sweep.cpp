@@ -2,9 +2,7 @@
 #include "launch/sweep.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "launch/launch.hpp"
 #include "launch/point_launcher.hpp"
 #include "report/sweep_table.hpp"
 #include "result/journal.hpp"
@@ -22,8 +20,7 @@ class Sweep {
 
   ExitCode dry_run() const {
     for (const auto& [index, repeat] : launch_order(plan_))
-      fmt::print("{}\n",
-                 shell_quoted(launch_command(launcher_.request_of(index, repeat), geteuid() == 0)));
+      fmt::print("{}\n", launcher_.command_line(index, repeat));
     say(fmt::format("{} launches of {} points", plan_.points.size() * plan_.repeats,
                     plan_.points.size()));
     return ExitCode::ok;

@@ -49,7 +49,7 @@ class Builds(GateTest):
 
     def test_pairs_lie_side_by_side_in_random_order(self):
         words = [*self.plan(axes={"precision": ["fp32", "bf16"]}), "--new", SCALEMARK, "--pairs", "4", "--alpha", "0.1"]
-        process = self.start(SCALEMARK, "gate", *words)
+        process = self.start(SCALEMARK, "gate", *words, "--alternate", "launches")
         out, err = process.communicate(timeout=120)
         verdict = self.read("out/verdict.json")
         self.assertEqual(process.returncode, verdict["exit_code"])
@@ -65,6 +65,58 @@ class Builds(GateTest):
         self.assertEqual({sides[0] for sides in firsts}, {"base", "new"})
         again, _ = self.run_program(SCALEMARK, "compare", "out/base", "out/new", "--paired", "--json")
         self.assertEqual([point["repeats"] for point in json.loads(again)["points"]], [4, 4])
+
+    def wrapper(self, name, script):
+        """A program that runs `script` and then scalemark."""
+        program = self.folder / name / "scalemark"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\n{script}\nexec {SCALEMARK} "$@"\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return name
+
+    def test_the_launches_of_a_pair_take_turns(self):
+        settings = {**SETTINGS, "model": "smallnet", "num_batches": 200, "ranks": 2, "inject": "delay:milliseconds=1"}  # 0.2 s
+        out, err = self.gate(*self.plan(settings=settings), "--new", SCALEMARK, "--pairs", "2", "--alpha", "0.3", "--delta", "50")
+        self.assertIn("live at the same time and measure in turns", err)
+        self.assertEqual(self.read("out/verdict.json")["launches"]["alternate"], "steps")
+        words = [f"--{key}={value}" for key, value in settings.items() if key not in ("ranks", "inject")]
+        self.run_program(*mpirun(2, SCALEMARK, "run", *words, "--output", "alone.json"))
+        alone = self.read("alone.json")
+        self.assertNotIn("turns", alone)
+        for side in ("base", "new"):
+            for entry in self.entries(side):
+                record = self.read(f"out/{side}/{entry['record']}")
+                self.assertGreaterEqual(record["turns"]["count"], 3)
+                self.assertGreater(record["turns"]["paused_seconds"], 0)
+                self.assertEqual(len(record["step_seconds"]["samples"]), 200)
+                self.assertGreater(record["wall_seconds"], 0.2)
+                self.assertLess(record["wall_seconds"] + record["turns"]["paused_seconds"], entry["seconds"])
+                self.assertEqual(record["loss"], alone["loss"])  # the same training
+
+    def test_builds_that_can_not_take_turns_follow_each_other(self):
+        old = self.wrapper("old", f'[ "$1" = --version ] && {SCALEMARK} --version | grep -v gate && exit')
+        few = ["--new", BINARY, "--max_seconds", "1"]
+        words = ["plan.json", "--base", old, "--output", "out", *few]
+        self.plan()
+        _, err = self.gate(*words, "--alternate", "steps", expect=2)
+        self.assertIn("too old for turns", err)
+        _, err = self.gate(*words, expect=3)
+        self.assertRegex(err, "follow each other, since build .* is too old for turns")
+        self.assertEqual(self.read("out/verdict.json")["launches"]["alternate"], "launches")
+
+    def test_ranks_that_lose_their_turns_give_no_verdict(self):
+        deaf = self.wrapper("deaf", "unset SMK_INTERNAL_TURNS")
+        self.plan()
+        _, err = self.gate("plan.json", "--base", deaf, "--new", deaf, "--output", "out", expect=7)
+        self.assertIn("--alternate launches", self.read("out/verdict.json")["reason"])
+        self.assertEqual([entry["record"] for entry in self.entries("base")], [""])
+
+    def test_a_rank_that_is_killed_in_its_turn(self):
+        plan = self.plan(settings={**SETTINGS, "ranks": 2, "num_batches": 400, "inject": "delay:milliseconds=1"})
+        self.gate(*plan, "--new_set", "inject=kill:rank=1:step=100", expect=4)
+        verdict = self.read("out/verdict.json")
+        self.assertEqual((verdict["status"], verdict["verdict"]), ("failed", None))
+        self.assertIn("new, the only point, pair 1", verdict["reason"])
 
     def test_a_slowdown_is_found_and_reported_everywhere(self):
         words = [*self.plan(), "--new_set", "inject=delay:milliseconds=30", "--pairs", "7"]
@@ -107,11 +159,8 @@ class Builds(GateTest):
             self.assertEqual(sorted(done), [1, 2, 3])
 
     def test_a_build_that_fails_ends_it_with_its_code(self):
-        program = self.folder / "broken/scalemark"
-        program.parent.mkdir()
-        program.write_text(f'#!/bin/sh\n[ "$1" = run ] && set -- "$@" --inject nan_loss:step=1\nexec {SCALEMARK} "$@"\n')
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        out, err = self.gate(*self.plan(), "--new", "broken", "--junit", "j.xml", "--annotations", expect=4)
+        broken = self.wrapper("broken", '[ "$1" = run ] && set -- "$@" --inject nan_loss:step=1')
+        out, err = self.gate(*self.plan(), "--new", broken, "--junit", "j.xml", "--annotations", expect=4)
         verdict = self.read("out/verdict.json")
         self.assertEqual((verdict["status"], verdict["verdict"]), ("failed", None))
         self.assertIn("new, the only point, pair 1", verdict["reason"])
@@ -227,7 +276,8 @@ class Sets(GateTest):
         for words, text in (([], "two result sets"), ([sweep], "two result sets"), ([sweep, sweep, "--pairs", "9"], "two builds"),
                             ([sweep, sweep, "--alpha", "2"], "--alpha"), ([sweep, sweep, "--threshold", "3"], "--delta"),
                             ([*plan, "--base", BINARY], "both builds"), ([*plan[:1], "--base", "x", "--new", "x"], "--output DIR"),
-                            ([*plan, "--base", "x", "--new", "x"], "no such file"), (["--save_baseline", "b.json"], "one result set"),
+                            ([*plan, "--base", "x", "--new", "x"], "no such file"), ([sweep, sweep, "--alternate", "steps"], "two builds"),
+                            ([*plan, "--base", "x", "--new", "x", "--alternate", "both"], "legal: auto"), (["--save_baseline", "b.json"], "one result set"),
                             (["--save_baseline", "b.json", sweep, "--json"], "judges nothing"), (["--history", sweep], "of one build"),
                             ([sweep, sweep, "--verbose"], "--help")):
             _, err = self.gate(*words, expect=2)
