@@ -78,7 +78,7 @@ std::string refusal(const ResultSet& set) {
 
 TEST(MeasuredCurve, UnlikeLaunchesAreRefused) {
   EXPECT_THAT(refusal(result_set("a", {launch(100, 1), launch(150, 2, "bf16")})),
-              HasSubstr("differ in precision (\"fp32\"; \"bf16\")"));
+              HasSubstr("differ in precision (fp32; bf16)"));
   ResultSet mixed = result_set("a", {launch(100, 1), launch(150, 2)});
   mixed.launches[1].keys["scaling"] = "strong";
   EXPECT_THAT(refusal(mixed), HasSubstr("differ in scaling"));

@@ -61,7 +61,13 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.alarms(1.0, n=14, verdict="regressed"), {"scalemark gate"})
         self.assertEqual(self.alarms(1.0, verdict="regressed"), {"scalemark gate", "by 10 pairs"})
 
+    def test_cases_in_the_order_of_the_table(self):
+        cases = ["all:10", "none/launches", "one:5", "all:2", "all:5/launches", "none", "one:2"]
+        self.assertEqual(sorted(cases, key=gate_study.order_of),
+                         ["none", "all:2", "all:10", "one:2", "one:5", "none/launches", "all:5/launches"])
+
     def test_delays_are_shares_of_the_slower_step(self):
+        self.assertIsNone(gate_study.delay_of("none", 0.019))
         self.assertEqual(gate_study.delay_of("all:5", 0.019), "inject=delay:milliseconds=1.0000")
         self.assertEqual(gate_study.delay_of("one:5", 0.019), "inject=delay:rank=1:milliseconds=1.0000")
 
@@ -78,7 +84,7 @@ class Program(unittest.TestCase):
             study = gate_study.read(path)
             study["sessions"] = [session(1.0) for _ in range(9)] + [session(0.9, verdict="regressed")]
             path.write_text(json.dumps(study))
-            self.assertIn("| none | 10 | 1.00 % | 10.0 | 10.0 [0.3, 44.5] | 10.0 [0.3, 44.5] |", self.run_script("table", path))
+            self.assertIn("| none | 10 | 1.00 % | 0.00 % | 10.0 | 10.0 [0.3, 44.5] | 10.0 [0.3, 44.5] |", self.run_script("table", path))
             self.assertIn("neither none", self.run_script("measure", path, "--case", "some:5", expect=2))
             self.assertIn("no such file", self.run_script("table", path.with_name("absent"), expect=2))
             path.write_text("{}")

@@ -25,7 +25,7 @@ Json record_of(double slowdown, const std::string& label = "new") {
 
 Json failed_record() {
   return make_failed_verdict(Status::failed, "new, pair 1: killed <by> \"signal\"", {},
-                             {1, 40, 2.5, "failure"});
+                             {1, 40, 2.5, "steps", "failure"});
 }
 
 TEST(VerdictReport, OneSentenceSaysIt) {
