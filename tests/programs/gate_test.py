@@ -76,7 +76,8 @@ class Builds(GateTest):
 
     def test_the_launches_of_a_pair_take_turns(self):
         settings = {**SETTINGS, "model": "smallnet", "num_batches": 200, "ranks": 2, "inject": "delay:milliseconds=1"}  # 0.2 s
-        out, err = self.gate(*self.plan(settings=settings), "--new", SCALEMARK, "--pairs", "2", "--alpha", "0.3", expect=3)  # so few pass nothing
+        out, err = self.gate(*self.plan(settings=settings), "--new", SCALEMARK, "--pairs", "2", "--alpha", "0.3", "--threshold", "50",
+                             "--delta", "50", expect=3)  # two pairs pass nothing
         self.assertIn("live at the same time and measure in turns", err)
         self.assertEqual(self.read("out/verdict.json")["launches"]["alternate"], "steps")
         words = [f"--{key}={value}" for key, value in settings.items() if key not in ("ranks", "inject")]

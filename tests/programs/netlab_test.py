@@ -100,7 +100,7 @@ class Ranks(ProgramTest):
 
     def test_any_program_of_a_users_mpirun(self):
         out, _ = self.run_program(NETLAB, "--", "mpirun", "-n", "2", "python3", "-c",
-                                  "import os, socket; print(socket.gethostname(), os.environ['GLOO_SOCKET_IFNAME'])")
+                                  "import os, socket; os.write(1, f\"{socket.gethostname()} {os.environ['GLOO_SOCKET_IFNAME']}\\n\".encode())")
         self.assertEqual(sorted(out.splitlines()), ["n0 eth0", "n1 eth0"])
 
 
