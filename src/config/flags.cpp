@@ -53,6 +53,13 @@ std::string key_name(const std::string& word) {
   return word.starts_with("env.") ? word : canonical_name(word);
 }
 
+void check_choice(const std::string& flag, const std::string& word,
+                  const std::vector<std::string>& legal) {
+  if (std::ranges::find(legal, word) == legal.end())
+    throw ConfigError(fmt::format("{}: {} is none{}; legal: {}", flag, quote(word),
+                                  did_you_mean(word, legal), join(legal, ", ")));
+}
+
 std::optional<std::string> FlagReader::text(const std::string& name) const {
   if (!has(name)) return std::nullopt;
   std::string word = parsed_[name].as<std::string>();

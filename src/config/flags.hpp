@@ -19,6 +19,10 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
 /// The canonical name of a key; names of variables ("env.NAME") stay as they are.
 std::string key_name(const std::string& word);
 
+/// ConfigError that begins with `flag`, unless `word` is one of the legal ones.
+void check_choice(const std::string& flag, const std::string& word,
+                  const std::vector<std::string>& legal);
+
 /// What each flag says; a ConfigError for what is wrong names the flag.
 class FlagReader {
  public:

@@ -45,9 +45,7 @@ void read_by(CompareRequest& request, const std::string& text) {
 void check_metric(const std::string& metric) {
   std::vector<std::string> legal{"throughput"};
   legal.insert(legal.end(), std::begin(kOtherMetrics), std::end(kOtherMetrics));
-  if (std::ranges::find(legal, metric) == legal.end())
-    throw ConfigError(fmt::format("--metric: {} is none{}; legal: {}", quote(metric),
-                                  did_you_mean(metric, legal), join(legal, ", ")));
+  check_choice("--metric", metric, legal);
 }
 
 CompareRequest request_from(const FlagReader& flags) {

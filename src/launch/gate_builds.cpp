@@ -141,17 +141,18 @@ class BuildGate {
     const double start = steady_seconds();
     const bool stopped = launch(couple);
     std::vector<std::string> outcomes;
-    std::optional<ExitCode> failure;
+    std::optional<std::size_t> failed_side;
     for (std::size_t side = 0; side < 2; ++side) {
       if (journals_[side]->entries().size() == before[side]) continue;
       const JournalEntry& entry = journals_[side]->entries().back();
       outcomes.push_back(
           fmt::format("{} {}", kSides[side], outcome_of(entry, sides_[side].record_of(entry))));
-      if (entry.status != "ok" && !stopped) failure = failed(couple, side, entry);
+      if (entry.status != "ok") failed_side = side;
     }
     progress.finish(steady_seconds() - start, fmt::format("{}", fmt::join(outcomes, ", ")));
-    return stopped ? no_verdict(Status::interrupted, "stopped from outside", ExitCode::failed)
-                   : failure;
+    if (stopped) return no_verdict(Status::interrupted, "stopped from outside", ExitCode::failed);
+    if (!failed_side) return std::nullopt;
+    return failed(couple, *failed_side, journals_[*failed_side]->entries().back());
   }
 
   /// True where we were asked to stop.

@@ -163,11 +163,10 @@ class Reader {
 
   Alternate alternate() const {
     const std::string word = flags_.text("alternate").value_or("auto");
-    if (word == "auto") return Alternate::automatic;
-    if (word == "steps") return Alternate::steps;
-    if (word == "launches") return Alternate::launches;
-    throw ConfigError(
-        fmt::format("--alternate: {} is none; legal: auto, steps, launches", quote(word)));
+    check_choice("--alternate", word, {"auto", "steps", "launches"});
+    return word == "auto"    ? Alternate::automatic
+           : word == "steps" ? Alternate::steps
+                             : Alternate::launches;
   }
 
   /// The plan again, with the settings of --new_set at every point.

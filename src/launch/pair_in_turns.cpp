@@ -52,8 +52,8 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
   for (std::size_t i = 0; i < order.size(); ++i) {
     const PointLauncher& side = sides[order[i]];
     entries.push_back(side.begin(point, repeat));
-    jobs.push_back({side.request_of(point, repeat), handovers[i], side.log_path(point, repeat),
-                    variables_of_job(gate.address(i), handovers[i])});
+    jobs.push_back(side.job_of(point, repeat, handovers[i]));
+    jobs.back().environment = variables_of_job(gate.address(i), handovers[i]);
   }
   Supervision how = sides[0].supervision(point);
   how.end_seconds = 0;  // one that waits for its turn would wait for ever

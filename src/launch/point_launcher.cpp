@@ -83,9 +83,7 @@ bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t rep
   const JournalEntry entry = begin(index, repeat);
   const double start = steady_seconds();
   const HandoverFolder handover;
-  Supervision how = supervision(index);
-  how.output = log_path(index, repeat);
-  const JobEnd end = run_job(request_of(index, repeat), handover, how);
+  const JobEnd end = run_jobs({job_of(index, repeat, handover)}, supervision(index)).jobs.front();
   finish(journal, entry, steady_seconds() - start, index, end);
   return end.stopped;
 }
@@ -102,8 +100,10 @@ void PointLauncher::discard_record(std::size_t index, std::int64_t repeat) const
   fs::remove(record_path(index, repeat), ignored);
 }
 
-std::string PointLauncher::log_path(std::size_t index, std::int64_t repeat) const {
-  return (folder_ / "logs" / (name_of_launch(index, repeat) + ".log")).string();
+Job PointLauncher::job_of(std::size_t index, std::int64_t repeat,
+                          const HandoverFolder& handover) const {
+  return {request_of(index, repeat), handover,
+          (folder_ / "logs" / (name_of_launch(index, repeat) + ".log")).string()};
 }
 
 Supervision PointLauncher::supervision(std::size_t index) const {

@@ -42,7 +42,7 @@ class PointLauncher {
   /// The parts of it, where more than one launch is watched at a time.
   JournalEntry begin(std::size_t point, std::int64_t repeat) const;
   void discard_record(std::size_t point, std::int64_t repeat) const;
-  std::string log_path(std::size_t point, std::int64_t repeat) const;
+  Job job_of(std::size_t point, std::int64_t repeat, const HandoverFolder& handover) const;
   Supervision supervision(std::size_t point) const;
   void finish(Journal& journal, JournalEntry entry, double seconds, std::size_t point,
               const JobEnd& end) const;

@@ -63,10 +63,8 @@ std::optional<Budget> budget_of(const FlagReader& flags, const std::string& name
 }
 
 Allreduce algorithm_of(const std::string& name) {
-  if (const auto algorithm = allreduce_from(name)) return *algorithm;
-  const std::vector<std::string> legal{"auto", "ring", "tree", "doubling", "hierarchical"};
-  throw ConfigError(fmt::format("--algorithm: {} is none{}; legal: {}", quote(name),
-                                did_you_mean(name, legal), join(legal, ", ")));
+  check_choice("--algorithm", name, {"auto", "ring", "tree", "doubling", "hierarchical"});
+  return allreduce_from(name).value();
 }
 
 ProjectionQuestions questions_of(const FlagReader& flags) {
