@@ -48,7 +48,8 @@ void set_field(Injection& injection, std::string_view part) {
 
 const std::vector<std::string>& injection_kinds() {
   static const std::vector<std::string> kinds{
-      "nan_loss", "corrupt_allreduce", "exit_before_init", "kill", "stop", "delay"};
+      "nan_loss", "corrupt_allreduce", "exit_before_init", "kill", "stop", "delay",
+      "busy"};
   return kinds;
 }
 
@@ -65,8 +66,10 @@ Injection parse_injection(std::string_view text) {
     colon = text.find(':');
     set_field(injection, text.substr(0, colon));
   }
-  if ((injection.kind == "delay") != (injection.milliseconds > 0))
-    throw ConfigError("milliseconds belongs to delay, and delay needs it: delay:milliseconds=50");
+  const bool timed = injection.kind == "delay" || injection.kind == "busy";
+  if (timed != (injection.milliseconds > 0))
+    throw ConfigError(
+        "milliseconds belongs to delay and busy, and both need it: delay:milliseconds=50");
   return injection;
 }
 

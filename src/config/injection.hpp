@@ -12,7 +12,7 @@ namespace scalemark {
 const std::vector<std::string>& injection_kinds();
 
 /// Throws ConfigError without a place: unknown kind or field (with the nearest), a number that is
-/// none, milliseconds missing for `delay` or given to another kind.
+/// none, milliseconds missing for `delay` or `busy`, or given to another kind.
 Injection parse_injection(std::string_view text);
 
 /// What parse_injection() reads back; fields with their default are left out.

@@ -48,7 +48,7 @@ struct Injection {
   std::string kind;
   std::int64_t rank = -1;   ///< -1: every rank
   std::int64_t step = 0;    ///< first step (0-based, counted from the first warm-up step)
-  double milliseconds = 0;  ///< delay only: per step
+  double milliseconds = 0;  ///< delay and busy: per step
 };
 
 /// `--lr_schedule`; what each shape computes: config/learning_rate.hpp.

@@ -1,11 +1,30 @@
 // See injection.hpp.
 #include "train/injection.hpp"
 
+#include <array>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <thread>
 
 namespace scalemark {
+namespace {
+
+double thread_cpu_milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
+// As slower code would: a sleep, or a loop without arithmetic, leaves its core to whoever shares it.
+void stay_busy(double milliseconds) {
+  static std::array<float, 4096> values{};
+  const double end = thread_cpu_milliseconds() + milliseconds;
+  while (thread_cpu_milliseconds() < end)
+    for (float& value : values) value = value * 0.5f + 1;
+}
+
+}  // namespace
 
 InjectedFault::InjectedFault(const std::optional<Injection>& injection, int rank) {
   if (injection && (injection->rank < 0 || injection->rank == rank)) fault_ = injection;
@@ -15,6 +34,7 @@ void InjectedFault::before_step(long step) const {
   if (!fault_) return;
   if (fault_->kind == "delay" && step >= fault_->step)
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(fault_->milliseconds));
+  if (fault_->kind == "busy" && step >= fault_->step) stay_busy(fault_->milliseconds);
   if (fault_->kind == "kill" && step == fault_->step) std::raise(SIGKILL);
   if (fault_->kind == "stop" && step == fault_->step) std::raise(SIGSTOP);
 }

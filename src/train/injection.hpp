@@ -1,4 +1,4 @@
-// Deliberate faults of the training loop (--inject): nan_loss, delay, kill, stop.
+// Deliberate faults of the training loop (--inject): nan_loss, delay, busy, kill, stop.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ class InjectedFault {
   InjectedFault() = default;  ///< none
   /// Does nothing unless `injection` names this rank.
   InjectedFault(const std::optional<Injection>& injection, int rank);
-  /// Before `step` (0-based, warm-up included): sleeps at every step from the injection's on
-  /// (delay), or raises SIGKILL or SIGSTOP on this process at that step.
+  /// Before `step` (0-based, warm-up included): sleeps (delay) or uses so much CPU time (busy) at
+  /// every step from the injection's on, or raises SIGKILL or SIGSTOP on this process at that step.
   void before_step(long step) const;
   /// True from the injection's step on: the loss must become NaN.
   bool nan_loss(long step) const;

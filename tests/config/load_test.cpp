@@ -328,7 +328,7 @@ TEST(Refusals, InjectionsAreChecked) {
   EXPECT_THAT(refused({"--inject", "kill:rnk=1"}), HasSubstr("mean rank?"));
   for (const char* bad :
        {"kill:", "kill:rank", "kill:rank=x", "kill:rank=-1", "delay", "kill:milliseconds=5",
-        "delay:milliseconds=-1", "delay:milliseconds=0", ":", "kill::rank=1"})
+        "delay:milliseconds=-1", "delay:milliseconds=0", "busy", ":", "kill::rank=1"})
     EXPECT_THAT(refused({"--inject", bad}), HasSubstr("--inject")) << bad;
 }
 

@@ -66,10 +66,10 @@ class Rules(unittest.TestCase):
         self.assertEqual(sorted(cases, key=gate_study.order_of),
                          ["none", "all:2", "all:10", "one:2", "one:5", "none/launches", "all:5/launches"])
 
-    def test_delays_are_shares_of_the_slower_step(self):
-        self.assertIsNone(gate_study.delay_of("none", 0.019))
-        self.assertEqual(gate_study.delay_of("all:5", 0.019), "inject=delay:milliseconds=1.0000")
-        self.assertEqual(gate_study.delay_of("one:5", 0.019), "inject=delay:rank=1:milliseconds=1.0000")
+    def test_slowdowns_are_shares_of_the_slower_step(self):
+        self.assertIsNone(gate_study.work_of("none", 0.019, None))
+        self.assertEqual(gate_study.work_of("all:5", 0.019, 1), "inject=busy:milliseconds=1.0000")
+        self.assertEqual(gate_study.work_of("one:5", 0.019, 0.8), "inject=busy:rank=1:milliseconds=1.2500")
 
 
 class Program(unittest.TestCase):

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <ctime>
 
 namespace scalemark {
 namespace {
@@ -35,6 +36,17 @@ TEST(InjectedFault, KillsTheProcessAtItsStep) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST(InjectedFault, BusyUsesCpuTimeFromItsStepOn) {
+  const auto cpu_milliseconds_of = [](long step) {
+    const std::clock_t before = std::clock();
+    InjectedFault(Injection{"busy", -1, 1, 50}, 0).before_step(step);
+    return 1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  };
+  EXPECT_LT(cpu_milliseconds_of(0), 40);
+  EXPECT_GE(cpu_milliseconds_of(1), 49);
+  EXPECT_GE(cpu_milliseconds_of(2), 49);
 }
 
 }  // namespace
