@@ -26,6 +26,8 @@ class Documents(ProgramTest):
         (self.folder / "scalemark").symlink_to(SCALEMARK)
         for name in ("configs", "scripts", "docs"):
             (self.folder / name).symlink_to(SOURCE / name)
+        (self.folder / "results").mkdir()
+        (self.folder / "results/baselines").symlink_to(SOURCE / "results/baselines")
         env = self.environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         found = 0
         for document in [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]:
