@@ -58,7 +58,18 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.alarms(0.945), {"first pair, 5 %", "means, 5 %", "compare.py", "asv, 1.05"})
         self.assertEqual(self.alarms(0.90), {"first pair, 5 %", "means, 5 %", "compare.py", "asv, 1.1", "asv, 1.05"})
         self.assertEqual(self.alarms(1.2), set())
+        self.assertEqual(self.alarms(1.0, n=14, verdict="regressed"), {"scalemark gate"})
         self.assertEqual(self.alarms(1.0, verdict="regressed"), {"scalemark gate"})
+
+    def test_outcomes(self):
+        def outcomes(**options):
+            made = session(1.0, **options)
+            return {name for name, outcome in gate_study.OUTCOMES.items() if outcome(made)}
+
+        self.assertEqual(outcomes(n=14, verdict="regressed"), {"regressed"})
+        self.assertEqual(outcomes(n=10, verdict="regressed"), {"regressed by 10 pairs", "regressed"})
+        self.assertEqual(outcomes(), {"pass"})
+        self.assertEqual(outcomes(n=20, verdict="inconclusive"), {"inconclusive"})
 
     def test_cases_in_the_order_of_the_table(self):
         cases = ["all:10", "none/launches", "one:5", "all:2", "all:5/launches", "none", "one:2"]
