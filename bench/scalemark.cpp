@@ -1,4 +1,4 @@
-// The front door of scalemark; see src/launch/front_door.hpp.
-#include "launch/front_door.hpp"
+// The front door of scalemark; see src/commands/front_door.hpp.
+#include "commands/front_door.hpp"
 
 int main(int argc, char** argv) { return scalemark::front_door(argc, argv); }

@@ -1,7 +1,6 @@
 // BERT pretraining (Devlin et al. 2018; google-research/bert): a masked language model and the
 // prediction of the next sentence, on synthetic pairs of sentences of full length.
 #include <array>
-#include <stdexcept>
 
 #include "models/catalog.hpp"
 #include "models/dropout.hpp"
@@ -10,7 +9,7 @@
 namespace scalemark {
 namespace {
 
-struct Size {
+struct BertSize {
   std::string_view name;
   std::int64_t width, heads;
   int layers;
@@ -20,26 +19,20 @@ struct Size {
     return {width, 4 * width, heads, Activation::gelu, LinearInit::bert, /*norm_epsilon=*/1e-12};
   }
 };
-constexpr std::array kSizes{
-    Size{"bert_base", 768, 12, 12, 30522},
-    Size{"bert_large", 1024, 16, 24, 30522},
-    Size{"bert_tiny", 128, 2, 2, 1024},
+constexpr std::array kBertSizes{
+    BertSize{"bert_base", 768, 12, 12, 30522},
+    BertSize{"bert_large", 1024, 16, 24, 30522},
+    BertSize{"bert_tiny", 128, 2, 2, 1024},
 };
 
 /// Tokens of the published vocabulary: the first of a sequence, the last of a sentence, and what
 /// stands in for a masked word. The synthetic words are those behind them.
 constexpr std::int64_t kClass = 101, kSeparator = 102, kMask = 103;
 
-const Size& size_of(std::string_view name) {
-  for (const Size& size : kSizes)
-    if (size.name == name) return size;
-  throw std::invalid_argument("bert.cpp has no size named '" + std::string(name) + "'");
-}
-
 /// The masked words' logits: a layer of its own, then the word embedding as projection, with bias.
 class MaskedHead : public torch::nn::Module {
  public:
-  MaskedHead(Gate gate, const StackShape& shape, std::int64_t vocabulary)
+  MaskedHead(LayerGate gate, const StackShape& shape, std::int64_t vocabulary)
       : gate_(std::move(gate)),
         dense_(std::make_shared<Linear>(gate_, shape.width, shape.width, shape.init)),
         norm_(std::make_shared<LayerNorm>(gate_, shape.width, shape.norm_epsilon)) {
@@ -54,7 +47,7 @@ class MaskedHead : public torch::nn::Module {
   }
 
  private:
-  Gate gate_;
+  LayerGate gate_;
   std::shared_ptr<Linear> dense_;
   std::shared_ptr<LayerNorm> norm_;
   at::Tensor bias_;
@@ -73,7 +66,7 @@ struct Sentences {
 class Bert : public Model {
  public:
   explicit Bert(const ModelOptions& options) : options_(options) {
-    const Size& size = size_of(options.name);
+    const BertSize& size = size_named(options.name, kBertSizes);
     const StackShape shape = size.shape();
     if (options_.vocabulary == 0) options_.vocabulary = size.vocabulary;
     const auto table = [&](const char* name, std::int64_t rows) {

@@ -7,12 +7,7 @@
 #include <cmath>
 #include <mutex>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define SCALEMARK_VECTOR_LOOP \
-  [[gnu::optimize("O3"), gnu::target_clones("default", "avx2", "arch=skylake-avx512")]]
-#else
-#define SCALEMARK_VECTOR_LOOP
-#endif
+#include "vector_loop.hpp"
 
 namespace scalemark {
 namespace {

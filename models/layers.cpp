@@ -40,7 +40,7 @@ at::Tensor activated(at::Tensor x, Activation activation) {
   return activation == Activation::relu ? x.relu_() : x;
 }
 
-Conv2d::Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
+Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
   // Drawn in row-major order: the same values in both memory formats, and the fast path of normal_.
   at::Tensor weight = at::empty({out, in, options.kernel, options.kernel});
@@ -76,7 +76,7 @@ void Conv2d::freeze(at::ScalarType dtype) {
                    at::zeros({weight_.size(0)}, of_outputs));
 }
 
-BatchNorm2d::BatchNorm2d(Gate gate, std::int64_t channels) : gate_(std::move(gate)) {
+BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels) : gate_(std::move(gate)) {
   weight_ = register_parameter("weight", at::ones({channels}));
   bias_ = register_parameter("bias", at::zeros({channels}));
   running_mean_ = register_buffer("running_mean", at::zeros({channels}));
@@ -95,7 +95,7 @@ std::pair<at::Tensor, at::Tensor> BatchNorm2d::scale_and_shift() const {
   return {scale, exact(bias_) - exact(running_mean_) * scale};
 }
 
-ConvNorm::ConvNorm(const Gate& gate, std::int64_t in, std::int64_t out,
+ConvNorm::ConvNorm(const LayerGate& gate, std::int64_t in, std::int64_t out,
                    const ConvOptions& options) {
   conv_ = register_module("conv", std::make_shared<Conv2d>(gate, in, out, options));
   norm_ = register_module("norm", std::make_shared<BatchNorm2d>(gate, out));
@@ -116,7 +116,7 @@ void ConvNorm::freeze(at::ScalarType dtype) {
   frozen_ = conv_->frozen(dtype, scale, shift);
 }
 
-Linear::Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init)
+Linear::Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit init)
     : gate_(std::move(gate)) {
   weight_ = register_parameter("weight", linear_weight(init, in, out));
   bias_ = register_parameter("bias", linear_bias(init, in, out));

@@ -14,8 +14,6 @@
 
 namespace scalemark {
 
-using Gate = std::shared_ptr<GateHolder>;
-
 class FrozenConv;
 class FrozenLinear;
 
@@ -48,7 +46,7 @@ struct ConvOptions {
 /// et al. 2015b, equation 14); bias [out], zero.
 class Conv2d : public torch::nn::Module, public Freezable {
  public:
-  Conv2d(Gate gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
+  Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
   /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void freeze(at::ScalarType dtype) override;
@@ -57,7 +55,7 @@ class Conv2d : public torch::nn::Module, public Freezable {
                                      const at::Tensor& shift);
 
  private:
-  Gate gate_;
+  LayerGate gate_;
   ConvOptions options_;
   at::Tensor weight_, bias_;
   std::shared_ptr<FrozenConv> frozen_;
@@ -67,7 +65,7 @@ class Conv2d : public torch::nn::Module, public Freezable {
 /// gamma 1, beta 0. Parameters and running statistics stay fp32 whatever the dtype of the input.
 class BatchNorm2d : public torch::nn::Module {
  public:
-  BatchNorm2d(Gate gate, std::int64_t channels);
+  BatchNorm2d(LayerGate gate, std::int64_t channels);
   /// [N, channels, H, W] -> the same shape and dtype. Batch statistics while training, running ones
   /// else.
   at::Tensor forward(const at::Tensor& x);
@@ -76,7 +74,7 @@ class BatchNorm2d : public torch::nn::Module {
   std::pair<at::Tensor, at::Tensor> scale_and_shift() const;
 
  private:
-  Gate gate_;
+  LayerGate gate_;
   at::Tensor weight_, bias_, running_mean_, running_var_;
 };
 
@@ -84,7 +82,7 @@ class BatchNorm2d : public torch::nn::Module {
 /// the convolution (Jacob et al. 2018, section 3.2).
 class ConvNorm : public torch::nn::Module, public Freezable {
  public:
-  ConvNorm(const Gate& gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
+  ConvNorm(const LayerGate& gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
   /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   /// relu(normalised convolution + residual); may write over `residual` where no gradients are
@@ -111,13 +109,13 @@ at::Tensor truncated_normal(at::IntArrayRef shape);
 /// y = x W^T + b. Weight [out, in] and bias [out].
 class Linear : public torch::nn::Module, public Freezable {
  public:
-  Linear(Gate gate, std::int64_t in, std::int64_t out, LinearInit init = LinearInit::torch);
+  Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit init = LinearInit::torch);
   /// [..., in] -> [..., out], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void freeze(at::ScalarType dtype) override;
 
  private:
-  Gate gate_;
+  LayerGate gate_;
   at::Tensor weight_, bias_;
   std::shared_ptr<FrozenLinear> frozen_;
 };

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "config/run_config.hpp"
+#include "models/length_distribution.hpp"
 
 namespace scalemark {
 

@@ -13,10 +13,10 @@ constexpr std::int64_t kPanelRows = 4096;
 
 /// What backward needs beside tensors that autograd saves.
 struct Place : torch::CustomClassHolder {
-  Place(at::Tensor parameter, std::shared_ptr<GateHolder> holder)
+  Place(at::Tensor parameter, LayerGate holder)
       : leaf(std::move(parameter)), gate(std::move(holder)) {}
   at::Tensor leaf;
-  std::shared_ptr<GateHolder> gate;
+  LayerGate gate;
 };
 
 void put(const Place& place, const ParameterGate::GradientWriter& write) {
@@ -95,7 +95,7 @@ class Rows : public torch::autograd::Function<Rows> {
 }  // namespace
 
 at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                          const std::shared_ptr<GateHolder>& holder) {
+                          const LayerGate& holder) {
   ParameterGate& gate = *holder->gate;
   if (!at::GradMode::is_enabled() || !gate.takes_gradient(leaf))
     return at::linear(x, gate.compute_weight(leaf), bias);
@@ -104,11 +104,9 @@ at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at:
                         gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder));
 }
 
-at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,
-                      const std::shared_ptr<GateHolder>& holder) {
+at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const LayerGate& holder) {
   ParameterGate& gate = *holder->gate;
-  if (!at::GradMode::is_enabled() || !gate.takes_rows(leaf))
-    return gate.table_rows(leaf, indices);
+  if (!at::GradMode::is_enabled() || !gate.takes_rows(leaf)) return gate.table_rows(leaf, indices);
   return Rows::apply(gate.compute_weight(leaf), indices, c10::make_intrusive<Place>(leaf, holder));
 }
 

@@ -14,11 +14,10 @@ namespace scalemark {
 /// x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out] in the
 /// dtype of x, computed with the gate's compute weight.
 at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                          const std::shared_ptr<GateHolder>& gate);
+                          const LayerGate& gate);
 
 /// Rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute dtype. The
 /// gradient goes to the gate as rows where it takes them, without a dense tensor.
-at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices,
-                      const std::shared_ptr<GateHolder>& gate);
+at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const LayerGate& gate);
 
 }  // namespace scalemark

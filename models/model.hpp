@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/lengths.hpp"
@@ -69,11 +71,20 @@ class Model : public torch::nn::Module {
   /// The gate that every layer calls before it uses parameters; also gives the tensors to compute
   /// with.
   void set_gate(std::shared_ptr<ParameterGate> gate) { gate_holder_->gate = std::move(gate); }
-  const std::shared_ptr<GateHolder>& gate_holder() const { return gate_holder_; }
 
  protected:
-  std::shared_ptr<GateHolder> gate_holder_ = std::make_shared<GateHolder>();
+  LayerGate gate_holder_ = std::make_shared<GateHolder>();
 };
+
+/// The entry of that name in a table of the sizes that one network comes in. Throws
+/// std::invalid_argument where there is none.
+template <typename Sizes>
+const auto& size_named(std::string_view name, const Sizes& sizes) {
+  for (const auto& size : sizes)
+    if (size.name == name) return size;
+  throw std::invalid_argument("the catalog has '" + std::string(name) +
+                              "', but its network has no such size");
+}
 
 /// The network of the catalog's name, initialised as in its paper from torch's default generator
 /// (seed it first). Throws std::invalid_argument for an unknown name.

@@ -46,5 +46,7 @@ class ParameterGate {
 struct GateHolder {
   std::shared_ptr<ParameterGate> gate = std::make_shared<ParameterGate>();
 };
+/// What a layer is given.
+using LayerGate = std::shared_ptr<GateHolder>;
 
 }  // namespace scalemark

@@ -1,11 +1,9 @@
 // ResNet-18, 34, 50, 101 and 152 for images (He et al. 2015a, table 1), v1.5: the bottleneck's
 // stride lies on its 3x3 convolution. Initialised as torchvision: Kaiming fan_out, gamma 1.
 #include <array>
-#include <stdexcept>
 #include <vector>
 
-#include "models/layers.hpp"
-#include "models/learnable.hpp"
+#include "models/image_model.hpp"
 
 namespace scalemark {
 namespace {
@@ -23,13 +21,7 @@ constexpr std::array kDepths{
     Depth{"resnet152", true, {3, 8, 36, 3}},
 };
 
-const Depth& depth_of(std::string_view name) {
-  for (const Depth& depth : kDepths)
-    if (depth.name == name) return depth;
-  throw std::invalid_argument("resnet.cpp has no depth named '" + std::string(name) + "'");
-}
-
-std::shared_ptr<ConvNorm> conv_norm(const Gate& gate, std::int64_t in, std::int64_t out,
+std::shared_ptr<ConvNorm> conv_norm(const LayerGate& gate, std::int64_t in, std::int64_t out,
                                     std::int64_t kernel, std::int64_t stride, bool channels_last) {
   const ConvOptions options{kernel, stride, kernel / 2, false, channels_last};
   return std::make_shared<ConvNorm>(gate, in, out, options);
@@ -40,8 +32,8 @@ std::shared_ptr<ConvNorm> conv_norm(const Gate& gate, std::int64_t in, std::int6
 class Block : public torch::nn::Module {
  public:
   /// [N, in, H, W] -> [N, width or 4 width, H / stride, W / stride].
-  Block(const Gate& gate, std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck,
-        bool channels_last) {
+  Block(const LayerGate& gate, std::int64_t in, std::int64_t width, std::int64_t stride,
+        bool bottleneck, bool channels_last) {
     const auto add = [&](std::int64_t from, std::int64_t to, std::int64_t kernel, std::int64_t by) {
       auto layer = conv_norm(gate, from, to, kernel, by, channels_last);
       layers_.push_back(register_module("layer" + std::to_string(layers_.size() + 1), layer));
@@ -71,10 +63,10 @@ class Block : public torch::nn::Module {
   std::shared_ptr<ConvNorm> shortcut_;
 };
 
-class ResNet : public Model {
+class ResNet : public ImageModel {
  public:
-  explicit ResNet(const ModelOptions& options) : options_(options) {
-    const Depth& depth = depth_of(options.name);
+  explicit ResNet(const ModelOptions& options) : ImageModel(options) {
+    const Depth& depth = size_named(options.name, kDepths);
     stem_ = register_module("stem", conv_norm(gate_holder_, 3, 64, 7, 2, options.channels_last));
     std::int64_t channels = 64;
     for (int stage = 0; stage < kStages; ++stage) {
@@ -90,20 +82,6 @@ class ResNet : public Model {
     }
     classifier_ = register_module(
         "classifier", std::make_shared<Linear>(gate_holder_, channels, options.num_classes));
-  }
-
-  Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
-                        at::ScalarType dtype) override {
-    return synthetic_images(options_, batch_size, seed, device, dtype);
-  }
-
-  Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
-                        at::ScalarType dtype) override {
-    return learnable_images(options_, samples, seed, device, dtype);
-  }
-
-  at::Tensor loss_sum(const Batch& batch) override {
-    return cross_entropy_sum(forward(batch), batch.targets);
   }
 
   at::Tensor forward(const Batch& batch) override {
@@ -138,7 +116,6 @@ class ResNet : public Model {
     return all ? images.size(0) : per_thread[stage] * at::get_num_threads();
   }
 
-  ModelOptions options_;
   std::shared_ptr<ConvNorm> stem_;
   std::array<std::vector<std::shared_ptr<Block>>, kStages> stages_;
   std::shared_ptr<Linear> classifier_;

@@ -12,7 +12,8 @@ namespace scalemark {
 namespace {
 
 /// From the width to `parts` times the width.
-std::shared_ptr<Linear> projection(const Gate& gate, const StackShape& shape, std::int64_t parts) {
+std::shared_ptr<Linear> projection(const LayerGate& gate, const StackShape& shape,
+                                   std::int64_t parts) {
   return std::make_shared<Linear>(gate, shape.width, parts * shape.width, shape.init);
 }
 
@@ -24,7 +25,7 @@ std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts, const 
 }
 
 /// [batch, heads, length, depth] -> [batch, length, heads * depth].
-at::Tensor joined(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
+at::Tensor merged_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
 
 std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
@@ -37,7 +38,7 @@ at::Tensor causal_mask(std::int64_t length, const at::TensorOptions& options) {
 
 }  // namespace
 
-LayerNorm::LayerNorm(Gate gate, std::int64_t width, double epsilon)
+LayerNorm::LayerNorm(LayerGate gate, std::int64_t width, double epsilon)
     : gate_(std::move(gate)), epsilon_(epsilon) {
   weight_ = register_parameter("weight", at::ones({width}));
   bias_ = register_parameter("bias", at::zeros({width}));
@@ -50,7 +51,7 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) {
   return at::layer_norm(x, weight_.sizes(), like_x(weight_), like_x(bias_), epsilon_);
 }
 
-Embedding::Embedding(Gate gate, at::Tensor weight) : gate_(std::move(gate)) {
+Embedding::Embedding(LayerGate gate, at::Tensor weight) : gate_(std::move(gate)) {
   weight_ = register_parameter("weight", std::move(weight));
 }
 
@@ -97,7 +98,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::bmm(weights, flat(v)).view(q.sizes());
 }
 
-SelfAttention::SelfAttention(const Gate& gate, const StackShape& shape, bool causal)
+SelfAttention::SelfAttention(const LayerGate& gate, const StackShape& shape, bool causal)
     : shape_(shape), causal_(causal) {
   input_ = register_module("input", projection(gate, shape, 3));
   output_ = register_module("output", projection(gate, shape, 1));
@@ -107,10 +108,10 @@ at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probabilit
                                   const at::Tensor& mask) {
   const auto qkv = heads_of(input_->forward(x), 3, shape_);
   return output_->forward(
-      joined(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability, mask)));
+      merged_heads(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability, mask)));
 }
 
-CrossAttention::CrossAttention(const Gate& gate, const StackShape& shape) : shape_(shape) {
+CrossAttention::CrossAttention(const LayerGate& gate, const StackShape& shape) : shape_(shape) {
   query_ = register_module("query", projection(gate, shape, 1));
   memory_ = register_module("memory", projection(gate, shape, 2));
   output_ = register_module("output", projection(gate, shape, 1));
@@ -120,10 +121,11 @@ at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory
                                    double dropout_probability, const at::Tensor& mask) {
   const at::Tensor q = heads_of(query_->forward(x), 1, shape_)[0];
   const auto kv = heads_of(memory_->forward(memory), 2, shape_);
-  return output_->forward(joined(attention(q, kv[0], kv[1], false, dropout_probability, mask)));
+  return output_->forward(
+      merged_heads(attention(q, kv[0], kv[1], false, dropout_probability, mask)));
 }
 
-FeedForward::FeedForward(const Gate& gate, const StackShape& shape)
+FeedForward::FeedForward(const LayerGate& gate, const StackShape& shape)
     : activation_(shape.activation),
       inner_(std::make_shared<Linear>(gate, shape.width, shape.inner, shape.init)),
       outer_(std::make_shared<Linear>(gate, shape.inner, shape.width, shape.init)) {
@@ -137,7 +139,7 @@ at::Tensor FeedForward::forward(const at::Tensor& x, double dropout_probability)
   return outer_->forward(inner_->forward(x, activation_));
 }
 
-EncoderLayer::EncoderLayer(const Gate& gate, const StackShape& shape)
+EncoderLayer::EncoderLayer(const LayerGate& gate, const StackShape& shape)
     : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/false)),
       attention_norm_(std::make_shared<LayerNorm>(gate, shape.width, shape.norm_epsilon)),
       feed_forward_(std::make_shared<FeedForward>(gate, shape)),

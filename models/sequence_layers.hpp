@@ -19,12 +19,12 @@ struct StackShape {
 /// Layer normalisation over the last dimension (Ba et al. 2016): gamma 1, beta 0.
 class LayerNorm : public torch::nn::Module {
  public:
-  LayerNorm(Gate gate, std::int64_t width, double epsilon = 1e-5);
+  LayerNorm(LayerGate gate, std::int64_t width, double epsilon = 1e-5);
   /// [..., width] -> the same shape and dtype.
   at::Tensor forward(const at::Tensor& x);
 
  private:
-  Gate gate_;
+  LayerGate gate_;
   double epsilon_;
   at::Tensor weight_, bias_;
 };
@@ -33,7 +33,7 @@ class LayerNorm : public torch::nn::Module {
 /// [rows, width] as given.
 class Embedding : public torch::nn::Module, public Freezable {
  public:
-  Embedding(Gate gate, at::Tensor weight);
+  Embedding(LayerGate gate, at::Tensor weight);
   /// int64 [...] -> [..., width] in the compute dtype.
   at::Tensor forward(const at::Tensor& indices);
   /// [..., width] -> logits [..., rows] in the dtype of `x`. `bias` [rows] is the caller's, who
@@ -43,7 +43,7 @@ class Embedding : public torch::nn::Module, public Freezable {
   void freeze(at::ScalarType dtype) override;
 
  private:
-  Gate gate_;
+  LayerGate gate_;
   at::Tensor weight_;
   std::shared_ptr<FrozenLinear> projection_;
 };
@@ -63,7 +63,7 @@ at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype);
 /// [3 width, width] gives queries, keys and values.
 class SelfAttention : public torch::nn::Module {
  public:
-  SelfAttention(const Gate& gate, const StackShape& shape, bool causal);
+  SelfAttention(const LayerGate& gate, const StackShape& shape, bool causal);
   /// [batch, length, width] -> the same. `mask`: of attention().
   at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
 
@@ -77,7 +77,7 @@ class SelfAttention : public torch::nn::Module {
 /// [2 width, width].
 class CrossAttention : public torch::nn::Module {
  public:
-  CrossAttention(const Gate& gate, const StackShape& shape);
+  CrossAttention(const LayerGate& gate, const StackShape& shape);
   /// [batch, targets, width], [batch, sources, width] -> [batch, targets, width].
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double dropout_probability,
                      const at::Tensor& mask = {});
@@ -91,7 +91,7 @@ class CrossAttention : public torch::nn::Module {
 /// on that of GELU (BERT), which is the exact one: x Phi(x).
 class FeedForward : public torch::nn::Module {
  public:
-  FeedForward(const Gate& gate, const StackShape& shape);
+  FeedForward(const LayerGate& gate, const StackShape& shape);
   /// [..., width] -> the same.
   at::Tensor forward(const at::Tensor& x, double dropout_probability);
 
@@ -104,7 +104,7 @@ class FeedForward : public torch::nn::Module {
 /// (post-norm; Vaswani et al. 2017, 3.1).
 class EncoderLayer : public torch::nn::Module {
  public:
-  EncoderLayer(const Gate& gate, const StackShape& shape);
+  EncoderLayer(const LayerGate& gate, const StackShape& shape);
   /// [batch, length, width] -> the same. `mask`: of attention().
   at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
 

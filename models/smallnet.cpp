@@ -4,15 +4,14 @@
 #include <array>
 #include <vector>
 
-#include "models/layers.hpp"
-#include "models/learnable.hpp"
+#include "models/image_model.hpp"
 
 namespace scalemark {
 namespace {
 
-class SmallNet : public Model {
+class SmallNet : public ImageModel {
  public:
-  explicit SmallNet(const ModelOptions& options) : options_(options) {
+  explicit SmallNet(const ModelOptions& options) : ImageModel(options) {
     constexpr std::array<std::int64_t, 4> channels{3, 16, 32, 64};
     for (std::size_t i = 0; i + 1 < channels.size(); ++i) {
       const ConvOptions conv{3, 2, 1, true, options.channels_last};
@@ -24,20 +23,6 @@ class SmallNet : public Model {
         "classifier", std::make_shared<Linear>(gate_holder_, channels.back(), options.num_classes));
   }
 
-  Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
-                        at::ScalarType dtype) override {
-    return synthetic_images(options_, batch_size, seed, device, dtype);
-  }
-
-  Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
-                        at::ScalarType dtype) override {
-    return learnable_images(options_, samples, seed, device, dtype);
-  }
-
-  at::Tensor loss_sum(const Batch& batch) override {
-    return cross_entropy_sum(forward(batch), batch.targets);
-  }
-
   at::Tensor forward(const Batch& batch) override {  // for 32x32 images: 16x16x16, 8x8x32, 4x4x64
     at::Tensor x = batch.inputs;
     for (const auto& convolution : convolutions_) x = convolution->forward(x, Activation::relu);
@@ -45,7 +30,6 @@ class SmallNet : public Model {
   }
 
  private:
-  ModelOptions options_;
   std::vector<std::shared_ptr<Conv2d>> convolutions_;
   std::shared_ptr<Linear> classifier_;
 };

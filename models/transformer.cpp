@@ -2,7 +2,6 @@
 // norm layers, a final norm after each stack, ReLU, one embedding for source, target and output.
 #include <array>
 #include <cmath>
-#include <stdexcept>
 
 #include "models/dropout.hpp"
 #include "models/learnable.hpp"
@@ -11,7 +10,7 @@
 namespace scalemark {
 namespace {
 
-struct Size {
+struct TransformerSize {
   std::string_view name;
   std::int64_t width, inner, heads;
   int layers;  ///< of the encoder, and of the decoder
@@ -19,21 +18,15 @@ struct Size {
 
   StackShape shape() const { return {width, inner, heads}; }
 };
-constexpr std::array kSizes{
-    Size{"transformer_base", 512, 2048, 8, 6, 32768},
-    Size{"transformer_big", 1024, 4096, 16, 6, 32768},
-    Size{"transformer_tiny", 128, 512, 4, 2, 1024},
+constexpr std::array kTransformerSizes{
+    TransformerSize{"transformer_base", 512, 2048, 8, 6, 32768},
+    TransformerSize{"transformer_big", 1024, 4096, 16, 6, 32768},
+    TransformerSize{"transformer_tiny", 128, 512, 4, 2, 1024},
 };
-
-const Size& size_of(std::string_view name) {
-  for (const Size& size : kSizes)
-    if (size.name == name) return size;
-  throw std::invalid_argument("transformer.cpp has no size named '" + std::string(name) + "'");
-}
 
 class DecoderLayer : public torch::nn::Module {
  public:
-  DecoderLayer(const Gate& gate, const StackShape& shape)
+  DecoderLayer(const LayerGate& gate, const StackShape& shape)
       : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/true)),
         attention_norm_(std::make_shared<LayerNorm>(gate, shape.width)),
         cross_(std::make_shared<CrossAttention>(gate, shape)),
@@ -68,7 +61,7 @@ class DecoderLayer : public torch::nn::Module {
 class Transformer : public Model {
  public:
   explicit Transformer(const ModelOptions& options) : options_(options) {
-    const Size& size = size_of(options.name);
+    const TransformerSize& size = size_named(options.name, kTransformerSizes);
     const StackShape shape = size.shape();
     root_width_ = std::sqrt(static_cast<double>(size.width));
     if (options_.vocabulary == 0) options_.vocabulary = size.vocabulary;

@@ -1,30 +1,15 @@
 // One linear layer on the image's mean colour: next to no arithmetic, so a step's time is the
 // overhead of the loop.
-#include "models/layers.hpp"
-#include "models/learnable.hpp"
+#include "models/image_model.hpp"
 
 namespace scalemark {
 namespace {
 
-class Trivial : public Model {
+class Trivial : public ImageModel {
  public:
-  explicit Trivial(const ModelOptions& options) : options_(options) {
+  explicit Trivial(const ModelOptions& options) : ImageModel(options) {
     classifier_ = register_module("classifier",
                                   std::make_shared<Linear>(gate_holder_, 3, options.num_classes));
-  }
-
-  Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
-                        at::ScalarType dtype) override {
-    return synthetic_images(options_, batch_size, seed, device, dtype);
-  }
-
-  Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
-                        at::ScalarType dtype) override {
-    return learnable_images(options_, samples, seed, device, dtype);
-  }
-
-  at::Tensor loss_sum(const Batch& batch) override {
-    return cross_entropy_sum(forward(batch), batch.targets);
   }
 
   at::Tensor forward(const Batch& batch) override {
@@ -32,7 +17,6 @@ class Trivial : public Model {
   }
 
  private:
-  ModelOptions options_;
   std::shared_ptr<Linear> classifier_;
 };
 

@@ -1,15 +1,17 @@
 #include "error.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace scalemark {
 
+void refuse_at(std::string_view place, std::string_view what) {
+  throw ConfigError(std::string(place).append(": ").append(what));
+}
+
 ExitCode most_severe(ExitCode a, ExitCode b) noexcept {
-  constexpr std::array order{ExitCode::environment,  ExitCode::usage,  ExitCode::timeout,
-                             ExitCode::failed,       ExitCode::result, ExitCode::regression,
-                             ExitCode::inconclusive, ExitCode::ok};
-  const auto place = [&](ExitCode code) { return std::find(order.begin(), order.end(), code); };
+  const auto place = [](ExitCode code) {
+    return std::ranges::find(kExitCodes, code, &ExitCodeWords::code);
+  };
   return place(a) <= place(b) ? a : b;
 }
 

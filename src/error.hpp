@@ -4,19 +4,38 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace scalemark {
 
-/// Exit codes of every program (design: "Exit codes").
+/// Exit codes of every program: docs/faults.md says what each means.
 enum class ExitCode : int {
   ok = 0,
-  regression = 1,    ///< gate only
-  usage = 2,         ///< usage or configuration, also an input path that does not exist
-  inconclusive = 3,  ///< gate only
-  failed = 4,        ///< run failed or invalid: non-finite loss, data check, lost rank
-  timeout = 5,       ///< timeout or hang
-  result = 6,        ///< unreadable, corrupt or foreign file, or a result that cannot be written
-  environment = 7,   ///< no GPU, versions, launcher
+  regression = 1,
+  usage = 2,
+  inconclusive = 3,
+  failed = 4,
+  timeout = 5,
+  result = 6,
+  environment = 7,
+};
+
+struct ExitCodeWords {
+  ExitCode code;
+  std::string_view words;  ///< of --help
+  bool of_gate = false;    ///< a verdict: no rank and no launch leaves with it
+};
+
+/// Every code, the most severe first: with that one ranks leave that disagree.
+inline constexpr ExitCodeWords kExitCodes[] = {
+    {ExitCode::environment, "environment"},
+    {ExitCode::usage, "usage"},
+    {ExitCode::timeout, "timeout"},
+    {ExitCode::failed, "run failed or invalid"},
+    {ExitCode::result, "result not writable"},
+    {ExitCode::regression, "regressed", true},
+    {ExitCode::inconclusive, "inconclusive", true},
+    {ExitCode::ok, "ok"},
 };
 
 class Error : public std::runtime_error {
@@ -47,8 +66,10 @@ struct EnvironmentError : Error {
   explicit EnvironmentError(const std::string& m) : Error(ExitCode::environment, m) {}
 };
 
-/// The code that all ranks leave with when they disagree: precedence 7, 2, 5, 4, 6, then the
-/// others.
+/// ConfigError "place: what". `place` is where the user wrote it: "--seed", "run.json: /seed".
+[[noreturn]] void refuse_at(std::string_view place, std::string_view what);
+
+/// The code that all ranks leave with when they disagree: the first of kExitCodes.
 ExitCode most_severe(ExitCode a, ExitCode b) noexcept;
 
 /// The exit code of any exception: Error's own; std::bad_alloc and all others are `failed`.

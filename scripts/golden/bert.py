@@ -4,6 +4,7 @@ Post-norm encoder, exact GELU, LayerNorm with epsilon 1e-12, no dropout. Tensors
 """
 
 import torch
+from golden import BATCH, Parameters, write
 from transformer import attention, norm
 
 EPSILON = 1e-12
@@ -55,3 +56,19 @@ def pretraining_loss(words, labels, following, following_labels):
         return -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
 
     return mean_nll(words, labels) + mean_nll(following, following_labels)
+
+
+def bert_golden(name, vocabulary, length, masked, **size):
+    """Ids and positions are linear in their index, modulo what there is. The loss of the model is a sum: the mean times
+    the number of masked positions."""
+    p = Parameters()
+    run = bert(p, vocabulary, **size)
+    i, k = torch.arange(BATCH * length).reshape(BATCH, length), torch.arange(BATCH * masked).reshape(BATCH, masked)
+    words, following = run((7 * i + 3) % vocabulary, (i % length >= length // 2).long(), (2 * k + 1) % length)
+    loss = BATCH * masked * pretraining_loss(words, (5 * k + 2) % vocabulary, following, torch.arange(BATCH) % 2)
+    about = {"vocabulary": vocabulary, "sequence_length": length, "masked_positions": masked}
+    write(name, about, p, torch.cat([words.flatten(), following.flatten()]), loss)
+
+
+def make():
+    bert_golden("bert_base", 97, 7, 3, d=768, ffn=3072, heads=12, layers=12)

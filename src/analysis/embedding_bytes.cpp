@@ -1,15 +1,9 @@
 // See embedding_bytes.hpp.
 #include "analysis/embedding_bytes.hpp"
 
+#include "measure/bus_bandwidth.hpp"
+
 namespace scalemark {
-namespace {
-
-/// What every rank of a ring sends, rounded up.
-std::int64_t ring_share(std::int64_t bytes, std::int64_t ranks) {
-  return ((ranks - 1) * bytes + ranks - 1) / ranks;
-}
-
-}  // namespace
 
 EmbeddingBytes embedding_bytes(const std::vector<TableLookups>& tables, EmbeddingGradients strategy,
                                TiedGradient tied_gradient, std::int64_t ranks) {
@@ -26,8 +20,8 @@ EmbeddingBytes embedding_bytes(const std::vector<TableLookups>& tables, Embeddin
     if (sparse) bytes.gathered_bytes += ranks * own;
     if (!sparse || (table.tied && !carried)) bytes.dense_bytes += 4 * table.rows * table.width;
   }
-  bytes.wire_bytes =
-      ring_share(bytes.gathered_bytes, ranks) + ring_share(2 * bytes.dense_bytes, ranks);
+  bytes.wire_bytes = ring_allgather_bytes(bytes.gathered_bytes, ranks) +
+                     ring_allreduce_bytes(bytes.dense_bytes, ranks);
   return bytes;
 }
 

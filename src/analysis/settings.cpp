@@ -2,18 +2,14 @@
 #include "analysis/settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <set>
-#include <string_view>
 
-#include "result/or_null.hpp"
+#include "json.hpp"
+#include "platform/library_variables.hpp"
 
 namespace scalemark {
 namespace {
-
-constexpr std::array<std::string_view, 8> kPrefixes{"NCCL_",     "UCX_", "HCOLL_", "SHARP_",
-                                                    "OMPI_MCA_", "FI_",  "PSM2_",  "GLOO_"};
 
 std::optional<std::string> value_of(const Settings& settings, const std::string& name) {
   const auto found = settings.find(name);
@@ -73,8 +69,7 @@ Json settings_json(const std::vector<Settings>& of_ranks, Json& unavailable) {
 Settings communication_settings(const std::map<std::string, std::string>& recorded) {
   Settings settings;
   for (const auto& [name, value] : recorded)
-    if (std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); }))
-      settings.emplace(name, value);
+    if (is_communication_variable(name)) settings.emplace(name, value);
   return settings;
 }
 

@@ -31,8 +31,8 @@ std::vector<SettingDifference> differing_settings(const std::vector<Settings>& o
 /// the environment their own, in capitals. Adds the reasons of its nulls to `unavailable`.
 Json settings_json(const std::vector<Settings>& of_ranks, Json& unavailable);
 
-/// What of a process's environment sets communication: NCCL_, UCX_, HCOLL_, SHARP_, OMPI_MCA_, FI_,
-/// PSM2_, GLOO_. `recorded`: see recorded_environment().
+/// What of a process's environment sets communication (is_communication_variable()). `recorded`:
+/// see recorded_environment().
 Settings communication_settings(const std::map<std::string, std::string>& recorded);
 
 }  // namespace scalemark

@@ -13,8 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "comm/mpi_thread.hpp"
-
 namespace scalemark {
 namespace {
 

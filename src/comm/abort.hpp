@@ -1,11 +1,28 @@
-// Internal to comm/: the state behind abort_job(), which must work from any thread at any time,
-// also when MPI, a lock or stderr hangs.
+// The end of the whole job, from any rank and thread at any time, also where MPI, a lock or stderr
+// hangs; and what a rank still says before it.
 #pragma once
 
 #include <functional>
 #include <string>
 
 namespace scalemark {
+
+/// Ends the whole job from any rank at any time: message to stderr, MPI_Abort(exit_code), and
+/// _exit(exit_code) 5 s later whatever happens. Without MPI it is _exit. Does not return.
+[[noreturn]] void abort_job(int exit_code, const std::string& message);
+
+/// What a rank does before an abort, whatever its exit code, while this object lives: `say` is
+/// called once, on a thread of its own, for at most 2 s: e.g. writes a record. It must not call
+/// MPI. One at a time.
+class LastWords {
+ public:
+  explicit LastWords(std::function<void(int exit_code, const std::string& message)> say);
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
+};
+
+// For comm/ alone:
 
 /// How the job is aborted once MPI runs; empty: abort_job() leaves by _exit.
 void set_abort_hook(std::function<void(int exit_code)> hook);

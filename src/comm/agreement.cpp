@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t longest_message = 4096;
 
 /// "ranks 0, 2: words", each distinct message once; the words alone where all ranks say the same.
-std::string joined(const std::map<std::string, std::vector<int>>& ranks_by_words,
-                   std::size_t world_size) {
+std::string words_of_ranks(const std::map<std::string, std::vector<int>>& ranks_by_words,
+                           std::size_t world_size) {
   std::string text;
   for (const auto& [words, ranks] : ranks_by_words) {
     if (ranks.size() == world_size) return words;
@@ -39,7 +39,7 @@ void RankGroup::agree(ExitCode code, const std::string& message) {
     agreed = most_severe(agreed, its_code);
     ranks_by_words[outcomes[rank].substr(space + 1)].push_back(static_cast<int>(rank));
   }
-  throw AgreedError(agreed, joined(ranks_by_words, outcomes.size()));
+  throw AgreedError(agreed, words_of_ranks(ranks_by_words, outcomes.size()));
 }
 
 struct AgreedStop::Impl {

@@ -15,7 +15,7 @@
 namespace scalemark {
 namespace {
 
-struct Layout {
+struct GatherLayout {
   std::size_t unit_bytes = 0;  ///< 0: nothing to gather
   std::vector<int> counts, displacements;
   MPI_Datatype unit = MPI_DATATYPE_NULL;  ///< made, used and freed on the MPI thread
@@ -34,12 +34,12 @@ void check_buffers(const Peers& peers, const Buffer& mine, const Buffer& all,
       counts.size(), rank < counts.size() ? counts[rank] : 0, total));
 }
 
-Layout layout_of(DataType type, const std::vector<std::size_t>& counts) {
+GatherLayout layout_of(DataType type, const std::vector<std::size_t>& counts) {
   std::size_t unit = 0;
   for (const std::size_t count : counts) unit = std::gcd(unit, count);
   // Equal blocks are one unit each: smaller ones keep the bytes of a unit an int too.
   while (unit % 2 == 0 && unit * size_of(type) > (1u << 20)) unit /= 2;
-  Layout layout;
+  GatherLayout layout;
   layout.unit_bytes = unit * size_of(type);
   if (unit == 0) return layout;
   constexpr std::size_t largest = std::numeric_limits<int>::max();
@@ -63,11 +63,11 @@ std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& 
                                               const Buffer& all,
                                               const std::vector<std::size_t>& counts) {
   check_buffers(peers, mine, all, counts);
-  const auto layout = std::make_shared<Layout>(layout_of(mine.type, counts));
+  const auto layout = std::make_shared<GatherLayout>(layout_of(mine.type, counts));
   if (layout->unit_bytes == 0) return {};
   const auto gather = [peers, mine, all, layout]() -> std::vector<MPI_Request> {
     if (peers.size == 1) {
-      std::memcpy(all.data, mine.data, mine.count * size_of(mine.type));
+      std::memcpy(all.data, mine.data, mine.bytes());
       return {};
     }
     check_mpi(MPI_Type_contiguous(static_cast<int>(layout->unit_bytes), MPI_BYTE, &layout->unit),

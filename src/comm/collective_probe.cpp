@@ -16,7 +16,7 @@ namespace {
 // A prime, so that blocks of a power of two elements begin with different values. Sums of 0..250
 // are exact in fp32 on up to 67,000 ranks.
 constexpr std::size_t kPeriod = 251;
-constexpr int kFewest = 3, kMost = 10'000;
+constexpr int kFewestRepetitions = 3, kMostRepetitions = 10'000;
 
 /// Element i of what rank `from` sends to rank `to` (0 where all get the same).
 float value(std::size_t from, std::size_t to, std::size_t i) {
@@ -163,8 +163,8 @@ CollectiveTiming CollectiveProbe::measure(Collective collective, Carrier carrier
   // Sums of sums would overflow; zeros stay zeros.
   std::fill(received_.begin(), received_.end(), 0.f);
   const double longest = std::ranges::max(of_all_ranks(first));
-  timing.repetitions = static_cast<int>(
-      std::clamp(seconds / std::max(longest, 1e-7), double{kFewest}, double{kMost}));
+  timing.repetitions = static_cast<int>(std::clamp(
+      seconds / std::max(longest, 1e-7), double{kFewestRepetitions}, double{kMostRepetitions}));
   const auto times = run(collective, carrier, timing.bytes, timing.repetitions);
   timing.seconds = std::ranges::max(of_all_ranks(median(times)));
   return timing;

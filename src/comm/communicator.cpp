@@ -9,22 +9,22 @@
 namespace scalemark {
 namespace {
 
-class CompletedPending : public Pending {
+class CompletedOperation : public Pending {
  public:
   void wait() override {}
 };
 
-/// Completes at once and leaves the data alone: the baseline of a scaling curve.
 class NoCommunicator : public Communicator {
  public:
   explicit NoCommunicator(int size) : size_(size) {}
   std::string_view name() const override { return "none"; }
+  bool moves_data() const override { return false; }
   int size() const override { return size_; }
   std::string algorithm() const override { return "none"; }
   std::string transport() const override { return "none"; }
   std::int64_t wire_bytes(std::int64_t) const override { return 0; }
   std::unique_ptr<Pending> start_allreduce(const Buffer&, Stream) override {
-    return std::make_unique<CompletedPending>();
+    return completed_operation();
   }
 
  private:
@@ -70,9 +70,11 @@ std::string_view to_string(DataType type) {
   return "unknown";
 }
 
+std::unique_ptr<Pending> completed_operation() { return std::make_unique<CompletedOperation>(); }
+
 std::int64_t Communicator::payload_bytes(const Buffer& buffer) const {
   const bool halved = buffer.type == DataType::f32 && wire_dtype() != WireDtype::fp32;
-  return static_cast<std::int64_t>(buffer.count * (halved ? 2 : size_of(buffer.type)));
+  return static_cast<std::int64_t>(halved ? 2 * buffer.count : buffer.bytes());
 }
 
 std::unique_ptr<Pending> Communicator::start_allgather(const Buffer&, const Buffer&,
@@ -81,17 +83,13 @@ std::unique_ptr<Pending> Communicator::start_allgather(const Buffer&, const Buff
                   " has no allgather; use --communicator mpi or nccl");
 }
 
-std::int64_t allgather_wire_bytes(std::int64_t bytes, int ranks) {
-  return ((ranks - 1) * bytes + ranks - 1) / ranks;
-}
-
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, RankGroup& group,
                                                 int cuda_device, WireDtype wire) {
   switch (kind) {
     case CommunicatorKind::mpi: {
       auto mpi = std::make_unique<MpiCommunicator>(group, wire);
       if (cuda_device < 0) return mpi;
-      return make_staged_communicator(std::move(mpi), cuda_device);
+      return make_host_staged_communicator(std::move(mpi), cuda_device);
     }
     case CommunicatorKind::nccl:
       if (cuda_device < 0)

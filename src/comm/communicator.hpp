@@ -15,7 +15,7 @@
 namespace scalemark {
 
 enum class DataType { f64, f32, bf16, f16, i64, i32, u8 };
-std::size_t size_of(DataType type);
+std::size_t size_of(DataType type);  ///< bytes
 std::string_view to_string(DataType type);
 
 /// A device stream; opaque (cudaStream_t for nccl), null on the CPU.
@@ -26,6 +26,8 @@ struct Buffer {
   void* data;
   std::size_t count;  ///< elements
   DataType type;
+
+  std::size_t bytes() const { return count * size_of(type); }
 };
 
 /// A started operation.
@@ -39,10 +41,16 @@ class Pending {
   virtual double seconds() const { return 0; }
 };
 
+/// One that is complete already: nothing was sent, or it ran before it was handed out.
+std::unique_ptr<Pending> completed_operation();
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual std::string_view name() const = 0;  ///< "mpi", "nccl", "none"
+  virtual std::string_view name() const = 0;  ///< its word in --communicator; c10d has "gloo"
+  /// False: what a rank has stays its own, and buffers are left as they are. Training without
+  /// communication, the baseline of a scaling curve.
+  virtual bool moves_data() const { return true; }
   virtual int size() const = 0;
   virtual std::string algorithm() const = 0;  ///< of the allreduce, as stated in the record
   virtual std::string transport() const = 0;  ///< what carries the bytes; empty where unknown
@@ -75,10 +83,6 @@ class Communicator {
     start_allreduce(buffer, stream)->wait();
   }
 };
-
-/// Bytes that each rank sends for an allgather by a ring, mean over ranks, rounded up: every block
-/// passes all ranks but one, (P - 1) / P x `bytes` of all blocks (Thakur et al. 2005, section 4.1).
-std::int64_t allgather_wire_bytes(std::int64_t bytes, int ranks);
 
 /// `kind` must be resolved (not automatic); `cuda_device` < 0: buffers are in host memory. mpi with
 /// a CUDA device stages through pinned host memory, which its transport() says. Collective. Throws

@@ -7,22 +7,9 @@
 #include <utility>
 
 #include "error.hpp"
+#include "measure/clock.hpp"
 
 namespace scalemark {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_between(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-/// Of a bucket that travels some other way.
-struct NothingSent : Pending {
-  void wait() override {}
-};
-
-}  // namespace
 
 GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
                                  std::vector<int> parameters_in, Overlap overlap)
@@ -52,16 +39,16 @@ void GradientReducer::add(int bucket, Stream stream) {
 }
 
 void GradientReducer::start_next(Stream stream) {
-  posted_.push_back(Clock::now());
-  if (buckets_[next_].count == 0)
-    pending_.push_back(std::make_unique<NothingSent>());
+  posted_.push_back(steady_seconds());
+  if (buckets_[next_].count == 0)  // it travels some other way
+    pending_.push_back(completed_operation());
   else
     pending_.push_back(communicator_.start_allreduce(buckets_[next_], stream));
   ++next_;
 }
 
 void GradientReducer::finalize(Stream stream, const std::function<void(std::size_t)>& on_sum) {
-  if (communicator_.name() != "none") {
+  if (communicator_.moves_data()) {
     const auto open =
         std::find_if(missing_.begin(), missing_.end(), [](int missing) { return missing != 0; });
     if (open != missing_.end())
@@ -72,9 +59,9 @@ void GradientReducer::finalize(Stream stream, const std::function<void(std::size
   while (next_ < buckets_.size()) start_next(stream);
   last_wait_ = 0;
   for (std::size_t i = 0; i < pending_.size(); ++i) {
-    const auto before = Clock::now();
+    const double before = steady_seconds();
     pending_[i]->wait();
-    last_wait_ += seconds_between(before, Clock::now());
+    last_wait_ += steady_seconds() - before;
     if (on_sum) on_sum(i);
   }
   note_times();
@@ -92,9 +79,9 @@ void GradientReducer::note_times() {
     if (buckets_[i].count == 0) continue;
     if (std::exchange(first, false)) first_post_ = posted_[i];
     last_communication_ =
-        std::max(last_communication_, seconds_between(first_post_, posted_[i]) + last_seconds_[i]);
+        std::max(last_communication_, posted_[i] - first_post_ + last_seconds_[i]);
   }
-  if (communicator_.name() == "none") last_communication_ = 0;
+  if (!communicator_.moves_data()) last_communication_ = 0;
 }
 
 double GradientReducer::last_wait_seconds() const { return last_wait_; }
@@ -114,7 +101,7 @@ std::int64_t GradientReducer::wire_bytes_per_step() const {
 }
 
 std::int64_t GradientReducer::messages_per_step() const {
-  if (communicator_.name() == "none") return 0;
+  if (!communicator_.moves_data()) return 0;
   return std::count_if(buckets_.begin(), buckets_.end(),
                        [](const Buffer& bucket) { return bucket.count > 0; });
 }

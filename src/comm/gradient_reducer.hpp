@@ -2,7 +2,6 @@
 // finalize (flashlight's shape). LibTorch-free: it sees buckets as buffers.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,16 +26,15 @@ class GradientReducer {
   void add(int bucket, Stream stream);
   /// Starts what has not started, waits for all, makes ready for the next step. `on_sum(i)` is
   /// called as soon as bucket i and those before it are summed, while the others are still on their
-  /// way. A bucket that is not full is an error (CommError naming it) except with a communicator
-  /// `none`.
+  /// way. A bucket that is not full is an error (CommError naming it) unless nothing moves.
   void finalize(Stream stream, const std::function<void(std::size_t bucket)>& on_sum = {});
 
   double last_wait_seconds() const;           ///< of finalize(), without on_sum
   double last_communication_seconds() const;  ///< first post to last completion of the last step
   /// Of the last step: from the post of this bucket to its completion; 0 where nothing was sent.
   double last_seconds(std::size_t bucket) const { return last_seconds_[bucket]; }
-  /// Of the last step's first bucket.
-  std::chrono::steady_clock::time_point first_post() const { return first_post_; }
+  /// Of the last step's first bucket, steady_seconds().
+  double first_post() const { return first_post_; }
   std::int64_t bytes_per_step() const;  ///< payload per rank, as it travels
   std::int64_t wire_bytes_per_step() const;
   std::int64_t messages_per_step() const;
@@ -48,11 +46,11 @@ class GradientReducer {
   Overlap overlap_;
   std::vector<int> missing_;
   std::vector<std::unique_ptr<Pending>> pending_;
-  std::vector<std::chrono::steady_clock::time_point> posted_;  ///< of pending_
-  std::size_t next_ = 0;  ///< the first bucket that has not started
+  std::vector<double> posted_;  ///< steady_seconds(), of pending_
+  std::size_t next_ = 0;        ///< the first bucket that has not started
   double last_wait_ = 0, last_communication_ = 0;
   std::vector<double> last_seconds_;
-  std::chrono::steady_clock::time_point first_post_;
+  double first_post_ = 0;
 
   void start_next(Stream stream);
   void note_times();
@@ -60,14 +58,15 @@ class GradientReducer {
 
 /// The untimed data check: fills every bucket with rank-dependent values (small integers, exact in
 /// every dtype), reduces through the same communicator and compares every element with the closed
-/// form. Contents are overwritten. CPU buffers only; CUDA buffers are checked through `copy_in` /
-/// `copy_out` (see device_backend.hpp). Throws CommError naming bucket, element, expected and found
-/// value. `corrupt`: flips one element of this rank's result first (--inject corrupt_allreduce).
+/// form. Contents are overwritten. Buffers in host memory; a communicator of CUDA buffers is given
+/// one that copies between them (train/data_check.cpp). Throws CommError naming bucket, element,
+/// expected and found value. `corrupt`: flips one element of this rank's result first (--inject
+/// corrupt_allreduce).
 void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank,
                      bool corrupt);
 
 /// The same check of an allgather: `all` gets the blocks of all ranks, which may differ in length.
-/// Host memory, or what `communicator` stages. A communicator `none` gathers nothing and passes.
+/// Host memory, or what `communicator` stages. Where nothing moves it passes.
 void check_allgather(Communicator& communicator, const Buffer& mine, const Buffer& all,
                      const std::vector<std::size_t>& counts, int rank, bool corrupt);
 

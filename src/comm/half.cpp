@@ -1,13 +1,11 @@
-// The loops of the 2-byte types, built for several vector widths; the loader picks one.
+// The loops of the 2-byte types.
 #include "comm/half.hpp"
+
+#include "vector_loop.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
 #define SCALEMARK_F16C
-#define SCALEMARK_VECTOR_LOOP \
-  [[gnu::optimize("O3"), gnu::target_clones("default", "avx2", "arch=skylake-avx512")]]
-#else
-#define SCALEMARK_VECTOR_LOOP
 #endif
 
 namespace scalemark {

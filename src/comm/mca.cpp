@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "comm/mpi.hpp"
+#include "measure/bus_bandwidth.hpp"
 
 namespace scalemark {
 namespace {
@@ -47,15 +48,10 @@ bool can_read_peer_memory() {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> set_mca_defaults() {
-  std::vector<std::pair<std::string, std::string>> wanted{
-      {fmt::format("OMPI_MCA_{}", algorithm_variable), "1"}};  // ring
-  if (!can_read_peer_memory())
-    wanted.emplace_back("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
-  std::erase_if(wanted,
-                [](const auto& entry) { return std::getenv(entry.first.c_str()) != nullptr; });
-  for (const auto& [name, value] : wanted) setenv(name.c_str(), value.c_str(), 0);
-  return wanted;
+void set_mca_defaults() {
+  constexpr int keep = 0;  // what the user has set
+  setenv(fmt::format("OMPI_MCA_{}", algorithm_variable).c_str(), "1", keep);  // ring
+  if (!can_read_peer_memory()) setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", keep);
 }
 
 AllreduceSelector::AllreduceSelector(std::string user_value) : user_value_(std::move(user_value)) {
@@ -104,7 +100,7 @@ std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t byt
     const auto n = static_cast<unsigned>(ranks);
     return bytes * (std::bit_width(n) - 1 + (std::has_single_bit(n) ? 0 : 1));
   }
-  return (2 * (ranks - 1) * bytes + ranks - 1) / ranks;
+  return ring_allreduce_bytes(bytes, ranks);
 }
 
 std::string derive_transport(const TransportFacts& facts) {

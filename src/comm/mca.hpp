@@ -5,16 +5,13 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "comm/mpi.hpp"
 
 namespace scalemark {
 
-/// Sets what is unset among the OMPI_MCA_* variables that scalemark needs, before MPI_Init; gives
-/// what it set.
-std::vector<std::pair<std::string, std::string>> set_mca_defaults();
+/// Sets what is unset among the OMPI_MCA_* variables that scalemark needs, before MPI_Init.
+void set_mca_defaults();
 
 /// Values of coll_libnbc_iallreduce_algorithm.
 enum class AllreduceAlgorithm : int { library = 0, ring = 1, recursive_doubling = 4 };
@@ -59,9 +56,8 @@ class AllreduceSelector {
 };
 
 /// Bytes that each rank sends for an allreduce of `bytes` payload over `ranks` ranks.
-/// Ring: 2(N-1)/N x bytes (Patarasuk and Yuan 2009), rounded up; N blocks differ by at most one
-/// element. Recursive doubling: bytes x log2 of the largest power of two in N, and once more where
-/// N is none.
+/// Ring: ring_allreduce_bytes(); N blocks differ by at most one element. Recursive doubling: bytes
+/// x log2 of the largest power of two in N, and once more where N is none.
 std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t bytes, int ranks);
 
 /// What the transport is derived from.

@@ -134,7 +134,7 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
   auto operation = world->start(
       [world, buffer, handles = handles_, largest = largest_count_, alone = size() == 1] {
         if (alone) return std::vector<MPI_Request>{};
-        const auto bytes = static_cast<std::int64_t>(buffer.count * size_of(buffer.type));
+        const auto bytes = static_cast<std::int64_t>(buffer.bytes());
         return world->selector().post(bytes, [&] { return handles->start(buffer, largest); });
       });
   return std::make_unique<MpiPending>(group_->world, std::vector{std::move(operation)});

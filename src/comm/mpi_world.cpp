@@ -20,11 +20,6 @@ namespace {
 constexpr std::size_t longest_host = 64;
 constexpr std::chrono::microseconds busy_test{20};  ///< a longer round of tests has moved data
 
-std::vector<std::pair<std::string, std::string>>& defaults_set() {
-  static std::vector<std::pair<std::string, std::string>> it;
-  return it;
-}
-
 std::vector<std::string> gather_hosts(int size) {
   std::array<char, longest_host> own{};
   gethostname(own.data(), own.size() - 1);
@@ -39,10 +34,6 @@ std::vector<std::string> gather_hosts(int size) {
 }
 
 }  // namespace
-
-const std::vector<std::pair<std::string, std::string>>& mca_defaults_set() {
-  return defaults_set();
-}
 
 MpiWorld::MpiWorld(Watchdog& watchdog) : watchdog_(watchdog) {
   std::promise<void> up;
@@ -78,7 +69,7 @@ void MpiWorld::initialize() {
   const char* name = "OMPI_MCA_coll_libnbc_iallreduce_algorithm";
   const char* chosen = std::getenv(name);
   const std::string user_value = chosen ? chosen : "";
-  defaults_set() = set_mca_defaults();
+  set_mca_defaults();
   int provided = MPI_THREAD_SINGLE;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
     throw EnvironmentError("MPI_Init_thread failed: see Open MPI's message above");

@@ -22,9 +22,9 @@
 
 #include "comm/mca.hpp"
 #include "comm/mpi.hpp"
-#include "comm/mpi_thread.hpp"
 #include "comm/operations.hpp"
 #include "comm/roll_call.hpp"
+#include "comm/watchdog.hpp"
 
 namespace scalemark {
 
@@ -104,11 +104,7 @@ class MpiWorld {
   bool finalized_ = false;
   bool stop_ = false;
   pthread_t native_ = 0;
-  double cpu_seconds_at_end_ = 0;
   std::thread thread_;
 };
-
-/// The variables that MpiWorld set before MPI_Init.
-const std::vector<std::pair<std::string, std::string>>& mca_defaults_set();
 
 }  // namespace scalemark

@@ -10,8 +10,8 @@
 namespace scalemark {
 std::unique_ptr<Communicator> make_nccl_communicator(RankGroup& group, int cuda_device);
 /// Carries CUDA buffers through pinned host memory and `host` (mpi with --device cuda).
-std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host,
-                                                       int cuda_device);
+std::unique_ptr<Communicator> make_host_staged_communicator(std::unique_ptr<Communicator> host,
+                                                            int cuda_device);
 /// "2.28.9", or empty in a build without NCCL.
 std::string nccl_version();
 }  // namespace scalemark

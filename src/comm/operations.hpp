@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "comm/mpi.hpp"
+#include "measure/clock.hpp"
 
 namespace scalemark {
-
-using Clock = std::chrono::steady_clock;
 
 /// Throws CommError naming the MPI call where `result` is not MPI_SUCCESS.
 void check_mpi(int result, const char* call);

@@ -24,9 +24,9 @@ std::int64_t total(const std::vector<std::int64_t>& sizes) {
 }
 
 /// Counts and displacements of MPI's "v" collectives.
-struct Layout {
+struct ByteLayout {
   std::vector<int> counts, displacements;
-  explicit Layout(const std::vector<std::int64_t>& sizes, const char* call) {
+  explicit ByteLayout(const std::vector<std::int64_t>& sizes, const char* call) {
     if (total(sizes) > std::numeric_limits<int>::max())
       throw CommError(fmt::format("{}: {} bytes over all ranks; at most {} fit", call, total(sizes),
                                   std::numeric_limits<int>::max()));
@@ -70,10 +70,6 @@ RankGroup RankGroup::world(Watchdog& watchdog) {
   auto mpi = std::make_shared<MpiWorld>(watchdog);
   auto impl = mpi->call("start-up", [&] { return std::make_shared<Impl>(mpi, MPI_COMM_WORLD); });
   return RankGroup(std::move(impl));
-}
-
-std::vector<std::pair<std::string, std::string>> RankGroup::mca_defaults() {
-  return mca_defaults_set();
 }
 
 int RankGroup::rank() const { return impl_->rank; }
@@ -123,7 +119,7 @@ std::vector<std::string> RankGroup::gather(const std::string& value, int root) {
     return MPI_Igather(&own, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, root, comm, request);
   });
   std::string all(static_cast<std::size_t>(total(sizes)), '\0');
-  const Layout layout(sizes, "gather");
+  const ByteLayout layout(sizes, "gather");
   impl_->run("gather", "MPI_Igatherv", [&](MPI_Request* request) {
     return MPI_Igatherv(value.data(), static_cast<int>(own), MPI_BYTE, all.data(),
                         layout.counts.data(), layout.displacements.data(), MPI_BYTE, root, comm,
@@ -140,7 +136,7 @@ std::vector<std::string> RankGroup::all_gather(const std::string& value) {
     return MPI_Iallgather(&own, 1, MPI_INT64_T, sizes.data(), 1, MPI_INT64_T, comm, request);
   });
   std::string all(static_cast<std::size_t>(total(sizes)), '\0');
-  const Layout layout(sizes, "all-gather");
+  const ByteLayout layout(sizes, "all-gather");
   impl_->run("all-gather", "MPI_Iallgatherv", [&](MPI_Request* request) {
     return MPI_Iallgatherv(value.data(), static_cast<int>(own), MPI_BYTE, all.data(),
                            layout.counts.data(), layout.displacements.data(), MPI_BYTE, comm,

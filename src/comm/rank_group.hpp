@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/mpi_thread.hpp"
+#include "comm/watchdog.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -27,10 +27,9 @@ struct AgreedError : Error {
 class RankGroup {
  public:
   /// Initialises MPI (on its own thread) under the watchdog's start-up deadline. Once a process.
-  /// Sets unset OMPI_MCA_* variables that scalemark needs before MPI_Init (srun has no --mca); they
-  /// are in `mca_defaults()`. Throws EnvironmentError where MPI cannot start.
+  /// Sets unset OMPI_MCA_* variables that scalemark needs before MPI_Init (srun has no --mca).
+  /// Throws EnvironmentError where MPI cannot start.
   static RankGroup world(Watchdog& watchdog);
-  static std::vector<std::pair<std::string, std::string>> mca_defaults();
 
   int rank() const;
   int size() const;

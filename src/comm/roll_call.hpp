@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "comm/mpi.hpp"
-#include "comm/mpi_thread.hpp"
 #include "comm/operations.hpp"
+#include "comm/watchdog.hpp"
 
 namespace scalemark {
 

@@ -1,4 +1,6 @@
 // The deadline of every phase, watched by a thread that needs nothing from MPI.
+#include "comm/watchdog.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,14 +14,13 @@
 #include <utility>
 
 #include "comm/abort.hpp"
-#include "comm/mpi_thread.hpp"
 #include "error.hpp"
+#include "measure/clock.hpp"
 #include "platform/announced_rank.hpp"
 
 namespace scalemark {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr Seconds tick{0.25};

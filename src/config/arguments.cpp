@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "config/flags.hpp"
 #include "config/keys.hpp"
@@ -32,15 +33,15 @@ std::string_view about(Command command) {
 
 /// The subcommands that a flag belongs to, for whoever gave it to another one.
 std::string_view owners(const Key& key) {
-  if (key.preflight_only) return "scalemark preflight";
-  if (key.infer_only) return "scalemark infer";
-  return key.scale_only ? "scalemark scale" : "scalemark run and scalemark scale";
+  if (key.commands.contains(Command::run)) return "scalemark run and scalemark scale";
+  if (key.commands.contains(Command::scale)) return "scalemark scale";
+  return key.commands.contains(Command::infer) ? "scalemark infer" : "scalemark preflight";
 }
 
 std::vector<std::string> flag_names(Command command) {
   std::vector<std::string> names{"config", "set", "help"};
   for (const Key& key : all_keys())
-    if (belongs(key, command)) {
+    if (key.commands.contains(command)) {
       names.push_back(key.name);
       if (key.kind == Kind::boolean) names.push_back("no" + key.name);
     }
@@ -77,14 +78,14 @@ Flag read_flag(Command command, const std::string& word) {
   const std::string value = has_value ? word.substr(equals + 1) : "";
   if (name == "config" || name == "set") return {name, value, !has_value};
   if (name == "use_fp16" && (!has_value || value == "true")) return {"precision", "fp16", false};
-  if (const Key* key = find_key(name); key && belongs(*key, command)) {
+  if (const Key* key = find_key(name); key && key->commands.contains(command)) {
     if (key->kind == Kind::boolean) return {name, has_value ? value : "true", false};
     return {name, value, !has_value};
   }
   if (name.starts_with("no") && !has_value) {
     const std::string positive = name.substr(name.starts_with("no_") ? 3 : 2);
     const Key* key = find_key(positive);
-    if (key && key->kind == Kind::boolean && belongs(*key, command))
+    if (key && key->kind == Kind::boolean && key->commands.contains(command))
       return {positive, "false", false};
   }
   refuse_flag(command, name);
@@ -108,7 +109,8 @@ std::vector<std::string> canonical_words(Command command, std::span<const std::s
 
 std::string help_of(const Key& key) {
   std::string text = key.help;
-  if (key.kind == Kind::choice && key.name != "model") text += ": " + legal_values(key);
+  if (key.kind == Kind::choice && !key.traits.contains(Trait::catalog))
+    text += ": " + legal_values(key);
   return text + fmt::format(" (default: {})", default_text(key));
 }
 
@@ -118,7 +120,7 @@ cxxopts::Options make_options(Command command, bool for_help) {
                            std::string(about(command)));
   options.custom_help("[--flag value]...");
   for (const Key& key : all_keys()) {
-    if (!belongs(key, command)) continue;
+    if (!key.commands.contains(command)) continue;
     const bool bare = for_help && key.kind == Kind::boolean;
     const std::shared_ptr<cxxopts::Value> value =
         bare ? cxxopts::value<bool>() : cxxopts::value<std::string>();
@@ -137,7 +139,7 @@ Arguments::Setting read_set(Command command, const std::string& text) {
     throw ConfigError(fmt::format("--set: {} is not KEY=VALUE, such as seed=7", quote(text)));
   const std::string name = canonical_name(text.substr(0, equals));
   const Key* key = find_key(name);
-  if (!key || !belongs(*key, command)) refuse_flag(command, name);
+  if (!key || !key->commands.contains(command)) refuse_flag(command, name);
   return {name, text.substr(equals + 1), "--set " + name};
 }
 
@@ -181,10 +183,21 @@ namespace {
 std::vector<std::string> groups_of(Command command) {
   std::vector<std::string> groups;
   for (const Key& key : all_keys())
-    if (belongs(key, command) && (groups.empty() || groups.back() != key.group))
+    if (key.commands.contains(command) && (groups.empty() || groups.back() != key.group))
       groups.push_back(key.group);
   groups.emplace_back(kSourcesGroup);
   return groups;
+}
+
+/// "0 ok, 2 usage, ...", ascending.
+std::string exit_codes() {
+  std::map<int, std::string_view> words;
+  for (const ExitCodeWords& known : kExitCodes)
+    if (!known.of_gate) words[static_cast<int>(known.code)] = known.words;
+  std::string text;
+  for (const auto& [code, word] : words)
+    text += (text.empty() ? "" : ", ") + std::to_string(code) + " " + std::string(word);
+  return text;
 }
 
 }  // namespace
@@ -201,9 +214,8 @@ std::string help_text(Command command) {
       "\nIn flags - and _ are alike; booleans are --x, --x=true, --x=false, --nox or --no_x.\n"
       "Settings come from the defaults, then --config, then SCALEMARK_<KEY> variables, then the "
       "command line.\n"
-      "Exit codes: 0 ok, 2 usage, 4 run failed or invalid, 5 timeout, 6 result not writable, 7 "
-      "environment.\n";
-  return text;
+      "Exit codes: ";
+  return text + exit_codes() + ".\n";
 }
 
 }  // namespace scalemark

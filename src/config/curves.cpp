@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "config/names.hpp"
+#include "config/sweep_plan.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -19,7 +20,7 @@ std::vector<T> whole(const T& first, const std::vector<T>& more) {
 
 }  // namespace
 
-std::vector<CurveConfig> curves_of(const RunConfig& config) {
+std::vector<CurveConfig> curves_of(const ResolvedConfig& config) {
   std::vector<std::optional<std::int64_t>> batches{config.global_batch_size};
   batches.insert(batches.end(), config.more_global_batch_sizes.begin(),
                  config.more_global_batch_sizes.end());
@@ -45,7 +46,7 @@ std::filesystem::path curve_path(const std::filesystem::path& output, const std:
   return path.replace_filename(output.stem().string() + "-" + name + output.extension().string());
 }
 
-RunConfig point_config(RunConfig curve, std::int64_t ranks, std::int64_t base_ranks) {
+ResolvedConfig point_config(ResolvedConfig curve, std::int64_t ranks, std::int64_t base_ranks) {
   if (ranks != base_ranks || !curve.base_batch_size) return curve;
   curve.batch_size = curve.base_batch_size;
   curve.global_batch_size = *curve.base_batch_size * ranks;
@@ -62,13 +63,24 @@ LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t b
   return curve;
 }
 
-void check_points(const RunConfig& config, const std::vector<std::int64_t>& ranks) {
+void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>& ranks) {
   if (ranks.size() < 2 && (config.base_batch_size || config.base_solution_steps))
     throw ConfigError(
         "--base_batch_size and --base_solution_steps are of the smallest rank count, which has no "
         "larger one to be compared with here: give two or more in --ranks, or leave them out");
   for (const CurveConfig& curve : curves_of(config))
     for (const std::int64_t n : ranks) plan_batch(point_config(curve.config, n, ranks.front()), n);
+}
+
+std::vector<CurveSegment> curve_segments(const std::vector<std::int64_t>& ranks,
+                                         std::int64_t rounds, bool baselines, std::int64_t seed) {
+  std::vector<CurveSegment> segments;
+  for (const auto& [point, repeat] : launch_order(ranks.size(), rounds, seed)) {
+    const int round = static_cast<int>(repeat - 1);
+    if (baselines && ranks[point] > 1) segments.push_back({point, round, true});
+    segments.push_back({point, round, false});
+  }
+  return segments;
 }
 
 }  // namespace scalemark

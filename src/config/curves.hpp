@@ -14,23 +14,37 @@ namespace scalemark {
 /// One curve: the configuration with every list reduced to one value.
 struct CurveConfig {
   std::string name;  ///< what it differs by: "bf16", "b16", "bf16-b16"; empty where it is alone
-  RunConfig config;
+  ResolvedConfig config;
 };
 
 /// The curves of a configuration, global batch sizes within precisions, each in the order given.
-std::vector<CurveConfig> curves_of(const RunConfig& config);
+std::vector<CurveConfig> curves_of(const ResolvedConfig& config);
 
 /// Where the record of a curve lies: FILE.json, in a family FILE-NAME.json.
 std::filesystem::path curve_path(const std::filesystem::path& output, const std::string& name);
 
 /// The configuration of a curve's point of `ranks` ranks: the curve's, but the base (the smallest
 /// rank count) has the batch of --base_batch_size where that is given.
-RunConfig point_config(RunConfig curve, std::int64_t ranks, std::int64_t base_ranks);
+ResolvedConfig point_config(ResolvedConfig curve, std::int64_t ranks, std::int64_t base_ranks);
 /// The same with the origins of what was replaced.
 LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t base_ranks);
 
 /// Throws ConfigError where a batch does not divide at one of the points `ranks` (ascending) of
 /// one of the curves, or where a base of its own has no other point to be compared with.
-void check_points(const RunConfig& config, const std::vector<std::int64_t>& ranks);
+void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>& ranks);
+
+/// One measured run of a curve.
+struct CurveSegment {
+  std::size_t point;
+  int round;      ///< from 0
+  bool baseline;  ///< without communication
+  bool operator==(const CurveSegment&) const = default;
+};
+
+/// Every round measures every point once, in an order shuffled by the seed (launch_order()), so
+/// that a drift of the machine meets all points alike. `baselines`: each point of several ranks
+/// comes after its baseline, so that its record can name it.
+std::vector<CurveSegment> curve_segments(const std::vector<std::int64_t>& ranks,
+                                         std::int64_t rounds, bool baselines, std::int64_t seed);
 
 }  // namespace scalemark

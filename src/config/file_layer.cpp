@@ -8,11 +8,10 @@
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<std::string> key_names() {
   std::vector<std::string> names;

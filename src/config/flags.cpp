@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "config/numbers.hpp"
 #include "config/text.hpp"
@@ -22,6 +24,19 @@ std::int64_t whole_of(const std::string& name, const std::string& word, std::int
   return *number;
 }
 
+/// cxxopts writes Option ‘pairs’, in quotes of some kind, where its user wrote --pairs.
+std::string with_dashes(const std::string& message) {
+  constexpr std::string_view kOption = "Option ";
+  if (!message.starts_with(kOption)) return message;
+  const auto is_of_a_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
+  };
+  const auto begin = std::find_if(message.begin() + kOption.size(), message.end(), is_of_a_name);
+  const auto end = std::find_if_not(begin, message.end(), is_of_a_name);
+  return "--" + std::string(begin, end) +
+         std::string(std::find(end, message.end(), ' '), message.end());
+}
+
 }  // namespace
 
 cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::string> words) {
@@ -33,7 +48,8 @@ cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::stri
   try {
     return options.parse(argc, begin);
   } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
-    throw ConfigError(fmt::format("{0}: {1}; see {0} --help", options.program(), error.what()));
+    throw ConfigError(
+        fmt::format("{0}: {1}; see {0} --help", options.program(), with_dashes(error.what())));
   }
 }
 
@@ -68,9 +84,18 @@ std::optional<std::string> FlagReader::text(const std::string& name) const {
 }
 
 std::vector<std::string> FlagReader::texts(const std::string& name) const {
+  return checked(name, "--" + name);
+}
+
+std::vector<std::string> FlagReader::positionals(const std::string& name) const {
+  return checked(name, name);
+}
+
+std::vector<std::string> FlagReader::checked(const std::string& name,
+                                             const std::string& place) const {
   if (!has(name)) return {};
   std::vector<std::string> words = parsed_[name].as<std::vector<std::string>>();
-  for (const std::string& word : words) check_text(word, name);
+  for (const std::string& word : words) check_text(word, place);
   return words;
 }
 

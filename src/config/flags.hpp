@@ -26,11 +26,12 @@ void check_choice(const std::string& flag, const std::string& word,
 /// What each flag says; a ConfigError for what is wrong names the flag.
 class FlagReader {
  public:
-  explicit FlagReader(cxxopts::ParseResult parsed) : parsed_(std::move(parsed)) {}
+  explicit FlagReader(const cxxopts::ParseResult& parsed) : parsed_(parsed) {}
 
   bool has(const std::string& name) const { return parsed_.count(name) > 0; }
   std::optional<std::string> text(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name) const;  ///< of a flag given many times
+  std::vector<std::string> positionals(const std::string& name) const;  ///< words without a flag
   std::optional<double> number(const std::string& name, double low, double high) const;
   std::optional<double> positive(const std::string& name) const;
   std::optional<std::int64_t> whole(const std::string& name, std::int64_t low,
@@ -41,6 +42,8 @@ class FlagReader {
   std::vector<std::string> keys(const std::string& name) const;  ///< between commas
 
  private:
+  std::vector<std::string> checked(const std::string& name, const std::string& place) const;
+
   cxxopts::ParseResult parsed_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double kLongestDelay = 3.6e6;  // an hour per step, milliseconds
 constexpr double kLargest = 1e9;         // rank and step
 
-std::int64_t whole_number(std::string_view field, std::string_view text) {
+std::int64_t field_number(std::string_view field, std::string_view text) {
   const auto number = parse_integer(text);
   if (!number || *number < 0 || *number > kLargest)
     throw ConfigError(
@@ -28,9 +28,9 @@ void set_field(Injection& injection, std::string_view part) {
   const std::string field(part.substr(0, equals));
   const std::string_view text = equals == part.npos ? "" : part.substr(equals + 1);
   if (field == "rank") {
-    injection.rank = whole_number(field, text);
+    injection.rank = field_number(field, text);
   } else if (field == "step") {
-    injection.step = whole_number(field, text);
+    injection.step = field_number(field, text);
   } else if (field == "milliseconds") {
     const auto number = parse_real(text);
     if (!number || *number <= 0 || *number > kLongestDelay)
@@ -48,8 +48,7 @@ void set_field(Injection& injection, std::string_view part) {
 
 const std::vector<std::string>& injection_kinds() {
   static const std::vector<std::string> kinds{
-      "nan_loss", "corrupt_allreduce", "exit_before_init", "kill", "stop", "delay",
-      "busy"};
+      "nan_loss", "corrupt_allreduce", "exit_before_init", "kill", "stop", "delay", "busy"};
   return kinds;
 }
 

@@ -1,13 +1,20 @@
 // Deliberate faults for tests: `--inject KIND[:rank=R][:step=S][:milliseconds=M]`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "config/run_config.hpp"
-
 namespace scalemark {
+
+/// Recorded and hashed.
+struct Injection {
+  std::string kind;
+  std::int64_t rank = -1;   ///< -1: every rank
+  std::int64_t step = 0;    ///< first step (0-based, counted from the first warm-up step)
+  double milliseconds = 0;  ///< delay and busy: per step
+};
 
 const std::vector<std::string>& injection_kinds();
 

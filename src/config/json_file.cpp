@@ -10,11 +10,10 @@
 
 #include "config/text.hpp"
 #include "error.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLargestFile = 1 << 20;
 constexpr int kDeepest = 32;

@@ -6,11 +6,10 @@
 #include <algorithm>
 
 #include "config/keys.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number_schema(const Key& key) {
   // Ranges are whole numbers where the key is one.
@@ -81,7 +80,7 @@ Json config_schema() {
   return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
           {"title", "A scalemark configuration"},
           {"description",
-           "One flat object of keys; every key is optional. Made from src/config/key_table.cpp."},
+           "One flat object of keys; every key is optional. Made from src/config/keys/."},
           {"type", "object"},
           {"properties", properties},
           {"additionalProperties", false}};

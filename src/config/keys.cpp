@@ -1,62 +1,36 @@
-// What keys are apart from their table; see key_table.cpp.
+// See keys.hpp.
 #include "config/keys.hpp"
 
 #include <fmt/format.h>
 
-#include "config/injection.hpp"
-#include "config/learning_rate.hpp"
+#include "config/key_rows.hpp"
 #include "config/text.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 
-using Json = nlohmann::ordered_json;
-
-Key Key::in(double low, double high) && {
-  lowest = low;
-  highest = high;
-  return std::move(*this);
-}
-Key Key::one_of(std::vector<std::string> words) && {
-  kind = Kind::choice;
-  choices = std::move(words);
-  return std::move(*this);
-}
-Key Key::or_words(std::vector<std::string> legal) && {
-  words = std::move(legal);
-  return std::move(*this);
-}
-Key Key::not_yet(std::vector<std::string> words) && {
-  planned = std::move(words);
-  return std::move(*this);
-}
-Key Key::otherwise(std::string meaning) && {
-  unset = std::move(meaning);
-  return std::move(*this);
-}
-Key Key::of_scale() && {
-  scale_only = true;
-  return std::move(*this);
-}
-
-Key Key::of_infer() && {
-  infer_only = true;
-  return std::move(*this);
-}
-
-Key Key::of_preflight() && {
-  preflight_only = true;
-  return std::move(*this);
-}
-
 const std::vector<Key>& all_keys() {
-  static const std::vector<Key> keys = make_key_table();
+  static const std::vector<Key> keys = [] {
+    KeyRows rows;
+    RunConfig::for_each_group([&]<typename Group>() { Group::describe(rows); });
+    return std::move(rows).keys();
+  }();
   return keys;
+}
+
+bool recorded(const Key& key, Command command) {
+  return key.commands.contains(command == Command::run ? Command::scale : command);
 }
 
 const Key* find_key(std::string_view name) {
   for (const Key& key : all_keys())
     if (key.name == name) return &key;
   return nullptr;
+}
+
+bool is_key(std::string_view name, Trait trait) {
+  const Key* key = find_key(name);
+  return key && key->traits.contains(trait);
 }
 
 const std::vector<std::string>& planned_flags() {
@@ -103,18 +77,6 @@ std::string default_text(const Key& key) {
   if (key.kind == Kind::integers) return "auto";
   if (key.kind == Kind::real) return fmt::format("{}", value.get<double>());
   return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-std::string_view to_string(Role role) {
-  switch (role) {
-    case Role::identity:
-      return "identity";
-    case Role::measurement:
-      return "measurement";
-    case Role::output:
-      break;
-  }
-  return "output";
 }
 
 }  // namespace scalemark

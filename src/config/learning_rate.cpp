@@ -106,7 +106,7 @@ std::string to_string(const LearningRateSchedule& schedule) {
   return text;
 }
 
-LearningRate::LearningRate(const RunConfig& config, std::int64_t global_batch_size)
+LearningRate::LearningRate(const ResolvedConfig& config, std::int64_t global_batch_size)
     : schedule_(config.lr_schedule),
       initial_(*config.init_learning_rate),
       end_(config.lr_end),

@@ -28,9 +28,9 @@ std::string to_string(const LearningRateSchedule& schedule);
 /// A pure function of the step, so that all ranks compute the same without a word.
 class LearningRate {
  public:
-  /// `config` must be resolved() and loaded without complaint; `global_batch_size`, in samples,
-  /// turns epochs into steps.
-  LearningRate(const RunConfig& config, std::int64_t global_batch_size);
+  /// `config` must have been loaded without complaint; `global_batch_size`, in samples, turns
+  /// epochs into steps.
+  LearningRate(const ResolvedConfig& config, std::int64_t global_batch_size);
 
   /// Of `step` 0, 1, ..., counted from the first warm-up step of the run. With w =
   /// lr_warmup_steps, r = init_learning_rate, T = lr_decay_steps, and a = min(1, (step + 1) / w)

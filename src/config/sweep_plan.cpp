@@ -18,22 +18,17 @@
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMostPoints = 10'000;
+constexpr std::size_t kMostPlanned = 10'000;
 
 /// Members of a plan.
 const std::vector<std::string> kMembers{"$schema", "description", "command",  "settings",
                                         "axes",    "points",      "default",  "repeats",
                                         "seed",    "launcher",    "hostfile", "launch_timeout"};
-[[noreturn]] void refuse(const std::string& place, const std::string& what) {
-  throw ConfigError(fmt::format("{}: {}", place, what));
-}
-
 bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -41,15 +36,15 @@ bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
 /// The product of lists of settings: every pair of one of each, joined.
 std::vector<Json> product(const std::vector<Json>& left, const std::vector<Json>& right,
                           const std::string& place) {
-  if (left.size() * right.size() > kMostPoints)
-    refuse(place, fmt::format("more than {} points", kMostPoints));
+  if (left.size() * right.size() > kMostPlanned)
+    refuse_at(place, fmt::format("more than {} points", kMostPlanned));
   std::vector<Json> all;
   for (const Json& first : left)
     for (const Json& second : right) {
       all.push_back(first);
       for (const auto& [name, value] : second.items()) {
         if (first.contains(name))
-          refuse(place, fmt::format("{} is both in \"axes\" and in \"points\"", quote(name)));
+          refuse_at(place, fmt::format("{} is both in \"axes\" and in \"points\"", quote(name)));
         all.back()[name] = value;
       }
     }
@@ -59,7 +54,7 @@ std::vector<Json> product(const std::vector<Json>& left, const std::vector<Json>
 std::vector<Json> read_axis(const SettingsContext& context, const std::string& name,
                             const Json& values, const std::string& place) {
   if (!values.is_array() || values.empty())
-    refuse(place, "an axis is a list of values such as [1, 2, 4]");
+    refuse_at(place, "an axis is a list of values such as [1, 2, 4]");
   std::vector<Json> axis;
   for (std::size_t i = 0; i < values.size(); ++i)
     axis.push_back(check_settings(context, {{name, values[i]}}, fmt::format("{}/{}", place, i)));
@@ -72,14 +67,14 @@ std::vector<Json> read_points(const SettingsContext& context, const Json& plan,
   const std::string place = name + ": ";
   if (const auto listed = plan.find("points"); listed != plan.end()) {
     if (!listed->is_array() || listed->empty())
-      refuse(place + "/points", "is no list of settings such as [{\"ranks\": 2}]");
+      refuse_at(place + "/points", "is no list of settings such as [{\"ranks\": 2}]");
     points.clear();
     for (std::size_t i = 0; i < listed->size(); ++i)
       points.push_back(
           check_settings(context, (*listed)[i], fmt::format("{}/points/{}", place, i)));
   }
   if (const auto axes = plan.find("axes"); axes != plan.end()) {
-    if (!axes->is_object()) refuse(place + "/axes", "is no object of lists");
+    if (!axes->is_object()) refuse_at(place + "/axes", "is no object of lists");
     for (const auto& [member, values] : axes->items()) {
       const std::string here = place + "/axes" + pointer_to(member);
       points = product(points, read_axis(context, member, values, here), here);
@@ -135,7 +130,7 @@ SweepPoint make_point(Command command, const Json& common, const Json& own,
     point.config = load_config(command, point.arguments, environment).config;
     point.config_hash = config_hash(point.config, point.launch.ranks, command);
   } catch (const ConfigError& error) {
-    refuse(point.title(), error.what());
+    refuse_at(point.title(), error.what());
   }
   point.id = id_of(point);
   return point;
@@ -145,17 +140,17 @@ Command read_command(const Json& plan, const std::string& name) {
   const std::string word = plan.value("command", Json("run")).dump();
   if (word == "\"run\"") return Command::run;
   if (word == "\"infer\"") return Command::infer;
-  refuse(name + ": /command", word + " is no command of a sweep (legal: run, infer)");
+  refuse_at(name + ": /command", word + " is no command of a sweep (legal: run, infer)");
 }
 
 void check_members(const Json& plan, const std::string& name) {
   for (const auto& [member, value] : plan.items()) {
     const std::string place = fmt::format("{}: {}", name, pointer_to(member));
     if (!is_one_of(kMembers, member))
-      refuse(place, fmt::format("no member of a plan{} (legal: {})", did_you_mean(member, kMembers),
-                                join(kMembers, ", ")));
+      refuse_at(place, fmt::format("no member of a plan{} (legal: {})",
+                                   did_you_mean(member, kMembers), join(kMembers, ", ")));
     if ((member == "$schema" || member == "description") && !value.is_string())
-      refuse(place, "must be a text");
+      refuse_at(place, "must be a text");
   }
 }
 
@@ -168,8 +163,8 @@ std::size_t find_standard(const std::vector<SweepPoint>& points, const Json& set
   };
   const auto found = std::ranges::find_if(points, matches);
   if (found == points.end() || std::ranges::count_if(points, matches) > 1)
-    refuse(place, fmt::format("names {} points; give the settings of exactly one",
-                              std::ranges::count_if(points, matches)));
+    refuse_at(place, fmt::format("names {} points; give the settings of exactly one",
+                                 std::ranges::count_if(points, matches)));
   return static_cast<std::size_t>(found - points.begin());
 }
 
@@ -197,7 +192,7 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
   if (json.contains("launch_timeout")) {
     const Json& seconds = json["launch_timeout"];
     if (!seconds.is_number() || seconds < 1 || seconds > 1e7)
-      refuse(place("launch_timeout"), seconds.dump() + " is no number of seconds from 1 to 1e7");
+      refuse_at(place("launch_timeout"), seconds.dump() + " is no number of seconds from 1 to 1e7");
     plan.launch_timeout = seconds;
   }
   RunConfig launch;
@@ -215,7 +210,7 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
     try {
       plan.points.push_back(make_point(plan.command, common, own, environment));
     } catch (const ConfigError& error) {
-      refuse(name, error.what());
+      refuse_at(name, error.what());
     }
     if (!ids.insert(plan.points.back().id).second) plan.points.pop_back();
   }

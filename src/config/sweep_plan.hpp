@@ -28,7 +28,7 @@ struct SweepPoint {
   nlohmann::ordered_json settings;     ///< that make it differ from other points: {"ranks": 2, ...}
   std::vector<std::string> arguments;  ///< of `scalemark run`, one word a key
   PointLaunch launch;
-  RunConfig config;
+  ResolvedConfig config;
   std::string config_hash;
   std::string id;  ///< SHA-256 (hex) over config_hash and launch: points of one id are one point
 

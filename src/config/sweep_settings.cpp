@@ -15,21 +15,14 @@
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::array<std::string_view, 3> kLaunchSettings{"ranks", "ranks_per_node",
                                                           "cpus_per_rank"};
-/// Keys that a sweep decides itself.
-constexpr std::array<std::string_view, 4> kOwnKeys{"output", "json", "dry_run", "timestamps"};
 constexpr std::string_view kCores = "cores";
-
-[[noreturn]] void refuse(const std::string& place, const std::string& what) {
-  throw ConfigError(fmt::format("{}: {}", place, what));
-}
 
 /// The number that "cores", "cores-1", "cores/2" or "cores*8" stands for, at least 1; any other
 /// value as it is.
@@ -50,11 +43,12 @@ void check_variable(const std::string& name, const Json& value, const std::strin
   };
   if (name.empty() || !std::ranges::all_of(name, letter) ||
       std::isdigit(static_cast<unsigned char>(name.front())))
-    refuse(place, "env. is followed by the name of a variable, such as env.NCCL_ALGO");
+    refuse_at(place, "env. is followed by the name of a variable, such as env.NCCL_ALGO");
   if (name.starts_with("SCALEMARK_") || name.starts_with("SMK_"))
-    refuse(place, "settings of scalemark are keys of the plan, not variables");
+    refuse_at(place, "settings of scalemark are keys of the plan, not variables");
   if (value.is_null()) return;
-  if (!value.is_string()) refuse(place, "the value of a variable is a text, or null to unset it");
+  if (!value.is_string())
+    refuse_at(place, "the value of a variable is a text, or null to unset it");
   if (!value.get_ref<const std::string&>().empty())
     check_text(value.get_ref<const std::string&>(), place);
 }
@@ -70,11 +64,11 @@ std::pair<std::string, Json> check_setting(const SettingsContext& context,
   const std::string name = canonical_name(written);
   if (is_launch_setting(name))
     return {name, whole_number(with_cores(value, context.cores), 1, 1'000'000, place)};
-  if (std::ranges::find(kOwnKeys, name) != kOwnKeys.end())
-    refuse(place, "a sweep decides this itself; leave it out");
+  if (is_key(name, Trait::presentation))
+    refuse_at(place, "a sweep decides this itself; leave it out");
   const Key& key = known_key(written, place);
-  if (!belongs(key, context.command))
-    refuse(place, fmt::format("no key of scalemark {}; leave it out", name_of(context.command)));
+  if (!key.commands.contains(context.command))
+    refuse_at(place, fmt::format("no key of scalemark {}; leave it out", name_of(context.command)));
   const bool number = key.kind == Kind::integer;
   return {key.name, check_value(key, number ? with_cores(value, context.cores) : value, place)};
 }
@@ -88,18 +82,18 @@ bool is_launch_setting(std::string_view name) {
 std::int64_t whole_number(const Json& value, std::int64_t low, std::int64_t high,
                           const std::string& place) {
   if (!value.is_number_integer() || value < low || value > high)
-    refuse(place, fmt::format("{} is no whole number from {} to {}", value.dump(), low, high));
+    refuse_at(place, fmt::format("{} is no whole number from {} to {}", value.dump(), low, high));
   return value.get<std::int64_t>();
 }
 
 Json check_settings(const SettingsContext& context, const Json& object, const std::string& place) {
   if (!object.is_object())
-    refuse(place, "is no object of settings such as {\"precision\": \"bf16\"}");
+    refuse_at(place, "is no object of settings such as {\"precision\": \"bf16\"}");
   Json settings = Json::object();
   for (const auto& [member, value] : object.items()) {
     const std::string here = place + pointer_to(member);
     auto [name, checked] = check_setting(context, member, value, here);
-    if (settings.contains(name)) refuse(here, "the setting is there twice");
+    if (settings.contains(name)) refuse_at(here, "the setting is there twice");
     settings[name] = std::move(checked);
   }
   return settings;

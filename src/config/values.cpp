@@ -8,21 +8,15 @@
 
 #include "config/injection.hpp"
 #include "config/learning_rate.hpp"
-#include "config/names.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMostPoints = 64;  // of a curve, and curves of a list
-
-[[noreturn]] void refuse(std::string_view place, const std::string& what) {
-  throw ConfigError(fmt::format("{}: {}", place, what));
-}
+constexpr std::size_t kMostListed = 64;  // of a curve, and curves of a list
 
 /// A JSON value as the user may have written it, short enough for a message.
 std::string shown(const Json& value) {
@@ -33,11 +27,11 @@ std::string shown(const Json& value) {
 
 [[noreturn]] void wrong_type(const Key& key, const Json& value, std::string_view place,
                              std::string_view type) {
-  refuse(place, fmt::format("{} is not {} (legal: {})", shown(value), type, legal_values(key)));
+  refuse_at(place, fmt::format("{} is not {} (legal: {})", shown(value), type, legal_values(key)));
 }
 
 [[noreturn]] void out_of_range(const Key& key, const std::string& value, std::string_view place) {
-  refuse(place, fmt::format("{} is out of range (legal: {})", value, legal_values(key)));
+  refuse_at(place, fmt::format("{} is out of range (legal: {})", value, legal_values(key)));
 }
 
 Json check_integer(const Key& key, const Json& value, std::string_view place) {
@@ -63,21 +57,21 @@ Json check_choice(const Key& key, const Json& value, std::string_view place) {
   if (!value.is_string()) wrong_type(key, value, place, "one of its words");
   const auto& word = value.get_ref<const std::string&>();
   if (std::find(key.planned.begin(), key.planned.end(), word) != key.planned.end())
-    refuse(place, fmt::format("{} is not available in this version (legal: {})", quote(word),
-                              legal_values(key)));
+    refuse_at(place, fmt::format("{} is not available in this version (legal: {})", quote(word),
+                                 legal_values(key)));
   if (std::find(key.choices.begin(), key.choices.end(), word) == key.choices.end())
-    refuse(place, fmt::format("unknown {} {}{} (legal: {})", key.name, quote(word),
-                              did_you_mean(word, key.choices), legal_values(key)));
-  if (key.name != "data_format") return word;
-  return to_string(from_string<DataFormat>(word).value());  // the one key whose words have aliases
+    refuse_at(place, fmt::format("unknown {} {}{} (legal: {})", key.name, quote(word),
+                                 did_you_mean(word, key.choices), legal_values(key)));
+  const auto alias = key.aliases.find(word);
+  return alias == key.aliases.end() ? word : alias->second;
 }
 
 Json check_integers(const Key& key, const Json& value, std::string_view place) {
   if (value == "auto") return Json::array();
-  if (!value.is_array() || value.size() > kMostPoints)
-    refuse(place, fmt::format("{} is not a list of up to {} numbers such as 1,2,4, nor auto",
-                              shown(value), kMostPoints));
-  if (value.empty()) refuse(place, "the list is empty; give numbers such as 1,2,4, or auto");
+  if (!value.is_array() || value.size() > kMostListed)
+    refuse_at(place, fmt::format("{} is not a list of up to {} numbers such as 1,2,4, nor auto",
+                                 shown(value), kMostListed));
+  if (value.empty()) refuse_at(place, "the list is empty; give numbers such as 1,2,4, or auto");
   std::vector<std::int64_t> numbers;
   for (std::size_t i = 0; i < value.size(); ++i)
     numbers.push_back(
@@ -86,8 +80,8 @@ Json check_integers(const Key& key, const Json& value, std::string_view place) {
   std::sort(ascending.begin(), ascending.end());
   ascending.erase(std::unique(ascending.begin(), ascending.end()), ascending.end());
   if (ascending != numbers)
-    refuse(place,
-           fmt::format("the numbers must ascend without repeats: {}", fmt::join(ascending, ",")));
+    refuse_at(place, fmt::format("the numbers must ascend without repeats: {}",
+                                 fmt::join(ascending, ",")));
   return numbers;
 }
 
@@ -100,7 +94,7 @@ Json check_string(const Key& key, const Json& value, std::string_view place) {
     return key.kind == Kind::injection ? to_string(parse_injection(text))
                                        : to_string(parse_lr_schedule(text));
   } catch (const ConfigError& error) {
-    refuse(place, error.what());
+    refuse_at(place, error.what());
   }
 }
 
@@ -162,14 +156,14 @@ Json check_single(const Key& key, const Json& value, std::string_view place) {
 
 /// A list of one is that one.
 Json check_list(const Key& key, const Json& values, std::string_view place) {
-  if (values.empty() || values.size() > kMostPoints)
-    refuse(place, fmt::format("a list holds 1 to {} values, not {} (legal: {})", kMostPoints,
-                              values.size(), legal_values(key)));
+  if (values.empty() || values.size() > kMostListed)
+    refuse_at(place, fmt::format("a list holds 1 to {} values, not {} (legal: {})", kMostListed,
+                                 values.size(), legal_values(key)));
   Json list = Json::array();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Json value = check_single(key, values[i], fmt::format("{}/{}", place, i));
     if (std::find(list.begin(), list.end(), value) != list.end())
-      refuse(place, fmt::format("{} is there twice; each value makes a curve", shown(value)));
+      refuse_at(place, fmt::format("{} is there twice; each value makes a curve", shown(value)));
     list.push_back(value);
   }
   return list.size() == 1 ? list.front() : list;
@@ -179,16 +173,16 @@ Json check_list(const Key& key, const Json& values, std::string_view place) {
 
 void check_text(std::string_view text, std::string_view place) {
   constexpr std::size_t kLongest = 4096;
-  if (text.empty()) refuse(place, "the text is empty; leave the key out instead");
+  if (text.empty()) refuse_at(place, "the text is empty; leave the key out instead");
   if (text.size() > kLongest)
-    refuse(place, fmt::format("the text is longer than {} bytes", kLongest));
+    refuse_at(place, fmt::format("the text is longer than {} bytes", kLongest));
   const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   if (std::any_of(text.begin(), text.end(), control))
-    refuse(place, fmt::format("control characters are not allowed: {}", quote(text)));
+    refuse_at(place, fmt::format("control characters are not allowed: {}", quote(text)));
   try {
     Json(std::string(text)).dump();
   } catch (const Json::exception&) {
-    refuse(place, fmt::format("the text is not UTF-8: {}", quote(text)));
+    refuse_at(place, fmt::format("the text is not UTF-8: {}", quote(text)));
   }
 }
 

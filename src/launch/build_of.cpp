@@ -49,10 +49,9 @@ fs::path source_tree() {
 fs::path built_commit(const std::string& commit, const std::string& flag) {
   const fs::path tree = source_tree();
   if (tree.empty())
-    throw ConfigError(fmt::format(
-        "{}: {} is no program and no folder with one, and this scalemark has no source tree to "
-        "build a commit from; give the folder of a build",
-        flag, quote(commit)));
+    refuse_at(flag, quote(commit) +
+                        " is no program and no folder with one, and this scalemark has no source "
+                        "tree to build a commit from; give the folder of a build");
   const Said said = output_of({(tree / "scripts" / "build_commit").string(), commit});
   if (said.status != 0) {
     const std::string what =
@@ -88,8 +87,7 @@ Build build_of(const std::string& word, const std::string& flag) {
        {fs::path(word), fs::path(word) / "bin" / "scalemark", fs::path(word) / "scalemark"})
     if (program.empty() && is_program(candidate)) program = candidate;
   if (program.empty() && fs::exists(word, error))
-    throw ConfigError(
-        fmt::format("{}: {} holds no scalemark and no bin/scalemark", flag, quote(word)));
+    refuse_at(flag, quote(word) + " holds no scalemark and no bin/scalemark");
   if (program.empty()) program = built_commit(word, flag);
   program = fs::canonical(program, error);
   if (error) throw EnvironmentError(fmt::format("{}: {}", flag, error.message()));

@@ -1,4 +1,6 @@
 // The command lines of mpirun (Open MPI 4 and 5), mpiexec.hydra (MPICH) and srun.
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 
@@ -126,20 +128,15 @@ std::string shell_quoted(const std::vector<std::string>& words) {
   return line;
 }
 
+std::string command_line(const LaunchRequest& request) {
+  return shell_quoted(launch_command(request, geteuid() == 0));
+}
+
 ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code) {
-  const auto ours = [](int code) { return code >= 0 && code <= 7; };
-  if (agreed_code && ours(*agreed_code)) return static_cast<ExitCode>(*agreed_code);
-  switch (exit.raw_status) {
-    case 0:
-    case 2:
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-      return static_cast<ExitCode>(exit.raw_status);
-    default:
-      break;
-  }
+  for (const ExitCodeWords& known : kExitCodes)
+    if (agreed_code == static_cast<int>(known.code)) return known.code;
+  for (const ExitCodeWords& known : kExitCodes)
+    if (!known.of_gate && exit.raw_status == static_cast<int>(known.code)) return known.code;
   return exit.raw_status > 128 && exit.raw_status < 128 + 65 ? ExitCode::failed
                                                              : ExitCode::environment;
 }

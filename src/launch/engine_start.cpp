@@ -16,7 +16,7 @@
 namespace scalemark {
 
 std::vector<std::pair<std::string, std::string>> engine_variables(
-    const RunConfig& config, int usable_cpus,
+    const ResolvedConfig& config, int usable_cpus,
     const std::map<std::string, std::string>& environment) {
   std::vector<std::pair<std::string, std::string>> variables;
   const std::string threads = std::to_string(config.num_intra_threads.value_or(usable_cpus));
@@ -46,7 +46,7 @@ std::filesystem::path own_path() {
   return path;
 }
 
-void become_engine(const RunConfig& config, char** argv) {
+void become_engine(const ResolvedConfig& config, char** argv) {
   if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
     if (const auto cpus = move_near_gpu(announced_local_rank()); !cpus.empty())
       setenv("SMK_INTERNAL_BINDING", ("near GPU: " + format_cpu_list(cpus)).c_str(), 1);

@@ -15,7 +15,7 @@ namespace scalemark {
 /// Variables to set before the engine starts. `usable_cpus`: threads worth starting. What the user
 /// has set stays, except that --num_intra_threads beats OMP_NUM_THREADS.
 std::vector<std::pair<std::string, std::string>> engine_variables(
-    const RunConfig& config, int usable_cpus,
+    const ResolvedConfig& config, int usable_cpus,
     const std::map<std::string, std::string>& environment);
 
 /// This program, with links resolved.
@@ -23,6 +23,6 @@ std::filesystem::path own_path();
 
 /// Sets the variables and becomes the engine: same process id, same arguments. Throws
 /// EnvironmentError where the engine isn't there.
-[[noreturn]] void become_engine(const RunConfig& config, char** argv);
+[[noreturn]] void become_engine(const ResolvedConfig& config, char** argv);
 
 }  // namespace scalemark

@@ -7,19 +7,17 @@
 #include <array>
 #include <random>
 
-#include "analysis/set_summary.hpp"
+#include "analysis/compare/set_summary.hpp"
 #include "launch/build_of.hpp"
 #include "launch/pair_in_turns.hpp"
 #include "measure/clock.hpp"
-#include "report/sweep_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kSides{"base", "new"};
-
-void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
 
 /// Launches of a point by both builds.
 struct Couple {
@@ -40,48 +38,46 @@ std::vector<Couple> couples_of(const SweepPlan& plan, std::size_t pairs) {
 
 class BuildGate {
  public:
-  explicit BuildGate(const GateRequest& request)
-      : request_(request),
-        folder_(request.output.value_or("gate")),
-        sides_{
-            PointLauncher(request.plan, build_of(request.base, "--base"), folder_ / kSides[0]),
-            PointLauncher(request.new_plan, build_of(request.fresh, "--new"), folder_ / kSides[1])},
-        couples_(couples_of(request.plan, most_pairs())) {
-    const auto obstacle = why_not_in_turns(request.plan, sides_);
-    if (request.alternate == Alternate::steps && obstacle)
-      throw ConfigError(fmt::format("--alternate steps: {}; leave it out", *obstacle));
-    in_turns_ = request.alternate != Alternate::launches && !obstacle;
-    if (request.alternate == Alternate::automatic && obstacle)
+  explicit BuildGate(const GatedBuilds& asked)
+      : asked_(asked),
+        sides_{PointLauncher(asked.plan, build_of(asked.base, "--base"), asked.folder / kSides[0]),
+               PointLauncher(asked.new_plan, build_of(asked.fresh, "--new"),
+                             asked.folder / kSides[1])},
+        couples_(couples_of(asked.plan, most_pairs())) {
+    const auto obstacle = why_not_in_turns(asked.plan, sides_);
+    if (asked.alternate == Alternate::steps && obstacle)
+      refuse_at("--alternate steps", *obstacle + "; leave it out");
+    in_turns_ = asked.alternate != Alternate::launches && !obstacle;
+    if (asked.alternate == Alternate::automatic && obstacle)
       why_launches_ = fmt::format(", since {}", *obstacle);
   }
 
-  ExitCode dry_run() const {
+  void print() const {
     for (const Couple& couple : couples_)
       for (const std::size_t side : {couple.first, 1 - couple.first})
         fmt::print("{}\n", sides_[side].command_line(couple.point, couple.pair));
     say(fmt::format("at most {} launches: {} pairs of {} points, fewer where the verdict is clear",
-                    2 * couples_.size(), most_pairs(), request_.plan.points.size()));
+                    2 * couples_.size(), most_pairs(), asked_.plan.points.size()));
     say(how_pairs_are_made());
-    return ExitCode::ok;
   }
 
-  ExitCode run() {
+  ExitCode run(LaunchProgress& progress, const std::function<void(const Json&)>& report) {
     const HeldSignals until_the_verdict_is_written;
     for (const PointLauncher& side : sides_) side.prepare_folders();
-    ResultFile file(folder_ / "verdict.json");
+    ResultFile file(asked_.folder / "verdict.json");
     Journal base(sides_[0].folder() / "journal.jsonl"), fresh(sides_[1].folder() / "journal.jsonl");
     journals_ = {&base, &fresh};
     for (std::size_t side = 0; side < 2; ++side) refuse_other_launches(side);
     announce();
-    const ExitCode code = launch_until_clear();
+    const ExitCode code = launch_until_clear(progress);
     file.write(record_);
-    report_verdict(record_, request_.reports);
+    report(record_);
     say(fmt::format("record: {}", file.path().string()));
     return code;
   }
 
  private:
-  std::size_t most_pairs() const { return request_.design.alarm.back().pairs; }
+  std::size_t most_pairs() const { return asked_.design.alarm.back().pairs; }
 
   /// A folder of another plan or of an earlier build can't be gone on with.
   void refuse_other_launches(std::size_t side) const {
@@ -90,7 +86,7 @@ class BuildGate {
           entry.revision != sides_[side].build().revision
               ? fmt::format("of build {}, not {}", entry.revision, sides_[side].build().revision)
               : "of another plan";
-      const auto& points = side == 0 ? request_.plan.points : request_.new_plan.points;
+      const auto& points = side == 0 ? asked_.plan.points : asked_.new_plan.points;
       const bool planned = std::ranges::any_of(
           points, [&](const SweepPoint& point) { return point.id == entry.point; });
       if (!planned || entry.revision != sides_[side].build().revision)
@@ -103,8 +99,8 @@ class BuildGate {
     for (std::size_t side = 0; side < 2; ++side)
       say(fmt::format("{}: {} ({})", kSides[side], sides_[side].build().program.string(),
                       sides_[side].build().revision));
-    say(fmt::format("at most {} pairs of {} points in {}", most_pairs(),
-                    request_.plan.points.size(), folder_.string()));
+    say(fmt::format("at most {} pairs of {} points in {}", most_pairs(), asked_.plan.points.size(),
+                    asked_.folder.string()));
     say(how_pairs_are_made());
   }
 
@@ -121,10 +117,10 @@ class BuildGate {
   }
   bool done(const Couple& couple) const { return done(couple, 0) && done(couple, 1); }
 
-  ExitCode launch_until_clear() {
-    SweepProgress progress(static_cast<std::size_t>(
+  ExitCode launch_until_clear(LaunchProgress& progress) {
+    progress.expect(static_cast<std::size_t>(
         std::ranges::count_if(couples_, [&](const Couple& couple) { return !done(couple); })));
-    const std::size_t points = request_.plan.points.size();
+    const std::size_t points = asked_.plan.points.size();
     for (std::size_t i = 0; i < couples_.size(); ++i) {
       if (i % points == 0 && out_of_time(i / points)) return judge_what_is_there();
       if (!done(couples_[i]))
@@ -135,8 +131,8 @@ class BuildGate {
     return judge_what_is_there();
   }
 
-  std::optional<ExitCode> measure(SweepProgress& progress, const Couple& couple) {
-    progress.start(request_.plan.points[couple.point].title(), couple.pair);
+  std::optional<ExitCode> measure(LaunchProgress& progress, const Couple& couple) {
+    progress.start(asked_.plan.points[couple.point].title(), couple.pair);
     const std::array before{journals_[0]->entries().size(), journals_[1]->entries().size()};
     const double start = steady_seconds();
     const bool stopped = launch(couple);
@@ -150,7 +146,7 @@ class BuildGate {
       if (entry.status != "ok") failed_side = side;
     }
     progress.finish(steady_seconds() - start, fmt::format("{}", fmt::join(outcomes, ", ")));
-    if (stopped) return no_verdict(Status::interrupted, "stopped from outside", ExitCode::failed);
+    if (stopped) return no_verdict({Status::interrupted, "stopped from outside"});
     if (!failed_side) return std::nullopt;
     return failed(couple, *failed_side, journals_[*failed_side]->entries().back());
   }
@@ -158,7 +154,7 @@ class BuildGate {
   /// True where we were asked to stop.
   bool launch(const Couple& couple) {
     if (in_turns_)
-      return launch_in_turns(request_.plan, sides_, journals_, couple.point, couple.pair,
+      return launch_in_turns(asked_.plan, sides_, journals_, couple.point, couple.pair,
                              couple.first);
     for (const std::size_t side : {couple.first, 1 - couple.first}) {
       if (done(couple, side)) continue;
@@ -169,14 +165,12 @@ class BuildGate {
   }
 
   ExitCode failed(const Couple& couple, std::size_t side, const JournalEntry& entry) {
-    const auto code =
-        entry.exit_code == 0 ? ExitCode::failed : static_cast<ExitCode>(entry.exit_code);
-    return no_verdict(status_of_exit(static_cast<int>(code)),
-                      fmt::format("{}, {}, pair {}: {}; see {}", kSides[side],
-                                  request_.plan.points[couple.point].title(), couple.pair,
-                                  entry.reason.empty() ? entry.status : entry.reason,
-                                  (sides_[side].folder() / "logs").string()),
-                      code);
+    no_verdict({status_of_launch(entry.failure(), /*stopped=*/false),
+                fmt::format("{}, {}, pair {}: {}; see {}", kSides[side],
+                            asked_.plan.points[couple.point].title(), couple.pair,
+                            entry.reason.empty() ? entry.status : entry.reason,
+                            (sides_[side].folder() / "logs").string())});
+    return entry.failure();
   }
 
   /// What launches have taken, in this call and before.
@@ -188,13 +182,13 @@ class BuildGate {
   }
 
   bool out_of_time(std::size_t pairs) const {
-    if (!request_.max_seconds || pairs == 0) return false;
+    if (!asked_.max_seconds || pairs == 0) return false;
     const double spent = seconds_spent();
-    return spent + spent / static_cast<double>(pairs) > *request_.max_seconds;
+    return spent + spent / static_cast<double>(pairs) > *asked_.max_seconds;
   }
 
   bool is_look(std::size_t pairs) const {
-    return std::ranges::any_of(request_.design.alarm,
+    return std::ranges::any_of(asked_.design.alarm,
                                [&](const SequentialLook& look) { return look.pairs == pairs; });
   }
 
@@ -202,13 +196,13 @@ class BuildGate {
     sets_ = {read_result_set(kSides[0], sides_[0].folder().string()),
              read_result_set(kSides[1], sides_[1].folder().string())};
     matching_ = match_sets(sets_, varied_keys());
-    return judge(sets_, matching_, GateMode::sequential, request_.design);
+    return judge(sets_, matching_, GateMode::sequential, asked_.design);
   }
 
   /// Of --new_set, those that records tell; a variable may be one that they do not.
   std::vector<std::string> varied_keys() const {
     std::vector<std::string> known;
-    for (const std::string& name : request_.varied)
+    for (const std::string& name : asked_.varied)
       if (std::ranges::any_of(sets_[1].launches, [&](const MeasuredLaunch& launch) {
             return launch.keys.contains(name);
           }))
@@ -230,8 +224,7 @@ class BuildGate {
   /// The budget is spent: nothing was shown, at whatever look it was.
   ExitCode judge_what_is_there() {
     const bool any = done(couples_.front());
-    if (!any)
-      return no_verdict(Status::timeout, "no pair fits into --max_seconds", ExitCode::timeout);
+    if (!any) return no_verdict({Status::timeout, "no pair fits into --max_seconds"});
     Judgement judgement = judge_pairs();
     const bool all = judgement.decision.verdict != GateVerdict::more_pairs;
     if (!all) judgement.decision.verdict = GateVerdict::inconclusive;
@@ -250,20 +243,19 @@ class BuildGate {
   }
 
   ExitCode conclude(const Judgement& judgement, const std::string& stopped) {
-    const VerdictInput input{sets_, request_.varied,   set_notes(sets_, matching_, request_.varied),
+    const VerdictInput input{sets_, asked_.varied,     set_notes(sets_, matching_, asked_.varied),
                              {},    launches(stopped), nullptr};
     record_ = make_verdict_record(input, judgement);
     return exit_code_of(judgement);
   }
 
-  ExitCode no_verdict(Status status, const std::string& reason, ExitCode code) {
-    record_ = make_failed_verdict(status, reason, request_.design, launches("failure"));
+  ExitCode no_verdict(const Outcome& outcome) {
+    record_ = make_failed_verdict(outcome, asked_.design, launches("failure"));
     say("the same command goes on from here");
-    return code;
+    return exit_code_of(outcome.status);
   }
 
-  const GateRequest& request_;
-  fs::path folder_;
+  const GatedBuilds& asked_;
   std::array<PointLauncher, 2> sides_;
   std::vector<Couple> couples_;
   bool in_turns_ = false;
@@ -276,9 +268,11 @@ class BuildGate {
 
 }  // namespace
 
-ExitCode gate_builds(const GateRequest& request) {
-  BuildGate gate(request);
-  return request.dry_run ? gate.dry_run() : gate.run();
+ExitCode gate_builds(const GatedBuilds& builds, LaunchProgress& progress,
+                     const std::function<void(const Json& verdict)>& report) {
+  return BuildGate(builds).run(progress, report);
 }
+
+void print_gate(const GatedBuilds& builds) { BuildGate(builds).print(); }
 
 }  // namespace scalemark

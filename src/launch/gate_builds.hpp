@@ -2,13 +2,38 @@
 // budget is spent.
 #pragma once
 
-#include "launch/gate.hpp"
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/gate/verdict_record.hpp"
+#include "config/sweep_plan.hpp"
+#include "launch/progress.hpp"
 
 namespace scalemark {
 
+/// What the two builds of a pair alternate in.
+enum class Alternate { automatic, steps, launches };
+
+struct GatedBuilds {
+  SweepPlan plan, new_plan;         ///< the same points; the new build's with other settings
+  std::string base, fresh;          ///< folder or program of a build, or a commit
+  std::vector<std::string> varied;  ///< settings that differ on purpose
+  GateDesign design;
+  std::optional<double> max_seconds;  ///< no pair begins that would end later
+  Alternate alternate = Alternate::automatic;
+  std::filesystem::path folder;
+};
+
 /// Launches pairs of every point, a launch of each build, into DIR/base and DIR/new, which are
-/// folders of sweeps; writes DIR/verdict.json. A launch that fails ends it; the same command goes
-/// on from where it was.
-ExitCode gate_builds(const GateRequest& request);
+/// folders of sweeps; writes DIR/verdict.json and hands the same record to `report`. A launch that
+/// fails ends it; the same command goes on from where it was.
+ExitCode gate_builds(const GatedBuilds& builds, LaunchProgress& progress,
+                     const std::function<void(const Json& verdict)>& report);
+
+/// Prints the command of every launch in its order.
+void print_gate(const GatedBuilds& builds);
 
 }  // namespace scalemark

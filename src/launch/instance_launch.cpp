@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include "config/injection.hpp"
@@ -14,21 +12,22 @@
 #include "launch/engine_start.hpp"
 #include "launch/launch.hpp"
 #include "measure/clock.hpp"
-#include "measure/start_line.hpp"
+#include "rendezvous/start_line.hpp"
+#include "result/handover.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
 /// In the child: its place, and the line at which it waits.
-void settle(const Slot& slot, Device device, const StartGate& gate, std::size_t line) {
+void settle(const Slot& slot, Device device, const Starter& starter, std::size_t line) {
   pin_to(slot.cpus);
   setenv("SMK_INTERNAL_BINDING", ("slot " + format_cpu_list(slot.cpus)).c_str(), 1);
-  unsetenv("SMK_INTERNAL_HANDOVER");
+  unsetenv(kHandoverVariable);
   // A slot of CPUs sees no GPU.
   if (!slot.uuid.empty() || device != Device::cpu)
     setenv("CUDA_VISIBLE_DEVICES", slot.uuid.c_str(), 1);
-  gate.hand_over(line);
+  starter.hand_over(line);
 }
 
 /// The last lines that are not empty, at most 3 and 600 characters, on one line.
@@ -47,18 +46,18 @@ class Launch {
  public:
   Launch(const InstancesRequest& request, const std::vector<std::size_t>& slots,
          const fs::path& folder, const std::string& name)
-      : request_(request), slots_(slots), stem_(folder / name), gate_(slots.size()) {}
+      : request_(request), slots_(slots), stem_(folder / name), starter_(slots.size()) {}
 
   LaunchedInstances run() {
     Supervision how;
     how.grace_seconds = request_.plan.config.config.timeout + 10;
     how.end_seconds = 0;
     how.limit_seconds = request_.launch_timeout;
-    how.inputs = [this] { return gate_.inputs(); };
+    how.inputs = [this] { return starter_.inputs(); };
     // An instance that is asked to stop may still come to the line: nobody is let go for it.
     const double limit = steady_seconds() + request_.launch_timeout;
     const auto listen = [&] {
-      if (steady_seconds() < limit) gate_.update();
+      if (steady_seconds() < limit) starter_.update();
     };
     how.on_wake = listen;
     exits_ = supervise_all(processes(), how);
@@ -66,7 +65,7 @@ class Launch {
 
     LaunchedInstances launched;
     for (std::size_t i = 0; i < slots_.size(); ++i) read(launched.launch, i);
-    judge(launched);
+    set_outcome(launched);
     for (std::size_t i = 0; i < slots_.size(); ++i) keep_log(launched.launch, i);
     return launched;
   }
@@ -86,7 +85,7 @@ class Launch {
     for (std::size_t i = 0; i < slots_.size(); ++i)
       made.push_back({instance_command(request_, slots_[i], file(i, ".json")),
                       file(i, ".log").string(),
-                      [this, i, device] { settle(slot(i), device, gate_, i); }});
+                      [this, i, device] { settle(slot(i), device, starter_, i); }});
     return made;
   }
 
@@ -100,7 +99,7 @@ class Launch {
     } catch (const Error&) {  // whatever wrote it, it is no record of ours
     }
     const Json& record = records_.back();
-    const auto window = gate_.window(i);
+    const auto window = starter_.window(i);
     if (!record.is_null() && record.at("status") == "ok" && window)
       result = instance_result(record, slots_[i], *window);
     else
@@ -112,40 +111,34 @@ class Launch {
     launch.instances.push_back(std::move(result));
   }
 
-  void judge(LaunchedInstances& launched) const {
-    InstanceLaunch& launch = launched.launch;
-    if (exits_.stopped_by_us) {
-      launch.status = Status::interrupted;
-      launch.reason = "stopped from outside";
-      launched.code = ExitCode::failed;
-    } else if (exits_.overdue) {
-      launch.status = Status::timeout;
-      launch.reason = late();
-      launched.code = ExitCode::timeout;
-    } else if (exits_.first_failed) {
-      const std::size_t i = *exits_.first_failed;
-      launched.code = map_launcher_exit({exits_.raw_status[i]}, std::nullopt);
-      launch.status = records_[i].is_null() ? status_of_exit(static_cast<int>(launched.code))
-                                            : status_in(records_[i]);
-      launch.reason = cause(i);
-    } else if (!complete_) {
-      launched.code = ExitCode::failed;
-      launch.status = Status::failed;
-      launch.reason = "an instance ended without a record or without its measured window";
-    }
+  void set_outcome(LaunchedInstances& launched) const {
+    Outcome& outcome = launched.launch.outcome;
+    if (exits_.stopped_by_us)
+      outcome = {Status::interrupted, "stopped from outside"};
+    else if (exits_.overdue)
+      outcome = {Status::timeout, late()};
+    else if (!exits_.first_failed && !complete_)
+      outcome = {Status::failed,
+                 "an instance ended without a record or without its measured window"};
+    launched.code = exit_code_of(outcome.status);
+    if (!outcome.ok() || !exits_.first_failed) return;
+    const std::size_t i = *exits_.first_failed;
+    launched.code = map_launcher_exit({exits_.raw_status[i]}, std::nullopt);
+    outcome = {status_of_failed(launched.code, records_[i]), cause(i)};
   }
 
-  /// Of one that failed by itself; nobody has stopped it.
-  static Status status_in(const Json& record) {
-    if (record.at("status") == "timeout") return Status::timeout;
-    return record.at("status") == "invalid" ? Status::invalid : Status::failed;
+  /// Of an instance that failed by itself: nobody has stopped it.
+  static Status status_of_failed(ExitCode code, const Json& record) {
+    if (record.is_null()) return status_of_launch(code, /*stopped=*/false);
+    const Status status = status_of(record);
+    return status == Status::timeout || status == Status::invalid ? status : Status::failed;
   }
 
   std::string late() const {
     std::string names;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (!exits_.ran_out[i]) continue;
-      const bool waited = gate_.is_ready(i) && !gate_.is_open();
+      const bool waited = starter_.is_ready(i) && !starter_.has_started();
       names += fmt::format("{}{}{}", names.empty() ? "" : ", ", title(i),
                            waited ? " (waiting for the others)" : "");
     }
@@ -156,8 +149,8 @@ class Launch {
   std::string cause(std::size_t i) const {
     const int status = exits_.raw_status[i];
     const Json& record = records_[i];
-    if (!record.is_null() && record.value("reason", "") != "")
-      return fmt::format("{}: {}", title(i), record["reason"].get<std::string>());
+    const std::string reason = record.is_null() ? "" : record.value("reason", "");
+    if (!reason.empty()) return fmt::format("{}: {}", title(i), reason);
     const std::string end = status > 128 ? fmt::format("killed by signal {}", status - 128)
                                          : fmt::format("ended with status {}", status);
     const std::string tail = last_lines(file(i, ".log"));
@@ -168,7 +161,7 @@ class Launch {
   void keep_log(InstanceLaunch& launch, std::size_t i) const {
     const fs::path log = file(i, ".log");
     std::error_code ignored;
-    if (launch.status == Status::ok)
+    if (launch.outcome.ok())
       fs::remove(log, ignored);
     else if (fs::exists(log, ignored))
       launch.instances[i].log_path = log.string();
@@ -177,25 +170,13 @@ class Launch {
   const InstancesRequest& request_;
   const std::vector<std::size_t>& slots_;
   fs::path stem_;
-  StartGate gate_;
+  Starter starter_;
   SupervisedExits exits_;
   std::vector<Json> records_;  ///< null: it left none
   bool complete_ = true;
 };
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string path = (fs::temp_directory_path() / "scalemark-XXXXXX").string();
-  if (!mkdtemp(path.data()))
-    throw EnvironmentError(fmt::format("cannot make a folder {}: {}", path, std::strerror(errno)));
-  path_ = path;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 std::vector<std::string> instance_command(const InstancesRequest& request, std::size_t slot,
                                           const fs::path& record) {

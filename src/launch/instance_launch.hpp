@@ -10,19 +10,6 @@
 
 namespace scalemark {
 
-/// A private folder in the system's temporary one, gone with the object. Throws EnvironmentError.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// `scalemark run ...` or `scalemark infer ...` of the instance on a slot: the arguments of the
 /// job, then what the supervisor decides.
 std::vector<std::string> instance_command(const InstancesRequest& request, std::size_t slot,

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -13,16 +12,13 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "platform/platform.hpp"
-#include "report/instances_table.hpp"
-#include "report/sweep_table.hpp"
-#include "report/text_table.hpp"
+#include "platform/temporary_folder.hpp"
 #include "result/runs_folder.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
-
-void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
 
 /// Where records and logs of the instances lie: beside the record, or for the time being.
 class Files {
@@ -57,32 +53,31 @@ class Instances {
   explicit Instances(const InstancesRequest& request)
       : request_(request), plan_(request.plan), sets_(slot_sets(plan_)) {}
 
-  ExitCode dry_run() const {
+  void print() const {
     for (std::size_t i = 0; i < plan_.slots.size(); ++i)
       fmt::print("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
                  shell_quoted(instance_command(request_, i, "RECORD.json")));
     say(fmt::format("{} launches: every slot alone, and {} instances at once, {} times",
                     sets_.size() * static_cast<std::size_t>(plan_.repeats),
                     fmt::join(plan_.instances, ", "), plan_.repeats));
-    return ExitCode::ok;
   }
 
-  ExitCode run() {
+  ExitCode run(LaunchProgress& progress, const std::function<void(const Json&)>& report) {
     const HeldSignals until_the_record_is_written;
-    const RunConfig& config = plan_.config.config;
+    const ResolvedConfig& config = plan_.config.config;
     for (const std::string& warning : plan_.config.warnings) say("warning: " + warning);
     Files files(config.output);
     for (std::size_t i = 0; i < plan_.slots.size(); ++i)
       say(fmt::format("slot {}: {}", i, plan_.slots[i].title()));
     const auto order = launch_order(sets_.size(), plan_.repeats, config.seed);
-    SweepProgress progress(order.size());
+    progress.expect(order.size());
     for (const auto& [index, repeat] : order) {
       progress.start(title(sets_[index]), repeat);
       if (measure(files, sets_[index], repeat, progress)) break;
     }
     const Json record = make_record();
     files.write(record);
-    fmt::print("{}", config.json ? record_text(record) : instances_table(record));
+    report(record);
     return stopped_ ? ExitCode::failed : code_;
   }
 
@@ -94,7 +89,7 @@ class Instances {
 
   /// True where we were asked to stop.
   bool measure(const Files& files, const std::vector<std::size_t>& slots, std::int64_t repeat,
-               SweepProgress& progress) {
+               LaunchProgress& progress) {
     const double start = steady_seconds();
     const std::string name = fmt::format(
         "{}-repeat{}", slots.size() == 1 ? "alone" : fmt::format("{}-instances", slots.size()),
@@ -107,7 +102,7 @@ class Instances {
       if (!result.log_path.empty()) result.log_path = files.name_of(result.log_path);
     }
     progress.finish(steady_seconds() - start, outcome(launched.launch));
-    if (launched.launch.status == Status::interrupted)
+    if (launched.launch.outcome.status == Status::interrupted)
       stopped_ = true;
     else
       code_ = most_severe(code_, launched.code);
@@ -116,8 +111,8 @@ class Instances {
   }
 
   std::string outcome(const InstanceLaunch& launch) const {
-    if (launch.status != Status::ok)
-      return fmt::format("{}: {}", to_string(launch.status), launch.reason);
+    if (!launch.outcome.ok())
+      return fmt::format("{}: {}", to_string(launch.outcome.status), launch.outcome.reason);
     const LaunchFigures figures = launch_figures(launch.instances);
     const std::string rate = fmt::format("{} {}", four_digits(figures.throughput),
                                          find_model(plan_.config.config.model)->unit);
@@ -126,16 +121,13 @@ class Instances {
   }
 
   Json make_record() const {
-    Status status = Status::ok;
-    std::string reason;
-    for (const InstanceLaunch& launch : launches_) {
-      if (launch.status == Status::ok || status == Status::interrupted) continue;
-      if (status != Status::ok && launch.status != Status::interrupted) continue;
-      status = launch.status;
-      reason = launch.reason;
-    }
-    return make_instances_record(plan_, launches_, status, reason, system_info(),
-                                 recorded_environment(process_environment()));
+    Outcome outcome;  // the first that is not ok, or the interruption
+    for (const InstanceLaunch& launch : launches_)
+      if (!launch.outcome.ok() && (outcome.ok() || launch.outcome.status == Status::interrupted))
+        outcome = launch.outcome;
+    return make_instances_record(
+        {plan_.config, system_info(), recorded_environment(process_environment())}, plan_,
+        launches_, outcome);
   }
 
   const InstancesRequest& request_;
@@ -150,9 +142,11 @@ class Instances {
 
 }  // namespace
 
-ExitCode run_instances(const InstancesRequest& request) {
-  Instances instances(request);
-  return request.dry_run ? instances.dry_run() : instances.run();
+void print_instances(const InstancesRequest& request) { Instances(request).print(); }
+
+ExitCode run_instances(const InstancesRequest& request, LaunchProgress& progress,
+                       const std::function<void(const Json& record)>& report) {
+  return Instances(request).run(progress, report);
 }
 
 }  // namespace scalemark

@@ -1,14 +1,15 @@
-// `scalemark instances`: ordinary runs or inferences of one rank each, side by side on disjoint
+// Instances: ordinary runs or inferences of one rank each, side by side on disjoint
 // parts of this machine, started together; each is measured alone too.
 #pragma once
 
+#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "analysis/instances.hpp"
+#include "analysis/instances/instances.hpp"
 #include "error.hpp"
+#include "launch/progress.hpp"
 
 namespace scalemark {
 
@@ -20,14 +21,13 @@ struct InstancesRequest {
   bool dry_run = false;                ///< print slots and commands, start nothing
 };
 
-/// The words after `instances`: its own flags, and all others those of the job. Finds the slots on
-/// this machine. Throws ConfigError and EnvironmentError.
-InstancesRequest read_instances_request(std::span<const std::string> arguments);
+/// Prints slots and commands.
+void print_instances(const InstancesRequest& request);
 
-std::string instances_help(std::span<const std::string> arguments);
-
-/// Exit codes: ok; the most severe code of a launch that failed, `failed` where it was stopped. A
-/// failing launch does not stop the others.
-ExitCode run_instances(const InstancesRequest& request);
+/// Measures and writes the record of --output; hands it to `report`. Exit codes: ok; the most
+/// severe code of a launch that failed, `failed` where it was stopped. A failing launch does not
+/// stop the others.
+ExitCode run_instances(const InstancesRequest& request, LaunchProgress& progress,
+                       const std::function<void(const Json& record)>& report);
 
 }  // namespace scalemark

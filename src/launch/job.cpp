@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "config/names.hpp"
 #include "error.hpp"
+#include "platform/library_variables.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
@@ -49,41 +48,14 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   if (exit.overdue && !agreed && !aborted)
     end.code = ExitCode::timeout;
   else
-    end.code = map_launcher_exit(
-        exit, aborted ? std::optional(aborted->at("exit_code").get<int>()) : agreed);
+    end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed);
   end.told = aborted.has_value();
   if (!agreed && end.code != ExitCode::ok)
-    end.reason = aborted ? aborted->at("reason").get<std::string>() : what_happened(exit, job, how);
+    end.reason = aborted ? aborted->reason : what_happened(exit, job, how);
   return end;
 }
 
 }  // namespace
-
-HandoverFolder::HandoverFolder() {
-  std::string path = (std::filesystem::temp_directory_path() / "scalemark-XXXXXX").string();
-  if (!mkdtemp(path.data()))
-    throw EnvironmentError(fmt::format("cannot make a folder {}: {}", path, std::strerror(errno)));
-  path_ = path;
-  setenv("SMK_INTERNAL_HANDOVER", path_.c_str(), 1);
-}
-
-HandoverFolder::~HandoverFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::optional<int> HandoverFolder::exit_code() const {
-  int code = 0;
-  std::ifstream file(path_ / "exit_code");
-  return file >> code ? std::optional(code) : std::nullopt;
-}
-
-std::optional<Json> HandoverFolder::read(const char* name) const {
-  std::ifstream file(path_ / name);
-  if (!file) return std::nullopt;
-  Json record = Json::parse(file, nullptr, false);
-  return record.is_object() ? std::optional(std::move(record)) : std::nullopt;
-}
 
 JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how) {
   return run_jobs({{request, handover, how.output}}, how).jobs.front();
@@ -94,7 +66,7 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   for (const Job& job : jobs) {
     require_program(launcher_program(job.request));
     processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
-                           setenv("SMK_INTERNAL_HANDOVER", job.handover.path().c_str(), 1);
+                           setenv(kHandoverVariable, job.handover.path().c_str(), 1);
                            for (const auto& [name, value] : job.environment)
                              setenv(name.c_str(), value.c_str(), 1);
                          }});
@@ -126,11 +98,12 @@ void tell_ranks(LaunchRequest& request, bool several_hosts) {
 
 std::vector<std::string> variables_for_hosts(
     const std::map<std::string, std::string>& environment) {
+  constexpr std::array<std::string_view, 3> kOurs{"SCALEMARK_", "SMK_INTERNAL_", "TCMALLOC_"};
   std::vector<std::string> names;
   for (const auto& [name, value] : environment)
-    for (const char* prefix :
-         {"SCALEMARK_", "SMK_INTERNAL_", "OMP_", "MKL_", "TCMALLOC_", "NCCL_", "UCX_"})
-      if (name.starts_with(prefix)) names.push_back(name);
+    if (begins_with_one_of(name, kOurs) ||
+        (is_library_variable(name) && !name.starts_with("OMPI_MCA_")))
+      names.push_back(name);
   return names;
 }
 

@@ -1,41 +1,15 @@
 // One job of ranks, from its launch to what its end means.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "launch/launch.hpp"
-#include "result/records.hpp"
+#include "result/handover.hpp"
 
 namespace scalemark {
-
-/// A private folder through which the ranks tell the supervisor how they fared; gone with the
-/// object. Children find it in SMK_INTERNAL_HANDOVER.
-class HandoverFolder {
- public:
-  HandoverFolder();
-  ~HandoverFolder();
-  HandoverFolder(const HandoverFolder&) = delete;
-  HandoverFolder& operator=(const HandoverFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  /// What the ranks agreed on; their results are written.
-  std::optional<int> exit_code() const;
-  /// {exit_code, reason}, where rank 0 aborted the job.
-  std::optional<Json> abort() const { return read("abort.json"); }
-  /// {finished, record, path}: the records of the curves that are written already, that of the
-  /// curve that is measured (null where it has no run yet), and where it belongs (null without
-  /// --output).
-  std::optional<Json> partial() const { return read("partial.json"); }
-
- private:
-  std::optional<Json> read(const char* name) const;
-
-  std::filesystem::path path_;
-};
 
 /// How a job ended.
 struct JobEnd {
@@ -69,7 +43,8 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
 /// once all variables are set.
 void tell_ranks(LaunchRequest& request, bool several_hosts);
 
-/// Names of the variables that mpirun must carry to other hosts: it takes only its own.
+/// Names of the variables that mpirun must carry to other hosts: ours, and those of libraries but
+/// for its own, which it takes by itself.
 std::vector<std::string> variables_for_hosts(const std::map<std::string, std::string>& environment);
 
 }  // namespace scalemark

@@ -46,6 +46,9 @@ std::vector<std::string> launch_command(const LaunchRequest& request, bool is_ro
 /// For --dry-run and messages: quoted so that a shell reads back the same words.
 std::string shell_quoted(const std::vector<std::string>& words);
 
+/// What this user would type for the launch.
+std::string command_line(const LaunchRequest& request);
+
 struct SupervisedExit {
   int raw_status =
       0;  ///< exit status of the launcher, 128+n for a signal, 127 where it can't be started

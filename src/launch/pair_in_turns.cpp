@@ -8,8 +8,8 @@
 
 #include "launch/placement.hpp"
 #include "measure/clock.hpp"
-#include "measure/turns.hpp"
 #include "platform/platform.hpp"
+#include "rendezvous/turns.hpp"
 
 namespace scalemark {
 namespace {
@@ -46,19 +46,19 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
   const std::array<std::size_t, 2> order{first, 1 - first};
   const std::array<HandoverFolder, 2> handovers;
   const int ranks = plan.points[point].launch.ranks;
-  TurnGate gate(handovers[0].path(), {ranks, ranks});
+  TurnGiver giver(handovers[0].path(), {ranks, ranks});
   std::vector<Job> jobs;
   std::vector<JournalEntry> entries;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const PointLauncher& side = sides[order[i]];
     entries.push_back(side.begin(point, repeat));
     jobs.push_back(side.job_of(point, repeat, handovers[i]));
-    jobs.back().environment = variables_of_job(gate.address(i), handovers[i]);
+    jobs.back().environment = variables_of_job(giver.address(i), handovers[i]);
   }
   Supervision how = sides[0].supervision(point);
   how.end_seconds = 0;  // one that waits for its turn would wait for ever
-  how.inputs = [&] { return gate.inputs(); };
-  how.on_wake = [&] { gate.update(); };
+  how.inputs = [&] { return giver.inputs(); };
+  how.on_wake = [&] { giver.update(); };
   const double start = steady_seconds();
   JobEnds ends = run_jobs(jobs, how);
   const double seconds = steady_seconds() - start;
@@ -68,7 +68,7 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
     if (ends.first_failed && *ends.first_failed != i) continue;
     const PointLauncher& side = sides[order[i]];
     JobEnd& end = ends.jobs[i];
-    if (end.code == ExitCode::ok && gate.turns(i) == 0) {
+    if (end.code == ExitCode::ok && giver.turns(i) == 0) {
       end = {ExitCode::environment,
              "its ranks did not take turns: SMK_INTERNAL_TURNS has not reached them; --alternate "
              "launches does without"};

@@ -15,7 +15,8 @@ std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
                                             const std::array<PointLauncher, 2>& sides);
 
 /// Launches `point` of both sides and appends the ends to their journals; where one fails, only
-/// its own. `first`: the side that is started first and has the first turn. True where we were asked to stop.
+/// its own. `first`: the side that is started first and has the first turn. True where we were
+/// asked to stop.
 bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& sides,
                      const std::array<Journal*, 2>& journals, std::size_t point,
                      std::int64_t repeat, std::size_t first);

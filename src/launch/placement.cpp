@@ -1,8 +1,6 @@
 // See placement.hpp.
 #include "launch/placement.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -40,16 +38,14 @@ Placement place_ranks(int ranks, const Resources& resources, std::optional<int> 
 int count_hosts(const std::string& hostfile) {
   std::ifstream file(hostfile);
   if (!file || std::filesystem::is_directory(hostfile))
-    throw ConfigError(fmt::format("--hostfile: {} can't be read; give a file with one host a line",
-                                  quote(hostfile)));
+    refuse_at("--hostfile", quote(hostfile) + " can't be read; give a file with one host a line");
   std::set<std::string> hosts;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string host;
     if (words >> host && host[0] != '#') hosts.insert(host);
   }
-  if (hosts.empty())
-    throw ConfigError(fmt::format("--hostfile: {} names no host", quote(hostfile)));
+  if (hosts.empty()) refuse_at("--hostfile", quote(hostfile) + " names no host");
   return static_cast<int>(hosts.size());
 }
 

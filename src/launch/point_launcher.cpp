@@ -2,7 +2,6 @@
 #include "launch/point_launcher.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "config/keys.hpp"
 #include "config/names.hpp"
@@ -11,11 +10,19 @@
 #include "launch/placement.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace fs = std::filesystem;
 
 Build own_build() { return {own_path(), build_info().at("revision")}; }
+
+std::string outcome_of(const JournalEntry& entry, const Json& record) {
+  if (entry.status == "ok")
+    return fmt::format("{} {}", four_digits(record.at("throughput").at("mean").get<double>()),
+                       record.at("unit").get<std::string>());
+  return fmt::format("{}: {}", entry.status, entry.reason.empty() ? "see its log" : entry.reason);
+}
 
 PointLauncher::PointLauncher(const SweepPlan& plan, Build build, fs::path folder)
     : plan_(plan),
@@ -66,7 +73,7 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
 }
 
 std::string PointLauncher::command_line(std::size_t index, std::int64_t repeat) const {
-  return shell_quoted(launch_command(request_of(index, repeat), geteuid() == 0));
+  return scalemark::command_line(request_of(index, repeat));
 }
 
 void PointLauncher::prepare_folders() const {
@@ -117,9 +124,7 @@ void PointLauncher::finish(Journal& journal, JournalEntry entry, double seconds,
                            const JobEnd& end) const {
   entry.seconds = seconds;
   entry.exit_code = static_cast<int>(end.code);
-  entry.status = end.stopped                ? "interrupted"
-                 : end.code == ExitCode::ok ? "ok"
-                                            : to_string(status_of_exit(entry.exit_code));
+  entry.status = to_string(status_of_launch(end.code, end.stopped));
   entry.reason = end.reason;
   const fs::path record = record_path(index, entry.repeat);
   if (fs::exists(record)) describe(entry, record);

@@ -24,6 +24,9 @@ struct Build {
 /// This program.
 Build own_build();
 
+/// What a launch came to: its rate, or why it has none. `record`: null where it left none.
+std::string outcome_of(const JournalEntry& entry, const Json& record);
+
 class PointLauncher {
  public:
   /// Refers to `plan` for as long as it lives.

@@ -8,30 +8,28 @@
 
 #include "config/curves.hpp"
 #include "config/names.hpp"
-#include "launch/dry_run.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "platform/platform.hpp"
 #include "result/records.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
 
-void say(const std::string& text) { std::fprintf(stderr, "scalemark: %s\n", text.c_str()); }
-
 /// The job could not write its record itself: what there was, with the reason.
-void publish_partial(const RunConfig& config, const HandoverFolder& handover, ExitCode code,
+void publish_partial(const ResolvedConfig& config, const HandoverFolder& handover, ExitCode code,
                      const std::string& reason) {
-  const auto partial = handover.partial();
+  auto partial = handover.partial();
   if (!partial) return;
-  Json records = partial->at("finished");
-  if (Json record = partial->at("record"); !record.is_null()) {
+  Json& records = partial->finished;
+  if (Json& record = partial->record; !record.is_null()) {
     record["status"] = to_string(status_of_exit(static_cast<int>(code)));
     record["reason"] = reason;
-    if (const Json& path = partial->at("path"); !path.is_null()) {
-      ResultFile file(path.get<std::string>());
+    if (!partial->path.empty()) {
+      ResultFile file(partial->path);
       file.write(record);
-      say(fmt::format("what was measured so far is in {}", file.path().string()));
+      tell(fmt::format("what was measured so far is in {}", file.path().string()));
     }
     records.push_back(std::move(record));
   }
@@ -39,9 +37,22 @@ void publish_partial(const RunConfig& config, const HandoverFolder& handover, Ex
   fmt::print("{}", record_text(curves_of(config).size() == 1 ? records.front() : records));
 }
 
+void announce(const ScaleJob& job) {
+  const std::string launcher = launcher_program(job.request);
+  const auto counted = [](int n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  tell(fmt::format("{} starts {} with {} each; points: {}", launcher,
+                   counted(job.request.ranks, "rank"), counted(job.request.cpus_per_rank, "core"),
+                   fmt::join(job.points.ranks, ", ")));
+  if (job.request.oversubscribe) tell("more ranks than cores: they share cores and are not bound");
+  if (geteuid() == 0 && launcher == "mpirun")
+    tell("running as root: mpirun gets --allow-run-as-root");
+}
+
 }  // namespace
 
-ScaleLaunch plan_scale(const RunConfig& config, const Resources& resources) {
+ScaleLaunch plan_scale(const ResolvedConfig& config, const Resources& resources) {
   ScaleLaunch launch;
   const int per_host =
       resources.gpus_per_host > 0 ? resources.gpus_per_host : resources.cores_per_host;
@@ -53,46 +64,32 @@ ScaleLaunch plan_scale(const RunConfig& config, const Resources& resources) {
   return launch;
 }
 
-ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::string>& arguments) {
-  const RunConfig& config = loaded.config;
+ScaleJob scale_job(const ResolvedConfig& config, const std::vector<std::string>& arguments) {
   const auto environment = process_environment();
   const Resources resources = find_resources(config.device, config.hostfile, environment);
-  const ScaleLaunch launch = plan_scale(config, resources);
-  if (!config.largest_batch) check_points(config, launch.ranks);
-
-  LaunchRequest request;
+  ScaleJob job{plan_scale(config, resources), {}, resources.hosts > 1};
+  if (!config.largest_batch) check_points(config, job.points.ranks);
+  LaunchRequest& request = job.request;
   request.launcher =
       config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
   request.hydra = built_for_hydra();
-  request.ranks = launch.largest;
-  request.cpus_per_rank = launch.placement.cpus_per_rank;
+  request.ranks = job.points.largest;
+  request.cpus_per_rank = job.points.placement.cpus_per_rank;
   request.hostfile = config.hostfile;
-  request.oversubscribe = launch.placement.oversubscribe;
+  request.oversubscribe = job.points.placement.oversubscribe;
   request.program = {own_path().string(), "scale"};
   request.program.insert(request.program.end(), arguments.begin(), arguments.end());
-  const std::string launcher = launcher_program(request);
-  const bool is_root = geteuid() == 0;
-  if (config.dry_run) {
-    fmt::print("{}", plan_text(config, launch.ranks, /*keeps_weights=*/true));
-    say("would start: " + shell_quoted(launch_command(request, is_root)));
-    return ExitCode::ok;
-  }
-  const HandoverFolder handover;
-  tell_ranks(request, resources.hosts > 1);
-  const auto counted = [](int n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
-  say(fmt::format("{} starts {} with {} each; points: {}", launcher,
-                  counted(launch.largest, "rank"), counted(launch.placement.cpus_per_rank, "core"),
-                  fmt::join(launch.ranks, ", ")));
-  if (launch.placement.oversubscribe)
-    say("more ranks than cores: they share cores and are not bound");
-  if (is_root && launcher == "mpirun") say("running as root: mpirun gets --allow-run-as-root");
+  return job;
+}
 
+ExitCode supervise_scale(const ResolvedConfig& config, ScaleJob job) {
+  const HandoverFolder handover;
+  tell_ranks(job.request, job.several_hosts);
+  announce(job);
   // A stop is agreed on at a step boundary, and a step may take as long as --timeout allows.
-  const JobEnd end = run_job(request, handover, {.grace_seconds = config.timeout + 10});
+  const JobEnd end = run_job(job.request, handover, {.grace_seconds = config.timeout + 10});
   if (!end.reason.empty()) {
-    if (!end.told) say(end.reason);
+    if (!end.told) tell(end.reason);
     publish_partial(config, handover, end.code, end.reason);
   }
   return end.code;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "config/load.hpp"
 #include "error.hpp"
+#include "launch/launch.hpp"
 #include "launch/placement.hpp"
 
 namespace scalemark {
@@ -18,10 +18,19 @@ struct ScaleLaunch {
 };
 
 /// Resolves `--ranks auto` and the cores of a rank.
-ScaleLaunch plan_scale(const RunConfig& config, const Resources& resources);
+ScaleLaunch plan_scale(const ResolvedConfig& config, const Resources& resources);
 
-/// Launches `scalemark scale ARGUMENTS` on every rank and watches it. Where the job dies without a
-/// word, writes what it had so far to --output, as failed, with the reason.
-ExitCode supervise_scale(const LoadedConfig& loaded, const std::vector<std::string>& arguments);
+struct ScaleJob {
+  ScaleLaunch points;
+  LaunchRequest request;
+  bool several_hosts = false;
+};
+
+/// `scalemark scale ARGUMENTS` on every rank. Throws ConfigError where a batch does not divide.
+ScaleJob scale_job(const ResolvedConfig& config, const std::vector<std::string>& arguments);
+
+/// Launches it and watches it. Where the job dies without a word, writes what it had so far to
+/// --output, as failed, with the reason.
+ExitCode supervise_scale(const ResolvedConfig& config, ScaleJob job);
 
 }  // namespace scalemark

@@ -22,6 +22,7 @@
 
 #include "config/numbers.hpp"
 #include "launch/launch.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -93,8 +94,7 @@ bool redirect(const std::string& path) {
 [[noreturn]] void become(const ChildProcess& process, const sigset_t& mask, pid_t supervisor) {
   setpgid(0, 0);
   if (!process.output.empty() && !redirect(process.output)) {
-    std::fprintf(stderr, "scalemark: cannot write %s: %s\n", process.output.c_str(),
-                 std::strerror(errno));
+    tell(fmt::format("cannot write {}: {}", process.output, std::strerror(errno)));
     _exit(127);
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would watch the job after the supervisor
@@ -103,7 +103,7 @@ bool redirect(const std::string& path) {
   try {
     if (process.before_exec) process.before_exec();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "scalemark: %s\n", error.what());
+    tell(error.what());
     std::fflush(stderr);
     _exit(static_cast<int>(exit_code_of(error)));
   }
@@ -111,7 +111,7 @@ bool redirect(const std::string& path) {
   for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
-  std::fprintf(stderr, "scalemark: cannot start %s: %s\n", argv[0], std::strerror(errno));
+  tell(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
   _exit(127);
 }
 

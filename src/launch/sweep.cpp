@@ -4,45 +4,33 @@
 #include <fmt/format.h>
 
 #include "launch/point_launcher.hpp"
-#include "report/sweep_table.hpp"
 #include "result/journal.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
-void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
 
 class Sweep {
  public:
-  explicit Sweep(const SweepRequest& request)
-      : plan_(request.plan),
-        launcher_(plan_, own_build(), request.output),
-        retry_failed_(request.retry_failed) {}
+  Sweep(const SweepPlan& plan, const std::filesystem::path& folder, bool retry_failed)
+      : plan_(plan), launcher_(plan_, own_build(), folder), retry_failed_(retry_failed) {}
 
-  ExitCode dry_run() const {
-    for (const auto& [index, repeat] : launch_order(plan_))
-      fmt::print("{}\n", launcher_.command_line(index, repeat));
-    say(fmt::format("{} launches of {} points", plan_.points.size() * plan_.repeats,
-                    plan_.points.size()));
-    return ExitCode::ok;
-  }
-
-  ExitCode run() {
-    const HeldSignals until_the_table_is_printed;
+  SweepEnd run(LaunchProgress& progress) {
     launcher_.prepare_folders();
     Journal journal(launcher_.folder() / "journal.jsonl");
-    SweepProgress progress(left(journal));
+    progress.expect(left(journal));
     for (const auto& [index, repeat] : launch_order(plan_)) {
       if (is_done(journal, launcher_.entry_of(index, repeat))) continue;
       progress.start(plan_.points[index].title(), repeat);
       const bool stopped = launcher_.launch(journal, index, repeat);
-      progress.finish(journal.entries().back(), launcher_.record_of(journal.entries().back()));
+      const JournalEntry& entry = journal.entries().back();
+      progress.finish(entry.seconds, outcome_of(entry, launcher_.record_of(entry)));
       if (stopped) {
         say("interrupted: the same command goes on from here");
         break;
       }
     }
-    fmt::print("{}", sweep_table(results_of(journal), plan_.standard));
-    return outcome(journal);
+    return {worst(journal), results_of(journal)};
   }
 
  private:
@@ -84,14 +72,12 @@ class Sweep {
     return results;
   }
 
-  ExitCode outcome(const Journal& journal) const {
+  ExitCode worst(const Journal& journal) const {
     ExitCode code = ExitCode::ok;
     for (const auto& [index, repeat] : launch_order(plan_)) {
       const JournalEntry* entry = journal.find(launcher_.entry_of(index, repeat));
       if (!entry || entry->status == "interrupted") return ExitCode::failed;
-      if (entry->status != "ok")
-        code = most_severe(code, entry->exit_code == 0 ? ExitCode::failed
-                                                       : static_cast<ExitCode>(entry->exit_code));
+      if (entry->status != "ok") code = most_severe(code, entry->failure());
     }
     return code;
   }
@@ -103,9 +89,17 @@ class Sweep {
 
 }  // namespace
 
-ExitCode run_sweep(const SweepRequest& request) {
-  Sweep sweep(request);
-  return request.dry_run ? sweep.dry_run() : sweep.run();
+SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder, bool retry_failed,
+                   LaunchProgress& progress) {
+  return Sweep(plan, folder, retry_failed).run(progress);
+}
+
+void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder) {
+  const PointLauncher launcher(plan, own_build(), folder);
+  for (const auto& [index, repeat] : launch_order(plan))
+    fmt::print("{}\n", launcher.command_line(index, repeat));
+  say(fmt::format("{} launches of {} points", plan.points.size() * plan.repeats,
+                  plan.points.size()));
 }
 
 }  // namespace scalemark

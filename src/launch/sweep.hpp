@@ -1,30 +1,38 @@
-// `scalemark sweep PLAN.json --output DIR`: every point and repeat a launch of its own, in random
-// order, journalled, so that a sweep that was interrupted goes on where it was.
+// A sweep: every point and repeat of a plan a launch of its own, in random order, journalled, so
+// that one that was interrupted goes on where it was.
 #pragma once
 
-#include <optional>
-#include <span>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "config/sweep_plan.hpp"
 #include "error.hpp"
+#include "launch/progress.hpp"
 
 namespace scalemark {
 
-struct SweepRequest {
-  SweepPlan plan;
-  std::string output;         ///< folder: journal.jsonl, runs/, logs/
-  bool dry_run = false;       ///< print the commands, start nothing
-  bool retry_failed = false;  ///< launch again what the journal says has failed
+/// The launches of one point by this build.
+struct SweepResult {
+  std::string title;
+  std::string unit;                 ///< "images/sec"; empty where none has succeeded
+  std::vector<double> throughputs;  ///< of each that has
+  int failed = 0;
 };
 
-/// The words after `sweep`; flags of the launch beat the plan. ConfigError where they are wrong.
-SweepRequest read_sweep_request(std::span<const std::string> arguments);
+struct SweepEnd {
+  /// ok; the most severe code of a launch that failed, `failed` also where an earlier sweep has
+  /// recorded the failure.
+  ExitCode code = ExitCode::ok;
+  std::vector<SweepResult> results;  ///< a point each
+};
 
-std::string sweep_help();
+/// `folder`: of journal.jsonl, runs/ and logs/. `retry_failed`: launches again what the journal
+/// says has failed. A failing launch does not stop the others.
+SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder, bool retry_failed,
+                   LaunchProgress& progress);
 
-/// Exit codes: ok; the most severe code of a launch that failed, `failed` also where an earlier
-/// sweep has recorded the failure. A failing launch does not stop the others.
-ExitCode run_sweep(const SweepRequest& request);
+/// Prints the command of every launch in its order.
+void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder);
 
 }  // namespace scalemark

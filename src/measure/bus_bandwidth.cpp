@@ -21,7 +21,7 @@ std::string_view to_string(Collective collective) {
 
 std::int64_t collective_bytes(Collective collective, std::int64_t asked, int ranks) {
   const bool blocks = collective == Collective::allgather || collective == Collective::alltoall;
-  const std::int64_t unit = 4 * (blocks ? ranks : 1);
+  const std::int64_t unit = blocks ? 4 * static_cast<std::int64_t>(ranks) : 4;
   return std::max(unit, asked / unit * unit);
 }
 

@@ -27,4 +27,15 @@ double algorithm_bandwidth(std::int64_t bytes, double seconds);
 /// alltoall, 1 for broadcast.
 double bus_factor(Collective collective, int ranks);
 
+/// Bytes that each rank sends for an allgather by a ring, mean over ranks, rounded up: every one of
+/// the `bytes` of all blocks passes all ranks but one (Thakur et al. 2005, section 4.1).
+constexpr std::int64_t ring_allgather_bytes(std::int64_t bytes, std::int64_t ranks) {
+  return ((ranks - 1) * bytes + ranks - 1) / ranks;
+}
+/// The same for an allreduce of `bytes`: a reduce-scatter, then an allgather (Patarasuk and Yuan
+/// 2009).
+constexpr std::int64_t ring_allreduce_bytes(std::int64_t bytes, std::int64_t ranks) {
+  return ring_allgather_bytes(2 * bytes, ranks);
+}
+
 }  // namespace scalemark

@@ -5,11 +5,10 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "measure/statistics.hpp"
+
 namespace scalemark {
 namespace {
-
-/// Sums that are equal but for rounding count as ties: this share of the sum of magnitudes.
-constexpr double kRounding = 1e-12;
 
 void check(const std::vector<SequentialLook>& looks) {
   for (std::size_t i = 0; i < looks.size(); ++i) {

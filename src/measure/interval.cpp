@@ -15,8 +15,6 @@ constexpr double kLeastEffectiveSamples = 30;
 /// Bounds the cost for very long runs to n x 4096 multiplications; correlation that lasts longer is
 /// cut off there.
 constexpr std::size_t kMostLags = 4096;
-/// Relative spread below which a series counts as constant: rounding, not measurement.
-constexpr double kRounding = 1e-12;
 
 struct LongRun {
   double effective_samples;   ///< n x variance / long-run variance, at most n
@@ -40,6 +38,7 @@ LongRun long_run(std::span<const double> x) {
   for (double& value : centred) value -= center;
 
   const double variance = autocovariance(centred, 0);
+  // A spread of this size is rounding, not measurement: the series is constant.
   if (std::sqrt(variance) <= kRounding * std::abs(center)) return {n, 0, n - 1};
 
   double sum = -variance, previous = std::numeric_limits<double>::infinity();

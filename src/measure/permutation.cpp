@@ -15,8 +15,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Sums that are equal but for rounding count as ties: this share of the sum of magnitudes.
-constexpr double kRounding = 1e-12;
 /// Halvings of the bracket of a limit: down to the last bits.
 constexpr int kHalvings = 60;
 

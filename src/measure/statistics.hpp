@@ -8,9 +8,18 @@
 
 namespace scalemark {
 
+/// Sums of doubles that differ by no more than this share of their magnitudes are equal but for
+/// rounding.
+inline constexpr double kRounding = 1e-12;
+
 struct Interval {
   double lo, hi;
 };
+/// [lo, hi], for any kind of nlohmann's JSON.
+template <typename J>
+void to_json(J& json, const Interval& interval) {
+  json = {interval.lo, interval.hi};
+}
 
 /// NaN for no values, as all quantiles.
 double mean(std::span<const double> x);

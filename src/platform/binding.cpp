@@ -37,7 +37,7 @@ std::optional<int> number_after(const std::string& text, const std::string& pref
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-std::optional<bool> judge_request(const RankPlace& place, bool alone) {
+std::optional<bool> bound_as_asked(const RankPlace& place, bool alone) {
   if (place.requested.text.empty() || place.cpus.empty() || place.cpus_of_host <= 0)
     return std::nullopt;
   if (!asks_for_binding(place.requested.text)) return true;
@@ -61,7 +61,7 @@ RequestedBinding requested_binding(const std::map<std::string, std::string>& env
   return {value("SLURM_CPU_BIND_TYPE"), std::nullopt};
 }
 
-std::vector<BindingVerdict> judge_binding(const std::vector<RankPlace>& places) {
+std::vector<BindingVerdict> binding_verdicts(const std::vector<RankPlace>& places) {
   std::vector<BindingVerdict> verdicts;
   for (const RankPlace& place : places) {
     BindingVerdict verdict;
@@ -71,7 +71,7 @@ std::vector<BindingVerdict> judge_binding(const std::vector<RankPlace>& places) 
       alone = alone && other.host != place.host;
       if (share_a_cpu(place, other)) verdict.overlaps_with.push_back(other.rank);
     }
-    verdict.as_asked = judge_request(place, alone);
+    verdict.as_asked = bound_as_asked(place, alone);
     if (!place.near_cpus_of_gpu.empty() && !place.cpus.empty())
       verdict.near_gpu = within(place.cpus, place.near_cpus_of_gpu);
     verdicts.push_back(std::move(verdict));

@@ -44,7 +44,7 @@ struct BindingVerdict {
 };
 
 /// One verdict a place, in their order.
-std::vector<BindingVerdict> judge_binding(const std::vector<RankPlace>& places);
+std::vector<BindingVerdict> binding_verdicts(const std::vector<RankPlace>& places);
 
 /// The CPUs of the rank that computes on GPU `mine`: the cores near that GPU, divided evenly and in
 /// order among all GPUs (PCI bus ids) that are near the same cores, within `allowed`. Empty where

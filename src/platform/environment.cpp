@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "platform/library_variables.hpp"
 #include "platform/platform.hpp"
 
 extern char** environ;
@@ -38,9 +39,6 @@ std::optional<std::int64_t> slurm_step_tasks(const Environment& environment) {
   return tasks;
 }
 
-constexpr std::array<std::string_view, 12> kPrefixes{"NCCL_",  "GLOO_", "OMPI_MCA_", "UCX_",
-                                                     "OMP_",   "KMP_",  "GOMP_",     "HCOLL_",
-                                                     "SHARP_", "FI_",   "PSM2_",     "MKL_"};
 constexpr std::array<std::string_view, 16> kNames{
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",    "SLURM_JOB_ID",         "SLURM_STEP_ID",
     "SLURM_JOB_NUM_NODES",  "SLURM_NNODES",         "SLURM_NTASKS",         "SLURM_NTASKS_PER_NODE",
@@ -63,10 +61,8 @@ constexpr std::array<std::string_view, 12> kOfOneLaunch{"OMPI_MCA_ess",
                                                         "OMPI_MCA_orte_top_session_dir"};
 
 bool allowed(std::string_view name) {
-  if (std::ranges::any_of(kOfOneLaunch, [&](auto prefix) { return name.starts_with(prefix); }))
-    return false;
-  return std::ranges::find(kNames, name) != kNames.end() ||
-         std::ranges::any_of(kPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
+  if (begins_with_one_of(name, kOfOneLaunch)) return false;
+  return std::ranges::find(kNames, name) != kNames.end() || is_library_variable(name);
 }
 
 bool names_a_secret(std::string_view name) {

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "json.hpp"
 #include "platform/sources.hpp"
 #include "platform/topology.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 template <typename T>
 void put(SystemInfo& info, const std::string& key, const std::optional<T>& value,
@@ -22,11 +22,6 @@ void put(SystemInfo& info, const std::string& key, const std::optional<T>& value
     info.json[key] = nullptr;
     info.unavailable["system." + key] = reason;
   }
-}
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 void add_software(SystemInfo& info) {

@@ -5,11 +5,10 @@
 
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
+#include "probe/repeat.hpp"
 
 namespace scalemark {
 namespace {
-
-constexpr std::size_t kFewest = 10;
 
 /// A chain in which every step needs the one before: neither wider units nor more of them help.
 double quantum(std::int64_t steps) {
@@ -41,13 +40,7 @@ std::int64_t calibrate_quantum(double seconds) {
 }
 
 std::vector<double> repeat_quantum(std::int64_t steps, double seconds) {
-  std::vector<double> samples;
-  double spent = 0;
-  while (samples.size() < kFewest || spent < seconds) {
-    samples.push_back(quantum(steps));
-    spent += samples.back();
-  }
-  return samples;
+  return repeat_for(seconds, 10, [&] { return quantum(steps); });
 }
 
 QuantumStatistics quantum_statistics(const std::vector<std::vector<double>>& blocks) {

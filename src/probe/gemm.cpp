@@ -2,6 +2,7 @@
 #include "probe/gemm.hpp"
 
 #include "measure/statistics.hpp"
+#include "probe/repeat.hpp"
 
 namespace scalemark {
 
@@ -14,20 +15,18 @@ GemmRates measure_gemm(DeviceBackend& device, at::ScalarType dtype, std::int64_t
   at::mm_out(c, a, b);  // loads the library, fills caches
   device.synchronize();
 
-  constexpr int min_products = 5;
+  constexpr std::size_t fewest_products = 5;
   const auto clock = device.make_step_clock();
-  double spent = 0;
   clock->mark();
-  while (spent < seconds || clock->seconds().size() < min_products) {
+  const std::vector<double> times = repeat_for(seconds, fewest_products, [&] {
     at::mm_out(c, a, b);
     clock->mark();
     device.synchronize();
-    spent += clock->seconds().back();
-  }
+    return clock->seconds().back();
+  });
   const double flops =
       2. * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
-  const auto products = static_cast<double>(clock->seconds().size());
-  return {flops / median(clock->seconds()), flops * products / spent};
+  return {flops / median(times), flops / mean(times)};
 }
 
 double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,

@@ -11,12 +11,14 @@
 
 #include "error.hpp"
 #include "measure/clock.hpp"
+#include "measure/statistics.hpp"
+#include "probe/repeat.hpp"
 
 namespace scalemark {
 namespace {
 
 constexpr double kScalar = 3;
-constexpr int kFewestPasses = 3;
+constexpr std::size_t kFewestPasses = 3;
 
 /// Memory that nobody has touched: the thread that writes first gets it on its NUMA node.
 struct Arrays {
@@ -56,8 +58,8 @@ MemoryBandwidth measure_memory_bandwidth(int threads, std::int64_t elements, dou
   const auto size = static_cast<std::size_t>(elements);
   const auto count = static_cast<std::size_t>(std::max(1, threads));
   const Arrays arrays(size);
-  std::barrier<> gate(static_cast<std::ptrdiff_t>(count));
-  bool more = true;  // written by the first thread alone, between two gates
+  std::barrier<> meeting(static_cast<std::ptrdiff_t>(count));
+  bool more = true;  // written by the first thread alone, between two meetings
   const auto part_of = [&](std::size_t t) {
     return Part{size * t / count, size * (t + 1) / count};
   };
@@ -65,30 +67,27 @@ MemoryBandwidth measure_memory_bandwidth(int threads, std::int64_t elements, dou
   for (std::size_t t = 1; t < count; ++t)
     others.emplace_back([&, part = part_of(t)] {
       touch(arrays, part);
-      for (gate.arrive_and_wait(); more; gate.arrive_and_wait()) {
+      for (meeting.arrive_and_wait(); more; meeting.arrive_and_wait()) {
         triad(arrays.a.get(), arrays.b.get(), arrays.c.get(), part);
-        gate.arrive_and_wait();
+        meeting.arrive_and_wait();
       }
     });
   touch(arrays, part_of(0));
 
-  std::vector<double> times;
-  double spent = 0;
-  while (times.size() < kFewestPasses || spent < seconds) {
-    gate.arrive_and_wait();
+  const std::vector<double> times = repeat_for(seconds, kFewestPasses, [&] {
+    meeting.arrive_and_wait();
     const double start = steady_seconds();
     triad(arrays.a.get(), arrays.b.get(), arrays.c.get(), part_of(0));
-    gate.arrive_and_wait();
-    times.push_back(steady_seconds() - start);
-    spent += times.back();
-  }
+    meeting.arrive_and_wait();
+    return steady_seconds() - start;
+  });
   more = false;
-  gate.arrive_and_wait();
+  meeting.arrive_and_wait();
   others.clear();
   check(arrays, size);
   const auto bytes = static_cast<double>(triad_bytes(elements));
-  return {bytes * static_cast<double>(times.size()) / spent, bytes / std::ranges::min(times),
-          8 * elements, static_cast<int>(times.size())};
+  return {bytes / mean(times), bytes / std::ranges::min(times), 8 * elements,
+          static_cast<int>(times.size())};
 }
 
 }  // namespace scalemark

@@ -6,22 +6,21 @@
 #include <vector>
 
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-const std::string kNone = "-";
-
-std::string text_of(const Json& value) {
+std::string setting_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? "not set" : value.dump();
 }
 
 std::string settings_text(const Json& settings) {
   std::string text;
   for (const auto& [name, value] : settings.items())
-    text += fmt::format(" {}={}", name, text_of(value));
+    text += fmt::format(" {}={}", name, setting_text(value));
   return text;
 }
 
@@ -45,14 +44,14 @@ std::string detectable(const Json& point) {
   return percent.is_null() ? kNone : fmt::format("{:.1f} %", percent.get<double>());
 }
 
-const char* counted(const Json& point) {
+const char* counted_repeats(const Json& point) {
   return point.at("repeat_unit") == "in_process" ? "repeats" : "launches";
 }
 
 std::string verdict(const Json& point) {
   const std::string word = point.at("verdict");
   if (word != "too few launches") return word;
-  return fmt::format("too few {} (n={}; {} needed)", counted(point),
+  return fmt::format("too few {} (n={}; {} needed)", counted_repeats(point),
                      std::min(point.at("base_repeats"), point.at("repeats")).dump(),
                      point.at("repeats_needed").dump());
 }
@@ -77,7 +76,7 @@ std::vector<std::string> row(const Json& point) {
 }
 
 /// The points of one set under their header.
-Rows rows_of(const Json& record, const std::string& set) {
+Rows comparison_rows(const Json& record, const std::string& set) {
   Rows rows{{"ranks", "n", record.at("base").get<std::string>(), set, "difference", "95 % interval",
              "p (Holm)", "detectable", "verdict"}};
   for (const Json& point : record.at("points"))
@@ -85,13 +84,13 @@ Rows rows_of(const Json& record, const std::string& set) {
   return rows;
 }
 
-std::string title(const Json& record, const std::string& set) {
+std::string comparison_title(const Json& record, const std::string& set) {
   const std::string metric = record.at("metric");
   std::string unit, counts;
   for (const Json& point : record.at("points"))
     if (unit.empty() && point.at("set") == set) {
       unit = point.at("unit");
-      counts = counted(point);
+      counts = counted_repeats(point);
     }
   const std::string what = metric == "throughput" ? unit : fmt::format("{} ({})", metric, unit);
   std::string text = fmt::format("{} against {}: {}, n {}", set,
@@ -101,7 +100,7 @@ std::string title(const Json& record, const std::string& set) {
 }
 
 /// Sentences below the tables.
-std::vector<std::string> footer(const Json& record) {
+std::vector<std::string> comparison_footer(const Json& record) {
   bool paired = false, samples = false, short_interval = false;
   for (const Json& point : record.at("points")) {
     (point.at("design") == "paired" ? paired : samples) = true;
@@ -142,9 +141,10 @@ std::string comparison_table(const Json& record) {
   std::string text;
   for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
     const std::string set = record.at("sets")[i].at("label");
-    text += title(record, set) + "\n\n" + text_table(rows_of(record, set)) + "\n";
+    text +=
+        comparison_title(record, set) + "\n\n" + text_table(comparison_rows(record, set)) + "\n";
   }
-  for (const std::string& line : footer(record)) text += line + "\n";
+  for (const std::string& line : comparison_footer(record)) text += line + "\n";
   return text;
 }
 
@@ -152,9 +152,10 @@ std::string comparison_markdown(const Json& record) {
   std::string text;
   for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
     const std::string set = record.at("sets")[i].at("label");
-    text += "**" + title(record, set) + "**\n\n" + markdown_table(rows_of(record, set)) + "\n";
+    text += "**" + comparison_title(record, set) + "**\n\n" +
+            markdown_table(comparison_rows(record, set)) + "\n";
   }
-  for (const std::string& line : footer(record)) text += "- " + line + "\n";
+  for (const std::string& line : comparison_footer(record)) text += "- " + line + "\n";
   return text;
 }
 

@@ -52,6 +52,14 @@ void StepLines::total(double throughput_mean) {
   sink_(rule);
 }
 
+std::string warning_lines(const Json& record, std::size_t told) {
+  std::string lines;
+  const Json& warnings = record.at("warnings");
+  for (std::size_t i = told; i < warnings.size(); ++i)
+    lines += fmt::format("warning: {}\n", warnings[i].get<std::string>());
+  return lines;
+}
+
 std::string format_duration(double seconds) {
   if (!(seconds < 1e9)) return "unknown";  // also NaN
   const long total = std::lround(seconds);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/scaling.hpp"
+#include "analysis/scaling/scaling.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -37,10 +37,9 @@ class StepLines {
 
 /// The curve as aligned columns: ranks, throughput with 95 % interval, speedup, efficiency, exposed
 /// communication, where asked for time to solution with the batch of a rank, and steps and seconds
-/// to a target loss; below what the intervals are of, and `warnings` (see noise_summary.hpp). Ends
+/// to a target loss; below what the intervals are of, and the warnings (see warning_lines()). Ends
 /// with a newline. A curve without status ok gives one line with its status and reason.
-std::string scaling_table(const Json& scaling_record,
-                          const std::vector<std::string>& warnings = {});
+std::string scaling_table(const Json& scaling_record, std::size_t told = 0);
 
 /// Several curves of the same points, by name: throughput of each, its ratio to the first one's,
 /// and what each took to a target loss. All have status ok; at least two.
@@ -50,20 +49,17 @@ std::string family_table(const std::vector<std::string>& names,
 /// "45 s", "2 min 30 s", "1 h 05 min"; rounded to the second, "less than 1 s" below.
 std::string format_duration(double seconds);
 
-/// A line where `loss.diverged` of a run record with status ok is true; else nothing.
-std::string divergence_warning(const Json& run_record);
-
-/// A line where the preflight that a record names warned, failed, did not end, or did not run on
-/// all hosts; else nothing.
-std::string preflight_warning(const Json& record);
+/// "warning: ..." of each of the record's `warnings`, a line each. `told`: so many of the first
+/// ones the user has seen already, at the start.
+std::string warning_lines(const Json& record, std::size_t told = 0);
 
 /// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
-/// percentiles, communication, stragglers, divergence, preflight, noise warnings. Lines without a last
-/// newline. A run without status ok gives its status and reason, and the partial throughput where
-/// there is one.
-std::string run_summary(const Json& run_record);
+/// percentiles, communication, warnings (see warning_lines()). Lines without a
+/// last newline. A run without status ok gives its status and reason, and the partial throughput
+/// where there is one.
+std::string run_summary(const Json& run_record, std::size_t told = 0);
 
 /// The same of an inference record, with the quantiles of latency.
-std::string inference_summary(const Json& inference_record);
+std::string inference_summary(const Json& inference_record, std::size_t told = 0);
 
 }  // namespace scalemark

@@ -1,9 +1,10 @@
 // The table at the end of a `scale` with several curves: says what their records say.
 #include <fmt/format.h>
 
-#include "analysis/curve_ratio.hpp"
+#include "analysis/scaling/curve_ratio.hpp"
 #include "report/console.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {

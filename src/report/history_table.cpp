@@ -20,7 +20,7 @@ std::string change_at(const Json& record, const Json& label) {
   return "-";
 }
 
-Rows rows_of(const Json& record) {
+Rows history_rows(const Json& record) {
   Rows rows{{"set", "launches", "relative rate", "change of level"}};
   for (const Json& set : record.at("sets"))
     rows.push_back({set.at("label").get<std::string>(), std::to_string(set.at("records").size()),
@@ -29,7 +29,7 @@ Rows rows_of(const Json& record) {
   return rows;
 }
 
-std::vector<std::string> footer(const Json& record) {
+std::vector<std::string> history_footer(const Json& record) {
   std::vector<std::string> lines{fmt::format(
       "{} over {} common points; advice: sets measured one after the other carry the machine's "
       "drift. scalemark gate PLAN --base --new decides.",
@@ -43,14 +43,14 @@ std::vector<std::string> footer(const Json& record) {
 }  // namespace
 
 std::string history_table(const Json& record) {
-  std::string text = text_table(rows_of(record)) + "\n";
-  for (const std::string& line : footer(record)) text += line + "\n";
+  std::string text = text_table(history_rows(record)) + "\n";
+  for (const std::string& line : history_footer(record)) text += line + "\n";
   return text;
 }
 
 std::string history_markdown(const Json& record) {
-  std::string text = markdown_table(rows_of(record)) + "\n";
-  for (const std::string& line : footer(record)) text += "- " + line + "\n";
+  std::string text = markdown_table(history_rows(record)) + "\n";
+  for (const std::string& line : history_footer(record)) text += "- " + line + "\n";
   return text + "\n";
 }
 

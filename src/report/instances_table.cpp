@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "report/console.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -29,7 +31,7 @@ std::string place_of(const Json& slot) {
   return slot.at("gpu_uuid").is_null() ? list : slot.at("gpu_uuid").get<std::string>();
 }
 
-std::string counted(const Json& point) {
+std::string counted_instances(const Json& point) {
   const auto instances = point.at("instances").get<std::int64_t>();
   return fmt::format("{} instance{}", instances, instances == 1 ? "" : "s");
 }
@@ -75,21 +77,16 @@ std::string remarks(const Json& record) {
                       slot.at("status").get<std::string>(), slot.at("reason").get<std::string>());
   for (const Json& point : record.at("points")) {
     if (point.at("status") != "ok" && point.at("instances") != 1)
-      text += fmt::format("{}: {}: {}\n", counted(point), point.at("status").get<std::string>(),
-                          point.at("reason").get<std::string>());
-    if (point.at("overlaps_enough") == false)
-      text += fmt::format(
-          "warning: {}: the measured windows overlap by {:.3f} only (limit {}): give all the same "
-          "time, --max_seconds S with a large --num_batches\n",
-          counted(point), point.at("overlap").get<double>(),
-          record.at("least_overlap").get<double>());
+      text +=
+          fmt::format("{}: {}: {}\n", counted_instances(point),
+                      point.at("status").get<std::string>(), point.at("reason").get<std::string>());
   }
   return text;
 }
 
 }  // namespace
 
-std::string instances_table(const Json& record) {
+std::string instances_table(const Json& record, std::size_t told) {
   const Json& config = record.at("config");
   const std::string head = fmt::format(
       "Instances of {} {} ({}), mean of {} repeat{}, a fresh launch each\n\n",
@@ -102,7 +99,7 @@ std::string instances_table(const Json& record) {
          "the windows / their span.\nLatencies of steps or queries, with neighbours unless alone "
          "is "
          "said.\n" +
-         remarks(record);
+         remarks(record) + warning_lines(record, told);
 }
 
 }  // namespace scalemark

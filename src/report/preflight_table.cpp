@@ -6,8 +6,9 @@
 #include <map>
 #include <vector>
 
-#include "analysis/preflight_values.hpp"
+#include "analysis/preflight/values.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {

@@ -9,6 +9,7 @@
 #include "measure/clock.hpp"
 #include "report/console.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {

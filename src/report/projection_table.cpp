@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
-
-const std::string kNone = "-";
 
 std::string with_band(const Json& point, const std::string& key, double factor = 1) {
   if (point.at(key).is_null()) return kNone;
@@ -55,7 +54,7 @@ std::vector<std::string> header(const Json& record) {
   return names;
 }
 
-Rows rows_of(const Json& record) {
+Rows projection_rows(const Json& record) {
   Rows rows{header(record)};
   for (const Json& point : record.at("points")) {
     rows.push_back(
@@ -73,7 +72,7 @@ Rows rows_of(const Json& record) {
   return rows;
 }
 
-std::string title(const Json& record) {
+std::string projection_title(const Json& record) {
   const Json& curve = record.at("curve");
   std::vector<std::string> ranks;
   for (const Json& point : record.at("fit").at("points")) ranks.push_back(point.at("ranks").dump());
@@ -96,7 +95,7 @@ Rows parameter_rows(const Json& record) {
 }
 
 /// Sentences below the tables.
-std::vector<std::string> footer(const Json& record) {
+std::vector<std::string> projection_footer(const Json& record) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
       "[ ]: {:.0f} % of what the model holds for possible; a band of the model, no promise. Per "
@@ -140,16 +139,17 @@ std::string spoken_seconds(double seconds) {
 }
 
 std::string projection_table(const Json& record) {
-  std::string text = title(record) + "\n\n" + text_table(rows_of(record)) + "\n" +
-                     text_table(parameter_rows(record)) + "\n";
-  for (const std::string& line : footer(record)) text += line + "\n";
+  std::string text = projection_title(record) + "\n\n" + text_table(projection_rows(record)) +
+                     "\n" + text_table(parameter_rows(record)) + "\n";
+  for (const std::string& line : projection_footer(record)) text += line + "\n";
   return text;
 }
 
 std::string projection_markdown(const Json& record) {
-  std::string text = "**" + title(record) + "**\n\n" + markdown_table(rows_of(record)) + "\n" +
+  std::string text = "**" + projection_title(record) + "**\n\n" +
+                     markdown_table(projection_rows(record)) + "\n" +
                      markdown_table(parameter_rows(record)) + "\n";
-  for (const std::string& line : footer(record)) text += "- " + line + "\n";
+  for (const std::string& line : projection_footer(record)) text += "- " + line + "\n";
   return text;
 }
 

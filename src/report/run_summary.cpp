@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "report/console.hpp"
-#include "report/noise_summary.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -12,7 +12,7 @@ std::string milliseconds(const Json& seconds) {
   return seconds.is_null() ? "unknown" : four_digits(1000 * seconds.get<double>());
 }
 
-std::string title(const Json& record) {
+std::string run_title(const Json& record) {
   const std::string batch = record.at("batch_size_per_rank").is_null()
                                 ? ""
                                 : " x " + record["batch_size_per_rank"].dump();
@@ -25,7 +25,7 @@ std::string title(const Json& record) {
 std::string throughput(const Json& record) {
   const Json& rate = record.at("throughput");
   const double mean = rate.at("mean");
-  const std::string text = fmt::format("{}: {} {}", title(record), four_digits(mean),
+  const std::string text = fmt::format("{}: {} {}", run_title(record), four_digits(mean),
                                        record.at("unit").get<std::string>());
   if (rate.at("ci95").is_null()) return text + ", no interval (fewer than 30 effective samples)";
   return fmt::format("{}, 95 % interval [{}, {}] of {}", text, four_digits(rate["ci95"][0], mean),
@@ -88,18 +88,9 @@ std::string compute(const Json& record) {
                                           100 * fraction.get<double>());
 }
 
-std::string stragglers(const Json& record) {
-  std::string list;
-  for (const Json& rank : record.at("ranks"))
-    if (rank.at("straggler") == true)
-      list += fmt::format("{}rank {} on {}", list.empty() ? "" : ", ", rank.at("rank").dump(),
-                          rank.at("host").get<std::string>());
-  return list.empty() ? "" : "warning: slower than the others (straggler): " + list;
-}
-
 std::string without_throughput(const Json& record) {
   std::string text =
-      fmt::format("{}: {}: {}", title(record), record.at("status").get<std::string>(),
+      fmt::format("{}: {}: {}", run_title(record), record.at("status").get<std::string>(),
                   record.at("reason").get<std::string>());
   if (!record.at("partial_throughput").is_null())
     text += fmt::format("\nuntil then {} {} (not a result)",
@@ -138,64 +129,31 @@ std::string fused(const Json& record) {
   return how == "off" ? "fused: off" : "fused: batch normalisation folded";
 }
 
-/// `text`, the lines that are not empty, and what disturbed the run.
-std::string summary(std::string text, const std::vector<std::string>& lines, const Json& record) {
+/// `text`, the lines that are not empty, and the warnings.
+std::string summary(std::string text, const std::vector<std::string>& lines, const Json& record,
+                    std::size_t told) {
   for (const std::string& line : lines)
     if (!line.empty()) text += "\n" + line;
-  NoiseSummary noise;
-  noise.add(record);
-  for (const std::string& warning : noise.warnings()) text += "\nwarning: " + warning;
+  text += "\n" + warning_lines(record, told);
+  text.pop_back();
   return text;
 }
 
 }  // namespace
 
-std::string divergence_warning(const Json& record) {
-  const auto loss = record.find("loss");
-  if (loss == record.end() || !loss->is_object() || loss->at("diverged") != true) return "";
-  return fmt::format(
-      "warning: the loss diverged (first {}, last {}): the throughput stands, but this training "
-      "learns nothing; lower the learning rate, or set --lr_warmup_steps or --clip_norm",
-      four_digits(loss->at("first")), four_digits(loss->at("last")));
-}
-
-std::string preflight_warning(const Json& record) {
-  const auto named = record.find("preflight");
-  if (named == record.end() || !named->is_object()) return "";
-  const Json& verdict = named->at("verdict");
-  const Json& hosts = named->at("hosts_not_covered");
-  std::string text;
-  if (verdict.is_null())
-    text = "did not come to an end";
-  else if (verdict != "pass")
-    text = fmt::format("has the verdict {}", verdict.get<std::string>());
-  if (!hosts.empty()) {
-    if (!text.empty()) text += " and ";
-    text += "did not run on " + hosts[0].get<std::string>();
-    if (hosts.size() > 1) text += fmt::format(" and {} more", hosts.size() - 1);
-  }
-  if (text.empty()) return "";
-  return fmt::format("warning: preflight {} {}", named->at("id").get<std::string>().substr(0, 8),
-                     text);
-}
-
-std::string run_summary(const Json& record) {
+std::string run_summary(const Json& record, std::size_t told) {
   if (record.at("status") != "ok") return without_throughput(record);
-  return summary(
-      throughput(record),
-      {steps(record), batch_search(record), communication(record), input(record),
-       checkpoints(record), compute(record), target(record), stragglers(record),
-       divergence_warning(record), preflight_warning(record)},
-      record);
+  return summary(throughput(record),
+                 {steps(record), batch_search(record), communication(record), input(record),
+                  checkpoints(record), compute(record), target(record)},
+                 record, told);
 }
 
-std::string inference_summary(const Json& record) {
+std::string inference_summary(const Json& record, std::size_t told) {
   if (record.at("status") != "ok") return without_throughput(record);
-  return summary(
-      throughput(record),
-      {latencies(record), batch_search(record), compute(record), fused(record), stragglers(record),
-       preflight_warning(record)},
-      record);
+  return summary(throughput(record),
+                 {latencies(record), batch_search(record), compute(record), fused(record)}, record,
+                 told);
 }
 
 }  // namespace scalemark

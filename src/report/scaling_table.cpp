@@ -3,11 +3,10 @@
 
 #include "report/console.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
-
-const std::string kNone = "-";
 
 std::string config_text(const Json& record, const char* key) {
   const Json& value = record.at("config").at(key).at("value");
@@ -152,7 +151,7 @@ std::string exposed_note(const Json& record) {
 
 }  // namespace
 
-std::string scaling_table(const Json& record, const std::vector<std::string>& warnings) {
+std::string scaling_table(const Json& record, std::size_t told) {
   std::string title =
       fmt::format("{} scaling of {}, {}", record.at("scaling") == "weak" ? "Weak" : "Strong",
                   config_text(record, "model"), config_text(record, "precision"));
@@ -165,12 +164,8 @@ std::string scaling_table(const Json& record, const std::vector<std::string>& wa
   const Columns columns = columns_of(record);
   std::vector<std::vector<std::string>> rows{header(record, columns)};
   for (const Json& point : record.at("points")) rows.push_back(row(point, columns));
-  std::string text = title + "\n\n" + text_table(rows) + "\n" + dip_note(record) +
-                     interval_note(record) + exposed_note(record) + solution_note(record, columns);
-  for (const std::string& warning : warnings) text += "warning: " + warning + "\n";
-  if (const std::string warning = preflight_warning(record); !warning.empty())
-    text += warning + "\n";
-  return text;
+  return title + "\n\n" + text_table(rows) + "\n" + dip_note(record) + interval_note(record) +
+         exposed_note(record) + solution_note(record, columns) + warning_lines(record, told);
 }
 
 }  // namespace scalemark

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "measure/statistics.hpp"
 #include "report/console.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -38,24 +38,13 @@ void SweepProgress::start(const std::string& title, std::int64_t repeat) {
     left =
         fmt::format(", about {} left", format_duration(seconds_ / static_cast<double>(finished_) *
                                                        static_cast<double>(launches_ - finished_)));
-  fmt::print(stderr, "[{}/{}] {}, repeat {}{}\n", finished_ + 1, launches_, title, repeat, left);
+  say(fmt::format("[{}/{}] {}, repeat {}{}", finished_ + 1, launches_, title, repeat, left));
 }
 
 void SweepProgress::finish(double seconds, const std::string& outcome) {
   ++finished_;
   seconds_ += seconds;
-  fmt::print(stderr, "    {} ({})\n", outcome, format_duration(seconds));
-}
-
-void SweepProgress::finish(const JournalEntry& entry, const Json& record) {
-  finish(entry.seconds, outcome_of(entry, record));
-}
-
-std::string outcome_of(const JournalEntry& entry, const Json& record) {
-  if (entry.status == "ok")
-    return fmt::format("{} {}", four_digits(record.at("throughput").at("mean").get<double>()),
-                       record.at("unit").get<std::string>());
-  return fmt::format("{}: {}", entry.status, entry.reason.empty() ? "see its log" : entry.reason);
+  say(fmt::format("    {} ({})", outcome, format_duration(seconds)));
 }
 
 std::string sweep_table(const std::vector<SweepResult>& results,

@@ -1,10 +1,9 @@
-// Right-aligned columns and numbers of four significant digits.
+// See text_table.hpp.
 #include "report/text_table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace scalemark {
 
@@ -33,13 +32,5 @@ std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
   }
   return text;
 }
-
-std::string four_digits(double value, double like) {
-  if (value == 0 || like == 0 || !std::isfinite(like)) return fmt::format("{}", value);
-  const int exponent = static_cast<int>(std::floor(std::log10(std::abs(like))));
-  return fmt::format("{:.{}f}", value, std::clamp(3 - exponent, 0, 9));
-}
-
-std::string four_digits(double value) { return four_digits(value, value); }
 
 }  // namespace scalemark

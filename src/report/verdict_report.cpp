@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -63,8 +64,9 @@ std::string point_sentence(const Json& point) {
                      change(point.at("slowdown_percent").get<double>()));
 }
 
-Rows rows_of(const Json& record) {
-  Rows rows{{"point", label(record, 0), label(record, 1), "unit", "difference", "p (Holm)", "verdict"}};
+Rows verdict_rows(const Json& record) {
+  Rows rows{
+      {"point", label(record, 0), label(record, 1), "unit", "difference", "p (Holm)", "verdict"}};
   for (const Json& point : record.at("points")) {
     const double base = point.at("base_value");
     rows.push_back({point_name(point), four_digits(base),
@@ -76,7 +78,7 @@ Rows rows_of(const Json& record) {
 }
 
 /// Sentences below the table.
-std::vector<std::string> footer(const Json& record) {
+std::vector<std::string> verdict_footer(const Json& record) {
   std::vector<std::string> lines;
   const Json& launches = record.at("launches");
   if (!launches.is_null())
@@ -158,15 +160,15 @@ std::string verdict_sentence(const Json& record) {
 
 std::string verdict_table(const Json& record) {
   std::string all = verdict_sentence(record) + "\n";
-  if (has_verdict(record)) all += "\n" + text_table(rows_of(record)) + "\n";
-  for (const std::string& line : footer(record)) all += line + "\n";
+  if (has_verdict(record)) all += "\n" + text_table(verdict_rows(record)) + "\n";
+  for (const std::string& line : verdict_footer(record)) all += line + "\n";
   return all;
 }
 
 std::string verdict_markdown(const Json& record) {
   std::string all = "**scalemark gate: " + verdict_sentence(record) + "**\n\n";
-  if (has_verdict(record)) all += markdown_table(rows_of(record)) + "\n";
-  for (const std::string& line : footer(record)) all += "- " + line + "\n";
+  if (has_verdict(record)) all += markdown_table(verdict_rows(record)) + "\n";
+  for (const std::string& line : verdict_footer(record)) all += "- " + line + "\n";
   return all + "\n";
 }
 

@@ -7,6 +7,7 @@
 
 #include "config/hash.hpp"
 #include "error.hpp"
+#include "result/record_schemas.hpp"
 
 namespace scalemark {
 namespace {
@@ -82,7 +83,7 @@ Json make_baseline_record(const ResultSet& set, const Json& previous) {
     record["launches"].push_back(launch_json(launch));
   record["previous"] = previous;
   record["unavailable"] = Json::object();
-  explain_nulls(record, "it replaces none");
+  explain_nulls(record, "previous", "it replaces none");
   record["checksum"] = checksum_of(record);
   return record;
 }
@@ -100,10 +101,12 @@ Json baseline_reference(const Json& baseline, const fs::path& path) {
 
 std::vector<MeasuredLaunch> launches_of_baseline(const Json& baseline, const fs::path& path) {
   baseline_reference(baseline, path);
+  Json whole = baseline;
+  add_newer_keys(whole);
   std::vector<MeasuredLaunch> launches;
   try {
-    for (const Json& launch : baseline.at("launches"))
-      launches.push_back(launch_from(launch, baseline, path));
+    for (const Json& launch : whole.at("launches"))
+      launches.push_back(launch_from(launch, whole, path));
   } catch (const Json::exception& error) {
     throw ResultError(fmt::format("baseline {}: not as docs/schema/baseline.schema.json says: {}",
                                   path.string(), error.what()));

@@ -8,17 +8,19 @@
 
 namespace scalemark {
 namespace {
-/// Null: not part of this build.
-Json or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
 Json or_unknown(std::string_view text) { return text.empty() ? "unknown" : text; }
 }  // namespace
 
 Json build_info() {
   namespace facts = build_facts;
-  return {{"version", facts::kVersion},         {"revision", or_unknown(facts::kRevision)},
-          {"compiler", facts::kCompiler},       {"build_type", facts::kBuildType},
-          {"libtorch", or_null(facts::kTorch)}, {"mpi", or_null(facts::kMpi)},
-          {"cuda", or_null(facts::kCuda)},      {"nccl", or_null(facts::kNccl)}};
+  return {{"version", facts::kVersion},
+          {"revision", or_unknown(facts::kRevision)},
+          {"compiler", facts::kCompiler},
+          {"build_type", facts::kBuildType},
+          {"libtorch", null_if_empty(facts::kTorch)},
+          {"mpi", null_if_empty(facts::kMpi)},
+          {"cuda", null_if_empty(facts::kCuda)},
+          {"nccl", null_if_empty(facts::kNccl)}};
 }
 
 }  // namespace scalemark

@@ -9,6 +9,7 @@
 #include "error.hpp"
 #include "models/catalog.hpp"
 #include "result/run_metrics.hpp"
+#include "result/warnings.hpp"
 
 namespace scalemark {
 namespace {
@@ -20,44 +21,12 @@ struct NamedQuantile {
 constexpr std::array<NamedQuantile, 4> kQuantiles{
     {{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}, {"p99_9", 0.999}}};
 
-/// All keys in their order; what the configuration and the machine say is filled in.
-Json skeleton(const LoadedConfig& config, int world_size, Status status, const std::string& reason,
-              const SystemInfo& system, const std::map<std::string, std::string>& environment) {
-  Json record = start_record("inference", status, reason,
-                             {"model",
-                              "unit",
-                              "mode",
-                              "fused",
-                              "world_size",
-                              "batch_size_per_rank",
-                              "batch_size_search",
-                              "units_per_query",
-                              "precision",
-                              "precision_native",
-                              "device",
-                              "device_name",
-                              "config",
-                              "config_hash",
-                              "throughput",
-                              "partial_throughput",
-                              "latency_seconds",
-                              "queries",
-                              "stop_reason",
-                              "ranks",
-                              "parameters",
-                              "flops_per_sample",
-                              "achieved_flops",
-                              "roofline",
-                              "memory",
-                              "noise",
-                              "preflight",
-                              "system",
-                              "environment",
-                              "allocator",
-                              "started_at",
-                              "wall_seconds"},
-                             config, world_size, system, environment);
-  const RunConfig& keys = config.config;
+Json start_inference_record(const RecordContext& context, int world_size, const Outcome& outcome) {
+  Json record = start_record("inference", context, outcome);
+  const ResolvedConfig& keys = context.config.config;
+  record["model"] = keys.model;
+  record["world_size"] = world_size;
+  record["precision"] = to_string(keys.precision);
   record["mode"] = to_string(keys.mode);
   if (!keys.largest_batch || keys.batch_size) {  // else nobody knows yet
     record["config_hash"] = config_hash(keys, world_size, Command::infer);
@@ -85,41 +54,12 @@ std::vector<double> mean_latencies(const std::vector<RankReport>& reports, std::
   return means;
 }
 
-/// The worst that happened to any rank decides what the record is.
-InferenceFacts judged(InferenceFacts facts, const InferenceMetrics& metrics) {
-  if (facts.status != Status::ok) return facts;
-  if (metrics.stop_reason == StopReason::signal) {
-    facts.status = Status::interrupted;
-    facts.reason = "stopped by a signal between two queries";
-  } else if (!(metrics.mean > 0) || !std::isfinite(metrics.mean)) {
-    throw RunError("no query was measured on some rank: each must answer at least one");
-  }
-  return facts;
-}
-
-void fill_rates(Json& record, const InferenceFacts& facts, const InferenceMetrics& metrics) {
-  const bool partial = facts.status == Status::interrupted || facts.status == Status::timeout;
-  const bool ok = facts.status == Status::ok;
-  set_number(record, "partial_throughput",
-             partial && metrics.mean > 0 ? std::optional(metrics.mean) : std::nullopt,
-             partial ? "no query was answered" : "only of runs that were interrupted or timed out");
-  if (!ok)
-    return set_unavailable(record, "throughput",
-                           "status is " + to_string(facts.status) + ", not ok");
-  record["throughput"] = Json::object();
-  set_number(record, "throughput.mean", metrics.mean, "");
-  set_number(record, "throughput.median", metrics.median, "");
-  if (metrics.ci95)
-    record["throughput"]["ci95"] = {metrics.ci95->lo, metrics.ci95->hi};
-  else
-    set_unavailable(record, "throughput.ci95",
-                    "fewer than 30 effective samples: measure more queries (--num_batches)");
-  record["throughput"]["ci95_scope"] = "this launch only";
-  set_number(record, "throughput.jitter", metrics.jitter, "");
+std::optional<Rates> rates_of(const InferenceFacts& facts, const InferenceMetrics& metrics) {
+  if (!(metrics.mean > 0)) return std::nullopt;
   const double units = facts.units_per_step / facts.world_size;
   const auto [fastest, slowest] = std::ranges::minmax(metrics.rank_latency);
-  set_number(record, "throughput.per_rank_min", units / slowest, "");
-  set_number(record, "throughput.per_rank_max", units / fastest, "");
+  return Rates{metrics.mean,    metrics.median,  metrics.jitter,
+               units / slowest, units / fastest, metrics.ci95};
 }
 
 void fill_latency(Json& record, const InferenceMetrics& metrics) {
@@ -166,15 +106,6 @@ void fill_flops(Json& record, const InferenceFacts& facts, const InferenceMetric
   fill_compute(record, facts, steps);
 }
 
-/// Nothing of gradients.
-void fill_memory_and_noise(Json& record, const std::vector<RankReport>& reports) {
-  fill_resources(record, reports);
-  for (const char* key :
-       {"gradient_buffer_bytes", "weight_bytes", "optimizer_state_bytes", "batch_bytes"})
-    record["memory"].erase(key);
-  record["noise"].erase("communication_cpu_seconds");
-}
-
 }  // namespace
 
 std::size_t samples_for_quantile(double q) {
@@ -202,46 +133,35 @@ InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, doubl
   return metrics;
 }
 
-Json make_inference_record(const LoadedConfig& config, const InferenceFacts& given,
-                           const std::vector<RankReport>& reports, const SystemInfo& system,
-                           const std::map<std::string, std::string>& environment) {
+Json make_inference_record(const RecordContext& context, const InferenceFacts& facts,
+                           const std::vector<RankReport>& reports) {
   const InferenceMetrics metrics =
-      inference_metrics(reports, given.units_per_step / given.world_size);
-  const InferenceFacts facts = judged(given, metrics);
-  Json record = skeleton(config, facts.world_size, facts.status, facts.reason, system, environment);
+      inference_metrics(reports, facts.units_per_step / facts.world_size);
+  const Outcome outcome = outcome_of_inference(metrics);
+  Json record = start_inference_record(context, facts.world_size, outcome);
   fill_batch_search(record, facts.batch_search);
   record["fused"] = facts.fused;
   set_number(record, "units_per_query", facts.units_per_step / facts.world_size, "");
-  record["precision_native"] = facts.precision_native;
-  record["device"] = facts.device;
-  record["device_name"] = facts.device_name;
-  record["parameters"] = facts.parameters;
-  record["allocator"] = facts.allocator;
-  record["started_at"] = facts.started_at;
+  fill_facts(record, facts);
   record["stop_reason"] = to_string(metrics.stop_reason);
   set_number(record, "wall_seconds",
              metrics.wall_seconds > 0 ? std::optional(metrics.wall_seconds) : std::nullopt,
              "the measured loop did not begin");
-  fill_rates(record, facts, metrics);
+  fill_rates(record, outcome, rates_of(facts, metrics), "queries", "no query was answered");
   fill_latency(record, metrics);
   fill_rank_entries(record, facts, reports, metrics);
   fill_flops(record, facts, metrics);
-  fill_memory_and_noise(record, reports);
+  fill_resources(record, reports);
+  explain_nulls(record, "", "not reported by the engine");
+  add_warnings(record, run_warnings(record));
   return record;
 }
 
-Json make_failed_inference_record(const LoadedConfig& config, int world_size, Status status,
-                                  const std::string& reason, const SystemInfo& system,
-                                  const std::map<std::string, std::string>& environment) {
-  Json record = skeleton(config, world_size, status, reason, system, environment);
-  const std::string why =
-      "the run ended before it was measured: " + record["reason"].get<std::string>();
-  record["ranks"] = Json::array();
-  for (const char* path : {"roofline.gemm_flops", "roofline.fraction", "memory.peak_rss_bytes",
-                           "memory.peak_gpu_bytes", "noise.steal", "noise.throttled", "noise.load",
-                           "noise.context_switches", "noise.error_counters"})
-    set_unavailable(record, path, why);
-  explain_nulls(record, why);
+Json make_failed_inference_record(const RecordContext& context, int world_size,
+                                  const Outcome& outcome) {
+  Json record = start_inference_record(context, world_size, outcome);
+  explain_nulls(record, "",
+                "the run ended before it was measured: " + record["reason"].get<std::string>());
   return record;
 }
 

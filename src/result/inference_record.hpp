@@ -3,7 +3,6 @@
 // ranks of a step. Formulas: docs/measurements.md.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,14 +34,12 @@ struct InferenceFacts : RunFacts {
   std::string fused;  ///< "on", "folded" or "off": what --fused came to
 };
 
-/// `reports` is ordered by rank. Throws RunError where status is ok and nothing was measured.
-Json make_inference_record(const LoadedConfig& config, const InferenceFacts& facts,
-                           const std::vector<RankReport>& reports, const SystemInfo& system,
-                           const std::map<std::string, std::string>& environment);
+/// `reports` is ordered by rank. RunError: see outcome_of_inference().
+Json make_inference_record(const RecordContext& context, const InferenceFacts& facts,
+                           const std::vector<RankReport>& reports);
 
 /// A record of a run that ended without samples (failed, timeout): schema-valid, no throughput.
-Json make_failed_inference_record(const LoadedConfig& config, int world_size, Status status,
-                                  const std::string& reason, const SystemInfo& system,
-                                  const std::map<std::string, std::string>& environment);
+Json make_failed_inference_record(const RecordContext& context, int world_size,
+                                  const Outcome& outcome);
 
 }  // namespace scalemark

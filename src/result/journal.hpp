@@ -25,6 +25,10 @@ struct JournalEntry {
   std::string started_at;  ///< UTC
   Json settings;           ///< that make the point differ
 
+  /// The code of a command that goes no further for this launch, which is not ok.
+  ExitCode failure() const {
+    return exit_code == 0 ? ExitCode::failed : static_cast<ExitCode>(exit_code);
+  }
   /// The same launch of the same point and build.
   bool same_launch(const JournalEntry& other) const {
     return point == other.point && revision == other.revision && repeat == other.repeat;

@@ -16,17 +16,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLeastStepsOfDeviation = 20;
 
-/// What a run says better than its configuration: with "auto" and unset values it stands for these.
-const std::set<std::string> kFoundByRun{"device", "communicator", "num_intra_threads",
-                                        "fused",  "hosts",        "transport"};
-
 /// Keys of a configuration that decide what one point measures; how many points and rounds a curve
 /// has is no matter of a point.
 void add_configuration(MeasuredLaunch& launch, const Json& config) {
   for (const auto& [name, entry] : config.items()) {
     const Key* key = find_key(name);
-    if (key && (key->role == Role::output || key->scale_only)) continue;
-    if (name == "ranks" || name == "global_batch_tokens") continue;
+    if (key && (key->role == Role::output || key->commands == Commands(Command::scale) ||
+                key->traits.contains(Trait::implied)))
+      continue;
     launch.keys[name] = entry.at("value");
     if (entry.at("origin") == "default") launch.defaults.insert(name);
   }
@@ -169,8 +166,11 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const fs::path& pa
   add_batch(launch, point);
   const Json run = run_beside(point, path.parent_path());
   if (run.is_null()) {
-    for (const std::string& name : kFoundByRun) set_known(launch, name, nullptr);
-    launch.unknown.erase("fused");  // of inference only
+    // With "auto" and unset values, which a curve repeats, a run alone knows these.
+    for (const Key& key : all_keys())
+      if (key.traits.contains(Trait::found_by_run) && recorded(key, Command::scale))
+        set_known(launch, key.name, nullptr);
+    for (const char* name : {"hosts", "transport"}) set_known(launch, name, nullptr);
     if (curve.at("environment").is_object())
       for (const auto& [name, value] : curve["environment"].items())
         launch.environment[name] = value.get<std::string>();

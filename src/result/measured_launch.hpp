@@ -9,14 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "measure/work.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
-
-/// Units (images, tokens, sequences) and the seconds that they took.
-struct Work {
-  double units = 0, seconds = 0;
-};
 
 /// One launch at one point: a run or inference record, or a point of a curve.
 struct MeasuredLaunch {

@@ -8,6 +8,10 @@
 
 namespace scalemark {
 
+FileDescriptor::~FileDescriptor() {
+  if (fd >= 0) close(fd);
+}
+
 int write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());

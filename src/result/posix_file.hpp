@@ -1,9 +1,18 @@
-// Bytes that are on disk before anything relies on them.
+// Files: bytes that are on disk before anything relies on them, descriptors that are closed.
 #pragma once
 
 #include <string_view>
 
 namespace scalemark {
+
+/// Closed at the end of its life; negative: none.
+struct FileDescriptor {
+  int fd;
+  explicit FileDescriptor(int open_file) : fd(open_file) {}
+  ~FileDescriptor();
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+};
 
 /// Writes all bytes and waits until they are on disk. 0, or errno of what failed: a full disk may
 /// show in either.

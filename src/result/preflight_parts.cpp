@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "result/or_null.hpp"
+#include "json.hpp"
 
 namespace scalemark {
 namespace {

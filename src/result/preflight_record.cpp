@@ -1,33 +1,16 @@
 // See preflight_record.hpp. Unknown numbers are null with a reason, as in every record.
 #include "result/preflight_record.hpp"
 
-#include "result/or_null.hpp"
+#include "json.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
 namespace {
 
-Json skeleton(const LoadedConfig& config, int world_size, Status status, const std::string& reason,
-              const SystemInfo& system, const std::map<std::string, std::string>& environment) {
-  Json record = start_record("preflight", status, reason,
-                             {"verdict", "checks", "world_size", "device", "device_name", "config",
-                              "ranks", "hosts", "collectives", "settings", "system", "environment",
-                              "allocator", "started_at", "wall_seconds"},
-                             config, world_size, system, environment);
-  for (const char* key : {"model", "precision"}) record.erase(key);  // preflight has neither
-  record["checks"] = Json::array();
-  record["ranks"] = Json::array();
-  record["hosts"] = Json::array();
+Json start_preflight_record(const RecordContext& context, int world_size, const Outcome& outcome) {
+  Json record = start_record("preflight", context, outcome);
+  record["world_size"] = world_size;
   return record;
-}
-
-/// Gives every null below `node` its reason; `path` without indices, as `unavailable` wants it.
-void explain(Json& record, const Json& node, const std::string& path, const std::string& reason) {
-  if (node.is_null() && !record["unavailable"].contains(path)) record["unavailable"][path] = reason;
-  if (node.is_array())
-    for (const Json& part : node) explain(record, part, path, reason);
-  if (node.is_object())
-    for (const auto& [key, part] : node.items()) explain(record, part, path + "." + key, reason);
 }
 
 Json rank_of(Json rank, const PreflightRank& from) {
@@ -71,10 +54,9 @@ PreflightRank preflight_rank_from_json(const nlohmann::json& json) {
           json.at("settings").get<std::map<std::string, std::string>>()};
 }
 
-Json make_preflight_record(const LoadedConfig& config, const PreflightFacts& facts,
-                           const std::vector<PreflightRank>& ranks, const SystemInfo& system,
-                           const std::map<std::string, std::string>& environment) {
-  Json record = skeleton(config, facts.world_size, Status::ok, "", system, environment);
+Json make_preflight_record(const RecordContext& context, const PreflightFacts& facts,
+                           const std::vector<PreflightRank>& ranks) {
+  Json record = start_preflight_record(context, facts.world_size, {});
   record["device"] = facts.device;
   record["device_name"] = facts.device_name;
   record["allocator"] = facts.allocator;
@@ -92,25 +74,22 @@ Json make_preflight_record(const LoadedConfig& config, const PreflightFacts& fac
     add_counters(host, rank.report.noise.error_counters);
   }
   record["collectives"] = facts.collectives;
-  if (facts.device != "cuda") {
-    record["unavailable"]["ranks.gpu_health"] = "the ranks use no GPU";
-    record["unavailable"]["hosts.gpu_peers"] = "the ranks use no GPU";
-  }
-  const std::string untold = "the host does not tell, or --pinning measures nothing";
-  explain(record, record["ranks"], "ranks", untold);
-  explain(record, record["hosts"], "hosts", untold);
-  if (!facts.collectives.is_null())
-    record["unavailable"]["collectives.rows.first_wrong"] = "no element was wrong";
-  explain(record, record["collectives"], "collectives",
-          facts.no_collectives.empty() ? "the communicator does not tell" : facts.no_collectives);
+  if (facts.device != "cuda")
+    for (const char* path : {"ranks.gpu_health", "hosts.gpu_peers"})
+      explain_nulls(record, path, "the ranks use no GPU");
+  for (const char* list : {"ranks", "hosts"})
+    explain_nulls(record, list, "the host does not tell, or --pinning measures nothing");
+  explain_nulls(record, "collectives.rows.first_wrong", "no element was wrong");
+  explain_nulls(
+      record, "collectives",
+      facts.no_collectives.empty() ? "the communicator does not tell" : facts.no_collectives);
   return record;
 }
 
-Json make_failed_preflight_record(const LoadedConfig& config, int world_size, Status status,
-                                  const std::string& reason, const SystemInfo& system,
-                                  const std::map<std::string, std::string>& environment) {
-  Json record = skeleton(config, world_size, status, reason, system, environment);
-  explain_nulls(record,
+Json make_failed_preflight_record(const RecordContext& context, int world_size,
+                                  const Outcome& outcome) {
+  Json record = start_preflight_record(context, world_size, outcome);
+  explain_nulls(record, "",
                 "the checks did not come to an end: " + record["reason"].get<std::string>());
   return record;
 }

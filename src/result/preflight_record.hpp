@@ -32,13 +32,11 @@ struct PreflightFacts {
 };
 
 /// `ranks` in their order. `checks` is empty and `verdict` null until the rules have judged.
-Json make_preflight_record(const LoadedConfig& config, const PreflightFacts& facts,
-                           const std::vector<PreflightRank>& ranks, const SystemInfo& system,
-                           const std::map<std::string, std::string>& environment);
+Json make_preflight_record(const RecordContext& context, const PreflightFacts& facts,
+                           const std::vector<PreflightRank>& ranks);
 
 /// A record of checks that did not come to an end.
-Json make_failed_preflight_record(const LoadedConfig& config, int world_size, Status status,
-                                  const std::string& reason, const SystemInfo& system,
-                                  const std::map<std::string, std::string>& environment);
+Json make_failed_preflight_record(const RecordContext& context, int world_size,
+                                  const Outcome& outcome);
 
 }  // namespace scalemark

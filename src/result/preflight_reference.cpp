@@ -56,12 +56,4 @@ Json preflight_reference(const Json& preflight, const std::vector<std::string>& 
           {"hosts_not_covered", uncovered}};
 }
 
-void attach_preflight(Json& record, const Json& reference) {
-  if (reference.is_null()) return;
-  record["preflight"] = reference;
-  record["unavailable"].erase("preflight");
-  if (reference.at("verdict").is_null())
-    record["unavailable"]["preflight.verdict"] = "that preflight did not come to an end";
-}
-
 }  // namespace scalemark

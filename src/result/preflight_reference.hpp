@@ -9,9 +9,6 @@
 
 namespace scalemark {
 
-/// Why a record has none.
-inline constexpr const char* kNoPreflight = "no preflight record was named: --preflight FILE";
-
 /// A record of kind preflight. ConfigError where the path does not exist or the record is of
 /// --pinning, which measures nothing; ResultError where it is unreadable, of another schema, or
 /// something else.
@@ -20,8 +17,5 @@ Json read_preflight_record(const std::filesystem::path& path);
 /// {"id", "status", "verdict", "created_at", "hosts_not_covered"} for a launch on `hosts` (of every
 /// rank, repeated or not). `verdict` is null where that preflight did not come to an end.
 Json preflight_reference(const Json& preflight, const std::vector<std::string>& hosts);
-
-/// Puts it into a run, scaling or inference record; null changes nothing.
-void attach_preflight(Json& record, const Json& reference);
 
 }  // namespace scalemark

@@ -6,11 +6,6 @@ namespace {
 using nlohmann::json;
 
 template <typename T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-template <typename T>
 std::optional<T> optional_at(const json& object, const char* key) {
   const json& value = object.at(key);
   if (value.is_null()) return std::nullopt;
@@ -18,11 +13,11 @@ std::optional<T> optional_at(const json& object, const char* key) {
 }
 
 json noise_to_json(const NoiseEvidence& noise) {
-  return {{"steal", or_null(noise.steal)},
-          {"throttled_seconds", or_null(noise.throttled_seconds)},
-          {"load1", or_null(noise.load1)},
+  return {{"steal", or_null<json>(noise.steal)},
+          {"throttled_seconds", or_null<json>(noise.throttled_seconds)},
+          {"load1", or_null<json>(noise.load1)},
           {"context_switches", noise.context_switches},
-          {"nic_bytes", or_null(noise.nic_bytes)},
+          {"nic_bytes", or_null<json>(noise.nic_bytes)},
           {"error_counters", noise.error_counters}};
 }
 
@@ -46,21 +41,21 @@ json to_json(const RankReport& report) {
           {"usable", report.affinity.usable},
           {"cores", report.affinity.cores},
           {"affinity_requested", report.affinity_requested.text},
-          {"cores_requested", or_null(report.affinity_requested.cores)},
+          {"cores_requested", or_null<json>(report.affinity_requested.cores)},
           {"cpus_of_host", report.cpus_of_host},
           {"near_cpus_of_gpu", report.near_cpus_of_gpu},
-          {"gpu", or_null(report.gpu)},
+          {"gpu", or_null<json>(report.gpu)},
           {"gpu_uuid", report.gpu_uuid},
           {"threads", report.threads},
           {"samples", to_json(report.samples)},
           {"noise", noise_to_json(report.noise)},
-          {"host_joules", or_null(report.energy.host_joules)},
-          {"gpu_joules", or_null(report.energy.gpu_joules)},
+          {"host_joules", or_null<json>(report.energy.host_joules)},
+          {"gpu_joules", or_null<json>(report.energy.gpu_joules)},
           {"energy_reason", report.energy.reason},
           {"energy_of_host", report.energy_of_host},
           {"communication_cpu_seconds", report.communication_cpu_seconds},
           {"peak_rss_bytes", report.peak_rss_bytes},
-          {"peak_gpu_bytes", or_null(report.peak_gpu_bytes)},
+          {"peak_gpu_bytes", or_null<json>(report.peak_gpu_bytes)},
           {"gradient_buffer_bytes", report.gradient_buffer_bytes},
           {"weight_bytes", report.weight_bytes},
           {"optimizer_state_bytes", report.optimizer_state_bytes},

@@ -13,6 +13,8 @@
 #include <string_view>
 
 #include "error.hpp"
+#include "result/posix_file.hpp"
+#include "result/record_schemas.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -21,22 +23,12 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBytes = 64 << 20;  // 64 MiB: a record of a million steps has 20
 constexpr int kDeepest = 64;
-constexpr std::array<std::string_view, 10> kKinds{
-    "run",        "scaling", "inference", "instances", "preflight",
-    "comparison", "verdict", "baseline",  "history",   "projection"};
 /// What scripts write beside records.
 constexpr std::array<std::string_view, 3> kStudies{"speed", "gate_study", "published_curve"};
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
   throw ResultError(fmt::format("record {}: {}", path.string(), what));
 }
-
-struct FileDescriptor {
-  int fd;
-  ~FileDescriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
 
 std::string read_file(const fs::path& path) {
   // Nonblocking: a FIFO of this name must not hang the reader.
@@ -93,14 +85,23 @@ void check_envelope(const fs::path& path, const Json& record) {
   if (version > kSchemaVersion)
     refuse(path, fmt::format("/schema_version {} is newer than {}: use the scalemark that wrote it",
                              version.dump(), kSchemaVersion));
+  if (record.contains("schema_revision") && !record["schema_revision"].is_number_integer())
+    refuse(path, "/schema_revision is not an integer");
   const Json& kind = record["kind"];
-  if (!kind.is_string() || std::ranges::find(kKinds, kind.get<std::string>()) == kKinds.end())
+  const auto& kinds = record_kinds();
+  if (!kind.is_string() || std::ranges::find(kinds, kind.get<std::string>()) == kinds.end())
     refuse(path, fmt::format("/kind {} is not a kind of record ({})",
                              kind.dump(-1, ' ', true, Json::error_handler_t::replace),
-                             fmt::join(kKinds, ", ")));
+                             fmt::join(kinds, ", ")));
   for (const char* key : {"id", "status"})
     if (!record.contains(key) || !record[key].is_string())
       refuse(path, fmt::format("/{} is not a string", key));
+}
+
+void complete(const fs::path& path, Json& record) {
+  check_envelope(path, record);
+  // A baseline's checksum is over all that it says: whoever has checked it adds them.
+  if (record["kind"] != "baseline") add_newer_keys(record);
 }
 
 Json read_json(const fs::path& path) {
@@ -115,16 +116,17 @@ Json read_json(const fs::path& path) {
 }  // namespace
 
 Json read_record(const fs::path& path) {
-  const Json record = read_json(path);
-  check_envelope(path, record);
+  Json record = read_json(path);
+  complete(path, record);
   return record;
 }
 
 Json read_record_or_study(const fs::path& path) {
-  const Json content = read_json(path);
+  Json content = read_json(path);
   const bool study = content.is_object() &&
                      std::ranges::find(kStudies, content.value("kind", Json())) != kStudies.end();
-  if (!study) check_envelope(path, content);
+  if (study) return content;
+  complete(path, content);
   return content;
 }
 

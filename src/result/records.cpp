@@ -3,13 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
 #include <string_view>
 
-#include "error.hpp"
 #include "measure/clock.hpp"
+#include "result/record_schemas.hpp"
 
 namespace scalemark {
 namespace {
@@ -35,45 +36,44 @@ Json& parent_of(Json& record, std::string_view path, std::string& key) {
   key = path;
   return *node;
 }
+
+/// Where null says "not set" or "not built in", and the reasons themselves.
+constexpr std::array<std::string_view, 4> kNullIsAValue{"build", "config", "environment",
+                                                        "unavailable"};
+
+/// `at`: the path of `node`; `below`: what of the path that is explained comes after it.
+void explain_below(Json& reasons, const Json& node, const std::string& at, std::string_view below,
+                   const std::string& reason) {
+  const auto path_of = [&](const std::string& key) { return at.empty() ? key : at + "." + key; };
+  if (node.is_array()) {
+    for (const Json& part : node) explain_below(reasons, part, at, below, reason);
+  } else if (!below.empty()) {
+    const std::size_t dot = std::min(below.find('.'), below.size());
+    const std::string key(below.substr(0, dot));
+    below.remove_prefix(std::min(dot + 1, below.size()));
+    if (node.is_object() && node.contains(key))
+      explain_below(reasons, node[key], path_of(key), below, reason);
+  } else if (node.is_object()) {
+    for (const auto& [key, part] : node.items())
+      explain_below(reasons, part, path_of(key), "", reason);
+  } else if (node.is_null() && !reasons.contains(at)) {
+    reasons[at] = reason;
+  }
+}
 }  // namespace
 
-std::string to_string(Status status) {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::invalid:
-      return "invalid";
-    case Status::failed:
-      return "failed";
-    case Status::interrupted:
-      return "interrupted";
-    case Status::timeout:
-      return "timeout";
-  }
-  return "failed";
-}
-
-Status status_of_exit(int exit_code) {
-  switch (static_cast<ExitCode>(exit_code)) {
-    case ExitCode::ok:
-    case ExitCode::regression:  // verdicts of a comparison that itself went well
-    case ExitCode::inconclusive:
-      return Status::ok;
-    case ExitCode::timeout:
-      return Status::timeout;
-    default:
-      return Status::failed;
-  }
-}
-
 Json envelope(const std::string& kind, Status status, const std::string& reason) {
-  return {{"schema_version", kSchemaVersion},
-          {"kind", kind},
-          {"id", random_uuid()},
-          {"build", build_info()},
-          {"created_at", utc_timestamp()},
-          {"status", to_string(status)},
-          {"reason", reason}};
+  return {
+      {"schema_version", kSchemaVersion},
+      {"schema_revision", schema_revision()},
+      {"kind", kind},
+      {"id", random_uuid()},
+      {"build", build_info()},
+      {"created_at", utc_timestamp()},
+      {"status", to_string(status)},
+      {"reason",
+       status != Status::ok && reason.empty() ? "ended with status " + to_string(status) : reason},
+      {"warnings", Json::array()}};
 }
 
 void set_unavailable(Json& record, const std::string& path, const std::string& reason) {
@@ -82,10 +82,23 @@ void set_unavailable(Json& record, const std::string& path, const std::string& r
   record["unavailable"][path] = reason;
 }
 
-void explain_nulls(Json& record, const std::string& reason) {
-  for (const auto& [key, value] : record.items())
-    if (value.is_null() && !record["unavailable"].contains(key))
-      record["unavailable"][key] = reason;
+void add_reason(Json& record, const std::string& path, const std::string& reason) {
+  Json& known = record["unavailable"][path];
+  if (known.is_null())
+    known = reason;
+  else if (known.get<std::string>().find(reason) == std::string::npos)
+    known = known.get<std::string>() + "; " + reason;
+}
+
+void explain_nulls(Json& record, const std::string& path, const std::string& reason) {
+  Json& reasons = record["unavailable"];
+  if (path.empty()) {
+    for (const auto& [key, part] : record.items())
+      if (std::ranges::find(kNullIsAValue, key) == kNullIsAValue.end())
+        explain_below(reasons, part, key, "", reason);
+  } else {
+    explain_below(reasons, record, "", path, reason);
+  }
 }
 
 void set_number(Json& record, const std::string& path, std::optional<double> value,

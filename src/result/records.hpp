@@ -1,30 +1,25 @@
-// The envelope of every record and how records are written: schema_version, kind, id, build,
-// created_at, status, reason. Schemas lie in docs/schema/. Every key is always present; unknown is
-// null with a reason under `unavailable`.
+// The envelope of every record and how records are written. Schemas lie in docs/schema/. Every key
+// is always present; unknown is null with a reason under `unavailable`.
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "json.hpp"
+#include "result/outcome.hpp"
+
 namespace scalemark {
 
-using Json = nlohmann::ordered_json;
-
 inline constexpr int kSchemaVersion = 1;
-
-enum class Status { ok, invalid, failed, interrupted, timeout };
-std::string to_string(Status status);
-/// The status that belongs to an exit code: 4 failed, 5 timeout, ...
-Status status_of_exit(int exit_code);
 
 /// What this binary is: version, git revision, compiler, build type, LibTorch, MPI, NCCL versions
 /// it was built with.
 Json build_info();
 
-/// {"schema_version", "kind", "id", "build", "created_at", "status", "reason"}; id is a random UUID
-/// (version 4).
+/// {"schema_version", "schema_revision", "kind", "id", "build", "created_at", "status", "reason",
+/// "warnings"}; id is a random UUID (version 4), the warnings are empty. A status other than ok
+/// without a reason gets words.
 Json envelope(const std::string& kind, Status status, const std::string& reason = {});
 
 /// Sets `record[key] = null` with a reason under record["unavailable"][key] (a dotted path).
@@ -34,8 +29,13 @@ void set_unavailable(Json& record, const std::string& path, const std::string& r
 void set_number(Json& record, const std::string& path, std::optional<double> value,
                 const std::string& reason);
 
-/// Every top-level null that has no reason yet gets this one.
-void explain_nulls(Json& record, const std::string& reason);
+/// The same of a path that is null in several parts of the record: their reasons stand side by
+/// side.
+void add_reason(Json& record, const std::string& path, const std::string& reason);
+
+/// Every null at `path` (dotted, without indices of arrays; empty: the whole record) or below it
+/// that has no reason yet gets this one.
+void explain_nulls(Json& record, const std::string& path, const std::string& reason);
 
 /// The text of a record as it is written: indented, valid UTF-8 whatever the strings hold, with a
 /// last newline.
@@ -51,7 +51,7 @@ std::string record_text(const Json& record);
 ///   byte-identical until the rename.
 class ResultFile {
  public:
-  explicit ResultFile(std::filesystem::path path);
+  explicit ResultFile(const std::filesystem::path& path);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
@@ -68,8 +68,9 @@ class ResultFile {
   int lock_ = -1;
 };
 
-/// Reads a record. ConfigError where the path does not exist; ResultError where it is unreadable,
-/// not JSON, not a scalemark record, or of another schema version.
+/// Reads a record; keys that are newer than it are null, with a reason. ConfigError where the path
+/// does not exist; ResultError where it is unreadable, not JSON, not a scalemark record, or of
+/// another schema version.
 Json read_record(const std::filesystem::path& path);
 
 /// The same for a file among others: those that scripts write (kind "speed", "gate_study",

@@ -44,13 +44,6 @@ std::string_view remedy(int error) {
                                 remedy(error)));
 }
 
-struct FileDescriptor {
-  int fd;
-  ~FileDescriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
 /// Removes a temporary file unless it was renamed away.
 struct Temporary {
   fs::path path;
@@ -146,7 +139,7 @@ std::string record_text(const Json& record) {
   return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-ResultFile::ResultFile(fs::path path) {
+ResultFile::ResultFile(const fs::path& path) {
   if (!path.has_filename())
     throw ResultError(fmt::format(
         "result \"{}\": no file name; give a path such as run.json with --output", path.string()));

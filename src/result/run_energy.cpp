@@ -26,7 +26,7 @@ std::string why_not(const std::vector<RankReport>& reports) {
 
 }  // namespace
 
-void fill_energy(Json& record, const RunConfig& config, const RunFacts& facts,
+void fill_energy(Json& record, const ResolvedConfig& config, const RunFacts& facts,
                  const std::vector<RankReport>& reports, const RunMetrics& metrics) {
   const auto host = sum_of(
       reports, [](const RankReport& r) { return r.energy_of_host; },
@@ -36,8 +36,8 @@ void fill_energy(Json& record, const RunConfig& config, const RunFacts& facts,
       [](const RankReport& r) { return r.energy.gpu_joules; });
   const bool on_gpus = facts.device == "cuda";
   const auto steps = static_cast<std::int64_t>(metrics.step_seconds.size());
-  const double samples = static_cast<double>(
-      facts.batch.global_batch_size * (steps > 0 ? config.num_warmup_batches + steps : 0));
+  const double samples = static_cast<double>(facts.batch.global_batch_size *
+                                             (steps > 0 ? config.num_warmup_batches + steps : 0));
   std::optional<double> joules;
   if (samples > 0 && (on_gpus ? gpu : host)) joules = host.value_or(0) + gpu.value_or(0);
   set_number(record, "energy.joules_per_sample",

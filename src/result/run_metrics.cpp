@@ -6,9 +6,6 @@
 #include <limits>
 #include <numeric>
 
-#include "config/names.hpp"
-#include "result/preflight_reference.hpp"
-
 namespace scalemark {
 namespace {
 constexpr double kStragglerRatio = 1.10;
@@ -74,33 +71,41 @@ RunMetrics run_metrics(const std::vector<RankReport>& reports) {
   return metrics;
 }
 
-namespace {
 double rate_jitter(const std::vector<double>& step_seconds, double units_per_step) {
   std::vector<double> rates;
   rates.reserve(step_seconds.size());
   for (double seconds : step_seconds) rates.push_back(units_per_step / seconds);
   return median_absolute_deviation_scaled(rates);
 }
-}  // namespace
 
-void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metrics) {
-  const double rate = facts.units_per_step / metrics.mean_step;
-  record["throughput"] = Json::object();
-  set_number(record, "throughput.mean", rate, "");
-  set_number(record, "throughput.median", facts.units_per_step / median(metrics.step_seconds), "");
-  if (const auto interval = throughput_interval(metrics.step_seconds, rate)) {
-    record["throughput"]["ci95"] = {interval->lo, interval->hi};
-  } else {
-    set_unavailable(record, "throughput.ci95",
-                    "fewer than 30 effective samples: measure more steps (--num_batches)");
-  }
+void fill_rates(Json& record, const Outcome& outcome, const std::optional<Rates>& rates,
+                const std::string& counted, const std::string& none) {
+  const bool partial = outcome.is_partial();
+  set_number(record, "partial_throughput",
+             partial && rates ? std::optional(rates->mean) : std::nullopt,
+             partial ? none : "only of runs that were interrupted or timed out");
+  if (!outcome.ok())
+    return set_unavailable(record, "throughput",
+                           "status is " + to_string(outcome.status) + ", not ok");
+  record["throughput"] = {{"mean", nullptr}, {"median", nullptr}, {"ci95", or_null(rates->ci95)}};
   record["throughput"]["ci95_scope"] = "this launch only";
-  set_number(record, "throughput.jitter", rate_jitter(metrics.step_seconds, facts.units_per_step),
-             "");
-  const auto [fastest, slowest] = std::ranges::minmax(metrics.rank_step);
-  const double share = facts.units_per_step / static_cast<double>(metrics.rank_step.size());
-  set_number(record, "throughput.per_rank_min", share / slowest, "");
-  set_number(record, "throughput.per_rank_max", share / fastest, "");
+  for (const auto& [key, rate] : {std::pair{"mean", rates->mean},
+                                  {"median", rates->median},
+                                  {"jitter", rates->jitter},
+                                  {"per_rank_min", rates->per_rank_min},
+                                  {"per_rank_max", rates->per_rank_max}})
+    set_number(record, std::string("throughput.") + key, rate, "");
+  explain_nulls(record, "throughput.ci95",
+                "fewer than 30 effective samples: measure more " + counted + " (--num_batches)");
+}
+
+void fill_facts(Json& record, const RunFacts& facts) {
+  record["precision_native"] = facts.precision_native;
+  record["device"] = facts.device;
+  record["device_name"] = facts.device_name;
+  record["parameters"] = facts.parameters;
+  if (!facts.allocator.empty()) record["allocator"] = facts.allocator;
+  if (!facts.started_at.empty()) record["started_at"] = facts.started_at;
 }
 
 void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason) {
@@ -133,24 +138,6 @@ void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics
   if (achieved && roof) fraction = *achieved / *roof;
   set_number(record, "roofline.fraction", fraction,
              achieved ? "the GEMM rate was not measured in this run" : why);
-}
-
-Json start_record(const char* kind, Status status, const std::string& reason,
-                  const std::vector<const char*>& keys, const LoadedConfig& config, int world_size,
-                  const SystemInfo& system, const std::map<std::string, std::string>& environment) {
-  const bool unexplained = status != Status::ok && reason.empty();
-  Json record =
-      envelope(kind, status, unexplained ? "ended with status " + to_string(status) : reason);
-  for (const char* key : keys) record[key] = nullptr;
-  record["unavailable"] = system.unavailable;
-  if (record.contains("preflight")) set_unavailable(record, "preflight", kNoPreflight);
-  record["model"] = config.config.model;
-  record["world_size"] = world_size;
-  record["precision"] = to_string(config.config.precision);
-  record["config"] = config_to_json(config);
-  record["system"] = system.json;
-  record["environment"] = environment;
-  return record;
 }
 
 }  // namespace scalemark

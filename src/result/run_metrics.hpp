@@ -32,15 +32,22 @@ std::vector<bool> stragglers(const std::vector<double>& compute_seconds);
 std::optional<Interval> throughput_interval(const std::vector<double>& step_seconds,
                                             double throughput);
 
-/// A record of one measured run in which all `keys` are null, in this order, but those that the
-/// configuration and the machine fill. An unnamed reason of a status other than ok gets words.
-Json start_record(const char* kind, Status status, const std::string& reason,
-                  const std::vector<const char*>& keys, const LoadedConfig& config, int world_size,
-                  const SystemInfo& system, const std::map<std::string, std::string>& environment);
+/// Units per second of all ranks together.
+struct Rates {
+  double mean = 0, median = 0, jitter = 0;
+  double per_rank_min = 0, per_rank_max = 0;  ///< the slowest and the fastest rank
+  std::optional<Interval> ci95;               ///< of `mean`, this launch only
+};
+/// 1.4826 x median absolute deviation of the steps' rates.
+double rate_jitter(const std::vector<double>& step_seconds, double units_per_step);
 
-/// The parts of a run record that these numbers fill; each takes a record in which the part is
-/// null.
-void fill_throughput(Json& record, const RunFacts& facts, const RunMetrics& metrics);
+/// `throughput` or `partial_throughput`. `rates` is unset where nothing was measured: `none` says
+/// so. `counted`: "steps".
+void fill_rates(Json& record, const Outcome& outcome, const std::optional<Rates>& rates,
+                const std::string& counted, const std::string& none);
+
+/// The parts of a record that facts and numbers fill.
+void fill_facts(Json& record, const RunFacts& facts);
 void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason);
 void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
                         const std::vector<RankReport>& reports, const RunMetrics& metrics);
@@ -52,12 +59,13 @@ EmbeddingTraffic embedding_traffic(const RunFacts& facts, const std::vector<Rank
                                    const RunMetrics& metrics);
 void fill_embedding(Json& record, const RunFacts& facts, const std::vector<RankReport>& reports,
                     const RunMetrics& metrics);
-/// Of each rank: which, where, on what and whether it is bound as it was asked for; reasons for what
-/// is unknown go to `record`.
+/// Of each rank: which, where, on what and whether it is bound as it was asked for; reasons for
+/// what is unknown go to `record`.
 std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& reports);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// Of --length_distribution: tokens, padding and imbalance.
-void fill_lengths(Json& record, const RunConfig& config, const std::vector<RankReport>& reports);
+void fill_lengths(Json& record, const ResolvedConfig& config,
+                  const std::vector<RankReport>& reports);
 void fill_loss(Json& record, const std::vector<RankReport>& reports);
 /// loss.target, from the losses that fill_loss() has seen.
 void fill_target(Json& record, const LoadedConfig& config, const std::vector<RankReport>& reports);
@@ -67,7 +75,7 @@ void fill_input(Json& record, const std::vector<RankReport>& reports, const RunM
 void fill_checkpoint(Json& record, const std::vector<RankReport>& reports,
                      const RunMetrics& metrics);
 /// Of warm-up and measured steps.
-void fill_energy(Json& record, const RunConfig& config, const RunFacts& facts,
+void fill_energy(Json& record, const ResolvedConfig& config, const RunFacts& facts,
                  const std::vector<RankReport>& reports, const RunMetrics& metrics);
 void fill_resources(Json& record, const std::vector<RankReport>& reports);
 

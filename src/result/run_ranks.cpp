@@ -4,8 +4,8 @@
 #include <set>
 
 #include "config/names.hpp"
+#include "json.hpp"
 #include "measure/divergence.hpp"
-#include "result/or_null.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
@@ -57,8 +57,6 @@ void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics
   set_number(record, "communication.overlap_fraction", overlap, untold);
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// The largest value that any rank reports.
@@ -78,11 +76,11 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
   const EmbeddingTraffic rows = embedding_traffic(facts, reports, metrics);
   const std::int64_t messages = facts.messages_per_step + rows.messages;
   record["communication"] = {{"communicator", facts.communicator},
-                             {"transport", text_or_null(facts.transport)},
-                             {"algorithm", text_or_null(facts.algorithm)},
+                             {"transport", null_if_empty(facts.transport)},
+                             {"algorithm", null_if_empty(facts.algorithm)},
                              {"reducer", facts.reducer},
                              {"wire_dtype", facts.wire_dtype},
-                             {"overlap", to_string(*resolved(config.config).overlap)},
+                             {"overlap", to_string(*config.config.overlap)},
                              {"bytes_per_step", facts.bytes_per_step + rows.bytes},
                              {"wire_bytes_per_step", facts.wire_bytes_per_step + rows.wire_bytes},
                              {"nic_bytes_per_step", nullptr},
@@ -115,16 +113,16 @@ Json rank_entry(Json& record, const RankReport& report, const BindingVerdict& bi
       {"gpu_uuid", "the run used no GPU, or the driver tells no UUID"}};
   Json rank = {{"rank", report.rank},
                {"host", report.host},
-               {"cpus", text_or_null(format_cpu_list(report.affinity.cpus))},
+               {"cpus", null_if_empty(format_cpu_list(report.affinity.cpus))},
                {"numa", report.affinity.numa.empty() ? Json(nullptr) : Json(report.affinity.numa)},
-               {"affinity_requested", text_or_null(report.affinity_requested.text)},
+               {"affinity_requested", null_if_empty(report.affinity_requested.text)},
                {"binding",
                 {{"overlaps_with", binding.overlaps_with},
                  {"as_asked", or_null(binding.as_asked)},
                  {"near_gpu", or_null(binding.near_gpu)}}},
                {"threads", report.threads},
-               {"gpu", report.gpu ? Json(*report.gpu) : Json(nullptr)},
-               {"gpu_uuid", text_or_null(report.gpu_uuid)}};
+               {"gpu", or_null(report.gpu)},
+               {"gpu_uuid", null_if_empty(report.gpu_uuid)}};
   for (const auto& [key, reason] : reasons)
     if (rank[key].is_null()) record["unavailable"]["ranks." + key] = reason;
   if (!binding.as_asked)
@@ -143,7 +141,7 @@ std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& repo
   for (const RankReport& report : reports)
     places.push_back({report.rank, report.host, report.affinity.cpus, report.affinity.cores,
                       report.affinity_requested, report.cpus_of_host, report.near_cpus_of_gpu});
-  const auto verdicts = judge_binding(places);
+  const auto verdicts = binding_verdicts(places);
   std::vector<Json> entries;
   for (std::size_t i = 0; i < reports.size(); ++i)
     entries.push_back(rank_entry(record, reports[i], verdicts[i]));
@@ -168,9 +166,8 @@ void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunM
   }
 }
 
-void fill_lengths(Json& record, const RunConfig& unresolved,
+void fill_lengths(Json& record, const ResolvedConfig& config,
                   const std::vector<RankReport>& reports) {
-  const RunConfig config = resolved(unresolved);
   double units = 0, padded = 0, largest_units = 0;
   std::size_t steps = 0;
   for (const RankReport& report : reports) {
@@ -248,17 +245,14 @@ void fill_resources(Json& record, const std::vector<RankReport>& reports) {
     for (const auto& [name, count] : report.noise.error_counters)
       errors[report.host + ":" + name] = count;
   }
-  record["memory"] = {{"peak_rss_bytes", rss},
-                      {"peak_gpu_bytes", nullptr},
-                      {"gradient_buffer_bytes", gradients},
-                      {"weight_bytes", weights},
-                      {"optimizer_state_bytes", states},
-                      {"batch_bytes", batches}};
-  if (gpu)
-    record["memory"]["peak_gpu_bytes"] = *gpu;
-  else
-    set_unavailable(record, "memory.peak_gpu_bytes", "the run used no GPU");
-  record["noise"] = Json::object();
+  record["memory"]["peak_rss_bytes"] = rss;
+  record["memory"]["peak_gpu_bytes"] = or_null(gpu);
+  explain_nulls(record, "memory.peak_gpu_bytes", "the run used no GPU");
+  for (const auto& [key, bytes] : {std::pair{"gradient_buffer_bytes", gradients},
+                                   {"weight_bytes", weights},
+                                   {"optimizer_state_bytes", states},
+                                   {"batch_bytes", batches}})
+    if (record["memory"].contains(key)) record["memory"][key] = bytes;  // of training alone
   set_number(record, "noise.steal", largest(reports, [](auto& r) { return r.noise.steal; }),
              "/proc/stat is not readable");
   set_number(record, "noise.throttled",
@@ -267,7 +261,8 @@ void fill_resources(Json& record, const std::vector<RankReport>& reports) {
   set_number(record, "noise.load", largest(reports, [](auto& r) { return r.noise.load1; }),
              "/proc/loadavg is not readable");
   record["noise"]["context_switches"] = switches;
-  set_number(record, "noise.communication_cpu_seconds", communication_cpu, "");
+  if (record["noise"].contains("communication_cpu_seconds"))
+    set_number(record, "noise.communication_cpu_seconds", communication_cpu, "");
   record["noise"]["error_counters"] = std::move(errors);
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@
 #include "platform/binding.hpp"
 #include "platform/energy.hpp"
 #include "platform/platform.hpp"
-#include "result/records.hpp"
+#include "result/record_context.hpp"
 
 namespace scalemark {
 
@@ -65,7 +64,7 @@ struct RunFacts {
   int world_size = 1;
   std::string device;  ///< "cpu" or "cuda"
   std::string device_name;
-  std::string communicator;  ///< "mpi", "nccl", "none"
+  std::string communicator;  ///< Communicator::name()
   std::string reducer = "scalemark";
   std::string wire_dtype = "fp32";  ///< what gradients travel as
   std::string transport;            ///< e.g. "vader", "tcp"; empty where unknown
@@ -83,20 +82,15 @@ struct RunFacts {
   std::optional<double>
       baseline_throughput;  ///< no-communication throughput of the same ranks, units/s
   std::optional<double> baseline_step_seconds;  ///< its mean step
-  Status status = Status::ok;
-  std::string reason;
-  std::string started_at;  ///< RFC 3339, UTC
+  std::string started_at;                       ///< RFC 3339, UTC
 };
 
-/// Mean loss trace checks and everything derived: pure function of its arguments.
-/// `reports` is ordered by rank. Formulas: docs/measurements.md.
-Json make_run_record(const LoadedConfig& config, const RunFacts& facts,
-                     const std::vector<RankReport>& reports, const SystemInfo& system,
-                     const std::map<std::string, std::string>& environment);
+/// Everything that follows from the reports, its outcome too: pure function of its arguments.
+/// `reports` is ordered by rank. Formulas: docs/measurements.md. RunError: see outcome_of_run().
+Json make_run_record(const RecordContext& context, const RunFacts& facts,
+                     const std::vector<RankReport>& reports);
 
 /// A record of a run that ended without samples (failed, timeout): schema-valid, no throughput.
-Json make_failed_record(const LoadedConfig& config, int world_size, Status status,
-                        const std::string& reason, const SystemInfo& system,
-                        const std::map<std::string, std::string>& environment);
+Json make_failed_record(const RecordContext& context, int world_size, const Outcome& outcome);
 
 }  // namespace scalemark

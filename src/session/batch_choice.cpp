@@ -17,20 +17,20 @@ namespace {
 /// The run itself takes the smallest batch until the search has found its own.
 constexpr std::int64_t kFirstBatch = 1;
 
-BatchSearch search_with_inferencer(Session& session) {
+BatchSearch search_with_inferencer(Session& session, const ResolvedConfig& config) {
   std::unique_ptr<Inferencer> inferencer;
   session.world.agree_on([&] {
-    inferencer =
-        std::make_unique<Inferencer>(session.config(), *session.device, session.world, kFirstBatch);
+    inferencer = std::make_unique<Inferencer>(config, *session.device, session.world, kFirstBatch);
   });
   return find_largest_batch(*session.device, session.world,
                             [&](std::int64_t batch) { return inferencer->try_batch(batch); });
 }
 
-BatchSearch search_with_trainer(Session& session, bool keeps_weights) {
+BatchSearch search_with_trainer(Session& session, const ResolvedConfig& config,
+                                bool keeps_weights) {
   RankGroup alone = *session.world.split(session.world.rank());
   const std::int64_t ranks = session.world.size();
-  Trainer trainer(session.config(), *session.device, session.world,
+  Trainer trainer(config, *session.device, session.world,
                   {kFirstBatch, kFirstBatch * ranks, kFirstBatch});
   if (keeps_weights) trainer.keep_initial_weights();
   return find_largest_batch(*session.device, session.world,
@@ -39,20 +39,20 @@ BatchSearch search_with_trainer(Session& session, bool keeps_weights) {
 
 }  // namespace
 
-void choose_batch(Session& session, bool keeps_weights) {
-  RunConfig& config = session.loaded.config;
-  if (!config.largest_batch) return;
+MeasuredConfig choose_batch(Session& session, LoadedConfig loaded, bool keeps_weights) {
+  ResolvedConfig& config = loaded.config;
+  if (!config.largest_batch) return {std::move(loaded)};
   session.world.watchdog().enter("model");
-  BatchSearch search = session.loaded.command == Command::infer
-                           ? search_with_inferencer(session)
-                           : search_with_trainer(session, keeps_weights);
+  BatchSearch search = loaded.command == Command::infer
+                           ? search_with_inferencer(session, config)
+                           : search_with_trainer(session, config, keeps_weights);
   session.device->release_free_memory();
   // A signal may come before anything was tried; the run that follows stops at its first step.
   config.batch_size = std::max(search.largest, kFirstBatch);
   session.say(fmt::format("batch size max: {} {} a rank, limited by {} ({} sizes tried)",
                           *config.batch_size, find_model(config.model)->sample, search.limited_by,
                           search.tried.size()));
-  session.batch_search = std::move(search);
+  return {std::move(loaded), std::move(search)};
 }
 
 }  // namespace scalemark

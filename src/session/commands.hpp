@@ -22,7 +22,4 @@ ExitCode preflight_command(Session& session);
 /// Parses, starts MPI under the start-up deadline, dispatches, agrees on the exit code, finalises.
 int engine_main(int argc, char** argv);
 
-/// The exit code that a record's status stands for.
-ExitCode exit_code_of_status(const std::string& status);
-
 }  // namespace scalemark

@@ -2,29 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
-#include <numeric>
-#include <random>
 
-#include "analysis/point_repeat.hpp"
+#include "analysis/scaling/point_repeat.hpp"
 #include "config/curves.hpp"
 #include "report/console.hpp"
-#include "result/preflight_reference.hpp"
+#include "result/warnings.hpp"
 #include "session/commands.hpp"
 #include "session/step_printer.hpp"
 
 namespace scalemark {
 
-std::vector<std::int64_t> curve_ranks(const RunConfig& config, int world_size) {
+std::vector<std::int64_t> curve_ranks(const ResolvedConfig& config, int world_size) {
   return config.ranks.empty() ? default_ranks(world_size) : config.ranks;
 }
 
-Curve::Curve(Session& session, LoadedConfig loaded, CurveFiles* files, Publish publish)
-    : session_(session), loaded_(std::move(loaded)), files_(files), publish_(std::move(publish)) {
+Curve::Curve(Session& session, MeasuredConfig measured, CurveFiles* files, Publish publish)
+    : session_(session),
+      measured_(std::move(measured)),
+      files_(files),
+      publish_(std::move(publish)) {
   const auto ranks = curve_ranks(config(), session.world.size());
   for (const std::int64_t n : ranks) points_.push_back(make_point(n, ranks.front()));
-  plan_ = make_plan();
+  plan_ = curve_segments(ranks, config().repeats, config().baseline, config().seed);
   session.world.watchdog().enter("model");
   trainer_ =
       std::make_unique<Trainer>(config(), *session.device, session.world, points_.back().batch);
@@ -33,11 +33,11 @@ Curve::Curve(Session& session, LoadedConfig loaded, CurveFiles* files, Publish p
 
 ExitCode Curve::run() {
   announce();
-  for (const Segment& segment : plan_) {
-    const std::string status = measure(segment);
-    if (status == "ok") continue;
-    finish(status == "interrupted" ? Status::interrupted : Status::invalid);
-    return exit_code_of_status(status);
+  for (const CurveSegment& segment : plan_) {
+    const Status status = measure(segment);
+    if (status == Status::ok) continue;
+    finish(status);
+    return exit_code_of(status);
   }
   finish(Status::ok);
   return ExitCode::ok;
@@ -45,30 +45,16 @@ ExitCode Curve::run() {
 
 Curve::Point Curve::make_point(std::int64_t ranks, std::int64_t base_ranks) {
   Point point;
-  point.loaded = point_config(loaded_, ranks, base_ranks);
-  point.batch = plan_batch(point.loaded.config, ranks);
+  // The curve's configuration, or the base's own.
+  const MeasuredConfig measured{point_config(measured_.loaded, ranks, base_ranks),
+                                measured_.batch_search};
+  point.batch = plan_batch(measured.config(), ranks);
   point.runs.ranks = static_cast<int>(ranks);
-  session_.loaded = point.loaded;  // the groups' batch follows from it
   auto group = session_.world.split(session_.world.rank() < ranks ? 0 : -1);
   if (!group) return point;
-  if (ranks > 1) point.baseline_group = make_run_group(session_, *group, true);
-  point.group = make_run_group(session_, std::move(*group), false);
+  if (ranks > 1) point.baseline_group = make_run_group(session_, *group, measured, true);
+  point.group = make_run_group(session_, std::move(*group), measured, false);
   return point;
-}
-
-/// Baselines come before their point within a round, so that a record can name its baseline.
-std::vector<Curve::Segment> Curve::make_plan() const {
-  std::vector<Segment> plan;
-  for (int round = 0; round < config().repeats; ++round) {
-    std::vector<std::size_t> order(points_.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), std::mt19937_64(config().seed + round));
-    for (const std::size_t point : order) {
-      if (config().baseline && points_[point].runs.ranks > 1) plan.push_back({point, round, true});
-      plan.push_back({point, round, false});
-    }
-  }
-  return plan;
 }
 
 /// Says what will be done and how long it takes, from a step of the largest point's batch that all
@@ -78,15 +64,17 @@ void Curve::announce() {
   const double sample_seconds = trainer_->calibrate(session_.world) /
                                 static_cast<double>(points_.back().batch.batch_size_per_rank);
   std::vector<PlannedSegment> planned;
-  for (const Segment& segment : plan_)
+  for (const CurveSegment& segment : plan_)
     planned.push_back({title(segment),
                        sample_seconds * static_cast<double>(
                                             points_[segment.point].batch.batch_size_per_rank *
                                             (config().num_warmup_batches + config().num_batches))});
-  if (session_.is_root()) progress_.emplace(std::move(planned));
+  if (!session_.is_root()) return;
+  publish_so_far();
+  progress_.emplace(std::move(planned));
 }
 
-std::string Curve::title(const Segment& segment) const {
+std::string Curve::title(const CurveSegment& segment) const {
   const int ranks = points_[segment.point].runs.ranks;
   return fmt::format("round {}/{}, {} rank{}{}", segment.round + 1, config().repeats, ranks,
                      ranks == 1 ? "" : "s", segment.baseline ? " without communication" : "");
@@ -94,9 +82,8 @@ std::string Curve::title(const Segment& segment) const {
 
 /// All ranks of the world call it; those outside the point sleep until it is done. The status is
 /// agreed.
-std::string Curve::measure(const Segment& segment) {
+Status Curve::measure(const CurveSegment& segment) {
   Point& point = points_[segment.point];
-  session_.loaded = point.loaded;  // what the record shows
   auto& group = segment.baseline ? point.baseline_group : point.group;
   Json record;
   ExitCode code = ExitCode::ok;
@@ -112,7 +99,8 @@ std::string Curve::measure(const Segment& segment) {
   await_point(group.has_value());
   session_.world.agree(code, message);
   if (session_.is_root()) keep(segment, point, record);
-  return session_.world.broadcast(session_.is_root() ? record["status"].get<std::string>() : "");
+  const std::string status = session_.is_root() ? to_string(status_of(record)) : "";
+  return status_from(session_.world.broadcast(status));
 }
 
 /// Idle ranks wait without a deadline: those that measure watch themselves.
@@ -124,11 +112,11 @@ void Curve::await_point(bool takes_part) {
   watchdog.set_timeout(timeout);
 }
 
-Json Curve::measure_here(const Segment& segment, Point& point, RunGroup& group) {
+Json Curve::measure_here(const CurveSegment& segment, Point& point, RunGroup& group) {
   std::optional<Baseline> baseline;
   if (!segment.baseline && !point.runs.baselines.empty()) {
     const PointRepeat& last = point.runs.baselines.back();
-    baseline = Baseline{last.units / last.seconds, last.step_seconds_mean};
+    baseline = Baseline{last.rate(), last.step_seconds_mean};
   }
   if (progress_) progress_->start();
   trainer_->set_batch(point.batch);
@@ -140,7 +128,7 @@ Json Curve::measure_here(const Segment& segment, Point& point, RunGroup& group) 
 }
 
 /// Rank 0: stores the run's record and what the curve needs of it.
-void Curve::keep(const Segment& segment, Point& point, const Json& record) {
+void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) {
   const std::string path =
       files_ ? files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline)
              : "";
@@ -149,22 +137,25 @@ void Curve::keep(const Segment& segment, Point& point, const Json& record) {
     runs.push_back(point_repeat(record, path, segment.baseline, config().resource));
     progress_->finish(record["throughput"]["mean"], record["unit"]);
     if (const std::string warning = divergence_warning(record); !warning.empty())
-      session_.say(warning);
+      session_.say("warning: " + warning);
   }
   noise_.add(record);
   ++done_;
+  publish_so_far();
+}
+
+/// What stands where a rank is killed now.
+void Curve::publish_so_far() {
   publish_(
-      make_record(Status::failed, fmt::format("ended after {} of {} runs", done_, plan_.size())));
+      make_record({Status::failed, fmt::format("ended after {} of {} runs", done_, plan_.size())}));
 }
 
 /// The scaling record of the points that every finished round has.
-Json Curve::make_record(Status status, const std::string& reason) const {
+Json Curve::make_record(const Outcome& outcome) const {
   std::vector<PointRuns> runs;
   for (const Point& point : points_) runs.push_back(point.runs);
-  Json record = make_scaling_record(loaded_, points_.back().runs.ranks, runs, status, reason,
-                                    session_.system, recorded_environment(session_.environment));
-  attach_preflight(record, session_.preflight);
-  return record;
+  return make_scaling_record(session_.record_context(measured_.loaded), points_.back().runs.ranks,
+                             runs, noise_, outcome);
 }
 
 void Curve::finish(Status status) {
@@ -175,9 +166,9 @@ void Curve::finish(Status status) {
         status == Status::ok ? ""
                              : fmt::format("ended after {} of {} runs: see the last run record",
                                            done_, plan_.size());
-    record_ = make_record(status, reason);
+    record_ = make_record({status, reason});
     if (files_) files_->write_curve(record_);
-    if (!config().json) fmt::print("\n{}", scaling_table(record_, noise_.warnings()));
+    if (!config().json) fmt::print("\n{}", scaling_table(record_, session_.warnings.size()));
     if (!reason.empty()) session_.say(fmt::format("{}: {}", to_string(status), reason));
     if (files_) session_.say("record: " + files_->path().string());
   });

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/scaling.hpp"
-#include "report/noise_summary.hpp"
+#include "analysis/scaling/scaling.hpp"
+#include "config/curves.hpp"
 #include "report/progress.hpp"
 #include "session/curve_files.hpp"
 #include "session/measured_run.hpp"
@@ -23,7 +23,7 @@ class Curve {
 
   /// All ranks of the session make and run it together. `config`: of this curve alone; `files`: at
   /// rank 0 with --output, else null. Builds the model.
-  Curve(Session& session, LoadedConfig config, CurveFiles* files, Publish publish);
+  Curve(Session& session, MeasuredConfig config, CurveFiles* files, Publish publish);
 
   /// Measures every point; writes the record and prints the table. A run that is interrupted or
   /// invalid ends the curve. The agreed exit code, the same on all ranks.
@@ -32,38 +32,31 @@ class Curve {
   const Json& record() const { return record_; }  ///< at rank 0, after run()
 
  private:
-  /// One measured run of the curve.
-  struct Segment {
-    std::size_t point;
-    int round;
-    bool baseline;
-  };
   /// A point as this rank sees it; the groups are empty where this rank idles.
   struct Point {
-    LoadedConfig loaded;  ///< the curve's, or the base's own
     BatchPlan batch;
     std::optional<RunGroup> group, baseline_group;
     PointRuns runs;
   };
 
-  const RunConfig& config() const { return loaded_.config; }
+  const ResolvedConfig& config() const { return measured_.config(); }
   Point make_point(std::int64_t ranks, std::int64_t base_ranks);
-  std::vector<Segment> make_plan() const;
   void announce();
-  std::string title(const Segment& segment) const;
-  std::string measure(const Segment& segment);
+  std::string title(const CurveSegment& segment) const;
+  Status measure(const CurveSegment& segment);
   void await_point(bool takes_part);
-  Json measure_here(const Segment& segment, Point& point, RunGroup& group);
-  void keep(const Segment& segment, Point& point, const Json& record);
-  Json make_record(Status status, const std::string& reason) const;
+  Json measure_here(const CurveSegment& segment, Point& point, RunGroup& group);
+  void keep(const CurveSegment& segment, Point& point, const Json& record);
+  Json make_record(const Outcome& outcome) const;
+  void publish_so_far();
   void finish(Status status);
 
   Session& session_;
-  LoadedConfig loaded_;
+  MeasuredConfig measured_;
   CurveFiles* files_;
   Publish publish_;
   std::vector<Point> points_;
-  std::vector<Segment> plan_;
+  std::vector<CurveSegment> plan_;
   std::unique_ptr<Trainer> trainer_;
   std::optional<PlanProgress> progress_;
   NoiseSummary noise_;
@@ -72,6 +65,6 @@ class Curve {
 };
 
 /// The points of a configuration in a world of this size.
-std::vector<std::int64_t> curve_ranks(const RunConfig& config, int world_size);
+std::vector<std::int64_t> curve_ranks(const ResolvedConfig& config, int world_size);
 
 }  // namespace scalemark

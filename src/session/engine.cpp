@@ -4,11 +4,12 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "comm/mpi_thread.hpp"
+#include "comm/abort.hpp"
 #include "config/keys.hpp"
 #include "platform/announced_rank.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
+#include "talk.hpp"
 #include "train/denormals.hpp"
 #include "train/trainer.hpp"
 
@@ -19,8 +20,6 @@ int rank_before_mpi() {
   const char* rank = announced_rank();
   return rank ? std::atoi(rank) : 0;
 }
-
-void complain(const std::string& message) { fmt::print(stderr, "scalemark: {}\n", message); }
 
 std::optional<Command> command_of(std::string_view name) {
   for (const Command command : {Command::run, Command::scale, Command::infer, Command::preflight})
@@ -52,13 +51,13 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_li
     session->start_line = &start_line;
     code = run(*session);
   } catch (const AgreedError& error) {
-    if (world.rank() == 0) complain(error.what());
+    if (world.rank() == 0) tell(error.what());
     code = error.code();
   } catch (const std::exception& error) {
     if (world.size() > 1)
       abort_job(static_cast<int>(exit_code_of(error)),
                 fmt::format("rank {}: {}", world.rank(), error.what()));
-    complain(error.what());
+    tell(error.what());
     code = exit_code_of(error);
   }
   if (session) session->handover.publish_exit_code(code);
@@ -70,7 +69,7 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_li
 int engine_main(int argc, char** argv) {
   const auto command = command_of(argc > 1 ? argv[1] : "");
   if (!command) {
-    complain(
+    tell(
         "the engine knows the commands run, scale, infer and preflight; start it through "
         "./scalemark");
     return static_cast<int>(ExitCode::usage);
@@ -79,7 +78,7 @@ int engine_main(int argc, char** argv) {
   try {
     loaded = load_config(*command, argc - 2, argv + 2);
   } catch (const std::exception& error) {
-    if (rank_before_mpi() == 0) complain(error.what());
+    if (rank_before_mpi() == 0) tell(error.what());
     return static_cast<int>(exit_code_of(error));
   }
   const auto& injection = loaded.config.inject;
@@ -97,7 +96,7 @@ int engine_main(int argc, char** argv) {
     RankGroup::finalize(world);
     return static_cast<int>(code);
   } catch (const std::exception& error) {
-    complain(error.what());
+    tell(error.what());
     return static_cast<int>(exit_code_of(error));
   }
 }

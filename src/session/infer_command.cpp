@@ -1,11 +1,11 @@
 // `scalemark infer`: replicas of one model, one a rank, asked at the same time.
 #include <memory>
 
+#include "comm/abort.hpp"
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "report/console.hpp"
 #include "result/inference_record.hpp"
-#include "result/preflight_reference.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
@@ -17,14 +17,14 @@ namespace scalemark {
 namespace {
 
 InferenceFacts inference_facts(const Session& session, const Inferencer& inferencer,
-                               const BatchPlan& batch) {
-  const RunConfig& config = session.config();
+                               const MeasuredConfig& measured, const BatchPlan& batch) {
+  const ResolvedConfig& config = measured.config();
   InferenceFacts facts;
   facts.unit = find_model(config.model)->unit;
   facts.world_size = session.world.size();
   facts.units_per_step = inferencer.units_per_query() * facts.world_size;
   facts.batch = batch;
-  facts.batch_search = session.batch_search;
+  facts.batch_search = measured.batch_search;
   facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
   facts.device_name = session.device->name();
   facts.allocator = allocator_name();
@@ -37,11 +37,11 @@ InferenceFacts inference_facts(const Session& session, const Inferencer& inferen
 
 /// The measured loop and everything around it that the record needs; the record is at rank 0, null
 /// elsewhere.
-Json measure(Session& session, Inferencer& inferencer, const BatchPlan& batch,
-             const StepObserver& observer) {
+Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& measured,
+             const BatchPlan& batch, const StepObserver& observer) {
   RankGroup& world = session.world;
-  InferenceFacts facts = inference_facts(session, inferencer, batch);
-  facts.gemm_flops = measure_gemm_roof(session, world);
+  InferenceFacts facts = inference_facts(session, inferencer, measured, batch);
+  facts.gemm_flops = measure_gemm_roof(session, measured.config(), world);
   facts.started_at = utc_timestamp();
   session.device->reset_peak_memory();
   reset_peak_rss();
@@ -52,44 +52,40 @@ Json measure(Session& session, Inferencer& inferencer, const BatchPlan& batch,
   const auto reports =
       gather_reports(world, rank_report(session, world.rank(), std::move(samples), noise));
   if (!session.is_root()) return nullptr;
-  Json record = make_inference_record(session.loaded, facts, reports, session.system,
-                                      recorded_environment(session.environment));
-  attach_preflight(record, session.preflight);
-  return record;
+  return make_inference_record(session.record_context(measured.loaded), facts, reports);
 }
 
 }  // namespace
 
 ExitCode infer_command(Session& session) {
-  const RunConfig& config = session.config();
+  const ResolvedConfig& config = session.config();
   RankGroup& world = session.world;
   std::unique_ptr<ResultFile> output;
   world.agree_on([&] {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
+  MeasuredConfig measured{session.loaded};
   const LastWords words([&](int exit_code, const std::string& message) {
-    if (!output) return;
-    Json record = make_failed_inference_record(session.loaded, world.size(),
-                                               status_of_exit(exit_code), message, session.system,
-                                               recorded_environment(session.environment));
-    attach_preflight(record, session.preflight);
-    output->write(record);
+    if (output)
+      output->write(make_failed_inference_record(session.record_context(measured.loaded),
+                                                 world.size(),
+                                                 {status_of_exit(exit_code), message}));
   });
 
-  choose_batch(session, /*keeps_weights=*/false);
-  const BatchPlan batch = plan_batch(config, world.size());
+  measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
+  const BatchPlan batch = plan_batch(measured.config(), world.size());
   world.watchdog().enter("model");
   std::unique_ptr<Inferencer> inferencer;
   world.agree_on([&] {
-    inferencer =
-        std::make_unique<Inferencer>(config, *session.device, world, batch.batch_size_per_rank);
+    inferencer = std::make_unique<Inferencer>(measured.config(), *session.device, world,
+                                              batch.batch_size_per_rank);
   });
   if (inferencer->fused() == "folded")
-    session.say(
-        "warning: oneDNN's fused operators are not to be had on this device: batch normalisation "
+    session.warn(
+        "oneDNN's fused operators are not to be had on this device: batch normalisation "
         "is folded, the rest runs operator by operator (--fused off folds nothing)");
   StepPrinter printer(session, inferencer->units_per_query() * world.size());
-  const Json record = measure(session, *inferencer, batch, printer.observer());
+  const Json record = measure(session, *inferencer, measured, batch, printer.observer());
   return publish(session, printer, output.get(), record, inference_summary);
 }
 

@@ -10,7 +10,6 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "probe/gemm.hpp"
-#include "result/preflight_reference.hpp"
 #include "train/c10d_reducer.hpp"
 #include "train/precision.hpp"
 
@@ -25,24 +24,11 @@ void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   group.ranks.agree_on([&] { trainer.check_data(*group.communicator, group.ranks.rank()); });
   watchdog.enter("checkpoint folder");
   group.ranks.agree_on([&] { trainer.open_checkpoints(); });
-  group.gemm_flops = measure_gemm_roof(session, group.ranks);
+  group.gemm_flops = measure_gemm_roof(session, group.measured.config(), group.ranks);
   group.data_checked = true;
 }
 
-/// What the stop reason means for the record.
-void judge(const Samples& samples, RunFacts& facts) {
-  if (samples.stop_reason == StopReason::non_finite) {
-    facts.status = Status::invalid;
-    facts.reason =
-        "the loss or a weight is not finite (NaN or Inf): lower --init_learning_rate, or look for "
-        "a broken rank";
-  } else if (samples.stop_reason == StopReason::signal) {
-    facts.status = Status::interrupted;
-    facts.reason = "stopped by a signal at a step boundary";
-  }
-}
-
-EmbeddingFacts embedding_facts(const RunConfig& config, Trainer& trainer,
+EmbeddingFacts embedding_facts(const ResolvedConfig& config, Trainer& trainer,
                                const Communicator& communicator) {
   const bool converted = config.embedding_gradients == EmbeddingGradients::sparse_as_dense;
   EmbeddingFacts facts;
@@ -64,13 +50,13 @@ EmbeddingFacts embedding_facts(const RunConfig& config, Trainer& trainer,
 
 RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& group,
                    const std::optional<Baseline>& baseline) {
-  const RunConfig& config = session.config();
+  const ResolvedConfig& config = group.measured.config();
   const ModelFacts model = *find_model(config.model);
   RunFacts facts;
   facts.unit = model.unit;
   facts.units_per_step = trainer.units_per_step_of_rank() * group.ranks.size();
   facts.batch = group.batch;
-  facts.batch_search = session.batch_search;
+  facts.batch_search = group.measured.batch_search;
   facts.world_size = group.ranks.size();
   facts.device = session.device->device().is_cuda() ? "cuda" : "cpu";
   facts.device_name = session.device->name();
@@ -82,7 +68,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.precision_native = session.device->native(config.precision);
   facts.parameters = trainer.parameter_count();
   facts.flops_per_sample = forward_flops_per_sample(config) * (config.forward_only ? 1 : 3);
-  if (facts.communicator != "none") facts.reducer = to_string(config.reducer);
+  if (group.communicator->moves_data()) facts.reducer = to_string(config.reducer);
   if (!config.forward_only && !trainer.parameters().tables().empty())
     facts.embedding = embedding_facts(config, trainer, *group.communicator);
   facts.gemm_flops = group.gemm_flops;
@@ -93,8 +79,7 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   return facts;
 }
 
-void add_traffic(RunFacts& facts, const RunConfig& config, const StepTraffic& traffic) {
-  if (facts.communicator == "none" || config.forward_only) return;
+void add_traffic(RunFacts& facts, const StepTraffic& traffic) {
   facts.bytes_per_step = traffic.bytes;
   facts.wire_bytes_per_step = traffic.wire_bytes;
   facts.messages_per_step = traffic.messages;
@@ -131,17 +116,18 @@ std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine)
   return reports;
 }
 
-std::optional<double> measure_gemm_roof(Session& session, RankGroup& ranks) {
-  if (!session.config().roofline) return std::nullopt;
+std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& config,
+                                        RankGroup& ranks) {
+  if (!config.roofline) return std::nullopt;
   ranks.watchdog().enter("GEMM roof");
   ranks.barrier();  // all ranks multiply at once, as they compute at once
   const bool cuda = session.device->device().is_cuda();
-  const double mine = measure_gemm_flops(*session.device, compute_dtype(session.config().precision),
-                                         cuda ? 8192 : 1024, 0.3);
+  const double mine =
+      measure_gemm_flops(*session.device, compute_dtype(config.precision), cuda ? 8192 : 1024, 0.3);
   return ranks.all_sum({mine}).front();
 }
 
-double forward_flops_per_sample(const RunConfig& config) {
+double forward_flops_per_sample(const ResolvedConfig& config) {
   const ModelFacts model = *find_model(config.model);
   if (config.length_distribution != LengthDistribution::fixed) return 0;
   if (model.sequence_length > 0)
@@ -152,20 +138,20 @@ double forward_flops_per_sample(const RunConfig& config) {
   return model.forward_flops_per_sample;
 }
 
-RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline) {
+RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig& measured,
+                        bool baseline) {
+  const ResolvedConfig& config = measured.config();
   const bool cuda = session.device->device().is_cuda();
-  const auto kind = baseline
-                        ? CommunicatorKind::none
-                        : resolve_communicator(session.config().communicator, cuda, ranks.size());
-  RunGroup group{std::move(ranks), nullptr, {}, false, std::nullopt};
-  group.batch = plan_batch(session.config(), group.ranks.size());
+  const auto kind = baseline ? CommunicatorKind::none
+                             : resolve_communicator(config.communicator, cuda, ranks.size());
+  RunGroup group{std::move(ranks), nullptr, measured, {}, false, std::nullopt};
+  group.batch = plan_batch(config, group.ranks.size());
   const int cuda_device = cuda ? session.device->device().index() : -1;
   group.ranks.agree_on([&] {
-    if (!baseline && session.config().reducer == Reducer::c10d)
+    if (!baseline && config.reducer == Reducer::c10d)
       group.communicator = make_c10d_communicator(group.ranks, cuda_device);
     else
-      group.communicator =
-          make_communicator(kind, group.ranks, cuda_device, session.config().wire_dtype);
+      group.communicator = make_communicator(kind, group.ranks, cuda_device, config.wire_dtype);
   });
   return group;
 }
@@ -188,8 +174,8 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   const Energy energy = meter.stop();
   const NoiseEvidence noise = noise_between(before, noise_snapshot());
 
-  add_traffic(facts, session.config(), trainer.last_traffic());
-  judge(samples, facts);
+  if (group.communicator->moves_data() && !session.config().forward_only)
+    add_traffic(facts, trainer.last_traffic());
   RankReport report = rank_report(session, group.ranks.rank(), std::move(samples), noise);
   report.communication_cpu_seconds = cpu_seconds;
   report.energy = energy;
@@ -200,10 +186,7 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   report.batch_bytes = trainer.batch_bytes();
   const auto reports = gather_reports(group.ranks, report);
   if (group.ranks.rank() != 0) return nullptr;
-  Json record = make_run_record(session.loaded, facts, reports, session.system,
-                                recorded_environment(session.environment));
-  attach_preflight(record, session.preflight);
-  return record;
+  return make_run_record(session.record_context(group.measured.loaded), facts, reports);
 }
 
 }  // namespace scalemark

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "result/run_record.hpp"
+#include "session/batch_choice.hpp"
 #include "session/session.hpp"
 #include "train/trainer.hpp"
 
@@ -17,6 +18,7 @@ namespace scalemark {
 struct RunGroup {
   RankGroup ranks;
   std::unique_ptr<Communicator> communicator;
+  MeasuredConfig measured;
   BatchPlan batch;
   bool data_checked = false;
   std::optional<double> gemm_flops;  ///< of all ranks together, measured once
@@ -31,16 +33,18 @@ std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine)
 
 /// Rate of large matrix products in the compute type, FLOP/s of all ranks of the group at once; all
 /// of them call it. None without --roofline.
-std::optional<double> measure_gemm_roof(Session& session, RankGroup& ranks);
+std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& config,
+                                        RankGroup& ranks);
 
 /// FLOPs of one sample's forward pass; 0 (unknown) for sequences of varying length and for images
 /// of another size or number of classes than the catalog's.
-double forward_flops_per_sample(const RunConfig& config);
+double forward_flops_per_sample(const ResolvedConfig& config);
 
 /// Made by every rank of the group; resolves `--communicator` for its size, which with `--reducer
 /// c10d` is Gloo or NCCL for one rank too. `baseline`:
 /// communicator none whatever is configured.
-RunGroup make_run_group(Session& session, RankGroup ranks, bool baseline);
+RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig& measured,
+                        bool baseline);
 
 /// The mean step and the throughput without communication on the same ranks, where they were
 /// measured.

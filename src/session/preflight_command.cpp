@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "analysis/preflight_judgement.hpp"
+#include "analysis/preflight/apply_rules.hpp"
+#include "comm/abort.hpp"
 #include "config/json_file.hpp"
 #include "measure/clock.hpp"
 #include "platform/fabric.hpp"
@@ -22,7 +23,7 @@ struct Destination {
 };
 
 Destination open_destination(Session& session) {
-  const RunConfig& config = session.config();
+  const ResolvedConfig& config = session.config();
   Destination to;
   session.world.agree_on([&] {
     if (!session.is_root()) return;
@@ -66,9 +67,8 @@ Json measure(Session& session, const std::vector<PreflightRule>& rules) {
   const auto ranks = gather_ranks(session.world, mine);
   facts.wall_seconds = steady_seconds() - start;
   if (!session.is_root()) return nullptr;
-  Json record = make_preflight_record(session.loaded, facts, ranks, session.system,
-                                      recorded_environment(session.environment));
-  judge_preflight(record, ranks, rules);
+  Json record = make_preflight_record(session.record_context(session.loaded), facts, ranks);
+  apply_preflight_rules(record, ranks, rules);
   return record;
 }
 
@@ -102,9 +102,9 @@ ExitCode preflight_command(Session& session) {
   const Destination to = open_destination(session);
   const LastWords words([&](int exit_code, const std::string& message) {
     if (to.output)
-      to.output->write(make_failed_preflight_record(
-          session.loaded, session.world.size(), status_of_exit(exit_code), message, session.system,
-          recorded_environment(session.environment)));
+      to.output->write(make_failed_preflight_record(session.record_context(session.loaded),
+                                                    session.world.size(),
+                                                    {status_of_exit(exit_code), message}));
   });
   const Json record = measure(session, to.rules);
   return publish_checks(session, to, record);

@@ -126,7 +126,7 @@ Json host_facts(const Session& session, const Json& scratch, const Json& peers) 
     nics.push_back({{"name", nic.at("name")}, {"speed_mbps", nic.at("speed_mbps")}});
   const auto memory = memory_left(1);
   return {{"host", host_name()},
-          {"memory_available_bytes", memory ? Json(*memory) : Json(nullptr)},
+          {"memory_available_bytes", or_null(memory)},
           {"governor", system.at("governor")},
           {"smt", system.at("smt")},
           {"nics", nics},
@@ -189,7 +189,7 @@ PreflightRank measure_rank(Session& session) {
 
 Json measure_collectives(Session& session) {
   RankGroup& world = session.world;
-  const RunConfig& config = session.config();
+  const ResolvedConfig& config = session.config();
   world.watchdog().enter("collectives");
   const auto& sizes = config.sizes.empty() ? kSizes : config.sizes;
   CollectiveProbe probe(world, sizes.back());
@@ -209,11 +209,8 @@ Json measure_collectives(Session& session) {
       const auto own = measure(collective, Carrier::scalemark, bytes);
       ratios.push_back({{"bytes", own.bytes}, {"scalemark_over_mpi", own.seconds / mpi}});
     }
-  const auto known = [](const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(text);
-  };
-  return {{"transport", known(probe.communicator().transport())},
-          {"algorithm", known(probe.communicator().algorithm())},
+  return {{"transport", null_if_empty(probe.communicator().transport())},
+          {"algorithm", null_if_empty(probe.communicator().algorithm())},
           {"rows", rows},
           {"allreduce_ratio", ratios}};
 }

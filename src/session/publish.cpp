@@ -14,14 +14,14 @@ ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publ
 }
 
 ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
-                 const std::function<std::string(const Json&)>& summary) {
+                 const std::function<std::string(const Json&, std::size_t told)>& summary) {
   return publish_at_root(session, [&] {
     printer.total(record);
     if (output) output->write(record);
     if (session.config().json) fmt::print("{}", record_text(record));
-    session.say(summary(record));
+    session.say(summary(record, session.warnings.size()));
     if (output) session.say("record: " + output->path().string());
-    return exit_code_of_status(record["status"]);
+    return exit_code_of(status_of(record));
   });
 }
 

@@ -16,8 +16,9 @@ namespace scalemark {
 ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publish);
 
 /// Of `run` and `infer`: writes the record to `output` (null: nowhere) and says what it says;
-/// `summary` for people. All ranks call it, `record` is rank 0's. The exit code is the same on all.
+/// `summary` for people, without the warnings that they were told already. All ranks call it,
+/// `record` is rank 0's. The exit code is the same on all.
 ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
-                 const std::function<std::string(const Json&)>& summary);
+                 const std::function<std::string(const Json&, std::size_t told)>& summary);
 
 }  // namespace scalemark

@@ -1,9 +1,9 @@
 #include <memory>
 
+#include "comm/abort.hpp"
 #include "config/names.hpp"
 #include "models/catalog.hpp"
 #include "report/console.hpp"
-#include "result/preflight_reference.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
@@ -12,32 +12,25 @@
 
 namespace scalemark {
 
-ExitCode exit_code_of_status(const std::string& status) {
-  if (status == "ok") return ExitCode::ok;
-  return status == "timeout" ? ExitCode::timeout : ExitCode::failed;
-}
-
 ExitCode run_command(Session& session) {
-  const RunConfig& config = session.config();
+  const ResolvedConfig& config = session.config();
   std::unique_ptr<ResultFile> output;
   session.world.agree_on([&] {
     if (!config.largest_batch) plan_batch(config, session.world.size());
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
+  MeasuredConfig measured{session.loaded};
   const auto record_failure = [&](int exit_code, const std::string& message) {
-    if (!output) return;
-    Json record =
-        make_failed_record(session.loaded, session.world.size(), status_of_exit(exit_code), message,
-                           session.system, recorded_environment(session.environment));
-    attach_preflight(record, session.preflight);
-    output->write(record);
+    if (output)
+      output->write(make_failed_record(session.record_context(measured.loaded),
+                                       session.world.size(), {status_of_exit(exit_code), message}));
   };
   const LastWords words(record_failure);
 
-  choose_batch(session, /*keeps_weights=*/false);
-  RunGroup group = make_run_group(session, session.world, false);
+  measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
+  RunGroup group = make_run_group(session, session.world, measured, false);
   session.world.watchdog().enter("model");
-  Trainer trainer(config, *session.device, session.world, group.batch);
+  Trainer trainer(measured.config(), *session.device, session.world, group.batch);
   StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());
   Json record;
   try {

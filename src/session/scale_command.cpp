@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "comm/abort.hpp"
 #include "config/curves.hpp"
 #include "report/console.hpp"
 #include "session/batch_choice.hpp"
@@ -15,7 +16,7 @@ namespace {
 /// The largest point must fit in the world; batches must divide at every point; what efficiency
 /// counts must be there.
 void check_launch(const Session& session) {
-  const RunConfig& config = session.config();
+  const ResolvedConfig& config = session.config();
   const auto ranks = curve_ranks(config, session.world.size());
   if (ranks.back() > session.world.size())
     throw ConfigError(
@@ -33,8 +34,7 @@ void check_launch(const Session& session) {
 class Family {
  public:
   /// Probes every place of a result.
-  explicit Family(Session& session)
-      : session_(session), loaded_(session.loaded), curves_(curves_of(loaded_.config)) {
+  explicit Family(Session& session) : session_(session), curves_(curves_of(session.config())) {
     session.world.agree_on([&] {
       check_launch(session);
       for (const CurveConfig& curve : curves_)
@@ -59,11 +59,10 @@ class Family {
     const CurveConfig& curve = curves_[i];
     if (!curve.name.empty())
       session_.say(fmt::format("curve {} of {}: {}", i + 1, curves_.size(), curve.name));
-    session_.loaded = loaded_;
-    session_.loaded.config = curve.config;
-    choose_batch(session_, /*keeps_weights=*/true);
-    Curve measured(session_, session_.loaded, files_[i].get(),
-                   [this, i](const Json& record) { publish(i, record); });
+    LoadedConfig loaded = session_.loaded;
+    loaded.config = curve.config;
+    Curve measured(session_, choose_batch(session_, std::move(loaded), /*keeps_weights=*/true),
+                   files_[i].get(), [this, i](const Json& record) { publish(i, record); });
     const ExitCode code = measured.run();
     if (!session_.is_root()) return code;
     finished_.push_back(measured.record());
@@ -72,14 +71,14 @@ class Family {
   }
 
   void publish(std::size_t i, const Json& record) const {
-    session_.handover.publish_partial(finished_, record,
-                                      files_[i] ? files_[i]->path() : std::filesystem::path());
+    session_.handover.publish_partial(
+        {finished_, record, files_[i] ? files_[i]->path() : std::filesystem::path()});
   }
 
   /// The records, or what they say side by side where at least two are complete.
   void print() const {
     const bool alone = curves_.size() == 1;
-    if (loaded_.config.json)
+    if (session_.config().json)
       return fmt::print("{}", record_text(alone ? finished_.front() : Json(finished_)));
     std::vector<std::string> names;
     std::vector<Json> complete;
@@ -92,7 +91,6 @@ class Family {
   }
 
   Session& session_;
-  const LoadedConfig loaded_;  ///< of all curves; the session's is that of the point at work
   std::vector<CurveConfig> curves_;
   std::vector<std::unique_ptr<CurveFiles>> files_;
   std::vector<Json> finished_;
@@ -102,7 +100,7 @@ class Family {
 
 ExitCode scale_command(Session& session) {
   const LastWords words([&](int exit_code, const std::string& message) {
-    session.handover.publish_abort(exit_code, message);
+    session.handover.publish_abort({exit_code, message});
   });
   return Family(session).run();
 }

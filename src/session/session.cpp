@@ -9,8 +9,10 @@
 #include <set>
 
 #include "config/curves.hpp"
+#include "config/keys.hpp"
 #include "config/names.hpp"
 #include "result/preflight_reference.hpp"
+#include "talk.hpp"
 #include "train/denormals.hpp"
 
 namespace scalemark {
@@ -31,7 +33,7 @@ nlohmann::json comparable(const LoadedConfig& loaded) {
   nlohmann::json values;
   const auto configuration = config_to_json(loaded);
   for (const auto& [key, entry] : configuration.items())
-    if (key != "output" && key != "json" && key != "timestamps") values[key] = entry["value"];
+    if (!is_key(key, Trait::presentation)) values[key] = entry["value"];
   return values;
 }
 
@@ -52,11 +54,12 @@ std::string openmp_runtime() {
 
 Session::Session(LoadedConfig loaded_config, RankGroup group)
     : loaded(std::move(loaded_config)),
+      warnings(loaded.warnings),
       world(std::move(group)),
       environment(process_environment()),
       handover(environment, world.rank() == 0),
       affinity(achieved_affinity()) {
-  for (const auto& warning : loaded.warnings) say("warning: " + warning);
+  for (const auto& warning : warnings) say("warning: " + warning);
   refuse_singletons();
   compare_configurations();
   read_preflight();
@@ -67,8 +70,18 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
   open_device();
 }
 
+RecordContext Session::record_context(LoadedConfig measured) const {
+  measured.warnings = warnings;
+  return {std::move(measured), system, recorded_environment(environment), preflight};
+}
+
 void Session::say(const std::string& line) const {
-  if (is_root()) fmt::print(stderr, "{}\n", line);
+  if (is_root()) scalemark::say(line);
+}
+
+void Session::warn(const std::string& warning) {
+  say("warning: " + warning);
+  warnings.push_back(warning);
 }
 
 void Session::refuse_singletons() const {
@@ -103,7 +116,8 @@ void Session::read_preflight() {
   if (!config().preflight) return;
   const auto hosts = world.all_gather(host_name());
   world.agree_on([&] {
-    if (is_root()) preflight = preflight_reference(read_preflight_record(*config().preflight), hosts);
+    if (is_root())
+      preflight = preflight_reference(read_preflight_record(*config().preflight), hosts);
   });
 }
 
@@ -131,8 +145,8 @@ void Session::open_device() {
   for (const Precision precision : precisions) {
     world.agree_on([&] { device->set_precision(precision); });
     if (!device->native(precision))
-      say(
-          fmt::format("warning: {} has no native {} instructions; the run is slow and marked "
+      warn(
+          fmt::format("{} has no native {} instructions; the run is slow and marked "
                       "precision_native: false",
                       device->name(), to_string(precision)));
   }

@@ -6,13 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/rank_group.hpp"
-#include "config/run_config.hpp"
-#include "measure/batch_search.hpp"
-#include "measure/start_line.hpp"
 #include "platform/platform.hpp"
-#include "session/handover.hpp"
+#include "rendezvous/start_line.hpp"
+#include "result/handover.hpp"
+#include "result/record_context.hpp"
 #include "train/device_backend.hpp"
 
 namespace scalemark {
@@ -26,12 +26,17 @@ class Session {
  public:
   Session(LoadedConfig loaded, RankGroup world);
 
-  const RunConfig& config() const { return loaded.config; }
+  const ResolvedConfig& config() const { return loaded.config; }
   bool is_root() const { return world.rank() == 0; }
+  /// What every record of this session says; `measured`: the configuration of what it is about.
+  RecordContext record_context(LoadedConfig measured) const;
   /// One line on stderr, from rank 0 only.
   void say(const std::string& line) const;
+  /// The same as a warning that also stands in every record made from now on.
+  void warn(const std::string& warning);
 
-  LoadedConfig loaded;  ///< a curve puts that of each of its points here
+  const LoadedConfig loaded;          ///< of the whole command
+  std::vector<std::string> warnings;  ///< that the user has been told
   RankGroup world;
   std::map<std::string, std::string>
       environment;  ///< of this process, whole; never recorded as it is
@@ -39,7 +44,6 @@ class Session {
   SystemInfo system;
   Affinity affinity;
   std::unique_ptr<DeviceBackend> device;
-  std::optional<BatchSearch> batch_search;  ///< of --batch_size max, once it is found
   Json preflight = nullptr;  ///< at rank 0: what records say of --preflight; null: none is named
   StartLine* start_line = nullptr;  ///< of `run` and `infer`; null: nowhere to wait
 

@@ -16,10 +16,10 @@ namespace scalemark {
 bool is_out_of_memory(const std::exception& error);
 
 /// Tries batches on all ranks of `group` at once; one fits where it fits on every rank. `step`
-/// makes a batch of this many samples a rank, runs one step with it without any communication and
-/// returns the seconds of the step; after an exception it has let go of the batch. On the CPU it
-/// runs under a limit: the memory that is left when the search begins, shared by the ranks of the
-/// host, less a fifth; a GPU refuses by itself. Throws AgreedError for an error other than a lack
+/// makes a batch of this many samples a rank, runs a few steps with it without any communication
+/// and returns the seconds of one; after an exception it has let go of the batch. On the CPU it
+/// runs under a limit: 70 % of the memory that is left when the search begins, shared by the ranks
+/// of the host; a GPU refuses by itself. Throws AgreedError for an error other than a lack
 /// of memory, and where not even one sample fits.
 BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,
                                const std::function<double(std::int64_t)>& step);

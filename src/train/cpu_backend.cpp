@@ -2,22 +2,19 @@
 // computed.
 #include "train/cpu_backend.hpp"
 
-#include <chrono>
-
 #include "config/names.hpp"
 #include "error.hpp"
+#include "measure/clock.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
 namespace {
 
-using Steady = std::chrono::steady_clock;
-
 class CpuClock : public StepClock {
  public:
   void mark() override {
-    const auto now = Steady::now();
+    const auto now = Clock::now();
     if (started_) seconds_.push_back(std::chrono::duration<double>(now - last_).count());
     started_ = true;
     last_ = now;
@@ -27,7 +24,7 @@ class CpuClock : public StepClock {
 
  private:
   bool started_ = false;
-  Steady::time_point last_;
+  Clock::time_point last_;
   std::vector<double> seconds_;
 };
 

@@ -12,14 +12,16 @@ namespace {
 
 /// Hands host buffers to a communicator of the device: copies in, reduces in place there, copies
 /// out.
-class StagedCommunicator : public Communicator {
+class DeviceStagedCommunicator : public Communicator {
  public:
-  StagedCommunicator(Communicator& inner, DeviceBackend& device) : inner_(inner), device_(device) {}
+  DeviceStagedCommunicator(Communicator& inner, DeviceBackend& device)
+      : inner_(inner), device_(device) {}
   void pair(const at::Tensor& host, const at::Tensor& on_device) {
     pairs_[host.data_ptr()] = {host, on_device};
   }
 
   std::string_view name() const override { return inner_.name(); }
+  bool moves_data() const override { return inner_.moves_data(); }
   int size() const override { return inner_.size(); }
   std::string algorithm() const override { return inner_.algorithm(); }
   std::string transport() const override { return inner_.transport(); }
@@ -29,7 +31,7 @@ class StagedCommunicator : public Communicator {
     on_device.copy_(host);
     inner_.allreduce({on_device.data_ptr(), buffer.count, buffer.type}, device_.stream());
     host.copy_(on_device);  // waits for the stream
-    return std::make_unique<Done>();
+    return completed_operation();
   }
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
@@ -42,13 +44,10 @@ class StagedCommunicator : public Communicator {
                          {all_on_device.data_ptr(), all.count, all.type}, counts, device_.stream())
         ->wait();
     host_all.copy_(all_on_device);  // waits for the stream
-    return std::make_unique<Done>();
+    return completed_operation();
   }
 
  private:
-  struct Done : Pending {
-    void wait() override {}
-  };
   Communicator& inner_;
   DeviceBackend& device_;
   std::map<void*, std::pair<at::Tensor, at::Tensor>> pairs_;  ///< host, device; by host address
@@ -70,7 +69,7 @@ void check_gathers(Communicator& communicator, DeviceBackend& device, int rank) 
       check_allgather(communicator, sent, received, counts, rank, false);
       continue;
     }
-    StagedCommunicator staged(communicator, device);
+    DeviceStagedCommunicator staged(communicator, device);
     staged.pair(mine, at::empty({own}, mine.options().device(device.device())));
     staged.pair(all, at::empty({total}, all.options().device(device.device())));
     check_allgather(staged, sent, received, counts, rank, false);
@@ -85,7 +84,7 @@ void check_gradient_buffers(Communicator& communicator, FlatParameters& paramete
   if (device.device().is_cpu()) {
     check_allreduce(communicator, parameters.gradient_buffers(), rank, corrupt);
   } else {
-    StagedCommunicator staged(communicator, device);
+    DeviceStagedCommunicator staged(communicator, device);
     std::vector<Buffer> host_buffers;
     for (const Bucket& bucket : parameters.buckets()) {
       const at::Tensor host = at::empty({bucket.count}, at::kFloat);

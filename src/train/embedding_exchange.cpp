@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "measure/bus_bandwidth.hpp"
+#include "measure/clock.hpp"
+
 namespace scalemark {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// The first `count` rows of `memory`, which grows where it is too short.
 at::Tensor first_rows(at::Tensor& memory, std::int64_t count, const at::Tensor& like) {
@@ -22,10 +21,6 @@ at::Tensor first_rows(at::Tensor& memory, std::int64_t count, const at::Tensor& 
   return memory.narrow(0, 0, count);
 }
 
-double bytes_of(const at::Tensor& indices, const at::Tensor& rows) {
-  return static_cast<double>(indices.nbytes() + rows.nbytes());
-}
-
 }  // namespace
 
 EmbeddingExchange::EmbeddingExchange(FlatParameters& parameters, RankGroup& group,
@@ -33,7 +28,7 @@ EmbeddingExchange::EmbeddingExchange(FlatParameters& parameters, RankGroup& grou
     : tables_(parameters.tables()),
       group_(group),
       communicator_(communicator),
-      alone_(communicator.name() == "none" || communicator.size() == 1) {
+      alone_(!communicator.moves_data() || communicator.size() == 1) {
   for (TableRows& rows : tables_) {
     if (rows.table.gathered()) gathers_.push_back({&rows, {}, {}, {}, {}, {}});
     converted_before_.push_back(rows.converting_seconds);
@@ -50,10 +45,10 @@ void EmbeddingExchange::start(Stream stream) {
   std::vector<double> counts(gathers_.size() * ranks);
   for (std::size_t i = 0; i < gathers_.size(); ++i)
     counts[i * ranks + own] = static_cast<double>(gathers_[i].rows->rows.count());
-  const auto before = Clock::now();
+  const double before = steady_seconds();
   if (!alone_) counts = group_.all_sum(std::move(counts));
-  last_wait_ += seconds_since(before);
-  posted_ = Clock::now();
+  last_wait_ += steady_seconds() - before;
+  posted_ = steady_seconds();
   for (std::size_t i = 0; i < gathers_.size(); ++i) {
     const auto first = counts.begin() + static_cast<std::ptrdiff_t>(i * ranks);
     post(gathers_[i], {first, first + static_cast<std::ptrdiff_t>(ranks)}, stream);
@@ -85,7 +80,7 @@ std::unique_ptr<Pending> EmbeddingExchange::post(const at::Tensor& mine, const a
   sums_.messages += 1;
   sums_.payload_bytes += static_cast<double>(mine.nbytes());
   sums_.wire_bytes += static_cast<double>(
-      allgather_wire_bytes(static_cast<std::int64_t>(all.nbytes()), communicator_.size()));
+      ring_allgather_bytes(static_cast<std::int64_t>(all.nbytes()), communicator_.size()));
   const auto buffer = [type](const at::Tensor& tensor) {
     return Buffer{tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type};
   };
@@ -95,16 +90,17 @@ std::unique_ptr<Pending> EmbeddingExchange::post(const at::Tensor& mine, const a
 void EmbeddingExchange::finish(std::size_t bucket) {
   for (Gather& gather : gathers_) {
     if (static_cast<std::size_t>(gather.rows->bucket) != bucket) continue;
-    const auto before = Clock::now();
+    const double before = steady_seconds();
     for (const auto& pending : gather.pending) pending->wait();
-    last_wait_ += seconds_since(before);
+    last_wait_ += steady_seconds() - before;
     for (const auto& pending : gather.pending) seconds_ = std::max(seconds_, pending->seconds());
     gather.pending.clear();
-    const auto start = Clock::now();
+    const double start = steady_seconds();
     if (!gather.rows->table.reduced()) gather.rows->gradient.zero_();
     add_rows(gather.rows->gradient, gather.all_indices, gather.all_rows);
-    sums_.densify_seconds += seconds_since(start);
-    sums_.gathered_bytes += bytes_of(gather.all_indices, gather.all_rows);
+    sums_.densify_seconds += steady_seconds() - start;
+    sums_.gathered_bytes +=
+        static_cast<double>(gather.all_indices.nbytes() + gather.all_rows.nbytes());
   }
 }
 
@@ -121,10 +117,9 @@ void EmbeddingExchange::end_step(const GradientReducer& reducer) {
   sums_.exchange_seconds += longest;
   last_communication_ = std::max(reducer.last_communication_seconds(), seconds_);
   if (seconds_ == 0 || reducer.messages_per_step() == 0) return;
-  const std::chrono::duration<double> later = posted_ - reducer.first_post();
-  last_communication_ = later.count() >= 0
-                            ? std::max(last_communication_, later.count() + seconds_)
-                            : std::max(seconds_, last_communication_ - later.count());
+  const double later = posted_ - reducer.first_post();
+  last_communication_ = later >= 0 ? std::max(last_communication_, later + seconds_)
+                                   : std::max(seconds_, last_communication_ - later);
 }
 
 EmbeddingSamples EmbeddingExchange::take() {

@@ -3,7 +3,6 @@
 // dense.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -15,8 +14,8 @@ namespace scalemark {
 
 class EmbeddingExchange {
  public:
-  /// `group`: the ranks of `communicator`; agrees on how many rows each of them sends. Where that
-  /// is `none`, or has no other rank, own rows are all there are.
+  /// `group`: the ranks of `communicator`; agrees on how many rows each of them sends. Where
+  /// nothing moves, or there is no other rank, own rows are all there are.
   EmbeddingExchange(FlatParameters& parameters, RankGroup& group, Communicator& communicator);
 
   /// After the last backward pass of a step, by all ranks: starts gathering. Does nothing where no
@@ -35,7 +34,6 @@ class EmbeddingExchange {
   EmbeddingSamples take();
 
  private:
-  using Clock = std::chrono::steady_clock;
   /// A table that gathers, and what came from all ranks.
   struct Gather {
     TableRows* rows;
@@ -54,8 +52,8 @@ class EmbeddingExchange {
   bool alone_;  ///< nothing is sent
   std::vector<Gather> gathers_;
   std::vector<double> converted_before_;  ///< by table
-  Clock::time_point posted_;
-  double seconds_ = 0;  ///< of the longest gather of the step
+  double posted_ = 0;                     ///< steady_seconds(), of the first gather of the step
+  double seconds_ = 0;                    ///< of the longest gather of the step
   double last_wait_ = 0, last_communication_ = 0;
   EmbeddingSamples sums_;
 };

@@ -4,7 +4,7 @@
 namespace scalemark {
 namespace {
 
-TableGradient gradient_of(const EmbeddingTable& table, const RunConfig& config) {
+TableGradient gradient_of(const EmbeddingTable& table, const ResolvedConfig& config) {
   switch (config.embedding_gradients) {
     case EmbeddingGradients::dense:
       break;
@@ -48,7 +48,7 @@ std::vector<EmbeddingTable> TableProbe::tables(const Model& model) const {
 }
 
 std::vector<EmbeddingTable> with_strategy(std::vector<EmbeddingTable> tables,
-                                          const RunConfig& config) {
+                                          const ResolvedConfig& config) {
   for (EmbeddingTable& table : tables) table.how = gradient_of(table, config);
   return tables;
 }

@@ -56,6 +56,6 @@ class TableProbe : public ParameterGate {
 /// The same tables as `--embedding_gradients` and `--tied_gradient` ask. sparse_as_dense collects a
 /// dense gradient as rows too, as the published accumulation does (docs/measurements.md).
 std::vector<EmbeddingTable> with_strategy(std::vector<EmbeddingTable> tables,
-                                          const RunConfig& config);
+                                          const ResolvedConfig& config);
 
 }  // namespace scalemark

@@ -20,7 +20,7 @@ std::int64_t count_parameters(const Model& model) {
   return count;
 }
 
-std::string fused_as(const RunConfig& config, const DeviceBackend& device) {
+std::string fused_as(const ResolvedConfig& config, const DeviceBackend& device) {
   if (config.fused == Fused::off) return "off";
   return device.device().is_cpu() && has_fused_operators(compute_dtype(config.precision))
              ? "on"
@@ -29,9 +29,9 @@ std::string fused_as(const RunConfig& config, const DeviceBackend& device) {
 
 }  // namespace
 
-Inferencer::Inferencer(const RunConfig& config, DeviceBackend& device, RankGroup& group,
+Inferencer::Inferencer(const ResolvedConfig& config, DeviceBackend& device, RankGroup& group,
                        std::int64_t batch_size)
-    : config_(resolved(config)),
+    : config_(config),
       device_(device),
       rank_(group.rank()),
       model_(build_model(config_, group)),

@@ -16,7 +16,8 @@ double thread_cpu_milliseconds() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-// As slower code would: a sleep, or a loop without arithmetic, leaves its core to whoever shares it.
+// As slower code would: a sleep, or a loop without arithmetic, leaves its core to whoever shares
+// it.
 void stay_busy(double milliseconds) {
   static std::array<float, 4096> values{};
   const double end = thread_cpu_milliseconds() + milliseconds;

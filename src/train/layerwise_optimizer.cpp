@@ -58,7 +58,7 @@ class LayerwiseRule : public UpdateRule {
 
 class Lamb : public LayerwiseRule {
  public:
-  explicit Lamb(const RunConfig& config)
+  explicit Lamb(const ResolvedConfig& config)
       : beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon),
@@ -108,7 +108,7 @@ class Lamb : public LayerwiseRule {
 
 class Lars : public LayerwiseRule {
  public:
-  explicit Lars(const RunConfig& config)
+  explicit Lars(const ResolvedConfig& config)
       : momentum_(config.momentum),
         weight_decay_(*config.weight_decay),
         trust_(config.lars_trust_coefficient) {}
@@ -142,11 +142,11 @@ class Lars : public LayerwiseRule {
 
 }  // namespace
 
-std::unique_ptr<UpdateRule> make_lamb(const RunConfig& config) {
+std::unique_ptr<UpdateRule> make_lamb(const ResolvedConfig& config) {
   return std::make_unique<Lamb>(config);
 }
 
-std::unique_ptr<UpdateRule> make_lars(const RunConfig& config) {
+std::unique_ptr<UpdateRule> make_lars(const ResolvedConfig& config) {
   return std::make_unique<Lars>(config);
 }
 

@@ -12,7 +12,7 @@ constexpr double kLargest = 1 << 24;
 
 }  // namespace
 
-LossScaler::LossScaler(const RunConfig& config)
+LossScaler::LossScaler(const ResolvedConfig& config)
     : enabled_(config.precision == Precision::fp16 && !config.forward_only),
       dynamic_(config.fp16_enable_auto_loss_scale),
       initial_(enabled_ ? config.fp16_loss_scale : 1),

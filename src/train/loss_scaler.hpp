@@ -17,7 +17,7 @@ namespace scalemark {
 class LossScaler {
  public:
   /// Of other precisions than fp16 it does nothing: the scale is 1.
-  explicit LossScaler(const RunConfig& config);
+  explicit LossScaler(const ResolvedConfig& config);
 
   bool enabled() const { return enabled_; }
   double scale() const { return scale_; }

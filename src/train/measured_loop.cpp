@@ -24,7 +24,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
   for (const Batch& batch : trainer.batches) mine.push_back(batch.loss_count);
   const std::vector<double> all = group.all_sum(mine);
   // Without communication each rank trains by itself, on its own mean loss.
-  const bool alone = communicator.name() == "none";
+  const bool alone = !communicator.moves_data();
   const auto on_device = at::TensorOptions().device(trainer.device.device());
   for (std::size_t i = 0; i < all.size(); ++i) {
     gradient_scale_.push_back(at::full({}, 1 / (alone ? mine : all)[i], on_device));

@@ -60,7 +60,7 @@ class ElementwiseRule : public UpdateRule {
 
 class Sgd : public ElementwiseRule {
  public:
-  Sgd(const RunConfig& config, double momentum)
+  Sgd(const ResolvedConfig& config, double momentum)
       : ElementwiseRule(*config.weight_decay, false), momentum_(momentum) {}
   int states() const override { return momentum_ > 0 ? 1 : 0; }
 
@@ -78,7 +78,7 @@ class Sgd : public ElementwiseRule {
 
 class Adam : public ElementwiseRule {
  public:
-  Adam(const RunConfig& config, bool decoupled)
+  Adam(const ResolvedConfig& config, bool decoupled)
       : ElementwiseRule(*config.weight_decay, decoupled),
         decoupled_(decoupled),
         beta1_(config.adam_beta1),
@@ -108,7 +108,7 @@ class Adam : public ElementwiseRule {
   double step_ = 0;
 };
 
-std::unique_ptr<UpdateRule> rule_of(const RunConfig& config) {
+std::unique_ptr<UpdateRule> rule_of(const ResolvedConfig& config) {
   switch (*config.optimizer) {
     case Optimizer::momentum:
       return std::make_unique<Sgd>(config, config.momentum);
@@ -145,7 +145,7 @@ std::vector<Part> parts_of(const Bucket& bucket, std::int64_t begin, std::int64_
   return parts;
 }
 
-std::unique_ptr<UpdateRule> make_update_rule(const RunConfig& config) {
+std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config) {
   std::unique_ptr<UpdateRule> rule = rule_of(config);
   rule->set_learning_rate(*config.init_learning_rate);
   return rule;

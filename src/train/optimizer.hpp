@@ -1,4 +1,4 @@
-// Optimizers over flat buckets, which also refresh the bf16 shadow.
+// Optimizers over flat buckets, which also refresh the shadow weights.
 #pragma once
 
 #include <memory>
@@ -36,11 +36,11 @@ class UpdateRule {
 /// weight_decay * w).
 /// lamb, lars: see layerwise_optimizer.cpp.
 /// adamw, lamb and lars spare one-dimensional parameters (biases, gamma and beta of norms) from
-/// weight decay; the others don't. `config` must be resolved().
-std::unique_ptr<UpdateRule> make_update_rule(const RunConfig& config);
+/// weight decay; the others don't.
+std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config);
 
 /// Of make_update_rule(): the rules that scale every matrix's step by norms of its own.
-std::unique_ptr<UpdateRule> make_lamb(const RunConfig& config);
-std::unique_ptr<UpdateRule> make_lars(const RunConfig& config);
+std::unique_ptr<UpdateRule> make_lamb(const ResolvedConfig& config);
+std::unique_ptr<UpdateRule> make_lars(const ResolvedConfig& config);
 
 }  // namespace scalemark

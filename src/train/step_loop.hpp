@@ -6,8 +6,8 @@
 
 #include "comm/rank_group.hpp"
 #include "measure/samples.hpp"
-#include "measure/start_line.hpp"
 #include "measure/stopping.hpp"
+#include "rendezvous/start_line.hpp"
 #include "train/device_backend.hpp"
 #include "train/injection.hpp"
 

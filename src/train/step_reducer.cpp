@@ -58,7 +58,7 @@ class FlatReducer : public StepReducer {
 std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
                                                Communicator& communicator) {
   // A run without communication, the baseline of a curve, is scalemark's own in both cases.
-  if (trainer.config.reducer == Reducer::c10d && communicator.name() != "none")
+  if (trainer.config.reducer == Reducer::c10d && communicator.moves_data())
     return make_c10d_reducer(trainer, communicator);
   return std::make_unique<FlatReducer>(trainer, group, communicator);
 }

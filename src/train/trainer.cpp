@@ -22,8 +22,8 @@ constexpr std::int64_t kBatches = 16;
 /// LibTorch's CPU generator reads 32 bits of a seed.
 constexpr std::uint64_t kSeedStride = 10'000'019;
 
-/// The bytes of a contiguous or channels_last CPU tensor, in memory order.
-std::string_view bytes_of(const at::Tensor& tensor) {
+/// What a contiguous or channels_last CPU tensor holds, in memory order.
+std::string_view memory_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
@@ -32,19 +32,19 @@ std::string_view bytes_of(const at::Tensor& tensor) {
 void share_weights(Model& model, RankGroup& group) {
   std::size_t hash = 0;
   for (const at::Tensor& weight : model.parameters())
-    hash = hash * 31 + std::hash<std::string_view>{}(bytes_of(weight));
+    hash = hash * 31 + std::hash<std::string_view>{}(memory_of(weight));
   const auto hashes = group.all_gather(std::to_string(hash));
   if (std::all_of(hashes.begin(), hashes.end(), [&](const auto& h) { return h == hashes[0]; }))
     return;
   for (at::Tensor weight : model.parameters()) {
-    const std::string bytes = group.broadcast(std::string(bytes_of(weight)));
+    const std::string bytes = group.broadcast(std::string(memory_of(weight)));
     std::copy(bytes.begin(), bytes.end(), static_cast<char*>(weight.data_ptr()));
   }
 }
 
 }  // namespace
 
-std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group) {
+std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& group) {
   torch::manual_seed(static_cast<std::uint64_t>(config.seed));
   ModelOptions options;
   options.name = config.model;
@@ -73,9 +73,8 @@ std::vector<int> agreed_order(Model& model, at::Device device, RankGroup& group)
 
 }  // namespace
 
-Trainer::Trainer(const RunConfig& unresolved, DeviceBackend& device, RankGroup& group,
+Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup& group,
                  const BatchPlan& batch) {
-  const RunConfig config = resolved(unresolved);
   const auto bytes = [](double mib) { return static_cast<std::int64_t>(mib * 1024 * 1024); };
   device.set_precision(config.precision);
   auto model = build_model(config, group);

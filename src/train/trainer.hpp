@@ -1,5 +1,5 @@
-// The measured training loop: a step reads on one screen. Barrier-free; diagnostics are a separate
-// pass.
+// A model that is trained and measured: its weights, batches and optimizer. What a step does is in
+// train/measured_loop.hpp.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 #include "comm/gradient_reducer.hpp"
 #include "config/run_config.hpp"
 #include "measure/samples.hpp"
-#include "measure/start_line.hpp"
 #include "models/model.hpp"
+#include "rendezvous/start_line.hpp"
 #include "train/device_backend.hpp"
 #include "train/flat_parameters.hpp"
 #include "train/optimizer.hpp"
@@ -24,21 +24,24 @@ namespace scalemark {
 class Trainer {
  public:
   /// Builds the model (same weights on all ranks: seeded, and rank 0's where they differ), the flat
-  /// parameters and batches that differ by rank. `group` agrees on the gradient-ready order.
-  Trainer(const RunConfig& config, DeviceBackend& device, RankGroup& group, const BatchPlan& batch);
+  /// parameters and this rank's batches. `group` agrees on the gradient-ready order.
+  Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup& group,
+          const BatchPlan& batch);
   ~Trainer();
 
   /// Keeps a copy of the weights, so that every measurement can start from them. Without it one
   /// measurement is all.
   void keep_initial_weights();
 
-  /// Untimed data check through `communicator`; throws CommError (see check_allreduce).
+  /// Untimed data check through `communicator`; throws CommError (see check_allreduce() and, where
+  /// tables gather rows, check_allgather()).
   void check_data(Communicator& communicator, int rank);
 
   /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it
   /// together. Starts from the initial weights; throws std::logic_error where they are gone. Stops
-  /// early by the agreed stop (signal flag, --target_ci, --max_seconds, non-finite loss). `line`:
-  /// where the loop begins together with that of other processes; null: nowhere.
+  /// early by the agreed stop (signal flag, --target_ci, --max_seconds, --target_loss, non-finite
+  /// loss). `line`: where the loop begins together with those of other processes, or takes turns
+  /// with them; null: nowhere.
   Samples measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
                   StartLine* line = nullptr);
 
@@ -46,9 +49,10 @@ class Trainer {
   /// ranks of one step after a first one.
   double calibrate(RankGroup& group);
 
-  /// One step with this batch per rank and without communication, on `alone`, a group of this rank:
-  /// its seconds, the making of the batch left out. Changes the weights, and leaves no batch
-  /// behind, also where it throws for lack of memory: set_batch() and a new trainer come after it.
+  /// A few steps with this batch per rank and without communication, on `alone`, a group of this
+  /// rank: the mean seconds of one, the making of the batch left out. Changes the weights, and
+  /// leaves no batch behind, also where it throws for lack of memory: set_batch() and a new trainer
+  /// come after it.
   double try_batch(RankGroup& alone, std::int64_t batch_size);
 
   /// --checkpoint_every, on rank 0: makes and probes the folder; throws ResultError. The folder

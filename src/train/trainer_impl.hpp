@@ -7,7 +7,7 @@
 namespace scalemark {
 
 struct Trainer::Impl {
-  RunConfig config;
+  ResolvedConfig config;
   DeviceBackend& device;
   int rank;  ///< in the group that made the trainer: decides the batch and injected faults
   std::shared_ptr<Model> model;
@@ -31,9 +31,9 @@ struct Trainer::Impl {
 std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
                                                Communicator& communicator);
 
-/// The network of a resolved configuration on the CPU: seeded, and rank 0's weights where they
+/// The network of a configuration on the CPU: seeded, and rank 0's weights where they
 /// differ.
-std::shared_ptr<Model> build_model(const RunConfig& config, RankGroup& group);
+std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& group);
 
 /// For MeasuredLoop::set_after_step(): writes every --checkpoint_every-th measured step where the
 /// trainer's checkpoints are open, and adds to `samples`, which outlives it. Throws ResultError.

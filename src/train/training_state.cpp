@@ -30,9 +30,8 @@ void write_training_state(torch::serialize::OutputArchive& archive, const Model&
     c10::List<at::Tensor> tensors;
     for (int parameter = 0; parameter < static_cast<int>(leaves.size()); ++parameter) {
       const Slice& slice = slices.at(parameter);
-      const at::Tensor& leaf = leaves[static_cast<std::size_t>(parameter)];
-      tensors.push_back(buckets[static_cast<std::size_t>(slice.bucket)].state[i].as_strided(
-          leaf.sizes(), leaf.strides(), slice.offset));
+      tensors.push_back(view_of(buckets[static_cast<std::size_t>(slice.bucket)].state[i], slice,
+                                leaves[static_cast<std::size_t>(parameter)]));
     }
     optimizer.write("state" + std::to_string(i), c10::IValue(tensors));
   }

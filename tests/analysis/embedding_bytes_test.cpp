@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::embedding_bytes_test {
 namespace {
 
 using E = EmbeddingGradients;
@@ -66,4 +66,4 @@ TEST(EmbeddingBytes, OfThePublishedAccumulation) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::embedding_bytes_test

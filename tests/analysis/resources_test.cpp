@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::resources_test {
 namespace {
 
 Json rank(const std::string& host, const Json& cpus, const Json& gpu, const Json& uuid) {
@@ -52,4 +52,4 @@ TEST(Resources, AreUnknownWhereOneRankIsSilent) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::resources_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::settings_test {
 namespace {
 
 TEST(Settings, ThatDifferNameValuesAndRanks) {
@@ -57,4 +57,4 @@ TEST(Settings, WithoutHcollOrAVariableThereIsAReason) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::settings_test

@@ -9,9 +9,10 @@
 #include "comm/communicator.hpp"
 #include "comm/gradient_reducer.hpp"
 #include "error.hpp"
+#include "measure/bus_bandwidth.hpp"
 #include "support/mpi_support.hpp"
 
-namespace scalemark {
+namespace scalemark::allgather_mpi_test {
 namespace {
 
 using testing::world;
@@ -127,10 +128,10 @@ TEST(Allgather, RowsReachBeyondIntElements) {
 }
 
 TEST(Allgather, WireBytesAreThoseOfARing) {
-  EXPECT_EQ(allgather_wire_bytes(1000, 1), 0);
-  EXPECT_EQ(allgather_wire_bytes(1000, 2), 500);
-  EXPECT_EQ(allgather_wire_bytes(1000, 4), 750);
-  EXPECT_EQ(allgather_wire_bytes(1001, 3), 668);  // rounded up
+  EXPECT_EQ(ring_allgather_bytes(1000, 1), 0);
+  EXPECT_EQ(ring_allgather_bytes(1000, 2), 500);
+  EXPECT_EQ(ring_allgather_bytes(1000, 4), 750);
+  EXPECT_EQ(ring_allgather_bytes(1001, 3), 668);  // rounded up
 }
 
 TEST(DataCheck, OfAnAllgatherPassesAndFindsOneWrongElement) {
@@ -151,4 +152,4 @@ TEST(DataCheck, OfAnAllgatherPassesAndFindsOneWrongElement) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::allgather_mpi_test

@@ -6,7 +6,7 @@
 #include "comm/collective_probe.hpp"
 #include "support/mpi_support.hpp"
 
-namespace scalemark {
+namespace scalemark::collective_probe_mpi_test {
 namespace {
 
 using testing::world;
@@ -43,4 +43,4 @@ TEST(CollectiveProbe, OnlyTheAllreduceIsScalemarksOwn) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::collective_probe_mpi_test

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/abort.hpp"
 #include "comm/communicator.hpp"
 #include "comm/mpi.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "error.hpp"
 
-namespace scalemark {
+namespace scalemark::gradient_reducer_test {
 namespace {
 
 /// Doubles the data on wait(), as two equal ranks would, and writes down every call.
@@ -180,4 +180,4 @@ TEST_F(Reducer, ABucketWithoutElementsIsCountedButNotSent) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::gradient_reducer_test

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace scalemark {
+namespace scalemark::half_test {
 namespace {
 
 TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
@@ -116,4 +116,4 @@ TEST(HalfLoops, GiveTheBitsOfTheirDefinition) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::half_test

@@ -6,7 +6,7 @@
 #include "comm/mca_parameters.hpp"
 #include "support/mpi_support.hpp"
 
-namespace scalemark {
+namespace scalemark::mca_parameters_mpi_test {
 namespace {
 
 TEST(McaParameters, AreThoseThatTheLibraryHas) {
@@ -30,4 +30,4 @@ TEST(McaParameters, NumbersAreText) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::mca_parameters_mpi_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::mca_test {
 namespace {
 
 TEST(WireBytes, OfTheRing) {
@@ -45,4 +45,4 @@ TEST(Transport, IsUnknownWhereTheLibraryMayHaveChosenAFabric) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::mca_test

@@ -9,7 +9,7 @@
 #include "comm/communicator.hpp"
 #include "comm/nccl_factory.hpp"
 
-namespace scalemark {
+namespace scalemark::nccl_gpu_test {
 namespace {
 
 class Nccl : public ::testing::Test {
@@ -107,4 +107,4 @@ TEST_F(Nccl, MpiStagesThroughTheHost) {
 TEST_F(Nccl, SaysItsVersion) { EXPECT_EQ(nccl_version().find("2."), 0u); }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::nccl_gpu_test

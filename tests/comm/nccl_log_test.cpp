@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace scalemark {
+namespace scalemark::nccl_log_test {
 namespace {
 
 TEST(NcclTransport, IsWhatTheChannelsNameEachOnce) {
@@ -53,4 +53,4 @@ TEST_F(Log, OfTheUserIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::nccl_log_test

@@ -5,7 +5,7 @@
 
 #include "comm/operations.hpp"
 
-namespace scalemark {
+namespace scalemark::pacer_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -38,4 +38,4 @@ TEST(Pacer, RestsWhenNothingIsInFlight) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::pacer_test

@@ -6,14 +6,16 @@
 #include "comm/rank_group.hpp"
 #include "support/mpi_support.hpp"
 
-namespace scalemark {
+namespace scalemark::rank_group_mpi_test {
 namespace {
 
 using testing::world;
 
 TEST(RankGroup, KnowsItsPlace) {
-  EXPECT_GE(world().rank(), 0);
-  EXPECT_LT(world().rank(), world().size());
+  EXPECT_EQ(world().all_sum({1})[0], world().size());
+  const auto ranks = world().all_gather(std::to_string(world().rank()));
+  ASSERT_EQ(ranks.size(), static_cast<std::size_t>(world().size()));
+  for (std::size_t i = 0; i < ranks.size(); ++i) EXPECT_EQ(ranks[i], std::to_string(i));
   EXPECT_EQ(world().local_size(), world().size());  // the tests run on one host
   EXPECT_EQ(world().local_rank(), world().rank());
   EXPECT_NE(world().library_version().find(testing::is_open_mpi() ? "Open MPI" : "MPICH"),
@@ -150,4 +152,4 @@ TEST(RankGroup, CountsTheCpuTimeOfItsThread) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::rank_group_mpi_test

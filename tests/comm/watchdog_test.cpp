@@ -1,5 +1,7 @@
 // The watchdog in a process of its own without MPI: exit code, message, last words. (With MPI:
 // faults_test.)
+#include "comm/watchdog.hpp"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,9 +9,9 @@
 #include <fstream>
 #include <thread>
 
-#include "comm/mpi_thread.hpp"
+#include "comm/abort.hpp"
 
-namespace scalemark {
+namespace scalemark::watchdog_test {
 namespace {
 
 class WatchdogDeath : public ::testing::Test {
@@ -92,4 +94,4 @@ TEST(Watchdog, ALongerTimeoutCountsAtOnce) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::watchdog_test

@@ -12,7 +12,7 @@
 #include "comm/mpi_communicator.hpp"
 #include "support/mpi_support.hpp"
 
-namespace scalemark {
+namespace scalemark::wire_sum_mpi_test {
 namespace {
 
 using testing::world;
@@ -248,4 +248,4 @@ TEST(WireSum, HasNoMeaningForNone) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::wire_sum_mpi_test

@@ -54,17 +54,6 @@ inline std::string model_with(const std::string& key) {
   return key == "sequence_length" || key == "global_batch_tokens" ? "transformer_tiny" : "resnet50";
 }
 
-/// A distribution of lengths for which a key has a meaning.
-inline std::string lengths_with(const std::string& key) {
-  return key.starts_with("length_") ? "lognormal" : "fixed";
-}
-
-/// A schedule for which a key has a meaning.
-inline std::string schedule_with(const std::string& key) {
-  return key == "lr_decay_steps" || key == "lr_end" || key == "lr_power" ? "polynomial"
-                                                                         : "constant";
-}
-
 /// A file that is gone after the test.
 class TemporaryFile {
  public:

@@ -4,7 +4,7 @@
 #include "config/keys.hpp"
 #include "config_support.hpp"
 
-namespace scalemark {
+namespace scalemark::curves_test {
 namespace {
 
 using ::testing::AllOf;
@@ -139,5 +139,20 @@ TEST(ResourceKey, GpusNeedADeviceThatIsOne) {
   EXPECT_EQ(load_scale({"--resource=node"}).config.resource, Resource::node);
 }
 
+/// The same with every standard library: a curve is measured again in the same order.
+TEST(Curves, TheOrderOfASeedIsFixed) {
+  const auto run = [](std::size_t point, int round) { return CurveSegment{point, round, false}; };
+  EXPECT_THAT(curve_segments({1, 2, 4}, 3, false, 1),
+              ElementsAre(run(2, 0), run(0, 0), run(1, 0), run(2, 1), run(0, 1), run(1, 1),
+                          run(0, 2), run(1, 2), run(2, 2)));
+}
+
+TEST(Curves, BaselinesComeBeforeTheirPoint) {
+  EXPECT_THAT(
+      curve_segments({1, 2, 4}, 1, true, 1),
+      ElementsAre(CurveSegment{2, 0, true}, CurveSegment{2, 0, false}, CurveSegment{0, 0, false},
+                  CurveSegment{1, 0, true}, CurveSegment{1, 0, false}));
+}
+
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::curves_test

@@ -1,7 +1,7 @@
 // --embedding_gradients and --tied_gradient: where they have a meaning, and what a refusal says.
 #include "config_support.hpp"
 
-namespace scalemark {
+namespace scalemark::embedding_keys_test {
 namespace {
 
 using ::testing::AllOf;
@@ -40,4 +40,4 @@ TEST(EmbeddingKeys, AreRefusedWithTheRemedy) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::embedding_keys_test

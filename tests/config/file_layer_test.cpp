@@ -6,7 +6,7 @@
 #include "config/keys.hpp"
 #include "config_support.hpp"
 
-namespace scalemark {
+namespace scalemark::file_layer_test {
 namespace {
 
 using ::testing::AllOf;
@@ -174,4 +174,4 @@ TEST(Fuzz, HostileCommandLinesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::file_layer_test

@@ -5,7 +5,7 @@
 
 #include "config_support.hpp"
 
-namespace scalemark {
+namespace scalemark::learning_rate_test {
 namespace {
 
 using ::testing::AllOf;
@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 LearningRate rate_of(const Words& arguments, std::int64_t global_batch_size = 32) {
-  return {resolved(load(arguments).config), global_batch_size};
+  return {load(arguments).config, global_batch_size};
 }
 
 TEST(ScheduleText, IsReadAndWrittenBack) {
@@ -78,7 +78,7 @@ TEST(Schedule, PiecewiseStepsDoNotDependOnTheBatch) {
     EXPECT_EQ(rate.at(100), 4);
     EXPECT_EQ(rate.at(101), 2);
   }
-  EXPECT_EQ(resolved(load({"--lr_schedule=8;100s;4"}).config).init_learning_rate, 8);
+  EXPECT_EQ(load({"--lr_schedule=8;100s;4"}).config.init_learning_rate, 8);
   const LearningRate warm = rate_of({"--lr_schedule=8;2s;4", "--lr_warmup_steps=4"});
   EXPECT_EQ(warm.at(0), 2);
   EXPECT_EQ(warm.at(2), 3);  // 3/4 of the rate that holds
@@ -153,4 +153,4 @@ TEST(ScheduleKeys, AFileMaySetThem) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::learning_rate_test

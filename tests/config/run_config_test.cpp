@@ -10,7 +10,7 @@
 #include "config/values.hpp"
 #include "config_support.hpp"
 
-namespace scalemark {
+namespace scalemark::run_config_test {
 namespace {
 
 using ::testing::AllOf;
@@ -83,35 +83,35 @@ TEST(BatchPlanning, RefusalsOfTokensAndMicroBatchesNameTheNearestLegalValues) {
 }
 
 TEST(Resolved, FillsInTheDefaultsOfTheModel) {
-  const RunConfig images = resolved(RunConfig{});
+  const ResolvedConfig images;
   EXPECT_EQ(images.optimizer, Optimizer::momentum);
   EXPECT_EQ(images.init_learning_rate, 0.1);
   EXPECT_EQ(images.image_size, 224);
   EXPECT_FALSE(images.sequence_length);
-  const RunConfig translation = resolved(tokens(64));
+  const ResolvedConfig translation(tokens(64));
   EXPECT_EQ(translation.optimizer, Optimizer::adam);
   EXPECT_EQ(translation.init_learning_rate, 1e-4);
   EXPECT_EQ(translation.sequence_length, 64);
   EXPECT_EQ(translation.dropout, 0.1);
   RunConfig scheduled = tokens(64);
   scheduled.lr_schedule = {LearningRateSchedule::Shape::vaswani};
-  EXPECT_EQ(resolved(scheduled).lr_warmup_steps, 4000);
-  EXPECT_DOUBLE_EQ(*resolved(scheduled).init_learning_rate, 1 / std::sqrt(1024. * 4000));
+  EXPECT_EQ(ResolvedConfig(scheduled).lr_warmup_steps, 4000);
+  EXPECT_DOUBLE_EQ(*ResolvedConfig(scheduled).init_learning_rate, 1 / std::sqrt(1024. * 4000));
   EXPECT_FALSE(translation.image_size);
 }
 
 TEST(Resolved, RatesAreThoseOfTheOptimizer) {
   RunConfig config;
   config.model = "bert_base";
-  const RunConfig pretraining = resolved(config);
+  const ResolvedConfig pretraining(config);
   EXPECT_EQ(pretraining.optimizer, Optimizer::adamw);
   EXPECT_EQ(pretraining.adam_beta2, 0.999);
   EXPECT_EQ(pretraining.weight_decay, 0.01);
   config.optimizer = Optimizer::adam;
-  EXPECT_EQ(resolved(config).adam_beta2, 0.98);
-  EXPECT_EQ(resolved(config).weight_decay, 0);
+  EXPECT_EQ(ResolvedConfig(config).adam_beta2, 0.98);
+  EXPECT_EQ(ResolvedConfig(config).weight_decay, 0);
   config.adam_beta2 = 0.9;
-  EXPECT_EQ(resolved(config).adam_beta2, 0.9);
+  EXPECT_EQ(ResolvedConfig(config).adam_beta2, 0.9);
 }
 
 TEST(Ranks, AutoIsPowersOfTwoAndTheLargest) {
@@ -167,9 +167,9 @@ TEST(Hash, EveryIdentityAndMeasurementKeyChangesItAndNoOther) {
     base.model = model_with(key.name);
     base.batch_size = key.name == "global_batch_tokens" ? base.batch_size : 64;
     if (key.name == "global_batch_size" || key.name == "batch_size") base.batch_size.reset();
-    const Command command = key.preflight_only ? Command::preflight
-                            : key.infer_only   ? Command::infer
-                                               : Command::run;
+    const Command command = recorded(key, Command::run)     ? Command::run
+                            : recorded(key, Command::infer) ? Command::infer
+                                                            : Command::preflight;
     const std::string hash = config_hash(base, 2, command);
     hashes.insert(hash);
     const RunConfig other = changed(key, base);
@@ -252,4 +252,4 @@ TEST(Text, QuotingIsSafeOnATerminal) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::run_config_test

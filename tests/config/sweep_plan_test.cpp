@@ -6,7 +6,7 @@
 
 #include "config_support.hpp"
 
-namespace scalemark {
+namespace scalemark::sweep_plan_test {
 namespace {
 
 using ::testing::AllOf;
@@ -143,4 +143,4 @@ TEST(SweepPlan, SettingsBeatVariables) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::sweep_plan_test

@@ -2,11 +2,11 @@
 // engine of our own.
 #include "launch/scale_job.hpp"
 
+#include "config/load.hpp"
 #include "launch/engine_start.hpp"
-#include "launch/lists.hpp"
 #include "launch_support.hpp"
 
-namespace scalemark {
+namespace scalemark::scale_job_test {
 namespace {
 
 using ::testing::Contains;
@@ -41,7 +41,7 @@ TEST(PlanScale, CoresOfARankAreTheSameAtEveryPoint) {
 }
 
 TEST(CountHosts, LinesNamesAndComments) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   EXPECT_EQ(count_hosts(folder.write("hosts", "# two\nn0 slots=4\n\nn1\nn0 slots=1\n")), 2);
   EXPECT_THROW(count_hosts(folder.write("none", "# nobody\n")), ConfigError);
   EXPECT_THROW(count_hosts(folder / "missing"), ConfigError);
@@ -59,16 +59,6 @@ TEST(EngineVariables, ThreadsFollowTheMaskUnlessSaidOtherwise) {
               Not(Contains(Pair("TCMALLOC_RELEASE_RATE", ::testing::_))));
 }
 
-TEST(Lists, ModelsAndConfigs) {
-  EXPECT_THAT(models_table(), HasSubstr("resnet50"));
-  EXPECT_THAT(models_table(), HasSubstr("25557032"));
-  const auto configs = shipped_configs(SCALEMARK_SOURCE_DIR "/build/dev/bin/scalemark");
-  EXPECT_GE(configs.size(), 4u);
-  EXPECT_THAT(configs_table(configs), HasSubstr("quickstart.json"));
-  EXPECT_THAT(configs_table(configs), HasSubstr("sweeps/threads.json"));
-  EXPECT_THAT(shipped_configs("/nowhere/at/all/bin/scalemark"), IsEmpty());
-}
-
 /// The supervisor with a launcher of ours in PATH: what it makes of the job's end.
 class Supervised : public ::testing::Test {
  protected:
@@ -84,15 +74,15 @@ class Supervised : public ::testing::Test {
       if (!freopen((folder_ / "stderr").c_str(), "w", stderr)) return 99;
       setvbuf(stderr, nullptr, _IONBF, 0);
       try {
-        return static_cast<int>(
-            supervise_scale(load_config(Command::scale, arguments, {}), arguments));
+        const RunConfig config = load_config(Command::scale, arguments, {}).config;
+        return static_cast<int>(supervise_scale(config, scale_job(config, arguments)));
       } catch (const Error& error) {
         return static_cast<int>(error.code());
       }
     });
   }
   std::string output() const { return folder_ / "curve.json"; }
-  TemporaryFolder folder_;
+  TestFolder folder_;
 };
 
 TEST_F(Supervised, TheAgreedCodeWins) {
@@ -154,4 +144,4 @@ TEST_F(Supervised, EveryWordReachesTheRanks) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::scale_job_test

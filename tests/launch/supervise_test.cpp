@@ -4,7 +4,7 @@
 #include "launch/launch.hpp"
 #include "launch_support.hpp"
 
-namespace scalemark {
+namespace scalemark::supervise_test {
 namespace {
 
 std::vector<std::string> shell(const std::string& script) { return {"sh", "-c", script}; }
@@ -28,7 +28,7 @@ TEST(Supervise, PassesTheExitStatus) {
 }
 
 TEST(Supervise, ForwardsASignalAsAStopRequest) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
     const std::string ready = folder / ("ready" + std::to_string(signal));
     const std::string script =
@@ -44,7 +44,7 @@ TEST(Supervise, ForwardsASignalAsAStopRequest) {
 }
 
 TEST(Supervise, TellsAJobThatDoesNotStopInTime) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string script = "trap '' USR1; trap 'exit 9' TERM; echo up > " + (folder / "ready") +
                              "; while :; do sleep 0.05; done";
   EXPECT_EQ(supervised(script, 0.2,
@@ -56,7 +56,7 @@ TEST(Supervise, TellsAJobThatDoesNotStopInTime) {
 }
 
 TEST(Supervise, ASecondSignalInsists) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string script = "trap 'echo asked > " + (folder / "asked") +
                              "' USR1; trap 'exit 9' TERM; echo up > " + (folder / "ready") +
                              "; while :; do sleep 0.05; done";
@@ -75,7 +75,7 @@ TEST(Supervise, AStopThatEndsTheLauncherFirstIsAStop) {
 }
 
 TEST(Supervise, EndsALauncherWhoseJobIsOver) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string over = folder / "over";
   EXPECT_EQ(in_child([&] {
               const auto is_over = [&] { return std::filesystem::exists(over); };
@@ -87,7 +87,7 @@ TEST(Supervise, EndsALauncherWhoseJobIsOver) {
 }
 
 TEST(Supervise, LeavesNoProcessBehind) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   // One that left the process group and its parent, one that ignores everything that can be
   // ignored.
   const std::string script =
@@ -105,7 +105,7 @@ TEST(Supervise, LeavesNoProcessBehind) {
 }
 
 TEST(Supervise, TheJobDoesNotOutliveAKilledSupervisor) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   EXPECT_EQ(supervised("trap 'echo told > " + (folder / "told") + "; exit' TERM; echo up > " +
                            (folder / "ready") + "; while :; do sleep 0.05; done",
                        30,
@@ -132,7 +132,7 @@ TEST(SuperviseAll, PassesEveryExitStatus) {
 }
 
 TEST(SuperviseAll, WhereOneFailsTheOthersAreStopped) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string deaf = "trap 'echo told > " + (folder / "told") + "; exit 6' TERM; echo up > " +
                            (folder / "up") + "; while :; do sleep 0.05; done";
   const std::string fails =
@@ -148,7 +148,7 @@ TEST(SuperviseAll, WhereOneFailsTheOthersAreStopped) {
 }
 
 TEST(SuperviseAll, AStopReachesAllThatStillRun) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto waits = [&](const std::string& name) {
     return "trap 'exit 4' USR1; echo up > " + (folder / name) + "; while :; do sleep 0.05; done";
   };
@@ -202,7 +202,7 @@ TEST(SuperviseAll, InputWakesTheSupervisor) {
 }
 
 TEST(SuperviseAll, AChildThatCannotSettleSaysWhy) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   EXPECT_EQ(in_child([&] {
               std::vector<ChildProcess> processes = side_by_side({"exit 0"});
               processes[0].output = folder / "log";
@@ -224,4 +224,4 @@ TEST(Supervise, GivesSignalsBack) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::supervise_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::batch_search_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -75,4 +75,4 @@ TEST(BisectBatch, ASignalEndsIt) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::batch_search_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::bus_bandwidth_test {
 namespace {
 
 TEST(BusBandwidth, FactorsAreThoseOfNcclTests) {
@@ -23,4 +23,4 @@ TEST(BusBandwidth, SizesAreWholeBlocksAndNeverNothing) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::bus_bandwidth_test

@@ -5,7 +5,7 @@
 
 #include <regex>
 
-namespace scalemark {
+namespace scalemark::clock_test {
 namespace {
 
 TEST(Clock, TimestampIsRfc3339InUtc) {
@@ -26,4 +26,4 @@ TEST(Clock, SteadySecondsNeverGoBack) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::clock_test

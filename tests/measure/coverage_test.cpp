@@ -2,9 +2,9 @@
 // lognormal and AR(1) (phi up to 0.5) series of 400 steps and more.
 #include <gtest/gtest.h>
 
-#include "bench/coverage_series.hpp"
+#include "simulation/coverage_series.hpp"
 
-namespace scalemark::coverage {
+namespace scalemark::coverage::coverage_test {
 namespace {
 
 constexpr int kRepetitions = 1500;
@@ -41,4 +41,4 @@ TEST(Coverage, StrongCorrelationIsMostlyRefused) {
 }
 
 }  // namespace
-}  // namespace scalemark::coverage
+}  // namespace scalemark::coverage::coverage_test

@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "bench/divergence_traces.hpp"
+#include "simulation/divergence_traces.hpp"
 
-namespace scalemark {
+namespace scalemark::divergence_test {
 namespace {
 
 using divergence::diverged_share;
@@ -72,4 +72,4 @@ TEST(Divergence, AValueThatIsNotFiniteDivergesAlways) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::divergence_test

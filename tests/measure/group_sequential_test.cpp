@@ -8,7 +8,7 @@
 
 #include "measure/permutation.hpp"
 
-namespace scalemark {
+namespace scalemark::group_sequential_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -29,8 +29,8 @@ TEST(FirstRefusal, OfOneLookIsTheSignFlipTest) {
 }
 
 TEST(FirstRefusal, OfTwoLooksByHand) {
-  // After 1 2 one of the 4 assignments may be refused: -1 -2. With 4 these are two of 8; a third may
-  // go then: of the other sums, 7 5 3 -1 -3 -5, the smallest, 1 - 2 - 4.
+  // After 1 2 one of the 4 assignments may be refused: -1 -2. With 4 these are two of 8; a third
+  // may go then: of the other sums, 7 5 3 -1 -3 -5, the smallest, 1 - 2 - 4.
   const Looks looks{{2, 0.25}, {3, 0.375}};
   EXPECT_EQ(first_refusal(Values{-1, -2, 4}, looks), 0U);
   EXPECT_EQ(first_refusal(Values{1, -2, -4}, looks), 1U);
@@ -84,4 +84,4 @@ TEST(FirstRefusal, RefusesLooksThatDoNotAscend) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::group_sequential_test

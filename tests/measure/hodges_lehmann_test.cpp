@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace scalemark {
+namespace scalemark::hodges_lehmann_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -65,4 +65,4 @@ TEST(HodgesLehmannInterval, HasTheConfidenceThatFewValuesAllow) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::hodges_lehmann_test

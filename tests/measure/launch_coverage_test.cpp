@@ -1,10 +1,10 @@
 // The promise of docs/coverage.md between launches, with fewer repetitions: what `compare` prints
 // covers the truth in at least 93 % for every kind of noise, from 5 launches on.
-#include "bench/launch_coverage.hpp"
+#include "simulation/launch_coverage.hpp"
 
 #include <gtest/gtest.h>
 
-namespace scalemark::coverage {
+namespace scalemark::coverage::launch_coverage_test {
 namespace {
 
 constexpr int kRepetitions = 600;
@@ -35,4 +35,4 @@ TEST(StatedDifference, IsFoundByTheExactTestAsOftenAsPromised) {
 }
 
 }  // namespace
-}  // namespace scalemark::coverage
+}  // namespace scalemark::coverage::launch_coverage_test

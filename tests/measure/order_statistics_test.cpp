@@ -7,7 +7,7 @@
 #include <numbers>
 #include <stdexcept>
 
-namespace scalemark {
+namespace scalemark::order_statistics_test {
 namespace {
 
 TEST(OrderStatistics, OfTwoAndThreeHaveClosedForms) {
@@ -39,4 +39,4 @@ TEST(OrderStatistics, OfNoValueIsRefused) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::order_statistics_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace scalemark {
+namespace scalemark::permutations_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -201,4 +201,4 @@ TEST(PValues, AreUniformUnderTheNullHypothesis) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::permutations_test

@@ -8,7 +8,7 @@
 
 #include "error.hpp"
 
-namespace scalemark {
+namespace scalemark::samples_test {
 namespace {
 
 Samples example() {
@@ -74,4 +74,4 @@ TEST(Samples, ForeignTextIsRefused) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::samples_test

@@ -8,7 +8,7 @@
 
 #include "measure/bootstrap.hpp"
 
-namespace scalemark {
+namespace scalemark::significance_test {
 namespace {
 
 TEST(Holm, MultipliesByWhatIsLeft) {
@@ -84,4 +84,4 @@ TEST(Bootstrap, IsRepeatableAndRefusesTooLittle) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::significance_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace scalemark {
+namespace scalemark::statistics_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -137,4 +137,4 @@ TEST(MeanInterval, ScalesWithTheValuesAndWidensWithConfidence) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::statistics_test

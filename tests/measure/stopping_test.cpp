@@ -7,7 +7,7 @@
 
 #include "measure/statistics.hpp"
 
-namespace scalemark {
+namespace scalemark::stopping_test {
 namespace {
 
 std::vector<double> noisy_steps(std::size_t n, double spread) {
@@ -79,4 +79,4 @@ TEST(StoppingRule, ADriftingSeriesNeverReachesItsTarget) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::stopping_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace scalemark {
+namespace scalemark::target_loss_test {
 namespace {
 
 TEST(TargetLoss, TheMedianOfFiveDecides) {
@@ -41,4 +41,4 @@ TEST(TargetLoss, ALossThatIsNotFiniteReachesNothing) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::target_loss_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace scalemark {
+namespace scalemark::dropout_test {
 namespace {
 
 /// Largest distance from its expectation of a mean of n masks with keep probability q: five
@@ -77,4 +77,4 @@ TEST(Dropout, OfNothingIsTheIdentity) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::dropout_test

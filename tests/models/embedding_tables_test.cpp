@@ -12,6 +12,9 @@ namespace scalemark {
 
 void PrintTo(const ModelFacts& facts, std::ostream* stream);  // in catalog_test.cpp
 
+}  // namespace scalemark
+
+namespace scalemark::embedding_tables_test {
 namespace {
 
 /// Takes every row and counts them; counts uses that are no lookups.
@@ -85,4 +88,4 @@ TEST(LargeEmbeddingTables, AreAsLargeAsPublished) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::embedding_tables_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::frozen_test {
 namespace {
 
 struct Case {
@@ -126,4 +126,4 @@ TEST(ConvNorm, AddsTheResidualBeforeItClips) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::frozen_test

@@ -1,17 +1,22 @@
 // Logits, loss and every gradient in float64 against values from an independent definition in plain
-// PyTorch (scripts/golden/make_golden.py), with weights and inputs filled by the same formula.
+// PyTorch (scripts/golden/), with weights and inputs filled by the same formula: of every model
+// that has a file in golden/.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "models/model.hpp"
 
-namespace scalemark {
+namespace scalemark::golden_test {
 namespace {
+
+const std::string kFolder = SCALEMARK_SOURCE_DIR "/tests/models/golden/";
 
 /// sin(0.1 i + 0.003 (i mod 997)^2 + phase) over the row-major index i.
 at::Tensor wave(at::IntArrayRef shape, double phase) {
@@ -54,10 +59,8 @@ class Comparison {
   double largest_ = 0;
 };
 
-class Golden : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
-
 nlohmann::json read_golden(const std::string& name) {
-  std::ifstream file(SCALEMARK_SOURCE_DIR "/tests/models/golden/" + name + ".json");
+  std::ifstream file(kFolder + name + ".json");
   return nlohmann::json::parse(file);
 }
 
@@ -81,81 +84,97 @@ void expect_golden(Model& model, const Batch& batch, const nlohmann::json& golde
                                   (std::ostringstream() << compare.largest()).str());
 }
 
-TEST_P(Golden, LogitsAndGradients) {
-  const auto& [name, channels_last] = GetParam();
-  const auto golden = read_golden(name);
+/// Tokens that are linear in their index modulo `modulus`, [count, columns].
+at::Tensor linear(std::int64_t count, std::int64_t columns, std::int64_t factor,
+                  std::int64_t offset, std::int64_t modulus) {
+  return at::remainder(factor * at::arange(count * columns) + offset, modulus)
+      .view({count, columns});
+}
+
+Batch images(const nlohmann::json& golden, bool channels_last) {
   const std::int64_t classes = golden["classes"], size = golden["image_size"],
                      count = golden["batch_size"];
-  const auto model = make_model({name, size, classes, channels_last});
-  model->to(at::kDouble);
-  fill_by_formula(*model);
-
   Batch batch;
   batch.inputs = 2 * wave({count, 3, size, size}, 0.25);
   if (channels_last) batch.inputs = batch.inputs.contiguous(at::MemoryFormat::ChannelsLast);
   batch.targets = at::remainder(7 * at::arange(count) + 3, classes);
-  expect_golden(*model, batch, golden);
+  return batch;
 }
 
-TEST(GoldenTransformer, LogitsAndGradients) {
-  const auto golden = read_golden("transformer_base");
+Batch translations(const nlohmann::json& golden) {
   const std::int64_t vocabulary = golden["vocabulary"], length = golden["sequence_length"],
                      count = golden["batch_size"];
-  ModelOptions options;
-  options.name = "transformer_base";
-  options.vocabulary = vocabulary;
-  options.sequence_length = length;
-  options.label_smoothing = 0.1;
-  const auto model = make_model(options);
-  model->to(at::kDouble);
-  fill_by_formula(*model);
-
-  const auto tokens = [&](std::int64_t factor, std::int64_t offset) {
-    return at::remainder(factor * at::arange(count * length) + offset, vocabulary)
-        .view({count, length});
-  };
   Batch batch;
-  batch.inputs = tokens(7, 3);
-  batch.decoder_inputs = tokens(5, 1);
-  batch.targets = tokens(3, 2);
-  expect_golden(*model, batch, golden);
+  batch.inputs = linear(count, length, 7, 3, vocabulary);
+  batch.decoder_inputs = linear(count, length, 5, 1, vocabulary);
+  batch.targets = linear(count, length, 3, 2, vocabulary);
+  return batch;
 }
 
-TEST(GoldenBert, LogitsAndGradients) {
-  const auto golden = read_golden("bert_base");
+Batch masked_sentences(const nlohmann::json& golden) {
   const std::int64_t vocabulary = golden["vocabulary"], length = golden["sequence_length"],
                      masked = golden["masked_positions"], count = golden["batch_size"];
+  Batch batch;
+  batch.inputs = linear(count, length, 7, 3, vocabulary);
+  batch.segments = linear(count, length, 1, 0, length).ge(length / 2).to(at::kLong);
+  batch.masked_positions = linear(count, masked, 2, 1, length);
+  batch.targets = linear(count, masked, 5, 2, vocabulary);
+  batch.next_sentence = at::arange(count).remainder(2);
+  return batch;
+}
+
+struct Case {
+  std::string model;
+  bool channels_last = true;  ///< of images
+  std::string layout = {};    ///< for the test's name
+};
+
+class Golden : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Golden, LogitsAndGradients) {
+  const auto golden = read_golden(GetParam().model);
+  const bool of_images = golden.contains("image_size");
   ModelOptions options;
-  options.name = "bert_base";
-  options.vocabulary = vocabulary;
-  options.sequence_length = length;
+  options.name = GetParam().model;
+  options.channels_last = GetParam().channels_last;
+  options.image_size = golden.value("image_size", 0);
+  options.num_classes = golden.value("classes", 0);
+  options.vocabulary = golden.value("vocabulary", 0);
+  options.sequence_length = golden.value("sequence_length", 0);
+  options.label_smoothing = 0.1;  // of translation
   const auto model = make_model(options);
   model->to(at::kDouble);
   fill_by_formula(*model);
-
-  const auto linear = [&](std::int64_t columns, std::int64_t factor, std::int64_t offset,
-                          std::int64_t modulus) {
-    return at::remainder(factor * at::arange(count * columns) + offset, modulus)
-        .view({count, columns});
-  };
-  Batch batch;
-  batch.inputs = linear(length, 7, 3, vocabulary);
-  batch.segments = linear(length, 1, 0, length).ge(length / 2).to(at::kLong);
-  batch.masked_positions = linear(masked, 2, 1, length);
-  batch.targets = linear(masked, 5, 2, vocabulary);
-  batch.next_sentence = at::arange(count).remainder(2);
-  expect_golden(*model, batch, golden);
+  expect_golden(*model,
+                of_images                             ? images(golden, options.channels_last)
+                : golden.contains("masked_positions") ? masked_sentences(golden)
+                                                      : translations(golden),
+                golden);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Golden,
-                         ::testing::Values(std::tuple("resnet18", true),
-                                           std::tuple("resnet50", true),
-                                           std::tuple("smallnet", true),
-                                           std::tuple("resnet18", false)),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) +
-                                  (std::get<1>(info.param) ? "_channels_last" : "_channels_first");
-                         });
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& file : std::filesystem::directory_iterator(kFolder)) {
+    const std::string model = file.path().stem();
+    if (read_golden(model).contains("image_size")) {
+      cases.push_back({model, true, "_channels_last"});
+      cases.push_back({model, false, "_channels_first"});
+    } else {
+      cases.push_back({model});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Golden, ::testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return info.param.model + info.param.layout; });
+
+TEST(GoldenModels, AreOfEveryKind) {
+  std::set<std::string> models;
+  for (const Case& one : all_cases()) models.insert(one.model);
+  for (const char* model : {"resnet18", "resnet50", "smallnet", "transformer_base", "bert_base"})
+    EXPECT_TRUE(models.contains(model)) << model;
+}
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::golden_test

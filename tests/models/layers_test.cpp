@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace scalemark {
+namespace scalemark::layers_test {
 namespace {
 
 /// Notes what passes, and computes with a doubled weight.
@@ -109,4 +109,4 @@ TEST(Loss, IsTheSumOverSamples) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::layers_test

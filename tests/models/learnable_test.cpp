@@ -6,7 +6,7 @@
 #include "error.hpp"
 #include "models/catalog.hpp"
 
-namespace scalemark {
+namespace scalemark::learnable_test {
 namespace {
 
 std::shared_ptr<Model> make(const std::string& name) {
@@ -95,4 +95,4 @@ TEST(LearnableTask, AModelWithoutOneSaysSo) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::learnable_test

@@ -8,7 +8,7 @@
 
 #include "models/model.hpp"
 
-namespace scalemark {
+namespace scalemark::lengths_test {
 namespace {
 
 std::vector<std::int64_t> draw(const Lengths& lengths, std::int64_t longest) {
@@ -89,4 +89,4 @@ TEST(Padding, LeavesLossesAndGradientsAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::lengths_test

@@ -7,7 +7,7 @@
 
 #include "platform/platform.hpp"
 
-namespace scalemark {
+namespace scalemark::binding_test {
 namespace {
 
 RankPlace place(int rank, const char* host, std::vector<int> cpus,
@@ -20,7 +20,7 @@ RankPlace place(int rank, const char* host, std::vector<int> cpus,
 }
 
 TEST(Binding, OverlapsAreOfOneHostOnly) {
-  const auto verdicts = judge_binding(
+  const auto verdicts = binding_verdicts(
       {place(0, "a", {0, 1}), place(1, "a", {1, 2}), place(2, "a", {3}), place(3, "b", {0, 1})});
   EXPECT_EQ(verdicts[0].overlaps_with, std::vector<int>{1});
   EXPECT_EQ(verdicts[1].overlaps_with, std::vector<int>{0});
@@ -35,7 +35,8 @@ TEST(Binding, OverlapsAreOfOneHostOnly) {
 TEST(Binding, AMaskOfTheWholeHostIsNoBinding) {
   const std::vector<int> all{0, 1, 2, 3};
   const auto asked = [&](const char* requested, std::vector<int> cpus, const char* other) {
-    return judge_binding({place(0, "a", cpus, {requested}), place(1, other, all, {requested})})[0]
+    return binding_verdicts(
+               {place(0, "a", cpus, {requested}), place(1, other, all, {requested})})[0]
         .as_asked;
   };
   EXPECT_EQ(asked("core", all, "a"), false);
@@ -49,9 +50,9 @@ TEST(Binding, AMaskOfTheWholeHostIsNoBinding) {
 TEST(Binding, TheNumberOfCoresIsAskedForToo) {
   RankPlace two = place(0, "a", {0, 1, 2, 3}, {"core:2", 2});
   two.cores = 2;  // of two threads each
-  EXPECT_EQ(judge_binding({two})[0].as_asked, true);
+  EXPECT_EQ(binding_verdicts({two})[0].as_asked, true);
   two.cores = 1;
-  EXPECT_EQ(judge_binding({two})[0].as_asked, false);
+  EXPECT_EQ(binding_verdicts({two})[0].as_asked, false);
 }
 
 TEST(Binding, LaunchersSayWhatTheyWereAskedFor) {
@@ -116,11 +117,11 @@ TEST_F(CrossedGpus, AMaskByTheNumbersIsFoundWrong) {
     at.cpus = cpus_for_gpu(topology_.get(), gpus_, gpu, all);
     by_place.push_back(at);
   }
-  for (const auto& verdict : judge_binding(by_number)) {
+  for (const auto& verdict : binding_verdicts(by_number)) {
     EXPECT_EQ(verdict.as_asked, true);  // as the launcher was asked, and wrong all the same
     EXPECT_EQ(verdict.near_gpu, false);
   }
-  for (const auto& verdict : judge_binding(by_place)) {
+  for (const auto& verdict : binding_verdicts(by_place)) {
     EXPECT_EQ(verdict.near_gpu, true);
     EXPECT_TRUE(verdict.overlaps_with.empty());
   }
@@ -137,4 +138,4 @@ TEST(Affinity, OfThisProcessCanBeSetAndIsReadBack) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::binding_test

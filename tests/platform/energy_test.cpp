@@ -9,7 +9,7 @@
 
 #include "platform/tree.hpp"
 
-namespace scalemark {
+namespace scalemark::energy_test {
 namespace {
 using test::Tree;
 using testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST(Energy, OnlyWhoIsAskedCountsTheHost) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::energy_test

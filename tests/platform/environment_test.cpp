@@ -3,7 +3,7 @@
 
 #include "platform/platform.hpp"
 
-namespace scalemark {
+namespace scalemark::environment_test {
 namespace {
 using Environment = std::map<std::string, std::string>;
 
@@ -162,4 +162,4 @@ TEST(ProcessEnvironment, SeesThisProcess) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::environment_test

@@ -5,7 +5,7 @@
 
 #include "platform/tree.hpp"
 
-namespace scalemark {
+namespace scalemark::fabric_test {
 namespace {
 using test::Tree;
 
@@ -61,4 +61,4 @@ TEST(FabricPorts, SayStateAndRate) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::fabric_test

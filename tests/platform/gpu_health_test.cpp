@@ -6,7 +6,7 @@
 #include "platform/nvml.hpp"
 #include "platform/tree.hpp"
 
-namespace scalemark {
+namespace scalemark::gpu_health_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -84,4 +84,4 @@ TEST(GpuWatch, OfNoGpuSaysWhy) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::gpu_health_test

@@ -2,6 +2,7 @@
 // consistent.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +10,7 @@
 
 #include "platform/sources.hpp"
 
-namespace scalemark {
+namespace scalemark::machine_test {
 namespace {
 
 TEST(CpuList, KernelFormat) {
@@ -114,14 +115,35 @@ TEST(Noise, NothingKnownIsEmpty) {
   EXPECT_TRUE(noise.error_counters.empty());
 }
 
-TEST(Noise, RealSnapshotsNeverRunBackwards) {
+TEST(Noise, StealIsAFractionAlsoWhereTheCountersDisagree) {
+  NoiseSnapshot before, after;
+  before.steal_seconds = before.total_cpu_seconds = 1;
+  after.steal_seconds = 4;
+  after.total_cpu_seconds = 3;
+  EXPECT_EQ(noise_between(before, after).steal, 1.0);
+  EXPECT_EQ(noise_between(after, before).steal, 0.0);
+}
+
+TEST(Noise, RealSnapshotsGoForward) {
   const NoiseSnapshot before = noise_snapshot();
-  const NoiseSnapshot after = noise_snapshot();
-  EXPECT_GE(after.total_cpu_seconds.value_or(0), before.total_cpu_seconds.value_or(0));
+  ASSERT_TRUE(before.steal_seconds && before.total_cpu_seconds);
+  NoiseSnapshot after;
+  for (int i = 0; i < 10'000; ++i) {
+    usleep(1000);  // until the kernel has counted a tick
+    after = noise_snapshot();
+    if (after.total_cpu_seconds != before.total_cpu_seconds) break;
+  }
+  ASSERT_GT(after.total_cpu_seconds, before.total_cpu_seconds);
+  EXPECT_GT(after.voluntary_switches, before.voluntary_switches);  // it slept
+  const double steal = *after.steal_seconds - *before.steal_seconds;
+  const double total = *after.total_cpu_seconds - *before.total_cpu_seconds;
+  EXPECT_GE(steal, 0);
+  EXPECT_LE(steal, total);
   const NoiseEvidence noise = noise_between(before, after);
+  EXPECT_EQ(noise.steal, steal / total);
+  EXPECT_EQ(noise.context_switches, after.involuntary_switches - before.involuntary_switches);
   EXPECT_GE(noise.context_switches, 0);
-  EXPECT_LE(noise.steal.value_or(0), 1.0);
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::machine_test

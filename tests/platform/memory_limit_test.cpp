@@ -13,7 +13,7 @@
 #include "platform/sources.hpp"
 #include "platform/tree.hpp"
 
-namespace scalemark {
+namespace scalemark::memory_limit_test {
 namespace {
 
 using test::Tree;
@@ -101,4 +101,4 @@ TEST(CgroupMemory, Version2) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::memory_limit_test

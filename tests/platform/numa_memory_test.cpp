@@ -8,7 +8,7 @@
 
 #include "error.hpp"
 
-namespace scalemark {
+namespace scalemark::numa_memory_test {
 namespace {
 
 TEST(NumaMemory, IsThereAndZero) {
@@ -31,4 +31,4 @@ TEST(NumaMemory, NamesANodeThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::numa_memory_test

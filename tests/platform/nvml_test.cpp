@@ -10,7 +10,7 @@
 
 #include "platform/sources.hpp"
 
-namespace scalemark {
+namespace scalemark::nvml_test {
 namespace {
 
 using Device = NvmlDevice;
@@ -127,4 +127,4 @@ TEST(Nvml, NoGpuHasAReason) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::nvml_test

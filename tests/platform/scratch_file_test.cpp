@@ -7,7 +7,7 @@
 #include "error.hpp"
 #include "platform/tree.hpp"
 
-namespace scalemark {
+namespace scalemark::scratch_file_test {
 namespace {
 
 TEST(ScratchFile, LeavesNothing) {
@@ -30,4 +30,4 @@ TEST(ScratchFile, NamesAFolderThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::scratch_file_test

@@ -6,7 +6,7 @@
 
 #include "error.hpp"
 
-namespace scalemark {
+namespace scalemark::slots_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -158,4 +158,4 @@ TEST(Slots, OfThisMachineAreWithinItsMask) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::slots_test

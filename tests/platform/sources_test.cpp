@@ -5,7 +5,7 @@
 
 #include "platform/tree.hpp"
 
-namespace scalemark {
+namespace scalemark::sources_test {
 namespace {
 using test::Tree;
 
@@ -189,4 +189,4 @@ TEST(VisibleGpus, IndicesUuidsAndTheFirstInvalidEntry) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::sources_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::gemm_test {
 namespace {
 
 TEST(Gemm, RateIsPositiveAndBelowAPetaflop) {
@@ -16,4 +16,4 @@ TEST(Gemm, RateIsPositiveAndBelowAPetaflop) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::gemm_test

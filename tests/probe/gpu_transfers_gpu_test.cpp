@@ -5,7 +5,7 @@
 #include "probe/gpu_transfers.hpp"
 #include "train/device_backend.hpp"
 
-namespace scalemark {
+namespace scalemark::gpu_transfers_gpu_test {
 namespace {
 
 class GpuTransfers : public testing::Test {
@@ -44,4 +44,4 @@ TEST_F(GpuTransfers, TheWatchSeesTheGpuAtWork) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::gpu_transfers_gpu_test

@@ -5,7 +5,7 @@
 
 #include "error.hpp"
 
-namespace scalemark {
+namespace scalemark::gpu_transfers_test {
 namespace {
 
 TEST(GpuTransfers, NeedABuildWithCuda) {
@@ -15,4 +15,4 @@ TEST(GpuTransfers, NeedABuildWithCuda) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::gpu_transfers_test

@@ -6,7 +6,7 @@
 #include "probe/gemm.hpp"
 #include "probe/memory_bandwidth.hpp"
 
-namespace scalemark {
+namespace scalemark::preflight_probes_test {
 namespace {
 
 TEST(MemoryBandwidth, ATriadMovesThreeDoublesAnElement) {
@@ -62,4 +62,4 @@ TEST(Gemm, TheMeanCountsEveryProduct) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::preflight_probes_test

@@ -5,9 +5,8 @@ import pathlib
 import shutil
 import subprocess
 import time
-import unittest
 
-from support import SCALEMARK, SMALL, ProgramTest, mpirun
+from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 WHOLE = ["--num_batches", "6", "--num_warmup_batches", "1", "--display_every", "3"]
 GIB = 1 << 30
@@ -37,36 +36,36 @@ class LargestBatch(ProgramTest):
         for model, flags in (("smallnet", ["--image_size", "128"]),
                              ("transformer_tiny", ["--sequence_length", "32", "--precision", "bf16"])):
             with self.subTest(model=model):
-                words = [*limited(2 * GIB), SCALEMARK, "run", "--model", model, *flags, "--batch_size", "max",
+                words = [*limited(GIB), SCALEMARK, "run", "--model", model, *flags, "--batch_size", "max",
                          "--num_batches", "2", "--num_warmup_batches", "0", "--output", "r.json"]
-                _, err = self.run_program(*words, timeout=240)
+                _, err = self.run_program(*words)
                 record = self.read("r.json")
                 self.assertEqual(record["status"], "ok")
                 self.check(record, record["global_batch_size"])
-                self.assertLess(record["batch_size_search"]["limit_bytes"], 2 * GIB)
+                self.assertLess(record["batch_size_search"]["limit_bytes"], GIB)
                 self.assertIn(f"batch size max: {record['batch_size_per_rank']}", err)
                 self.assertNotIn("large alloc", err)
 
     def test_two_ranks_take_one_number_and_a_file_may_ask(self):
         (self.folder / "c.json").write_text('{"batch_size": "max", "image_size": 128}')
-        self.run_program(*limited(int(1.5 * GIB)), *mpirun(2, SCALEMARK, "run", "--model", "smallnet", "--config", "c.json",
-                         "--num_batches", "2", "--num_warmup_batches", "0", "--output", "r.json"), timeout=240)
+        self.run_program(*limited(GIB), *mpirun(2, SCALEMARK, "run", "--model", "smallnet", "--config", "c.json",
+                         "--num_batches", "2", "--num_warmup_batches", "0", "--output", "r.json"))
         record = self.read("r.json")
         self.assertEqual(record["config"]["batch_size"]["origin"], "file")
         self.assertEqual(record["global_batch_size"], 2 * record["batch_size_per_rank"])
         self.assertEqual(record["batch_size_search"]["limited_by"], "memory")
 
     def test_all_points_of_a_curve_have_the_same(self):
-        self.run_program(*limited(int(1.5 * GIB)), SCALEMARK, "scale", "--model", "smallnet", "--image_size", "128", "--batch_size",
+        self.run_program(*limited(GIB), SCALEMARK, "scale", "--model", "smallnet", "--image_size", "128", "--batch_size",
                          "max", "--ranks", "1,2", "--repeats", "1", "--num_batches", "2", "--num_warmup_batches", "0",
-                         "--output", "s.json", timeout=280)
+                         "--output", "s.json")
         batches = {self.read(path)["batch_size_per_rank"] for path in (self.folder / "s.runs").glob("*.json")}
         self.assertEqual(len(batches), 1)
         self.assertEqual(self.read("s.json")["config"]["batch_size"]["value"], batches.pop())
 
     def test_infer(self):
-        self.run_program(*limited(int(1.5 * GIB)), SCALEMARK, "infer", "--model", "smallnet", "--image_size", "128", "--batch_size",
-                         "max", "--num_batches", "2", "--num_warmup_batches", "0", "--output", "i.json", timeout=240)
+        self.run_program(*limited(GIB), SCALEMARK, "infer", "--model", "smallnet", "--image_size", "128", "--batch_size",
+                         "max", "--num_batches", "2", "--num_warmup_batches", "0", "--output", "i.json")
         record = self.read("i.json")
         self.check(record, record["units_per_query"])
 
@@ -80,7 +79,7 @@ class LargestBatch(ProgramTest):
         self.addCleanup(group.rmdir)
         enter = lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
         self.run_program(SCALEMARK, "run", "--model", "smallnet", "--image_size", "128", "--batch_size", "max",
-                         "--num_batches", "10", "--num_warmup_batches", "0", "--output", "r.json", preexec_fn=enter, timeout=240)
+                         "--num_batches", "10", "--num_warmup_batches", "0", "--output", "r.json", preexec_fn=enter)
         record = self.read("r.json")
         self.check(record, record["global_batch_size"])
         self.assertLess(record["batch_size_search"]["limit_bytes"], GIB)
@@ -178,9 +177,7 @@ class Checkpoints(ProgramTest):
                 disk = self.small_disk("4m")
                 process = self.start(*mpirun(ranks, SCALEMARK, "run", *SMALL, "--num_batches", "1000000", "--checkpoint_every", "20",
                                              "--checkpoint_dir", disk, "--output", "r.json"))
-                deadline = time.monotonic() + 60
-                while not list(disk.glob("*.pt")) and time.monotonic() < deadline:
-                    time.sleep(0.01)
+                self.wait_until(lambda: list(disk.glob("*.pt")))
                 self.fill(disk, process)
                 _, err = process.communicate(timeout=60)
                 self.assertEqual(process.returncode, 6, err)
@@ -208,7 +205,8 @@ class HostInput(ProgramTest):
         self.assertEqual(host["place"], "host")
         self.assertEqual(host["bytes_per_step"], 4 * (3 * 32 * 32 * 4 + 8))
         self.assertGreater(host["copy_seconds"], 0)
-        self.assertGreaterEqual(host["wait_seconds"], 0)
+        self.assertGreater(host["wait_seconds"], 0)
+        self.assertLess(host["wait_seconds"], records["host"]["wall_seconds"])
         self.assertIn("from host memory", err)
 
     def test_memory_of_weights_optimizer_and_batches(self):
@@ -224,4 +222,4 @@ class HostInput(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

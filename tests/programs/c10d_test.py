@@ -3,7 +3,7 @@
 import subprocess
 import unittest
 
-from support import SCALEMARK, SMALL, ProgramTest, mpirun
+from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 C10D = [*SMALL, "--reducer", "c10d"]
 SHORT = [*C10D, "--num_batches", "10"]
@@ -92,4 +92,4 @@ class C10d(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -15,7 +15,7 @@ while IFS= read -r script; do
   if [[ $script == scripts/slurm* || $script == scripts/packaging* ]]; then  # files to copy, not to run
     [[ -e $script ]] || complain "$script is mentioned, but does not exist"
   else
-    [[ -x $script && -f $script ]] || complain "$script is mentioned, but is no executable script"
+    [[ -x $script || -d $script ]] || complain "$script is mentioned, but is neither an executable script nor a folder"
   fi
 done < <(mentioned '\bscripts/[a-z_]+(/[a-z_]+)*(\.[a-z]+)?')
 while IFS= read -r subcommand; do

@@ -1,40 +1,15 @@
 """scalemark compare on real records, and on copies of them whose difference is known."""
 
 import json
-import pathlib
 import shutil
-import subprocess
-import tempfile
-import unittest
 
-from support import SCALEMARK, SOURCE, ProgramTest, mpirun, scaled
+from measured_sweep import MeasuredSweepTest
+from support import SCALEMARK, SOURCE, main, mpirun, scaled
 
-PLAN = {"settings": {"model": "trivial", "batch_size": 4, "num_warmup_batches": 2, "num_batches": 50, "num_intra_threads": 1},
-        "axes": {"precision": ["fp32", "bf16"]}, "repeats": 6, "launcher": "mpirun"}
 BASELINES = SOURCE / "results/baselines"
 
 
-MEASURED = pathlib.Path(tempfile.mkdtemp(prefix="scalemark-compare-"))
-
-
-def setUpModule():
-    unittest.addModuleCleanup(shutil.rmtree, MEASURED, ignore_errors=True)
-    (MEASURED / "plan.json").write_text(json.dumps(PLAN))
-    subprocess.run([SCALEMARK, "sweep", "plan.json", "--output", "sweep"], cwd=MEASURED, check=True, capture_output=True, timeout=120)
-
-
-class CompareTest(ProgramTest):
-    sweep = MEASURED / "sweep"
-
-    def copy(self, name, factor, change=lambda record: None):
-        """The sweep, `factor` times as fast."""
-        shutil.copytree(self.sweep, self.folder / name)
-        for path in (self.folder / name / "runs").iterdir():
-            record = scaled(json.loads(path.read_text()), factor)
-            change(record)
-            path.write_text(json.dumps(record))
-        return self.folder / name
-
+class CompareTest(MeasuredSweepTest):
     def compare(self, *words, expect=0):
         return self.run_program(SCALEMARK, "compare", *words, expect=expect)
 
@@ -182,4 +157,4 @@ class Refusals(CompareTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -3,9 +3,8 @@
 import json
 import os
 import signal
-import unittest
 
-from support import SCALEMARK, SMALL, ProgramTest, mpirun
+from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 POINTS = ["--ranks", "1,2", "--repeats", "2", "--num_batches", "5"]
 STRONG = ["--model", "smallnet", "--scaling", "strong", "--num_warmup_batches", "1", "--display_every", "1000"]
@@ -175,4 +174,4 @@ def expand(cpus):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

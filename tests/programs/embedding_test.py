@@ -2,14 +2,16 @@
 
 import importlib.machinery
 import importlib.util
+import json
 import unittest
 
-from support import SCALEMARK, SMALL, SOURCE, ProgramTest, mpirun
+from support import SCALEMARK, SMALL, SOURCE, ProgramTest, main, mpirun
 
 STRATEGIES = [["--embedding_gradients", "dense"], ["--embedding_gradients", "sparse"],
               ["--embedding_gradients", "sparse", "--tied_gradient", "sparse"], ["--embedding_gradients", "sparse_as_dense"]]
 STUDY = SOURCE / "scripts" / "embedding_study"
 BATCH, LENGTH, WIDTH = 4, 16, 128
+RANKS = {"transformer_tiny": (1, 2, 4), "bert_tiny": (2,)}
 # name: rows, tied, rows that a rank looks up in two micro-batches
 TABLES = {"transformer_tiny": {"embedding": (1024, True, 2 * BATCH * LENGTH)},
           "bert_tiny": {"word_embedding": (1024, True, BATCH * LENGTH), "position_embedding": (512, False, 2 * LENGTH),
@@ -40,19 +42,29 @@ def expected_bytes(model, strategy, tied, ranks):
 
 
 class Embedding(ProgramTest):
-    def record(self, model, ranks, strategy, name="r.json"):
-        self.run_program(*mpirun(ranks, SCALEMARK, "run", "--model", model, "--batch_size", BATCH, "--sequence_length", LENGTH,
-                                 "--micro_batch_size", 2, "--num_batches", 3, "--num_warmup_batches", 1, *strategy,
-                                 "--output", name))
-        return self.read(name)
+    measured = {}  # of both tests that need all strategies
+
+    def words(self, model, strategy):
+        return ["--model", model, "--batch_size", BATCH, "--sequence_length", LENGTH, "--micro_batch_size", 2, "--num_batches", 3,
+                "--num_warmup_batches", 1, *strategy]
+
+    def records(self, model, all_ranks, strategy):
+        """The record of each number of ranks, from one launch."""
+        key = (model, *strategy)
+        if key not in self.measured:
+            self.run_program(*mpirun(max(all_ranks), SCALEMARK, "scale", *self.words(model, strategy), "--ranks",
+                                     ",".join(map(str, all_ranks)), "--repeats", "1", "--nobaseline", "--output", "curve.json"))
+            self.measured[key] = {point["ranks"]: self.read(point["repeats"][0]["path"]) for point in self.read("curve.json")["points"]}
+        return self.measured[key]
 
     def test_the_bytes_of_a_record_are_those_of_the_closed_form(self):
-        for model, all_ranks in (("transformer_tiny", (1, 2, 4)), ("bert_tiny", (2,))):
+        for model, all_ranks in RANKS.items():
             for ranks in all_ranks:
                 dense = None
                 for strategy in STRATEGIES:
                     with self.subTest(model=model, ranks=ranks, strategy=strategy):
-                        record = self.record(model, ranks, strategy)
+                        record = self.records(model, all_ranks, strategy)[ranks]
+                        self.assertEqual(record["world_size"], ranks)
                         communication, found = record["communication"], record["communication"]["embedding"]
                         rows, buffer, wire = expected_bytes(model, found["strategy"], found["tied_gradient"], ranks)
                         self.assertEqual(found["rows_per_rank"], rows)
@@ -87,9 +99,10 @@ class Embedding(ProgramTest):
 
     def test_the_study_reads_what_was_measured(self):
         (self.folder / "records").mkdir()
-        for ranks in (1, 2):
-            for i, strategy in enumerate(STRATEGIES):
-                self.record("transformer_tiny", ranks, strategy, f"records/{ranks}-{i}.json")
+        for i, strategy in enumerate(STRATEGIES):
+            records = self.records("transformer_tiny", RANKS["transformer_tiny"], strategy)
+            for ranks in (1, 2):
+                (self.folder / f"records/{ranks}-{i}.json").write_text(json.dumps(records[ranks]))
         out, _ = self.run_program(STUDY, "records", "--ranks", "64")
         rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines()[2:]]
         self.assertEqual(len(rows), 4 * 3)
@@ -114,7 +127,7 @@ class Embedding(ProgramTest):
         except ImportError:
             self.skipTest("matplotlib is not installed")
         import sys
-        self.record("transformer_tiny", 2, STRATEGIES[1])
+        self.run_program(*mpirun(2, SCALEMARK, "run", *self.words("transformer_tiny", STRATEGIES[1]), "--output", "r.json"))
         self.run_program(sys.executable, STUDY, "r.json", "--output", "study.svg")
         self.assertIn("<svg", (self.folder / "study.svg").read_text())
 
@@ -130,4 +143,4 @@ class ClosedForm(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -1,23 +1,26 @@
 """cmake --install: a tree that works, also after it was moved; its completion and manual page."""
 
+import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
-from support import BINARY, SCALEMARK, SOURCE, ProgramTest, mpirun
+from support import BINARY, SCALEMARK, SOURCE, ProgramTest, main, mpirun
 
 COMPLETION = SOURCE / "scripts/packaging/scalemark.bash"
 
 
 class Install(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        first = self.folder / "first place"
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="scalemark-install-")))
+        first = folder / "first place"
         subprocess.run(["cmake", "--install", BINARY, "--prefix", first], check=True, capture_output=True)
-        self.prefix = self.folder / "moved"
-        shutil.move(first, self.prefix)
-        self.program = self.prefix / "bin/scalemark"
+        cls.prefix = folder / "moved"
+        shutil.move(first, cls.prefix)
+        cls.program = cls.prefix / "bin/scalemark"
 
     def test_a_moved_tree_runs(self):
         self.run_program(*mpirun(2, self.program, "run", "--model", "trivial", "--num_batches", "3", "--output", "run.json"))
@@ -62,4 +65,4 @@ class Completion(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

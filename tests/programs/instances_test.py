@@ -8,10 +8,12 @@ import signal
 import time
 import unittest
 
-from support import SCALEMARK, ProgramTest, mpirun
+from support import SCALEMARK, ProgramTest, main, mpirun
 
 SMALL = ["--model", "smallnet", "--batch_size", "4", "--num_warmup_batches", "1", "--repeats", "1"]
+ENDLESS = [*SMALL, "--num_batches", "1000000", "--max_seconds", "600"]
 TIMED = [*SMALL, "--num_batches", "1000000", "--max_seconds", "1.5"]
+BRIEF = [*SMALL, "--num_batches", "1000000", "--max_seconds", "0.3"]
 CPUS = sorted(os.sched_getaffinity(0))
 BOTH_FIRST = "1"  # of an order in which the launch of both comes before those of one alone
 TWO = [*"--device cpu --slots".split(), f"{CPUS[0]};{CPUS[-1]}"]
@@ -46,12 +48,10 @@ class InstancesTest(ProgramTest):
                 found[int(slot[1])] = int(path.parent.name)
         return found
 
-    def wait_for(self, condition, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not (found := condition()):
-            self.assertLess(time.monotonic(), deadline, "did not come")
-            time.sleep(0.05)
-        return found
+    def wait_until_they_measure(self, launch, count):
+        """The instances of the launch whose logs begin with `launch`."""
+        logs = self.folder / "i.runs"
+        self.wait_until(lambda: sum("images/sec:" in log.read_text() for log in logs.glob(f"{launch}-*.log")) == count)
 
 
 class Measuring(InstancesTest):
@@ -125,7 +125,7 @@ class Measuring(InstancesTest):
 
 class Failures(InstancesTest):
     def test_a_killed_instance_is_named_and_the_rest_goes_on(self):
-        out, _ = self.instances(*TIMED, "--inject", "kill:rank=1:step=5", "--output", "i.json", expect=4)
+        out, _ = self.instances(*BRIEF, "--inject", "kill:rank=1:step=5", "--output", "i.json", expect=4)
         record = self.read("i.json")
         self.assertEqual((record["status"], record["alone"][0]["status"], record["alone"][1]["status"]), ("failed", "ok", "failed"))
         point = record["points"][1]
@@ -138,11 +138,10 @@ class Failures(InstancesTest):
         self.assertIn("2 instances: failed", out)
 
     def test_kill_9_from_outside_ends_the_neighbour(self):
-        process = self.start(SCALEMARK, "instances", *TWO, *SMALL, "--num_batches", "1000000", "--max_seconds", "600", "--seed", BOTH_FIRST,
-                             "--output", "i.json")
+        process = self.start(SCALEMARK, "instances", *TWO, *ENDLESS, "--seed", BOTH_FIRST, "--output", "i.json")
         self.wait_for_line(process.stderr, "[1/3] 2 instances")
-        found = self.wait_for(lambda: now if len(now := self.engines()) == 2 else None)
-        time.sleep(2)
+        self.wait_until_they_measure("2-instances", 2)
+        found = self.engines()
         os.kill(found[0], signal.SIGKILL)
         self.wait_for_line(process.stderr, "[2/3] slot")
         self.assertNotIn(found[1], self.engines().values())
@@ -154,7 +153,7 @@ class Failures(InstancesTest):
 
     def test_a_hanging_instance_meets_the_limit_of_the_launch(self):
         start = time.monotonic()
-        self.instances(*TIMED, "--inject", "stop:rank=1:step=3", "--launch_timeout", "10", "--output", "i.json", expect=5)
+        self.instances(*BRIEF, "--inject", "stop:rank=1:step=3", "--launch_timeout", "10", "--output", "i.json", expect=5)
         self.assertLess(time.monotonic() - start, 60)
         record = self.read("i.json")
         self.assertEqual((record["points"][1]["status"], record["alone"][0]["status"]), ("timeout", "ok"))
@@ -162,7 +161,7 @@ class Failures(InstancesTest):
         self.assertNotIn("slot 0", record["points"][1]["reason"])
 
     def test_an_instance_that_never_comes_to_the_start_is_told_from_those_that_wait(self):
-        self.instances(*TIMED, "--inject", "stop:rank=1:step=0", "--launch_timeout", "10", "--output", "i.json", expect=5)
+        self.instances(*BRIEF, "--inject", "stop:rank=1:step=0", "--launch_timeout", "10", "--output", "i.json", expect=5)
         reason = self.read("i.json")["points"][1]["reason"]
         self.assertRegex(reason, r"slot 0 \([^)]*\) \(waiting for the others\), the instance on slot 1 \([^)]*\)$")
 
@@ -180,9 +179,10 @@ class Failures(InstancesTest):
         self.assertIn("not finite", record["points"][1]["reason"])
 
     def test_ctrl_c_stops_all_and_keeps_what_was_complete(self):
-        process = self.start(SCALEMARK, "instances", *TWO, *SMALL, "--num_batches", "1000000", "--max_seconds", "3", "--output", "i.json")
-        self.wait_for_line(process.stderr, "[3/3]")
-        time.sleep(1.5)
+        process = self.start(SCALEMARK, "instances", *TWO, *SMALL, "--num_batches", "200", "--inject", "delay:milliseconds=10",
+                             "--output", "i.json")
+        launch = self.wait_for_line(process.stderr, "[3/3]")
+        self.wait_until_they_measure(*(("2-instances", 2) if "2 instances" in launch else ("alone", 1)))
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 4, err)
@@ -192,12 +192,11 @@ class Failures(InstancesTest):
         self.assertEqual(sorted(statuses), ["interrupted", "ok", "ok"])
 
     def test_the_instances_do_not_outlive_a_killed_supervisor(self):
-        process = self.start(SCALEMARK, "instances", *TWO, *SMALL, "--num_batches", "1000000", "--max_seconds", "600", "--output", "i.json")
-        self.wait_for(self.engines)
-        time.sleep(1)
+        process = self.start(SCALEMARK, "instances", *TWO, *ENDLESS, "--seed", BOTH_FIRST, "--output", "i.json")
+        self.wait_until_they_measure("2-instances", 2)
         process.kill()
         process.communicate(timeout=30)
-        self.wait_for(lambda: not self.engines(), 30)
+        self.wait_until(lambda: not self.engines(), 30)
 
 
 class WrongInput(InstancesTest):
@@ -226,7 +225,7 @@ class WrongInput(InstancesTest):
 
     def test_a_result_that_cannot_be_written_is_exit_6(self):
         (self.folder / "i.json").mkdir()
-        self.instances(*TIMED, "--output", "i.json", expect=6)
+        self.instances(*BRIEF, "--output", "i.json", expect=6)
 
     def test_help_is_grouped(self):
         out, _ = self.run_program(SCALEMARK, "instances", "--help")
@@ -235,4 +234,4 @@ class WrongInput(InstancesTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

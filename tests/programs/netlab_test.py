@@ -3,6 +3,7 @@
 Where namespaces are not permitted (no root, a container without the capabilities) everything here is skipped.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,11 +13,13 @@ import subprocess
 import time
 import unittest
 
-from support import SCALEMARK, SMALL, SOURCE, ProgramTest
+from support import SCALEMARK, SMALL, SOURCE, ProgramTest, main
 
 NETLAB = SOURCE / "scripts" / "netlab"
 LONG = [*SMALL, "--num_batches", "100000"]
 CORES = len(os.sched_getaffinity(0))
+# What this process says of every run is for the ranks of all hosts.
+MPIRUN = "mpirun -n 2 -x SCALEMARK_LABEL -x SCALEMARK_ROOFLINE -x OMP_NUM_THREADS -x MKL_NUM_THREADS".split()
 
 
 def setUpModule():
@@ -43,7 +46,7 @@ class Ranks(ProgramTest):
 
     def test_bytes_of_the_interfaces_are_those_of_the_algorithm(self):
         """Headers of TCP/IP, acknowledgements and control traffic add 0.2 % to 47 MB a step; 3 % are allowed."""
-        self.run_program(NETLAB, "--rate", "4gbit", "--", "mpirun", "-n", "2", "-x", "SCALEMARK_LABEL", SCALEMARK, "run",
+        self.run_program(NETLAB, "--rate", "4gbit", "--", *MPIRUN, SCALEMARK, "run",
                          "--model", "resnet18", "--image_size", "32", "--batch_size", "1", "--num_batches", "8", "--num_warmup_batches", "2",
                          "--output", "r.json")
         communication = self.read("r.json")["communication"]
@@ -54,7 +57,7 @@ class Ranks(ProgramTest):
     def test_c10d_connects_the_hosts_and_sends_a_ring(self):
         """By the interface that the lab names, and without a name by the one that there is."""
         for words in ([], ["env", "-u", "GLOO_SOCKET_IFNAME"]):
-            self.run_program(NETLAB, "--rate", "4gbit", "--", "mpirun", "-n", "2", "-x", "SCALEMARK_LABEL", *words, SCALEMARK, "run",
+            self.run_program(NETLAB, "--rate", "4gbit", "--", *MPIRUN, *words, SCALEMARK, "run",
                              "--model", "resnet18", "--image_size", "32", "--batch_size", "1", "--num_batches", "8", "--num_warmup_batches", "2",
                              "--reducer", "c10d", "--output", "r.json")
             communication = self.read("r.json")["communication"]
@@ -81,7 +84,7 @@ class Ranks(ProgramTest):
 
     def test_lost_frames_are_sent_again_and_the_result_stands(self):
         (self.folder / "job").write_text(f"""
-            mpirun -n 2 -x SCALEMARK_LABEL {SCALEMARK} run --model resnet18 --image_size 32 --batch_size 1 --num_batches 3 \
+            {' '.join(MPIRUN)} {SCALEMARK} run --model resnet18 --image_size 32 --batch_size 1 --num_batches 3 \
                 --num_warmup_batches 1 --output r.json && for host in n0 n1; do $NETLAB_RSH $host nft -j list chain netdev loss out; done >lost""")
         _, err = self.run_program(NETLAB, "--rate", "4gbit", "--loss", "0.5%", "--", "bash", "job")
         self.assertIn("0.5% of frames lost", err)
@@ -120,22 +123,25 @@ class Ends(ProgramTest):
             pids += map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
         return {os.readlink(f"/proc/{pid}/ns/net") for pid in pids} - {os.readlink("/proc/self/ns/net")}
 
+    def namespaces_in_use(self):
+        """Network namespaces of all processes."""
+        used = set()
+        for path in pathlib.Path("/proc").glob("[0-9]*/ns/net"):
+            with contextlib.suppress(OSError):  # it has just ended
+                used.add(os.readlink(path))
+        return used
+
     def assert_gone(self, process, namespaces, interfaces):
         process.stdout.read()
         code = process.wait(timeout=30)
-        time.sleep(0.2)
-        self.assertEqual(set(os.listdir("/sys/class/net")), interfaces)
+        self.wait_until(lambda: set(os.listdir("/sys/class/net")) == interfaces, 10)
         self.assertNotIn("netlab", pathlib.Path("/proc/mounts").read_text())
-        for path in pathlib.Path("/proc").glob("[0-9]*/ns/net"):
-            try:
-                self.assertNotIn(os.readlink(path), namespaces)
-            except OSError:
-                continue  # it has just ended
+        self.wait_until(lambda: not namespaces & self.namespaces_in_use(), 10, lambda: "its namespaces are still in use")
         return code
 
     def ended_by(self, number):
         interfaces = set(os.listdir("/sys/class/net"))
-        process = self.start_lab(SCALEMARK, "scale", *LONG, "--ranks", "1,2", "--output", "s.json")
+        process = self.start_lab(SCALEMARK, "scale", *LONG, "--ranks", "1,2", "--baseline=false", "--output", "s.json")
         namespaces = self.namespaces_of(process)
         self.assertEqual(len(namespaces), 3)  # two hosts and the switch
         process.send_signal(number)
@@ -162,7 +168,7 @@ class Ends(ProgramTest):
         (self.folder / "job").write_text(f"""
             for host in n0 n1; do $NETLAB_RSH $host 'echo 4 >/proc/sys/net/ipv4/tcp_retries2'; done
             (read -r line <began; $NETLAB_RSH n1 ip link set eth0 down) &
-            mpirun -n 2 -x SCALEMARK_LABEL {SCALEMARK} run {' '.join(LONG)} --timeout 4 --output r.json | tee >(grep -m 1 images/sec: >began)
+            {' '.join(MPIRUN)} {SCALEMARK} run {' '.join(LONG)} --timeout 4 --output r.json | tee >(grep -m 1 images/sec: >began)
             exit ${{PIPESTATUS[0]}}""")
         os.mkfifo(self.folder / "began")
         _, err = self.run_program(NETLAB, "--", "bash", "job", expect=5)
@@ -215,4 +221,4 @@ class WrongInput(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)  # so that the reason of a skip is seen
+    main()

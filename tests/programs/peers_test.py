@@ -7,7 +7,7 @@ import statistics
 import sys
 import unittest
 
-from support import SCALEMARK, SOURCE, ProgramTest, mpirun
+from support import SCALEMARK, SOURCE, ProgramTest, free_port, main, mpirun
 
 PEERS = SOURCE / "scripts" / "peers"
 SHORT = ["--threads", "1", "--steps", "3", "--warmup", "1", "--batch_size", "2"]
@@ -40,7 +40,7 @@ class Peers(ProgramTest):
             self.assertAlmostEqual(said["throughput"], 2 / statistics.median(said["step_seconds"]))
 
     def test_two_ranks_train_together(self):
-        env = self.environment(MASTER_PORT="29533")
+        env = self.environment(MASTER_PORT=str(free_port()))
         out, _ = self.run_program(*mpirun(2, sys.executable, *TRANSFORMER, "--precision", "bf16"), env=env)
         self.check(out, "tokens/sec", 16, 2)
         losses = []
@@ -55,7 +55,7 @@ class Peers(ProgramTest):
         out, err = self.run_program(
             SOURCE / "scripts" / "speed", "--scalemark", SCALEMARK, "--python", sys.executable, "--rows", ",".join(rows),
             "--rounds", "1", "--steps", "1", "--warmup", "1", "--batch_size", "2", "--image_size", "32", "--threads", "1",
-            "--output", self.folder / "speed.json", timeout=240)
+            "--output", self.folder / "speed.json")
         report = self.read("speed.json")
         self.assertEqual([row["row"] for row in report["rows"]], rows)
         for row in report["rows"]:
@@ -65,4 +65,4 @@ class Peers(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

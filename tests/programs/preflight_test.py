@@ -1,20 +1,11 @@
-"""scalemark preflight as users call it: healthy ranks pass; a slowed rank, a slowed link and wrong data fail and are named."""
+"""scalemark preflight as users call it: healthy ranks pass, wrong data fails and is named. Slow ranks and links: preflight_timing."""
 
-import contextlib
 import json
 import os
-import pathlib
-import re
-import shlex
 import signal
-import subprocess
-import time
-import unittest
-import uuid
 
-from support import ROOT, SCALEMARK, SMALL, SOURCE, ProgramTest, mpirun
+from support import ROOT, SCALEMARK, SMALL, ProgramTest, main, mpirun
 
-NETLAB = SOURCE / "scripts" / "netlab"
 QUICK = ["--seconds", "0.2", "--sizes", "8,65536", "--scratch_mb", "1"]
 PREFLIGHT = [SCALEMARK, "preflight", *QUICK]
 CORES = len(os.sched_getaffinity(0))
@@ -31,39 +22,14 @@ def checks(record, status):
     return [check for check in record["checks"] if check["status"] == status]
 
 
-@contextlib.contextmanager
-def half_a_cpu():
-    """The file that a process writes its number into to get half of the time of one CPU."""
-    root = pathlib.Path("/sys/fs/cgroup")
-    v2 = (root / "cgroup.controllers").exists()
-    group = (root if v2 else root / "cpu") / f"scalemark-test-{uuid.uuid4()}"
-    try:
-        group.mkdir()
-        if v2:
-            (group / "cpu.max").write_text("50000 100000")
-        else:
-            (group / "cpu.cfs_period_us").write_text("100000")
-            (group / "cpu.cfs_quota_us").write_text("50000")
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            group.rmdir()
-        raise unittest.SkipTest(f"no CPU quota can be made here: {error}") from error
-    try:
-        yield group / ("cgroup.procs" if v2 else "tasks")
-    finally:
-        group.rmdir()
-
-
 class PreflightTest(ProgramTest):
     def rules(self, content, name="rules.json"):
         (self.folder / name).write_text(json.dumps(content))
         return ["--rules", name]
 
-    def wait_until_measuring(self, process):
+    def wait_until_measuring(self):
         """The place of the result is taken after the signal handlers are, and before anything is measured."""
-        deadline = time.monotonic() + 30
-        while not (self.folder / ".r.json.lock").exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        self.wait_until((self.folder / ".r.json.lock").exists)
 
 
 class Healthy(PreflightTest):
@@ -86,7 +52,7 @@ class Healthy(PreflightTest):
         self.assertEqual([check["name"] for check in checks(record, "skip")], ["gpu"])
 
     def test_more_ranks_than_cores_come_to_an_end(self):
-        self.run_program(*mpirun(2 * CORES, *PREFLIGHT, *self.rules(GENEROUS), "--output", "r.json"), timeout=240)
+        self.run_program(*mpirun(2 * CORES, *PREFLIGHT, *self.rules(GENEROUS), "--output", "r.json"))
         record = self.read("r.json")
         self.assertEqual((record["verdict"], len(record["ranks"])), ("pass", 2 * CORES))
         self.assertEqual([len(rank["binding"]["overlaps_with"]) for rank in record["ranks"]], [2 * CORES - 1] * (2 * CORES))
@@ -115,20 +81,6 @@ class Healthy(PreflightTest):
 
 
 class Unhealthy(PreflightTest):
-    def test_a_rank_with_half_a_cpu_is_named(self):
-        if CORES < 2:
-            self.skipTest("two ranks need a core each to be compared")
-        words = [*PREFLIGHT, "--seconds", "2", "--output", "r.json"]  # blocks of several periods of the quota
-        with half_a_cpu() as tasks:
-            slowed = ["bash", "-c", f"echo $$ >{tasks} && exec {shlex.join(map(str, words))}"]
-            out, _ = self.run_program(*mpirun(1, *words), ":", "-n", "1", *slowed, expect=4)
-        record = self.read("r.json")
-        self.assertEqual(record["verdict"], "fail")
-        [quantum] = [check for check in checks(record, "fail") if check["name"] == "noise_quantum"]
-        self.assertEqual(quantum["rank"], 1)
-        self.assertLess(quantum["value"], 0.75)
-        self.assertRegex(out, r"fail: gemm\.\w+ flops: rank 1 on \S+: .*of the better rank")
-
     def test_wrong_data_is_named_and_makes_no_rules(self):
         out, err = self.run_program(*mpirun(2, *PREFLIGHT, *self.rules(GENEROUS), "--inject", "corrupt_allreduce:rank=1",
                                             "--make_rules", "made.json", "--output", "r.json"), expect=4)
@@ -139,30 +91,9 @@ class Unhealthy(PreflightTest):
         self.assertIn("no rules", err)
         self.assertFalse((self.folder / "made.json").exists())
 
-    def test_a_slower_link_fails_the_rules_of_the_faster(self):
-        tried = subprocess.run([NETLAB, "--", "true"], capture_output=True, text=True, check=False)
-        if tried.returncode == 7:
-            self.skipTest(f"no lab here: {tried.stderr}")
-
-        def preflight(rate, *words, **options):
-            return self.run_program(NETLAB, "--hosts", "2", "--rate", rate, "--", "mpirun", "-n", "2", "-x", "SCALEMARK_LABEL",
-                                    SCALEMARK, "preflight", "--seconds", "0.2", "--scratch_mb", "1", "--sizes", "4096,2097152", *words,
-                                    **options)
-
-        preflight("1gbit", *self.rules(GENEROUS), "--make_rules", "made.json", "--rules_margin", "0.5")
-        made = json.loads((self.folder / "made.json").read_text())
-        links = self.rules({"rules": [rule for rule in made["rules"] if re.match(r"collective\..*\.2097152$", rule["check"])]})
-        preflight("1gbit", *links)
-        out, _ = preflight("100mbit", *links, "--output", "r.json", expect=4)
-        record = self.read("r.json")
-        self.assertEqual(record["collectives"]["transport"], "tcp")
-        self.assertEqual(len(checks(record, "fail")), 5, out)  # each collective, and both allreduces
-        self.assertIn("fail: collective.allreduce.scalemark.2097152 busbw:", out)
-
-
     def test_sigterm_ends_between_two_measurements(self):
         process = self.start(*PREFLIGHT, "--seconds", "2", "--output", "r.json")
-        self.wait_until_measuring(process)
+        self.wait_until_measuring()
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 4, err)
@@ -194,10 +125,14 @@ class LaterRecords(PreflightTest):
     """--preflight FILE of what follows."""
     RUN = [*SMALL, "--num_batches", "3", "--num_intra_threads", "1"]
 
+    measured = None
+
     def preflight(self, **members):
         """The record of a quick preflight, with some members changed; (its id, words that name it)."""
-        self.run_program(*PREFLIGHT, *self.rules(GENEROUS), "--output", "p.json")
-        record = {**self.read("p.json"), **members}
+        if not self.measured:
+            self.run_program(*PREFLIGHT, *self.rules(GENEROUS), "--output", "p.json")
+            LaterRecords.measured = self.read("p.json")
+        record = {**self.measured, **members}
         (self.folder / "p.json").write_text(json.dumps(record))
         return record["id"], ["--preflight", "p.json"]
 
@@ -249,4 +184,4 @@ class WrongInput(PreflightTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)  # so that the reason of a skip is seen
+    main()

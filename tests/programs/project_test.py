@@ -1,9 +1,8 @@
 """scalemark project on real records, on published curves and on a curve that is measured here."""
 
 import json
-import unittest
 
-from support import SCALEMARK, SOURCE, ProgramTest, mpirun
+from support import SCALEMARK, SOURCE, ProgramTest, main, mpirun
 
 PUBLISHED = SOURCE / "configs/published"
 FOUR_HOSTS = SOURCE / "results/baselines/resnet50-1gbit-4hosts.json"
@@ -103,4 +102,4 @@ class Refusals(ProjectTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

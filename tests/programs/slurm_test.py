@@ -12,7 +12,7 @@ import time
 import unittest
 
 import slurm_lab
-from support import SCALEMARK, SOURCE, ProgramTest
+from support import SCALEMARK, SOURCE, ProgramTest, run_suite
 
 TEMPLATES = SOURCE / "scripts" / "slurm"
 SMALL = ["--model", "smallnet", "--batch_size", "4", "--num_warmup_batches", "1", "--num_intra_threads", "1"]
@@ -67,11 +67,7 @@ class SlurmTest(ProgramTest):
         return dict(word.split("=", 1) for word in self.slurm("scontrol", "show", "job", self.job).split() if "=" in word)[name]
 
     def wait_until(self, condition, complaint, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline:
-                self.fail(f"{complaint}\n{self.said()}\n{lab.logs()}")
-            time.sleep(0.1)
+        super().wait_until(condition, seconds, lambda: f"{complaint}\n{self.said()}\n{lab.logs()}")
 
     def said(self):
         """What the job and its tasks printed."""
@@ -82,8 +78,8 @@ class SlurmTest(ProgramTest):
 
     def end(self, state="COMPLETED", seconds=30):
         """Waits for the job's end, which must be `state`; its exit code."""
-        busy = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
-        self.wait_until(lambda: self.field("JobState") not in busy, "the job does not end", seconds)
+        final = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+        self.wait_until(lambda: self.field("JobState") in final, "the job does not end", seconds)
         self.assertEqual(self.field("JobState"), state, self.said())
         return int(self.field("ExitCode").split(":")[0])
 
@@ -279,9 +275,5 @@ class Sweeps(SlurmTest):
                 self.assertEqual(self.read(self.results / name / entry["record"])["preflight"]["id"], self.read(preflight)["id"])
 
 
-def main():
-    return 0 if unittest.main(verbosity=2, exit=False).result.wasSuccessful() else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main() if slurm_lab.missing() else slurm_lab.in_namespaces(main))
+    sys.exit(run_suite() if slurm_lab.missing() else slurm_lab.in_namespaces(run_suite))

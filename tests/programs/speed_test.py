@@ -124,7 +124,7 @@ class Peers(unittest.TestCase):
         self.assertEqual(len(dropouts), 1 + 6 * 4 + 6 * 6)  # embeddings; attention, activation and residuals of a layer
 
     def test_transformer_base_gives_the_reference_logits(self):
-        import make_golden
+        import golden as reference
         import pytorch_transformer
 
         golden = json.loads((SOURCE / "tests/models/golden/transformer_base.json").read_text())
@@ -140,14 +140,14 @@ class Peers(unittest.TestCase):
                 module.dropout = 0
         i = torch.arange(batch * length).reshape(batch, length)
         with torch.no_grad():
-            fill_by_formula(model, make_golden.Parameters())
+            fill_by_formula(model, reference.Parameters())
             logits = model((7 * i + 3) % vocabulary, (5 * i + 1) % vocabulary)
-        for found, expected in zip(make_golden.summary(logits), golden["logits"], strict=True):
+        for found, expected in zip(reference.summary(logits), golden["logits"], strict=True):
             self.assertAlmostEqual(found, expected, delta=1e-8 * golden["logits"][0])
 
 
 def fill_by_formula(model, p):
-    """Fills the peer in the order in which make_golden.py makes its parameters."""
+    """Fills the peer in the order in which scripts/golden makes its parameters."""
     def put(target, value):
         target.copy_(value.detach())
 

@@ -1,11 +1,10 @@
 """Training as users ask for it: schedules, clipping, the learnable task, and what a loss that diverges says."""
 
-import unittest
 
-from support import SCALEMARK, SMALL, ProgramTest, mpirun
+from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 LEARNT = {"smallnet": ["--batch_size", "8", "--num_batches", "120", "--init_learning_rate", "0.05"],
-          "transformer_tiny": ["--batch_size", "8", "--num_batches", "400", "--init_learning_rate", "0.001",
+          "transformer_tiny": ["--batch_size", "8", "--num_batches", "250", "--init_learning_rate", "0.002",
                                "--sequence_length", "8", "--label_smoothing", "0"]}
 SCHEDULE = ["--data", "learnable", "--lr_schedule", "polynomial", "--lr_warmup_steps", "10", "--clip_norm", "1",
             "--display_every", "1000", "--num_intra_threads", "1", "--output", "r.json"]
@@ -50,4 +49,4 @@ class Training(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

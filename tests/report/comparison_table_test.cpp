@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/compare_support.hpp"
+#include "analysis/compare/compare_support.hpp"
 
-namespace scalemark {
+namespace scalemark::comparison_table_test {
 namespace {
 using testing::AllOf;
 using testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(ComparisonTable, SaysHowPairsAndRoundsCame) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::comparison_table_test

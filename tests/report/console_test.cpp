@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace scalemark {
+namespace scalemark::console_test {
 namespace {
 
 struct Lines {
@@ -58,4 +58,4 @@ TEST(FormatDuration, ReadsAsPeopleSay) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::console_test

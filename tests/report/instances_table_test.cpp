@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/instances.hpp"
+#include "analysis/instances/instances.hpp"
 
-namespace scalemark {
+namespace scalemark::instances_table_test {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -32,7 +32,7 @@ Json record(const std::vector<InstanceLaunch>& launches) {
   plan.slots = {Slot{Slot::Kind::cpu, {0}}, Slot{Slot::Kind::gpu, {1}, {}, "GPU-1", "H100"}};
   plan.instances = {1, 2};
   plan.own_config = {{"repeats", {{"value", 1}, {"origin", "command_line"}}}};
-  return make_instances_record(plan, launches, Status::ok, "", {Json::object(), {}}, {});
+  return make_instances_record({plan.config, {Json::object(), {}}, {}}, plan, launches, {});
 }
 
 TEST(InstancesTable, AloneAndWithNeighbours) {
@@ -56,12 +56,12 @@ TEST(InstancesTable, FlagsWindowsThatDoNotOverlapEnough) {
 
 TEST(InstancesTable, SaysWhatFailed) {
   InstanceLaunch failed = launch({0, 1}, 400);
-  failed.status = Status::failed;
-  failed.reason = "the instance on slot 1 (CPU 1): killed by signal 9";
+  failed.outcome.status = Status::failed;
+  failed.outcome.reason = "the instance on slot 1 (CPU 1): killed by signal 9";
   const std::string text = instances_table(record({launch({0}, 500), launch({1}, 500), failed}));
   EXPECT_THAT(text, HasSubstr("2 instances: failed: the instance on slot 1"));
   EXPECT_THAT(text, ContainsRegex("        2 +failed +- +- +-\n"));
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::instances_table_test

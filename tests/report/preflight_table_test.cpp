@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/preflight_judgement.hpp"
+#include "analysis/preflight/apply_rules.hpp"
 #include "result/preflight_support.hpp"
 
-namespace scalemark {
+namespace scalemark::preflight_table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -22,8 +22,8 @@ Json judged(const std::vector<PreflightRank>& ranks, bool pinning = false) {
   facts.device = "cpu";
   facts.wall_seconds = 10;
   facts.collectives = pinning ? Json(nullptr) : test::preflight_collectives();
-  Json record = make_preflight_record(config, facts, ranks, {Json::object(), {}}, {});
-  judge_preflight(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
+  Json record = make_preflight_record({config, {Json::object(), {}}, {}}, facts, ranks);
+  apply_preflight_rules(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
   return record;
 }
 
@@ -74,4 +74,4 @@ TEST(ShownValue, HasUnitsAndPrefixes) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::preflight_table_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace scalemark {
+namespace scalemark::progress_test {
 namespace {
 
 struct Console {
@@ -55,4 +55,4 @@ TEST(PlanProgress, OnATerminalWritesOverOneLine) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::progress_test

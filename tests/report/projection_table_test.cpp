@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/curve_support.hpp"
-#include "analysis/projection.hpp"
+#include "analysis/projection/curve_support.hpp"
+#include "analysis/projection/projection.hpp"
 
-namespace scalemark {
+namespace scalemark::projection_table_test {
 namespace {
 using testing::AllOf;
 using testing::ContainsRegex;
@@ -59,4 +59,4 @@ TEST(ProjectionTable, SpeaksOfTimesAsPeopleDo) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::projection_table_test

@@ -1,10 +1,9 @@
-// Golden text of the end of `run`, and which noise is worth a warning.
+// Golden text of the end of `run` and of `infer`.
 #include <gtest/gtest.h>
 
 #include "report/console.hpp"
-#include "report/noise_summary.hpp"
 
-namespace scalemark {
+namespace scalemark::run_summary_test {
 namespace {
 
 Json run() {
@@ -31,11 +30,7 @@ Json run() {
       {"checkpoint", nullptr},
       {"achieved_flops", 3.5086e11},
       {"roofline", {{"fraction", 0.864}}},
-      {"ranks",
-       {{{"rank", 0}, {"host", "n0"}, {"straggler", false}},
-        {{"rank", 1}, {"host", "n1"}, {"straggler", true}}}},
-      {"noise", {{"steal", 0.002}, {"throttled", 0}, {"error_counters", {{"n0:eth0", 0}}}}},
-      {"wall_seconds", 223.78}};
+      {"warnings", {"slower than the others (straggler): rank 1 on n1"}}};
 }
 
 TEST(RunSummary, SaysWhatTheRecordSays) {
@@ -71,36 +66,11 @@ TEST(RunSummary, SaysWhatWasAroundTheStep) {
       << text;
 }
 
-TEST(RunSummary, WarnsOfALossThatDiverged) {
+TEST(RunSummary, EndsWithTheWarningsThatWereNotTold) {
   Json record = run();
-  record["loss"] = {{"first", 6.9}, {"last", 123.4}, {"diverged", true}};
-  const std::string warning = divergence_warning(record);
-  EXPECT_EQ(warning.substr(0, 55), "warning: the loss diverged (first 6.900, last 123.4): t");
-  EXPECT_NE(run_summary(record).find("\n" + warning), std::string::npos);
-  record["loss"]["diverged"] = false;
-  EXPECT_EQ(divergence_warning(record), "");
-  record["loss"] = nullptr;
-  EXPECT_EQ(divergence_warning(record), "");
-}
-
-TEST(RunSummary, WarnsOfAPreflightThatIsNoneOrFailed) {
-  Json record = run();
-  const auto warning = [&](const Json& verdict, const Json& hosts) {
-    record["preflight"] = {
-        {"id", "12345678-9"}, {"verdict", verdict}, {"hosts_not_covered", hosts}};
-    return preflight_warning(record);
-  };
-  EXPECT_EQ(preflight_warning(record), "");
-  EXPECT_EQ(warning("pass", Json::array()), "");
-  EXPECT_EQ(run_summary(record).find("preflight"), std::string::npos);
-  EXPECT_EQ(warning("fail", Json::array()), "warning: preflight 12345678 has the verdict fail");
-  EXPECT_EQ(warning(nullptr, {"n3"}),
-            "warning: preflight 12345678 did not come to an end and did not run on n3");
-  EXPECT_EQ(warning("pass", {"n3", "n4", "n5"}),
-            "warning: preflight 12345678 did not run on n3 and 2 more");
-  EXPECT_TRUE(run_summary(record).ends_with("\n" + preflight_warning(record)));
-  record["preflight"] = nullptr;
-  EXPECT_EQ(preflight_warning(record), "");
+  record["warnings"] = {"first", "second", "third"};
+  EXPECT_TRUE(run_summary(record, 1).ends_with("GEMM rate\nwarning: second\nwarning: third"));
+  EXPECT_TRUE(run_summary(record).ends_with("\nwarning: first\nwarning: second\nwarning: third"));
 }
 
 TEST(RunSummary, SaysWhenTheTargetLossWasReached) {
@@ -127,7 +97,7 @@ TEST(RunSummary, LeavesOutWhatIsUnknown) {
   record["throughput"]["ci95"] = nullptr;
   record["communication"]["exposed_seconds"] = nullptr;
   record["achieved_flops"] = nullptr;
-  record["ranks"] = {{{"rank", 0}, {"host", "n0"}, {"straggler", false}}};
+  record["warnings"] = Json::array();
   EXPECT_EQ(
       run_summary(record),
       R"(resnet50 bf16, 1 rank x 16: 14.30 images/sec, no interval (fewer than 30 effective samples)
@@ -162,35 +132,5 @@ fused: batch normalisation folded, oneDNN's fused operators
 warning: slower than the others (straggler): rank 1 on n1)");
 }
 
-TEST(NoiseSummary, IsSilentOnAQuietMachine) {
-  NoiseSummary noise;
-  noise.add(run());
-  EXPECT_TRUE(noise.warnings().empty());
-}
-
-TEST(NoiseSummary, NamesStealThrottlingAndErrors) {
-  NoiseSummary noise;
-  noise.add(run());
-  Json disturbed = run();
-  disturbed["noise"] = {
-      {"steal", 0.041}, {"throttled", 12.5}, {"error_counters", {{"n0:eth0", 3}}}};
-  noise.add(disturbed);
-  noise.add(disturbed);
-  EXPECT_EQ(noise.warnings(),
-            (std::vector<std::string>{
-                "the hypervisor took up to 4.1 % of the CPU time (steal) in 2 of 3 runs",
-                "a CPU quota stopped threads for up to 12.5 s (cgroup throttling) in 2 of 3 runs",
-                "network interface n0:eth0 counted 6 errors or drops"}));
-}
-
-TEST(NoiseSummary, UnknownEvidenceIsNoNoise) {
-  Json record = run();
-  record["noise"] = {{"steal", nullptr}, {"throttled", nullptr}, {"error_counters", nullptr}};
-  record["wall_seconds"] = nullptr;
-  NoiseSummary noise;
-  noise.add(record);
-  EXPECT_TRUE(noise.warnings().empty());
-}
-
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::run_summary_test

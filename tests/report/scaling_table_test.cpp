@@ -4,8 +4,9 @@
 
 #include "report/console.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
-namespace scalemark {
+namespace scalemark::scaling_table_test {
 namespace {
 
 Json repeat(bool baseline) { return {{"run", "id"}, {"baseline", baseline}}; }
@@ -13,6 +14,7 @@ Json repeat(bool baseline) { return {{"run", "id"}, {"baseline", baseline}}; }
 Json curve() {
   return {{"status", "ok"},
           {"reason", ""},
+          {"warnings", Json::array()},
           {"unit", "images/sec"},
           {"scaling", "weak"},
           {"resource", "rank"},
@@ -195,16 +197,11 @@ curve  ranks  global batch  steps      seconds
 )");
 }
 
-TEST(ScalingTable, EndsWithTheWarnings) {
-  const std::string text = scaling_table(curve(), {"first", "second"});
-  EXPECT_TRUE(text.ends_with("\nwarning: first\nwarning: second\n")) << text;
-}
-
-TEST(ScalingTable, WarnsOfThePreflight) {
+TEST(ScalingTable, EndsWithTheWarningsThatWereNotTold) {
   Json record = curve();
-  record["preflight"] = {{"id", "12345678-9"}, {"verdict", "warn"}, {"hosts_not_covered", Json::array()}};
-  EXPECT_TRUE(
-      scaling_table(record).ends_with("\nwarning: preflight 12345678 has the verdict warn\n"));
+  record["warnings"] = {"told", "first", "second"};
+  const std::string text = scaling_table(record, 1);
+  EXPECT_TRUE(text.ends_with("of the step).\nwarning: first\nwarning: second\n")) << text;
 }
 
 TEST(ScalingTable, OfACurveWithoutResultSaysWhy) {
@@ -226,4 +223,4 @@ TEST(FourDigits, KeepsFourSignificantDigits) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::scaling_table_test

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/compare_support.hpp"
-#include "analysis/verdict_record.hpp"
+#include "analysis/compare/compare_support.hpp"
+#include "analysis/gate/verdict_record.hpp"
 
-namespace scalemark {
+namespace scalemark::verdict_report_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -24,7 +24,7 @@ Json record_of(double slowdown, const std::string& label = "new") {
 }
 
 Json failed_record() {
-  return make_failed_verdict(Status::failed, "new, pair 1: killed <by> \"signal\"", {},
+  return make_failed_verdict({Status::failed, "new, pair 1: killed <by> \"signal\""}, {},
                              {1, 40, 2.5, "steps", "failure"});
 }
 
@@ -69,4 +69,4 @@ TEST(VerdictReport, AnnotationsAreOneLine) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::verdict_report_test

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/hash.hpp"
 #include "error.hpp"
+#include "platform/tree.hpp"
 
-namespace scalemark {
+namespace scalemark::baseline_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -67,6 +69,17 @@ TEST(Baseline, TheChecksumCoversContentAndNotItsForm) {
   EXPECT_THROW(launches_of_baseline(record, "b"), ResultError);
 }
 
+TEST(Baseline, OneFromBeforeAKeyKeepsItsChecksum) {
+  Json record = make_baseline_record(set_of("main", {launch(1)}), nullptr);
+  for (const char* key : {"schema_revision", "warnings", "checksum"}) record.erase(key);
+  record["checksum"] = sha256_hex(nlohmann::json::parse(record.dump()).dump());
+  test::Tree tree;
+  tree.file("b.json", record_text(record));
+  const Json read = read_record(tree.root() / "b.json");
+  EXPECT_EQ(read, record);
+  EXPECT_EQ(launches_of_baseline(read, "b.json").size(), 1U);
+}
+
 TEST(Baseline, IsOfOneBuildAndOneMachine) {
   MeasuredLaunch other = launch(1);
   other.revision = "def";
@@ -85,4 +98,4 @@ TEST(Baseline, MachinesThatDifferAreNamed) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::baseline_test

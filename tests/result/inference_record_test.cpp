@@ -9,7 +9,7 @@
 #include "error.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::inference_record_test {
 namespace {
 using test::make_report;
 using testing::HasSubstr;
@@ -31,10 +31,9 @@ RankReport report_of(int rank, const std::vector<double>& latency) {
   return make_report(rank, latency, std::vector<double>(latency.size(), 0.));
 }
 
-Json record_of(const std::vector<RankReport>& reports, Status status = Status::ok) {
-  InferenceFacts facts = facts_of(static_cast<int>(reports.size()));
-  facts.status = status;
-  return make_inference_record(config(), facts, reports, system_info(), {});
+Json record_of(const std::vector<RankReport>& reports) {
+  return make_inference_record(test::make_context(config()),
+                               facts_of(static_cast<int>(reports.size())), reports);
 }
 
 /// 1, 2, ..., n milliseconds, not in order.
@@ -148,8 +147,8 @@ TEST(InferenceRecord, ConfigHoldsTheKeysOfInferOnly) {
 
 TEST(InferenceRecord, EveryRecordHasTheSameKeysInTheSameOrder) {
   const Json ok = record_of({report_of(0, {1})});
-  const Json failed =
-      make_failed_inference_record(config(), 2, Status::timeout, "rank 1 hangs", system_info(), {});
+  const Json failed = make_failed_inference_record(test::make_context(config()), 2,
+                                                   {Status::timeout, "rank 1 hangs"});
   EXPECT_THAT(failed["unavailable"]["throughput"].get<std::string>(), HasSubstr("rank 1 hangs"));
   std::vector<std::string> a, b;
   for (const auto& [key, value] : ok.items()) a.push_back(key);
@@ -159,4 +158,4 @@ TEST(InferenceRecord, EveryRecordHasTheSameKeysInTheSameOrder) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::inference_record_test

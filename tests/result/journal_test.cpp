@@ -10,7 +10,7 @@
 #include "error.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::journal_test {
 namespace {
 using test::contents;
 using test::Tree;
@@ -94,4 +94,4 @@ TEST(Journal, SaysWhereItCannotBe) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::journal_test

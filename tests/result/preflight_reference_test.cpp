@@ -7,7 +7,7 @@
 #include "error.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::preflight_reference_test {
 namespace {
 
 using testing::HasSubstr;
@@ -44,17 +44,19 @@ TEST(PreflightReference, NamesTheRecordAndTheHostsThatItLacks) {
 }
 
 TEST(PreflightReference, TakesThePlaceOfItsReason) {
-  Json record = {{"preflight", nullptr}, {"unavailable", {{"preflight", kNoPreflight}}}};
-  const Json before = record;
-  attach_preflight(record, nullptr);
-  EXPECT_EQ(record, before);
+  RecordContext context{{}, {Json::object(), {}}, {}};
+  Json record = start_record("run", context, {});
+  EXPECT_TRUE(record["preflight"].is_null());
+  EXPECT_THAT(record["unavailable"]["preflight"].get<std::string>(), HasSubstr("--preflight FILE"));
   Json named = preflight();
-  attach_preflight(record, preflight_reference(named, {"n0"}));
+  context.preflight = preflight_reference(named, {"n0"});
+  record = start_record("run", context, {});
   EXPECT_EQ(record["preflight"]["verdict"], "warn");
   EXPECT_EQ(record["unavailable"], Json::object());
   named["status"] = "timeout";
   named["verdict"] = nullptr;
-  attach_preflight(record, preflight_reference(named, {"n0"}));
+  context.preflight = preflight_reference(named, {"n0"});
+  record = start_record("run", context, {});
   EXPECT_EQ(record["preflight"]["status"], "timeout");
   EXPECT_THAT(record["unavailable"]["preflight.verdict"].get<std::string>(), HasSubstr("end"));
 }
@@ -91,4 +93,4 @@ TEST(PreflightReference, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::preflight_reference_test

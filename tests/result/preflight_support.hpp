@@ -77,12 +77,13 @@ inline GpuFindings gpu_findings() {
   return found;
 }
 
-/// The same with a GPU each, and a host's two GPUs connected.
+/// The same with a GPU each near their CPUs, and a host's two GPUs connected.
 inline std::vector<PreflightRank> gpu_ranks(int count) {
   auto ranks = preflight_ranks(count);
   for (PreflightRank& rank : ranks) {
     rank.report.gpu = rank.report.rank % 2;
     rank.report.gpu_uuid = "GPU-" + std::to_string(rank.report.rank);
+    rank.report.near_cpus_of_gpu = rank.report.affinity.cpus;
     rank.measured["gpu_health"] = gpu_health_json(gpu_findings());
     if (!rank.host.is_null())
       rank.host["gpu_peers"] = peer_links_json({{0, 1, true, 3e11}, {1, 0, false, 2e10}});

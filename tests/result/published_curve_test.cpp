@@ -8,7 +8,7 @@
 #include "platform/tree.hpp"
 #include "result/records.hpp"
 
-namespace scalemark {
+namespace scalemark::published_curve_test {
 namespace {
 using test::Tree;
 using testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(PublishedCurve, WhatIsWrongIsNamed) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::published_curve_test

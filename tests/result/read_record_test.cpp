@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 
 #include "error.hpp"
+#include "result/measured_launch.hpp"
+#include "result/record_schemas.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::read_record_test {
 namespace {
 using test::Tree;
 
@@ -75,6 +77,49 @@ TEST(ReadRecord, RefusesOtherKindsAndVersions) {
   EXPECT_THAT(refusal_of(record.dump()), HasSubstr("/status"));
 }
 
+TEST(ReadRecord, KeysThatAreNewerThanARecordAreNullWithAReason) {
+  Json record = make_run_record(test::make_context(), test::make_facts(1),
+                                {test::make_report(0, {1, 2}, {0, 0})});
+  const Json whole = record;
+  record.erase("schema_revision");
+  for (const char* key : {"warnings", "turns"}) record.erase(key);
+  for (const char* key : {"openmp", "denormals"}) record["system"].erase(key);
+  for (const char* key : {"turns", "system.openmp", "system.denormals"})
+    record["unavailable"].erase(key);
+  Tree tree;
+  tree.file("old.json", record.dump());
+  const Json read = read_record(tree.root() / "old.json");
+  EXPECT_EQ(read["schema_revision"], 1);
+  for (const char* key : {"warnings", "turns", "system.openmp", "system.denormals"})
+    EXPECT_EQ(read["unavailable"][key], "not in records before schema_revision 2") << key;
+  EXPECT_TRUE(read["warnings"].is_null());
+  EXPECT_TRUE(read["system"]["openmp"].is_null());
+  EXPECT_EQ(read["throughput"], whole["throughput"]);
+  record["schema_revision"] = schema_revision();  // nothing is added to one that had to have them
+  tree.file("new.json", record.dump());
+  EXPECT_EQ(read_record(tree.root() / "new.json"), record);
+  record["schema_revision"] = "2";
+  EXPECT_THAT(refusal_of(record.dump()), testing::HasSubstr("/schema_revision"));
+}
+
+TEST(ReadRecord, WhatWasPublishedStaysReadable) {
+  int records = 0;
+  const auto folder = std::filesystem::path(SCALEMARK_SOURCE_DIR) / "results/baselines";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const Json written = Json::parse(test::contents(entry.path()));
+    if (!written.contains("schema_version")) continue;
+    const Json read = read_record(entry.path());
+    for (const auto& [key, value] : written.items()) {
+      if (key == "system" || key == "unavailable") continue;
+      EXPECT_EQ(read[key], value) << entry.path();
+    }
+    if (written["kind"] != "run" && written["kind"] != "scaling") continue;
+    EXPECT_FALSE(measured_launches(read, entry.path()).empty()) << entry.path();
+    ++records;
+  }
+  EXPECT_GE(records, 10);
+}
+
 TEST(ReadRecord, RefusesDepthAndSize) {
   EXPECT_THAT(refusal_of(std::string(1'000'000, '[')), testing::HasSubstr("nested deeper"));
   // Brackets in strings are no depth.
@@ -97,4 +142,4 @@ TEST(ReadRecord, RefusesFoldersAndPipesWithoutHanging) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::read_record_test

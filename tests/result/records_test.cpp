@@ -8,17 +8,21 @@
 #include <limits>
 #include <set>
 
-namespace scalemark {
+#include "result/record_schemas.hpp"
+
+namespace scalemark::records_test {
 namespace {
 using testing::MatchesRegex;
 
-TEST(Envelope, HasTheSevenKeysInOrder) {
+TEST(Envelope, HasItsKeysInOrder) {
   const Json record = envelope("run", Status::timeout, "too slow");
   std::vector<std::string> keys;
   for (const auto& [key, value] : record.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{"schema_version", "kind", "id", "build", "created_at",
-                                            "status", "reason"}));
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"schema_version", "schema_revision", "kind", "id", "build",
+                                      "created_at", "status", "reason", "warnings"}));
   EXPECT_EQ(record["schema_version"], 1);
+  EXPECT_EQ(record["schema_revision"], schema_revision());
   EXPECT_EQ(record["status"], "timeout");
   EXPECT_EQ(record["reason"], "too slow");
   EXPECT_EQ(record["build"], build_info());
@@ -68,11 +72,25 @@ TEST(SetNumber, NeverWritesWhatIsNotFinite) {
   EXPECT_EQ(record["unavailable"].size(), 3U);
 }
 
-TEST(StatusOfExit, EveryCode) {
-  EXPECT_EQ(status_of_exit(0), Status::ok);
-  EXPECT_EQ(status_of_exit(4), Status::failed);
-  EXPECT_EQ(status_of_exit(5), Status::timeout);
-  for (int code : {2, 6, 7, 137, 255}) EXPECT_EQ(status_of_exit(code), Status::failed) << code;
+TEST(AddReason, ReasonsOfOnePathStandSideBySide) {
+  Json record;
+  for (const char* reason : {"no baseline", "one repeat", "no baseline"})
+    add_reason(record, "points.ci95", reason);
+  EXPECT_EQ(record["unavailable"]["points.ci95"], "no baseline; one repeat");
+}
+
+TEST(ExplainNulls, AtAPathAndBelowIt) {
+  Json record{{"a", {{{"b", nullptr}, {"c", 1}}, {{"b", {{"d", nullptr}}}}}},
+              {"e", nullptr},
+              {"config", {{"f", nullptr}}},
+              {"unavailable", {{"e", "known"}}}};
+  explain_nulls(record, "a.c", "not null");
+  explain_nulls(record, "a.b", "why");
+  EXPECT_EQ(record["unavailable"], (Json{{"e", "known"}, {"a.b", "why"}, {"a.b.d", "why"}}));
+  record["g"]["h"] = nullptr;
+  explain_nulls(record, "", "all the rest");
+  EXPECT_EQ(record["unavailable"],
+            (Json{{"e", "known"}, {"a.b", "why"}, {"a.b.d", "why"}, {"g.h", "all the rest"}}));
 }
 
 TEST(RecordText, BytesThatAreNotUtf8AreReplaced) {
@@ -84,4 +102,4 @@ TEST(RecordText, BytesThatAreNotUtf8AreReplaced) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::records_test

@@ -18,7 +18,7 @@
 #include "error.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::result_file_test {
 namespace {
 namespace fs = std::filesystem;
 using test::contents;
@@ -315,4 +315,4 @@ TEST(ResultFile, KilledAtAnyMomentReadersSeeAWholeFile) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::result_file_test

@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/point_repeat.hpp"
-#include "analysis/scaling.hpp"
+#include "analysis/scaling/point_repeat.hpp"
+#include "analysis/scaling/scaling.hpp"
 #include "error.hpp"
 #include "result/inference_record.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::result_set_test {
 namespace {
 using test::make_facts;
 using test::make_report;
@@ -18,16 +18,17 @@ using test::Tree;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Json run_record(int ranks = 2, double step = 0.5, Status status = Status::ok) {
-  RunFacts facts = make_facts(ranks);
-  facts.status = status;
-  if (status != Status::ok) facts.reason = "why";
+Json run_record(int ranks = 2, double step = 0.5) {
   std::vector<RankReport> reports;
   for (int rank = 0; rank < ranks; ++rank) {
     reports.push_back(make_report(rank, std::vector<double>(4, step), std::vector<double>(4, 0)));
     reports.back().threads = 2;
   }
-  return make_run_record({}, facts, reports, system_info(), {{"NCCL_ALGO", "Ring"}});
+  return make_run_record({{}, system_info(), {{"NCCL_ALGO", "Ring"}}}, make_facts(ranks), reports);
+}
+
+Json failed_record() {
+  return make_failed_record(test::make_context(), 2, {Status::failed, "why"});
 }
 
 std::string refusal(const std::string& path) {
@@ -75,7 +76,7 @@ TEST(ResultSet, OfAnInferenceHasItsLatencies) {
   facts.fused = "on";
   const auto report = make_report(0, std::vector<double>(100, 0.25), std::vector<double>(100, 0));
   tree.file("i.json",
-            record_text(make_inference_record(config, facts, {report}, system_info(), {})));
+            record_text(make_inference_record(test::make_context(config), facts, {report})));
   const ResultSet set = read_result_set("x", (tree.root() / "i.json").string());
   EXPECT_DOUBLE_EQ(set.launches[0].metrics.at("latency_p99"), 0.25);
   EXPECT_EQ(set.launches[0].keys.at("kind"), "inference");
@@ -97,7 +98,7 @@ Json curve(Tree& tree, const std::string& folder) {
   }
   LoadedConfig config;
   config.config.batch_size = 16;
-  const Json record = make_scaling_record(config, 2, points, Status::ok, "", system_info(), {});
+  const Json record = make_scaling_record(test::make_context(config), 2, points, {}, {});
   tree.file(folder + "/c.json", record_text(record));
   return record;
 }
@@ -168,7 +169,7 @@ TEST(ResultSet, OfASweepFollowsItsJournal) {
 TEST(ResultSet, LeavesOutWhatHasNoThroughput) {
   Tree tree;
   tree.file("f/a.json", record_text(run_record()));
-  tree.file("f/b.json", record_text(run_record(2, 0.5, Status::failed)));
+  tree.file("f/b.json", record_text(failed_record()));
   tree.file("f/c.json", record_text(envelope("preflight", Status::ok)));
   tree.file("f/deep/d.json", record_text(run_record()));
   tree.file("f/speed.json", R"({"kind": "speed", "rows": []})");  // of scripts/speed
@@ -186,7 +187,7 @@ TEST(ResultSet, RefusesWhatItCannotRead) {
   EXPECT_THAT(refusal(root + "/absent"), HasSubstr("2 "));
   tree.file("p.json", record_text(envelope("preflight", Status::ok)));
   EXPECT_THAT(refusal(root + "/p.json"), HasSubstr("2 "));
-  tree.file("failed.json", record_text(run_record(2, 0.5, Status::failed)));
+  tree.file("failed.json", record_text(failed_record()));
   EXPECT_THAT(refusal(root + "/failed.json"), HasSubstr("why"));
   std::filesystem::create_directory(tree.root() / "empty");
   EXPECT_THAT(refusal(root + "/empty"), HasSubstr("2 "));
@@ -214,4 +215,4 @@ TEST(ResultSet, ALabelComesBeforeTheFirstEqualsSign) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::result_set_test

@@ -4,14 +4,14 @@
 #include "result/run_metrics.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::run_around_test {
 namespace {
 
 using test::make_facts;
 using test::make_report;
 
 Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
-  return make_run_record({}, facts, reports, test::make_system(), {});
+  return make_run_record(test::make_context(), facts, reports);
 }
 
 TEST(CheckpointPart, IsNullWithAReasonWithoutCheckpoints) {
@@ -90,4 +90,4 @@ TEST(MemoryPart, IsOfTheLargestRank) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::run_around_test

@@ -4,7 +4,7 @@
 
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::run_embedding_test {
 namespace {
 
 using test::make_facts;
@@ -28,7 +28,7 @@ std::vector<RankReport> two_reports() {
 }
 
 Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
-  return make_run_record({}, facts, reports, system_info(), {});
+  return make_run_record(test::make_context(), facts, reports);
 }
 
 TEST(RunEmbedding, MeansOverRanksAndSteps) {
@@ -78,12 +78,11 @@ TEST(RunEmbedding, IsNullWithoutTablesOrSteps) {
   EXPECT_TRUE(images["communication"]["embedding"].is_null());
   EXPECT_THAT(images["unavailable"]["communication.embedding"].get<std::string>(),
               HasSubstr("no gradients of an embedding table"));
-  RunFacts facts = facts_of("sparse");
-  facts.status = Status::interrupted;
-  facts.reason = "SIGTERM";
-  const Json early = record_of(facts, {make_report(0, {}, {}), make_report(1, {}, {})});
+  std::vector<RankReport> stopped{make_report(0, {}, {}), make_report(1, {}, {})};
+  for (auto& report : stopped) report.samples.stop_reason = StopReason::signal;
+  const Json early = record_of(facts_of("sparse"), stopped);
   EXPECT_TRUE(early["communication"]["embedding"].is_null());
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::run_embedding_test

@@ -5,7 +5,7 @@
 #include "result/run_metrics.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::run_energy_test {
 namespace {
 
 using test::make_facts;
@@ -28,7 +28,7 @@ Json record_of(const std::vector<RankReport>& reports, const std::string& device
   facts.device = device;
   LoadedConfig config;
   config.config.num_warmup_batches = 3;  // with two measured steps: 320 samples
-  return make_run_record(config, facts, reports, test::make_system(), {});
+  return make_run_record(test::make_context(config), facts, reports);
 }
 
 TEST(EnergyPart, SumsHostsAndDividesBySamples) {
@@ -75,4 +75,4 @@ TEST(EnergyPart, TravelsBetweenRanks) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::run_energy_test

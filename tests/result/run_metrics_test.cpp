@@ -7,7 +7,7 @@
 
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::run_metrics_test {
 namespace {
 using test::make_report;
 
@@ -91,4 +91,4 @@ TEST(RankReport, SurvivesTheWayToRankZero) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::run_metrics_test

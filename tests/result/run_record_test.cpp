@@ -7,14 +7,14 @@
 #include "error.hpp"
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::run_record_test {
 namespace {
 using test::make_facts;
 using test::make_report;
 using testing::HasSubstr;
 
 Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
-  return make_run_record({}, facts, reports, system_info(), {{"OMP_NUM_THREADS", "2"}});
+  return make_run_record({{}, system_info(), {{"OMP_NUM_THREADS", "2"}}}, facts, reports);
 }
 
 /// Two ranks: rank 0 steps of 1 s with 0.25 s wait, rank 1 of 2 s without.
@@ -68,10 +68,12 @@ TEST(RunRecord, SequencesOfUnequalLength) {
   reports[0].samples.units = {10, 20, 30, 20};
   reports[1].samples.units = {20, 20, 10, 30};
   for (RankReport& report : reports) report.samples.padded_units = 100;
+  RunConfig config;
+  config.model = "transformer_tiny";
+  config.length_distribution = LengthDistribution::uniform;
   LoadedConfig loaded;
-  loaded.config.model = "transformer_tiny";
-  loaded.config.length_distribution = LengthDistribution::uniform;
-  const Json record = make_run_record(loaded, make_facts(2), reports, system_info(), {});
+  loaded.config = config;
+  const Json record = make_run_record(test::make_context(loaded), make_facts(2), reports);
   EXPECT_EQ(record["units_per_step"], 40.0);
   EXPECT_EQ(record["throughput"]["mean"], 20.0);  // 160 tokens in 8 s
   EXPECT_EQ(record["ranks"][0]["units_per_step"], 20.0);
@@ -215,10 +217,11 @@ TEST(RunRecord, AFiniteLossThatDivergedLeavesTheThroughput) {
 TEST(RunRecord, ALossThatEndedTheLoopDiverged) {
   auto reports = two_reports();  // the step that was not finite is not in the trace
   for (auto& report : reports) report.samples.stop_reason = StopReason::non_finite;
-  RunFacts facts = make_facts(2);
-  facts.status = Status::invalid;
-  facts.reason = "the loss or a weight is not finite";
-  EXPECT_EQ(record_of(facts, reports)["loss"]["diverged"], true);
+  const Json record = record_of(make_facts(2), reports);
+  EXPECT_EQ(record["status"], "invalid");
+  EXPECT_THAT(record["reason"].get<std::string>(),
+              testing::StartsWith("the loss or a weight is not finite"));
+  EXPECT_EQ(record["loss"]["diverged"], true);
 }
 
 TEST(RunRecord, ALossThatIsNotFiniteMakesItInvalid) {
@@ -238,14 +241,15 @@ TEST(RunRecord, ALossThatIsNotFiniteMakesItInvalid) {
 }
 
 TEST(RunRecord, InterruptedPublishesOnlyAPartialThroughput) {
-  RunFacts facts = make_facts(2);
-  facts.status = Status::interrupted;
-  facts.reason = "SIGTERM";
-  const Json record = record_of(facts, two_reports());
+  auto reports = two_reports();
+  for (auto& report : reports) report.samples.stop_reason = StopReason::signal;
+  const Json record = record_of(make_facts(2), reports);
+  EXPECT_EQ(record["status"], "interrupted");
   EXPECT_TRUE(record["throughput"].is_null());
   EXPECT_EQ(record["partial_throughput"], 16.0);
-  EXPECT_EQ(record["reason"], "SIGTERM");
-  const Json empty = record_of(facts, {make_report(0, {}, {}), make_report(1, {}, {})});
+  EXPECT_EQ(record["reason"], "stopped by a signal at a step boundary");
+  for (auto& report : reports) report.samples.step_seconds.clear();
+  const Json empty = record_of(make_facts(2), reports);
   EXPECT_TRUE(empty["partial_throughput"].is_null());
   EXPECT_TRUE(empty["step_seconds"].is_null());
   EXPECT_EQ(empty["steps"], 0);
@@ -269,7 +273,8 @@ TEST(RunRecord, ConfigAndHash) {
 }
 
 TEST(FailedRecord, SaysWhyAndMeasuredNothing) {
-  const Json record = make_failed_record({}, 2, Status::timeout, "rank 1 hangs", system_info(), {});
+  const Json record =
+      make_failed_record(test::make_context(), 2, {Status::timeout, "rank 1 hangs"});
   EXPECT_EQ(record["status"], "timeout");
   EXPECT_EQ(record["reason"], "rank 1 hangs");
   EXPECT_EQ(record["unit"], "images/sec");
@@ -283,7 +288,7 @@ TEST(FailedRecord, ABatchThatDoesNotDivideIsUnknown) {
   LoadedConfig config;
   config.config.scaling = Scaling::strong;
   config.config.global_batch_size = 7;
-  const Json record = make_failed_record(config, 2, Status::failed, "", system_info(), {});
+  const Json record = make_failed_record(test::make_context(config), 2, {Status::failed});
   EXPECT_TRUE(record["global_batch_size"].is_null());
   EXPECT_TRUE(record["config_hash"].is_null());
   EXPECT_EQ(record["reason"], "ended with status failed");
@@ -291,7 +296,7 @@ TEST(FailedRecord, ABatchThatDoesNotDivideIsUnknown) {
 
 TEST(RunRecord, EveryRecordHasTheSameKeysInTheSameOrder) {
   const Json ok = record_of(make_facts(2), two_reports());
-  const Json failed = make_failed_record({}, 2, Status::failed, "x", system_info(), {});
+  const Json failed = make_failed_record(test::make_context(), 2, {Status::failed, "x"});
   std::vector<std::string> a, b;
   for (const auto& [key, value] : ok.items()) a.push_back(key);
   for (const auto& [key, value] : failed.items()) b.push_back(key);
@@ -300,4 +305,4 @@ TEST(RunRecord, EveryRecordHasTheSameKeysInTheSameOrder) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::run_record_test

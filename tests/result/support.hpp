@@ -66,6 +66,9 @@ inline RunFacts make_facts(int world_size) {
 
 inline LoadedConfig make_config() { return {}; }
 
-inline SystemInfo make_system() { return system_info(); }
+/// Of this machine; no variables.
+inline RecordContext make_context(LoadedConfig config = {}) {
+  return {std::move(config), system_info(), {}};
+}
 
 }  // namespace scalemark::test

@@ -3,7 +3,7 @@
 
 #include "result/support.hpp"
 
-namespace scalemark {
+namespace scalemark::target_loss_test {
 namespace {
 
 Json target_of(std::optional<double> target, const std::vector<double>& losses) {
@@ -18,7 +18,7 @@ Json target_of(std::optional<double> target, const std::vector<double>& losses) 
     report.samples.loss = losses;
     report.samples.warm_up_seconds = report.rank == 0 ? 5 : 4;
   }
-  return make_run_record(config, test::make_facts(2), reports, system_info(), {});
+  return make_run_record(test::make_context(config), test::make_facts(2), reports);
 }
 
 TEST(TargetLossRecord, CountsStepsAndSecondsFromTheFirstWarmUpStep) {
@@ -49,4 +49,4 @@ TEST(TargetLossRecord, WithoutTheKeyItIsNull) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::target_loss_test

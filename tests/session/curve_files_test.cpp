@@ -2,23 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "error.hpp"
+#include "platform/temporary_folder.hpp"
 
-namespace scalemark {
+namespace scalemark::curve_files_test {
 namespace {
 
 namespace fs = std::filesystem;
 
 class CurveFilesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/scalemark-curve-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   Json run(const std::string& id) {
     Json record = envelope("run", Status::ok);
     record["id"] = id;
@@ -33,7 +26,8 @@ class CurveFilesTest : public testing::Test {
     return std::distance(fs::directory_iterator(folder_ / "s.runs"), fs::directory_iterator());
   }
 
-  fs::path folder_;
+  TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(CurveFilesTest, NamesRunsByRanksRoundAndKind) {
@@ -76,4 +70,4 @@ TEST_F(CurveFilesTest, RefusesAFileInPlaceOfTheRunsFolder) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::curve_files_test

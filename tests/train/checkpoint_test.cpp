@@ -15,7 +15,7 @@
 #include "platform/tree.hpp"
 #include "train/optimizer.hpp"
 
-namespace scalemark {
+namespace scalemark::checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,7 +45,7 @@ Trained train(const std::string& name, at::ScalarType dtype = at::kFloat) {
   options.sequence_length = 8;
   RunConfig config;
   config.model = name;
-  const auto rule = make_update_rule(resolved(config));
+  const auto rule = make_update_rule(config);
   Trained made{make_model(options), nullptr};
   made.parameters =
       std::make_shared<FlatParameters>(*made.model, gradient_ready_order(*made.model, at::kCPU),
@@ -252,4 +252,4 @@ TEST(CheckpointFolder, KilledOrRefusedAtAnyByteNothingLiesUnderTheName) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::checkpoint_test

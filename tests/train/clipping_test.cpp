@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace scalemark {
+namespace scalemark::clipping_test {
 namespace {
 
 /// Buckets of unlike sizes, none a multiple of a block or a vector, one of several blocks.
@@ -88,4 +88,4 @@ TEST(Clipping, DoesNotHideWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::clipping_test

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace scalemark {
+namespace scalemark::denormals_test {
 namespace {
 
 bool another_thread_flushes() {
@@ -31,4 +31,4 @@ TEST(Denormals, AreZeroOrKeptInThreadsStartedLater) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::denormals_test

@@ -2,10 +2,12 @@
 #include "train/device_backend.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "error.hpp"
+#include "measure/clock.hpp"
 
-namespace scalemark {
+namespace scalemark::device_backend_test {
 namespace {
 
 TEST(CpuBackend, GivesOneTimePerStep) {
@@ -15,9 +17,28 @@ TEST(CpuBackend, GivesOneTimePerStep) {
   EXPECT_TRUE(device->native(Precision::fp32));
   const auto clock = device->make_step_clock();
   EXPECT_TRUE(clock->seconds().empty());
-  for (int i = 0; i < 4; ++i) clock->mark();
+  const double start = steady_seconds();
+  for (const useconds_t pause : {0, 2000, 1000, 3000}) {
+    usleep(pause);  // at least as long
+    clock->mark();
+  }
+  const double most = steady_seconds() - start;
   ASSERT_EQ(clock->seconds().size(), 3u);
-  for (const double seconds : clock->seconds()) EXPECT_GE(seconds, 0);
+  const double least[] = {0.002, 0.001, 0.003};
+  double sum = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_GE(clock->seconds()[i], least[i]);
+    sum += clock->seconds()[i];
+  }
+  EXPECT_LE(sum, most);
+}
+
+TEST(CpuBackend, ItsClockLeavesPausesOut) {
+  const auto clock = make_device_backend(Device::cpu, 0)->make_step_clock();
+  clock->mark();
+  clock->pause();
+  clock->mark();
+  EXPECT_TRUE(clock->seconds().empty());
 }
 
 TEST(CpuBackend, ReadsAScalarAtOnce) {
@@ -32,4 +53,4 @@ TEST(DeviceFactory, WithoutCudaRefusesItAndAutoIsTheCpu) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::device_backend_test

@@ -9,7 +9,7 @@
 #include "train/clipping.hpp"
 #include "train/trainer.hpp"
 
-namespace scalemark {
+namespace scalemark::embedding_mpi_test {
 namespace {
 
 using testing::bytes_of;
@@ -205,4 +205,4 @@ TEST(EmbeddingExchange, RanksMaySendUnlikeNumbersOfRows) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::embedding_mpi_test

@@ -5,7 +5,7 @@
 
 #include "train/flat_parameters.hpp"
 
-namespace scalemark {
+namespace scalemark::embedding_tables_test {
 namespace {
 
 std::shared_ptr<Model> network(const std::string& name) {
@@ -134,4 +134,4 @@ TEST(FlatParametersOfTables, CollectWhatAutogradWouldSum) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::embedding_tables_test

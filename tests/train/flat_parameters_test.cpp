@@ -7,7 +7,7 @@
 
 #include "error.hpp"
 
-namespace scalemark {
+namespace scalemark::flat_parameters_test {
 namespace {
 
 std::shared_ptr<Model> smallnet(bool channels_last = true) {
@@ -196,7 +196,7 @@ class Tied : public Model {
     return {at::arange(n * 4, at::kFloat).view({n, 4}).to(dtype) / 8, {}, 1, 1};
   }
   at::Tensor forward(const Batch& batch) override {
-    const auto weight = [&] { return gate_holder()->gate->compute_weight(weight_); };
+    const auto weight = [&] { return gate_holder_->gate->compute_weight(weight_); };
     return batch.inputs.matmul(weight()).matmul(weight());
   }
   at::Tensor loss_sum(const Batch& batch) override { return forward(batch).sum().to(at::kFloat); }
@@ -338,4 +338,4 @@ TEST(GradientReadyOrder, NamesAParameterWithoutGradient) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::flat_parameters_test

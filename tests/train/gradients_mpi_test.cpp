@@ -6,7 +6,7 @@
 #include "tests/support/mpi_support.hpp"
 #include "train/flat_parameters.hpp"
 
-namespace scalemark {
+namespace scalemark::gradients_mpi_test {
 namespace {
 
 using testing::world;
@@ -87,4 +87,4 @@ INSTANTIATE_TEST_SUITE_P(Models, RankEquality,
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::gradients_mpi_test

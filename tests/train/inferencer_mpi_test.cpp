@@ -6,7 +6,7 @@
 #include "tests/support/mpi_support.hpp"
 #include "train/inferencer.hpp"
 
-namespace scalemark {
+namespace scalemark::inferencer_mpi_test {
 namespace {
 
 using testing::world;
@@ -76,4 +76,4 @@ TEST(Inferencer, EveryRankStopsByItself) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::inferencer_mpi_test

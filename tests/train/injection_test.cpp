@@ -8,7 +8,7 @@
 #include <csignal>
 #include <ctime>
 
-namespace scalemark {
+namespace scalemark::injection_test {
 namespace {
 
 TEST(InjectedFault, NanLossHitsItsRankFromItsStepOn) {
@@ -50,4 +50,4 @@ TEST(InjectedFault, BusyUsesCpuTimeFromItsStepOn) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::injection_test

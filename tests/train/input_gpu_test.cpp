@@ -3,7 +3,7 @@
 
 #include "train/input_pipeline.hpp"
 
-namespace scalemark {
+namespace scalemark::input_gpu_test {
 namespace {
 
 TEST(GpuInput, BringsTheBatchesInTurn) {
@@ -35,4 +35,4 @@ TEST(GpuInput, BringsTheBatchesInTurn) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::input_gpu_test

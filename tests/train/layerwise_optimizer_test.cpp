@@ -4,7 +4,7 @@
 
 #include "train/optimizer.hpp"
 
-namespace scalemark {
+namespace scalemark::layerwise_optimizer_test {
 namespace {
 
 /// Matrices and vectors of sizes that are no multiples of a vector register, one of them longer
@@ -33,12 +33,12 @@ struct Case {
 
 constexpr int kSteps = 6;
 
-RunConfig config_of(Optimizer optimizer) {
+ResolvedConfig config_of(Optimizer optimizer) {
   RunConfig config;
   config.optimizer = optimizer;
   config.init_learning_rate = optimizer == Optimizer::lars ? 5 : 0.02;
   config.weight_decay = 0.1;
-  return resolved(config);
+  return config;
 }
 
 /// It changes from step to step, as under a schedule.
@@ -180,4 +180,4 @@ TEST(WeightDecay, SparesVectors) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::layerwise_optimizer_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace scalemark {
+namespace scalemark::loss_scaler_test {
 namespace {
 
 RunConfig config_of(bool dynamic) {
@@ -90,4 +90,4 @@ TEST(LossScaler, LeavesOtherPrecisionsAlone) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::loss_scaler_test

@@ -8,7 +8,7 @@
 #include "train/c10d_reducer.hpp"
 #include "train/trainer.hpp"
 
-namespace scalemark {
+namespace scalemark::repeatable_mpi_test {
 namespace {
 
 using testing::world;
@@ -30,6 +30,7 @@ RunConfig config_of(const Case& c) {
   config.init_learning_rate = 1e-3;
   if (c.model == "resnet18") config.image_size = 32;
   if (c.model == "smallnet") config.bucket_mb = 0.02;
+  config.sequence_length = 16;
   // What a Transformer has by itself: masks are drawn in every layer.
   if (c.model == "transformer_tiny") config.dropout = 0.1;
   return config;
@@ -94,4 +95,4 @@ INSTANTIATE_TEST_SUITE_P(Models, Repeatable,
                          });
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::repeatable_mpi_test

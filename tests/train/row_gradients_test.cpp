@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-namespace scalemark {
+namespace scalemark::row_gradients_test {
 namespace {
 
 at::Tensor some_indices(std::int64_t count, std::int64_t rows) {
@@ -69,4 +69,4 @@ TEST(RowBuffer, HoldsWhatWasAppendedBehindTheDenseRows) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::row_gradients_test

@@ -9,7 +9,7 @@
 #include "train/clipping.hpp"
 #include "train/trainer.hpp"
 
-namespace scalemark {
+namespace scalemark::schedule_mpi_test {
 namespace {
 
 using testing::bytes_of;
@@ -67,6 +67,7 @@ TEST(LearnableData, RanksLearnFromAGlobalBatchWhatOneRankLearns) {
     config.model = model;
     config.length_distribution = lengths;
     config.dropout = 0;
+    config.sequence_length = 16;
     if (config.model != "smallnet") config.init_learning_rate = 1e-3;
     const auto shared = run(config, world()).samples.loss;
     config.micro_batch_size = 1;
@@ -138,4 +139,4 @@ TEST(Clipping, BoundsTheNormOfTheReducedGradients) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::schedule_mpi_test

@@ -5,7 +5,7 @@
 #include "tests/support/mpi_support.hpp"
 #include "train/trainer.hpp"
 
-namespace scalemark {
+namespace scalemark::target_loss_mpi_test {
 namespace {
 
 using testing::world;
@@ -48,4 +48,4 @@ TEST(TargetLoss, ThatIsNotReachedLetsTheRunEnd) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::target_loss_mpi_test

@@ -6,7 +6,7 @@
 
 #include "train/trainer.hpp"
 
-namespace scalemark {
+namespace scalemark::trainer_gpu_test {
 namespace {
 
 class GpuTrainer : public ::testing::Test {
@@ -81,4 +81,4 @@ TEST_F(GpuTrainer, EveryStrategyForEmbeddingGradientsGivesTheLossesOfDense) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::trainer_gpu_test

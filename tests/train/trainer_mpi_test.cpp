@@ -11,7 +11,7 @@
 #include "tests/train/training_support.hpp"
 #include "train/trainer.hpp"
 
-namespace scalemark {
+namespace scalemark::trainer_mpi_test {
 namespace {
 
 using testing::small_config;
@@ -262,4 +262,4 @@ TEST(Trainer, ASignalOnOneRankStopsAllAtAStepBoundary) {
 }
 
 }  // namespace
-}  // namespace scalemark
+}  // namespace scalemark::trainer_mpi_test

@@ -14,6 +14,7 @@ inline RunConfig small_config() {
   RunConfig config;
   config.model = "smallnet";
   config.num_classes = 10;
+  config.sequence_length = 16;  // of models that have sequences
   config.batch_size = 4;
   config.num_batches = 12;
   config.num_warmup_batches = 2;

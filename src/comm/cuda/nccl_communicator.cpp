@@ -13,6 +13,7 @@
 #include "comm/cuda/nccl_watch.hpp"
 #include "comm/nccl_factory.hpp"
 #include "comm/nccl_log.hpp"
+#include "measure/bus_bandwidth.hpp"
 
 namespace scalemark {
 namespace {
@@ -90,7 +91,7 @@ class NcclCommunicator : public Communicator {
   /// Of this rank's channels, once they are connected.
   std::string transport() const override { return nccl_transport(nccl_log().text(logged_)); }
   std::int64_t wire_bytes(std::int64_t bytes) const override {
-    return (2 * (size_ - 1) * bytes + size_ - 1) / size_;
+    return ring_allreduce_bytes(bytes, size_);
   }
 
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override {

@@ -24,7 +24,7 @@ NcclWatch::~NcclWatch() {
 
 void NcclWatch::add(std::shared_ptr<CudaEvent> done) {
   const std::lock_guard lock(mutex_);
-  in_flight_.push_back({std::move(done), std::chrono::steady_clock::now()});
+  in_flight_.push_back({std::move(done), Clock::now()});
 }
 
 void NcclWatch::watch() {
@@ -57,8 +57,7 @@ std::string NcclWatch::look(int& exit_code) {
   while (!in_flight_.empty() && cudaEventQuery(*in_flight_.front().done) == cudaSuccess)
     in_flight_.pop_front();
   if (in_flight_.empty()) return {};
-  const std::chrono::duration<double> age =
-      std::chrono::steady_clock::now() - in_flight_.front().started;
+  const std::chrono::duration<double> age = Clock::now() - in_flight_.front().started;
   if (age.count() <= watchdog_.timeout()) return {};
   exit_code = static_cast<int>(ExitCode::timeout);
   const Progress progress = watchdog_.progress();

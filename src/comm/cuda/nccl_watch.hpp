@@ -12,7 +12,8 @@
 #include <thread>
 
 #include "comm/cuda/check.hpp"
-#include "comm/mpi_thread.hpp"
+#include "comm/watchdog.hpp"
+#include "measure/clock.hpp"
 
 namespace scalemark {
 
@@ -28,7 +29,7 @@ class NcclWatch {
  private:
   struct InFlight {
     std::shared_ptr<CudaEvent> done;
-    std::chrono::steady_clock::time_point started;
+    Clock::time_point started;
   };
   void watch();
   /// What is wrong, or empty.

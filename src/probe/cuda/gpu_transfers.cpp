@@ -10,13 +10,16 @@
 #include <string>
 
 #include "comm/cuda/check.hpp"
+#include "measure/statistics.hpp"
 #include "platform/numa_memory.hpp"
+#include "probe/repeat.hpp"
 
 namespace scalemark {
 namespace {
 
 constexpr std::size_t kBytes = 64 << 20;
-constexpr int kFewest = 8, kAtOnce = 4;  // copies
+constexpr int kAtOnce = 4;  ///< copies between two events
+constexpr std::size_t kFewestTimes = 2;
 
 class CopyStream {
  public:
@@ -94,19 +97,16 @@ double bytes_per_second(const CopyStream& stream, double seconds, Copy copy) {
   copy();  // maps what has to be mapped
   stream.synchronize();
   const TimedEvent begin, end;
-  double spent = 0;
-  int copies = 0;
-  while (copies < kFewest || spent < seconds) {
+  const std::vector<double> times = repeat_for(seconds, kFewestTimes, [&] {
     check_cuda(cudaEventRecord(begin, stream), "cudaEventRecord");
     for (int i = 0; i < kAtOnce; ++i) copy();
     check_cuda(cudaEventRecord(end, stream), "cudaEventRecord");
     check_cuda(cudaEventSynchronize(end), "cudaEventSynchronize");
     float milliseconds = 0;
     check_cuda(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
-    spent += 1e-3 * milliseconds;
-    copies += kAtOnce;
-  }
-  return static_cast<double>(kBytes) * copies / spent;
+    return 1e-3 * static_cast<double>(milliseconds);
+  });
+  return static_cast<double>(kBytes) * kAtOnce / mean(times);
 }
 
 void compare(const void* got, unsigned char expected, const std::string& way) {

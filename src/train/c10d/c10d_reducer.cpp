@@ -151,7 +151,7 @@ class C10dReducer : public StepReducer {
   StepTraffic traffic() const override { return traffic_; }
 
  private:
-  void make_reducer(const RunConfig& config) {
+  void make_reducer(const ResolvedConfig& config) {
     const auto bytes = [](double mib) { return static_cast<std::int64_t>(mib * 1024 * 1024); };
     const std::int64_t cap = bytes(config.bucket_mb), first_cap = bytes(config.first_bucket_mb);
     std::vector<at::Tensor> ready;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "error.hpp"
+#include "measure/bus_bandwidth.hpp"
 #include "train/c10d_reducer.hpp"
 
 namespace scalemark {
@@ -148,7 +149,7 @@ std::string ProcessGroupCommunicator::algorithm() const {
 }
 
 std::int64_t ProcessGroupCommunicator::wire_bytes(std::int64_t bytes) const {
-  return (2 * (size() - 1) * bytes + size() - 1) / size();
+  return ring_allreduce_bytes(bytes, size());
 }
 
 std::unique_ptr<Pending> ProcessGroupCommunicator::start_allreduce(const Buffer& buffer, Stream) {

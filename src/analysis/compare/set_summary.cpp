@@ -1,0 +1,77 @@
+// See set_summary.hpp.
+#include "analysis/compare/set_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "platform/library_variables.hpp"
+
+namespace scalemark {
+namespace {
+
+/// The distinct values of a member of all launches.
+template <typename Member>
+Json distinct(const ResultSet& set, Member member) {
+  std::set<std::string> values;
+  for (const MeasuredLaunch& launch : set.launches)
+    if (!(launch.*member).empty()) values.insert(launch.*member);
+  return Json(values);
+}
+
+/// Variables that say how launches communicate; those of a job or of a place differ by themselves.
+bool tells(const std::string& name) {
+  if (name.starts_with("OMPI_MCA_")) return name.find("btl") != name.npos;
+  return is_communication_variable(name);
+}
+
+std::map<std::string, std::set<std::string>> variables_of(const ResultSet& set) {
+  std::map<std::string, std::set<std::string>> variables;
+  for (const MeasuredLaunch& launch : set.launches)
+    for (const auto& [name, value] : launch.environment)
+      if (tells(name)) variables[name].insert(value);
+  return variables;
+}
+
+}  // namespace
+
+Json set_json(const ResultSet& set) {
+  std::vector<std::string> records;
+  for (const MeasuredLaunch& launch : set.launches)
+    if (std::ranges::find(records, launch.id) == records.end()) records.push_back(launch.id);
+  return {{"label", set.label},
+          {"path", set.path},
+          {"records", records},
+          {"revisions", distinct(set, &MeasuredLaunch::revision)},
+          {"hosts", distinct(set, &MeasuredLaunch::host)},
+          {"left_out", set.left_out}};
+}
+
+std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Matching& matching,
+                                   const std::vector<std::string>& varied) {
+  std::vector<std::string> notes = matching.notes;
+  const auto ours = variables_of(sets.front());
+  for (std::size_t i = 1; i < sets.size(); ++i) {
+    const auto theirs = variables_of(sets[i]);
+    std::set<std::string> names;
+    for (const auto& [name, values] : ours)
+      if (!theirs.contains(name) || theirs.at(name) != values) names.insert(name);
+    for (const auto& [name, values] : theirs)
+      if (!ours.contains(name)) names.insert(name);
+    for (const std::string& declared : varied)
+      if (declared.starts_with("env.")) names.erase(declared.substr(4));
+    if (!names.empty())
+      notes.push_back(fmt::format("variables differ between {} and {}: {}", sets[0].label,
+                                  sets[i].label, fmt::join(names, ", ")));
+  }
+  for (const ResultSet& set : sets) {
+    const Json revisions = distinct(set, &MeasuredLaunch::revision);
+    if (revisions.size() > 1)
+      notes.push_back(fmt::format("{} pools launches of {} builds; --by revision compares them",
+                                  set.label, revisions.size()));
+  }
+  return notes;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,223 @@
+// See judge.hpp.
+#include "analysis/gate/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "analysis/compare/compare.hpp"
+#include "error.hpp"
+#include "measure/permutation.hpp"
+#include "measure/significance.hpp"
+
+namespace scalemark {
+namespace {
+
+using Values = std::vector<double>;
+
+/// [repeat][point] of the repeats that are used.
+struct UsedWork {
+  std::vector<std::vector<Work>> base, fresh;
+};
+
+/// By repeat. Within a launch the rounds of a curve are no repeats of their own.
+std::map<std::int64_t, Work> work_of(const std::vector<const MeasuredLaunch*>& launches) {
+  std::map<std::int64_t, Work> work;
+  std::int64_t place = 0;
+  for (const MeasuredLaunch* launch : launches) {
+    ++place;
+    Work& all = work[launch->sweep.empty() ? place : launch->repeat];
+    for (const Work& round : launch->repeats) all += round;
+  }
+  return work;
+}
+
+/// Of a set: repeats that have all points.
+std::map<std::int64_t, std::vector<Work>> complete_repeats(const std::vector<MatchedPoint>& points,
+                                                           std::size_t set) {
+  std::map<std::int64_t, std::vector<Work>> repeats;
+  for (const MatchedPoint& point : points)
+    for (const auto& [repeat, work] : work_of(point.launches[set])) repeats[repeat].push_back(work);
+  std::erase_if(repeats, [&](const auto& one) { return one.second.size() < points.size(); });
+  return repeats;
+}
+
+std::string place_of(const MatchedPoint& point) {
+  std::string text = fmt::format("ranks {}", point.ranks);
+  for (const auto& [name, value] : point.settings.items())
+    text += fmt::format(" {}={}", name, plain_value(value));
+  return text;
+}
+
+class Judge {
+ public:
+  Judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
+        const GateDesign& design)
+      : sets_(sets) {
+    made_.mode = mode;
+    made_.design = design;
+    choose_points(matching);
+    choose_repeats();
+  }
+
+  Judgement judge() {
+    const LogRates logs = all_points();
+    made_.decision = made_.mode == GateMode::sequential ? decide(log_ratios(logs), made_.design)
+                                                        : decide_once(logs, made_.design);
+    if (made_.mode == GateMode::sequential && made_.decision.pairs > 0) keep(made_.decision.pairs);
+    find_interval();
+    describe_points();
+    return std::move(made_);
+  }
+
+ private:
+  bool paired() const { return made_.mode != GateMode::samples; }
+
+  void warn(const std::string& text) { made_.warnings.push_back(text); }
+
+  void choose_points(const Matching& matching) {
+    for (const ResultSet& set : sets_) refuse_pooled_builds(set);
+    for (const MatchedPoint& point : matching.points) {
+      if (point.launches[0].empty()) {
+        warn(fmt::format("{} is in {} only, and was not judged", place_of(point), sets_[1].label));
+        continue;
+      }
+      if (point.launches[1].empty())
+        throw ConfigError(fmt::format(
+            "{} has no launch with {}, which {} has: what isn't measured can't be judged; measure "
+            "it, or leave it out of both",
+            sets_[1].label, place_of(point), sets_[0].label));
+      points_.push_back(point);
+    }
+  }
+
+  void refuse_pooled_builds(const ResultSet& set) const {
+    std::set<std::string> revisions;
+    for (const MeasuredLaunch& launch : set.launches) revisions.insert(launch.revision);
+    if (revisions.size() > 1)
+      throw ConfigError(
+          fmt::format("{} holds launches of several builds ({}); a gate judges one against "
+                      "another: give each a folder of its own",
+                      set.path, fmt::join(revisions, ", ")));
+  }
+
+  void choose_repeats() {
+    auto base = complete_repeats(points_, 0), fresh = complete_repeats(points_, 1);
+    std::size_t all = 0;
+    for (std::size_t set = 0; set < 2; ++set) {
+      std::set<std::int64_t> repeats;
+      for (const MatchedPoint& point : points_)
+        for (const auto& [repeat, work] : work_of(point.launches[set])) repeats.insert(repeat);
+      all += repeats.size();
+    }
+    if (paired()) {
+      std::erase_if(base, [&](const auto& one) { return !fresh.contains(one.first); });
+      std::erase_if(fresh, [&](const auto& one) { return !base.contains(one.first); });
+    }
+    if (base.empty() || fresh.empty())
+      throw ConfigError(fmt::format("{} and {} have no repeat that went through all {} points",
+                                    sets_[0].label, sets_[1].label, points_.size()));
+    const std::size_t used = base.size() + fresh.size();
+    if (used < all && made_.mode != GateMode::sequential)
+      warn(fmt::format("{} of {} repeats lack a point{} and were left out", all - used, all,
+                       paired() ? " or a partner" : ""));
+    for (auto& [repeat, work] : base) work_.base.push_back(std::move(work));
+    for (auto& [repeat, work] : fresh) work_.fresh.push_back(std::move(work));
+  }
+
+  void keep(std::size_t pairs) {
+    work_.base.resize(pairs);
+    work_.fresh.resize(pairs);
+  }
+
+  /// A value a repeat: the mean over points of log(rate).
+  static Values logs_of(const std::vector<std::vector<Work>>& repeats) {
+    Values logs;
+    for (const auto& repeat : repeats) {
+      Values points;
+      for (const Work& work : repeat) points.push_back(std::log(work.rate()));
+      logs.push_back(mean(points));
+    }
+    return logs;
+  }
+
+  static Values logs_of_point(const std::vector<std::vector<Work>>& repeats, std::size_t point) {
+    Values logs;
+    for (const auto& repeat : repeats) logs.push_back(std::log(repeat[point].rate()));
+    return logs;
+  }
+
+  LogRates all_points() const { return {logs_of(work_.base), logs_of(work_.fresh), paired()}; }
+
+  LogRates one_point(std::size_t point) const {
+    return {logs_of_point(work_.base, point), logs_of_point(work_.fresh, point), paired()};
+  }
+
+  void find_interval() {
+    const LogRates logs = all_points();
+    if (std::min(logs.base.size(), logs.fresh.size()) < kLeastRepeats) return;
+    const auto found = paired() ? sign_flip_interval(log_ratios(logs))
+                                : permutation_interval(logs.base, logs.fresh);
+    if (found)
+      made_.interval_percent =
+          Interval{slowdown_percent(found->interval.hi), slowdown_percent(found->interval.lo)};
+  }
+
+  static double rate_of(const std::vector<std::vector<Work>>& repeats, std::size_t point) {
+    Work all;
+    for (const auto& repeat : repeats) all += repeat[point];
+    return all.rate();
+  }
+
+  void describe_points() {
+    const bool attribute = made_.decision.verdict == GateVerdict::regressed;
+    std::vector<double> p;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      const LogRates logs = one_point(i);
+      JudgedPoint point;
+      point.ranks = points_[i].ranks;
+      point.settings = points_[i].settings;
+      point.unit = points_[i].launches[0].front()->unit;
+      point.base_rate = rate_of(work_.base, i);
+      point.new_rate = rate_of(work_.fresh, i);
+      point.slowdown_percent = slowdown_percent(mean(logs.fresh) - mean(logs.base));
+      if (attribute) p.push_back(slower_p(logs));
+      made_.points.push_back(std::move(point));
+    }
+    const auto adjusted = holm_adjusted(p);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      made_.points[i].p = p[i];
+      made_.points[i].p_adjusted = adjusted[i];
+      made_.points[i].regressed = adjusted[i] <= made_.design.alarm.back().spent;
+    }
+  }
+
+  const std::vector<ResultSet>& sets_;
+  std::vector<MatchedPoint> points_;
+  UsedWork work_;
+  Judgement made_;
+};
+
+}  // namespace
+
+std::string to_string(GateMode mode) {
+  switch (mode) {
+    case GateMode::sequential:
+      return "sequential pairs";
+    case GateMode::pairs:
+      return "pairs";
+    case GateMode::samples:
+      break;
+  }
+  return "samples";
+}
+
+Judgement judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
+                const GateDesign& design) {
+  return Judge(sets, matching, mode, design).judge();
+}
+
+}  // namespace scalemark

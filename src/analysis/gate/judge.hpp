@@ -1,0 +1,54 @@
+// What `scalemark gate` says of two result sets: the decision over all points, and which of them a
+// regression comes from. Pure functions; the rule is in docs/gate.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/compare/match_sets.hpp"
+#include "analysis/gate/gate.hpp"
+#include "measure/statistics.hpp"
+
+namespace scalemark {
+
+/// How the launches of both sets belong together.
+enum class GateMode {
+  sequential,  ///< pairs that a gate has launched side by side, looked at while they came
+  pairs,       ///< pairs, looked at once
+  samples,     ///< measured apart, looked at once: two samples
+};
+/// "sequential pairs", "pairs", "samples".
+std::string to_string(GateMode mode);
+
+/// A point of the decision; differences are of it alone.
+struct JudgedPoint {
+  int ranks = 1;
+  Json settings;  ///< beside ranks
+  std::string unit;
+  double base_rate = 0, new_rate = 0;  ///< total units / total seconds of the launches used
+  double slowdown_percent = 0;         ///< 100 (1 - exp(mean log ratio))
+  /// One-sided p of this point, and adjusted (Holm) for their number: only where a regression was
+  /// found, to say where it comes from.
+  std::optional<double> p, p_adjusted;
+  bool regressed = false;  ///< p_adjusted is at most the level
+};
+
+struct Judgement {
+  GateMode mode = GateMode::pairs;
+  GateDesign design;
+  GateDecision decision;
+  std::optional<Interval>
+      interval_percent;  ///< 95 % of the slowdown, for reading; from 5 repeats on
+  std::vector<JudgedPoint> points;
+  std::vector<std::string> warnings;
+};
+
+/// Judges the second set of a matching of two by its complete repeats, those that have every point.
+/// Repeats are those of the sets' sweeps, else the order of their launches. ConfigError where a set
+/// pools several builds, where the second lacks a point of the first, or where no repeat is
+/// complete.
+Judgement judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
+                const GateDesign& design);
+
+}  // namespace scalemark

@@ -1,0 +1,71 @@
+// See apply_rules.hpp.
+#include "analysis/preflight/apply_rules.hpp"
+
+#include <fmt/format.h>
+
+#include "analysis/settings.hpp"
+#include "result/warnings.hpp"
+
+namespace scalemark {
+namespace {
+
+/// One line for all that GPUs would be checked for.
+CheckResult no_gpu_check(const Json& record) {
+  CheckResult result;
+  result.name = "gpu";
+  result.statistic = "health";
+  result.status = CheckStatus::skip;
+  result.bound = Bound::equals;
+  const auto reason = record.at("unavailable").find("system.gpu_driver");
+  result.message = "the ranks use no GPU";
+  if (reason != record["unavailable"].end()) result.message += ": " + reason->get<std::string>();
+  return result;
+}
+
+void fill_settings(Json& record, const std::vector<PreflightRank>& ranks) {
+  std::vector<Settings> settings;
+  for (const PreflightRank& rank : ranks) settings.push_back(rank.settings);
+  record["settings"] = settings_json(settings, record["unavailable"]);
+}
+
+/// Where more ranks than CPUs share cores, chance makes some slower than others: no node's fault.
+void excuse_crowded_ranks(std::vector<CheckResult>& results, const Json& record,
+                          const std::vector<PreflightRank>& ranks) {
+  for (CheckResult& result : results) {
+    if (result.status != CheckStatus::fail || result.bound != Bound::relative_to_median ||
+        !result.rank)
+      continue;
+    const auto place = static_cast<std::size_t>(*result.rank);
+    const Json& others = record.at("ranks")[place].at("binding").at("overlaps_with");
+    if (others.size() + 1 <= ranks[place].report.affinity.cpus.size()) continue;
+    result.status = CheckStatus::warn;
+    result.message += fmt::format("; {} ranks share its cores", others.size() + 1);
+  }
+}
+
+}  // namespace
+
+void apply_preflight_rules(Json& record, const std::vector<PreflightRank>& ranks,
+                           const std::vector<PreflightRule>& rules) {
+  fill_settings(record, ranks);
+  const bool pinning = record.at("config").at("pinning").at("value") == true;
+  const bool gpus = record.at("device") == "cuda";
+  std::vector<PreflightRule> applied;
+  for (const PreflightRule& rule : rules) {
+    if (rule.statistic == "near_gpu" && !gpus) continue;
+    if (pinning ? rule.check == "binding" : gpus || !rule.check.starts_with("gpu."))
+      applied.push_back(rule);
+  }
+  auto results = evaluate(applied, preflight_values(record));
+  excuse_crowded_ranks(results, record, ranks);
+  if (!pinning && !gpus) results.push_back(no_gpu_check(record));
+  for (const CheckResult& result : results) record["checks"].push_back(to_json(result));
+  explain_nulls(record, "checks", "skipped, or not of one rank or host alone");
+  record["verdict"] = to_string(verdict_of(results));
+  for (const CheckResult& result : results)
+    if (result.status == CheckStatus::warn || result.status == CheckStatus::fail)
+      add_warnings(record,
+                   {fmt::format("{} {}: {}", result.name, result.statistic, result.message)});
+}
+
+}  // namespace scalemark

@@ -1,0 +1,66 @@
+// Rules of preflight and what they say of a measurement: JSON in, verdicts out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/preflight/values.hpp"
+
+namespace scalemark {
+
+enum class CheckStatus { pass, skip, warn, fail };
+std::string_view to_string(CheckStatus status);
+
+/// What a value must keep. relative_to_median: at least this fraction of the median of the ranks,
+/// of two ranks of the better one; of a time, where less is better, the fraction is median / time.
+enum class Bound { min, max, relative_to_median, equals };
+std::string_view to_string(Bound bound);
+
+struct PreflightRule {
+  std::string check;  ///< a name, or its beginning and "*": "gemm.*"
+  std::string statistic;
+  Bound bound = Bound::min;
+  Json limit;
+  CheckStatus level = CheckStatus::fail;  ///< what a value beyond the limit is: warn or fail
+};
+
+/// A rules file, {"rules": [{"check", "statistic", "min" | "max" | "relative_to_median" | "equals",
+/// "level": "warn" | "fail"}, ...]}, perhaps with "description" and "$schema". Throws ConfigError
+/// with `name` and the place.
+std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::string_view name);
+
+/// Those that need no baseline, as a rules file.
+std::string_view default_preflight_rules();
+
+/// The default rules and limits from these values, which lie `margin` (a fraction) from the worst
+/// rank's number: fail for GEMM, memory, the noise quantum and the bus bandwidth of collectives of
+/// 64 KiB and more; warn for the seconds of smaller ones and for the scratch file.
+Json make_preflight_rules(const std::vector<PreflightValue>& values, double margin,
+                          const std::string& description);
+
+struct CheckResult {
+  std::string name, statistic;
+  CheckStatus status = CheckStatus::pass;
+  Json value = nullptr;  ///< what was compared: of relative_to_median the fraction
+  Bound bound = Bound::min;
+  Json limit = nullptr;
+  std::string unit;
+  std::optional<int> rank;
+  std::string host;
+  std::string message;
+};
+
+/// Of every rule and every check that it names: one result for each value beyond the limit, or one
+/// with the value nearest to it, or a skip where nothing is known.
+std::vector<CheckResult> evaluate(const std::vector<PreflightRule>& rules,
+                                  const std::vector<PreflightValue>& values);
+
+/// The gravest status of all; skips do not count.
+CheckStatus verdict_of(const std::vector<CheckResult>& results);
+
+/// An entry of the record's `checks`.
+Json to_json(const CheckResult& result);
+
+}  // namespace scalemark

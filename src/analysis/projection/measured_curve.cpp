@@ -1,0 +1,167 @@
+// See measured_curve.hpp.
+#include "analysis/projection/measured_curve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/compare/match_sets.hpp"
+#include "config/keys.hpp"
+#include "config/names.hpp"
+#include "error.hpp"
+#include "models/catalog.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr double kMebi = 1 << 20;
+
+/// Beside keys of the configuration, what changes with the ranks of one curve.
+const std::set<std::string> kOfPlacement{"hosts", "transport", "ranks_per_node"};
+
+bool may_differ(const std::string& name) {
+  return kOfPlacement.contains(name) || is_key(name, Trait::varies_with_ranks);
+}
+
+std::string text_of(const MeasuredLaunch& launch, const std::string& key) {
+  const auto found = launch.keys.find(key);
+  return plain_value(found == launch.keys.end() ? Json() : found->second);
+}
+
+/// One setting, or ConfigError naming the first key that differs.
+void check_one_setting(const ResultSet& set) {
+  const MeasuredLaunch& first = set.launches.front();
+  for (const MeasuredLaunch& launch : set.launches) {
+    std::set<std::string> names;
+    for (const auto& [name, value] : first.keys) names.insert(name);
+    for (const auto& [name, value] : launch.keys) names.insert(name);
+    for (const std::string& name : names) {
+      if (may_differ(name) || first.unknown.contains(name) || launch.unknown.contains(name) ||
+          text_of(first, name) == text_of(launch, name))
+        continue;
+      throw ConfigError(fmt::format(
+          "{}: launches differ in {} ({}; {}), a curve has one setting: give the records of one",
+          set.path, name, text_of(first, name), text_of(launch, name)));
+    }
+  }
+}
+
+template <typename T>
+T value_or(const MeasuredLaunch& launch, const char* key, T otherwise) {
+  const auto found = launch.keys.find(key);
+  return found == launch.keys.end() || found->second.is_null() ? otherwise : found->second.get<T>();
+}
+
+/// Target tokens of a sequence; other units count samples.
+double units_per_sample(const MeasuredLaunch& launch, const ModelFacts& facts) {
+  if (launch.unit != "tokens/sec") return 1;
+  return static_cast<double>(value_or(launch, "sequence_length", facts.sequence_length));
+}
+
+void add_work(MeasuredCurve& curve, const MeasuredLaunch& launch) {
+  curve.model = value_or<std::string>(launch, "model", "");
+  const auto facts = find_model(curve.model);
+  if (!facts)
+    throw ConfigError(fmt::format("{}: no facts about the model {}; scalemark list models",
+                                  launch.path.string(), curve.model));
+  curve.unit = launch.unit;
+  curve.parameters = static_cast<double>(facts->parameters);
+  curve.units_per_sample = units_per_sample(launch, *facts);
+  const bool two_bytes = value_or<std::string>(launch, "wire_dtype", "fp32") != "fp32";
+  curve.buckets.gradient_bytes = curve.parameters * (two_bytes ? 2 : 4);
+  curve.buckets.bucket_bytes = value_or(launch, "bucket_mb", 8.) * kMebi;
+  curve.buckets.first_bucket_bytes = value_or(launch, "first_bucket_mb", 1.) * kMebi;
+  curve.buckets.hiding =
+      hiding_from(value_or<std::string>(launch, "overlap", "backward")).value_or(Hiding::backward);
+}
+
+double batch_of(const MeasuredLaunch& launch) {
+  if (launch.keys.contains("batch_size")) return value_or(launch, "batch_size", 1.);
+  return value_or(launch, "global_batch_size", 1.) / launch.ranks;
+}
+
+void add_launch(std::map<std::pair<std::int64_t, double>, CurvePoint>& points,
+                const MeasuredLaunch& launch, double units_per_sample) {
+  const double batch = batch_of(launch);
+  CurvePoint& point = points[{launch.ranks, batch}];
+  point.ranks = launch.ranks;
+  point.batch_per_rank = batch;
+  const double units_per_step = batch * launch.ranks * units_per_sample;
+  for (const Work& work : launch.repeats)
+    point.step_seconds.push_back(units_per_step * work.seconds / work.units);
+  if (launch.baseline_throughput)
+    point.baseline_step_seconds = units_per_step / *launch.baseline_throughput;
+}
+
+/// Most ranks that shared a host, where every launch tells.
+std::optional<std::int64_t> ranks_per_node(const ResultSet& set) {
+  std::int64_t most = 1;
+  for (const MeasuredLaunch& launch : set.launches) {
+    if (launch.ranks > 1 && !launch.keys.contains("hosts")) return std::nullopt;
+    const auto hosts = value_or<std::int64_t>(launch, "hosts", 1);
+    most = std::max(most, (launch.ranks + hosts - 1) / hosts);
+  }
+  return most;
+}
+
+}  // namespace
+
+MeasuredCurve curve_of(const ResultSet& set) {
+  const MeasuredLaunch& first = set.launches.front();
+  if (value_or<std::string>(first, "kind", "run") != "run")
+    throw ConfigError(fmt::format(
+        "{}: inferences communicate nothing; give records of scale, sweep or run", set.path));
+  check_one_setting(set);
+  MeasuredCurve curve;
+  curve.label = set.label;
+  curve.path = set.path;
+  curve.scaling =
+      from_string<Scaling>(value_or<std::string>(first, "scaling", "weak")).value_or(Scaling::weak);
+  curve.left_out = set.left_out;
+  add_work(curve, first);
+  bool rounds = false;
+  std::map<std::pair<std::int64_t, double>, CurvePoint> points;
+  for (const MeasuredLaunch& launch : set.launches) {
+    add_launch(points, launch, curve.units_per_sample);
+    rounds = rounds || launch.repeats.size() > 1;
+    if (launch.ranks == set.launches.front().ranks && launch.step_deviation)
+      curve.step_deviation = launch.step_deviation;
+    if (std::ranges::find(curve.records, launch.id) == curve.records.end())
+      curve.records.push_back(launch.id);
+  }
+  curve.cpu = value_or<std::string>(first, "device", "auto") != "cuda";
+  curve.kind = rounds ? "rounds" : "launches";
+  curve.ranks_per_node = ranks_per_node(set);
+  for (auto& [place, point] : points) curve.points.push_back(std::move(point));
+  return curve;
+}
+
+MeasuredCurve curve_of(const PublishedCurve& published, const std::string& label,
+                       const std::string& path) {
+  MeasuredCurve curve;
+  curve.label = label;
+  curve.path = path;
+  curve.kind = "published";
+  curve.source = published.source;
+  curve.model = published.model;
+  curve.unit = published.unit;
+  curve.scaling = published.scaling;
+  curve.parameters = published.parameters;
+  curve.units_per_sample = published.units_per_sample;
+  curve.buckets = {published.parameters * published.bytes_per_gradient, kMebi,
+                   published.bucket_mb * kMebi,
+                   hiding_from(published.overlap).value_or(Hiding::backward)};
+  curve.ranks_per_node = published.ranks_per_node;
+  curve.link_gbit = published.link_gbit;
+  for (const auto& point : published.points) {
+    const double units =
+        point.batch_size_per_rank * static_cast<double>(point.ranks) * published.units_per_sample;
+    curve.points.push_back(
+        {point.ranks, point.batch_size_per_rank, {units / point.throughput}, std::nullopt});
+  }
+  return curve;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,234 @@
+// See model_fit.hpp.
+#include "analysis/projection/model_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "analysis/projection/model_priors.hpp"
+#include "error.hpp"
+#include "measure/order_statistics.hpp"
+
+namespace scalemark {
+namespace {
+
+constexpr std::size_t kDraws = 600;
+constexpr std::uint64_t kSeed = 20211122;
+/// Relative error of the baseline as a measure of what a rank computes alone: ranks of a machine
+/// slow each other.
+constexpr double kBaselineDeviation = 0.2;
+/// A parameter is fitted where its draws spread over at most this share of what was assumed.
+constexpr double kNarrowed = 0.7;
+
+double share_of_batch(const CostParameters& parameters, double batch) {
+  return parameters.fixed_share + (1 - parameters.fixed_share) * batch / parameters.reference_batch;
+}
+
+/// Of the repeats within points, relative; 0 where no point has two.
+double pooled_deviation(const std::vector<CurvePoint>& points) {
+  double squares = 0, freedom = 0;
+  for (const CurvePoint& point : points) {
+    std::vector<double> logs;
+    for (const double seconds : point.step_seconds) logs.push_back(std::log(seconds));
+    const auto n = static_cast<double>(logs.size());
+    squares += std::pow(standard_deviation(logs), 2) * (n - 1);
+    freedom += n - 1;
+  }
+  return freedom > 0 ? std::sqrt(squares / freedom) : 0;
+}
+
+/// The points as the likelihood needs them.
+class Likelihood {
+ public:
+  Likelihood(const ModelFit& fit, const Priors& priors) : fit_(fit), priors_(priors) {
+    const double repeats = pooled_deviation(fit.points);
+    for (const CurvePoint& point : fit.points) {
+      const auto n = static_cast<double>(point.step_seconds.size());
+      terms_.push_back({&point, std::log(step_seconds_of(point)),
+                        repeats * repeats / n + kLaunchDeviation * kLaunchDeviation,
+                        expected_maximum_of_normals(static_cast<double>(point.ranks))});
+    }
+  }
+
+  /// Weighted squares of log step times, and of the coordinates: the logarithm of the density.
+  double operator()(const Coordinates& at) const {
+    const CostParameters parameters = priors_.parameters(at);
+    double squares = 0;
+    for (std::size_t i = kFixed; i < kAll; ++i) squares += at[i] * at[i];
+    for (const Term& term : terms_) {
+      const CurvePoint& point = *term.point;
+      double factor = 1;
+      if (point.baseline_step_seconds) {
+        const double alone =
+            parameters.compute_seconds * share_of_batch(parameters, point.batch_per_rank);
+        factor = *point.baseline_step_seconds / alone;
+        squares += std::pow(std::log(factor) / kBaselineDeviation, 2);
+      }
+      const StepCost cost = step_cost(parameters, {point.batch_per_rank, fit_.buckets}, point.ranks,
+                                      term.lateness, fit_.algorithm, factor);
+      squares += std::pow(term.log_seconds - std::log(cost.seconds()), 2) / term.variance;
+    }
+    return -squares / 2;
+  }
+
+ private:
+  struct Term {
+    const CurvePoint* point;
+    double log_seconds, variance, lateness;
+  };
+  const ModelFit& fit_;
+  const Priors& priors_;
+  std::vector<Term> terms_;
+};
+
+void divide_points(ModelFit& fit, const MeasuredCurve& curve, const FitQuestions& questions) {
+  const auto& wanted = questions.fit_ranks;
+  std::set<std::int64_t> there, left;
+  for (const CurvePoint& point : curve.points) {
+    there.insert(point.ranks);
+    const bool used = wanted.empty() || std::ranges::find(wanted, point.ranks) != wanted.end();
+    (used ? fit.points : fit.held_out).push_back(point);
+    if (used) left.insert(point.ranks);
+  }
+  for (const std::int64_t ranks : wanted)
+    if (!there.contains(ranks))
+      throw ConfigError(fmt::format("--fit_ranks: {} has no point of {} ranks; it has {}",
+                                    curve.path, ranks, fmt::join(there, ", ")));
+  if (left.size() < 2)
+    throw ConfigError(fmt::format(
+        "{}: {} rank count{} to fit, which says nothing of scaling; measure two or more, such as "
+        "scalemark scale --ranks 1,2,4",
+        curve.path, left.size(), left.size() == 1 ? "" : "s"));
+  fit.most_ranks = *left.rbegin();
+}
+
+/// Median and range of one number of the draws.
+template <typename Number>
+FittedParameter over_draws(const ModelFit& fit, const std::string& name, const std::string& unit,
+                           Number number) {
+  std::vector<double> values;
+  for (const ModelDraw& draw : fit.draws) values.push_back(number(draw.parameters));
+  return {name, unit, median(values), {quantile(values, 0.05), quantile(values, 0.95)}, false, ""};
+}
+
+/// Whether the draws of a coordinate spread over less than the standard normal ones do.
+bool narrowed(const std::vector<Coordinates>& draws, Coordinate coordinate) {
+  std::vector<double> values;
+  const bool folded = coordinate == kFixed || coordinate == kStraggler || coordinate == kWork;
+  for (const Coordinates& at : draws)
+    values.push_back(folded ? std::abs(at[coordinate]) : at[coordinate]);
+  return standard_deviation(values) < kNarrowed * (folded ? 0.603 : 1);
+}
+
+class Describer {
+ public:
+  Describer(ModelFit& fit, const std::vector<Coordinates>& draws, const Priors& priors)
+      : fit_(fit), draws_(draws), priors_(priors) {}
+
+  void describe(const MeasuredCurve& curve) {
+    add(over_draws(fit_, "compute", "s", [](const CostParameters& p) { return p.compute_seconds; }),
+        true, "");
+    add(over_draws(fit_, "fixed_share", "", [](const CostParameters& p) { return p.fixed_share; }),
+        narrowed(draws_, kFixed), "assumed: half-normal of scale 5 %");
+    add(over_draws(fit_, "straggler_deviation", "",
+                   [](const CostParameters& p) { return p.straggler_deviation; }),
+        narrowed(draws_, kStraggler),
+        curve.step_deviation ? "assumed: half-normal, of the spread of the step times"
+                             : "assumed: half-normal of scale 5 %");
+    if (priors_.ranks_per_node > 1) add_node();
+    add_link();
+    add(over_draws(fit_, "link_latency", "s",
+                   [](const CostParameters& p) { return p.network.link.latency_seconds; }),
+        narrowed(draws_, kLatency), "assumed: about 20 us");
+    if (priors_.work_scale > 0)
+      add(over_draws(fit_, "communication_work", "ns/byte",
+                     [](const CostParameters& p) { return 1e9 * p.network.work_seconds_per_byte; }),
+          narrowed(draws_, kWork), "assumed: half-normal of scale 1 ns");
+  }
+
+ private:
+  void add(FittedParameter parameter, bool fitted, const std::string& otherwise) {
+    parameter.fitted = fitted;
+    parameter.origin = fitted ? "fitted to the curve" : otherwise;
+    fit_.parameters.push_back(std::move(parameter));
+  }
+
+  void add_node() {
+    add(over_draws(fit_, "node_rate", "Gbit/s",
+                   [](const CostParameters& p) { return 8e-9 / p.network.node.seconds_per_byte; }),
+        narrowed(draws_, kNodeRate), "assumed: about 80 Gbit/s between ranks of a node");
+  }
+
+  void add_link() {
+    const bool fitted = narrowed(draws_, kLinkRate);
+    const std::string assumed =
+        fit_.link_gbit
+            ? fmt::format("assumed: about half of the nominal {:g} Gbit/s", *fit_.link_gbit)
+            : "assumed: about 10 Gbit/s, within a factor of 10";
+    add(over_draws(fit_, "link_rate", "Gbit/s",
+                   [](const CostParameters& p) { return 8e-9 / p.network.link.seconds_per_byte; }),
+        fitted, assumed);
+    if (fitted) return;
+    fit_.warnings.push_back(
+        fmt::format("the fitted points do not tell the rate between nodes ({}); {}", assumed,
+                    fit_.link_gbit ? "more ranks on more nodes would"
+                                   : "--measured_link_gbit says what the network nominally has"));
+  }
+
+  ModelFit& fit_;
+  const std::vector<Coordinates>& draws_;
+  const Priors& priors_;
+};
+
+Priors priors_of(const ModelFit& fit, const MeasuredCurve& curve, const FitQuestions& questions) {
+  Priors priors;
+  const CurvePoint& first = fit.points.front();
+  priors.first_compute_seconds = step_seconds_of(first);
+  priors.reference_batch = first.batch_per_rank;
+  priors.ranks_per_node = questions.ranks_per_node.value_or(curve.ranks_per_node.value_or(1));
+  if (curve.step_deviation) priors.straggler_scale = std::clamp(*curve.step_deviation, 0.01, 0.2);
+  if (curve.cpu) priors.work_scale = kWorkScale;
+  if (fit.link_gbit) priors.link = {kLinkShare.median * *fit.link_gbit, kLinkShare.spread};
+  return priors;
+}
+
+}  // namespace
+
+double step_seconds_of(const CurvePoint& point) { return mean(point.step_seconds); }
+
+double compute_factor(const ModelFit& fit, const ModelDraw& draw, std::int64_t ranks) {
+  double factor = 1;
+  for (const CurvePoint& point : fit.points)
+    if (point.baseline_step_seconds && point.ranks <= ranks)
+      factor =
+          *point.baseline_step_seconds /
+          (draw.parameters.compute_seconds * share_of_batch(draw.parameters, point.batch_per_rank));
+  return factor;
+}
+
+ModelFit fit_model(const MeasuredCurve& curve, const FitQuestions& questions) {
+  ModelFit fit;
+  divide_points(fit, curve, questions);
+  fit.buckets = curve.buckets;
+  fit.algorithm = questions.algorithm;
+  fit.link_gbit = questions.link_gbit ? questions.link_gbit : curve.link_gbit;
+  fit.reference_batch = fit.points.front().batch_per_rank;
+  const Priors priors = priors_of(fit, curve, questions);
+  const Likelihood likelihood(fit, priors);
+  const auto coordinates = draw_coordinates(
+      [&likelihood](const Coordinates& at) { return likelihood(at); }, kDraws, kSeed);
+  for (const Coordinates& at : coordinates) fit.draws.push_back({priors.parameters(at)});
+  Describer(fit, coordinates, priors).describe(curve);
+  if (!curve.ranks_per_node && !questions.ranks_per_node)
+    fit.warnings.push_back(
+        "how many ranks share a node is not known: each is taken for a node of its own; "
+        "--ranks_per_node says otherwise");
+  if (curve.kind == "rounds")
+    fit.warnings.push_back(
+        "the repeats are rounds of one launch: other launches may differ by more than the band");
+  return fit;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,105 @@
+// See prediction.hpp.
+#include "analysis/projection/prediction.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+
+#include "analysis/projection/model_priors.hpp"
+#include "measure/order_statistics.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Middles of equally likely parts of the standard normal distribution: deviates without chance.
+template <std::size_t Parts>
+std::array<double, Parts> normal_middles() {
+  std::array<double, Parts> middles;
+  for (std::size_t i = 0; i < Parts; ++i)
+    middles[i] = boost::math::quantile(boost::math::normal(),
+                                       (static_cast<double>(i) + 0.5) / static_cast<double>(Parts));
+  return middles;
+}
+
+/// The share of the nominal rate that was reached stays; where no nominal rate is known, the share
+/// is as open as it was beforehand.
+double seconds_per_byte(const ModelFit& fit, const LinkCost& measured, double link_gbit,
+                        std::size_t draw) {
+  if (fit.link_gbit) return measured.seconds_per_byte * *fit.link_gbit / link_gbit;
+  static const auto kOpen = normal_middles<30>();
+  const double share = kLinkShare.median * std::exp(kLinkShare.spread * kOpen[draw % 30]);
+  return 8e-9 / (share * link_gbit);
+}
+
+CostParameters changed(const ModelFit& fit, const NetworkChange& change, std::size_t draw) {
+  CostParameters parameters = fit.draws[draw].parameters;
+  Network& network = parameters.network;
+  if (change.ranks_per_node) network.ranks_per_node = *change.ranks_per_node;
+  if (change.link_gbit)
+    network.link.seconds_per_byte = seconds_per_byte(fit, network.link, *change.link_gbit, draw);
+  if (change.link_latency_seconds) network.link.latency_seconds = *change.link_latency_seconds;
+  return parameters;
+}
+
+double drift(const ModelFit& fit, std::int64_t ranks) {
+  const double doublings =
+      std::log2(static_cast<double>(ranks) / static_cast<double>(fit.most_ranks));
+  return kDriftPerDoubling * std::max(0., doublings);
+}
+
+/// Quantiles of step times whose logarithms are spread by `deviation` around those of the draws. No
+/// step is shorter than its computation, but for what launches differ by.
+Interval band_of(const std::vector<StepCost>& costs, double deviation) {
+  static const auto kDeviates = normal_middles<12>();
+  std::vector<double> spread;
+  spread.reserve(costs.size() * kDeviates.size());
+  for (const StepCost& cost : costs)
+    for (const double deviate : kDeviates)
+      spread.push_back(std::max(cost.seconds() * std::exp(deviation * deviate),
+                                cost.compute_seconds * std::exp(kLaunchDeviation * deviate)));
+  const double tail = (1 - kBandConfidence) / 2;
+  return {quantile(spread, tail), quantile(spread, 1 - tail)};
+}
+
+/// Of draws in order of their step: the mean parts of the middle half, which vary less from one
+/// rank count to the next than those of the draw in the middle, as shares of its step.
+StepCost middle_parts(const std::vector<StepCost>& ordered) {
+  StepCost parts = ordered[ordered.size() / 2];
+  const double seconds = parts.seconds();
+  const std::size_t begin = ordered.size() / 4, end = ordered.size() - begin;
+  StepCost sum;
+  for (std::size_t i = begin; i < end; ++i) {
+    sum.compute_seconds += ordered[i].compute_seconds;
+    sum.straggler_seconds += ordered[i].straggler_seconds;
+    sum.exposed_seconds += ordered[i].exposed_seconds;
+    sum.communication_seconds += ordered[i].communication_seconds;
+  }
+  const double scale = seconds / sum.seconds();
+  parts.compute_seconds = scale * sum.compute_seconds;
+  parts.straggler_seconds = scale * sum.straggler_seconds;
+  parts.exposed_seconds = scale * sum.exposed_seconds;
+  parts.communication_seconds = scale * sum.communication_seconds;
+  return parts;
+}
+
+}  // namespace
+
+PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const StepWork& work,
+                      std::int64_t ranks) {
+  const double lateness = expected_maximum_of_normals(static_cast<double>(ranks));
+  std::vector<StepCost> costs;
+  for (std::size_t i = 0; i < fit.draws.size(); ++i)
+    costs.push_back(step_cost(changed(fit, change, i), work, ranks, lateness, fit.algorithm,
+                              compute_factor(fit, fit.draws[i], ranks)));
+  std::ranges::sort(costs, {}, [](const StepCost& cost) { return cost.seconds(); });
+  const Interval band = band_of(costs, std::hypot(kLaunchDeviation, drift(fit, ranks)));
+  const StepCost parts = middle_parts(costs);
+  return {{parts.seconds(), band}, parts};
+}
+
+Predicted predict_step(const ModelFit& fit, const StepWork& work, std::int64_t ranks) {
+  return predict(fit, {}, work, ranks).seconds;
+}
+
+}  // namespace scalemark

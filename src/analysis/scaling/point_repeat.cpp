@@ -1,0 +1,31 @@
+#include "analysis/scaling/point_repeat.hpp"
+
+#include "analysis/resources.hpp"
+
+namespace scalemark {
+
+PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline,
+                         Resource resource) {
+  PointRepeat repeat;
+  repeat.run_id = run.at("id");
+  repeat.run_path = path;
+  repeat.baseline = baseline;
+  const auto steps = static_cast<double>(run.at("step_seconds").at("samples").size());
+  repeat.units = run.at("units_per_step").get<double>() * steps;
+  repeat.seconds = repeat.units / run.at("throughput").at("mean").get<double>();
+  repeat.step_seconds_mean = repeat.seconds / steps;
+  for (const auto& rank : run.at("ranks"))
+    repeat.wait_seconds_mean +=
+        rank.at("wait_seconds_mean").get<double>() / static_cast<double>(run.at("ranks").size());
+  repeat.resources = count_resources(run, resource);
+  const auto loss = run.find("loss");
+  if (loss == run.end() || !loss->is_object()) return repeat;
+  const Json target = loss->value("target", Json());
+  if (target.is_object() && target.at("reached") == true) {
+    repeat.target_steps = target.at("steps").get<double>();
+    repeat.target_seconds = target.at("seconds").get<double>();
+  }
+  return repeat;
+}
+
+}  // namespace scalemark

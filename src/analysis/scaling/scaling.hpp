@@ -1,0 +1,112 @@
+// Speedup and efficiency from run records: pure functions (formulas in docs/measurements.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/statistics.hpp"
+#include "measure/work.hpp"
+#include "result/noise_summary.hpp"
+#include "result/record_context.hpp"
+
+namespace scalemark {
+
+/// One run of one point in one round.
+struct PointRepeat : Work {  ///< of all measured steps of all ranks, in wall seconds of the loop
+  std::string run_id;        ///< id of the run record
+  std::string run_path;      ///< relative to the scaling record; empty where no file was asked for
+  double step_seconds_mean = 0;
+  double wait_seconds_mean = 0;                 ///< mean over ranks, per step
+  bool baseline = false;                        ///< communicator none
+  std::optional<int> resources = std::nullopt;  ///< what the run ran on; unset: unknown
+  /// Of training, warm-up included, until the target loss was reached; unset: it was not.
+  std::optional<double> target_steps = std::nullopt, target_seconds = std::nullopt;
+};
+
+struct PointRuns {
+  int ranks = 1;
+  std::vector<PointRepeat> repeats;  ///< with communication, in round order
+  std::vector<PointRepeat>
+      baselines;  ///< without, in round order; empty for one rank or --no-baseline
+};
+
+/// What a curve is asked beside throughput and speedup.
+struct CurveQuestions {
+  Resource resource = Resource::rank;
+  /// Steps to solution; unset: no time to solution.
+  std::optional<double> solution_steps = std::nullopt;
+  std::optional<double> base_solution_steps = std::nullopt;  ///< unset: solution_steps
+  bool target_loss = false;                                  ///< runs end at a target loss
+};
+
+/// Until the target loss was reached, mean over the repeats.
+struct TargetLoss {
+  bool reached = false;  ///< by every repeat; otherwise the means are 0
+  double steps = 0;
+  double seconds = 0;
+};
+
+/// Steps to solution x mean step, and its ratio to the base's.
+struct TimeToSolution {
+  double seconds = 0;
+  double speedup = 0;                    ///< base seconds / seconds
+  std::optional<Interval> speedup_ci95;  ///< as that of the speedup; none for the base
+  std::optional<double> efficiency;      ///< speedup / (resources / base resources)
+};
+
+/// How a point lies to the points beside it.
+struct Trend {
+  double expected_efficiency = 0;  ///< between its neighbours' efficiencies, linear in log(ranks)
+  /// 5 % or more below what is expected, beyond its interval, and below the next larger point:
+  /// fewer ranks would do worse with it, more do better.
+  bool dip = false;
+};
+
+struct ScalingPoint {
+  int ranks = 1;
+  double throughput = 0;         ///< total units / total seconds of all repeats
+  std::optional<Interval> ci95;  ///< Student's t on log throughput over repeats
+  double speedup = 0;
+  std::optional<Interval>
+      speedup_ci95;              ///< Student's t on log ratios paired by round; none for the base
+  std::optional<int> resources;  ///< what it ran on
+  std::optional<double> efficiency;  ///< speedup / (resources / base resources)
+  std::optional<Interval> efficiency_ci95;
+  std::optional<Trend> trend;  ///< none at the ends, and where an efficiency is not known
+  std::optional<double> baseline_throughput;
+  std::optional<double> exposed_seconds;  ///< per step, see exposed_method; none for one rank
+  std::string exposed_method;  ///< "baseline": mean step minus no-communication mean step; "wait":
+                               ///< waiting time, where no baseline was measured; empty for one rank
+  std::optional<TimeToSolution> solution;
+  std::optional<TargetLoss> target;
+  std::vector<PointRepeat> repeats;  ///< with communication, then baselines; each in round order
+};
+
+struct ScalingCurve {
+  std::string unit;
+  std::string scaling;  ///< "weak" or "strong"
+  int base_ranks = 1;
+  double base_throughput = 0;
+  std::vector<ScalingPoint> points;  ///< ascending ranks
+};
+
+/// Throws RunError, naming point and round, where a point has no repeats, where points or baselines
+/// differ in their number of repeats (a round measures every point once), or where a repeat has no
+/// units or seconds. What efficiency counts are ranks, or the `resources` of the repeats.
+ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scaling,
+                                const std::vector<PointRuns>& points,
+                                const CurveQuestions& questions = {});
+
+/// What the repeats of a point ran on; nullopt where one does not know, or where they differ.
+std::optional<int> resources_of(const PointRuns& runs, Resource resource);
+
+/// The scaling record (kind "scaling", docs/schema/scaling.schema.json) of one curve, whose repeats
+/// are rounds of one launch. `world_size`: the largest rank count, for the configuration's hash.
+/// `noise`: of all its runs. With a status other than ok, points may miss repeats and no throughput
+/// is published: the repeats are listed, their run records stand on their own.
+Json make_scaling_record(const RecordContext& context, int world_size,
+                         const std::vector<PointRuns>& points, const NoiseSummary& noise,
+                         const Outcome& outcome);
+
+}  // namespace scalemark

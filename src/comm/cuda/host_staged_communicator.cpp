@@ -1,0 +1,144 @@
+// CUDA buffers over a communicator of host memory: GPU -> pinned host memory -> sum or allgather ->
+// GPU.
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "comm/cuda/check.hpp"
+#include "comm/nccl_factory.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Pinned host memory.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(std::size_t bytes) : bytes_(bytes) {
+    check_cuda(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+  }
+  ~PinnedMemory() { cudaFreeHost(data_); }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  void* data_ = nullptr;
+};
+
+using HostOperation = std::function<std::unique_ptr<Pending>(void* sent, void* received)>;
+
+/// The copy to the host runs beside the computation; the operation runs in wait(), in the order of
+/// the calls, which is the same on all ranks.
+class StagedPending : public Pending {
+ public:
+  /// `start` begins it on the pinned copies of `sent` and `received`, which may be the same.
+  StagedPending(HostOperation start, const Buffer& sent, const Buffer& received,
+                std::shared_ptr<PinnedMemory> staged_sent,
+                std::shared_ptr<PinnedMemory> staged_received, cudaStream_t compute,
+                cudaStream_t copies)
+      : start_(std::move(start)),
+        received_(received),
+        staged_sent_(std::move(staged_sent)),
+        staged_received_(std::move(staged_received)),
+        compute_(compute),
+        copies_(copies) {
+    check_cuda(cudaEventRecord(event_, compute_), "cudaEventRecord");
+    check_cuda(cudaStreamWaitEvent(copies_, event_, 0), "cudaStreamWaitEvent");
+    check_cuda(cudaMemcpyAsync(staged_sent_->data(), sent.data, sent.bytes(),
+                               cudaMemcpyDeviceToHost, copies_),
+               "cudaMemcpyAsync");
+    check_cuda(cudaEventRecord(event_, copies_), "cudaEventRecord");
+  }
+  ~StagedPending() override { cudaStreamSynchronize(copies_); }
+
+  void wait() override {
+    check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize");
+    const auto operation = start_(staged_sent_->data(), staged_received_->data());
+    operation->wait();
+    seconds_ = operation->seconds();
+    check_cuda(cudaMemcpyAsync(received_.data, staged_received_->data(), received_.bytes(),
+                               cudaMemcpyHostToDevice, copies_),
+               "cudaMemcpyAsync");
+    check_cuda(cudaEventRecord(event_, copies_), "cudaEventRecord");
+    check_cuda(cudaStreamWaitEvent(compute_, event_, 0), "cudaStreamWaitEvent");
+  }
+  double seconds() const override { return seconds_; }
+
+ private:
+  HostOperation start_;
+  Buffer received_;
+  std::shared_ptr<PinnedMemory> staged_sent_, staged_received_;
+  cudaStream_t compute_, copies_;
+  CudaEvent event_;
+  double seconds_ = 0;
+};
+
+class HostStagedCommunicator : public Communicator {
+ public:
+  HostStagedCommunicator(std::unique_ptr<Communicator> host, int cuda_device)
+      : host_(std::move(host)) {
+    check_cuda(cudaSetDevice(cuda_device), "cudaSetDevice");
+    check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking),
+               "cudaStreamCreateWithFlags");
+  }
+  ~HostStagedCommunicator() override { cudaStreamDestroy(copies_); }
+
+  std::string_view name() const override { return host_->name(); }
+  bool moves_data() const override { return host_->moves_data(); }
+  int size() const override { return host_->size(); }
+  WireDtype wire_dtype() const override { return host_->wire_dtype(); }
+  std::string algorithm() const override { return host_->algorithm(); }
+  std::string transport() const override {
+    return host_->transport() + ", staged through pinned host memory";
+  }
+  std::int64_t wire_bytes(std::int64_t bytes) const override { return host_->wire_bytes(bytes); }
+  std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override {
+    const auto sum = [this, buffer](void* data, void*) {
+      return host_->start_allreduce({data, buffer.count, buffer.type}, nullptr);
+    };
+    const auto staged = memory(buffer.bytes());
+    return std::make_unique<StagedPending>(sum, buffer, buffer, staged, staged,
+                                           static_cast<cudaStream_t>(stream), copies_);
+  }
+  std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
+                                           const std::vector<std::size_t>& counts,
+                                           Stream stream) override {
+    const auto gather = [this, mine, all, counts](void* sent, void* received) {
+      return host_->start_allgather({sent, mine.count, mine.type}, {received, all.count, all.type},
+                                    counts, nullptr);
+    };
+    const auto staged = memory(mine.bytes());
+    return std::make_unique<StagedPending>(gather, mine, all, staged, memory(all.bytes()),
+                                           static_cast<cudaStream_t>(stream), copies_);
+  }
+
+ private:
+  /// The smallest that is large enough and that no operation holds any more, or new: pinning is
+  /// slow, and every step needs about the same sizes.
+  std::shared_ptr<PinnedMemory> memory(std::size_t bytes) {
+    const std::shared_ptr<PinnedMemory>* best = nullptr;
+    for (const auto& one : memory_)
+      if (one.use_count() == 1 && one->bytes() >= bytes &&
+          (!best || one->bytes() < (*best)->bytes()))
+        best = &one;
+    if (best) return *best;
+    memory_.push_back(std::make_shared<PinnedMemory>(bytes));
+    return memory_.back();
+  }
+
+  std::unique_ptr<Communicator> host_;
+  std::vector<std::shared_ptr<PinnedMemory>> memory_;
+  cudaStream_t copies_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_host_staged_communicator(std::unique_ptr<Communicator> host,
+                                                            int cuda_device) {
+  return std::make_unique<HostStagedCommunicator>(std::move(host), cuda_device);
+}
+
+}  // namespace scalemark

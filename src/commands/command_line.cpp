@@ -1,0 +1,28 @@
+// See command_line.hpp.
+#include "commands/command_line.hpp"
+
+#include <cstdio>
+
+#include "platform/announced_rank.hpp"
+#include "platform/platform.hpp"
+
+namespace scalemark {
+
+ExitCode print_help(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
+bool speaks() {
+  const char* rank = announced_rank();
+  return !rank || std::string(rank) == "0";
+}
+
+void refuse_ranks(const std::string& why) {
+  if (launcher_hint(process_environment()))
+    throw ConfigError(why +
+                      ": start it once, not by mpirun or srun (in a batch script of Slurm call it "
+                      "as it is)");
+}
+
+}  // namespace scalemark

@@ -1,0 +1,206 @@
+// `scalemark instances`: its own flags before those of the job.
+#include "commands/instances.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cxxopts.hpp>
+#include <map>
+#include <numeric>
+
+#include "commands/subcommands.hpp"
+#include "config/arguments.hpp"
+#include "config/injection.hpp"
+#include "config/keys.hpp"
+#include "config/load.hpp"
+#include "config/numbers.hpp"
+#include "config/text.hpp"
+#include "config/values.hpp"
+#include "report/instances_table.hpp"
+#include "report/sweep_table.hpp"
+
+namespace scalemark {
+namespace {
+
+const std::vector<std::string> kOwnFlags{"job",     "instances",      "slots", "repeats",
+                                         "dry_run", "launch_timeout", "inject"};
+
+cxxopts::Options own_options() {
+  cxxopts::Options options("scalemark instances",
+                           "Jobs of one rank side by side on disjoint cores, GPUs or MIG slices: "
+                           "throughput and latency of\neach alone and with neighbours.\n");
+  options.custom_help("[--flag value]...");
+  options.add_options("Instances")("job", "what an instance is: run, infer (default: run)",
+                                   cxxopts::value<std::string>(), "NAME")(
+      "instances",
+      "how many at once: ascending numbers, all: 1 to as many as there are slots, or auto: powers "
+      "of two and the number of slots (default: all)",
+      cxxopts::value<std::string>(), "N,N,...|all|auto")(
+      "slots",
+      "where they run, one item each, between semicolons: CPUs (0-3,8), the UUID of a GPU or MIG "
+      "slice, perhaps with its CPUs (UUID@0-3), or gpu or mig for all of them (default: all GPUs "
+      "and slices, else equal shares of the cores, one core each without --instances)",
+      cxxopts::value<std::string>(), "PLACE;PLACE;...")(
+      "repeats", "launches of every point and of every slot alone, in random order (default: 3)",
+      cxxopts::value<std::string>(),
+      "N")("launch_timeout", "that a launch may take, set-up included (default: 1800)",
+           cxxopts::value<std::string>(),
+           "SECONDS")("dry_run", "print slots and commands, start nothing");
+  return options;
+}
+
+/// What the command line says: own flags by name, the rest as it is.
+struct Words {
+  std::map<std::string, std::string> own;
+  std::vector<std::string> job;
+};
+
+/// A misspelt flag of ours would otherwise be refused as one of the job's.
+void refuse_misspelt(const std::string& name) {
+  const std::array<std::string_view, 4> others{"config", "set", "help", "use_fp16"};
+  if (find_key(name) || std::ranges::find(others, name) != others.end() || name.starts_with("no"))
+    return;
+  if (const std::string near = did_you_mean(name, kOwnFlags, "--"); !near.empty())
+    throw ConfigError(fmt::format("unknown flag {}{} (scalemark instances --help lists them)",
+                                  quote("--" + name), near));
+}
+
+Words split(std::span<const std::string> arguments) {
+  Words words;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const std::size_t equals = word.find('=');
+    const std::string name =
+        word.starts_with("--")
+            ? canonical_name(word.substr(2, equals - (equals == word.npos ? 0 : 2)))
+            : "";
+    if (std::ranges::find(kOwnFlags, name) == kOwnFlags.end()) {
+      if (!name.empty()) refuse_misspelt(name);
+      words.job.push_back(word);
+      continue;
+    }
+    const bool has_value = equals != word.npos;
+    if (!has_value && name != "dry_run" && i + 1 == arguments.size())
+      refuse_at("--" + name, "the value is missing");
+    words.own[name] = has_value           ? word.substr(equals + 1)
+                      : name == "dry_run" ? "true"
+                                          : arguments[++i];
+  }
+  return words;
+}
+
+Command read_job(const Words& words) {
+  const auto given = words.own.find("job");
+  if (given == words.own.end() || given->second == "run") return Command::run;
+  if (given->second == "infer") return Command::infer;
+  refuse_at("--job", fmt::format("{} is no job{} (legal: run, infer)", quote(given->second),
+                                 did_you_mean(given->second, {"run", "infer"})));
+}
+
+/// As a key of this name would be read.
+Json read_as(const char* key, const Words& words, const char* flag) {
+  return parse_value(*find_key(key), words.own.at(flag), fmt::format("--{}", flag));
+}
+
+std::vector<std::int64_t> up_to(std::int64_t largest) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(largest));
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
+}
+
+/// Slots, and with them the numbers of instances that are measured.
+void place(InstancesPlan& plan, const Words& words) {
+  const auto asked = words.own.find("instances");
+  const std::string text = asked == words.own.end() ? "all" : asked->second;
+  const bool listed = text != "all" && text != "auto";
+  if (listed)
+    plan.instances = read_as("ranks", words, "instances").get<std::vector<std::int64_t>>();
+  const auto layout = words.own.find("slots");
+  if (layout != words.own.end()) check_text(layout->second, "--slots");
+  const Device device = plan.config.config.device;
+  plan.slots = make_slots(layout == words.own.end() ? std::nullopt : std::optional(layout->second),
+                          listed ? std::optional(plan.instances.back()) : std::nullopt, device,
+                          slot_source(device));
+  find_numa(plan.slots);
+  const auto slots = static_cast<std::int64_t>(plan.slots.size());
+  if (!listed) plan.instances = text == "all" ? up_to(slots) : default_ranks(slots);
+}
+
+/// What a run alone may do, but not several of them side by side.
+void check_job(const ResolvedConfig& config) {
+  if (config.largest_batch)
+    throw ConfigError(
+        "--batch_size max: each instance would look for memory that its neighbours take too; give "
+        "a number");
+  plan_batch(config, 1);
+}
+
+Json own_config(const InstancesPlan& plan, const Words& words, double launch_timeout) {
+  Json config;
+  const auto add = [&](const char* key, const Json& value) {
+    config[key] = {{"value", value},
+                   {"origin", words.own.contains(key) ? "command_line" : "default"}};
+  };
+  add("job", std::string(name_of(plan.config.command)));
+  add("instances", plan.instances);
+  add("slots", words.own.contains("slots") ? Json(words.own.at("slots")) : Json());
+  add("repeats", plan.repeats);
+  add("launch_timeout", launch_timeout);
+  return config;
+}
+
+}  // namespace
+
+std::string instances_help(std::span<const std::string> arguments) {
+  const Command job = read_job(split(arguments));
+  return own_options().help({"Instances"}) +
+         fmt::format("\nThe other flags are those of the job; here of scalemark {}:\n",
+                     name_of(job)) +
+         grouped_flags(job) +
+         "\nExit codes: 0 ok, 2 usage, 4 to 7 the most severe of its launches, 6 result not "
+         "writable.\n";
+}
+
+InstancesRequest read_instances_request(std::span<const std::string> arguments) {
+  const Words words = split(arguments);
+  InstancesRequest request;
+  InstancesPlan& plan = request.plan;
+  request.arguments = words.job;
+  std::vector<std::string> all = words.job;
+  if (words.own.contains("inject")) {
+    request.inject = parse_injection(read_as("inject", words, "inject").get<std::string>());
+    all.push_back("--inject=" + words.own.at("inject"));
+  }
+  const auto environment = environment_lines();
+  plan.config = load_config(read_job(words), all, environment);
+  check_job(plan.config.config);
+  plan.repeats =
+      words.own.contains("repeats") ? read_as("repeats", words, "repeats").get<std::int64_t>() : 3;
+  // Both are seconds that something may take.
+  if (words.own.contains("launch_timeout"))
+    request.launch_timeout = read_as("timeout", words, "launch_timeout");
+  request.dry_run = plan.config.config.dry_run ||
+                    (words.own.contains("dry_run") && read_as("dry_run", words, "dry_run") == true);
+  place(plan, words);
+  plan.own_config = own_config(plan, words, request.launch_timeout);
+  return request;
+}
+
+ExitCode commands::instances(const CommandLine& line) {
+  if (wants_help(line.arguments)) return print_help(instances_help(line.arguments));
+  refuse_ranks("scalemark instances starts its processes itself");
+  const InstancesRequest request = read_instances_request(line.arguments);
+  if (request.dry_run) {
+    print_instances(request);
+    return ExitCode::ok;
+  }
+  SweepProgress progress;
+  return run_instances(request, progress, [&](const Json& record) {
+    fmt::print("{}", request.plan.config.config.json
+                         ? record_text(record)
+                         : instances_table(record, request.plan.config.warnings.size()));
+  });
+}
+
+}  // namespace scalemark

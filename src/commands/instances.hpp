@@ -1,0 +1,17 @@
+// The command line of `scalemark instances`.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "launch/instances.hpp"
+
+namespace scalemark {
+
+/// The words after `instances`: its own flags, and all others those of the job. Finds the slots on
+/// this machine. Throws ConfigError and EnvironmentError.
+InstancesRequest read_instances_request(std::span<const std::string> arguments);
+
+std::string instances_help(std::span<const std::string> arguments);
+
+}  // namespace scalemark

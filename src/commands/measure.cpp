@@ -1,0 +1,84 @@
+// The subcommands of the engine: run, scale, infer and preflight. Their flags are the keys of the
+// configuration.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "analysis/run_plan.hpp"
+#include "commands/subcommands.hpp"
+#include "config/arguments.hpp"
+#include "config/curves.hpp"
+#include "config/load.hpp"
+#include "launch/engine_start.hpp"
+#include "launch/scale_job.hpp"
+#include "platform/platform.hpp"
+#include "report/run_plan_table.hpp"
+#include "result/preflight_reference.hpp"
+#include "talk.hpp"
+
+namespace scalemark {
+namespace {
+
+std::string plan_text(const ResolvedConfig& config, const std::vector<std::int64_t>& ranks,
+                      bool keeps_weights) {
+  const std::vector<CurvePlan> plans = plan_curves(config, ranks, keeps_weights);
+  return config.json ? record_text(plans_json(plans)) : run_plan_table(plans);
+}
+
+/// Of ranks that a launcher has started already: one of them speaks.
+ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
+  const bool curve = command == Command::scale;
+  const auto ranks = !curve                 ? std::vector<std::int64_t>{tasks}
+                     : config.ranks.empty() ? default_ranks(tasks)
+                                            : config.ranks;
+  if (curve) check_points(config, ranks);
+  const std::string text = plan_text(config, ranks, curve);
+  if (speaks()) std::fputs(text.c_str(), stdout);
+  return ExitCode::ok;
+}
+
+/// Outside a launcher it starts its ranks itself.
+ExitCode start_scale(const ResolvedConfig& config, const std::vector<std::string>& arguments) {
+  const ScaleJob job = scale_job(config, arguments);
+  if (!config.dry_run) return supervise_scale(config, job);
+  std::fputs(plan_text(config, job.points.ranks, /*keeps_weights=*/true).c_str(), stdout);
+  tell("would start: " + command_line(job.request));
+  return ExitCode::ok;
+}
+
+/// Open MPI would end the process within MPI_Init. One task needs nobody and runs alone: it is
+/// often a shell of `srun --pty`, which Open MPI recognises by the step's number.
+void leave_srun_without_pmi() {
+  const auto environment = process_environment();
+  if (!is_srun_without_pmi(environment)) return;
+  if (const auto tasks = launcher_hint(environment)->tasks; tasks > 1)
+    throw EnvironmentError(fmt::format(
+        "srun started {} tasks without PMIx: each of them would see a world of one rank. Remedy: "
+        "srun --mpi=pmix (see srun --mpi=list), or mpirun inside the allocation. Nothing was "
+        "measured and no file was written.",
+        tasks));
+  for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID"}) unsetenv(name);
+}
+
+ExitCode measure(Command command, const CommandLine& line) {
+  if (wants_help(line.arguments)) return print_help(help_text(command));
+  const LoadedConfig loaded =
+      load_config(command, static_cast<int>(line.arguments.size()), line.argv + 2);
+  const auto hint = launcher_hint(process_environment());
+  // Ranks of a launch leave together: there the engine reads it.
+  if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
+  if (command == Command::scale && !hint) return start_scale(loaded.config, line.arguments);
+  if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
+  leave_srun_without_pmi();
+  become_engine(loaded.config, line.argv);
+}
+
+}  // namespace
+
+ExitCode commands::run(const CommandLine& line) { return measure(Command::run, line); }
+ExitCode commands::scale(const CommandLine& line) { return measure(Command::scale, line); }
+ExitCode commands::infer(const CommandLine& line) { return measure(Command::infer, line); }
+ExitCode commands::preflight(const CommandLine& line) { return measure(Command::preflight, line); }
+
+}  // namespace scalemark

@@ -1,0 +1,29 @@
+// `scalemark project CURVE`: what a cost model fitted to a curve predicts.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/projection/projection.hpp"
+#include "commands/record_output.hpp"
+#include "error.hpp"
+
+namespace scalemark {
+
+struct ProjectRequest {
+  std::string curve;  ///< PATH or LABEL=PATH
+  ProjectionQuestions questions;
+  RecordOutput output;
+};
+
+/// The words after `project`. ConfigError where they are wrong.
+ProjectRequest read_project_request(std::span<const std::string> arguments);
+
+std::string project_help();
+
+/// A published curve, or what read_labelled_set() reads, as a curve.
+MeasuredCurve read_curve(const std::string& argument);
+
+}  // namespace scalemark

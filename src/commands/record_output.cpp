@@ -1,0 +1,24 @@
+// See record_output.hpp.
+#include "commands/record_output.hpp"
+
+#include <cstdio>
+
+#include "error.hpp"
+
+namespace scalemark {
+
+RecordOutput read_record_output(const FlagReader& flags) {
+  const RecordOutput output{flags.has("json"), flags.has("markdown"), flags.text("output")};
+  if (output.json && output.markdown)
+    throw ConfigError("--json and --markdown: stdout has place for one of them; leave one out");
+  return output;
+}
+
+void put_out(const Json& record, const RecordOutput& output, std::string (*table)(const Json&),
+             std::string (*markdown)(const Json&)) {
+  if (output.file) ResultFile(*output.file).write(record);
+  const auto text = output.json ? record_text : output.markdown ? markdown : table;
+  std::fputs(text(record).c_str(), stdout);
+}
+
+}  // namespace scalemark

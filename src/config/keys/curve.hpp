@@ -1,0 +1,108 @@
+// Keys of `scale`: the points of a curve, what is asked of them, and who starts their ranks.
+#pragma once
+
+#include "config/keys/machine.hpp"
+#include "config/keys/model.hpp"
+
+namespace scalemark {
+
+/// What a curve's efficiency counts.
+enum class Resource { rank, node, core, gpu };
+constexpr auto names_of(Resource) { return Names{"rank", "node", "core", "gpu"}; }
+
+enum class Launcher { automatic, mpirun, srun };
+constexpr auto names_of(Launcher) { return Names{"auto", "mpirun", "srun"}; }
+
+struct CurveSettings {
+  std::vector<std::int64_t> ranks;  ///< empty: powers of two that this machine holds
+  std::int64_t repeats = 3;
+  bool baseline = true;  ///< measure each point without communication too
+  Resource resource = Resource::rank;
+  std::optional<std::int64_t> solution_steps;       ///< steps to solution of the larger points
+  std::optional<std::int64_t> base_solution_steps;  ///< of the base; unset: solution_steps
+  std::optional<std::int64_t> base_batch_size;      ///< samples per rank of the base
+  Launcher launcher = Launcher::automatic;
+  std::optional<std::string> hostfile;
+
+  static void describe(auto& rows) {
+    using S = CurveSettings;
+    rows.group("Curve (scale)", Role::measurement, Command::scale);
+    rows.add("ranks", &S::ranks, "N,N,...|auto",
+             "points of the curve, ascending; auto: powers of two up to what the machine holds, "
+             "and that")
+        .in(1, 1e6)
+        .is({Trait::implied, Trait::varies_with_ranks});
+    rows.add("repeats", &S::repeats, "N", "measurements of every point, interleaved").in(1, 10000);
+    rows.add("baseline", &S::baseline, "", "measure every point without communication too");
+    rows.add("resource", &S::resource, "NAME",
+             "what efficiency counts: ranks, nodes, cores or GPUs");
+    rows.add("solution_steps", &S::solution_steps, "N",
+             "steps to solution: adds the time to solution of every point")
+        .in(1, 1e12)
+        .otherwise("no time to solution");
+    rows.add("base_solution_steps", &S::base_solution_steps, "N",
+             "the same of the base, where it has another batch")
+        .in(1, 1e12)
+        .otherwise("--solution_steps");
+    rows.add("base_batch_size", &S::base_batch_size, "N",
+             "samples per rank of the base, where they differ")
+        .in(1, 1e6)
+        .otherwise("as the other points");
+    rows.add("launcher", &S::launcher, "NAME",
+             "starts the ranks; auto: srun in a Slurm allocation with PMIx, else mpirun")
+        .role(Role::output);
+    rows.add("hostfile", &S::hostfile, "FILE", "hosts for mpirun")
+        .role(Role::output)
+        .otherwise("this machine, or the allocation");
+  }
+
+  static void check(const auto& whole) {
+    if (whole.command == Command::scale)
+      check_curve(whole);
+    else
+      check_single(whole);
+    for (const auto& curve : curves_of(whole.resolved)) check_batch(whole, curve.config);
+  }
+
+ private:
+  /// Lists are for curves.
+  static void check_single(const auto& whole) {
+    const auto& config = whole.given;
+    if (!config.more_precisions.empty() || !config.more_global_batch_sizes.empty())
+      whole.refuse(
+          "--{}: a list makes a curve of each value, which is for scalemark scale; scalemark {} "
+          "takes one",
+          config.more_precisions.empty() ? "global_batch_size" : "precision",
+          name_of(whole.command));
+  }
+
+  static void check_curve(const auto& whole) {
+    const auto& config = whole.given;
+    if (config.resource == Resource::gpu && config.device == Device::cpu)
+      whole.refuse(
+          "--resource gpu counts GPUs, and --device cpu uses none: give rank, node or core");
+    if (!config.solution_steps && (config.base_solution_steps || config.base_batch_size))
+      whole.refuse(
+          "--base_solution_steps and --base_batch_size belong to a time to solution: give "
+          "--solution_steps, the steps of the larger points");
+    if (config.scaling == Scaling::weak && (config.global_batch_size || config.global_batch_tokens))
+      whole.refuse(
+          "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per "
+          "rank; give --batch_size, or --scaling strong");
+    if (!config.ranks.empty() && !config.largest_batch) check_points(whole.resolved, config.ranks);
+  }
+
+  static void check_batch(const auto& whole, const auto& config) {
+    if (!config.batch_size || !config.global_batch_size ||
+        *config.global_batch_size % *config.batch_size == 0)
+      return;
+    const std::int64_t batch = *config.batch_size, global = *config.global_batch_size;
+    const std::int64_t below = global / batch * batch;
+    whole.refuse(
+        "--global_batch_size {} is no multiple of --batch_size {}: the nearest legal values are "
+        "{}{}",
+        global, batch, below > 0 ? std::to_string(below) + " and " : "", below + batch);
+  }
+};
+
+}  // namespace scalemark

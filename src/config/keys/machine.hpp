@@ -1,0 +1,160 @@
+// Keys of the machine and of communication: device, threads, and how gradients travel.
+#pragma once
+
+#include "config/keys/group.hpp"
+
+namespace scalemark {
+
+enum class Device { automatic, cpu, cuda };
+constexpr auto names_of(Device) { return Names{"auto", "cpu", "cuda"}; }
+
+/// Where a rank that has a GPU runs: near it, or where its launcher has put it.
+enum class GpuBinding { near, launcher };
+constexpr auto names_of(GpuBinding) { return Names{"near", "launcher"}; }
+
+enum class CommunicatorKind { automatic, mpi, nccl, none };
+constexpr auto names_of(CommunicatorKind) { return Names{"auto", "mpi", "nccl", "none"}; }
+
+enum class Overlap { none, backward };
+constexpr auto names_of(Overlap) { return Names{"none", "backward"}; }
+
+enum class WireDtype { fp32, bf16, fp16 };
+constexpr auto names_of(WireDtype) { return Names{"fp32", "bf16", "fp16"}; }
+
+enum class Reducer { scalemark, c10d };
+constexpr auto names_of(Reducer) { return Names{"scalemark", "c10d"}; }
+
+/// How gradients of embedding tables travel; docs/measurements.md has the bytes of each.
+enum class EmbeddingGradients { dense, sparse, sparse_as_dense };
+constexpr auto names_of(EmbeddingGradients) { return Names{"dense", "sparse", "sparse_as_dense"}; }
+
+/// How the gradient of a projection that shares an embedding's table joins sparse ones.
+enum class TiedGradient { dense, sparse };
+constexpr auto names_of(TiedGradient) { return Names{"dense", "sparse"}; }
+
+struct MachineSettings {
+  Device device = Device::automatic;
+  std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
+  std::optional<std::int64_t> num_inter_threads;  ///< per rank; unset: LibTorch's choice
+  bool flush_denormals = true;                    ///< on the CPU, to zero
+  GpuBinding gpu_binding = GpuBinding::near;
+  CommunicatorKind communicator = CommunicatorKind::automatic;
+  double bucket_mb = 8;        ///< MiB of gradients per bucket
+  double first_bucket_mb = 1;  ///< of the first one, so that communication starts early
+  std::optional<Overlap> overlap;
+  WireDtype wire_dtype = WireDtype::fp32;
+  Reducer reducer = Reducer::scalemark;
+  EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
+  TiedGradient tied_gradient = TiedGradient::dense;
+
+  static void describe(auto& rows) {
+    using S = MachineSettings;
+    rows.group("Machine and communication", Role::identity, kTraining);
+    rows.add("device", &S::device, "DEVICE", "auto: cuda where a GPU is visible, else cpu")
+        .of(kEverywhere)
+        .is(Trait::found_by_run);
+    rows.add("num_intra_threads", &S::num_intra_threads, "N", "compute threads per rank")
+        .in(1, 4096)
+        .otherwise("the CPUs that the rank may run on")
+        .of(kEverywhere)
+        .is(Trait::found_by_run);
+    rows.add("num_inter_threads", &S::num_inter_threads, "N",
+             "threads per rank of LibTorch's pool for operators side by side")
+        .in(1, 4096)
+        .otherwise("LibTorch's own number")
+        .of(kWithModel);
+    rows.add("flush_denormals", &S::flush_denormals, "",
+             "the CPU takes numbers below 1.2e-38 for zero; else steps of a model that has learnt "
+             "its synthetic data get slower")
+        .of(kWithModel);
+    rows.add("gpu_binding", &S::gpu_binding, "PLACE",
+             "CPUs of a rank that has a GPU: its share of the cores near it, or as launched")
+        .of(kEverywhere);
+    rows.add("communicator", &S::communicator, "NAME",
+             "carries the gradients; auto: nccl on cuda, mpi on cpu, none for one rank")
+        .is({Trait::found_by_run, Trait::varies_with_ranks});
+    rows.add("bucket_mb", &S::bucket_mb, "MIB", "gradients per bucket, in MiB").in(1e-3, 65536);
+    rows.add("first_bucket_mb", &S::first_bucket_mb, "MIB",
+             "gradients of the first bucket: a small one starts early")
+        .in(1e-3, 65536);
+    rows.add("overlap", &S::overlap, "WITH", "communicate after the backward pass or during it")
+        .not_yet({"step"})
+        .otherwise("backward; none with --forward_only");
+    rows.add("wire_dtype", &S::wire_dtype, "TYPE", "of gradients between ranks; sums are fp32");
+    rows.add("reducer", &S::reducer, "NAME",
+             "sums the gradients; c10d: LibTorch's own Reducer over Gloo or NCCL, to compare with");
+    rows.add("embedding_gradients", &S::embedding_gradients, "HOW",
+             "of embedding tables: dense (allreduce), sparse (indices and rows, allgather), or "
+             "sparse made dense before the allreduce");
+    rows.add("tied_gradient", &S::tied_gradient, "HOW",
+             "with sparse embedding gradients, of a projection that shares the table: dense, or "
+             "carried as rows too, as some frameworks accumulate it");
+  }
+
+  static void resolve(auto& config, const auto&) {
+    if (!config.overlap) config.overlap = config.forward_only ? Overlap::none : Overlap::backward;
+  }
+
+  static void check(const auto& whole) {
+    const auto& config = whole.given;
+    if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
+      whole.refuse("--communicator nccl needs --device cuda; on the cpu it is mpi or none");
+    if (config.forward_only && config.overlap == Overlap::backward)
+      whole.refuse(
+          "--overlap backward has no meaning with --forward_only: there is no backward pass");
+    check_reducer(whole);
+    check_embedding(whole);
+  }
+
+ private:
+  /// c10d brings its own communicator and knows one way to sum.
+  static void check_reducer(const auto& whole) {
+    const auto& config = whole.given;
+    if (config.reducer != Reducer::c10d) return;
+    if (config.forward_only)
+      whole.refuse("--reducer c10d has no meaning with --forward_only: there are no gradients");
+    if (config.communicator != CommunicatorKind::automatic &&
+        config.communicator != CommunicatorKind::nccl)
+      whole.refuse(
+          "--reducer c10d brings its own communicator, Gloo on the cpu and NCCL on cuda; leave out "
+          "--communicator {}",
+          to_string(config.communicator));
+    if (config.overlap == Overlap::none)
+      whole.refuse(
+          "--reducer c10d communicates during the backward pass; leave out --overlap none");
+    if (config.wire_dtype != WireDtype::fp32)
+      whole.refuse("--reducer c10d sends gradients as fp32; leave out --wire_dtype {}",
+                   to_string(config.wire_dtype));
+    if (config.embedding_gradients != EmbeddingGradients::dense)
+      whole.refuse(
+          "--reducer c10d sums dense gradients; leave out --embedding_gradients {}, or take "
+          "--reducer scalemark",
+          to_string(config.embedding_gradients));
+  }
+
+  /// Strategies for the gradients of embedding tables, without tables or where they can't be.
+  static void check_embedding(const auto& whole) {
+    const auto& config = whole.given;
+    const bool dense = config.embedding_gradients == EmbeddingGradients::dense;
+    if (config.tied_gradient == TiedGradient::sparse && dense)
+      whole.refuse(
+          "--tied_gradient sparse joins sparse gradients; add --embedding_gradients sparse");
+    if (dense) return;
+    const std::string given = "--embedding_gradients " + to_string(config.embedding_gradients);
+    if (whole.facts.width == 0)
+      whole.refuse(
+          "{}: {} has no embedding table; leave it out, or take a sequence model such as "
+          "transformer_base",
+          given, whole.facts.name);
+    if (config.forward_only)
+      whole.refuse("{} has no meaning with --forward_only: there are no gradients", given);
+    if (config.embedding_gradients == EmbeddingGradients::sparse &&
+        config.wire_dtype != WireDtype::fp32)
+      whole.refuse(
+          "{} sends rows as fp32 only, not as --wire_dtype {}; use --wire_dtype fp32, or "
+          "--embedding_gradients sparse_as_dense",
+          given, to_string(config.wire_dtype));
+  }
+};
+
+}  // namespace scalemark

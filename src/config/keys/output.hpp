@@ -1,0 +1,54 @@
+// Keys of what is shown and where it is written, and of faults for tests.
+#pragma once
+
+#include "config/injection.hpp"
+#include "config/keys/group.hpp"
+#include "config/text.hpp"
+
+namespace scalemark {
+
+struct OutputSettings {
+  std::optional<std::string> output;  ///< path of the record
+  bool json = false;                  ///< the record on stdout, nothing else
+  std::int64_t display_every = 10;
+  bool timestamps = false;  ///< a timestamp before every console line
+  bool dry_run = false;     ///< print the plan and its memory, start nothing
+  std::optional<std::string> label;
+  std::optional<std::string> preflight;  ///< path of a preflight's record, which the record names
+  std::optional<Injection> inject;
+
+  static void describe(auto& rows) {
+    using S = OutputSettings;
+    rows.group("Output", Role::output, kTraining);
+    rows.add("output", &S::output, "FILE", "where the record is written")
+        .otherwise("no file")
+        .of(kEverywhere)
+        .is(Trait::presentation);
+    rows.add("json", &S::json, "", "the record on stdout, nothing else")
+        .of(kEverywhere)
+        .is(Trait::presentation);
+    rows.add("display_every", &S::display_every, "N", "steps between two console lines")
+        .in(1, 1e9)
+        .of(kWithModel);
+    rows.add("timestamps", &S::timestamps, "", "a timestamp before every console line")
+        .of(kWithModel)
+        .is(Trait::presentation);
+    rows.add("dry_run", &S::dry_run, "",
+             "print batches, memory and bytes of every point, and start nothing")
+        .is(Trait::presentation);
+    rows.add("label", &S::label, "TEXT", "free text kept in the record")
+        .otherwise("no label")
+        .of(kEverywhere);
+    rows.add("preflight", &S::preflight, "FILE",
+             "record of a preflight of these nodes: the result names it, and says where it warned "
+             "or failed")
+        .otherwise("none is named")
+        .of(kWithModel);
+    rows.group("Testing", Role::identity, kEverywhere);
+    rows.add("inject", &S::inject, "KIND[:rank=R][:step=S][:milliseconds=M]",
+             "a deliberate fault: " + join(injection_kinds(), ", "))
+        .otherwise("no fault");
+  }
+};
+
+}  // namespace scalemark

@@ -1,0 +1,77 @@
+// See handover.hpp.
+#include "result/handover.hpp"
+
+#include <cstdlib>
+#include <fstream>
+
+namespace scalemark {
+namespace {
+
+constexpr const char* kExitCode = "exit_code";
+constexpr const char* kAbort = "abort.json";
+constexpr const char* kPartial = "partial.json";
+
+/// Null where there is none; a rank may have been killed at any moment.
+Json read_object(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) return nullptr;
+  Json object = Json::parse(file, nullptr, false);
+  return object.is_object() ? object : Json(nullptr);
+}
+
+/// Whole or not at all: the supervisor may read at any moment.
+void replace_file(const std::filesystem::path& path, const std::string& text) {
+  const auto temporary = path.string() + ".tmp";
+  std::ofstream(temporary) << text;
+  std::error_code ignored;
+  std::filesystem::rename(temporary, path, ignored);
+}
+
+}  // namespace
+
+HandoverFolder::HandoverFolder() { setenv(kHandoverVariable, path().c_str(), 1); }
+
+std::optional<int> HandoverFolder::exit_code() const {
+  int code = 0;
+  std::ifstream file(path() / kExitCode);
+  return file >> code ? std::optional(code) : std::nullopt;
+}
+
+std::optional<AbortNotice> HandoverFolder::abort() const {
+  const Json notice = read_object(path() / kAbort);
+  if (notice.is_null()) return std::nullopt;
+  return AbortNotice{notice.at("exit_code").get<int>(), notice.at("reason").get<std::string>()};
+}
+
+std::optional<PartialResults> HandoverFolder::partial() const {
+  const Json partial = read_object(path() / kPartial);
+  if (partial.is_null()) return std::nullopt;
+  const Json& file = partial.at("path");
+  return PartialResults{partial.at("finished"), partial.at("record"),
+                        file.is_null() ? "" : file.get<std::string>()};
+}
+
+Handover::Handover(const std::map<std::string, std::string>& environment, bool is_root) {
+  const auto found = environment.find(kHandoverVariable);
+  if (is_root && found != environment.end()) folder_ = found->second;
+}
+
+void Handover::publish_partial(const PartialResults& partial) const {
+  if (folder_.empty()) return;
+  const Json file = partial.path.empty() ? Json(nullptr) : Json(partial.path.string());
+  replace_file(
+      folder_ / kPartial,
+      record_text({{"finished", partial.finished}, {"record", partial.record}, {"path", file}}));
+}
+
+void Handover::publish_exit_code(ExitCode code) const {
+  if (!folder_.empty()) replace_file(folder_ / kExitCode, std::to_string(static_cast<int>(code)));
+}
+
+void Handover::publish_abort(const AbortNotice& abort) const {
+  if (!folder_.empty())
+    replace_file(folder_ / kAbort,
+                 record_text({{"exit_code", abort.exit_code}, {"reason", abort.reason}}));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,62 @@
+// The hand-over from the ranks of a job to the supervisor that launched it, through a private
+// folder: what is known so far, so that a killed job still leaves a record, and the exit code that
+// all ranks agreed on.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "error.hpp"
+#include "platform/temporary_folder.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+
+/// Names the folder to the ranks.
+inline constexpr const char* kHandoverVariable = "SMK_INTERNAL_HANDOVER";
+
+/// What a curve has measured so far.
+struct PartialResults {
+  Json finished = Json::array();  ///< records of the curves that are written already
+  Json record;                    ///< of the curve that is measured; null where it has no run yet
+  std::filesystem::path path;     ///< of its file; empty without --output
+};
+
+/// Why rank 0 aborted the job.
+struct AbortNotice {
+  int exit_code = 0;
+  std::string reason;
+};
+
+/// The supervisor's end; the folder is gone with the object.
+class HandoverFolder {
+ public:
+  /// Makes it and sets the variable for the processes that are started from now on.
+  HandoverFolder();
+
+  const std::filesystem::path& path() const { return folder_.path(); }
+  /// What the ranks agreed on; their results are written.
+  std::optional<int> exit_code() const;
+  std::optional<AbortNotice> abort() const;
+  std::optional<PartialResults> partial() const;
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// The ranks' end. Does nothing on other ranks than the root and where no supervisor is.
+class Handover {
+ public:
+  Handover(const std::map<std::string, std::string>& environment, bool is_root);
+  void publish_partial(const PartialResults& partial) const;
+  void publish_exit_code(ExitCode code) const;
+  /// Instead of the exit code, where this rank aborts the job.
+  void publish_abort(const AbortNotice& abort) const;
+
+ private:
+  std::filesystem::path folder_;  ///< empty: nobody to hand over to
+};
+
+}  // namespace scalemark

@@ -1,0 +1,32 @@
+// Says when the evidence of disturbance in run records is large enough to doubt the numbers: CPU
+// steal, cgroup throttling, errors of network interfaces, ranks that run elsewhere than they
+// should. What to do about each: docs/reducing_variance.md.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "json.hpp"
+
+namespace scalemark {
+
+class NoiseSummary {
+ public:
+  /// Evidence below these fractions is usual and not worth a word.
+  static constexpr double kNotableSteal = 0.01;     ///< of all CPU time of a host
+  static constexpr double kNotableThrottle = 0.01;  ///< of the wall time of the run
+
+  void add(const Json& run_record);
+  /// One sentence a kind of disturbance; empty for a quiet machine.
+  std::vector<std::string> warnings() const;
+
+ private:
+  int runs_ = 0, stolen_ = 0, throttled_ = 0;
+  double most_steal_ = 0, most_throttled_seconds_ = 0;
+  std::map<std::string, std::uint64_t> errors_;
+  std::set<std::string> misplaced_;
+};
+
+}  // namespace scalemark

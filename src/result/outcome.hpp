@@ -1,0 +1,51 @@
+// What became of a measurement: what ended its loop decides the status of its record, and that the
+// exit code of its command. A job that left no record is judged the other way round.
+#pragma once
+
+#include <string>
+
+#include "error.hpp"
+#include "json.hpp"
+#include "measure/samples.hpp"
+
+namespace scalemark {
+
+struct RankReport;
+struct RunMetrics;
+struct InferenceMetrics;
+
+enum class Status { ok, invalid, failed, interrupted, timeout };
+std::string to_string(Status status);
+/// Of a word that is none, `failed`.
+Status status_from(const std::string& word);
+Status status_of(const Json& record);
+
+struct Outcome {
+  Status status = Status::ok;
+  std::string reason = {};  ///< why it is not ok
+
+  bool ok() const { return status == Status::ok; }
+  /// What was measured until then is told, as `partial_throughput`.
+  bool is_partial() const { return status == Status::interrupted || status == Status::timeout; }
+};
+
+/// Of a training run, by what ended its loop and by its numbers: none of a run with a loss that is
+/// not finite is published. RunError where it came to its end and has measured nothing.
+Outcome outcome_of_run(const std::vector<RankReport>& reports, const RunMetrics& metrics);
+
+/// Likewise of independent replicas: the gravest that happened to any of them.
+Outcome outcome_of_inference(const InferenceMetrics& metrics);
+
+/// The exit code of the command that wrote a record of this status.
+ExitCode exit_code_of(Status status);
+
+/// Of a job that could not write its record itself. Any number: a launcher's own codes are
+/// `failed`.
+Status status_of_exit(int exit_code);
+
+/// Of a launch; `stopped`: somebody asked it to end.
+inline Status status_of_launch(ExitCode code, bool stopped) {
+  return stopped ? Status::interrupted : status_of_exit(static_cast<int>(code));
+}
+
+}  // namespace scalemark

@@ -1,0 +1,30 @@
+// See record_context.hpp.
+#include "result/record_context.hpp"
+
+#include "result/record_schemas.hpp"
+#include "result/warnings.hpp"
+
+namespace scalemark {
+namespace {
+
+void set_preflight(Json& record, const Json& reference) {
+  record["preflight"] = reference;
+  explain_nulls(record, "preflight.verdict", "that preflight did not come to an end");
+  explain_nulls(record, "preflight", "no preflight record was named: --preflight FILE");
+}
+
+}  // namespace
+
+Json start_record(const std::string& kind, const RecordContext& context, const Outcome& outcome) {
+  Json record = blank_record(kind);
+  record.update(envelope(kind, outcome.status, outcome.reason));
+  add_warnings(record, context.config.warnings);
+  record["config"] = config_to_json(context.config);
+  record["system"] = context.system.json;
+  record["environment"] = context.environment;
+  record["unavailable"] = context.system.unavailable;
+  if (record.contains("preflight")) set_preflight(record, context.preflight);
+  return record;
+}
+
+}  // namespace scalemark

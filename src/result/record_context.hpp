@@ -1,0 +1,25 @@
+// What a record says of its surroundings, and the skeleton that every record of a measurement
+// begins with.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "config/run_config.hpp"
+#include "platform/platform.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+
+struct RecordContext {
+  LoadedConfig config;
+  SystemInfo system;
+  std::map<std::string, std::string> environment;  ///< recorded_environment()
+  Json preflight = nullptr;  ///< preflight_reference() of --preflight FILE; null: none is named
+};
+
+/// A record with all keys of its kind; filled are those of the envelope and what the context says.
+/// Its `warnings` begin with those of the configuration, which the user has been told.
+Json start_record(const std::string& kind, const RecordContext& context, const Outcome& outcome);
+
+}  // namespace scalemark

@@ -1,0 +1,118 @@
+// See record_schemas.hpp.
+#include "result/record_schemas.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schema_texts.hpp"
+
+namespace scalemark {
+namespace {
+
+const Json& schemas() {
+  static const Json all = [] {
+    Json parsed;
+    for (const auto& [name, text] : schema_texts::kTexts) parsed[name] = Json::parse(text);
+    return parsed;
+  }();
+  return all;
+}
+
+/// A part of the schema `home`.
+struct SchemaPart {
+  std::string home;
+  const Json& node;
+
+  /// Itself, or what its $ref names: "#/$defs/rank", "common.schema.json#/$defs/uuid".
+  SchemaPart resolved() const {
+    if (!node.contains("$ref")) return *this;
+    const std::string reference = node["$ref"];
+    const std::size_t hash = reference.find('#');
+    const std::string name = hash == 0 ? home : reference.substr(0, reference.find('.'));
+    return {name, schemas().at(name).at(Json::json_pointer(reference.substr(hash + 1)))};
+  }
+};
+
+Json blank(const SchemaPart& unresolved) {
+  const SchemaPart part = unresolved.resolved();
+  const Json type = part.node.value("type", Json());
+  if (type == "array") return Json::array();
+  if (type != "object") return nullptr;
+  Json object = Json::object();
+  if (part.node.contains("properties"))
+    for (const auto& [key, property] : part.node["properties"].items())
+      object[key] = blank({part.home, property});
+  return object;
+}
+
+int newest_since(const Json& node) {
+  int newest = 1;
+  for (const auto& [key, part] : node.items()) {
+    if (part.is_structured()) newest = std::max(newest, newest_since(part));
+    if (node.is_object() && key == "since" && part.is_number_integer())
+      newest = std::max(newest, part.get<int>());
+  }
+  return newest;
+}
+
+/// Of the record `reasons` belongs to; `path` is that of `value`.
+struct KeyAdder {
+  int revision;
+  Json& reasons;
+
+  void add(Json& value, const SchemaPart& unresolved, const std::string& path) const {
+    const SchemaPart part = unresolved.resolved();
+    for (const char* either : {"anyOf", "oneOf"})
+      if (part.node.contains(either))
+        for (const Json& one : part.node[either]) add(value, {part.home, one}, path);
+    if (value.is_array() && part.node.contains("items"))
+      for (Json& item : value) add(item, {part.home, part.node["items"]}, path);
+    if (value.is_object() && part.node.contains("properties"))
+      for (const auto& [key, property] : part.node["properties"].items())
+        add_key(value, key, {part.home, property}, path.empty() ? key : path + "." + key);
+  }
+
+  void add_key(Json& object, const std::string& key, const SchemaPart& part,
+               const std::string& path) const {
+    if (object.contains(key)) return add(object[key], part, path);
+    const int since = part.node.value("since", 1);
+    if (since <= revision) return;
+    object[key] = nullptr;
+    reasons[path] = fmt::format("not in records before schema_revision {}", since);
+  }
+};
+
+}  // namespace
+
+int schema_revision() {
+  static const int newest = newest_since(schemas());
+  return newest;
+}
+
+void add_newer_keys(Json& record) {
+  const int revision = record.value("schema_revision", 1);
+  const std::string kind = record.at("kind");
+  if (revision >= schema_revision()) return;
+  if (!record.contains("unavailable") || !record["unavailable"].is_object()) return;
+  record["schema_revision"] = revision;  // the first records did not say it
+  Json reasons = record["unavailable"];
+  KeyAdder{revision, reasons}.add(record, {kind, schemas().at(kind)}, "");
+  record["unavailable"] = std::move(reasons);
+}
+
+const std::vector<std::string>& record_kinds() {
+  static const auto kinds = [] {
+    std::vector<std::string> names;
+    for (const auto& [name, schema] : schemas().items())
+      if (schema.contains(Json::json_pointer("/properties/schema_revision"))) names.push_back(name);
+    return names;
+  }();
+  return kinds;
+}
+
+Json blank_record(const std::string& kind, const std::string& part) {
+  return blank({kind, schemas().at(kind).at(Json::json_pointer(part))});
+}
+
+}  // namespace scalemark

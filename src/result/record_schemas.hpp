@@ -1,0 +1,26 @@
+// The schemas of records (docs/schema), which this program carries: a record is made with the keys
+// of its kind, and one that an older scalemark wrote gets those that it lacks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "json.hpp"
+
+namespace scalemark {
+
+/// "run", "scaling", ...
+const std::vector<std::string>& record_kinds();
+
+/// A record of this kind before anything is known: its keys in the schema's order, null where that
+/// is a legal value, otherwise an empty list or an object of such values. `part`: of the schema,
+/// where not the whole of it is wanted ("/properties/points/items").
+Json blank_record(const std::string& kind, const std::string& part = "");
+
+/// Of the records that this program writes: the largest "since" of any key.
+int schema_revision();
+
+/// Keys that are newer than the record become null, with the reason.
+void add_newer_keys(Json& record);
+
+}  // namespace scalemark

@@ -1,0 +1,70 @@
+// The program of the tables in docs/gate.md; see programs.hpp.
+#include "simulation/gate_simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "simulation/programs.hpp"
+#include "talk.hpp"
+
+namespace scalemark::gate {
+namespace {
+
+constexpr std::uint64_t kSeed = 20210607;
+
+void print_characteristics(int repetitions) {
+  fmt::print(
+      "| noise of a pair | true slowdown | regressed | pass | inconclusive | mean pairs | |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const PairNoise& noise : pair_noises())
+    for (const double slowdown : {-0.02, 0., 0.01, 0.02, 0.05, 0.1}) {
+      const Outcome o = simulate({}, noise, slowdown, repetitions, kSeed);
+      fmt::print("| {} | {:.0f} % | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {} |\n", noise.name,
+                 100 * slowdown, 100 * o.share(o.regressed), 100 * o.share(o.passed),
+                 100 * o.share(o.inconclusive), o.pairs / o.gates,
+                 slowdown <= 0      ? "false alarms: regressed"
+                 : slowdown >= 0.02 ? "false passes: pass"
+                                    : "between both limits");
+      std::fflush(stdout);
+    }
+}
+
+/// Other looks, and other shares of the level for each.
+std::vector<std::pair<std::string, GateDesign>> designs() {
+  GateDesign early, late;
+  early.alarm = {{7, 0.0079}, {10, 0.0085}, {14, 0.0092}, {20, 0.01}};
+  early.pass = {{7, 0.0313}, {10, 0.038}, {14, 0.044}, {20, 0.05}};
+  late.alarm = {{8, 0}, {10, 0.002}, {14, 0.005}, {20, 0.01}};
+  return {{"as built", {}}, {"first look at 7 pairs", early}, {"level spent late", late}};
+}
+
+void print_designs(int repetitions) {
+  fmt::print(
+      "\n| design | slowdown | regressed at noise 1 % | pairs | at 2.5 % | pairs |\n| --- | --- | "
+      "--- | --- | --- | --- |\n");
+  for (const auto& [name, design] : designs())
+    for (const double slowdown : {0.02, 0.05}) {
+      fmt::print("| {} | {:.0f} % |", name, 100 * slowdown);
+      for (const PairNoise& noise : {normal("", 0.01), normal("", 0.025)}) {
+        const Outcome o = simulate(design, noise, slowdown, repetitions, kSeed);
+        fmt::print(" {:.1f} | {:.1f} |", 100 * o.share(o.regressed), o.pairs / o.gates);
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+}
+
+}  // namespace
+}  // namespace scalemark::gate
+
+int scalemark::simulation::gate_simulation(const std::vector<std::string>& arguments) {
+  const int repetitions = arguments.empty() ? 300 : std::atoi(arguments[0].c_str());
+  if (repetitions < 1) {
+    say("usage: gate_simulation [REPETITIONS], a number above 0");
+    return 2;
+  }
+  gate::print_characteristics(repetitions);
+  gate::print_designs((repetitions + 1) / 2);
+  return 0;
+}

@@ -1,0 +1,22 @@
+// What programs tell their user: whole lines on stderr, since stdout is data, and numbers as people
+// read them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace scalemark {
+
+/// Never throws, nor does tell().
+void say(std::string_view line);
+
+/// The same as "scalemark: what": among the lines of a launcher and of other programs.
+void tell(std::string_view what);
+
+/// Four significant digits without an exponent: "139.6", "7.520", "12345". 0 gives "0".
+/// `like`: the value whose magnitude decides the number of decimals, so that bounds match their
+/// centre.
+std::string four_digits(double value, double like);
+std::string four_digits(double value);
+
+}  // namespace scalemark

@@ -1,0 +1,9 @@
+// Marks a function whose loop is built for several vector widths; the loader picks one.
+#pragma once
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define SCALEMARK_VECTOR_LOOP \
+  [[gnu::optimize("O3"), gnu::target_clones("default", "avx2", "arch=skylake-avx512")]]
+#else
+#define SCALEMARK_VECTOR_LOOP
+#endif

@@ -1,0 +1,132 @@
+// Points are matched by what was measured, never by position; what differs is named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/compare/compare_support.hpp"
+#include "error.hpp"
+
+namespace scalemark::match_sets_test {
+namespace {
+using test::launch;
+using test::result_set;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string refusal(const std::vector<ResultSet>& sets,
+                    const std::vector<std::string>& varied = {}) {
+  try {
+    match_sets(sets, varied);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "was not refused";
+  return "";
+}
+
+TEST(MatchSets, ByConfigurationNotByPosition) {
+  const std::vector<ResultSet> sets{
+      result_set("a", {launch(10, 4), launch(20, 1), launch(30, 2), launch(31, 2)}),
+      result_set("b", {launch(40, 2), launch(50, 8), launch(60, 1)})};
+  const Matching matching = match_sets(sets, {});
+  ASSERT_EQ(matching.points.size(), 4U);
+  const int ranks[] = {1, 2, 4, 8};
+  const std::size_t ours[] = {1, 2, 1, 0}, theirs[] = {1, 1, 0, 1};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(matching.points[i].ranks, ranks[i]);
+    EXPECT_EQ(matching.points[i].launches[0].size(), ours[i]);
+    EXPECT_EQ(matching.points[i].launches[1].size(), theirs[i]);
+  }
+  EXPECT_EQ(matching.points[0].launches[0][0], &sets[0].launches[1]);
+  EXPECT_EQ(matching.points[0].launches[1][0], &sets[1].launches[2]);
+  EXPECT_TRUE(matching.points[1].settings.empty());
+}
+
+TEST(MatchSets, RefusesWhatDiffersNamingKeysAndValues) {
+  const std::vector<ResultSet> sets{result_set("a", {launch(1)}),
+                                    result_set("b", {launch(1, 1, "bf16")})};
+  EXPECT_THAT(refusal(sets),
+              AllOf(HasSubstr("precision (a: fp32; b: bf16)"), HasSubstr("--varied precision"),
+                    testing::Not(HasSubstr("seed"))));
+  EXPECT_EQ(match_sets(sets, {"precision"}).points.size(), 1U);
+}
+
+TEST(MatchSets, RefusesADifferenceThatShowsAtSomeRanksOnly) {
+  std::vector<ResultSet> sets{result_set("a", {launch(1), launch(1, 2)}),
+                              result_set("b", {launch(1), launch(1, 2)})};
+  sets[1].launches[1].keys["transport"] = "vader";
+  EXPECT_THAT(refusal(sets), HasSubstr("transport (a: tcp; b: vader)"));
+  EXPECT_EQ(match_sets(sets, {"transport"}).points.size(), 2U);
+}
+
+TEST(MatchSets, ListsPointsThatOneSetHasMore) {
+  const std::vector<ResultSet> sets{result_set("a", {launch(1), launch(1, 1, "bf16")}),
+                                    result_set("b", {launch(1), launch(1, 1, "fp16")})};
+  const Matching matching = match_sets(sets, {});
+  ASSERT_EQ(matching.points.size(), 3U);
+  for (const MatchedPoint& point : matching.points) {
+    EXPECT_EQ(point.settings.size(), 1U);
+    EXPECT_EQ(point.launches[0].size() + point.launches[1].size(),
+              point.settings.at("precision") == "fp32" ? 2U : 1U);
+  }
+}
+
+TEST(MatchSets, RefusesSetsWithoutACommonPoint) {
+  std::vector<ResultSet> sets{result_set("a", {launch(1), launch(1, 1, "bf16")}),
+                              result_set("b", {launch(1), launch(1, 1, "bf16")})};
+  sets[0].launches[0].keys["seed"] = 2;  // every value is in both sets, but crosswise
+  sets[1].launches[1].keys["seed"] = 2;
+  EXPECT_THAT(refusal(sets), HasSubstr("no point in common; the nearest differ in "));
+  EXPECT_THAT(refusal({result_set("a", {launch(1, 1)}), result_set("b", {launch(1, 2)})}),
+              HasSubstr("ranks (a: 1; b: 2)"));
+}
+
+TEST(MatchSets, DoesNotPoolWhatIsCompared) {
+  const std::vector<ResultSet> sets{result_set("a", {launch(1), launch(1, 1, "bf16")}),
+                                    result_set("b", {launch(1)})};
+  EXPECT_THAT(refusal(sets, {"precision"}),
+              AllOf(HasSubstr("fp32"), HasSubstr("bf16"), HasSubstr("--by precision")));
+}
+
+TEST(MatchSets, RefusesAnUnknownVariedKey) {
+  const std::vector<ResultSet> sets{result_set("a", {launch(1)}), result_set("b", {launch(1)})};
+  EXPECT_THAT(refusal(sets, {"precison"}), HasSubstr("did you mean precision?"));
+}
+
+TEST(MatchSets, AKeyOfALaterVersionIsAlikeAtItsDefault) {
+  std::vector<ResultSet> sets{result_set("a", {launch(1)}), result_set("b", {launch(1)})};
+  sets[0].launches[0].keys.erase("seed");
+  EXPECT_EQ(match_sets(sets, {}).points.size(), 1U);
+  sets[1].launches[0].defaults.clear();
+  EXPECT_THAT(refusal(sets), HasSubstr("seed (a: not set; b: 1)"));
+}
+
+TEST(MatchSets, WhatARecordDoesNotTellIsNoted) {
+  std::vector<ResultSet> sets{result_set("a", {launch(1, 2)}), result_set("b", {launch(1, 2)})};
+  sets[0].launches[0].keys.erase("transport");
+  sets[0].launches[0].unknown.insert("transport");
+  const Matching matching = match_sets(sets, {});
+  EXPECT_EQ(matching.points.size(), 1U);
+  EXPECT_THAT(matching.notes, testing::ElementsAre(HasSubstr("transport")));
+}
+
+TEST(MatchSets, VariablesOfAPlanAreLookedUpInOtherRecords) {
+  std::vector<ResultSet> sets{result_set("a", {launch(1)}), result_set("b", {launch(1)})};
+  sets[0].launches[0].keys["env.NCCL_ALGO"] = "Ring";
+  EXPECT_THAT(refusal(sets), HasSubstr("env.NCCL_ALGO (a: Ring; b: not set)"));
+  sets[1].launches[0].environment["NCCL_ALGO"] = "Ring";
+  EXPECT_EQ(match_sets(sets, {}).points.size(), 1U);
+}
+
+TEST(SplitBy, MakesASetOfEachValue) {
+  const ResultSet set = result_set("s", {launch(1), launch(2, 1, "bf16"), launch(3)});
+  const auto sets = split_by(set, "precision", {"fp32", "bf16"});
+  ASSERT_EQ(sets.size(), 2U);
+  EXPECT_EQ(sets[0].label, "precision=fp32");
+  EXPECT_EQ(sets[0].launches.size(), 2U);
+  EXPECT_EQ(split_by(set, "precision", {}).front().label, "precision=bf16");
+  EXPECT_THROW(split_by(set, "precision", {"fp32", "fp64"}), ConfigError);
+  EXPECT_THROW(split_by(set, "seed", {}), ConfigError);
+}
+
+}  // namespace
+}  // namespace scalemark::match_sets_test

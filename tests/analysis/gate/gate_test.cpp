@@ -1,0 +1,141 @@
+// The gate's verdicts by hand, and its false alarms and power by simulation with fixed seeds.
+#include "analysis/gate/gate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "measure/significance.hpp"
+#include "simulation/gate_simulation.hpp"
+
+namespace scalemark::gate_test {
+namespace {
+
+using Values = std::vector<double>;
+
+/// `n` log ratios of a slowdown, with a little noise that is the same for all.
+Values slower(double slowdown, std::size_t n) {
+  Values ratios;
+  for (std::size_t i = 0; i < n; ++i)
+    ratios.push_back(std::log1p(-slowdown) + 0.0001 * static_cast<double>(i % 3));
+  return ratios;
+}
+
+TEST(Gate, AsksForPairsUntilTheFirstLook) {
+  const GateDecision early = decide(slower(0.1, 7));
+  EXPECT_EQ(early.verdict, GateVerdict::more_pairs);
+  EXPECT_EQ(early.pairs, 7U);
+  EXPECT_EQ(early.next_pairs, 8U);
+}
+
+TEST(Gate, FindsAClearSlowdownAtTheFirstLook) {
+  const GateDecision decision = decide(slower(0.1, 20));
+  EXPECT_EQ(decision.verdict, GateVerdict::regressed);
+  EXPECT_EQ(decision.pairs, 8U);
+  EXPECT_EQ(decision.next_pairs, 0U);
+  EXPECT_NEAR(decision.slowdown_percent, 10, 0.02);
+  EXPECT_DOUBLE_EQ(decision.p, 1. / 256);
+}
+
+TEST(Gate, PassesWhatIsAsFastOrFaster) {
+  EXPECT_EQ(decide(slower(0, 8)).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide(slower(-0.1, 8)).verdict, GateVerdict::pass);
+}
+
+TEST(Gate, PassesASlowdownBelowTheThresholdHoweverSure) {
+  const GateDecision decision = decide(slower(0.005, 8));
+  EXPECT_DOUBLE_EQ(decision.p, 1. / 256);
+  EXPECT_EQ(decision.verdict, GateVerdict::pass);
+  GateDesign strict;
+  strict.threshold = 0.003;
+  EXPECT_EQ(decide(slower(0.005, 8), strict).verdict, GateVerdict::regressed);
+}
+
+TEST(Gate, IsInconclusiveWhereNoiseHidesBoth) {
+  Values noisy;
+  for (int i = 0; i < 20; ++i) noisy.push_back(i % 2 ? 0.3 : -0.31);
+  const GateDecision more = decide(std::span(noisy).first(12));
+  EXPECT_EQ(more.verdict, GateVerdict::more_pairs);
+  EXPECT_EQ(more.pairs, 12U);
+  EXPECT_EQ(more.next_pairs, 14U);
+  const GateDecision decision = decide(noisy);
+  EXPECT_EQ(decision.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(decision.pairs, 20U);
+  const double error = standard_deviation(noisy) / std::sqrt(20.);
+  EXPECT_NEAR(decision.detectable_percent.value(),
+              -100 * std::expm1(-minimum_detectable_difference({error, 19}, 0.02, 0.8)), 1e-9);
+}
+
+/// Repeats of one set around a log rate.
+Values around(double centre, std::size_t n) {
+  Values logs;
+  for (std::size_t i = 0; i < n; ++i) logs.push_back(centre + 0.001 * static_cast<double>(i));
+  return logs;
+}
+
+TEST(Gate, JudgesTwoSamplesOnce) {
+  const GateDesign design = gate_design(5, 0.01);
+  const GateDecision slower = decide_once({around(5, 5), around(4.9, 5), false}, design);
+  EXPECT_EQ(slower.verdict, GateVerdict::regressed);
+  EXPECT_NEAR(slower.slowdown_percent, -100 * std::expm1(-0.1), 1e-9);
+  EXPECT_DOUBLE_EQ(slower.p, 1. / 252);
+  EXPECT_EQ(decide_once({around(5, 5), around(5, 5), false}, design).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide_once({around(5, 5), around(4.99, 5), false}, design).verdict, GateVerdict::pass);
+}
+
+TEST(Gate, FewRepeatsProveNothing) {
+  const GateDecision four = decide_once({around(5, 4), around(4, 4), false}, gate_design(4, 0.01));
+  EXPECT_EQ(four.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(four.detectable_percent, std::nullopt);
+  const GateDecision six = decide_once({around(5, 6), around(4, 6), true}, gate_design(6, 0.01));
+  EXPECT_EQ(six.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(decide_once({around(5, 7), around(4, 7), true}, gate_design(7, 0.01)).verdict,
+            GateVerdict::regressed);
+}
+
+TEST(Gate, LooksFitThePairsAndTheLevel) {
+  const auto looks = [](const GateDesign& design) {
+    std::vector<std::pair<std::size_t, double>> all;
+    for (const SequentialLook& look : design.alarm) all.emplace_back(look.pairs, look.spent);
+    return all;
+  };
+  using Looks = std::vector<std::pair<std::size_t, double>>;
+  EXPECT_EQ(looks(gate_design(20, 0.01)), looks({}));
+  EXPECT_EQ(looks(gate_design(7, 0.01)), (Looks{{7, 0.01}}));
+  EXPECT_EQ(looks(gate_design(12, 0.05)), (Looks{{8, 0.02}, {10, 0.03}, {12, 0.05}}));
+  EXPECT_EQ(gate_design(12, 0.05).pass.back().spent, 0.05);
+  EXPECT_THROW(gate_design(23, 0.01), std::invalid_argument);
+  EXPECT_EQ(least_pairs(0.01), 7U);
+  EXPECT_EQ(least_pairs(0.05), 5U);
+}
+
+TEST(Gate, RefusesADesignWithUnlikeLooks) {
+  GateDesign design;
+  design.pass.pop_back();
+  EXPECT_THROW(decide(slower(0, 8), design), std::invalid_argument);
+}
+
+/// The promise of docs/gate.md on a design that ends after 14 pairs: a Clopper-Pearson bound must
+/// leave it possible.
+TEST(GateSimulation, KeepsItsFalseAlarmsAndFalsePasses) {
+  GateDesign design;
+  design.threshold = 0;  // every alarm counts
+  design.alarm = {{7, 0.0079}, {10, 0.02}, {14, 0.04}};
+  design.pass = {{7, 0.0313}, {10, 0.04}, {14, 0.05}};
+  for (const gate::PairNoise& noise : gate::pair_noises()) {
+    const gate::Outcome none = gate::simulate(design, noise, 0, 600, 1);
+    EXPECT_LE(clopper_pearson(none.regressed, none.gates, 0.99).lo, 0.04) << noise.name;
+    const gate::Outcome two = gate::simulate(design, noise, 0.02, 600, 2);
+    EXPECT_LE(clopper_pearson(two.passed, two.gates, 0.99).lo, 0.05) << noise.name;
+  }
+}
+
+TEST(GateSimulation, FindsFivePercentWithFewPairs) {
+  const gate::Outcome outcome = gate::simulate({}, gate::pair_noises()[0], 0.05, 200, 3);
+  EXPECT_GE(outcome.regressed, 198);
+  EXPECT_LT(outcome.pairs / outcome.gates, 8.5);
+}
+
+}  // namespace
+}  // namespace scalemark::gate_test

@@ -1,0 +1,123 @@
+// What a gate says of two sets: which repeats and points count, and where a regression comes from.
+#include "analysis/gate/judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analysis/compare/compare_support.hpp"
+#include "analysis/gate/verdict_record.hpp"
+#include "error.hpp"
+
+namespace scalemark::judge_test {
+namespace {
+
+using test::launch;
+using test::rates;
+using test::result_set;
+using test::swept;
+using Values = std::vector<double>;
+using ::testing::HasSubstr;
+
+/// `n` launches on one rank and `n` on two, each set repeat after repeat.
+ResultSet two_points(const std::string& label, double one, double two, int n = 8) {
+  ResultSet set = result_set(label, {});
+  for (int k = 1; k <= n; ++k)
+    for (const int ranks : {1, 2}) {
+      set.launches.push_back(launch((ranks == 1 ? one : two) * (1 + 0.001 * k), ranks));
+      set.launches.back().sweep = "/sweep/" + label;
+      set.launches.back().repeat = k;
+    }
+  return set;
+}
+
+Judgement judged(const std::vector<ResultSet>& sets, GateMode mode, std::size_t pairs = 8) {
+  return judge(sets, match_sets(sets, {}), mode, gate_design(pairs, 0.01));
+}
+
+std::string refusal(const std::vector<ResultSet>& sets) {
+  try {
+    judged(sets, GateMode::pairs);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "was not refused";
+}
+
+TEST(Judge, MeansOverPointsDecideAndPointsExplain) {
+  const std::vector<ResultSet> sets{two_points("base", 100, 200), two_points("new", 100, 160)};
+  const Judgement judgement = judged(sets, GateMode::sequential);
+  EXPECT_EQ(judgement.decision.verdict, GateVerdict::regressed);
+  EXPECT_NEAR(judgement.decision.slowdown_percent, 100 * (1 - std::sqrt(0.8)), 1e-9);
+  ASSERT_EQ(judgement.points.size(), 2U);
+  EXPECT_FALSE(judgement.points[0].regressed);
+  EXPECT_TRUE(judgement.points[1].regressed);
+  EXPECT_NEAR(judgement.points[1].slowdown_percent, 20, 1e-9);
+  EXPECT_DOUBLE_EQ(judgement.points[1].p_adjusted.value(), 2. / 256);
+  EXPECT_NEAR(judgement.points[1].new_rate / judgement.points[1].base_rate, 0.8, 1e-9);
+  ASSERT_TRUE(judgement.interval_percent);
+  EXPECT_NEAR(judgement.interval_percent->lo, judgement.interval_percent->hi, 1e-6);
+}
+
+TEST(Judge, OneSlowPointOfTwoCanHideNoFastOne) {
+  const std::vector<ResultSet> sets{two_points("base", 100, 200), two_points("new", 125, 160)};
+  const Judgement judgement = judged(sets, GateMode::sequential);
+  EXPECT_EQ(judgement.decision.verdict, GateVerdict::pass);
+  EXPECT_FALSE(judgement.points[1].p);  // attribution is for what was found
+}
+
+TEST(Judge, OnlyCompleteRepeatsCount) {
+  ResultSet fresh = two_points("new", 100, 160);
+  fresh.launches.pop_back();  // repeat 8 on two ranks
+  const std::vector<ResultSet> sets{two_points("base", 100, 200), fresh};
+  const Judgement judgement = judged(sets, GateMode::pairs);
+  EXPECT_EQ(judgement.decision.pairs, 7U);
+  EXPECT_THAT(judgement.warnings.at(0), HasSubstr("2 of 16 repeats lack a point or a partner"));
+  EXPECT_EQ(judged(sets, GateMode::sequential).decision.verdict, GateVerdict::more_pairs);
+}
+
+TEST(Judge, TwoSamplesNeedNoPartners) {
+  const std::vector<ResultSet> sets{rates("base", {100, 101, 102, 103, 104, 105}),
+                                    rates("new", {90, 91, 92, 93, 94})};
+  const Judgement judgement = judged(sets, GateMode::samples);
+  EXPECT_EQ(judgement.decision.verdict, GateVerdict::regressed);
+  EXPECT_EQ(judgement.decision.pairs, 5U);
+  EXPECT_DOUBLE_EQ(judgement.decision.p, 1. / 462);
+}
+
+TEST(Judge, APointThatOnlyTheNewSetHasIsAWarningTheOtherWayAnError) {
+  const ResultSet both = two_points("both", 100, 200), one = swept(rates("one", Values(8, 100)));
+  const Judgement judgement = judged({one, both}, GateMode::pairs);
+  EXPECT_EQ(judgement.points.size(), 1U);
+  EXPECT_THAT(judgement.warnings.at(0), HasSubstr("ranks 2 is in both only"));
+  EXPECT_THAT(refusal({both, one}), HasSubstr("one has no launch with ranks 2, which both has"));
+}
+
+TEST(Judge, BuildsAreNotPooled) {
+  ResultSet mixed = rates("mixed", Values(8, 100));
+  mixed.launches.front().revision = "def";
+  EXPECT_THAT(refusal({rates("base", Values(8, 100)), mixed}),
+              HasSubstr("several builds (abc, def)"));
+}
+
+TEST(Judge, RepeatsOfDifferentPointsAreNone) {
+  ResultSet set = two_points("new", 100, 200, 2);
+  std::erase_if(set.launches,
+                [](const auto& one) { return (one.ranks == 1) == (one.repeat == 1); });
+  EXPECT_THAT(refusal({two_points("base", 100, 200, 2), set}),
+              HasSubstr("no repeat that went through all 2 points"));
+}
+
+TEST(Judge, ExitCodes) {
+  Judgement judgement;
+  for (const auto& [verdict, code] : {std::pair(GateVerdict::regressed, ExitCode::regression),
+                                      {GateVerdict::pass, ExitCode::ok},
+                                      {GateVerdict::inconclusive, ExitCode::inconclusive}}) {
+    judgement.decision.verdict = verdict;
+    EXPECT_EQ(exit_code_of(judgement), code);
+  }
+}
+
+}  // namespace
+}  // namespace scalemark::judge_test

@@ -1,0 +1,58 @@
+// The promise of docs/projection.md: fitted to the first half of published and measured curves, the
+// model predicts the second better than constant efficiency does.
+#include <gtest/gtest.h>
+
+#include "commands/project.hpp"
+#include "simulation/projection_check.hpp"
+
+namespace scalemark::projection::published_curves_test {
+namespace {
+namespace fs = std::filesystem;
+
+const fs::path kSource = SCALEMARK_SOURCE_DIR;
+
+Tally tally_of(const std::vector<fs::path>& paths) {
+  Tally tally;
+  for (const fs::path& path : paths) {
+    const Projection made = check_half(read_curve(path.string()));
+    if (made.errors) tally.add(*made.errors);
+  }
+  return tally;
+}
+
+TEST(PublishedCurves, ArePredictedBetterThanByConstantEfficiency) {
+  const Tally tally = tally_of(files_of(kSource / "configs/published"));
+  EXPECT_GE(tally.curves, 25);
+  EXPECT_LT(tally.model, 0.85 * tally.constant_efficiency);
+  EXPECT_GE(tally.better, tally.curves * 4 / 5);
+  EXPECT_GE(tally.in_band, tally.points * 3 / 4);
+}
+
+TEST(MeasuredCurves, MoreHostsArePredictedFromFew) {
+  const fs::path baselines = kSource / "results/baselines";
+  const Tally tally = tally_of({baselines / "resnet50-1gbit-4hosts.json",
+                                baselines / "resnet18-200mbit-8hosts.json",
+                                baselines / "smallnet-10mbit-8hosts.json"});
+  EXPECT_EQ(tally.curves, 3);
+  EXPECT_EQ(tally.better, 3);
+  EXPECT_LT(tally.model, 0.3 * tally.constant_efficiency);
+}
+
+TEST(MeasuredCurves, AnotherLinkIsPredicted) {
+  const fs::path baselines = kSource / "results/baselines";
+  const auto slow = read_curve((baselines / "smallnet-10mbit-8hosts.json").string());
+  const auto fast = read_curve((baselines / "smallnet-40mbit-8hosts.json").string());
+  ProjectionQuestions questions;
+  questions.fit.link_gbit = 0.01;
+  questions.link_gbit = 0.04;
+  questions.ranks = {2, 4, 8};
+  const Projection made = project(slow, fit_model(slow, questions.fit), questions);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const CurvePoint& measured = fast.points[i + 1];
+    ASSERT_EQ(made.points[i].ranks, measured.ranks);
+    EXPECT_NEAR(made.points[i].step_seconds.value / step_seconds_of(measured), 1, 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace scalemark::projection::published_curves_test

@@ -1,0 +1,283 @@
+// Curves with hand-computed numbers.
+#include "analysis/scaling/scaling.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "error.hpp"
+
+namespace scalemark::scaling_test {
+namespace {
+
+using testing::HasSubstr;
+
+/// `steps` steps of `step_seconds` with `units_per_step` units each.
+PointRepeat repeat(double units_per_step, double step_seconds, double steps, double wait = 0) {
+  PointRepeat r;
+  r.run_id = "11111111-1111-4111-8111-111111111111";
+  r.run_path = "curve.runs/run.json";
+  r.units = units_per_step * steps;
+  r.seconds = step_seconds * steps;
+  r.step_seconds_mean = step_seconds;
+  r.wait_seconds_mean = wait;
+  return r;
+}
+
+PointRepeat baseline(double units_per_step, double step_seconds, double steps) {
+  PointRepeat r = repeat(units_per_step, step_seconds, steps);
+  r.baseline = true;
+  return r;
+}
+
+/// One rank: 10 units a step at 1 s and at 2 s (rates 10 and 5). Two ranks: 20 units at 1.25 s and
+/// 2 s (rates 16 and 10).
+std::vector<PointRuns> two_rounds() {
+  return {{2,
+           {repeat(20, 1.25, 8, 0.1), repeat(20, 2, 8, 0.4)},
+           {baseline(20, 1, 8), baseline(20, 1.75, 8)}},
+          {1, {repeat(10, 1, 8), repeat(10, 2, 8)}, {}}};
+}
+
+TEST(ScalingCurve, IsSortedByRanksAndBasedOnTheSmallest) {
+  const ScalingCurve curve = make_scaling_curve("images/sec", "weak", two_rounds());
+  ASSERT_EQ(curve.points.size(), 2u);
+  EXPECT_EQ(curve.points[0].ranks, 1);
+  EXPECT_EQ(curve.points[1].ranks, 2);
+  EXPECT_EQ(curve.base_ranks, 1);
+  EXPECT_DOUBLE_EQ(curve.base_throughput, 160.0 / 24);
+}
+
+TEST(ScalingCurve, ThroughputIsAllUnitsOverAllSeconds) {
+  const ScalingCurve curve = make_scaling_curve("images/sec", "weak", two_rounds());
+  EXPECT_DOUBLE_EQ(curve.points[0].throughput, 160.0 / 24);  // not the mean of 10 and 5
+  EXPECT_DOUBLE_EQ(curve.points[1].throughput, 320.0 / 26);
+}
+
+/// Points of these efficiencies, a unit a rank and second, each with `repeats` equal repeats.
+ScalingCurve curve_of(const std::vector<std::pair<int, double>>& efficiencies, int repeats = 1) {
+  std::vector<PointRuns> points;
+  for (const auto& [ranks, efficiency] : efficiencies)
+    points.push_back(
+        {ranks, std::vector<PointRepeat>(repeats, repeat(ranks * efficiency, 1, 8)), {}});
+  return make_scaling_curve("images/sec", "weak", points);
+}
+
+TEST(ScalingCurve, APointBelowBothNeighboursIsADip) {
+  const ScalingCurve curve = curve_of({{1, 1}, {2, 0.9}, {3, 0.6}, {4, 0.85}, {8, 0.8}});
+  EXPECT_FALSE(curve.points[0].trend);
+  EXPECT_FALSE(curve.points[4].trend);
+  EXPECT_FALSE(curve.points[1].trend->dip);
+  EXPECT_TRUE(curve.points[2].trend->dip);
+  EXPECT_NEAR(curve.points[2].trend->expected_efficiency, 0.9 - 0.05 * std::log2(1.5), 1e-12);
+  EXPECT_FALSE(curve.points[3].trend->dip);
+  EXPECT_TRUE(curve_of({{2, 1}, {3, 0.6}, {4, 1}}, 3).points[1].trend->dip);  // with an interval
+}
+
+TEST(ScalingCurve, AStepDownOrASmallDeviationIsNone) {
+  for (const ScalingPoint& point : curve_of({{1, 1}, {2, 1}, {4, 0.7}, {8, 0.7}}).points)
+    EXPECT_FALSE(point.trend && point.trend->dip) << point.ranks;  // hosts of two ranks
+  EXPECT_FALSE(curve_of({{2, 0.9}, {3, 0.87}, {4, 0.9}}).points[1].trend->dip);
+}
+
+TEST(ScalingCurve, ADipWithinItsIntervalIsNone) {
+  const std::vector<PointRuns> points{{1, {repeat(10, 1, 8), repeat(10, 1, 8)}, {}},
+                                      {3, {repeat(12, 1, 8), repeat(30, 1, 8)}, {}},
+                                      {4, {repeat(40, 1, 8), repeat(40, 1, 8)}, {}}};
+  const auto trend = make_scaling_curve("images/sec", "weak", points).points[1].trend;
+  EXPECT_DOUBLE_EQ(trend->expected_efficiency, 1);
+  EXPECT_FALSE(trend->dip);
+}
+
+TEST(ScalingCurve, SpeedupIsTheRatioAndEfficiencyItsShareOfTheRanks) {
+  const ScalingCurve curve = make_scaling_curve("images/sec", "weak", two_rounds());
+  EXPECT_DOUBLE_EQ(curve.points[0].speedup, 1);
+  EXPECT_DOUBLE_EQ(curve.points[0].efficiency.value(), 1);
+  EXPECT_DOUBLE_EQ(curve.points[1].speedup, (320.0 / 26) / (160.0 / 24));
+  EXPECT_DOUBLE_EQ(curve.points[1].efficiency.value(), curve.points[1].speedup / 2);
+}
+
+TEST(ScalingCurve, IntervalsAreStudentsOnLogarithms) {
+  const ScalingCurve curve = make_scaling_curve("images/sec", "weak", two_rounds());
+  const double t = 12.70620474;  // t(0.975, 1)
+  // log rates of one rank: log 10, log 5; half their difference is their standard error.
+  const double rate_half = t * std::log(10.0 / 5) / 2;
+  const double rate_center = std::sqrt(10.0 * 5);
+  ASSERT_TRUE(curve.points[0].ci95);
+  EXPECT_NEAR(curve.points[0].ci95->lo, rate_center * std::exp(-rate_half), 1e-6);
+  EXPECT_NEAR(curve.points[0].ci95->hi / (rate_center * std::exp(rate_half)), 1, 1e-6);
+  // Ratios by round: 16 / 10 = 1.6 and 10 / 5 = 2: the round's own slowness is taken out.
+  const double ratio_half = t * std::log(2 / 1.6) / 2;
+  const double ratio_center = std::sqrt(1.6 * 2);
+  ASSERT_TRUE(curve.points[1].speedup_ci95);
+  EXPECT_NEAR(curve.points[1].speedup_ci95->lo, ratio_center * std::exp(-ratio_half), 1e-6);
+  EXPECT_NEAR(curve.points[1].speedup_ci95->hi, ratio_center * std::exp(ratio_half), 1e-6);
+  ASSERT_TRUE(curve.points[1].efficiency_ci95);
+  EXPECT_DOUBLE_EQ(curve.points[1].efficiency_ci95->lo, curve.points[1].speedup_ci95->lo / 2);
+  EXPECT_DOUBLE_EQ(curve.points[1].efficiency_ci95->hi, curve.points[1].speedup_ci95->hi / 2);
+}
+
+TEST(ScalingCurve, APerfectlyPairedSlowdownLeavesNoUncertaintyOfTheSpeedup) {
+  const ScalingCurve curve =
+      make_scaling_curve("images/sec", "weak",
+                         {{1, {repeat(10, 1, 8), repeat(10, 2, 8), repeat(10, 4, 8)}, {}},
+                          {4, {repeat(40, 2, 8), repeat(40, 4, 8), repeat(40, 8, 8)}, {}}});
+  EXPECT_NEAR(curve.points[1].speedup, 2, 1e-12);
+  EXPECT_NEAR(curve.points[1].speedup_ci95->lo, 2, 1e-12);
+  EXPECT_NEAR(curve.points[1].speedup_ci95->hi, 2, 1e-12);
+  EXPECT_NEAR(curve.points[1].efficiency.value(), 0.5, 1e-12);
+  EXPECT_LT(curve.points[1].ci95->lo, 0.7 * curve.points[1].throughput);
+}
+
+TEST(ScalingCurve, TheBaseHasNoIntervalOfItsSpeedup) {
+  const ScalingCurve curve = make_scaling_curve("images/sec", "weak", two_rounds());
+  EXPECT_FALSE(curve.points[0].speedup_ci95);
+  EXPECT_FALSE(curve.points[0].efficiency_ci95);
+}
+
+TEST(ScalingCurve, OneRepeatHasNoIntervals) {
+  const ScalingCurve curve = make_scaling_curve(
+      "images/sec", "weak", {{1, {repeat(10, 1, 8)}, {}}, {2, {repeat(20, 1.25, 8)}, {}}});
+  EXPECT_DOUBLE_EQ(curve.points[1].speedup, 1.6);
+  EXPECT_FALSE(curve.points[0].ci95);
+  EXPECT_FALSE(curve.points[1].speedup_ci95);
+}
+
+TEST(ScalingCurve, BaseMayHaveSeveralRanks) {
+  const ScalingCurve curve = make_scaling_curve(
+      "images/sec", "strong", {{2, {repeat(16, 2, 8)}, {}}, {8, {repeat(16, 0.625, 8)}, {}}});
+  EXPECT_EQ(curve.base_ranks, 2);
+  EXPECT_DOUBLE_EQ(curve.points[1].speedup, 3.2);
+  EXPECT_DOUBLE_EQ(curve.points[1].efficiency.value(), 0.8);
+}
+
+TEST(ScalingCurve, ExposedIsTheStepBeyondTheBaseline) {
+  const ScalingPoint point = make_scaling_curve("images/sec", "weak", two_rounds()).points[1];
+  EXPECT_EQ(point.exposed_method, "baseline");
+  EXPECT_DOUBLE_EQ(*point.exposed_seconds, 26.0 / 16 - 22.0 / 16);
+  EXPECT_DOUBLE_EQ(*point.baseline_throughput, 320.0 / 22);
+  EXPECT_EQ(point.repeats.size(), 4u);
+  EXPECT_FALSE(point.repeats[1].baseline);
+  EXPECT_TRUE(point.repeats[2].baseline);
+}
+
+TEST(ScalingCurve, WithoutABaselineExposedIsTheWaitWeightedBySteps) {
+  const ScalingPoint point =
+      make_scaling_curve("images/sec", "weak",
+                         {{1, {repeat(10, 1, 4), repeat(10, 1, 12)}, {}},
+                          {2, {repeat(20, 2, 4, 0.1), repeat(20, 2, 12, 0.3)}, {}}})
+          .points[1];
+  EXPECT_EQ(point.exposed_method, "wait");
+  EXPECT_DOUBLE_EQ(*point.exposed_seconds, (4 * 0.1 + 12 * 0.3) / 16);
+  EXPECT_FALSE(point.baseline_throughput);
+}
+
+TEST(ScalingCurve, OneRankExposesNothing) {
+  const ScalingPoint point = make_scaling_curve("images/sec", "weak", two_rounds()).points[0];
+  EXPECT_FALSE(point.exposed_seconds);
+  EXPECT_EQ(point.exposed_method, "");
+}
+
+std::vector<PointRuns> on_resources(std::optional<int> base, std::optional<int> other) {
+  auto points = two_rounds();
+  for (PointRepeat& r : points[1].repeats) r.resources = base;
+  for (PointRepeat& r : points[0].repeats) r.resources = other;
+  return points;
+}
+
+TEST(ScalingCurve, EfficiencyCountsWhatItIsAskedTo) {
+  const auto point = [](std::optional<int> base, std::optional<int> other, Resource resource) {
+    return make_scaling_curve("images/sec", "weak", on_resources(base, other), {resource})
+        .points[1];
+  };
+  const ScalingPoint by_core = point(2, 8, Resource::core);
+  EXPECT_EQ(by_core.resources, 8);
+  EXPECT_DOUBLE_EQ(by_core.efficiency.value(), by_core.speedup / 4);
+  EXPECT_DOUBLE_EQ(by_core.efficiency_ci95->hi, by_core.speedup_ci95->hi / 4);
+  EXPECT_DOUBLE_EQ(point(1, 1, Resource::node).efficiency.value(), by_core.speedup)
+      << "two ranks on the same node";
+  EXPECT_EQ(point(2, 8, Resource::rank).resources, 2);
+  EXPECT_FALSE(point(2, std::nullopt, Resource::gpu).efficiency);
+  EXPECT_FALSE(point(std::nullopt, 8, Resource::gpu).efficiency);
+  EXPECT_FALSE(point(std::nullopt, 8, Resource::gpu).efficiency_ci95);
+}
+
+TEST(ScalingCurve, RepeatsOnUnlikeResourcesHaveNoEfficiency) {
+  auto points = on_resources(1, 2);
+  points[0].repeats[1].resources = 3;
+  const auto curve = make_scaling_curve("images/sec", "weak", points, {Resource::node});
+  EXPECT_FALSE(curve.points[1].resources);
+  EXPECT_FALSE(curve.points[1].efficiency);
+}
+
+TEST(ScalingCurve, TimeToSolutionIsStepsTimesTheMeanStep) {
+  // Mean steps: 24 s / 16 on one rank, 26 s / 16 on two; by round 1 and 2 s, 1.25 and 2 s.
+  const auto curve =
+      make_scaling_curve("images/sec", "weak", two_rounds(), {Resource::rank, 100, 1600, false});
+  const TimeToSolution base = curve.points[0].solution.value(),
+                       two = curve.points[1].solution.value();
+  EXPECT_DOUBLE_EQ(base.seconds, 1600 * 1.5);
+  EXPECT_DOUBLE_EQ(base.speedup, 1);
+  EXPECT_FALSE(base.speedup_ci95);
+  EXPECT_DOUBLE_EQ(two.seconds, 100 * 1.625);
+  EXPECT_DOUBLE_EQ(two.speedup, 2400 / 162.5);
+  EXPECT_DOUBLE_EQ(two.efficiency.value(), two.speedup / 2);
+  // 16 x (1 / 1.25) and 16 x (2 / 2).
+  const double half = 12.70620474 * std::log(1 / 0.8) / 2, center = 16 * std::sqrt(0.8);
+  EXPECT_NEAR(two.speedup_ci95->lo, center * std::exp(-half), 1e-5);
+  EXPECT_NEAR(two.speedup_ci95->hi / (center * std::exp(half)), 1, 1e-6);
+}
+
+TEST(ScalingCurve, WithLikeStepsTheTimeToSolutionOfStrongScalingIsTheSpeedup) {
+  const auto points =
+      make_scaling_curve("images/sec", "strong",
+                         {{1, {repeat(16, 2, 8)}, {}}, {8, {repeat(16, 0.625, 8)}, {}}},
+                         {Resource::rank, 50, std::nullopt, false})
+          .points;
+  EXPECT_DOUBLE_EQ(points[1].solution->speedup, points[1].speedup);
+  EXPECT_FALSE(points[1].solution->speedup_ci95);
+}
+
+TEST(ScalingCurve, OfNoQuestionHasNoAnswer) {
+  const ScalingPoint point = make_scaling_curve("images/sec", "weak", two_rounds()).points[1];
+  EXPECT_FALSE(point.solution);
+  EXPECT_FALSE(point.target);
+}
+
+TEST(ScalingCurve, TheTargetLossIsReachedWhereEveryRepeatReachedIt) {
+  auto points = two_rounds();
+  points[1].repeats[0].target_steps = 40, points[1].repeats[0].target_seconds = 10;
+  points[1].repeats[1].target_steps = 42, points[1].repeats[1].target_seconds = 14;
+  points[0].repeats[0].target_steps = 40, points[0].repeats[0].target_seconds = 10;
+  CurveQuestions questions;
+  questions.target_loss = true;
+  const auto curve = make_scaling_curve("images/sec", "weak", points, questions);
+  EXPECT_TRUE(curve.points[0].target->reached);
+  EXPECT_DOUBLE_EQ(curve.points[0].target->steps, 41);
+  EXPECT_DOUBLE_EQ(curve.points[0].target->seconds, 12);
+  EXPECT_FALSE(curve.points[1].target->reached);
+}
+
+std::string refusal(const std::vector<PointRuns>& points) {
+  try {
+    make_scaling_curve("images/sec", "weak", points);
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ScalingCurve, RefusesWhatCannotBeCompared) {
+  EXPECT_THAT(refusal({}), HasSubstr("no points"));
+  EXPECT_THAT(refusal({{4, {}, {}}}), HasSubstr("4 ranks has no repeats"));
+  EXPECT_THAT(refusal({{1, {repeat(1, 1, 1)}, {}}, {2, {repeat(1, 1, 1), repeat(1, 1, 1)}, {}}}),
+              HasSubstr("the point of 2 ranks has 2 repeats, that of 1 ranks has 1"));
+  EXPECT_THAT(refusal({{2, {repeat(1, 1, 1), repeat(1, 1, 1)}, {baseline(1, 1, 1)}}}),
+              HasSubstr("2 repeats but 1 without communication"));
+  EXPECT_THAT(refusal({{2, {repeat(1, 1, 1), repeat(0, 1, 1)}, {}}}),
+              HasSubstr("repeat 2 of 2 ranks has 0 units"));
+}
+
+}  // namespace
+}  // namespace scalemark::scaling_test

@@ -1,0 +1,105 @@
+// The command line of `scalemark instances`: its own flags, the job's, and what becomes of both.
+#include "commands/instances.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/injection.hpp"
+#include "launch/instance_launch.hpp"
+
+namespace scalemark::instances_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+InstancesRequest read(std::vector<std::string> words) {
+  words.insert(words.begin(), {"--device", "cpu"});
+  return read_instances_request(words);
+}
+
+std::string refusal(const std::vector<std::string>& words) {
+  try {
+    read(words);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "was not refused";
+  return {};
+}
+
+/// The first CPU that this process may use.
+std::string cpu() { return std::to_string(achieved_affinity().cpus.front()); }
+
+TEST(InstancesRequest, OwnFlagsAndThoseOfTheJob) {
+  const auto request = read({"--model", "smallnet", "--job=run", "--slots", cpu(), "--repeats", "2",
+                             "--seed=9", "--launch-timeout", "60", "--output", "i.json"});
+  EXPECT_EQ(request.plan.config.command, Command::run);
+  EXPECT_EQ(request.plan.config.config.seed, 9);
+  EXPECT_EQ(request.plan.repeats, 2);
+  EXPECT_EQ(request.launch_timeout, 60);
+  EXPECT_THAT(request.plan.instances, ElementsAre(1));
+  EXPECT_EQ(request.plan.slots.at(0).title(), "CPU " + cpu());
+  EXPECT_EQ(request.plan.own_config["repeats"]["origin"], "command_line");
+  EXPECT_EQ(request.plan.own_config["instances"]["origin"], "default");
+  EXPECT_THAT(request.arguments, ElementsAre("--device", "cpu", "--model", "smallnet", "--seed=9",
+                                             "--output", "i.json"));
+}
+
+TEST(InstancesRequest, AnInstanceIsAnOrdinaryCommand) {
+  const auto request = read(
+      {"--model", "smallnet", "--job", "infer", "--slots", cpu(), "--output", "i.json", "--json"});
+  const auto words = instance_command(request, 0, "/x/a.json");
+  EXPECT_EQ(words.at(1), "infer");
+  EXPECT_EQ(words.back(), "--output=/x/a.json");
+  EXPECT_EQ(words.at(words.size() - 2), "--json=false");
+  EXPECT_THAT(words, Not(Contains(HasSubstr("slots"))));
+  EXPECT_THAT(words, Not(Contains(HasSubstr("dry_run")))) << "infer has none";
+}
+
+TEST(InstancesRequest, AFaultIsOfASlot) {
+  const auto request = read({"--slots", cpu(), "--inject", "kill:rank=1:step=3"});
+  EXPECT_EQ(request.plan.config.config.inject->rank, 1);
+  EXPECT_THAT(instance_command(request, 0, "a"), Not(Contains(HasSubstr("inject"))));
+  EXPECT_THAT(instance_command(request, 1, "a"), Contains("--inject=kill:rank=0:step=3"));
+  const auto all = read({"--slots", cpu(), "--inject", "kill:step=3"});
+  EXPECT_THAT(instance_command(all, 1, "a"), Contains("--inject=kill:step=3"));
+}
+
+TEST(InstancesRequest, CheckpointsOfInstancesLieApart) {
+  const auto request =
+      read({"--slots", cpu(), "--checkpoint_every", "5", "--checkpoint_dir", "/c"});
+  EXPECT_THAT(instance_command(request, 3, "a"), Contains("--checkpoint_dir=/c/slot3"));
+}
+
+TEST(InstancesRequest, WrongWordsAreRefused) {
+  EXPECT_THAT(refusal({"--job", "rum"}), HasSubstr("did you mean run?"));
+  EXPECT_THAT(refusal({"--slot", "0"}), HasSubstr("did you mean --slots?"));
+  EXPECT_THAT(refusal({"--slots"}), HasSubstr("value is missing"));
+  EXPECT_THAT(refusal({"--slots="}), HasSubstr("empty"));
+  EXPECT_THAT(refusal({"--instances", "2,1"}), HasSubstr("--instances"));
+  EXPECT_THAT(refusal({"--instances", ""}), HasSubstr("--instances"));
+  EXPECT_THAT(refusal({"--instances", "0"}), HasSubstr("--instances"));
+  EXPECT_THAT(refusal({"--instances", "2", "--slots", cpu()}), HasSubstr("there are 1 slots"));
+  EXPECT_THAT(refusal({"--repeats", "0"}), HasSubstr("--repeats"));
+  EXPECT_THAT(refusal({"--launch_timeout", "soon"}), HasSubstr("--launch_timeout"));
+  EXPECT_THAT(refusal({"--inject", "explode"}), HasSubstr("explode"));
+  EXPECT_THAT(refusal({"--batch_size", "max"}), HasSubstr("give a number"));
+  EXPECT_THAT(refusal({"--job", "infer", "--optimizer", "adam"}), HasSubstr("scalemark infer"));
+  EXPECT_THAT(refusal({"--modle", "trivial"}), HasSubstr("--model"));
+  EXPECT_THAT(refusal({"--ranks", "1,2"}), HasSubstr("--ranks"));
+}
+
+TEST(InstancesRequest, HelpHasBothKindsOfFlags) {
+  const std::vector<std::string> infer{"--job", "infer", "--help"};
+  const std::string help = instances_help({});
+  for (const char* flag : {"--slots", "--instances", "--optimizer", "--model", "--config"})
+    EXPECT_THAT(help, HasSubstr(flag));
+  EXPECT_THAT(instances_help(infer), HasSubstr("--mode "));
+  EXPECT_THAT(instances_help(infer), Not(HasSubstr("--optimizer")));
+}
+
+}  // namespace
+}  // namespace scalemark::instances_test

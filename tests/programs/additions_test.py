@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""What CONTRIBUTING.md says of adding something holds: the files that it names are there, and models and communicators
+are spelled in no source but those. Needs Python alone."""
+import os
+import re
+import subprocess
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def sources_with(pattern):
+    """Files of src/, models/ and bench/ with a line that matches, comments left out."""
+    found = subprocess.run(["grep", "-rnE", "--include=*.cpp", "--include=*.hpp", "--include=*.inc", pattern,
+                            "src", "models", "bench"], cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout
+    lines = (line.split(":", 2) for line in found.splitlines())
+    return {path for path, _, text in lines if re.search(pattern, text.split("//")[0])}
+
+
+def contributing(title):
+    with open(os.path.join(ROOT, "CONTRIBUTING.md"), encoding="utf-8") as file:
+        return re.search(rf"^## {title}$(.*?)^## ", file.read(), re.MULTILINE | re.DOTALL)[1]
+
+
+class Additions(unittest.TestCase):
+    def test_the_files_to_touch_are_there(self):
+        checked = 0
+        for what in "flag", "subcommand", "record key", "exit code", "model", "communicator":
+            for path in re.findall(r"[`(]((?:src|models|tests|scripts|docs)/[\w./]+)[`)]", contributing(f"Adding an? {what}")):
+                if re.search(r"\bNAME", path):
+                    continue
+                checked += 1
+                self.assertTrue(os.path.exists(os.path.join(ROOT, path)), f"{what}: {path}")
+        self.assertGreater(checked, 15)
+
+    def test_a_model_is_its_file_and_its_line(self):
+        self.assertEqual(sources_with(r'"smallnet"|make_smallnet'), {"models/smallnet.cpp", "models/catalog.inc"})
+
+    def test_a_communicator_is_its_word_its_files_and_the_factory(self):
+        listed = {"src/config/keys/machine.hpp", "src/comm/communicator.cpp"}
+        self.assertEqual(sources_with(r"CommunicatorKind::nccl"), listed)
+        self.assertEqual(sources_with(r"[Nn]ccl_?[Cc]ommunicator"),
+                         {"src/comm/communicator.cpp", "src/comm/nccl_factory.hpp", "src/comm/no_cuda/nccl_factory.cpp",
+                          "src/comm/cuda/nccl_communicator.cpp"})
+
+    def test_nothing_asks_for_the_name_of_a_communicator(self):
+        self.assertEqual(sources_with(r'communicator_?(->|\.)name\(\) *[!=]='), set())
+
+
+if __name__ == "__main__":
+    unittest.main()

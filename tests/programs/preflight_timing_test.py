@@ -1,0 +1,78 @@
+"""scalemark preflight names a rank with half of a CPU and a link that is slower than it was. Nothing else may run meanwhile."""
+
+import contextlib
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import unittest
+import uuid
+
+from preflight_test import CORES, GENEROUS, PREFLIGHT, PreflightTest, checks
+from support import SCALEMARK, SOURCE, main, mpirun
+
+NETLAB = SOURCE / "scripts" / "netlab"
+
+
+@contextlib.contextmanager
+def half_a_cpu():
+    """The file that a process writes its number into to get half of the time of one CPU."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    v2 = (root / "cgroup.controllers").exists()
+    group = (root if v2 else root / "cpu") / f"scalemark-test-{uuid.uuid4()}"
+    try:
+        group.mkdir()
+        if v2:
+            (group / "cpu.max").write_text("50000 100000")
+        else:
+            (group / "cpu.cfs_period_us").write_text("100000")
+            (group / "cpu.cfs_quota_us").write_text("50000")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        raise unittest.SkipTest(f"no CPU quota can be made here: {error}") from error
+    try:
+        yield group / ("cgroup.procs" if v2 else "tasks")
+    finally:
+        group.rmdir()
+
+
+class Slowed(PreflightTest):
+    def test_a_rank_with_half_a_cpu_is_named(self):
+        if CORES < 2:
+            self.skipTest("two ranks need a core each to be compared")
+        words = [*PREFLIGHT, "--seconds", "2", "--output", "r.json"]  # blocks of several periods of the quota
+        with half_a_cpu() as tasks:
+            slowed = ["bash", "-c", f"echo $$ >{tasks} && exec {shlex.join(map(str, words))}"]
+            out, _ = self.run_program(*mpirun(1, *words), ":", "-n", "1", *slowed, expect=4)
+        record = self.read("r.json")
+        self.assertEqual(record["verdict"], "fail")
+        [quantum] = [check for check in checks(record, "fail") if check["name"] == "noise_quantum"]
+        self.assertEqual(quantum["rank"], 1)
+        self.assertLess(quantum["value"], 0.75)
+        self.assertRegex(out, r"fail: gemm\.\w+ flops: rank 1 on \S+: .*of the better rank")
+
+    def test_a_slower_link_fails_the_rules_of_the_faster(self):
+        tried = subprocess.run([NETLAB, "--", "true"], capture_output=True, text=True, check=False)
+        if tried.returncode == 7:
+            self.skipTest(f"no lab here: {tried.stderr}")
+
+        def preflight(rate, *words, **options):
+            return self.run_program(NETLAB, "--hosts", "2", "--rate", rate, "--", "mpirun", "-n", "2", "-x", "SCALEMARK_LABEL",
+                                    SCALEMARK, "preflight", "--seconds", "0.2", "--scratch_mb", "1", "--sizes", "4096,2097152", *words,
+                                    **options)
+
+        preflight("1gbit", *self.rules(GENEROUS), "--make_rules", "made.json", "--rules_margin", "0.5")
+        made = json.loads((self.folder / "made.json").read_text())
+        links = self.rules({"rules": [rule for rule in made["rules"] if re.match(r"collective\..*\.2097152$", rule["check"])]})
+        preflight("1gbit", *links)
+        out, _ = preflight("100mbit", *links, "--output", "r.json", expect=4)
+        record = self.read("r.json")
+        self.assertEqual(record["collectives"]["transport"], "tcp")
+        self.assertEqual(len(checks(record, "fail")), 5, out)  # each collective, and both allreduces
+        self.assertIn("fail: collective.allreduce.scalemark.2097152 busbw:", out)
+
+
+if __name__ == "__main__":
+    main()

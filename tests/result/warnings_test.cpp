@@ -1,0 +1,114 @@
+// What in a record is worth a warning, and that makers put it there.
+#include "result/warnings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "result/noise_summary.hpp"
+#include "result/support.hpp"
+
+namespace scalemark::warnings_test {
+namespace {
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// As much of a run record as is looked at.
+Json run() {
+  return {{"status", "ok"},
+          {"ranks",
+           {{{"rank", 0}, {"host", "n0"}, {"straggler", false}},
+            {{"rank", 1}, {"host", "n1"}, {"straggler", false}}}},
+          {"noise", {{"steal", 0.002}, {"throttled", 0}, {"error_counters", {{"n0:eth0", 0}}}}},
+          {"wall_seconds", 223.78}};
+}
+
+TEST(RunWarnings, NoneOfAQuietRun) { EXPECT_THAT(run_warnings(run()), IsEmpty()); }
+
+TEST(RunWarnings, NameStragglersAndWhatDisturbed) {
+  Json record = run();
+  record["ranks"][1]["straggler"] = true;
+  record["noise"]["steal"] = 0.041;
+  EXPECT_THAT(run_warnings(record),
+              ElementsAre("slower than the others (straggler): rank 1 on n1",
+                          "the hypervisor took up to 4.1 % of the CPU time (steal)"));
+}
+
+TEST(RunWarnings, OfALossThatDiverged) {
+  Json record = run();
+  record["loss"] = {{"first", 6.9}, {"last", 123.4}, {"diverged", true}};
+  const std::string warning = divergence_warning(record);
+  EXPECT_EQ(warning.substr(0, 46), "the loss diverged (first 6.900, last 123.4): t");
+  EXPECT_THAT(run_warnings(record), ElementsAre(warning));
+  record["loss"]["diverged"] = false;
+  EXPECT_EQ(divergence_warning(record), "");
+  record["loss"] = nullptr;
+  EXPECT_EQ(divergence_warning(record), "");
+}
+
+TEST(RunWarnings, OfAPreflightThatIsNoneOrFailed) {
+  Json record = run();
+  const auto warning = [&](const Json& verdict, const Json& hosts) {
+    record["preflight"] = {
+        {"id", "12345678-9"}, {"verdict", verdict}, {"hosts_not_covered", hosts}};
+    return preflight_warning(record);
+  };
+  EXPECT_EQ(preflight_warning(record), "");
+  EXPECT_EQ(warning("pass", Json::array()), "");
+  EXPECT_THAT(run_warnings(record), IsEmpty());
+  EXPECT_EQ(warning("fail", Json::array()), "preflight 12345678 has the verdict fail");
+  EXPECT_EQ(warning("warn", Json::array()), "preflight 12345678 has the verdict warn");
+  EXPECT_EQ(warning(nullptr, {"n3"}),
+            "preflight 12345678 did not come to an end and did not run on n3");
+  EXPECT_EQ(warning("pass", {"n3", "n4", "n5"}), "preflight 12345678 did not run on n3 and 2 more");
+  EXPECT_THAT(run_warnings(record), ElementsAre(preflight_warning(record)));
+  record["preflight"] = nullptr;
+  EXPECT_EQ(preflight_warning(record), "");
+}
+
+TEST(RunWarnings, StandInTheRecordBehindThoseOfTheConfiguration) {
+  auto disturbed = test::make_report(0, {1, 1}, {0, 0});
+  disturbed.noise.steal = 0.5;
+  disturbed.noise.error_counters = {};
+  RecordContext context = test::make_context();
+  context.config.warnings = {"SCALEMARK_BACTH_SIZE is no key"};
+  const Json record = make_run_record(context, test::make_facts(1), {disturbed});
+  EXPECT_THAT(record["warnings"],
+              ElementsAre("SCALEMARK_BACTH_SIZE is no key",
+                          "the hypervisor took up to 50.0 % of the CPU time (steal)"));
+  const Json failed = make_failed_record(context, 1, {Status::failed, "x"});
+  EXPECT_THAT(failed["warnings"], ElementsAre("SCALEMARK_BACTH_SIZE is no key"));
+}
+
+TEST(NoiseSummary, IsSilentOnAQuietMachine) {
+  NoiseSummary noise;
+  noise.add(run());
+  EXPECT_TRUE(noise.warnings().empty());
+}
+
+TEST(NoiseSummary, NamesStealThrottlingAndErrors) {
+  NoiseSummary noise;
+  noise.add(run());
+  Json disturbed = run();
+  disturbed["noise"] = {
+      {"steal", 0.041}, {"throttled", 12.5}, {"error_counters", {{"n0:eth0", 3}}}};
+  noise.add(disturbed);
+  noise.add(disturbed);
+  EXPECT_EQ(noise.warnings(),
+            (std::vector<std::string>{
+                "the hypervisor took up to 4.1 % of the CPU time (steal) in 2 of 3 runs",
+                "a CPU quota stopped threads for up to 12.5 s (cgroup throttling) in 2 of 3 runs",
+                "network interface n0:eth0 counted 6 errors or drops"}));
+}
+
+TEST(NoiseSummary, UnknownEvidenceIsNoNoise) {
+  Json record = run();
+  record["noise"] = {{"steal", nullptr}, {"throttled", nullptr}, {"error_counters", nullptr}};
+  record["wall_seconds"] = nullptr;
+  NoiseSummary noise;
+  noise.add(record);
+  EXPECT_TRUE(noise.warnings().empty());
+}
+
+}  // namespace
+}  // namespace scalemark::warnings_test
