@@ -63,7 +63,9 @@ class Slowed(PreflightTest):
                                     SCALEMARK, "preflight", "--seconds", "0.2", "--scratch_mb", "1", "--sizes", "4096,2097152", *words,
                                     **options)
 
-        preflight("1gbit", *self.rules(GENEROUS), "--make_rules", "made.json", "--rules_margin", "0.5")
+        # Open MPI sends both ways at once or one after the other, by chance: half the rate, over the same link. The links
+        # differ by ten.
+        preflight("1gbit", *self.rules(GENEROUS), "--make_rules", "made.json", "--rules_margin", "0.7")
         made = json.loads((self.folder / "made.json").read_text())
         links = self.rules({"rules": [rule for rule in made["rules"] if re.match(r"collective\..*\.2097152$", rule["check"])]})
         preflight("1gbit", *links)
