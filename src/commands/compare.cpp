@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <charconv>
 #include <string>
 #include <vector>
 
+#include "analysis/compare/compared_records.hpp"
 #include "commands/record_output.hpp"
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"
@@ -20,11 +21,18 @@ namespace {
 
 struct CompareRequest {
   std::vector<std::string> sets;  ///< PATH or LABEL=PATH; the first is the base
-  std::optional<std::string> by;  ///< key that one path is split by
+  std::vector<std::string> by;    ///< keys that one path is split by
   std::vector<std::string> by_values;
+  std::vector<std::string> metrics;  ///< empty: none was asked for
   CompareQuestions questions;
   RecordOutput output;
 };
+
+std::string metric_names() {
+  std::vector<std::string> names;
+  for (const MetricRow& row : kMetrics) names.emplace_back(row.name);
+  return join(names, ", ");
+}
 
 cxxopts::Options compare_options() {
   cxxopts::Options options("scalemark compare",
@@ -34,13 +42,18 @@ cxxopts::Options compare_options() {
   options.positional_help("");
   options.add_options()("varied", "keys that differ on purpose, and are not matched",
                         cxxopts::value<std::string>(), "KEY,...")(
-      "by", "one path instead of several: a set for each value of a key, the first is the base",
-      cxxopts::value<std::string>(), "KEY[=VALUE,...]")(
+      "by",
+      "one path instead of several: a set for each value of a key, or of several together; the "
+      "first is the base",
+      cxxopts::value<std::string>(), "KEY[=VALUE,...] | KEY,KEY...")(
       "metric",
-      "what is compared: throughput, latency_mean, latency_p50, latency_p99, joules_per_sample "
-      "(default: throughput)",
+      "what is compared, a table each: " + metric_names() +
+          ", or a number of preflight such as gemm.fp32.flops (default: throughput, and efficiency "
+          "where there are several rank counts)",
+      cxxopts::value<std::string>(), "NAME,...")(
+      "equivalent", "the margin of two one-sided tests, in percent: the verdict 'equivalent'",
       cxxopts::value<std::string>(),
-      "NAME")("paired", "the k-th launches of all sets were measured side by side")(
+      "PERCENT")("paired", "launches of the same repeat were measured side by side")(
       "json", "the record on stdout, nothing else")("markdown", "tables in Markdown")(
       "output", "where the record is written", cxxopts::value<std::string>(), "FILE")(
       "sets", "", cxxopts::value<std::vector<std::string>>())("h,help", "this text");
@@ -50,15 +63,32 @@ cxxopts::Options compare_options() {
 
 void read_by(CompareRequest& request, const std::string& text) {
   const std::size_t equals = text.find('=');
-  request.by = key_name(text.substr(0, equals));
+  for (const std::string& word : split_list(text.substr(0, equals), "--by"))
+    request.by.push_back(key_name(word));
   if (equals != text.npos) request.by_values = split_list(text.substr(equals + 1), "--by");
   if (request.sets.size() != 1) refuse_at("--by", "give one path, whose launches it divides");
 }
 
-void check_metric(const std::string& metric) {
-  std::vector<std::string> legal{"throughput"};
-  legal.insert(legal.end(), std::begin(kOtherMetrics), std::end(kOtherMetrics));
-  check_choice("--metric", metric, legal);
+/// Names of preflight's numbers are no keys: they stay as they are.
+void read_metrics(CompareRequest& request, const std::string& text) {
+  for (const std::string& word : split_list(text, "--metric")) {
+    const std::string name = word.find('.') == word.npos ? canonical_name(word) : word;
+    check_metric("--metric", name);
+    if (std::ranges::find(request.metrics, name) == request.metrics.end())
+      request.metrics.push_back(name);
+  }
+}
+
+/// "2", "2%" or "2 %".
+double read_percent(std::string text) {
+  if (text.ends_with('%')) text.pop_back();
+  while (text.ends_with(' ')) text.pop_back();
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  if (error != std::errc() || end != text.data() + text.size() || !(percent > 0) ||
+      !(percent < 100))
+    refuse_at("--equivalent", "give a percentage above 0 and below 100, such as 2 or 2%");
+  return percent;
 }
 
 CompareRequest compare_request(const FlagReader& flags) {
@@ -66,11 +96,12 @@ CompareRequest compare_request(const FlagReader& flags) {
   request.sets = flags.positionals("sets");
   request.questions.varied = flags.keys("varied");
   if (const auto by = flags.text("by")) read_by(request, *by);
-  if (const auto metric = flags.text("metric")) request.questions.metric = canonical_name(*metric);
-  check_metric(request.questions.metric);
+  if (const auto metrics = flags.text("metric")) read_metrics(request, *metrics);
+  if (const auto percent = flags.text("equivalent"))
+    request.questions.test.equivalent_percent = read_percent(*percent);
   request.questions.paired = flags.has("paired");
   request.output = read_record_output(flags);
-  if (!request.by && request.sets.size() < 2)
+  if (request.by.empty() && request.sets.size() < 2)
     throw ConfigError(
         "scalemark compare takes two result sets or more: scalemark compare A B, or LABEL=PATH; "
         "one path with --by KEY");
@@ -78,9 +109,13 @@ CompareRequest compare_request(const FlagReader& flags) {
 }
 
 std::vector<ResultSet> read_sets(const CompareRequest& request) {
+  const RecordReader reader =
+      reader_of(request.metrics.empty() ? std::vector<std::string>{"throughput"} : request.metrics);
   std::vector<ResultSet> sets;
-  for (const std::string& argument : request.sets) sets.push_back(read_labelled_set(argument));
-  if (request.by) sets = split_by(sets.front(), *request.by, request.by_values);
+  for (const std::string& argument : request.sets)
+    sets.push_back(read_labelled_set(argument, reader));
+  refuse_copies(sets);
+  if (!request.by.empty()) sets = split_by(sets.front(), request.by, request.by_values);
   for (std::size_t i = 0; i < sets.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (sets[i].label == sets[k].label)
@@ -89,12 +124,24 @@ std::vector<ResultSet> read_sets(const CompareRequest& request) {
   return sets;
 }
 
-/// A key that sets are split by differs between them, unless it is none of what is measured.
-CompareQuestions with_split_key(CompareQuestions questions, const CompareRequest& request) {
-  const bool is_key = request.by && *request.by != "revision" && *request.by != "host";
-  if (is_key && std::ranges::find(questions.varied, *request.by) == questions.varied.end())
-    questions.varied.push_back(*request.by);
+/// Keys that sets are split by differ between them, unless they are none of what is measured.
+CompareQuestions with_split_keys(CompareQuestions questions, const CompareRequest& request) {
+  for (const std::string& key : request.by)
+    if (key != "revision" && key != "host" &&
+        std::ranges::find(questions.varied, key) == questions.varied.end())
+      questions.varied.push_back(key);
   return questions;
+}
+
+std::vector<Comparison> compare_all(const std::vector<ResultSet>& sets, const Matching& matching,
+                                    CompareQuestions questions, const CompareRequest& request) {
+  const bool asked = !request.metrics.empty();
+  std::vector<Comparison> comparisons;
+  for (const std::string& metric : asked ? request.metrics : default_metrics(matching)) {
+    questions.metric = metric;
+    comparisons.push_back(compare_sets(sets, matching, questions));
+  }
+  return comparisons;
 }
 
 std::string compare_help() {
@@ -114,10 +161,10 @@ ExitCode commands::compare(const CommandLine& line) {
   const CompareRequest request =
       compare_request(FlagReader(parse_flags(compare_options(), canonical_flags(line.arguments))));
   const std::vector<ResultSet> sets = read_sets(request);
-  const CompareQuestions questions = with_split_key(request.questions, request);
+  const CompareQuestions questions = with_split_keys(request.questions, request);
   const Matching matching = match_sets(sets, questions.varied);
-  const Comparison comparison = compare_sets(sets, matching, questions);
-  put_out(make_comparison_record(sets, matching, questions, comparison), request.output,
+  const auto comparisons = compare_all(sets, matching, questions, request);
+  put_out(make_comparison_record(sets, matching, questions, comparisons), request.output,
           comparison_table, comparison_markdown);
   return ExitCode::ok;
 }

@@ -39,6 +39,8 @@ cxxopts::Options gate_options() {
                                  "P")(
       "threshold", "least slowdown that is called a regression, percent (default 1)", text(), "X")(
       "delta", "slowdown that a pass excludes, percent (default 2)", text(), "X")(
+      "point_delta", "slowdown of any one point that a pass excludes, percent (default 10)", text(),
+      "X")(
       "output", "the record's file; of builds the folder of all that is measured", text(), "PATH")(
       "json", "the record on stdout, nothing else")("junit", "JUnit XML for a CI server", text(),
                                                     "FILE")(
@@ -60,6 +62,7 @@ cxxopts::Options gate_options() {
       text(), "NAME")("dry_run", "print the command of every launch in its order, start nothing");
   options.add_options("two sets")("paired", "the k-th launches of both were measured side by side")(
       "varied", "keys that differ on purpose", text(), "KEY,...")(
+      "allow_failed", "launches of either set that may have failed (default 0)", text(), "N")(
       "other_machine", "judge although the sets come from unlike machines");
   options.add_options("baseline and history")(
       "save_baseline", "write the set's launches to a file that can be BASE later", text(), "FILE")(
@@ -74,7 +77,7 @@ cxxopts::Options gate_options() {
 /// Flags that belong to one way of calling it, by the flag or word that chooses it.
 const std::vector<std::string> kOfBuilds{"base",     "new",      "pairs",   "max_seconds", "seed",
                                          "launcher", "hostfile", "dry_run", "alternate"};
-const std::vector<std::string> kOfSets{"paired", "varied", "other_machine"};
+const std::vector<std::string> kOfSets{"paired", "varied", "other_machine", "allow_failed"};
 
 class Reader {
  public:
@@ -102,7 +105,7 @@ class Reader {
 
   void read_reports() {
     request_.reports = {flags_.has("json"), flags_.has("annotations"), flags_.text("junit"),
-                        flags_.text("summary")};
+                        flags_.text("summary"), std::nullopt};
     request_.output = flags_.text("output");
   }
 
@@ -116,6 +119,7 @@ class Reader {
     request_.design = gate_design(pairs, alpha);
     request_.design.threshold = flags_.number("threshold", 0, 50).value_or(1) / 100;
     request_.design.excluded = flags_.number("delta", 0.01, 50).value_or(2) / 100;
+    request_.design.excluded_point = flags_.number("point_delta", 0.01, 90).value_or(10) / 100;
     if (request_.design.threshold > request_.design.excluded)
       refuse_at("--delta",
                 "must be at least --threshold, or a pass could hide what is called a regression");
@@ -132,6 +136,8 @@ class Reader {
     request_.paired = flags_.has("paired");
     request_.other_machine = flags_.has("other_machine");
     request_.varied = flags_.keys("varied");
+    request_.allowed_to_fail =
+        static_cast<std::size_t>(flags_.whole("allow_failed", 0, 1'000'000).value_or(0));
   }
 
   void read_builds() {
@@ -157,6 +163,7 @@ class Reader {
     builds.base = *flags_.text("base");
     builds.fresh = flags_.text("new").value_or(builds.base);
     builds.plan = read_sweep_plan(request_.sets.front(), environment_lines(), cores_per_host());
+    refuse_commands(builds.plan, request_.sets.front());
     read_launch(builds.plan);
     builds.new_plan = flags_.has("new_set") ? plan_with_settings() : builds.plan;
     read_launch(builds.new_plan);
@@ -243,11 +250,7 @@ ExitCode gate_two_builds(const GateRequest& request) {
                      [&](const Json& verdict) { report_verdict(verdict, request.reports); });
 }
 
-}  // namespace
-
-/// 4 to 7 where a launch failed.
-ExitCode commands::gate(const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(gate_help());
+ExitCode gate_as_asked(const CommandLine& line) {
   refuse_ranks("scalemark gate launches its ranks itself");
   const FlagReader flags(parse_flags(gate_options(), canonical_flags(line.arguments)));
   const GateRequest request = Reader(flags).read();
@@ -255,6 +258,21 @@ ExitCode commands::gate(const CommandLine& line) {
   if (!request.dry_run) return gate_two_builds(request);
   print_gate(request.builds);
   return ExitCode::ok;
+}
+
+}  // namespace
+
+/// 4 to 7 where a launch failed.
+ExitCode commands::gate(const CommandLine& line) {
+  if (wants_help(line.arguments)) return print_help(gate_help());
+  const auto reports = wanted_reports(line.arguments);
+  if (reports) begin_reports(*reports);
+  try {
+    return gate_as_asked(line);
+  } catch (const std::exception& error) {
+    if (reports) report_no_verdict(error, *reports);
+    throw;
+  }
 }
 
 }  // namespace scalemark

@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "analysis/gate/verdict_record.hpp"
+#include "commands/gate_reports.hpp"
 #include "launch/gate_builds.hpp"
 
 namespace scalemark {
-
-/// Where a verdict goes beside stdout.
-struct GateReports {
-  bool json = false;         ///< the record on stdout, nothing else
-  bool annotations = false;  ///< a line on stderr in the form that GitHub shows beside a commit
-  std::optional<std::string> junit, summary;  ///< paths: JUnit XML; Markdown, appended
-};
 
 struct GateRequest {
   enum class Kind { sets, builds, save_baseline, history } kind = Kind::sets;
@@ -27,6 +21,7 @@ struct GateRequest {
 
   std::vector<std::string> varied;  ///< keys that differ on purpose
   bool paired = false, other_machine = false;
+  std::size_t allowed_to_fail = 0;  ///< launches of either set that need not be ok
 
   GatedBuilds builds;
   bool dry_run = false;
@@ -39,8 +34,5 @@ struct GateRequest {
 /// Judges two sets, or writes a baseline, or looks for changes in a row of sets. Exit codes: 0
 /// pass, 1 regressed, 3 inconclusive; a history and a baseline end with 0.
 ExitCode gate_sets(const GateRequest& request);
-
-/// Prints and writes a verdict as asked for.
-void report_verdict(const Json& record, const GateReports& reports);
 
 }  // namespace scalemark

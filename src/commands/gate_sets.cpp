@@ -3,26 +3,17 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "analysis/compare/history.hpp"
 #include "analysis/compare/set_summary.hpp"
 #include "commands/gate.hpp"
 #include "report/history_table.hpp"
-#include "report/verdict_report.hpp"
 #include "result/baseline.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
-
-void write_text(const std::string& path, const std::string& text, std::ios::openmode mode) {
-  std::ofstream file(path, mode);
-  file << text;
-  file.close();
-  if (!file) throw ResultError(fmt::format("{}: can't be written; choose another path", path));
-}
 
 /// Refuses a machine of another kind unless that was declared; another system is worth a warning.
 std::vector<std::string> check_machines(const std::vector<ResultSet>& sets, bool other_machine) {
@@ -46,6 +37,7 @@ ExitCode judge_sets(const GateRequest& request) {
   if (request.output) file = std::make_unique<ResultFile>(*request.output);
   std::vector<ResultSet> sets;
   for (const std::string& argument : request.sets) sets.push_back(read_labelled_set(argument));
+  refuse_copies(sets);
   if (sets[0].label == sets[1].label) {
     sets[0].label = "base";
     sets[1].label = "new";
@@ -57,7 +49,8 @@ ExitCode judge_sets(const GateRequest& request) {
         "scalemark gate PLAN --base --new launches both side by side");
   const Matching matching = match_sets(sets, request.varied);
   const Judgement judgement =
-      judge(sets, matching, request.paired ? GateMode::pairs : GateMode::samples, request.design);
+      judge(sets, matching, request.paired ? GateMode::pairs : GateMode::samples, request.design,
+            request.allowed_to_fail);
   const Json record =
       make_verdict_record({sets, request.varied, set_notes(sets, matching, request.varied),
                            std::move(warnings), std::nullopt, sets[0].baseline},
@@ -69,6 +62,7 @@ ExitCode judge_sets(const GateRequest& request) {
 
 ExitCode save_baseline(const GateRequest& request) {
   const ResultSet set = read_labelled_set(request.sets.front());
+  refuse_copies({set});
   Json previous;
   std::error_code error;
   if (fs::exists(request.baseline, error)) {
@@ -92,6 +86,7 @@ ExitCode save_baseline(const GateRequest& request) {
 std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
   std::vector<ResultSet> sets;
   for (const std::string& argument : request.sets) sets.push_back(read_labelled_set(argument));
+  refuse_copies(sets);
   if (sets.size() > 1) return sets;
   const auto other_build = [&](const MeasuredLaunch& launch) {
     return launch.revision != sets.front().launches.front().revision;
@@ -100,7 +95,7 @@ std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
     refuse_at("--history", sets.front().path +
                                " holds launches of one build; give sets in the order of their "
                                "commits, or a folder of several builds");
-  sets = split_by(sets.front(), "revision", {});
+  sets = split_by(sets.front(), {"revision"}, {});
   std::ranges::sort(sets, {}, [](const ResultSet& set) { return set.launches.front().started_at; });
   return sets;
 }
@@ -117,19 +112,11 @@ ExitCode history(const GateRequest& request) {
   if (file) file->write(record);
   std::fputs((request.reports.json ? record_text(record) : history_table(record)).c_str(), stdout);
   if (request.reports.summary)
-    write_text(*request.reports.summary, history_markdown(record), std::ios::app);
+    append_text(*request.reports.summary, history_markdown(record));
   return ExitCode::ok;
 }
 
 }  // namespace
-
-void report_verdict(const Json& record, const GateReports& reports) {
-  std::fputs((reports.json ? record_text(record) : verdict_table(record)).c_str(), stdout);
-  std::fflush(stdout);
-  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
-  if (reports.junit) write_text(*reports.junit, verdict_junit(record), std::ios::trunc);
-  if (reports.summary) write_text(*reports.summary, verdict_markdown(record), std::ios::app);
-}
 
 ExitCode gate_sets(const GateRequest& request) {
   if (request.kind == GateRequest::Kind::save_baseline) return save_baseline(request);

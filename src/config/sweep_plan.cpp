@@ -4,16 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <numeric>
 #include <random>
-#include <set>
 
-#include "config/file_layer.hpp"
-#include "config/hash.hpp"
 #include "config/json_file.hpp"
 #include "config/keys.hpp"
-#include "config/load.hpp"
-#include "config/names.hpp"
+#include "config/sweep_points.hpp"
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
@@ -23,117 +19,14 @@
 namespace scalemark {
 namespace {
 
-constexpr std::size_t kMostPlanned = 10'000;
-
 /// Members of a plan.
-const std::vector<std::string> kMembers{"$schema", "description", "command",  "settings",
-                                        "axes",    "points",      "default",  "repeats",
-                                        "seed",    "launcher",    "hostfile", "launch_timeout"};
+const std::vector<std::string> kMembers{"$schema", "description", "command",   "settings",
+                                        "axes",    "points",      "default",   "repeats",
+                                        "seed",    "launcher",    "hostfile",  "launch_timeout",
+                                        "before",  "after",       "alternate", "command_timeout"};
+
 bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
-}
-
-/// The product of lists of settings: every pair of one of each, joined.
-std::vector<Json> product(const std::vector<Json>& left, const std::vector<Json>& right,
-                          const std::string& place) {
-  if (left.size() * right.size() > kMostPlanned)
-    refuse_at(place, fmt::format("more than {} points", kMostPlanned));
-  std::vector<Json> all;
-  for (const Json& first : left)
-    for (const Json& second : right) {
-      all.push_back(first);
-      for (const auto& [name, value] : second.items()) {
-        if (first.contains(name))
-          refuse_at(place, fmt::format("{} is both in \"axes\" and in \"points\"", quote(name)));
-        all.back()[name] = value;
-      }
-    }
-  return all;
-}
-
-std::vector<Json> read_axis(const SettingsContext& context, const std::string& name,
-                            const Json& values, const std::string& place) {
-  if (!values.is_array() || values.empty())
-    refuse_at(place, "an axis is a list of values such as [1, 2, 4]");
-  std::vector<Json> axis;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    axis.push_back(check_settings(context, {{name, values[i]}}, fmt::format("{}/{}", place, i)));
-  return axis;
-}
-
-std::vector<Json> read_points(const SettingsContext& context, const Json& plan,
-                              const std::string& name) {
-  std::vector<Json> points{Json::object()};
-  const std::string place = name + ": ";
-  if (const auto listed = plan.find("points"); listed != plan.end()) {
-    if (!listed->is_array() || listed->empty())
-      refuse_at(place + "/points", "is no list of settings such as [{\"ranks\": 2}]");
-    points.clear();
-    for (std::size_t i = 0; i < listed->size(); ++i)
-      points.push_back(
-          check_settings(context, (*listed)[i], fmt::format("{}/points/{}", place, i)));
-  }
-  if (const auto axes = plan.find("axes"); axes != plan.end()) {
-    if (!axes->is_object()) refuse_at(place + "/axes", "is no object of lists");
-    for (const auto& [member, values] : axes->items()) {
-      const std::string here = place + "/axes" + pointer_to(member);
-      points = product(points, read_axis(context, member, values, here), here);
-    }
-  }
-  return points;
-}
-
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-PointLaunch launch_of(const Json& settings) {
-  PointLaunch launch;
-  launch.ranks = settings.value("ranks", 1);
-  for (const auto& [name, value] : settings.items()) {
-    if (name == "ranks_per_node") launch.ranks_per_node = value.get<int>();
-    if (name == "cpus_per_rank") launch.cpus_per_rank = value.get<int>();
-    if (name.starts_with(kVariablePrefix))
-      launch.environment.emplace_back(
-          name.substr(kVariablePrefix.size()),
-          value.is_null() ? std::nullopt : std::optional(value.get<std::string>()));
-  }
-  if (launch.ranks_per_node && launch.ranks % *launch.ranks_per_node != 0)
-    throw ConfigError(fmt::format("ranks {} is no multiple of ranks_per_node {}", launch.ranks,
-                                  *launch.ranks_per_node));
-  return launch;
-}
-
-std::string id_of(const SweepPoint& point) {
-  const PointLaunch& launch = point.launch;
-  nlohmann::json identity{{"config_hash", point.config_hash}, {"environment", nlohmann::json()}};
-  for (const auto& [name, value] : launch.environment)
-    identity["environment"][name] = value ? nlohmann::json(*value) : nlohmann::json();
-  identity["ranks"] = launch.ranks;
-  identity["ranks_per_node"] = launch.ranks_per_node.value_or(0);
-  identity["cpus_per_rank"] = launch.cpus_per_rank.value_or(0);
-  return sha256_hex(identity.dump());
-}
-
-/// `own`: what makes the point differ; `common`: "settings" of the plan, which it goes before.
-SweepPoint make_point(Command command, const Json& common, const Json& own,
-                      std::span<const std::string> environment) {
-  SweepPoint point;
-  point.settings = own;
-  Json all = common;
-  for (const auto& [name, value] : own.items()) all[name] = value;
-  for (const auto& [name, value] : all.items())
-    if (!name.starts_with(kVariablePrefix) && !is_launch_setting(name) && !value.is_null())
-      point.arguments.push_back(fmt::format("--{}={}", name, text_of(value)));
-  try {
-    point.launch = launch_of(all);
-    point.config = load_config(command, point.arguments, environment).config;
-    point.config_hash = config_hash(point.config, point.launch.ranks, command);
-  } catch (const ConfigError& error) {
-    refuse_at(point.title(), error.what());
-  }
-  point.id = id_of(point);
-  return point;
 }
 
 Command read_command(const Json& plan, const std::string& name) {
@@ -141,6 +34,14 @@ Command read_command(const Json& plan, const std::string& name) {
   if (word == "\"run\"") return Command::run;
   if (word == "\"infer\"") return Command::infer;
   refuse_at(name + ": /command", word + " is no command of a sweep (legal: run, infer)");
+}
+
+void read_seconds(const Json& plan, const char* member, double& seconds, const std::string& place) {
+  const auto found = plan.find(member);
+  if (found == plan.end()) return;
+  if (!found->is_number() || *found < 1 || *found > 1e7)
+    refuse_at(place, found->dump() + " is no number of seconds from 1 to 1e7");
+  seconds = *found;
 }
 
 void check_members(const Json& plan, const std::string& name) {
@@ -154,8 +55,15 @@ void check_members(const Json& plan, const std::string& name) {
   }
 }
 
-std::size_t find_standard(const std::vector<SweepPoint>& points, const Json& settings,
-                          const std::string& place) {
+std::size_t find_standard(const std::vector<SweepPoint>& points, const SettingsContext& context,
+                          Json settings, const std::string& place) {
+  Json level;
+  if (settings.is_object() && settings.contains(kLevelSetting)) {
+    level = settings[kLevelSetting];
+    settings.erase(kLevelSetting);
+  }
+  settings = check_settings(context, settings, place);
+  if (!level.is_null()) settings[kLevelSetting] = level;
   const auto matches = [&](const SweepPoint& point) {
     return std::ranges::all_of(settings.items(), [&](const auto& item) {
       return point.settings.contains(item.key()) && point.settings[item.key()] == item.value();
@@ -168,14 +76,19 @@ std::size_t find_standard(const std::vector<SweepPoint>& points, const Json& set
   return static_cast<std::size_t>(found - points.begin());
 }
 
-}  // namespace
-
-std::string SweepPoint::title() const {
-  std::string text;
-  for (const auto& [name, value] : settings.items())
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, text_of(value));
-  return text.empty() ? "the only point" : text;
+/// Appends a launch of each point. Fisher and Yates, and not std::shuffle: its order differs
+/// between standard libraries.
+void shuffle_in(std::vector<std::pair<std::size_t, std::int64_t>>& order,
+                const std::vector<std::size_t>& points, std::int64_t repeat,
+                std::mt19937_64& random) {
+  const std::size_t begin = order.size();
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    order.emplace_back(points[i], repeat);
+    std::swap(order.back(), order[begin + random() % (i + 1)]);
+  }
 }
+
+}  // namespace
 
 SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
                            std::span<const std::string> environment, int cores) {
@@ -189,12 +102,8 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
   if (json.contains("repeats"))
     plan.repeats = whole_number(json["repeats"], 1, 10'000, place("repeats"));
   if (json.contains("seed")) plan.seed = whole_number(json["seed"], 0, INT64_MAX, place("seed"));
-  if (json.contains("launch_timeout")) {
-    const Json& seconds = json["launch_timeout"];
-    if (!seconds.is_number() || seconds < 1 || seconds > 1e7)
-      refuse_at(place("launch_timeout"), seconds.dump() + " is no number of seconds from 1 to 1e7");
-    plan.launch_timeout = seconds;
-  }
+  read_seconds(json, "launch_timeout", plan.launch_timeout, place("launch_timeout"));
+  read_seconds(json, "command_timeout", plan.command_timeout, place("command_timeout"));
   RunConfig launch;
   for (const char* key : {"launcher", "hostfile"})
     if (json.contains(key))
@@ -202,21 +111,14 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
   plan.launcher = launch.launcher;
   plan.hostfile = launch.hostfile;
 
-  const Json common = json.contains("settings")
-                          ? check_settings(context, json["settings"], place("settings"))
-                          : Json::object();
-  std::set<std::string> ids;
-  for (const Json& own : read_points(context, json, name)) {
-    try {
-      plan.points.push_back(make_point(plan.command, common, own, environment));
-    } catch (const ConfigError& error) {
-      refuse_at(name, error.what());
-    }
-    if (!ids.insert(plan.points.back().id).second) plan.points.pop_back();
-  }
+  const CommonOfPoints common{
+      context, name,
+      json.contains("settings") ? check_settings(context, json["settings"], place("settings"))
+                                : Json::object(),
+      read_commands(json, json.contains("alternate"), name + ": "), environment};
+  plan.points = make_points(common, json);
   if (json.contains("default"))
-    plan.standard = find_standard(
-        plan.points, check_settings(context, json["default"], place("default")), place("default"));
+    plan.standard = find_standard(plan.points, context, json["default"], place("default"));
   return plan;
 }
 
@@ -229,21 +131,33 @@ SweepPlan read_sweep_plan(const std::filesystem::path& path,
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(std::size_t points,
                                                                std::int64_t repeats,
                                                                std::int64_t seed) {
+  std::vector<std::size_t> all(points);
+  std::iota(all.begin(), all.end(), 0);
   std::vector<std::pair<std::size_t, std::int64_t>> order;
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));
-  for (std::int64_t repeat = 1; repeat <= repeats; ++repeat) {
-    const std::size_t begin = order.size();
-    for (std::size_t i = 0; i < points; ++i) {
-      order.emplace_back(i, repeat);
-      // Fisher and Yates, and not std::shuffle: its order differs between standard libraries.
-      std::swap(order.back(), order[begin + random() % (i + 1)]);
-    }
-  }
+  for (std::int64_t repeat = 1; repeat <= repeats; ++repeat) shuffle_in(order, all, repeat, random);
   return order;
 }
 
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan) {
-  return launch_order(plan.points.size(), plan.repeats, plan.seed);
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    groups.resize(plan.points[i].group + 1);
+    groups[plan.points[i].group].push_back(i);
+  }
+  std::vector<std::pair<std::size_t, std::int64_t>> order;
+  std::mt19937_64 random(~static_cast<std::uint64_t>(plan.seed));
+  for (const auto& [group, repeat] : launch_order(groups.size(), plan.repeats, plan.seed))
+    shuffle_in(order, groups[group], repeat, random);
+  return order;
+}
+
+void refuse_commands(const SweepPlan& plan, const std::string& name) {
+  for (const SweepPoint& point : plan.points)
+    if (!point.commands.empty() || point.settings.contains(kLevelSetting))
+      refuse_at(name,
+                "\"before\", \"after\" and \"alternate\" belong to scalemark sweep, whose levels "
+                "scalemark compare --by alternate compares; leave them out");
 }
 
 }  // namespace scalemark

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "config/sweep_commands.hpp"
 
 namespace scalemark {
 
@@ -28,12 +29,17 @@ struct SweepPoint {
   nlohmann::ordered_json settings;     ///< that make it differ from other points: {"ranks": 2, ...}
   std::vector<std::string> arguments;  ///< of `scalemark run`, one word a key
   PointLaunch launch;
+  LaunchCommands commands;  ///< around each of its launches
+  std::size_t group = 0;    ///< of points that differ in their level of "alternate" alone
   ResolvedConfig config;
   std::string config_hash;
-  std::string id;  ///< SHA-256 (hex) over config_hash and launch: points of one id are one point
+  /// SHA-256 (hex) over config_hash, launch, level and commands: points of one id are one point.
+  std::string id;
 
   /// "precision=bf16 ranks=2", or "the only point".
   std::string title() const;
+  /// What the words of its commands stand for.
+  LaunchWords words(std::int64_t repeat) const;
 };
 
 struct SweepPlan {
@@ -43,6 +49,7 @@ struct SweepPlan {
   std::int64_t repeats = 1;
   std::int64_t seed = 1;
   double launch_timeout = 1800;  ///< seconds that one launch may take
+  double command_timeout = 60;   ///< seconds that a command before or after one may take
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
 };
@@ -52,7 +59,12 @@ struct SweepPlan {
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(std::size_t points,
                                                                std::int64_t repeats,
                                                                std::int64_t seed);
+/// The same of a plan: its groups are shuffled, and the points of one follow each other in an order
+/// of their own.
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan);
+
+/// ConfigError where the plan has what only a sweep does: commands around launches, levels.
+void refuse_commands(const SweepPlan& plan, const std::string& name);
 
 /// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; a point that is
 /// the same as an earlier one is left out. `environment`: "NAME=value" lines; `cores`: of a host.

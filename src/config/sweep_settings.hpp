@@ -12,6 +12,8 @@ namespace scalemark {
 
 /// "env.NCCL_ALGO" is the variable NCCL_ALGO of a launch.
 inline constexpr std::string_view kVariablePrefix = "env.";
+/// The setting of a point that names its level of "alternate".
+inline constexpr const char* kLevelSetting = "alternate";
 
 struct SettingsContext {
   Command command = Command::run;

@@ -68,8 +68,12 @@ class BuildGate {
     Journal base(sides_[0].folder() / "journal.jsonl"), fresh(sides_[1].folder() / "journal.jsonl");
     journals_ = {&base, &fresh};
     for (std::size_t side = 0; side < 2; ++side) refuse_other_launches(side);
+    refuse_other_design();
     announce();
+    no_verdict({Status::interrupted, "the gate has not ended"});
+    file.write(record_);
     const ExitCode code = launch_until_clear(progress);
+    if (record_.at("status") != "ok") say("the same command goes on from here");
     file.write(record_);
     report(record_);
     say(fmt::format("record: {}", file.path().string()));
@@ -93,6 +97,22 @@ class BuildGate {
         throw ConfigError(fmt::format("{} holds launches {}; choose another folder with --output",
                                       sides_[side].folder().string(), what));
     }
+  }
+
+  /// Rules that are chosen after the launches were looked at keep no level.
+  void refuse_other_design() const {
+    const fs::path path = asked_.folder / "verdict.json";
+    if (!fs::exists(path)) return;
+    const Json then = read_record(path).value("design", Json());
+    const Json now = design_json(GateMode::sequential, asked_.design);
+    if (!then.is_object()) return;
+    for (const auto& [name, value] : now.items())
+      if (const Json before = then.value(name, Json()); !before.is_null() && before != value)
+        throw ConfigError(fmt::format(
+            "{} holds a gate that was begun with {} {}, not {}: its rules can't be changed after "
+            "launches were looked at; leave them as they were, or choose another folder with "
+            "--output",
+            asked_.folder.string(), name, before.dump(), value.dump()));
   }
 
   void announce() const {
@@ -251,7 +271,6 @@ class BuildGate {
 
   ExitCode no_verdict(const Outcome& outcome) {
     record_ = make_failed_verdict(outcome, asked_.design, launches("failure"));
-    say("the same command goes on from here");
     return exit_code_of(outcome.status);
   }
 

@@ -72,8 +72,33 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   return request;
 }
 
+fs::path PointLauncher::log_path(std::size_t index, std::int64_t repeat,
+                                 const std::string& what) const {
+  return folder_ / "logs" / (name_of_launch(index, repeat) + what + ".log");
+}
+
+std::vector<CommandWords> PointLauncher::commands_of(Moment moment, std::size_t index,
+                                                     std::int64_t repeat) const {
+  const SweepPoint& point = plan_.points[index];
+  std::vector<CommandWords> commands =
+      moment == Moment::before ? point.commands.before : point.commands.after;
+  for (CommandWords& command : commands) command = filled_in(command, point.words(repeat));
+  return commands;
+}
+
 std::string PointLauncher::command_line(std::size_t index, std::int64_t repeat) const {
   return scalemark::command_line(request_of(index, repeat));
+}
+
+std::vector<std::string> PointLauncher::command_lines(std::size_t index,
+                                                      std::int64_t repeat) const {
+  std::vector<std::string> lines;
+  for (const CommandWords& command : commands_of(Moment::before, index, repeat))
+    lines.push_back(shell_quoted(command));
+  lines.push_back(command_line(index, repeat));
+  for (const CommandWords& command : commands_of(Moment::after, index, repeat))
+    lines.push_back(shell_quoted(command));
+  return lines;
 }
 
 void PointLauncher::prepare_folders() const {
@@ -86,13 +111,43 @@ void PointLauncher::prepare_folders() const {
   }
 }
 
-bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t repeat) const {
-  const JournalEntry entry = begin(index, repeat);
+CommandsEnd PointLauncher::run_around(Moment moment, std::size_t index, std::int64_t repeat) const {
+  return run_commands(commands_of(moment, index, repeat), moment, plan_.command_timeout,
+                      log_path(index, repeat, "." + to_string(moment)));
+}
+
+JobEnd PointLauncher::launch_prepared(JournalEntry& entry, std::size_t index,
+                                      std::int64_t repeat) const {
+  const CommandsEnd before = run_around(Moment::before, index, repeat);
+  if (before.code != ExitCode::ok) return {before.code, before.reason, false, before.stopped};
+  if (before.stopped) return {ExitCode::failed, "stopped before the launch", false, true};
   const double start = steady_seconds();
   const HandoverFolder handover;
   const JobEnd end = run_jobs({job_of(index, repeat, handover)}, supervision(index)).jobs.front();
-  finish(journal, entry, steady_seconds() - start, index, end);
-  return end.stopped;
+  entry.seconds = steady_seconds() - start;
+  return end;
+}
+
+bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t repeat) const {
+  JournalEntry entry = begin(index, repeat);
+  JobEnd end;
+  try {
+    end = launch_prepared(entry, index, repeat);
+  } catch (...) {
+    run_around(Moment::after, index, repeat);
+    throw;
+  }
+  const CommandsEnd after = run_around(Moment::after, index, repeat);
+  conclude(entry, index, end);
+  if (after.code != ExitCode::ok) {
+    if (entry.status == "ok") {
+      entry.exit_code = static_cast<int>(after.code);
+      entry.status = to_string(status_of_launch(after.code, after.stopped));
+    }
+    entry.reason += (entry.reason.empty() ? "" : "; ") + after.reason;
+  }
+  journal.append(entry);
+  return end.stopped || after.stopped;
 }
 
 JournalEntry PointLauncher::begin(std::size_t index, std::int64_t repeat) const {
@@ -109,8 +164,7 @@ void PointLauncher::discard_record(std::size_t index, std::int64_t repeat) const
 
 Job PointLauncher::job_of(std::size_t index, std::int64_t repeat,
                           const HandoverFolder& handover) const {
-  return {request_of(index, repeat), handover,
-          (folder_ / "logs" / (name_of_launch(index, repeat) + ".log")).string()};
+  return {request_of(index, repeat), handover, log_path(index, repeat, "").string()};
 }
 
 Supervision PointLauncher::supervision(std::size_t index) const {
@@ -123,12 +177,16 @@ Supervision PointLauncher::supervision(std::size_t index) const {
 void PointLauncher::finish(Journal& journal, JournalEntry entry, double seconds, std::size_t index,
                            const JobEnd& end) const {
   entry.seconds = seconds;
+  conclude(entry, index, end);
+  journal.append(entry);
+}
+
+void PointLauncher::conclude(JournalEntry& entry, std::size_t index, const JobEnd& end) const {
   entry.exit_code = static_cast<int>(end.code);
   entry.status = to_string(status_of_launch(end.code, end.stopped));
   entry.reason = end.reason;
   const fs::path record = record_path(index, entry.repeat);
   if (fs::exists(record)) describe(entry, record);
-  journal.append(entry);
 }
 
 /// The ranks' own words beat what the exit code says.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/sweep_plan.hpp"
+#include "launch/around_commands.hpp"
 #include "launch/job.hpp"
 #include "launch/launch.hpp"
 #include "result/journal.hpp"
@@ -37,10 +38,14 @@ class PointLauncher {
   LaunchRequest request_of(std::size_t point, std::int64_t repeat) const;
   /// As a shell reads it.
   std::string command_line(std::size_t point, std::int64_t repeat) const;
+  /// The same between the commands around it.
+  std::vector<std::string> command_lines(std::size_t point, std::int64_t repeat) const;
 
   /// Throws ResultError where the folders can't be made.
   void prepare_folders() const;
-  /// Launches, waits for the end and appends it to the journal. True where we were asked to stop.
+  /// Launches between the point's commands, waits for the end and appends it to the journal. A
+  /// command that fails fails the launch: without those before there is none, and after one that
+  /// fails its record stays, but is not counted. True where we were asked to stop.
   bool launch(Journal& journal, std::size_t point, std::int64_t repeat) const;
   /// The parts of it, where more than one launch is watched at a time.
   JournalEntry begin(std::size_t point, std::int64_t repeat) const;
@@ -58,6 +63,13 @@ class PointLauncher {
  private:
   std::string name_of_launch(std::size_t point, std::int64_t repeat) const;
   std::filesystem::path record_path(std::size_t point, std::int64_t repeat) const;
+  std::filesystem::path log_path(std::size_t point, std::int64_t repeat,
+                                 const std::string& what) const;
+  std::vector<CommandWords> commands_of(Moment moment, std::size_t point,
+                                        std::int64_t repeat) const;
+  CommandsEnd run_around(Moment moment, std::size_t point, std::int64_t repeat) const;
+  JobEnd launch_prepared(JournalEntry& entry, std::size_t point, std::int64_t repeat) const;
+  void conclude(JournalEntry& entry, std::size_t point, const JobEnd& end) const;
   void describe(JournalEntry& entry, const std::filesystem::path& path) const;
 
   const SweepPlan& plan_;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <utility>
+
 #include "launch/point_launcher.hpp"
 #include "result/journal.hpp"
 #include "talk.hpp"
@@ -18,9 +21,9 @@ class Sweep {
   SweepEnd run(LaunchProgress& progress) {
     launcher_.prepare_folders();
     Journal journal(launcher_.folder() / "journal.jsonl");
-    progress.expect(left(journal));
-    for (const auto& [index, repeat] : launch_order(plan_)) {
-      if (is_done(journal, launcher_.entry_of(index, repeat))) continue;
+    const auto left = launches_left(journal);
+    progress.expect(left.size());
+    for (const auto& [index, repeat] : left) {
       progress.start(plan_.points[index].title(), repeat);
       const bool stopped = launcher_.launch(journal, index, repeat);
       const JournalEntry& entry = journal.entries().back();
@@ -34,21 +37,32 @@ class Sweep {
   }
 
  private:
-  /// Measured already, by this build; what was interrupted is measured again.
+  /// Measured already, by this build; what was interrupted is measured again, and so is what has
+  /// lost its record.
   bool is_done(const Journal& journal, const JournalEntry& launch) const {
     const JournalEntry* entry = journal.find(launch);
-    return entry && entry->status != "interrupted" && (entry->status == "ok" || !retry_failed_);
+    if (!entry || entry->status == "interrupted") return false;
+    if (entry->status != "ok") return !retry_failed_;
+    return std::filesystem::exists(launcher_.folder() / entry->record);
   }
 
-  std::size_t left(const Journal& journal) const {
-    std::size_t count = 0;
-    for (const auto& [index, repeat] : launch_order(plan_))
-      if (!is_done(journal, launcher_.entry_of(index, repeat))) ++count;
-    const std::size_t all = plan_.points.size() * static_cast<std::size_t>(plan_.repeats);
+  /// In their order. Levels that are compared are launched side by side: where one of a group is to
+  /// be launched, all are.
+  std::vector<std::pair<std::size_t, std::int64_t>> launches_left(const Journal& journal) const {
+    const auto order = launch_order(plan_);
+    std::set<std::pair<std::size_t, std::int64_t>> groups;
+    for (const auto& [index, repeat] : order)
+      if (!is_done(journal, launcher_.entry_of(index, repeat)))
+        groups.emplace(plan_.points[index].group, repeat);
+    std::vector<std::pair<std::size_t, std::int64_t>> left;
+    for (const auto& [index, repeat] : order)
+      if (groups.contains({plan_.points[index].group, repeat})) left.emplace_back(index, repeat);
     say(fmt::format("{} points x {} repeats in {}{}", plan_.points.size(), plan_.repeats,
                     launcher_.folder().string(),
-                    count < all ? fmt::format("; {} launches are done", all - count) : ""));
-    return count;
+                    left.size() < order.size()
+                        ? fmt::format("; {} launches are done", order.size() - left.size())
+                        : ""));
+    return left;
   }
 
   /// A line a point, of the launches of this build.
@@ -97,7 +111,7 @@ SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder, b
 void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder) {
   const PointLauncher launcher(plan, own_build(), folder);
   for (const auto& [index, repeat] : launch_order(plan))
-    fmt::print("{}\n", launcher.command_line(index, repeat));
+    for (const std::string& line : launcher.command_lines(index, repeat)) fmt::print("{}\n", line);
   say(fmt::format("{} launches of {} points", plan.points.size() * plan.repeats,
                   plan.points.size()));
 }

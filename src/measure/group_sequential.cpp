@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
 #include <stdexcept>
 
-#include "measure/statistics.hpp"
+#include "measure/winsorise.hpp"
 
 namespace scalemark {
 namespace {
@@ -20,56 +23,111 @@ void check(const std::vector<SequentialLook>& looks) {
   }
 }
 
-/// Sums of all assignments of signs that no look has refused yet.
+/// [mask]: the sum of the values with the signs of those whose bit is set turned.
+std::vector<double> signed_sums(std::span<const double> values) {
+  std::vector<double> sums{0};
+  for (const double value : values) {
+    const std::size_t known = sums.size();
+    for (std::size_t i = 0; i < known; ++i) sums.push_back(sums[i] - value);
+    for (std::size_t i = 0; i < known; ++i) sums[i] += value;
+  }
+  return sums;
+}
+
+/// Winsorised and standardised, as a function of the signs that are turned.
+class SignedSum {
+ public:
+  explicit SignedSum(std::vector<double> values) {
+    values = winsorised_magnitudes(std::move(values));
+    double squares = 0;
+    for (const double value : values) squares += value * value;
+    if (squares > 0)
+      for (double& value : values) value /= std::sqrt(squares);
+    const std::size_t half = values.size() / 2;
+    low_bits_ = half;
+    low_ = signed_sums(std::span(values).first(half));
+    high_ = signed_sums(std::span(values).subspan(half));
+  }
+
+  double of(std::uint32_t turned) const {
+    return low_[turned & ((1U << low_bits_) - 1)] + high_[turned >> low_bits_];
+  }
+
+ private:
+  std::vector<double> low_, high_;
+  std::size_t low_bits_ = 0;
+};
+
+/// Assignments of signs that no look has refused yet: which signs differ from the observed ones.
 class Assignments {
  public:
-  /// Every assignment goes on with either sign of the next difference.
-  void extend(double difference) {
-    const double magnitude = std::abs(difference);
-    std::vector<double> longer;
-    longer.reserve(2 * sums_.size());
-    for (const double sum : sums_) {
-      longer.push_back(sum + magnitude);
-      longer.push_back(sum - magnitude);
-    }
-    sums_ = std::move(longer);
-    observed_ += difference;
-    magnitudes_ += magnitude;
+  /// Every assignment goes on with either sign of the next pair.
+  void extend() {
+    const std::size_t known = turned_.size();
+    for (std::size_t i = 0; i < known; ++i) turned_.push_back(turned_[i] | 1U << pairs_);
+    ++pairs_;
     all_ *= 2;
     refused_ *= 2;
   }
 
-  /// Refuses the smallest sums up to the share `spent` of all assignments, those refused before
+  /// Refuses the first in order up to the share `spent` of all assignments, those refused before
   /// included; true where the observed one is among them.
-  bool refuse(double spent) {
+  bool refuse(const Series& differences, double spent) {
     const double allowed = std::floor(spent * all_ + 1e-9) - refused_;
     if (allowed < 1) return false;
-    const auto place = std::min(sums_.size() - 1, static_cast<std::size_t>(allowed));
-    const auto first_kept = sums_.begin() + static_cast<std::ptrdiff_t>(place);
-    std::ranges::nth_element(sums_, first_kept);
-    const double limit = *first_kept - kRounding * magnitudes_;
-    const bool refused = observed_ < limit;
-    refused_ += static_cast<double>(std::erase_if(sums_, [=](double sum) { return sum < limit; }));
-    return refused;
+    const auto most = std::min(turned_.size(), static_cast<std::size_t>(allowed));
+    const auto places = joint_places(statistics_of(differences), most);
+    const bool observed = places.front() <= most;
+    std::vector<std::uint32_t> kept;
+    for (std::size_t i = 0; i < turned_.size(); ++i)
+      if (places[i] > most) kept.push_back(turned_[i]);
+    refused_ += static_cast<double>(turned_.size() - kept.size());
+    turned_ = std::move(kept);
+    return observed;
   }
 
  private:
-  std::vector<double> sums_{0};
-  double observed_ = 0, magnitudes_ = 0;
+  std::vector<double> first_of(const std::vector<double>& values) const {
+    return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(pairs_)};
+  }
+
+  JointStatistics statistics_of(const Series& differences) const {
+    JointStatistics statistics;
+    const SignedSum mean(first_of(mean_of_series(differences)));
+    for (const std::uint32_t turned : turned_) statistics.mean.push_back(mean.of(turned));
+    if (differences.size() == 1) {
+      statistics.smallest = statistics.mean;
+      return statistics;
+    }
+    statistics.smallest.assign(turned_.size(), std::numeric_limits<double>::infinity());
+    for (const auto& series : differences) {
+      const SignedSum sum(first_of(series));
+      for (std::size_t i = 0; i < turned_.size(); ++i)
+        statistics.smallest[i] = std::min(statistics.smallest[i], sum.of(turned_[i]));
+    }
+    return statistics;
+  }
+
+  std::vector<std::uint32_t> turned_{0};  ///< the observed one, 0, comes first until it is refused
+  std::size_t pairs_ = 0;
   double all_ = 1, refused_ = 0;  ///< numbers of assignments
 };
 
 }  // namespace
 
-std::optional<std::size_t> first_refusal(std::span<const double> differences,
+std::optional<std::size_t> first_refusal(const Series& differences,
                                          const std::vector<SequentialLook>& looks) {
   check(looks);
+  if (differences.empty()) return std::nullopt;
+  const std::size_t known = differences.front().size();
+  for (const auto& series : differences)
+    if (series.size() != known) throw std::invalid_argument("series of unlike length");
   Assignments assignments;
   std::size_t pairs = 0;
   for (std::size_t look = 0; look < looks.size(); ++look) {
-    if (looks[look].pairs > differences.size()) return std::nullopt;
-    for (; pairs < looks[look].pairs; ++pairs) assignments.extend(differences[pairs]);
-    if (assignments.refuse(looks[look].spent)) return look;
+    if (looks[look].pairs > known) return std::nullopt;
+    for (; pairs < looks[look].pairs; ++pairs) assignments.extend();
+    if (assignments.refuse(differences, looks[look].spent)) return look;
   }
   return std::nullopt;
 }

@@ -1,10 +1,11 @@
-// A sign-flip test that may look at the data several times while they come.
+// Sign-flip tests that may look at the data several times while they come.
 #pragma once
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <vector>
+
+#include "measure/joint_order.hpp"
 
 namespace scalemark {
 
@@ -18,15 +19,16 @@ struct SequentialLook {
 /// Pairs that the last look may have: 2^pairs assignments of signs are listed.
 inline constexpr std::size_t kMostSequentialPairs = 22;
 
-/// The first look (index) at which "symmetric around 0" is refused in favour of smaller values;
-/// nullopt where none of those that `differences` are enough for does. Given the magnitudes, all
-/// 2^n assignments of signs are alike under the null hypothesis. They are followed through the
-/// looks together: at each, the smallest sums among those not refused before are refused, as many
-/// as the level allows, ties left out. So the chance of a false refusal at any look is at most the
-/// last `spent`, exactly and whatever the noise is, and assignments that an early look refuses are
-/// not paid for again later. Throws std::invalid_argument where looks do not ascend or go beyond
-/// kMostSequentialPairs.
-std::optional<std::size_t> first_refusal(std::span<const double> differences,
+/// The first look (index) at which "symmetric around 0 in every series" is refused in favour of
+/// smaller values; nullopt where none of those that the differences are enough for does. Given the
+/// magnitudes, all 2^n assignments of signs, one for all series of a pair, are alike under the null
+/// hypothesis. They are followed through the looks together: at each, the first of joint_places()
+/// among those not refused before are refused, as many as the level allows, ties left out. So the
+/// chance of a false refusal at any look is at most the last `spent`, exactly, where the
+/// differences are symmetric, and assignments that an early look refuses are not paid for again
+/// later. Magnitudes are winsorised at each look. Throws std::invalid_argument where looks do not
+/// ascend or go beyond kMostSequentialPairs, or series are unlike in length.
+std::optional<std::size_t> first_refusal(const Series& differences,
                                          const std::vector<SequentialLook>& looks);
 
 }  // namespace scalemark

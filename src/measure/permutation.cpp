@@ -10,6 +10,8 @@
 #include <numeric>
 #include <random>
 
+#include "measure/winsorise.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -24,6 +26,31 @@ double slack_of(std::span<const double> x, double shift) {
   double magnitudes = 0;
   for (const double value : x) magnitudes += std::abs(value) + std::abs(shift);
   return kRounding * magnitudes;
+}
+
+/// x - centre, winsorised.
+Values moved_by(const Values& x, double centre) {
+  Values moved = x;
+  for (double& value : moved) value -= centre;
+  return winsorised_magnitudes(std::move(moved));
+}
+
+/// All values of a and then of b - shift, winsorised together.
+Values pooled(const Values& a, const Values& b, double shift) {
+  Values all = a;
+  for (const double value : b) all.push_back(value - shift);
+  return winsorised_deviations(std::move(all));
+}
+
+/// Where a function that falls from lo to hi crosses 0.
+double crossing(double lo, double hi, const std::function<double(double)>& falling) {
+  for (int i = 0; i < kHalvings && lo < hi; ++i) {
+    const double middle = (lo + hi) / 2;
+    const double there = falling(middle);
+    if (there == 0) return middle;
+    (there > 0 ? lo : hi) = middle;
+  }
+  return (lo + hi) / 2;
 }
 
 /// Sorted union of `sums` and of `others` + x.
@@ -67,46 +94,49 @@ struct Tail {
   double assignments = 1;                  ///< all of them, the observed one included
   std::function<double(double)> at_least;  ///< of them, those as large as the observed one
   double lowest = 0, highest = 0;          ///< of the means of subsets
+  double centre = 0;                       ///< the estimate: a difference that is left possible
 };
 
 /// The observed assignment and those drawn, each with the assumed difference from which on it is as
 /// large as the observed one.
-Tail drawn_tail(Values turning_points, double lowest, double highest) {
+Tail drawn_tail(Values turning_points, double lowest, double highest, double centre) {
   std::ranges::sort(turning_points);
   const double slack = kRounding * std::max(std::abs(lowest), std::abs(highest));
   const auto count = [points = std::move(turning_points), slack](double difference) {
     return 1 + static_cast<double>(std::ranges::upper_bound(points, difference + slack) -
                                    points.begin());
   };
-  return {1. + kDrawnAssignments, count, lowest, highest};
+  return {1. + kDrawnAssignments, count, lowest, highest, centre};
 }
 
 /// Flipping the signs of F leaves a sum as large as the observed one where the sum over F is not
-/// above 0.
+/// above 0. Of many values they are winsorised once, around the estimate.
 Tail sign_flip_tail(const Values& x, std::uint64_t seed) {
   const auto [lowest, highest] = std::ranges::minmax(x);
+  const double centre = sign_flip_centre(x);
   if (x.size() <= kMostExactValues) {
-    const auto count = [x](double centre) {
-      Values moved = x;
-      for (double& value : moved) value -= centre;
+    const auto count = [x](double difference) {
+      const Values moved = moved_by(x, difference);
       const auto half = std::span(moved).first(x.size() / 2);
       const auto rest = std::span(moved).subspan(x.size() / 2);
-      return pairs_at_most(subset_sums(half), subset_sums(rest), slack_of(x, centre));
+      return pairs_at_most(subset_sums(half), subset_sums(rest), slack_of(x, difference));
     };
-    return {std::exp2(static_cast<double>(x.size())), count, lowest, highest};
+    return {std::exp2(static_cast<double>(x.size())), count, lowest, highest, centre};
   }
+  const Values moved = moved_by(x, centre);
   std::mt19937_64 random(seed);
   Values means;
   for (int draw = 0; draw < kDrawnAssignments; ++draw) {
     double sum = 0, flipped = 0;
-    for (const double value : x) {
+    for (const double value : moved) {
       if (random() >> 63 == 0) continue;
       sum += value;
       flipped += 1;
     }
-    means.push_back(flipped > 0 ? sum / flipped : -std::numeric_limits<double>::infinity());
+    means.push_back(flipped > 0 ? centre + sum / flipped
+                                : -std::numeric_limits<double>::infinity());
   }
-  return drawn_tail(std::move(means), lowest, highest);
+  return drawn_tail(std::move(means), lowest, highest, centre);
 }
 
 double binomial(std::size_t n, std::size_t k) {
@@ -119,9 +149,9 @@ double binomial(std::size_t n, std::size_t k) {
 /// How many choices of b.size() of all values have a sum at least that of b, after `shift` is taken
 /// from b.
 double divisions_at_least(const Values& a, const Values& b, double shift) {
-  Values all = a;  // with the opposite sign, so that sums at least large become sums at most small
-  all.insert(all.end(), b.begin(), b.end());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = (i < a.size() ? 0 : shift) - all[i];
+  Values all = pooled(a, b, shift);
+  // With the opposite sign sums that are at least large become sums that are at most small.
+  for (double& value : all) value = -value;
   const double limit = sum_of(std::span(all).subspan(a.size())) + slack_of(all, shift);
   const auto left = subset_sums_by_size(std::span(all).first(all.size() / 2));
   const auto right = subset_sums_by_size(std::span(all).subspan(all.size() / 2));
@@ -153,16 +183,23 @@ Tail permutation_tail(const Values& a, const Values& b, std::uint64_t seed) {
   const auto [a_low, a_high] = std::ranges::minmax(a);
   const auto [b_low, b_high] = std::ranges::minmax(b);
   const double lowest = b_low - a_high, highest = b_high - a_low;
+  const double centre = permutation_centre(a, b);
   if (a.size() + b.size() <= kMostExactValues)
     return {binomial(a.size() + b.size(), b.size()),
-            [a, b](double shift) { return divisions_at_least(a, b, shift); }, lowest, highest};
+            [a, b](double shift) { return divisions_at_least(a, b, shift); }, lowest, highest,
+            centre};
+  const Values all = pooled(a, b, centre);
+  const auto border = all.begin() + static_cast<std::ptrdiff_t>(a.size());
+  const Values near_a(all.begin(), border);
+  Values near_b(border, all.end());
+  for (double& value : near_b) value += centre;
   std::mt19937_64 random(seed);
-  std::vector<std::size_t> order(a.size() + b.size());
+  std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   Values points;
   for (int draw = 0; draw < kDrawnAssignments; ++draw)
-    points.push_back(drawn_exchange(a, b, order, random));
-  return drawn_tail(std::move(points), lowest, highest);
+    points.push_back(drawn_exchange(near_a, near_b, order, random));
+  return drawn_tail(std::move(points), lowest, highest, centre);
 }
 
 Values negated(std::span<const double> x) {
@@ -203,7 +240,7 @@ PermutationTest test_of(const Tails& tails, Alternative alternative, bool exact)
 /// The least assumed difference that the tail leaves possible: from there on more than `refused`
 /// assignments are as large as the observed one.
 double lower_limit(const Tail& tail, double refused) {
-  double below = tail.lowest - (tail.highest - tail.lowest), above = tail.highest;
+  double below = tail.lowest - (tail.highest - tail.lowest), above = tail.centre;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (below + above) / 2;
     (tail.at_least(middle) > refused ? above : below) = middle;
@@ -224,6 +261,25 @@ std::optional<ExactInterval> interval_of(const Tails& tails, double confidence) 
 }
 
 }  // namespace
+
+double sign_flip_centre(std::span<const double> x) {
+  if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const auto [lowest, highest] = std::ranges::minmax(x);
+  const Values values(x.begin(), x.end());
+  return crossing(lowest, highest,
+                  [&](double centre) { return sum_of(moved_by(values, centre)); });
+}
+
+double permutation_centre(std::span<const double> a, std::span<const double> b) {
+  if (a.empty() || b.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const auto [a_low, a_high] = std::ranges::minmax(a);
+  const auto [b_low, b_high] = std::ranges::minmax(b);
+  const Values ours(a.begin(), a.end()), theirs(b.begin(), b.end());
+  return crossing(b_low - a_high, b_high - a_low, [&](double shift) {
+    const Values all = pooled(ours, theirs, shift);
+    return mean(std::span(all).subspan(a.size())) - mean(std::span(all).first(a.size()));
+  });
+}
 
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
                                std::uint64_t seed) {

@@ -1,5 +1,6 @@
-// Permutation tests of means, exact for as few values as launches are, and the intervals that they
-// leave.
+// Permutation tests of winsorised means (measure/winsorise.hpp), exact for as few values as launches
+// are, with the estimates and intervals that belong to them: test, estimate and interval never
+// contradict each other.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +26,15 @@ struct PermutationTest {
   bool exact = true;   ///< false: (1 + count) / (1 + drawn assignments), Phipson and Smyth 2010
 };
 
+/// The centre of differences: what must be taken from them so that their winsorised sum is 0. The
+/// mean where no value lies far from the others. NaN for no values.
+double sign_flip_centre(std::span<const double> differences);
+/// The same of the shift from a to b, all values winsorised together after it.
+double permutation_centre(std::span<const double> a, std::span<const double> b);
+
 /// Sign-flip test (Fisher 1935, "The Design of Experiments", section 21) that paired differences
-/// are symmetric around 0: p = share of the 2^n assignments of signs whose sum is at least as large
-/// as the observed one, ties included. `greater`: the mean lies above 0. Not below 1 value.
+/// are symmetric around 0: p = share of the 2^n assignments of signs whose winsorised sum is at
+/// least as large as the observed one, ties included. `greater`: the mean lies above 0. Not below 1 value.
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
                                std::uint64_t seed = 1);
 
@@ -49,16 +56,14 @@ struct ExactInterval {
 /// How far below the wanted confidence the widest interval of few values may stay.
 inline constexpr double kConfidenceSlack = 0.02;
 
-/// Every centre that the two-sided sign-flip test does not refuse at 1 - confidence: order
-/// statistics of the means of all subsets (Hartigan 1969, "Using Subsample Values as Typical
-/// Values"). Exact for values that are symmetric around the centre, whatever their shape. nullopt
+/// Every centre that the two-sided sign-flip test does not refuse at 1 - confidence (Hartigan 1969,
+/// "Using Subsample Values as Typical Values"). Exact for values that are symmetric around the centre, whatever their shape. nullopt
 /// where the widest one, smallest to largest value, has less than confidence - kConfidenceSlack:
 /// for 95 % below 5 values.
 std::optional<ExactInterval> sign_flip_interval(std::span<const double> x, double confidence = 0.95,
                                                 std::uint64_t seed = 1);
 
-/// The same of the shift from a to b by the two-sample test: order statistics of the differences of
-/// the means of subsets of equal size. Exact where a and b differ by a shift alone.
+/// The same of the shift from a to b by the two-sample test. Exact where a and b differ by a shift alone.
 std::optional<ExactInterval> permutation_interval(std::span<const double> a,
                                                   std::span<const double> b,
                                                   double confidence = 0.95, std::uint64_t seed = 1);

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <numeric>
+
+#include "measure/permutation.hpp"
+#include "measure/winsorise.hpp"
 
 namespace scalemark {
 
@@ -35,6 +39,18 @@ StandardError pooled_error(std::span<const double> x, std::span<const double> y)
   return {std::sqrt(squares / freedom * (1 / n + 1 / m)), freedom};
 }
 
+StandardError winsorised_error(std::span<const double> differences) {
+  const double centre = sign_flip_centre(differences);
+  std::vector<double> moved(differences.begin(), differences.end());
+  for (double& value : moved) value -= centre;
+  return paired_error(winsorised_magnitudes(std::move(moved)));
+}
+
+StandardError winsorised_error(std::span<const double> x, std::span<const double> y) {
+  return pooled_error(winsorised_deviations({x.begin(), x.end()}),
+                      winsorised_deviations({y.begin(), y.end()}));
+}
+
 double minimum_detectable_difference(const StandardError& error, double alpha, double power) {
   const double limit = student_quantile(1 - alpha, error.degrees_of_freedom);
   const auto found = [&](double noncentrality) {
@@ -47,6 +63,15 @@ double minimum_detectable_difference(const StandardError& error, double alpha, d
     (found(middle) < power ? low : high) = middle;
   }
   return high * error.value;
+}
+
+std::size_t repeats_to_find(double difference, const StandardError& error, std::size_t repeats,
+                            double alpha, double power) {
+  const boost::math::normal normal;
+  const double limit = boost::math::quantile(normal, 1 - alpha / 2);
+  const double wanted = limit + boost::math::quantile(normal, power);
+  const double of_one = static_cast<double>(repeats) * std::pow(error.value * wanted / difference, 2);
+  return static_cast<std::size_t>(std::min(1e9, std::ceil(of_one + limit * limit / 2)));
 }
 
 Interval clopper_pearson(std::int64_t successes, std::int64_t trials, double confidence) {

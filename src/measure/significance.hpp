@@ -1,6 +1,7 @@
 // Many tests at once, what a test could have found, and intervals of shares.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,10 +24,21 @@ StandardError paired_error(std::span<const double> differences);
 /// Of the difference of the means of two samples, their variances pooled. At least two of each.
 StandardError pooled_error(std::span<const double> x, std::span<const double> y);
 
+/// The same of values as the tests take them (measure/winsorise.hpp): around sign_flip_centre(), or
+/// each sample around its median.
+StandardError winsorised_error(std::span<const double> differences);
+StandardError winsorised_error(std::span<const double> x, std::span<const double> y);
+
 /// The least true difference that a two-sided t-test at level `alpha` finds with probability
 /// `power`: delta = k x error, where Student's non-central t with non-centrality k leaves
 /// `power` beyond the test's limits (Cohen 1988, section 2.2). In the unit of `error`.
 double minimum_detectable_difference(const StandardError& error, double alpha, double power);
+
+/// Repeats with which `difference` is found by the same test and with the same power, where
+/// `repeats` gave `error`: normal theory with Guenther's correction for Student's t (1981, "Sample
+/// size formulas for normal theory t tests").
+std::size_t repeats_to_find(double difference, const StandardError& error, std::size_t repeats,
+                            double alpha, double power);
 
 /// Clopper-Pearson interval of a share: quantiles of the beta distribution (Clopper and Pearson
 /// 1934). Covers at least `confidence` whatever the share. `trials` above 0.

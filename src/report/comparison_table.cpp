@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -13,15 +15,28 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+/// What makes text of a record fit for where it is shown: shown() or markdown_text().
+using Cleaner = std::string (*)(std::string_view);
+
+/// A metric of the record with its points: the record itself, or an entry of `further`.
+struct ComparedMetric {
+  const Json& record;
+  const Json& part;
+  Cleaner clean;
+
+  std::string text(const Json& value) const { return clean(value.get_ref<const std::string&>()); }
+  bool asks_equivalence() const { return !record.at("equivalent_percent").is_null(); }
+};
+
 std::string setting_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.is_null() ? "not set" : value.dump();
 }
 
-std::string settings_text(const Json& settings) {
+std::string settings_text(const Json& settings, Cleaner clean) {
   std::string text;
   for (const auto& [name, value] : settings.items())
     text += fmt::format(" {}={}", name, setting_text(value));
-  return text;
+  return clean(text);
 }
 
 std::string signed_percent(const Json& value) {
@@ -62,52 +77,68 @@ std::string repeats(const Json& point) {
   return ours == theirs ? ours : fmt::format("{}, {}", ours, theirs);
 }
 
-std::vector<std::string> row(const Json& point) {
+std::vector<std::string> row(const ComparedMetric& metric, const Json& point) {
   const double base = point.at("base_value");
-  return {point.at("ranks").dump() + settings_text(point.at("settings")),
-          repeats(point),
-          four_digits(base),
-          four_digits(point.at("value").get<double>(), base),
-          signed_percent(point.at("difference_percent")),
-          interval(point),
-          probability(point.at("p_adjusted")),
-          detectable(point),
-          verdict(point)};
+  std::vector<std::string> cells{
+      point.at("ranks").dump() + settings_text(point.at("settings"), metric.clean),
+      repeats(point),
+      four_digits(base),
+      four_digits(point.at("value").get<double>(), base),
+      signed_percent(point.at("difference_percent")),
+      interval(point),
+      probability(point.at("p_adjusted")),
+      detectable(point)};
+  if (metric.asks_equivalence()) cells.push_back(probability(point.at("p_equivalent")));
+  cells.push_back(verdict(point));
+  return cells;
 }
 
 /// The points of one set under their header.
-Rows comparison_rows(const Json& record, const std::string& set) {
-  Rows rows{{"ranks", "n", record.at("base").get<std::string>(), set, "difference", "95 % interval",
-             "p (Holm)", "detectable", "verdict"}};
-  for (const Json& point : record.at("points"))
-    if (point.at("set") == set) rows.push_back(row(point));
+Rows comparison_rows(const ComparedMetric& metric, const std::string& set) {
+  Rows rows{{"ranks", "n", metric.text(metric.record.at("base")), metric.clean(set), "difference",
+             "95 % interval", "p (Holm)", "detectable"}};
+  if (metric.asks_equivalence())
+    rows[0].push_back(
+        fmt::format("p (within {:g} %)", metric.record.at("equivalent_percent").get<double>()));
+  rows[0].push_back("verdict");
+  for (const Json& point : metric.part.at("points"))
+    if (point.at("set") == set) rows.push_back(row(metric, point));
   return rows;
 }
 
-std::string comparison_title(const Json& record, const std::string& set) {
-  const std::string metric = record.at("metric");
+std::string comparison_title(const ComparedMetric& metric, const std::string& set) {
+  const std::string name = metric.text(metric.part.at("metric"));
   std::string unit, counts;
-  for (const Json& point : record.at("points"))
+  for (const Json& point : metric.part.at("points"))
     if (unit.empty() && point.at("set") == set) {
-      unit = point.at("unit");
+      unit = metric.text(point.at("unit"));
       counts = counted_repeats(point);
     }
-  const std::string what = metric == "throughput" ? unit : fmt::format("{} ({})", metric, unit);
-  std::string text = fmt::format("{} against {}: {}, n {}", set,
-                                 record.at("base").get<std::string>(), what, counts);
-  if (record.at("better") == "lower") text += ", lower is better";
+  const std::string what = name == "throughput" ? unit : fmt::format("{} ({})", name, unit);
+  std::string text = fmt::format("{} against {}: {}, n {}", metric.clean(set),
+                                 metric.text(metric.record.at("base")), what, counts);
+  if (metric.part.at("better") == "lower") text += ", lower is better";
   return text;
 }
 
-/// Sentences below the tables.
-std::vector<std::string> comparison_footer(const Json& record) {
+std::vector<ComparedMetric> compared_metrics(const Json& record, Cleaner clean) {
+  std::vector<ComparedMetric> metrics{{record, record, clean}};
+  for (const Json& part : record.at("further")) metrics.push_back({record, part, clean});
+  return metrics;
+}
+
+/// How the columns were made.
+void explain_columns(std::vector<std::string>& lines, const Json& record) {
   bool paired = false, samples = false, short_interval = false;
-  for (const Json& point : record.at("points")) {
-    (point.at("design") == "paired" ? paired : samples) = true;
-    const Json& confidence = point.at("interval_confidence");
-    short_interval = short_interval || (!confidence.is_null() && confidence < 0.945);
-  }
-  std::vector<std::string> lines;
+  for (const ComparedMetric& metric : compared_metrics(record, shown))
+    for (const Json& point : metric.part.at("points")) {
+      (point.at("design") == "paired" ? paired : samples) = true;
+      const Json& confidence = point.at("interval_confidence");
+      short_interval = short_interval || (!confidence.is_null() && confidence < 0.945);
+    }
+  lines.push_back(
+      "difference: of the mean log ratio, which sign, interval and verdict are of too; values: of "
+      "each set alone.");
   if (paired)
     lines.push_back(
         "pairs: repeats of one pass through the sweep, or declared with --paired; exact sign-flip "
@@ -118,44 +149,76 @@ std::vector<std::string> comparison_footer(const Json& record) {
       "detectable: what is found with power {:.0f} % at {:.0f} %.",
       short_interval ? " (of 5 pairs 93.75 %)" : "", record.at("points").size(),
       100 * record.at("power").get<double>(), 100 * record.at("alpha").get<double>()));
+}
+
+/// What equivalence would take, of each point that is neither different nor equivalent.
+void explain_equivalence(std::vector<std::string>& lines, const ComparedMetric& metric) {
+  for (const Json& point : metric.part.at("points"))
+    if (!point.at("repeats_for_equivalence").is_null())
+      lines.push_back(
+          fmt::format("{}, ranks {}{}: neither different nor equivalent within {:g} %; were there "
+                      "no difference, "
+                      "{} {}{} would show it in {:.0f} % of such comparisons",
+                      metric.text(point.at("set")), point.at("ranks").dump(),
+                      settings_text(point.at("settings"), metric.clean),
+                      metric.record.at("equivalent_percent").get<double>(),
+                      point.at("repeats_for_equivalence").dump(),
+                      point.at("design") == "paired" ? "pairs" : counted_repeats(point),
+                      point.at("design") == "paired" ? "" : " of each",
+                      100 * metric.record.at("power").get<double>()));
+}
+
+/// Sentences below the tables.
+std::vector<std::string> comparison_footer(const Json& record, Cleaner clean) {
+  const auto text = [&](const Json& value) { return clean(value.get_ref<const std::string&>()); };
+  std::vector<std::string> lines;
+  explain_columns(lines, record);
+  for (const ComparedMetric& metric : compared_metrics(record, clean))
+    if (metric.asks_equivalence()) explain_equivalence(lines, metric);
   for (const Json& point : record.at("unmatched")) {
     std::vector<std::string> sets;
-    for (const Json& set : point.at("measured_in")) sets.push_back(set.get<std::string>());
+    for (const Json& set : point.at("measured_in")) sets.push_back(text(set));
     lines.push_back(fmt::format("not compared: ranks {}{}, in {} but not in {}",
-                                point.at("ranks").dump(), settings_text(point.at("settings")),
-                                fmt::join(sets, ", "), point.at("missing_in").get<std::string>()));
+                                point.at("ranks").dump(),
+                                settings_text(point.at("settings"), clean), fmt::join(sets, ", "),
+                                text(point.at("missing_in"))));
   }
   for (const Json& set : record.at("sets"))
     for (const Json& why : set.at("left_out"))
-      lines.push_back(fmt::format("left out of {}: {}", set.at("label").get<std::string>(),
-                                  why.get<std::string>()));
-  for (const Json& note : record.at("notes")) lines.push_back("note: " + note.get<std::string>());
-  for (const Json& warning : record.at("warnings"))
-    lines.push_back("warning: " + warning.get<std::string>());
+      lines.push_back(fmt::format("left out of {}: {}", text(set.at("label")), text(why)));
+  for (const Json& note : record.at("notes")) lines.push_back("note: " + text(note));
+  for (const Json& warning : record.at("warnings")) lines.push_back("warning: " + text(warning));
   return lines;
 }
 
 }  // namespace
 
-std::string comparison_table(const Json& record) {
+std::string comparison_table(const Json& comparison_record) {
+  const Json& record = comparison_record;
   std::string text;
-  for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
-    const std::string set = record.at("sets")[i].at("label");
-    text +=
-        comparison_title(record, set) + "\n\n" + text_table(comparison_rows(record, set)) + "\n";
-  }
-  for (const std::string& line : comparison_footer(record)) text += line + "\n";
+  for (const ComparedMetric& metric : compared_metrics(record, shown))
+    for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
+      const std::string set = record.at("sets")[i].at("label");
+      const Rows rows = comparison_rows(metric, set);
+      if (rows.size() < 2) continue;
+      text += comparison_title(metric, set) + "\n\n" + text_table(rows) + "\n";
+    }
+  for (const std::string& line : comparison_footer(record, shown)) text += line + "\n";
   return text;
 }
 
-std::string comparison_markdown(const Json& record) {
+std::string comparison_markdown(const Json& comparison_record) {
+  const Json& record = comparison_record;
   std::string text;
-  for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
-    const std::string set = record.at("sets")[i].at("label");
-    text += "**" + comparison_title(record, set) + "**\n\n" +
-            markdown_table(comparison_rows(record, set)) + "\n";
-  }
-  for (const std::string& line : comparison_footer(record)) text += "- " + line + "\n";
+  for (const ComparedMetric& metric : compared_metrics(record, markdown_text))
+    for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
+      const std::string set = record.at("sets")[i].at("label");
+      const Rows rows = comparison_rows(metric, set);
+      if (rows.size() < 2) continue;
+      text += "**" + comparison_title(metric, set) + "**\n\n" + markdown_table(rows) + "\n";
+    }
+  for (const std::string& line : comparison_footer(record, markdown_text))
+    text += "- " + line + "\n";
   return text;
 }
 

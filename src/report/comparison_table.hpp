@@ -7,8 +7,9 @@
 
 namespace scalemark {
 
-/// A table of points for each set against the first one, and below what the columns are, points
-/// that only some sets have, notes and warnings. Ends with a newline.
+/// A table of points for each metric and each set against the first one, and below what the columns
+/// are, points that only some sets have, notes and warnings. What came from records is shown().
+/// Ends with a newline.
 std::string comparison_table(const Json& comparison_record);
 
 /// The same as Markdown.

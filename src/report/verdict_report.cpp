@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -33,9 +34,12 @@ std::string p_text(const Json& p) {
   return p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", p.get<double>());
 }
 
+const char* repeats_unit(const Json& record) {
+  return record["design"].at("mode") == "samples" ? "launches of each" : "pairs";
+}
+
 std::string repeats_text(const Json& record) {
-  const bool samples = record["design"].at("mode") == "samples";
-  return fmt::format("{} {}", record.at("repeats").dump(), samples ? "launches of each" : "pairs");
+  return fmt::format("{} {}", record.at("repeats").dump(), repeats_unit(record));
 }
 
 /// What the verdict means in numbers.
@@ -46,8 +50,14 @@ std::string meaning(const Json& record) {
     return fmt::format("; a slowdown of {:g} % is excluded",
                        design.at("excluded_percent").get<double>());
   const Json& detectable = record.at("detectable_percent");
-  if (detectable.is_null()) return "; so few repeats can show nothing";
-  return fmt::format("; found would be {:.1f} % or more", detectable.get<double>());
+  std::string all = detectable.is_null()
+                        ? std::string("; so few repeats can show nothing")
+                        : fmt::format("; found would be {:.1f} % or more", detectable.get<double>());
+  if (const Json& enough = record.at("repeats_for_pass"); !enough.is_null())
+    all += fmt::format("; to exclude {:g} % at this noise takes about {} {}",
+                       design.at("excluded_percent").get<double>(), enough.dump(),
+                       repeats_unit(record));
+  return all;
 }
 
 std::string point_name(const Json& point) {
@@ -66,7 +76,7 @@ std::string point_sentence(const Json& point) {
 
 Rows verdict_rows(const Json& record) {
   Rows rows{
-      {"point", label(record, 0), label(record, 1), "unit", "difference", "p (Holm)", "verdict"}};
+      {"point", label(record, 0), label(record, 1), "unit", "difference", "p (adjusted)", "verdict"}};
   for (const Json& point : record.at("points")) {
     const double base = point.at("base_value");
     rows.push_back({point_name(point), four_digits(base),
@@ -90,6 +100,8 @@ std::vector<std::string> verdict_footer(const Json& record) {
   lines.push_back(fmt::format(
       "without a slowdown at most {:g} % of such gates say regressed; threshold {:g} %",
       100 * design.at("alpha").get<double>(), design.at("threshold_percent").get<double>()));
+  if (!design.at("looks").is_null())
+    lines.push_back("interval and p are of these pairs, and do not allow for the looks");
   for (const Json& set : record.at("sets"))
     for (const Json& why : set.at("left_out"))
       lines.push_back(
@@ -100,37 +112,16 @@ std::vector<std::string> verdict_footer(const Json& record) {
   return lines;
 }
 
-std::string escaped_xml(const std::string& raw) {
-  std::string safe;
-  for (const char c : raw) switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  return safe;
-}
-
 std::string test_case(const std::string& name, const std::string& outcome) {
   return fmt::format("    <testcase classname=\"scalemark.gate\" name=\"{}\">{}</testcase>\n",
-                     escaped_xml(name), outcome);
+                     xml_text(name), outcome);
 }
 
 std::string outcome_element(const char* element, const std::string& message) {
-  return fmt::format("<{} message=\"{}\"/>", element, escaped_xml(message));
+  return fmt::format("<{} message=\"{}\"/>", element, xml_text(message));
 }
 
-/// A colon and a comma end a property, a line feed the command.
+/// A percent sign begins a code, a line feed ends the command.
 std::string escaped_command(const std::string& raw) {
   std::string safe;
   for (const char c : raw) {
@@ -138,15 +129,20 @@ std::string escaped_command(const std::string& raw) {
       safe += "%25";
     else if (c == '\n')
       safe += "%0A";
-    else if (c != '\r')
+    else
       safe += c;
   }
   return safe;
 }
 
-}  // namespace
+Rows in_markdown(Rows rows) {
+  for (auto& row : rows)
+    for (std::string& cell : row) cell = markdown_text(cell);
+  return rows;
+}
 
-std::string verdict_sentence(const Json& record) {
+/// Of a record that was cleaned.
+std::string sentence_of(const Json& record) {
   if (!has_verdict(record))
     return fmt::format("no verdict ({}): {}", text(record, "status"), text(record, "reason"));
   std::string interval;
@@ -158,22 +154,29 @@ std::string verdict_sentence(const Json& record) {
                      p_text(record.at("p")), meaning(record));
 }
 
-std::string verdict_table(const Json& record) {
-  std::string all = verdict_sentence(record) + "\n";
+}  // namespace
+
+std::string verdict_sentence(const Json& record) { return sentence_of(shown_record(record)); }
+
+std::string verdict_table(const Json& raw) {
+  const Json record = shown_record(raw);
+  std::string all = sentence_of(record) + "\n";
   if (has_verdict(record)) all += "\n" + text_table(verdict_rows(record)) + "\n";
   for (const std::string& line : verdict_footer(record)) all += line + "\n";
   return all;
 }
 
-std::string verdict_markdown(const Json& record) {
-  std::string all = "**scalemark gate: " + verdict_sentence(record) + "**\n\n";
-  if (has_verdict(record)) all += markdown_table(verdict_rows(record)) + "\n";
-  for (const std::string& line : verdict_footer(record)) all += "- " + line + "\n";
+std::string verdict_markdown(const Json& raw) {
+  const Json record = shown_record(raw);
+  std::string all = "**scalemark gate: " + markdown_text(sentence_of(record)) + "**\n\n";
+  if (has_verdict(record)) all += markdown_table(in_markdown(verdict_rows(record))) + "\n";
+  for (const std::string& line : verdict_footer(record)) all += "- " + markdown_text(line) + "\n";
   return all + "\n";
 }
 
-std::string verdict_junit(const Json& record) {
-  const std::string sentence = verdict_sentence(record);
+std::string verdict_junit(const Json& raw) {
+  const Json record = shown_record(raw);
+  const std::string sentence = sentence_of(record);
   const std::string verdict = has_verdict(record) ? text(record, "verdict") : "error";
   int failures = verdict == "regressed", skipped = verdict == "inconclusive";
   std::string cases =
@@ -197,12 +200,13 @@ std::string verdict_junit(const Json& record) {
       tests, failures, verdict == "error" ? 1 : 0, skipped, text(record, "created_at"), cases);
 }
 
-std::string verdict_annotation(const Json& record) {
+std::string verdict_annotation(const Json& raw) {
+  const Json record = shown_record(raw);
   const std::string verdict = has_verdict(record) ? text(record, "verdict") : "error";
   const char* level = verdict == "pass"           ? "notice"
                       : verdict == "inconclusive" ? "warning"
                                                   : "error";
-  std::string message = verdict_sentence(record);
+  std::string message = sentence_of(record);
   if (verdict == "regressed")
     for (const Json& point : record.at("points"))
       if (point.at("regressed")) message += "\n" + point_name(point) + ": " + point_sentence(point);

@@ -20,7 +20,8 @@ Json build_info() {
           {"libtorch", null_if_empty(facts::kTorch)},
           {"mpi", null_if_empty(facts::kMpi)},
           {"cuda", null_if_empty(facts::kCuda)},
-          {"nccl", null_if_empty(facts::kNccl)}};
+          {"nccl", null_if_empty(facts::kNccl)},
+          {"committed_at", null_if_empty(facts::kCommittedAt)}};
 }
 
 }  // namespace scalemark

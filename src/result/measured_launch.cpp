@@ -62,18 +62,6 @@ Json threads_of(const Json& ranks) {
   return threads;
 }
 
-Json machine_of(const Json& system) {
-  Json machine = Json::object();
-  for (const char* name : kHardwareKeys) machine[name] = system.value(name, Json(nullptr));
-  for (const char* name : kSoftwareKeys) machine[name] = system.value(name, Json(nullptr));
-  // The kernel keeps a little more or less for itself from one boot to the next.
-  const Json& bytes = system.at("memory_bytes");
-  if (bytes.is_number()) machine["memory_gib"] = std::llround(bytes.get<double>() / (1 << 30));
-  machine["gpus"] = Json::array();
-  for (const Json& gpu : system.at("gpus")) machine["gpus"].push_back(gpu.at("name"));
-  return machine;
-}
-
 /// What the machine made of the configuration.
 void add_machine(MeasuredLaunch& launch, const Json& run) {
   set_known(launch, "device", run.at("device"));
@@ -91,21 +79,6 @@ void add_machine(MeasuredLaunch& launch, const Json& run) {
   launch.machine = machine_of(run.at("system"));
 }
 
-void add_metric(MeasuredLaunch& launch, const char* name, const Json& value) {
-  if (value.is_number() && value.get<double>() > 0) launch.metrics[name] = value;
-}
-
-void add_metrics(MeasuredLaunch& launch, const Json& run) {
-  if (run.contains("latency_seconds")) {
-    const Json& latency = run["latency_seconds"];
-    add_metric(launch, "latency_mean", latency.at("mean"));
-    add_metric(launch, "latency_p50", latency.at("p50"));
-    add_metric(launch, "latency_p99", latency.at("p99"));
-  }
-  if (run.contains("energy"))
-    add_metric(launch, "joules_per_sample", run["energy"].at("joules_per_sample"));
-}
-
 /// Relative deviation of the step times of a run with enough of them to have one.
 void add_step_deviation(MeasuredLaunch& launch, const Json& run) {
   if (!run.contains("step_seconds") || !run["step_seconds"].is_object()) return;
@@ -121,17 +94,6 @@ void add_baseline(MeasuredLaunch& launch, const Json& throughput) {
     launch.baseline_throughput = throughput.get<double>();
 }
 
-MeasuredLaunch start_launch(const Json& record, const fs::path& path) {
-  MeasuredLaunch launch;
-  launch.path = path;
-  launch.id = record.at("id");
-  launch.started_at = record.at("created_at");
-  launch.revision = record.at("build").at("revision");
-  launch.unit = record.at("unit");
-  add_configuration(launch, record.at("config"));
-  return launch;
-}
-
 MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   MeasuredLaunch launch = start_launch(record, path);
   launch.ranks = record.at("world_size");
@@ -139,7 +101,7 @@ MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   launch.keys["ranks"] = launch.ranks;
   add_batch(launch, record);
   add_machine(launch, record);
-  add_metrics(launch, record);
+  add_record_metrics(launch, record);
   add_step_deviation(launch, record);
   if (record.contains("communication"))
     add_baseline(launch, record["communication"].at("baseline_throughput"));
@@ -183,10 +145,53 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const fs::path& pa
     add_step_deviation(launch, run);
   }
   add_baseline(launch, point.at("baseline_throughput"));
+  add_point_metrics(launch, point);
   for (const Json& repeat : point.at("repeats"))
     if (repeat.at("baseline") == false)
       launch.repeats.push_back({repeat.at("units"), repeat.at("seconds")});
   return launch;
+}
+
+/// From the first start to the last end of the jobs: cumulative throughput is units over that.
+Work work_side_by_side(const Json& repeat) {
+  double units = 0;
+  for (const Json& job : repeat.at("instances")) units += job.at("units").get<double>();
+  return {units, units / repeat.at("throughput").get<double>()};
+}
+
+MeasuredLaunch of_instances(const Json& record, const Json& point, const Json& repeat,
+                            const fs::path& path) {
+  MeasuredLaunch launch = start_launch(record, path);
+  for (const char* name : {"instances", "repeats", "launch_timeout"}) {
+    launch.keys.erase(name);
+    launch.defaults.erase(name);
+  }
+  launch.keys["kind"] = "instances";
+  launch.keys["ranks"] = launch.ranks;
+  launch.keys["instances"] = point.at("instances");
+  launch.host = record.at("system").at("host");
+  launch.machine = machine_of(record.at("system"));
+  for (const auto& [name, value] : record.at("environment").items())
+    launch.environment[name] = value.get<std::string>();
+  for (const char* name : {"device", "num_intra_threads", "hosts", "transport"})
+    set_known(launch, name, nullptr);
+  launch.repeats = {work_side_by_side(repeat)};
+  add_point_metrics(launch, repeat);
+  return launch;
+}
+
+std::vector<MeasuredLaunch> launches_of(const Json& record, const fs::path& path) {
+  std::vector<MeasuredLaunch> launches;
+  if (record.at("kind") == "scaling") {
+    for (const Json& point : record.at("points")) launches.push_back(of_point(record, point, path));
+  } else if (record.at("kind") == "instances") {
+    for (const Json& point : record.at("points"))
+      for (const Json& repeat : point.at("repeats"))
+        launches.push_back(of_instances(record, point, repeat, path));
+  } else {
+    launches.push_back(of_run(record, path));
+  }
+  return launches;
 }
 
 void check(const MeasuredLaunch& launch) {
@@ -198,14 +203,35 @@ void check(const MeasuredLaunch& launch) {
 
 }  // namespace
 
+Json machine_of(const Json& system) {
+  Json machine = Json::object();
+  for (const char* name : kHardwareKeys) machine[name] = system.value(name, Json(nullptr));
+  for (const char* name : kSoftwareKeys) machine[name] = system.value(name, Json(nullptr));
+  // The kernel keeps a little more or less for itself from one boot to the next.
+  const Json& bytes = system.at("memory_bytes");
+  if (bytes.is_number()) machine["memory_gib"] = std::llround(bytes.get<double>() / (1 << 30));
+  machine["gpus"] = Json::array();
+  for (const Json& gpu : system.at("gpus")) machine["gpus"].push_back(gpu.at("name"));
+  return machine;
+}
+
+MeasuredLaunch start_launch(const Json& record, const fs::path& path) {
+  MeasuredLaunch launch;
+  launch.path = path;
+  launch.id = record.at("id");
+  launch.started_at = record.at("created_at");
+  launch.revision = record.at("build").at("revision");
+  const Json committed = record["build"].value("committed_at", Json());
+  if (committed.is_string()) launch.committed_at = committed;
+  launch.unit = record.value("unit", Json("")).get<std::string>();
+  add_configuration(launch, record.at("config"));
+  return launch;
+}
+
 std::vector<MeasuredLaunch> measured_launches(const Json& record, const fs::path& path) {
   std::vector<MeasuredLaunch> launches;
   try {
-    if (record.at("kind") == "scaling")
-      for (const Json& point : record.at("points"))
-        launches.push_back(of_point(record, point, path));
-    else
-      launches.push_back(of_run(record, path));
+    launches = launches_of(record, path);
     std::ranges::for_each(launches, check);
   } catch (const Error&) {
     throw;
@@ -217,12 +243,17 @@ std::vector<MeasuredLaunch> measured_launches(const Json& record, const fs::path
   return launches;
 }
 
-std::set<std::string> runs_of_curve(const Json& scaling_record) {
+std::set<std::string> runs_within(const Json& record) {
   std::set<std::string> ids;
-  if (!scaling_record.contains("points") || !scaling_record["points"].is_array()) return ids;
-  for (const Json& point : scaling_record["points"])
-    for (const Json& repeat : point.value("repeats", Json::array()))
-      ids.insert(repeat.value("run", std::string()));
+  const auto add = [&](const Json& one) {
+    if (one.contains("run") && one["run"].is_string()) ids.insert(one["run"].get<std::string>());
+  };
+  for (const char* part : {"alone", "points"})
+    for (const Json& point : record.value(part, Json::array()))
+      for (const Json& repeat : point.value("repeats", Json::array())) {
+        add(repeat);
+        for (const Json& job : repeat.value("instances", Json::array())) add(job);
+      }
   return ids;
 }
 

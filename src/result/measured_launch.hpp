@@ -1,5 +1,5 @@
-// What comparing needs of a record of kind run, inference or scaling: the work of each repeat, and
-// the keys that say what was measured and how it was launched.
+// What comparing needs of a record of kind run, inference, scaling or instances: the work of each
+// repeat, and the keys that say what was measured and how it was launched.
 #pragma once
 
 #include <filesystem>
@@ -10,20 +10,23 @@
 #include <vector>
 
 #include "measure/work.hpp"
+#include "result/launch_metrics.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
 
-/// One launch at one point: a run or inference record, or a point of a curve.
+/// One launch at one point: a run or inference record, a point of a curve, or jobs side by side.
 struct MeasuredLaunch {
   std::filesystem::path path;
   std::string id;          ///< of the record
   std::string started_at;  ///< RFC 3339; sorts by time
   std::string revision, host;
+  std::string committed_at;  ///< of the revision, RFC 3339, UTC; empty: not told
   std::string unit;
   int ranks = 1;
   std::vector<Work> repeats;              ///< one; of a curve its rounds
-  std::map<std::string, double> metrics;  ///< beside throughput: "latency_p50", ...
+  std::map<std::string, double> metrics;  ///< beside throughput: those of kMetrics, described ones
+  std::map<std::string, Metric> described;  ///< metrics that are not in kMetrics: preflight's
   /// Identity and measurement keys of the configuration with the batch, device, communicator and
   /// threads that they came to; kind, ranks, hosts, transport. Of a batch the one that the scaling
   /// mode fixes: the other follows from the ranks.
@@ -41,10 +44,6 @@ struct MeasuredLaunch {
   std::int64_t repeat = 0;  ///< of that sweep
 };
 
-/// The metrics that records have beside throughput, and which of them are better when larger.
-inline constexpr const char* kOtherMetrics[] = {"latency_mean", "latency_p50", "latency_p99",
-                                                "joules_per_sample"};
-
 /// What of a record's `system` says which machine it was: differences of the first kind make rates
 /// incomparable, those of the second may be what a user looks for.
 inline constexpr const char* kHardwareKeys[] = {
@@ -53,12 +52,19 @@ inline constexpr const char* kSoftwareKeys[] = {"kernel", "gpu_driver", "mpi",
                                                 "cuda",   "nccl",       "openmp"};
 
 /// Of a record with status ok. A curve has a launch a point; where the run records that it names
-/// lie beside it, they tell device, transport, hosts and threads. ResultError where the record is
-/// not as its schema says.
+/// lie beside it, they tell device, transport, hosts and threads. Instances have a launch a repeat
+/// of a point, whose work is that of all jobs together. ResultError where the record is not as its
+/// schema says.
 std::vector<MeasuredLaunch> measured_launches(const Json& record,
                                               const std::filesystem::path& path);
 
-/// Ids of the runs that a curve is made of.
-std::set<std::string> runs_of_curve(const Json& scaling_record);
+/// Ids of the runs that a scaling or instances record is made of.
+std::set<std::string> runs_within(const Json& record);
+
+/// What every kind of record tells: id, time, build, unit, configuration.
+MeasuredLaunch start_launch(const Json& record, const std::filesystem::path& path);
+
+/// The names of kHardwareKeys and kSoftwareKeys of a record's `system`.
+Json machine_of(const Json& system);
 
 }  // namespace scalemark

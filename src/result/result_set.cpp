@@ -18,15 +18,19 @@ namespace fs = std::filesystem;
 /// Settings of a sweep that say how a point is launched, not what a record's configuration holds.
 constexpr const char* kLaunchSettings[] = {"ranks_per_node", "cpus_per_rank"};
 
-bool has_throughput(const Json& record) {
-  const std::string kind = record.at("kind");
-  return kind == "run" || kind == "inference" || kind == "scaling";
+bool is_read(const RecordReader& reader, const Json& record) {
+  return reader.kinds.contains(record.at("kind").get<std::string>());
 }
 
 /// Why a record is not compared, counted: "2 records with status failed".
 class LeftOut {
  public:
   void add(const std::string& why) { ++count_[why]; }
+  void add_failed(const std::string& status) {
+    add("with status " + status);
+    ++failed_;
+  }
+  std::size_t failed() const { return failed_; }
   std::vector<std::string> sentences() const {
     std::vector<std::string> all;
     for (const auto& [why, count] : count_)
@@ -36,6 +40,7 @@ class LeftOut {
 
  private:
   std::map<std::string, int> count_;
+  std::size_t failed_ = 0;
 };
 
 struct Found {
@@ -58,20 +63,20 @@ std::vector<Found> records_below(const fs::path& folder) {
   return found;
 }
 
-void add_folder(ResultSet& set, LeftOut& left_out) {
+void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   const std::vector<Found> all = records_below(set.path);
   std::set<std::string> parts;
   for (const auto& [path, record] : all)
-    if (record.at("kind") == "scaling") parts.merge(runs_of_curve(record));
+    if (is_read(reader, record)) parts.merge(runs_within(record));
   for (const auto& [path, record] : all) {
-    if (!has_throughput(record)) {
+    if (!is_read(reader, record)) {
       left_out.add("of kind " + record.at("kind").get<std::string>());
     } else if (parts.contains(record.at("id").get<std::string>())) {
       continue;
     } else if (record.at("status") != "ok") {
-      left_out.add("with status " + record.at("status").get<std::string>());
+      left_out.add_failed(record.at("status"));
     } else {
-      std::ranges::move(measured_launches(record, path), std::back_inserter(set.launches));
+      std::ranges::move(reader.launches(record, path), std::back_inserter(set.launches));
     }
   }
   std::ranges::stable_sort(set.launches, {}, &MeasuredLaunch::started_at);
@@ -79,13 +84,13 @@ void add_folder(ResultSet& set, LeftOut& left_out) {
 
 /// The last word of the journal on every launch, in the journal's order.
 std::vector<JournalEntry> last_entries(const std::vector<JournalEntry>& entries) {
+  std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> last_of;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    last_of[{entries[i].point, entries[i].revision, entries[i].repeat}] = i;
+  std::set<std::size_t> places;
+  for (const auto& [launch, place] : last_of) places.insert(place);
   std::vector<JournalEntry> last;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto later = std::ranges::any_of(
-        entries.begin() + static_cast<std::ptrdiff_t>(i) + 1, entries.end(),
-        [&](const JournalEntry& entry) { return entry.same_launch(entries[i]); });
-    if (!later) last.push_back(entries[i]);
-  }
+  for (const std::size_t place : places) last.push_back(entries[place]);
   return last;
 }
 
@@ -102,19 +107,20 @@ void add_settings(MeasuredLaunch& launch, const JournalEntry& entry) {
   for (const char* name : kLaunchSettings)
     launch.keys[name] = entry.settings.value(name, Json(nullptr));
   for (const auto& [name, value] : entry.settings.items())
-    if (name.starts_with("env.")) launch.keys[name] = value;
+    if (name.starts_with("env.") || name == "alternate") launch.keys[name] = value;
 }
 
-void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out) {
+void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out,
+               const RecordReader& reader) {
   const fs::path folder = set.path;
   const std::string identity = fs::canonical(folder).string();
   for (const JournalEntry& entry : last_entries(read_journal(journal))) {
     if (entry.status != "ok") {
-      left_out.add("with status " + entry.status);
+      left_out.add_failed(entry.status);
       continue;
     }
     for (MeasuredLaunch& launch :
-         measured_launches(record_of(folder, entry), folder / entry.record)) {
+         reader.launches(record_of(folder, entry), folder / entry.record)) {
       launch.sweep = identity;
       launch.repeat = entry.repeat;
       add_settings(launch, entry);
@@ -123,7 +129,7 @@ void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out) {
   }
 }
 
-void add_file(ResultSet& set, LeftOut& left_out) {
+void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   const Json record = read_record(set.path);
   if (record.at("kind") == "baseline") {
     set.baseline = baseline_reference(record, set.path);
@@ -131,22 +137,25 @@ void add_file(ResultSet& set, LeftOut& left_out) {
     return;
   }
   const std::string status = record.at("status");
-  if (!has_throughput(record))
-    throw ConfigError(
-        fmt::format("{}: a record of kind {} has no throughput to compare; give records of kind "
-                    "run, inference, scaling or baseline",
-                    set.path, record.at("kind").get<std::string>()));
+  if (!is_read(reader, record))
+    throw ConfigError(fmt::format(
+        "{}: a record of kind {} has nothing of what is to be compared; give records of "
+        "kind {} or baseline",
+        set.path, record.at("kind").get<std::string>(), fmt::join(reader.kinds, ", ")));
   if (status != "ok")
-    left_out.add(fmt::format("with status {}: {}", status,
-                             record.value("reason", Json("")).dump(-1, ' ', true)));
+    left_out.add_failed(
+        fmt::format("{}: {}", status, record.value("reason", Json("")).dump(-1, ' ', true)));
   else
-    set.launches = measured_launches(record, set.path);
+    set.launches = reader.launches(record, set.path);
 }
 
 }  // namespace
 
-ResultSet read_result_set(const std::string& label, const std::string& path) {
-  ResultSet set{label, path, {}, {}};
+ResultSet read_result_set(const std::string& label, const std::string& path,
+                          const RecordReader& reader) {
+  ResultSet set;
+  set.label = label;
+  set.path = path;
   LeftOut left_out;
   std::error_code error;
   if (!fs::exists(path, error))
@@ -154,12 +163,13 @@ ResultSet read_result_set(const std::string& label, const std::string& path) {
         "{}: no such file or folder; give a record, a folder of records or that of a sweep", path));
   const fs::path journal = fs::path(path) / "journal.jsonl";
   if (!fs::is_directory(path, error))
-    add_file(set, left_out);
+    add_file(set, left_out, reader);
   else if (fs::exists(journal, error))
-    add_sweep(set, journal, left_out);
+    add_sweep(set, journal, left_out, reader);
   else
-    add_folder(set, left_out);
+    add_folder(set, left_out, reader);
   set.left_out = left_out.sentences();
+  set.failed = left_out.failed();
   if (!set.launches.empty()) return set;
   std::string why;
   for (const std::string& sentence : set.left_out) why += "; " + sentence;
@@ -167,15 +177,32 @@ ResultSet read_result_set(const std::string& label, const std::string& path) {
       fmt::format("{}: no record of a run, an inference or a curve with status ok{}", path, why));
 }
 
-ResultSet read_labelled_set(const std::string& argument) {
+void refuse_copies(const std::vector<ResultSet>& sets) {
+  std::map<std::pair<std::string, int>, std::pair<const ResultSet*, const MeasuredLaunch*>> seen;
+  for (const ResultSet& set : sets)
+    for (const MeasuredLaunch& launch : set.launches) {
+      // The rounds or repeats of one record at one point are launches of their own.
+      const auto [place, is_new] = seen.emplace(std::pair(launch.id, launch.ranks),
+                                                std::pair(&set, &launch));
+      const auto& [other_set, other] = place->second;
+      if (is_new || launch.id.empty()) continue;
+      if (other_set == &set && other->path == launch.path) continue;
+      throw ConfigError(fmt::format(
+          "{} ({}) and {} ({}) are one record, {}: a copy is no second measurement; give sets of "
+          "launches of their own",
+          other->path.string(), other_set->label, launch.path.string(), set.label, launch.id));
+    }
+}
+
+ResultSet read_labelled_set(const std::string& argument, const RecordReader& reader) {
   std::error_code error;
   const std::size_t equals = argument.find('=');
   if (equals != argument.npos && equals > 0 && !fs::exists(argument, error))
-    return read_result_set(argument.substr(0, equals), argument.substr(equals + 1));
+    return read_result_set(argument.substr(0, equals), argument.substr(equals + 1), reader);
   fs::path last = fs::path(argument).lexically_normal();
   if (!last.has_filename()) last = last.parent_path();
   const std::string label = last.extension() == ".json" ? last.stem() : last.filename();
-  return read_result_set(label.empty() ? argument : label, argument);
+  return read_result_set(label.empty() ? argument : label, argument, reader);
 }
 
 }  // namespace scalemark

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,18 +16,31 @@ struct ResultSet {
   std::string path;  ///< as the user wrote it
   std::vector<MeasuredLaunch> launches;
   std::vector<std::string> left_out;  ///< what of the path is not among them, and why
+  std::size_t failed = 0;  ///< of them, records whose status is not ok: launches that went wrong
   Json baseline = nullptr;            ///< baseline_reference() where the path is a baseline file
 };
 
-/// Reads `path`: a record of kind run, inference, scaling or baseline; a folder with the journal of
+/// Which kinds of records a set is made of, and what they tell.
+struct RecordReader {
+  std::set<std::string> kinds{"run", "inference", "scaling"};
+  std::function<std::vector<MeasuredLaunch>(const Json&, const std::filesystem::path&)> launches =
+      measured_launches;
+};
+
+/// Reads `path`: a record of the reader's kinds or a baseline; a folder with the journal of
 /// a sweep, whose last entry of each launch counts; or any other folder, with every *.json below
 /// it, in the order of their start. Runs that a curve of the same folder names belong to the curve.
 /// Left out: records whose status is not ok, and of a folder those of other kinds. ConfigError
 /// where the path does not exist, is a record without throughput, or holds none; ResultError where
 /// a file is unreadable, foreign, corrupt or of another schema version.
-ResultSet read_result_set(const std::string& label, const std::string& path);
+ResultSet read_result_set(const std::string& label, const std::string& path,
+                          const RecordReader& reader = {});
+
+/// A record counts once: ConfigError where an id and rank count is in one set twice, or in two sets,
+/// naming the files. Copies would pass for repeats.
+void refuse_copies(const std::vector<ResultSet>& sets);
 
 /// "LABEL=PATH", or a path whose last part is the label. A word that exists as it is, is a path.
-ResultSet read_labelled_set(const std::string& argument);
+ResultSet read_labelled_set(const std::string& argument, const RecordReader& reader = {});
 
 }  // namespace scalemark

@@ -66,5 +66,8 @@ int scalemark::simulation::gate_simulation(const std::vector<std::string>& argum
   }
   gate::print_characteristics(repetitions);
   gate::print_designs((repetitions + 1) / 2);
+  gate::print_points(repetitions);
+  gate::print_statistics(5 * repetitions);
+  gate::print_drift(5 * repetitions);
   return 0;
 }

@@ -4,23 +4,19 @@
 
 #include <cmath>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "analysis/gate/gate.hpp"
+#include "simulation/gate_shapes.hpp"
 
 namespace scalemark::gate {
-
-using Random = std::mt19937_64;
 
 /// Noise of the mean log ratio of a pair of launches.
 struct PairNoise {
   std::string name;
   std::function<double(Random&)> draw;
 };
-
-inline double gaussian(Random& random) { return std::normal_distribution<double>()(random); }
 
 inline PairNoise normal(const std::string& name, double deviation) {
   return {name, [deviation](Random& random) { return deviation * gaussian(random); }};
@@ -61,7 +57,7 @@ inline Outcome simulate(const GateDesign& design, const PairNoise& noise, double
     while (decision.verdict == GateVerdict::more_pairs) {
       while (ratios.size() < decision.next_pairs)
         ratios.push_back(std::log1p(-slowdown) + noise.draw(random));
-      decision = decide(ratios, design);
+      decision = decide({ratios}, design);
     }
     outcome.regressed += decision.verdict == GateVerdict::regressed;
     outcome.passed += decision.verdict == GateVerdict::pass;
@@ -70,5 +66,10 @@ inline Outcome simulate(const GateDesign& design, const PairNoise& noise, double
   }
   return outcome;
 }
+
+/// The further tables of docs/gate.md, on stdout.
+void print_statistics(int repetitions);
+void print_points(int repetitions);
+void print_drift(int repetitions);
 
 }  // namespace scalemark::gate

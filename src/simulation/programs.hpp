@@ -20,6 +20,10 @@ int divergence(const std::vector<std::string>& arguments);
 /// [REPETITIONS]; the published tables have the default.
 int gate_simulation(const std::vector<std::string>& arguments);
 
+/// How often a history without a change is said to have one, and changes are found: the tables of
+/// docs/gate.md on it. [ROWS]; the published tables have the default.
+int history_simulation(const std::vector<std::string>& arguments);
+
 /// Fits the first half of scaling curves, predicts the second, and prints the errors beside those
 /// of the null models: the tables of docs/projection.md. CURVE_OR_FOLDER...; or --speed: how long
 /// predictions take, and order statistics against drawn ranks.

@@ -115,6 +115,130 @@ TEST(SweepPlan, NamesThePlaceOfWhatIsWrong) {
   wrong(R"({"points": [{"ranks": 3, "ranks_per_node": 2}]})", "ranks=3", "multiple");
 }
 
+TEST(SweepPlan, CommandsAroundLaunchesNest) {
+  const SweepPlan plan = parse(R"({"settings": {"model": "trivial"}, "command_timeout": 5,
+    "before": [["plan", "{ranks}"]], "after": [["plan"]],
+    "points": [{"ranks": 2, "before": [["point", "{repeat}", ""]], "after": [["point"]]},
+               {"ranks": 3}],
+    "alternate": [{"level": "a", "before": [["level", "-{level}-"]], "after": [["level"]]},
+                  {"level": "b", "set": {"precision": "bf16", "env.X": "1"}}]})");
+  EXPECT_EQ(plan.command_timeout, 5);
+  EXPECT_THAT(titles(plan), ElementsAre("ranks=2 alternate=a", "ranks=2 alternate=b",
+                                        "ranks=3 alternate=a", "ranks=3 alternate=b"));
+  const SweepPoint& point = plan.points.front();
+  std::vector<CommandWords> before;
+  for (const CommandWords& command : point.commands.before)
+    before.push_back(filled_in(command, point.words(7)));
+  EXPECT_THAT(before, ElementsAre(CommandWords{"plan", "2"}, CommandWords{"point", "7", ""},
+                                  CommandWords{"level", "-a-"}));
+  EXPECT_THAT(point.commands.after,
+              ElementsAre(CommandWords{"level"}, CommandWords{"point"}, CommandWords{"plan"}));
+  EXPECT_THAT(plan.points[3].arguments, ElementsAre("--model=trivial", "--precision=bf16"));
+  EXPECT_EQ(plan.points[3].launch.environment.front().first, "X");
+  EXPECT_THAT(plan.points[2].arguments, ElementsAre("--model=trivial"));
+}
+
+TEST(SweepPlan, CommandsAndLevelsAreWhatAPointIs) {
+  const std::string settings = R"({"settings": {"model": "trivial"})";
+  const auto id = [&](const std::string& more) {
+    return parse(settings + more + "}").points.front().id;
+  };
+  const std::string levels = R"(, "alternate": [{"level": "%"}, {"level": "z"}])";
+  const auto labelled = [&](const std::string& label) {
+    return std::string(levels).replace(levels.find('%'), 1, label);
+  };
+  const std::set<std::string> ids{id(""),
+                                  id(R"(, "before": [["a"]])"),
+                                  id(R"(, "after": [["a"]])"),
+                                  id(R"(, "before": [["b"]])"),
+                                  id(labelled("x")),
+                                  id(labelled("y"))};
+  EXPECT_EQ(ids.size(), 6u);
+  EXPECT_EQ(id(R"(, "before": [])"), id(""));
+}
+
+TEST(SweepPlan, LevelsFollowEachOtherInAnOrderOfTheSeed) {
+  const std::string text =
+      R"({"settings": {"model": "trivial"}, "axes": {"ranks": [1, 2, 3]}, "repeats": 20,
+          "alternate": [{"level": "a"}, {"level": "b"}, {"level": "c"}], "seed": )";
+  const SweepPlan plan = parse(text + "1}");
+  const auto order = launch_order(plan);
+  ASSERT_EQ(order.size(), 180u);
+  std::set<std::vector<std::size_t>> orders_of_levels, orders_of_groups;
+  for (std::size_t repeat = 0; repeat < 20; ++repeat) {
+    std::vector<std::size_t> groups;
+    for (std::size_t k = 0; k < 3; ++k) {
+      std::set<std::size_t> levels;
+      std::vector<std::size_t> in_order;
+      const std::size_t group = plan.points[order[repeat * 9 + k * 3].first].group;
+      for (std::size_t i = repeat * 9 + k * 3; i < repeat * 9 + k * 3 + 3; ++i) {
+        EXPECT_EQ(order[i].second, static_cast<std::int64_t>(repeat + 1));
+        EXPECT_EQ(plan.points[order[i].first].group, group);
+        levels.insert(order[i].first);
+        in_order.push_back(order[i].first % 3);
+      }
+      EXPECT_EQ(levels.size(), 3u);
+      groups.push_back(group);
+      orders_of_levels.insert(in_order);
+    }
+    EXPECT_EQ(std::set(groups.begin(), groups.end()).size(), 3u);
+    orders_of_groups.insert(groups);
+  }
+  EXPECT_EQ(orders_of_levels.size(), 6u);
+  EXPECT_GE(orders_of_groups.size(), 4u);
+  EXPECT_EQ(order, launch_order(parse(text + "1}")));
+  EXPECT_NE(order, launch_order(parse(text + "2}")));
+}
+
+TEST(SweepPlan, ALevelMayBeTheDefault) {
+  const std::string text =
+      R"({"settings": {"model": "trivial"}, "alternate": [{"level": "a"}, {"level": "b"}],
+          "default": {"alternate": ")";
+  EXPECT_EQ(parse(text + R"(b"}})").standard, 1u);
+  EXPECT_THAT(refused_plan(text + R"(c"}})"), HasSubstr("names 0 points"));
+}
+
+TEST(SweepPlan, NamesThePlaceOfAWrongCommand) {
+  const auto wrong = [](const std::string& members, const std::string& place,
+                        const std::string& what) {
+    EXPECT_THAT(refused_plan(R"({"settings": {"model": "trivial"}, )" + members + "}"),
+                AllOf(HasSubstr("plan.json: " + place), HasSubstr(what)))
+        << members;
+  };
+  wrong(R"("before": "sleep 1")", "/before", "list of commands");
+  wrong(R"("before": ["sleep", "1"])", "/before/0", "list of words");
+  wrong(R"("after": [[]])", "/after/0", "list of words");
+  wrong(R"("after": [["sleep", 1]])", "/after/0/1", "text");
+  wrong(R"("after": [["", "x"]])", "/after/0/0", "empty");
+  wrong(R"("before": [["a\nb"]])", "/before/0/0", "control");
+  wrong(R"("before": [["a", "{level}"]])", "/before/0/1", "no \"alternate\"");
+  wrong(R"("points": [{"ranks": 1, "before": [7]}])", "/points/0/before/0", "list of words");
+  wrong(R"("points": [{"ranks": 1}, {"ranks": 1, "before": [["a"]]}])", "ranks=1", "levels");
+  wrong(R"("command_timeout": 0)", "/command_timeout", "seconds");
+  wrong(R"("alternate": [{"level": "a"}])", "/alternate", "two levels");
+  wrong(R"("alternate": [{"level": "a"}, {}])", "/alternate/1", "level");
+  wrong(R"("alternate": [{"level": "a"}, {"level": "a"}])", "/alternate/1/level", "twice");
+  wrong(R"("alternate": [{"level": "a"}, {"level": "b", "bofore": []}])", "/alternate/1/bofore",
+        "did you mean before?");
+  wrong(R"("alternate": [{"level": "a"}, {"level": "b", "set": {"sead": 1}}])",
+        "/alternate/1/set/sead", "seed");
+  wrong(
+      R"("axes": {"seed": [1]}, "alternate": [{"level": "a"}, {"level": "b", "set": {"seed": 1}}])",
+      "/alternate/1/set", "both");
+}
+
+TEST(SweepPlan, RefusesCommandsWhereTheyDoNotBelong) {
+  const auto refused = [](const std::string& members) {
+    return refusal([&] {
+      refuse_commands(parse(R"({"settings": {"model": "trivial"})" + members + "}"), "plan.json");
+    });
+  };
+  EXPECT_NO_THROW(refuse_commands(parse(R"({"settings": {"model": "trivial"}})"), "plan.json"));
+  EXPECT_THAT(refused(R"(, "before": [["a"]])"), HasSubstr("plan.json"));
+  EXPECT_THAT(refused(R"(, "alternate": [{"level": "a"}, {"level": "b"}])"),
+              HasSubstr("scalemark sweep"));
+}
+
 TEST(SweepPlan, CountsTheCoresOfAHost) {
   const SweepPlan plan = parse(R"({"settings": {"model": "trivial", "batch_size": "cores*8"},
     "axes": {"ranks": ["cores", "cores-1", "cores/4", "cores-9", 6]}})");

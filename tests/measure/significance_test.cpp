@@ -83,5 +83,16 @@ TEST(Bootstrap, IsRepeatableAndRefusesTooLittle) {
   EXPECT_EQ(constant->hi, 2);
 }
 
+TEST(RepeatsToFind, FindTheDifference) {
+  // A deviation of 0.02 and a difference of 0.02: Cohen's d = 1, one-sided 5 %, power 0.8: 8 pairs
+  // by his tables (1988, table 2.4.1 of one sample).
+  EXPECT_EQ(repeats_to_find(0.02, {0.02 / std::sqrt(5.), 4}, 5, 0.1, 0.8), 8U);
+  const std::size_t n = repeats_to_find(0.01, {0.02 / std::sqrt(5.), 4}, 5, 0.1, 0.8);
+  const double root = std::sqrt(static_cast<double>(n)), freedom = static_cast<double>(n - 1);
+  EXPECT_LE(minimum_detectable_difference({0.02 / root, freedom}, 0.1, 0.8), 0.0101);
+  EXPECT_GE(minimum_detectable_difference({0.02 / (root - 0.3), freedom}, 0.1, 0.8), 0.0098);
+  EXPECT_LE(repeats_to_find(0.01, {0, 4}, 5, 0.1, 0.8), 2U);
+}
+
 }  // namespace
 }  // namespace scalemark::significance_test

@@ -87,8 +87,27 @@ class Sets(MeasuredSweepTest):
         self.assertAlmostEqual(change["change_percent"], -20, delta=0.2)
         self.assertIn(f"| c6 | {2 * REPEATS} | 0.8", (self.folder / "h.md").read_text())
         self.assertRegex(out, rf"c6 +{2 * REPEATS} +0\.8\d+ +-20\.0 % \(p = 0\.0\d+\)")
+        self.assertEqual((change["kind"], change["until"]), ("step", None))
+        self.assertRegex(out, r"sets of one level differ by 0\.\d\d % \(their launches make \d+\.\d\d %\)")
+        self.assertRegex(out, r"Sets that a step needs: 1 % .*, 2 % .*, 5 % .*, 10 % \w")
         out, _ = self.gate("--history", *names[:6], "--json")
         self.assertEqual(json.loads(out)["changes"], [])
+        _, err = self.gate("--history", *names[:5], expect=2)
+        self.assertIn("give 6 or more", err)
+
+    def test_history_names_dips_and_drifts(self):
+        names = [self.copy(f"d{k}", 0.2 if k in (4, 5) else 1 + 0.001 * (k % 3)) for k in range(10)]
+        out, _ = self.gate("--history", *names, "--output", "dip.json")
+        change, = self.read("dip.json")["changes"]
+        self.assertEqual((change["kind"], change["at"], change["until"]), ("dip", "d4", "d5"))
+        self.assertAlmostEqual(change["change_percent"], -80, delta=0.2)
+        self.assertRegex(out, r"d4 .* -80\.0 % \(p = 0\.0\d+\), dip until d5\n")
+        names = [self.copy(f"e{k}", 0.9 ** k + 0.001 * (k % 3)) for k in range(8)]
+        out, _ = self.gate("--history", *names, "--output", "drift.json")
+        record = self.read("drift.json")
+        self.assertEqual(record["changes"], [])
+        self.assertAlmostEqual(record["drift"]["change_percent"], 100 * (0.9 ** 7 - 1), delta=2)
+        self.assertIn("from the first set to the last", out)
 
     def test_words_that_are_wrong(self):
         sweep = self.sweep

@@ -13,7 +13,8 @@ using testing::HasSubstr;
 
 Json record_of(const std::vector<ResultSet>& sets, const CompareQuestions& questions = {}) {
   const Matching matching = match_sets(sets, questions.varied);
-  return make_comparison_record(sets, matching, questions, compare_sets(sets, matching, questions));
+  return make_comparison_record(sets, matching, questions,
+                                {compare_sets(sets, matching, questions)});
 }
 
 Json two_sets() {
@@ -60,6 +61,61 @@ TEST(ComparisonTable, SaysHowPairsAndRoundsCame) {
   EXPECT_THAT(comparison_table(record_of({curve, other})),
               AllOf(HasSubstr("n repeats"), HasSubstr("warning: repeats within one launch"),
                     HasSubstr("too few repeats (n=2; 5 needed)")));
+}
+
+TEST(ComparisonTable, EfficiencyHasATableOfItsOwn) {
+  ResultSet a = test::rates("a", {100, 101, 102, 103, 104});
+  for (const double rate : {160, 161, 162, 163, 164}) a.launches.push_back(test::launch(rate, 2));
+  ResultSet b = a;
+  b.label = "b";
+  const std::vector<ResultSet> sets{a, b};
+  const Matching matching = match_sets(sets, {});
+  CompareQuestions efficiency;
+  efficiency.metric = "efficiency";
+  const Json record = make_comparison_record(
+      sets, matching, {},
+      {compare_sets(sets, matching, {}), compare_sets(sets, matching, efficiency)});
+  EXPECT_EQ(record["further"].size(), 1U);
+  EXPECT_THAT(comparison_table(record),
+              AllOf(HasSubstr("b against a: images/sec, n launches\n"),
+                    HasSubstr("b against a: efficiency (of the smallest point), n launches\n"),
+                    testing::ContainsRegex("2 +5 +0\\.79[0-9]+ +0\\.79[0-9]+ +\\+0\\.0 %")));
+}
+
+TEST(ComparisonTable, SaysWhatEquivalenceWouldTake) {
+  CompareQuestions questions;
+  questions.test.equivalent_percent = 2;
+  const std::vector<double> quiet{100, 100.1, 99.9, 100.2, 99.8}, noisy{100, 104, 97, 102, 96};
+  const std::string within =
+      comparison_table(record_of({test::rates("a", quiet), test::rates("b", quiet)}, questions));
+  EXPECT_THAT(within, AllOf(HasSubstr("p (within 2 %)"), HasSubstr("0.0040  equivalent within 2 %"),
+                            testing::Not(HasSubstr("neither"))));
+  const Json open = record_of({test::rates("a", noisy), test::rates("b", noisy)}, questions);
+  EXPECT_THAT(comparison_table(open),
+              HasSubstr("b, ranks 1: neither different nor equivalent within 2 %; were there no "
+                        "difference, " +
+                        open["points"][0]["repeats_for_equivalence"].dump() +
+                        " launches of each would show it in 80 % of such comparisons"));
+}
+
+TEST(ComparisonTable, TextOfRecordsIsCleaned) {
+  ResultSet a = test::rates("a|<b>", {1, 2}), b = test::rates("red\x1B[31m", {1, 2});
+  for (ResultSet* set : {&a, &b}) {
+    for (MeasuredLaunch& one : set->launches) one.unit = "images\n::error::/sec";
+    set->launches.push_back(test::launch(1, 1, "`x`\x07"));
+    set->launches.back().unit = a.launches[0].unit;
+  }
+  b.left_out = {"1 record with status \x1B]0;title\x07"};
+  const Json record = record_of({a, b});
+  for (const std::string& text : {comparison_table(record), comparison_markdown(record)}) {
+    EXPECT_EQ(text.find('\x1B'), text.npos);
+    EXPECT_EQ(text.find('\x07'), text.npos);
+    EXPECT_EQ(text.find("\n::error::"), text.npos);
+  }
+  EXPECT_THAT(comparison_markdown(record),
+              AllOf(HasSubstr("| a\\|&lt;b&gt; |"), HasSubstr("precision=\\`x\\`"),
+                    testing::Not(HasSubstr("<b>"))));
+  EXPECT_THAT(comparison_table(record), HasSubstr("a|<b>"));
 }
 
 }  // namespace

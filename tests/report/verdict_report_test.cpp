@@ -40,7 +40,7 @@ TEST(VerdictReport, OneSentenceSaysIt) {
 TEST(VerdictReport, TheTableNamesPointsNotesAndWarnings) {
   const std::string table = verdict_table(record_of(0.05));
   EXPECT_THAT(table,
-              HasSubstr("ranks=1  100.0  95.0  images/sec  5.0 % slower    0.0039  regressed"));
+              HasSubstr("ranks=1  100.0  95.0  images/sec  5.0 % slower        0.0039  regressed"));
   EXPECT_THAT(table, HasSubstr("note: a note\nwarning: a warning\n"));
   EXPECT_THAT(verdict_table(failed_record()), HasSubstr("1 of at most 40 launches"));
 }
@@ -60,9 +60,36 @@ TEST(VerdictReport, JUnitCountsAndEscapes) {
   EXPECT_THAT(failed, HasSubstr(R"(tests="1" failures="0" errors="1")"));
 }
 
+/// What a label, a unit or a reason may hold when records come from elsewhere.
+TEST(VerdictReport, TextOfRecordsBreaksNothing) {
+  const std::string evil = "n\x1b[2J\n::error::x|<b>\xef\xbf\xbe&";
+  const Json record = record_of(0.05, evil);
+  EXPECT_EQ(verdict_table(record).find('\x1b'), std::string::npos);
+  EXPECT_THAT(verdict_table(record), Not(HasSubstr("\n::error")));
+  EXPECT_THAT(verdict_markdown(record), HasSubstr("x\\|&lt;b&gt;"));
+  EXPECT_THAT(verdict_junit(record), HasSubstr("x|&lt;b&gt;"));
+  EXPECT_EQ(verdict_junit(record).find("\xef\xbf\xbe"), std::string::npos);
+  const std::string annotation = verdict_annotation(record);
+  EXPECT_EQ(annotation.find("\n::error", 1), std::string::npos);
+  EXPECT_EQ(annotation.find('\x1b'), std::string::npos);
+}
+
+TEST(VerdictReport, InconclusiveSaysHowManyRepeatsWouldDo) {
+  const std::vector<double> base{100, 107, 95, 103, 98, 104, 96, 101};
+  const std::vector<double> fresh{97, 99, 104, 95, 106, 98, 103, 96};
+  const std::vector<ResultSet> sets{test::swept(test::rates("base", base)),
+                                    test::swept(test::rates("new", fresh))};
+  const Json record = make_verdict_record({sets, {}, {}, {}, std::nullopt, nullptr},
+                                          judge(sets, match_sets(sets, {}), GateMode::pairs, {}));
+  EXPECT_EQ(record.at("verdict"), "inconclusive");
+  EXPECT_GT(record.at("repeats_for_pass"), 20);
+  EXPECT_THAT(verdict_sentence(record), HasSubstr("to exclude 2 % at this noise takes about " +
+                                                  record.at("repeats_for_pass").dump() + " pairs"));
+}
+
 TEST(VerdictReport, AnnotationsAreOneLine) {
   const std::string text = verdict_annotation(record_of(0.05, "50%\nnew"));
-  EXPECT_THAT(text, StartsWith("::error title=scalemark gate::regressed: 50%25%0Anew is 5.0 %25 "));
+  EXPECT_THAT(text, StartsWith("::error title=scalemark gate::regressed: 50%25 new is 5.0 %25 "));
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   EXPECT_THAT(verdict_annotation(record_of(0)), StartsWith("::notice "));
   EXPECT_THAT(verdict_annotation(failed_record()), StartsWith("::error "));

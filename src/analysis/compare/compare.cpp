@@ -1,174 +1,21 @@
-// See compare.hpp. All tests are on logarithms: a ratio and its inverse are then alike.
+// See compare.hpp.
 #include "analysis/compare/compare.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <map>
+#include <set>
 
+#include "analysis/compare/repeats.hpp"
 #include "error.hpp"
-#include "measure/hodges_lehmann.hpp"
-#include "measure/significance.hpp"
 
 namespace scalemark {
 namespace {
 
-using Values = std::vector<double>;
 using Launches = std::vector<const MeasuredLaunch*>;
 
-double percent(double log_ratio) { return 100 * std::expm1(log_ratio); }
-
-/// What is tested: one value a repeat, and all of them in one.
-struct Sample {
-  Values logs;
-  double value = 0;
-};
-
-double metric_of(const MeasuredLaunch& launch, const std::string& metric) {
-  const auto found = launch.metrics.find(metric);
-  if (found != launch.metrics.end()) return found->second;
-  std::vector<std::string> there{"throughput"};
-  for (const auto& [name, value] : launch.metrics) there.push_back(name);
-  throw ConfigError(fmt::format("{}: has no {}; it has {}", launch.path.string(), metric,
-                                fmt::join(there, ", ")));
-}
-
-Sample sample_of(const Launches& launches, const std::string& metric, bool in_process) {
-  Sample sample;
-  std::vector<Work> works;
-  for (const MeasuredLaunch* launch : launches) {
-    if (metric != "throughput") {
-      sample.logs.push_back(std::log(metric_of(*launch, metric)));
-      continue;
-    }
-    if (in_process)
-      works.insert(works.end(), launch->repeats.begin(), launch->repeats.end());
-    else
-      works.push_back(total(launch->repeats));
-  }
-  for (const Work& work : works) sample.logs.push_back(std::log(work.rate()));
-  sample.value = works.empty() ? std::exp(mean(sample.logs)) : total(works).rate();
-  return sample;
-}
-
-/// Rounds of curves serve where a set has one launch only.
-bool needs_rounds(const Launches& a, const Launches& b) {
-  const auto has_rounds = [](const MeasuredLaunch* launch) { return launch->repeats.size() > 1; };
-  return (a.size() < 2 || b.size() < 2) &&
-         (std::ranges::any_of(a, has_rounds) || std::ranges::any_of(b, has_rounds));
-}
-
-/// Launches of one sweep by one build lie side by side: every repeat went once through all points.
-bool of_one_sweep(const Launches& a, const Launches& b) {
-  const auto alike = [&](const MeasuredLaunch* launch) {
-    return !launch->sweep.empty() && launch->sweep == a.front()->sweep &&
-           launch->revision == a.front()->revision;
-  };
-  return std::ranges::all_of(a, alike) && std::ranges::all_of(b, alike);
-}
-
-/// The repeats that both have, in one order.
-std::pair<Launches, Launches> common_repeats(const Launches& a, const Launches& b) {
-  std::pair<Launches, Launches> common;
-  for (const MeasuredLaunch* ours : a)
-    for (const MeasuredLaunch* theirs : b)
-      if (ours->repeat == theirs->repeat) {
-        common.first.push_back(ours);
-        common.second.push_back(theirs);
-      }
-  return common;
-}
-
-Values differences(const Values& a, const Values& b) {
-  Values d;
-  for (std::size_t i = 0; i < a.size(); ++i) d.push_back(b[i] - a[i]);
-  return d;
-}
-
-double least_p(bool paired, std::size_t n, std::size_t m) {
-  return paired ? least_sign_flip_p(n) : least_permutation_p(n, m);
-}
-
-/// Repeats of each set from which on the most extreme outcome stands out among `comparisons`.
-std::size_t repeats_needed(bool paired, double alpha, std::size_t comparisons) {
-  std::size_t n = kLeastRepeats;
-  while (n < kMostExactValues / 2 &&
-         least_p(paired, n, n) * static_cast<double>(comparisons) > alpha)
-    ++n;
-  return n;
-}
-
-class PointTest {
- public:
-  PointTest(Difference& difference, const Sample& base, const Sample& other)
-      : difference_(difference), base_(base), other_(other) {
-    if (difference.paired) pairs_ = differences(base.logs, other.logs);
-  }
-
-  void describe() {
-    difference_.base_repeats = base_.logs.size();
-    difference_.other_repeats = other_.logs.size();
-    difference_.base_value = base_.value;
-    difference_.other_value = other_.value;
-    difference_.percent = 100 * (other_.value / base_.value - 1);
-    difference_.hodges_lehmann_percent = percent(
-        difference_.paired ? hodges_lehmann(pairs_) : hodges_lehmann(base_.logs, other_.logs));
-  }
-
-  void test(double confidence) {
-    const std::size_t least = std::min(base_.logs.size(), other_.logs.size());
-    if (least < 2) return;
-    difference_.p = difference_.paired
-                        ? sign_flip_test(pairs_, Alternative::two_sided).p
-                        : permutation_test(base_.logs, other_.logs, Alternative::two_sided).p;
-    if (least < kLeastRepeats) return;
-    difference_.interval = difference_.paired
-                               ? sign_flip_interval(pairs_, confidence)
-                               : permutation_interval(base_.logs, other_.logs, confidence);
-    if (!difference_.interval) return;
-    Interval& interval = difference_.interval->interval;
-    interval = {percent(interval.lo), percent(interval.hi)};
-  }
-
-  /// Of the level that the exact test reaches below `alpha`; none where it reaches none.
-  void find_detectable(double alpha, double power) {
-    const std::size_t n = base_.logs.size(), m = other_.logs.size();
-    const double step = least_p(difference_.paired, n, m);
-    const double level = std::floor(alpha / step + 1e-9) * step;
-    if (std::min(n, m) < 2 || level <= 0 || level >= 1) return;
-    const StandardError error =
-        difference_.paired ? paired_error(pairs_) : pooled_error(base_.logs, other_.logs);
-    difference_.detectable_percent = percent(minimum_detectable_difference(error, level, power));
-  }
-
- private:
-  Difference& difference_;
-  const Sample &base_, &other_;
-  Values pairs_;
-};
-
-ComparisonVerdict verdict_of(const Difference& difference, const CompareQuestions& questions,
-                             std::size_t comparisons) {
-  if (difference.p_adjusted && *difference.p_adjusted <= questions.alpha) {
-    const bool more = difference.percent > 0;
-    if (questions.metric == "throughput")
-      return more ? ComparisonVerdict::faster : ComparisonVerdict::slower;
-    if (questions.metric == "joules_per_sample")
-      return more ? ComparisonVerdict::higher : ComparisonVerdict::lower;
-    return more ? ComparisonVerdict::slower : ComparisonVerdict::faster;
-  }
-  const std::size_t n = difference.base_repeats, m = difference.other_repeats;
-  const double least = least_p(difference.paired, n, m) * static_cast<double>(comparisons);
-  const bool enough = std::min(n, m) >= kLeastRepeats && least <= questions.alpha;
-  return enough ? ComparisonVerdict::no_difference_shown : ComparisonVerdict::too_few;
-}
-
-/// What a comparison of two sets at one point is made from.
-struct Tested {
-  Difference difference;
-  Sample base, other;
-};
+constexpr std::size_t kMostNumbers = 8;  ///< repeats that a sentence lists
 
 std::string place(const std::vector<ResultSet>& sets, const MatchedPoint& point, std::size_t set) {
   std::string text =
@@ -178,117 +25,220 @@ std::string place(const std::vector<ResultSet>& sets, const MatchedPoint& point,
   return text;
 }
 
+/// "repeat 3", "repeats 3, 5 and 2 more".
+std::string listed_numbers(const std::vector<std::int64_t>& numbers) {
+  const std::vector<std::int64_t> some(
+      numbers.begin(),
+      numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), kMostNumbers)));
+  std::string text =
+      fmt::format("{} {}", numbers.size() == 1 ? "repeat" : "repeats", fmt::join(some, ", "));
+  if (numbers.size() > some.size())
+    text += fmt::format(" and {} more", numbers.size() - some.size());
+  return text;
+}
+
+bool both_have(const MatchedPoint& point, std::size_t set) {
+  return !point.launches[0].empty() && !point.launches[set].empty();
+}
+
+/// [point]: index of the one with the least ranks among those of the same settings that the base
+/// and `set` have.
+std::map<std::size_t, std::size_t> smallest_points(const Matching& matching, std::size_t set) {
+  std::map<std::string, std::size_t> least;
+  std::map<std::size_t, std::size_t> smallest;
+  for (std::size_t i = 0; i < matching.points.size(); ++i) {
+    const MatchedPoint& point = matching.points[i];
+    if (!both_have(point, set)) continue;
+    const auto [at, is_new] = least.try_emplace(point.settings.dump(), i);
+    if (matching.points[at->second].ranks < point.ranks) smallest[i] = at->second;
+  }
+  return smallest;
+}
+
+Launches all_launches(const Matching& matching) {
+  Launches all;
+  for (const MatchedPoint& point : matching.points)
+    for (const auto& launches : point.launches)
+      all.insert(all.end(), launches.begin(), launches.end());
+  return all;
+}
+
 class Comparer {
  public:
   Comparer(const std::vector<ResultSet>& sets, const Matching& matching,
            const CompareQuestions& questions)
-      : sets_(sets), matching_(matching), questions_(questions) {}
+      : sets_(sets), matching_(matching), questions_(questions) {
+    made_.metric = find_metric(questions.metric, all_launches(matching));
+  }
 
   Comparison compare() {
-    for (std::size_t set = 1; set < sets_.size(); ++set)
-      for (std::size_t point = 0; point < matching_.points.size(); ++point) add(set, point);
-    adjust();
-    for (Tested& one : tested_) made_.differences.push_back(std::move(one.difference));
+    for (std::size_t set = 1; set < sets_.size(); ++set) {
+      if (questions_.metric == "efficiency") smallest_ = smallest_points(matching_, set);
+      for (std::size_t point = 0; point < matching_.points.size(); ++point)
+        if (both_have(matching_.points[point], set)) add(set, point);
+    }
+    if (made_.differences.empty()) refuse_empty();
+    judge_points(made_.differences, values_, made_.metric, questions_.test);
+    warn_of_outliers();
     return std::move(made_);
   }
 
  private:
   void warn(const std::string& text) {
-    if (std::ranges::find(made_.warnings, text) == made_.warnings.end())
-      made_.warnings.push_back(text);
+    if (said_.insert(text).second) made_.warnings.push_back(text);
+  }
+
+  void note(const std::string& text) {
+    if (said_.insert(text).second) made_.notes.push_back(text);
   }
 
   void add(std::size_t set, std::size_t index) {
     const MatchedPoint& point = matching_.points[index];
-    Launches a = point.launches[0], b = point.launches[set];
-    if (a.empty() || b.empty()) return;
-    Tested one;
-    one.difference.set = set;
-    one.difference.point = index;
-    one.difference.in_process = questions_.metric == "throughput" && needs_rounds(a, b);
-    if (one.difference.in_process)
+    Difference difference;
+    difference.set = set;
+    difference.point = index;
+    difference.in_process =
+        is_of_work(questions_.metric) && needs_rounds(point.launches[0], point.launches[set]);
+    Repeats base = repeats_at(index, 0, difference.in_process);
+    Repeats other = repeats_at(index, set, difference.in_process);
+    if (!are_usable(base, point, 0) || !are_usable(other, point, set)) return;
+    difference.unit = unit_of(base, other);
+    if (difference.in_process)
       warn(
           "repeats within one launch share its placement of ranks and memory: they say little of "
           "other launches; compare fresh launches (scalemark sweep) before you believe a "
           "difference");
-    pair_up(one.difference, a, b, point);
-    one.base = sample_of(a, questions_.metric, one.difference.in_process);
-    one.other = sample_of(b, questions_.metric, one.difference.in_process);
-    check_pairs(one, point);
-    PointTest test(one.difference, one.base, one.other);
-    test.describe();
-    test.test(1 - questions_.alpha);
-    tested_.push_back(std::move(one));
+    match_repeats(difference, base, other, point);
+    values_.push_back(test_point(difference, base, other, questions_.metric, questions_.test));
+    made_.differences.push_back(difference);
   }
 
-  void pair_up(Difference& difference, Launches& a, Launches& b, const MatchedPoint& point) {
-    difference.paired = questions_.paired;
-    if (questions_.paired || difference.in_process || !of_one_sweep(a, b)) return;
-    const auto [ours, theirs] = common_repeats(a, b);
-    if (ours.empty()) return;
-    if (ours.size() < std::max(a.size(), b.size()))
-      warn(fmt::format("{}: {} repeats have no partner and were left out",
-                       place(sets_, point, difference.set), a.size() + b.size() - 2 * ours.size()));
-    difference.paired = true;
-    a = ours;
-    b = theirs;
+  Repeats repeats_at(std::size_t index, std::size_t set, bool rounds) const {
+    const Launches& launches = matching_.points[index].launches[set];
+    if (questions_.metric != "efficiency") return repeats_of(launches, questions_.metric, rounds);
+    const auto smallest = smallest_.find(index);
+    if (smallest == smallest_.end()) return {};
+    return efficiencies(
+        repeats_of(launches, "throughput", rounds),
+        repeats_of(matching_.points[smallest->second].launches[set], "throughput", rounds));
   }
 
-  void check_pairs(const Tested& one, const MatchedPoint& point) const {
-    if (!one.difference.paired || one.base.logs.size() == one.other.logs.size()) return;
-    throw ConfigError(
-        fmt::format("--paired: {} has {} repeats, but {} has {}; pairs need as many of each",
-                    place(sets_, point, 0), one.base.logs.size(),
-                    place(sets_, point, one.difference.set), one.other.logs.size()));
+  /// A ratio needs numbers above 0: where noise makes one of them less, the point has none.
+  bool are_usable(const Repeats& repeats, const MatchedPoint& point, std::size_t set) {
+    if (questions_.metric == "efficiency" && repeats.empty()) return false;
+    const std::size_t lacking =
+        point.launches[set].size() - std::min(point.launches[set].size(), repeats.size());
+    const bool rounds = repeats.size() > point.launches[set].size();
+    if (lacking > 0 && !rounds)
+      note(fmt::format("{}: {} of {} launches have no {} and were left out",
+                       place(sets_, point, set), lacking, point.launches[set].size(),
+                       questions_.metric));
+    const auto bad =
+        std::ranges::find_if(repeats, [](const Repeat& one) { return !(one.value > 0); });
+    if (bad != repeats.end())
+      note(fmt::format(
+          "{}: {} is {:g} in {}, of which there is no ratio: the point was not compared",
+          place(sets_, point, set), questions_.metric, bad->value, bad->launch->path.string()));
+    return !repeats.empty() && bad == repeats.end();
   }
 
-  void adjust() {
-    std::vector<double> p;
-    for (const Tested& one : tested_)
-      if (one.difference.p) p.push_back(*one.difference.p);
-    const auto adjusted = holm_adjusted(p);
-    const std::size_t comparisons = std::max<std::size_t>(1, p.size());
-    std::size_t next = 0;
-    for (Tested& one : tested_) {
-      Difference& difference = one.difference;
-      if (difference.p) difference.p_adjusted = adjusted[next++];
-      PointTest(difference, one.base, one.other)
-          .find_detectable(questions_.alpha / static_cast<double>(comparisons), questions_.power);
-      difference.repeats_needed = repeats_needed(difference.paired, questions_.alpha, comparisons);
-      difference.verdict = verdict_of(difference, questions_, comparisons);
+  std::string unit_of(const Repeats& base, const Repeats& other) const {
+    const Metric& metric = made_.metric;
+    if (!metric.of_record) return metric.unit;
+    const MeasuredLaunch& first = *base.front().launch;
+    for (const Repeats* repeats : {&base, &other})
+      for (const Repeat& repeat : *repeats)
+        if (repeat.launch->unit != first.unit)
+          throw ConfigError(fmt::format(
+              "{} counts {}, but {} counts {}: {} of unlike units can't be compared; compare what "
+              "counts the same, or a metric without it, such as efficiency or exposed_seconds",
+              first.path.string(), first.unit, repeat.launch->path.string(), repeat.launch->unit,
+              metric.name));
+    return first.unit + metric.unit;
+  }
+
+  /// Pairs where they are declared, or where repeats of one sweep have partners.
+  void match_repeats(Difference& difference, Repeats& base, Repeats& other,
+                     const MatchedPoint& point) {
+    const bool swept = !difference.in_process && of_one_sweep(base, other);
+    if (!questions_.paired && !swept) return;
+    Pairing pairing = pair_up(base, other);
+    if (pairing.base.empty()) {
+      if (!questions_.paired) return;
+      throw ConfigError(fmt::format(
+          "--paired: {} and {} have no repeat in common ({}; {}); leave --paired out, or compare "
+          "sets whose launches were numbered alike",
+          place(sets_, point, 0), sets_[difference.set].label, listed_numbers(pairing.base_alone),
+          listed_numbers(pairing.other_alone)));
     }
+    warn_of_single(pairing.base_alone, point, 0, difference.set);
+    warn_of_single(pairing.other_alone, point, difference.set, 0);
+    difference.paired = true;
+    base = std::move(pairing.base);
+    other = std::move(pairing.other);
+  }
+
+  void warn_of_single(const std::vector<std::int64_t>& numbers, const MatchedPoint& point,
+                      std::size_t set, std::size_t other) {
+    if (numbers.empty()) return;
+    warn(fmt::format("{}: {} of {} without a partner in {}, and left out: {}",
+                     place(sets_, point, set), numbers.size(),
+                     numbers.size() == 1 ? "its repeats is" : "its repeats are", sets_[other].label,
+                     listed_numbers(numbers)));
+  }
+
+  void warn_of_outliers() {
+    for (const Difference& one : made_.differences)
+      if (one.estimates_disagree)
+        warn(fmt::format(
+            "{}: {:+.1f} % here, but the bare mean says {:+.1f} % and Hodges-Lehmann {:+.1f} %, "
+            "further apart than half the interval is wide: some launches lie far off, or have two "
+            "levels; look at each of them",
+            place(sets_, matching_.points[one.point], one.set), one.percent, one.mean_percent,
+            one.hodges_lehmann_percent));
+  }
+
+  [[noreturn]] void refuse_empty() const {
+    const std::string& metric = questions_.metric;
+    for (const std::string& text : made_.notes)
+      if (text.find("no ratio") != text.npos) throw ConfigError(text);
+    if (metric == "efficiency")
+      throw ConfigError(
+          "efficiency is a ratio to the smallest point: give sets that both have two rank counts "
+          "or "
+          "more of the same settings");
+    for (const MeasuredLaunch* launch : all_launches(matching_)) {
+      if (launch->metrics.contains(metric)) continue;
+      std::vector<std::string> there;
+      if (!launch->repeats.empty()) there = {"throughput", "throughput_per_rank"};
+      for (const auto& [name, value] : launch->metrics) there.push_back(name);
+      throw ConfigError(fmt::format("{}: has no {}; it has {}", launch->path.string(), metric,
+                                    fmt::join(there, ", ")));
+    }
+    throw ConfigError(fmt::format("no point of two sets has {}", metric));
   }
 
   const std::vector<ResultSet>& sets_;
   const Matching& matching_;
   const CompareQuestions& questions_;
-  std::vector<Tested> tested_;
+  std::map<std::size_t, std::size_t> smallest_;  ///< of the set that is looked at
+  std::vector<PointValues> values_;              ///< of each difference
+  std::set<std::string> said_;
   Comparison made_;
 };
 
 }  // namespace
 
-std::string to_string(ComparisonVerdict verdict) {
-  switch (verdict) {
-    case ComparisonVerdict::faster:
-      return "faster";
-    case ComparisonVerdict::slower:
-      return "slower";
-    case ComparisonVerdict::lower:
-      return "lower";
-    case ComparisonVerdict::higher:
-      return "higher";
-    case ComparisonVerdict::no_difference_shown:
-      return "no difference shown";
-    case ComparisonVerdict::too_few:
-      break;
-  }
-  return "too few launches";
-}
-
 Comparison compare_sets(const std::vector<ResultSet>& sets, const Matching& matching,
                         const CompareQuestions& questions) {
   return Comparer(sets, matching, questions).compare();
+}
+
+std::vector<std::string> default_metrics(const Matching& matching) {
+  const std::size_t sets = matching.points.front().launches.size();
+  for (std::size_t set = 1; set < sets; ++set)
+    if (!smallest_points(matching, set).empty()) return {"throughput", "efficiency"};
+  return {"throughput"};
 }
 
 }  // namespace scalemark

@@ -27,10 +27,11 @@ struct Matching {
 /// varied key. `sets`: at least two; the result points into them.
 Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::string>& varied);
 
-/// A set for each value of `key` (one of MeasuredLaunch's keys, "revision" or "host"), labelled
-/// "KEY=VALUE": those listed, in their order, or all, ascending. ConfigError where there are fewer
-/// than two or a listed one is missing.
-std::vector<ResultSet> split_by(const ResultSet& set, const std::string& key,
+/// A set for each combination of values of `keys` (MeasuredLaunch's keys, "revision" or "host"),
+/// labelled "KEY=VALUE ...": those listed, in their order (of one key only), or all, ascending;
+/// with revision first by time of commit, or by first start where a record does not tell it.
+/// ConfigError where there are fewer than two or a listed one is missing.
+std::vector<ResultSet> split_by(const ResultSet& set, const std::vector<std::string>& keys,
                                 const std::vector<std::string>& values);
 
 /// A value of a key as a person would write it: a text without quotes.

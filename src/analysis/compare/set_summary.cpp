@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "platform/library_variables.hpp"
+#include "result/baseline.hpp"
 
 namespace scalemark {
 namespace {
@@ -38,8 +40,9 @@ std::map<std::string, std::set<std::string>> variables_of(const ResultSet& set) 
 
 Json set_json(const ResultSet& set) {
   std::vector<std::string> records;
+  std::set<std::string> seen;
   for (const MeasuredLaunch& launch : set.launches)
-    if (std::ranges::find(records, launch.id) == records.end()) records.push_back(launch.id);
+    if (seen.insert(launch.id).second) records.push_back(launch.id);
   return {{"label", set.label},
           {"path", set.path},
           {"records", records},
@@ -70,6 +73,19 @@ std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Mat
     if (revisions.size() > 1)
       notes.push_back(fmt::format("{} pools launches of {} builds; --by revision compares them",
                                   set.label, revisions.size()));
+  }
+  return notes;
+}
+
+std::vector<std::string> machine_notes(const std::vector<ResultSet>& sets) {
+  std::vector<std::string> notes;
+  for (std::size_t i = 1; i < sets.size(); ++i) {
+    auto differences = machine_differences(sets[0], sets[i], kHardwareKeys);
+    std::ranges::move(machine_differences(sets[0], sets[i], kSoftwareKeys),
+                      std::back_inserter(differences));
+    if (!differences.empty())
+      notes.push_back(fmt::format("the machines of {} and {} differ in {}", sets[0].label,
+                                  sets[i].label, fmt::join(differences, "; ")));
   }
   return notes;
 }

@@ -15,4 +15,7 @@ Json set_json(const ResultSet& set);
 std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Matching& matching,
                                    const std::vector<std::string>& varied);
 
+/// "the machines of a and b differ in cpu_model (a: ...; b: ...)", for each set but the first.
+std::vector<std::string> machine_notes(const std::vector<ResultSet>& sets);
+
 }  // namespace scalemark

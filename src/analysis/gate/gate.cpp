@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "measure/joint_permutation.hpp"
 #include "measure/permutation.hpp"
 #include "measure/significance.hpp"
 
@@ -18,6 +19,29 @@ void check_design(const GateDesign& design) {
     throw std::invalid_argument("alarm and pass must be looked for at the same numbers of pairs");
 }
 
+Series first_pairs(const Series& series, std::size_t pairs) {
+  Series first = series;
+  for (auto& one : first) one.resize(pairs);
+  return first;
+}
+
+/// "At least as slow as `slowdown`" is refused in favour of larger ratios: the signs are turned.
+std::vector<double> turned(std::vector<double> ratios, double slowdown) {
+  for (double& ratio : ratios) ratio = std::log1p(-slowdown) - ratio;
+  return ratios;
+}
+
+/// Slower than nothing: on the whole, or at a point that the test blames.
+bool matters(const GateDecision& decision, const std::vector<double>& point_slowdowns,
+             const GateDesign& design) {
+  const double threshold = 100 * design.threshold;
+  if (decision.slowdown_percent >= threshold) return true;
+  for (std::size_t i = 0; i < point_slowdowns.size(); ++i)
+    if (decision.point_p[i] <= design.alarm.back().spent && point_slowdowns[i] >= threshold)
+      return true;
+  return false;
+}
+
 /// The slowdown that one look at the whole level finds with the design's power.
 double found_percent(const StandardError& error, const GateDesign& design) {
   // The other side of a two-sided test at twice the level is never reached.
@@ -25,69 +49,131 @@ double found_percent(const StandardError& error, const GateDesign& design) {
       -minimum_detectable_difference(error, 2 * design.alarm.back().spent, design.power));
 }
 
-void describe(GateDecision& decision, std::span<const double> log_ratios,
-              const GateDesign& design) {
-  const auto used = log_ratios.first(decision.pairs);
-  if (used.empty()) return;
-  decision.slowdown_percent = slowdown_percent(mean(used));
-  decision.p = sign_flip_test(used, Alternative::less).p;
-  if (used.size() < 2) return;
+/// Repeats of either side that are needed; those of `logs` gave this error.
+std::size_t enough_for_pass(const StandardError& error, std::size_t repeats, bool paired,
+                            const GateDesign& design) {
+  const double alpha = design.alarm.back().spent;
+  return std::max(paired ? least_pairs(alpha) : least_launches(alpha),
+                  repeats_to_find(-std::log1p(-design.excluded), error, repeats,
+                                  2 * design.pass.back().spent, design.power));
+}
+
+/// What is told beside the verdict, of the pairs used.
+void describe(GateDecision& decision, const Series& used) {
+  if (decision.pairs == 0) return;
+  const JointTest test = joint_sign_flip_test(used);
+  decision.slowdown_percent = slowdown_percent(sign_flip_centre(mean_of_series(used)));
+  decision.p = test.p;
+  decision.point_p = test.series_p;
+}
+
+void describe_noise(GateDecision& decision, const Series& used, const GateDesign& design) {
+  if (decision.pairs < 2) return;
+  const StandardError error = winsorised_error(mean_of_series(used));
+  const auto pairs = static_cast<double>(decision.pairs);
   const auto last = static_cast<double>(design.alarm.back().pairs);
   decision.detectable_percent =
-      found_percent({standard_deviation(used) / std::sqrt(last), last - 1}, design);
+      found_percent({error.value * std::sqrt(pairs / last), last - 1}, design);
+  decision.repeats_for_pass = enough_for_pass(error, decision.pairs, true, design);
+}
+
+/// The looks at which each thing is refused.
+class Looks {
+ public:
+  Looks(const Series& ratios, const GateDesign& design)
+      : alarm_(first_refusal(ratios, design.alarm)),
+        pass_(first_refusal({turned(mean_of_series(ratios), design.excluded)}, design.pass)) {
+    for (const auto& point : ratios)
+      points_.push_back(first_refusal({turned(point, design.excluded_point)}, design.pass));
+  }
+
+  bool slower(std::size_t look) const { return alarm_ && *alarm_ <= look; }
+  std::vector<std::size_t> open_points(std::size_t look) const {
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      if (!points_[i] || *points_[i] > look) open.push_back(i);
+    return open;
+  }
+  bool mean_excluded(std::size_t look) const { return pass_ && *pass_ <= look; }
+
+ private:
+  using Look = std::optional<std::size_t>;
+  Look alarm_, pass_;
+  std::vector<Look> points_;
+};
+
+std::vector<double> slowdowns(const Series& ratios) {
+  std::vector<double> all;
+  for (const auto& point : ratios) all.push_back(slowdown_percent(sign_flip_centre(point)));
+  return all;
 }
 
 /// The verdict of the first look that gives one, and its pairs.
-GateDecision judge_looks(std::span<const double> log_ratios, const GateDesign& design) {
-  // "At least as slow as `excluded`" is refused in favour of larger ratios: the signs are turned.
-  std::vector<double> shifted;
-  for (const double ratio : log_ratios) shifted.push_back(std::log1p(-design.excluded) - ratio);
-  const auto alarm = first_refusal(log_ratios, design.alarm);
-  const auto pass = first_refusal(shifted, design.pass);
-
+GateDecision judge_looks(const Series& ratios, const GateDesign& design) {
+  const std::size_t known = ratios.empty() ? 0 : ratios.front().size();
+  const Looks looks(ratios, design);
   GateDecision decision;
   for (std::size_t look = 0; look < design.alarm.size(); ++look) {
     const std::size_t pairs = design.alarm[look].pairs;
-    if (pairs > log_ratios.size()) {
-      decision.pairs = log_ratios.size();
+    decision.pairs = std::min(pairs, known);
+    const Series used = first_pairs(ratios, decision.pairs);
+    if (pairs > known) {
       decision.next_pairs = pairs;
+      describe(decision, used);
       return decision;
     }
-    decision.pairs = pairs;
-    const bool slower = alarm && *alarm <= look;
-    const bool small =
-        100 * design.threshold > slowdown_percent(mean(log_ratios.first(decision.pairs)));
-    const bool excluded = pass && *pass <= look;
-    if (slower && !small)
+    if (look + 1 == design.alarm.size() || looks.slower(look)) describe(decision, used);
+    decision.open = looks.open_points(look);
+    if (looks.slower(look) && matters(decision, slowdowns(used), design))
       decision.verdict = GateVerdict::regressed;
-    else if (excluded)
+    else if (looks.mean_excluded(look) && decision.open.empty())
       decision.verdict = GateVerdict::pass;
-    if (decision.verdict != GateVerdict::more_pairs) return decision;
+    if (decision.verdict == GateVerdict::more_pairs) continue;
+    describe(decision, used);
+    return decision;
   }
   decision.verdict = GateVerdict::inconclusive;
   return decision;
 }
 
-/// That the fresh rates lie `alternative` of the base's times exp(shift).
+/// That the fresh rates of one series lie `alternative` of the base's times exp(shift).
 double p_of(LogRates logs, Alternative alternative, double shift = 0) {
-  for (double& value : logs.base) value += shift;
-  return logs.paired ? sign_flip_test(log_ratios(logs), alternative).p
-                     : permutation_test(logs.base, logs.fresh, alternative).p;
+  for (double& value : logs.base.front()) value += shift;
+  return logs.paired ? sign_flip_test(log_ratios(logs).front(), alternative).p
+                     : permutation_test(logs.base.front(), logs.fresh.front(), alternative).p;
 }
 
-/// The smallest one-sided p that so many repeats can give.
-double least_p(const LogRates& logs) {
-  return (logs.paired ? least_sign_flip_p(logs.base.size())
-                      : least_permutation_p(logs.base.size(), logs.fresh.size())) /
-         2;
+LogRates one_point(const LogRates& logs, std::size_t point) {
+  return {{logs.base[point]}, {logs.fresh[point]}, logs.paired};
 }
 
-std::optional<double> detectable(const LogRates& logs, const GateDesign& design) {
-  if (std::min(logs.base.size(), logs.fresh.size()) < 2 ||
-      least_p(logs) > design.alarm.back().spent)
-    return std::nullopt;
-  return found_percent(
-      logs.paired ? paired_error(log_ratios(logs)) : pooled_error(logs.base, logs.fresh), design);
+LogRates mean_point(const LogRates& logs) {
+  return {{mean_of_series(logs.base)}, {mean_of_series(logs.fresh)}, logs.paired};
+}
+
+std::vector<double> slowdowns(const LogRates& logs) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < logs.base.size(); ++i)
+    all.push_back(slowdown_percent(centre_of(one_point(logs, i))));
+  return all;
+}
+
+void describe_once(GateDecision& decision, const LogRates& logs, const GateDesign& design) {
+  const std::size_t n = logs.base.front().size(), m = logs.fresh.front().size();
+  decision.pairs = std::min(n, m);
+  const JointTest test = logs.paired ? joint_sign_flip_test(log_ratios(logs))
+                                     : joint_permutation_test(logs.base, logs.fresh);
+  decision.p = test.p;
+  decision.point_p = test.series_p;
+  decision.slowdown_percent = slowdown_percent(centre_of(mean_point(logs)));
+  const double least = logs.paired ? least_joint_sign_flip_p(n) : least_joint_permutation_p(n, m);
+  decision.can_fail = least <= design.alarm.back().spent;
+  if (decision.pairs < 2) return;
+  const StandardError error =
+      logs.paired ? winsorised_error(mean_of_series(log_ratios(logs)))
+                  : winsorised_error(mean_of_series(logs.base), mean_of_series(logs.fresh));
+  decision.repeats_for_pass = enough_for_pass(error, decision.pairs, logs.paired, design);
+  if (decision.can_fail) decision.detectable_percent = found_percent(error, design);
 }
 
 }  // namespace
@@ -106,16 +192,21 @@ std::string to_string(GateVerdict verdict) {
   return "more pairs";
 }
 
-std::vector<double> log_ratios(const LogRates& logs) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < logs.base.size(); ++i)
-    ratios.push_back(logs.fresh.at(i) - logs.base[i]);
+Series log_ratios(const LogRates& logs) {
+  Series ratios = logs.fresh;
+  for (std::size_t i = 0; i < ratios.size(); ++i)
+    for (std::size_t k = 0; k < ratios[i].size(); ++k) ratios[i][k] -= logs.base.at(i).at(k);
   return ratios;
 }
 
-double slowdown_percent(double log_ratio) { return 0 - 100 * std::expm1(log_ratio); }
+double centre_of(const LogRates& logs) {
+  return logs.paired ? sign_flip_centre(log_ratios(logs).front())
+                     : permutation_centre(logs.base.front(), logs.fresh.front());
+}
 
 double slower_p(const LogRates& logs) { return p_of(logs, Alternative::less); }
+
+double slowdown_percent(double log_ratio) { return 0 - 100 * std::expm1(log_ratio); }
 
 GateDesign gate_design(std::size_t pairs, double alpha) {
   if (pairs > kMostSequentialPairs) throw std::invalid_argument("a gate has at most 22 pairs");
@@ -137,27 +228,36 @@ std::size_t least_pairs(double alpha) {
   return pairs;
 }
 
-GateDecision decide(std::span<const double> log_ratios, const GateDesign& design) {
+std::size_t least_launches(double alpha) {
+  std::size_t launches = 1;
+  while (least_permutation_p(launches, launches) / 2 > alpha && launches < kMostExactValues)
+    ++launches;
+  return launches;
+}
+
+GateDecision decide(const Series& log_ratios, const GateDesign& design) {
   check_design(design);
   GateDecision decision = judge_looks(log_ratios, design);
-  describe(decision, log_ratios, design);
+  describe_noise(decision, first_pairs(log_ratios, decision.pairs), design);
   return decision;
 }
 
 GateDecision decide_once(const LogRates& logs, const GateDesign& design) {
   GateDecision decision;
-  decision.pairs = std::min(logs.base.size(), logs.fresh.size());
-  decision.slowdown_percent = slowdown_percent(mean(logs.fresh) - mean(logs.base));
-  decision.p = slower_p(logs);
-  decision.detectable_percent = detectable(logs, design);
-  const double too_slow = p_of(logs, Alternative::greater, std::log1p(-design.excluded));
+  describe_once(decision, logs, design);
+  const double level = design.pass.back().spent;
+  const auto excluded = [&](LogRates one, double slowdown) {
+    return p_of(std::move(one), Alternative::greater, std::log1p(-slowdown)) <= level;
+  };
+  for (std::size_t i = 0; i < logs.base.size(); ++i)
+    if (!excluded(one_point(logs, i), design.excluded_point)) decision.open.push_back(i);
   const bool slower = decision.p <= design.alarm.back().spent;
-  if (slower && decision.slowdown_percent >= 100 * design.threshold)
+  decision.verdict = GateVerdict::inconclusive;
+  if (!decision.can_fail) return decision;
+  if (slower && matters(decision, slowdowns(logs), design))
     decision.verdict = GateVerdict::regressed;
-  else if (too_slow <= design.pass.back().spent)
+  else if (decision.open.empty() && excluded(mean_point(logs), design.excluded))
     decision.verdict = GateVerdict::pass;
-  else
-    decision.verdict = GateVerdict::inconclusive;
   return decision;
 }
 

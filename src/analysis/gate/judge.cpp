@@ -11,7 +11,6 @@
 #include "analysis/compare/compare.hpp"
 #include "error.hpp"
 #include "measure/permutation.hpp"
-#include "measure/significance.hpp"
 
 namespace scalemark {
 namespace {
@@ -55,19 +54,27 @@ std::string place_of(const MatchedPoint& point) {
 class Judge {
  public:
   Judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
-        const GateDesign& design)
-      : sets_(sets) {
+        const GateDesign& design, std::size_t allowed_to_fail)
+      : sets_(sets), allowed_to_fail_(allowed_to_fail) {
     made_.mode = mode;
     made_.design = design;
+    refuse_failures();
     choose_points(matching);
     choose_repeats();
   }
 
   Judgement judge() {
-    const LogRates logs = all_points();
+    const LogRates logs = log_rates();
     made_.decision = made_.mode == GateMode::sequential ? decide(log_ratios(logs), made_.design)
                                                         : decide_once(logs, made_.design);
     if (made_.mode == GateMode::sequential && made_.decision.pairs > 0) keep(made_.decision.pairs);
+    if (sets_[0].failed > allowed_to_fail_) leave_open();
+    if (!made_.decision.can_fail)
+      warn(fmt::format("this gate cannot fail: {} of each can't show a regression at a level of "
+                       "{:g}; measure {} or more",
+                       made_.decision.pairs, made_.design.alarm.back().spent,
+                       paired() ? least_pairs(made_.design.alarm.back().spent)
+                                : least_launches(made_.design.alarm.back().spent)));
     find_interval();
     describe_points();
     return std::move(made_);
@@ -77,6 +84,23 @@ class Judge {
   bool paired() const { return made_.mode != GateMode::samples; }
 
   void warn(const std::string& text) { made_.warnings.push_back(text); }
+
+  std::string failures(const ResultSet& set) const {
+    return fmt::format("{} {} of {} did not end well ({}); {} may by --allow_failed", set.failed,
+                       set.failed == 1 ? "launch" : "launches", set.label,
+                       fmt::join(set.left_out, ", "), allowed_to_fail_);
+  }
+
+  /// A build that crashes now and then is no faster build.
+  void refuse_failures() const {
+    if (sets_[1].failed > allowed_to_fail_) throw RunError(failures(sets_[1]));
+  }
+
+  /// What is left of a base that failed may be what was fast.
+  void leave_open() {
+    made_.decision.verdict = GateVerdict::inconclusive;
+    warn(failures(sets_[0]) + ": measure the base again");
+  }
 
   void choose_points(const Matching& matching) {
     for (const ResultSet& set : sets_) refuse_pooled_builds(set);
@@ -133,34 +157,23 @@ class Judge {
     work_.fresh.resize(pairs);
   }
 
-  /// A value a repeat: the mean over points of log(rate).
-  static Values logs_of(const std::vector<std::vector<Work>>& repeats) {
-    Values logs;
-    for (const auto& repeat : repeats) {
-      Values points;
-      for (const Work& work : repeat) points.push_back(std::log(work.rate()));
-      logs.push_back(mean(points));
-    }
+  /// [point][repeat].
+  static Series logs_of(const std::vector<std::vector<Work>>& repeats) {
+    Series logs(repeats.empty() ? 0 : repeats.front().size());
+    for (const auto& repeat : repeats)
+      for (std::size_t point = 0; point < logs.size(); ++point)
+        logs[point].push_back(std::log(repeat[point].rate()));
     return logs;
   }
 
-  static Values logs_of_point(const std::vector<std::vector<Work>>& repeats, std::size_t point) {
-    Values logs;
-    for (const auto& repeat : repeats) logs.push_back(std::log(repeat[point].rate()));
-    return logs;
-  }
-
-  LogRates all_points() const { return {logs_of(work_.base), logs_of(work_.fresh), paired()}; }
-
-  LogRates one_point(std::size_t point) const {
-    return {logs_of_point(work_.base, point), logs_of_point(work_.fresh, point), paired()};
-  }
+  LogRates log_rates() const { return {logs_of(work_.base), logs_of(work_.fresh), paired()}; }
 
   void find_interval() {
-    const LogRates logs = all_points();
-    if (std::min(logs.base.size(), logs.fresh.size()) < kLeastRepeats) return;
-    const auto found = paired() ? sign_flip_interval(log_ratios(logs))
-                                : permutation_interval(logs.base, logs.fresh);
+    const LogRates logs = log_rates();
+    if (std::min(work_.base.size(), work_.fresh.size()) < kLeastRepeats) return;
+    const auto found = paired() ? sign_flip_interval(mean_of_series(log_ratios(logs)))
+                                : permutation_interval(mean_of_series(logs.base),
+                                                       mean_of_series(logs.fresh));
     if (found)
       made_.interval_percent =
           Interval{slowdown_percent(found->interval.hi), slowdown_percent(found->interval.lo)};
@@ -173,29 +186,28 @@ class Judge {
   }
 
   void describe_points() {
-    const bool attribute = made_.decision.verdict == GateVerdict::regressed;
-    std::vector<double> p;
+    const LogRates logs = log_rates();
+    const GateDecision& decision = made_.decision;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      const LogRates logs = one_point(i);
       JudgedPoint point;
       point.ranks = points_[i].ranks;
       point.settings = points_[i].settings;
       point.unit = points_[i].launches[0].front()->unit;
       point.base_rate = rate_of(work_.base, i);
       point.new_rate = rate_of(work_.fresh, i);
-      point.slowdown_percent = slowdown_percent(mean(logs.fresh) - mean(logs.base));
-      if (attribute) p.push_back(slower_p(logs));
+      const LogRates alone{{logs.base[i]}, {logs.fresh[i]}, paired()};
+      point.slowdown_percent = slowdown_percent(centre_of(alone));
+      point.p = slower_p(alone);
+      if (i < decision.point_p.size()) point.p_adjusted = decision.point_p[i];
+      point.regressed = decision.verdict == GateVerdict::regressed &&
+                        point.p_adjusted <= made_.design.alarm.back().spent;
+      point.open = std::ranges::find(decision.open, i) != decision.open.end();
       made_.points.push_back(std::move(point));
-    }
-    const auto adjusted = holm_adjusted(p);
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      made_.points[i].p = p[i];
-      made_.points[i].p_adjusted = adjusted[i];
-      made_.points[i].regressed = adjusted[i] <= made_.design.alarm.back().spent;
     }
   }
 
   const std::vector<ResultSet>& sets_;
+  std::size_t allowed_to_fail_;
   std::vector<MatchedPoint> points_;
   UsedWork work_;
   Judgement made_;
@@ -216,8 +228,8 @@ std::string to_string(GateMode mode) {
 }
 
 Judgement judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
-                const GateDesign& design) {
-  return Judge(sets, matching, mode, design).judge();
+                const GateDesign& design, std::size_t allowed_to_fail) {
+  return Judge(sets, matching, mode, design, allowed_to_fail).judge();
 }
 
 }  // namespace scalemark

@@ -27,28 +27,28 @@ struct JudgedPoint {
   Json settings;  ///< beside ranks
   std::string unit;
   double base_rate = 0, new_rate = 0;  ///< total units / total seconds of the launches used
-  double slowdown_percent = 0;         ///< 100 (1 - exp(mean log ratio))
-  /// One-sided p of this point, and adjusted (Holm) for their number: only where a regression was
-  /// found, to say where it comes from.
-  std::optional<double> p, p_adjusted;
-  bool regressed = false;  ///< p_adjusted is at most the level
+  double slowdown_percent = 0;         ///< 100 (1 - exp(centre of the log ratios))
+  double p = 1, p_adjusted = 1;        ///< one-sided: of this point alone, and among all of them
+  bool regressed = false;  ///< the gate is, and this point is among those to blame
+  bool open = false;       ///< the loss that a pass excludes of any one point is possible
 };
 
 struct Judgement {
   GateMode mode = GateMode::pairs;
   GateDesign design;
   GateDecision decision;
-  std::optional<Interval>
-      interval_percent;  ///< 95 % of the slowdown, for reading; from 5 repeats on
+  /// 95 % of the slowdown, for reading; from 5 repeats on. It does not allow for the looks.
+  std::optional<Interval> interval_percent;
   std::vector<JudgedPoint> points;
   std::vector<std::string> warnings;
 };
 
 /// Judges the second set of a matching of two by its complete repeats, those that have every point.
-/// Repeats are those of the sets' sweeps, else the order of their launches. ConfigError where a set
-/// pools several builds, where the second lacks a point of the first, or where no repeat is
-/// complete.
+/// Repeats are those of the sets' sweeps, else the order of their launches. Of either set
+/// `allowed_to_fail` launches may have failed: more in the base leave it inconclusive, more in the
+/// second are a RunError. ConfigError where a set pools several builds, where the second lacks a
+/// point of the first, or where no repeat is complete.
 Judgement judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
-                const GateDesign& design);
+                const GateDesign& design, std::size_t allowed_to_fail = 0);
 
 }  // namespace scalemark

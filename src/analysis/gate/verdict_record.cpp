@@ -8,6 +8,8 @@
 namespace scalemark {
 namespace {
 
+}  // namespace
+
 Json design_json(GateMode mode, const GateDesign& design) {
   Json looks = Json::array();
   for (std::size_t i = 0; i < design.alarm.size(); ++i)
@@ -20,15 +22,18 @@ Json design_json(GateMode mode, const GateDesign& design) {
           {"pass_alpha", design.pass.back().spent},
           {"threshold_percent", 100 * design.threshold},
           {"excluded_percent", 100 * design.excluded},
+          {"excluded_point_percent", 100 * design.excluded_point},
           {"power", design.power},
           {"looks", once ? Json(nullptr) : looks}};
 }
+
+namespace {
 
 Json point_json(const JudgedPoint& point) {
   return {{"ranks", point.ranks},        {"settings", point.settings},
           {"unit", point.unit},          {"base_value", point.base_rate},
           {"value", point.new_rate},     {"slowdown_percent", point.slowdown_percent},
-          {"p", or_null(point.p)},       {"p_adjusted", or_null(point.p_adjusted)},
+          {"p", point.p},                {"p_adjusted", point.p_adjusted},
           {"regressed", point.regressed}};
 }
 
@@ -42,14 +47,11 @@ Json launches_json(const std::optional<GateLaunches>& launches) {
 }
 
 void explain_judgement(Json& record) {
-  const char* only_regressed =
-      "points are tested only where a regression was found, to say where it comes from";
   for (const auto& [path, reason] : {
            std::pair{"design.looks", "the sets were there already and were looked at once"},
            {"interval_percent", "too few repeats (5 needed)"},
            {"detectable_percent", "so few repeats can't reach the level, whatever they are"},
-           {"points.p", only_regressed},
-           {"points.p_adjusted", only_regressed},
+           {"repeats_for_pass", "a verdict was reached, or one repeat tells no noise"},
            {"launches", "the sets were there already"},
            {"baseline", "the base is no baseline file"},
        })
@@ -70,6 +72,9 @@ Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) 
   record["interval_percent"] = or_null(interval);
   record["p"] = decision.p;
   record["detectable_percent"] = or_null(decision.detectable_percent);
+  record["repeats_for_pass"] = decision.verdict == GateVerdict::inconclusive
+                                   ? or_null(decision.repeats_for_pass)
+                                   : Json(nullptr);
   record["points"] = Json::array();
   for (const JudgedPoint& point : judgement.points) record["points"].push_back(point_json(point));
   record["varied"] = input.varied;
@@ -82,6 +87,13 @@ Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) 
   for (const std::string& warning : judgement.warnings) record["warnings"].push_back(warning);
   record["unavailable"] = Json::object();
   explain_judgement(record);
+  return record;
+}
+
+Json make_failed_verdict(const Outcome& outcome) {
+  Json record = blank_record("verdict");
+  record.update(envelope("verdict", outcome.status, outcome.reason));
+  explain_nulls(record, "", "the gate came to no verdict: " + outcome.reason);
   return record;
 }
 

@@ -30,6 +30,11 @@ struct VerdictInput {
 /// Of sets that were judged. Status ok.
 Json make_verdict_record(const VerdictInput& input, const Judgement& judgement);
 
+/// What a gate was asked to keep to; it does not change once launches were looked at.
+Json design_json(GateMode mode, const GateDesign& design);
+
+/// Of a gate that could not begin.
+Json make_failed_verdict(const Outcome& outcome);
 /// Of a gate that came to none: a launch failed, or it was stopped.
 Json make_failed_verdict(const Outcome& outcome, const GateDesign& design,
                          const GateLaunches& launches);

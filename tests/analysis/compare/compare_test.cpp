@@ -50,12 +50,57 @@ TEST(Compare, OfTwoSamplesThatDoNotOverlap) {
   EXPECT_EQ(only({rates("a", kBase), rates("b", scaled(kBase, 0.8))}).verdict, Word::slower);
 }
 
-TEST(Compare, RatesAreTotalWorkOverTotalTime) {
+TEST(Compare, ValuesAreTotalWorkOverTotalTime) {
   ResultSet a = rates("a", {100, 100}), b = rates("b", {100, 100});
   a.launches[0].repeats = {{100, 1}};
   a.launches[1].repeats = {{100, 3}};  // 200 units in 4 s
   EXPECT_DOUBLE_EQ(only({a, b}).base_value, 50);
-  EXPECT_DOUBLE_EQ(only({a, b}).percent, 100);
+  // The difference is that of the launches' logarithms: (log 1 + log 3) / 2.
+  EXPECT_NEAR(only({a, b}).percent, 100 * (std::sqrt(3.) - 1), 1e-9);
+}
+
+TEST(Compare, LongRunsHaveNoMoreSayThanShortOnes) {
+  // Every pair is 0.5 % faster, but the slow repeats of b ran ten times as long.
+  ResultSet a = swept(rates("a", {100, 200, 100, 200, 100, 200, 100})), b = a;
+  b.label = "b";
+  for (std::size_t i = 0; i < a.launches.size(); ++i) {
+    const double rate = a.launches[i].repeats[0].rate(), seconds = rate < 150 ? 100 : 10;
+    b.launches[i].repeats = {{1.005 * rate * seconds, seconds}};
+  }
+  const Difference d = only({a, b});
+  EXPECT_LT(d.other_value, d.base_value);  // as totals b is slower
+  EXPECT_NEAR(d.percent, 0.5, 1e-9);
+  EXPECT_NEAR(d.interval->interval.lo, 0.5, 1e-6);
+  EXPECT_EQ(d.verdict, Word::faster);
+}
+
+TEST(Compare, TheEstimateLiesInItsInterval) {
+  std::vector<double> slow = scaled(kBase, 1);
+  slow[2] /= 10;  // one launch ten times as slow
+  ResultSet a = rates("a", kBase), b = rates("b", slow);
+  b.launches[2].repeats[0] = {kBase[2] * 10, 100};  // as long as its work takes
+  for (const auto& sets : {std::vector{a, b}, std::vector{swept(a), swept(b)}}) {
+    const Difference d = only(sets);
+    ASSERT_TRUE(d.interval);
+    EXPECT_LE(d.interval->interval.lo, d.percent);
+    EXPECT_GE(d.interval->interval.hi, d.percent);
+  }
+}
+
+TEST(Compare, SaysWhereTheBareMeanDisagrees) {
+  // Five of twenty launches at a tenth of the rate draw the bare mean down, and nothing else.
+  std::vector<double> two_levels, level;
+  for (int i = 0; i < 20; ++i) {
+    level.push_back(100 + 0.1 * i);
+    two_levels.push_back(level.back() / (i % 4 == 3 ? 10 : 1) * (1 + 0.001 * (i % 3 - 1)));
+  }
+  const Comparison made = compare({swept(rates("a", level)), swept(rates("b", two_levels))});
+  EXPECT_TRUE(made.differences[0].estimates_disagree);
+  EXPECT_NEAR(made.differences[0].percent, 0, 0.3);
+  EXPECT_NEAR(made.differences[0].hodges_lehmann_percent, 0, 0.2);
+  EXPECT_THAT(made.warnings,
+              testing::ElementsAre(testing::HasSubstr("but the bare mean says -43.")));
+  EXPECT_TRUE(compare({rates("a", kBase), rates("b", scaled(kBase, 0.7))}).warnings.empty());
 }
 
 TEST(Compare, LaunchesOfOneSweepArePairs) {
@@ -83,15 +128,44 @@ TEST(Compare, PairsBelongToOneRepeatAndOneBuild) {
   EXPECT_TRUE(made.differences[0].paired);
   EXPECT_EQ(made.differences[0].base_repeats, 5U);
   EXPECT_NEAR(made.differences[0].interval->interval.lo, 100, 1e-6);
-  EXPECT_THAT(made.warnings, testing::ElementsAre(testing::HasSubstr("1 repeats have no partner")));
+  EXPECT_THAT(made.warnings, testing::ElementsAre(testing::AllOf(
+                                 testing::HasSubstr("1 of its repeats is without a partner in b"),
+                                 testing::HasSubstr("repeat 3"))));
   for (MeasuredLaunch& one : b.launches) one.revision = "def";
   EXPECT_FALSE(only({a, b}).paired);
 }
 
-TEST(Compare, DeclaredPairsNeedAsManyOfEach) {
+TEST(Compare, DeclaredPairsAreOfOneRepeat) {
   CompareQuestions declared;
   declared.paired = true;
-  EXPECT_THROW(compare({rates("a", {1, 2}), rates("b", {1, 2, 3})}, declared), ConfigError);
+  ResultSet a = swept(rates("a", {1, 2, 3, 4, 5, 6})), b = swept(rates("b", {2, 4, 6, 8, 10, 12}));
+  for (MeasuredLaunch& one : b.launches) one.sweep = "/other";
+  std::swap(b.launches[0], b.launches[5]);   // the order of the files says nothing
+  b.launches.erase(b.launches.begin() + 2);  // repeat 3
+  a.launches.erase(a.launches.begin());      // repeat 1
+  const Comparison made = compare({a, b}, declared);
+  const Difference& d = made.differences.at(0);
+  EXPECT_TRUE(d.paired);
+  EXPECT_EQ(d.base_repeats, 4U);
+  EXPECT_NEAR(d.percent, 100, 1e-9);
+  EXPECT_DOUBLE_EQ(*d.p, 2. / 16);
+  EXPECT_THAT(
+      made.warnings,
+      testing::ElementsAre(
+          testing::AllOf(testing::HasSubstr("a at 1 rank"), testing::HasSubstr("repeat 3")),
+          testing::AllOf(testing::HasSubstr("b at 1 rank"), testing::HasSubstr("repeat 1"))));
+}
+
+TEST(Compare, DeclaredPairsWithoutNumbersAreInTheirOrder) {
+  CompareQuestions declared;
+  declared.paired = true;
+  const Comparison made = compare({rates("a", {1, 2}), rates("b", {2, 4, 9})}, declared);
+  EXPECT_NEAR(made.differences.at(0).percent, 100, 1e-9);
+  EXPECT_EQ(made.differences[0].other_repeats, 2U);
+  EXPECT_THAT(made.warnings, testing::ElementsAre(testing::HasSubstr("left out: repeat 3")));
+  ResultSet a = swept(rates("a", {1, 2})), b = swept(rates("b", {1, 2}));
+  for (MeasuredLaunch& one : b.launches) one.repeat += 2;
+  EXPECT_THROW(compare({a, b}, declared), ConfigError);
 }
 
 TEST(Compare, TooFewLaunchesGiveNoInterval) {

@@ -119,13 +119,13 @@ TEST(MatchSets, VariablesOfAPlanAreLookedUpInOtherRecords) {
 
 TEST(SplitBy, MakesASetOfEachValue) {
   const ResultSet set = result_set("s", {launch(1), launch(2, 1, "bf16"), launch(3)});
-  const auto sets = split_by(set, "precision", {"fp32", "bf16"});
+  const auto sets = split_by(set, {"precision"}, {"fp32", "bf16"});
   ASSERT_EQ(sets.size(), 2U);
   EXPECT_EQ(sets[0].label, "precision=fp32");
   EXPECT_EQ(sets[0].launches.size(), 2U);
-  EXPECT_EQ(split_by(set, "precision", {}).front().label, "precision=bf16");
-  EXPECT_THROW(split_by(set, "precision", {"fp32", "fp64"}), ConfigError);
-  EXPECT_THROW(split_by(set, "seed", {}), ConfigError);
+  EXPECT_EQ(split_by(set, {"precision"}, {}).front().label, "precision=bf16");
+  EXPECT_THROW(split_by(set, {"precision"}, {"fp32", "fp64"}), ConfigError);
+  EXPECT_THROW(split_by(set, {"seed"}, {}), ConfigError);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <stdexcept>
 
 #include "measure/significance.hpp"
@@ -22,15 +24,17 @@ Values slower(double slowdown, std::size_t n) {
   return ratios;
 }
 
+Series slower_at_one(double slowdown, std::size_t n) { return {slower(slowdown, n)}; }
+
 TEST(Gate, AsksForPairsUntilTheFirstLook) {
-  const GateDecision early = decide(slower(0.1, 7));
+  const GateDecision early = decide(slower_at_one(0.1, 7));
   EXPECT_EQ(early.verdict, GateVerdict::more_pairs);
   EXPECT_EQ(early.pairs, 7U);
   EXPECT_EQ(early.next_pairs, 8U);
 }
 
 TEST(Gate, FindsAClearSlowdownAtTheFirstLook) {
-  const GateDecision decision = decide(slower(0.1, 20));
+  const GateDecision decision = decide(slower_at_one(0.1, 20));
   EXPECT_EQ(decision.verdict, GateVerdict::regressed);
   EXPECT_EQ(decision.pairs, 8U);
   EXPECT_EQ(decision.next_pairs, 0U);
@@ -39,27 +43,27 @@ TEST(Gate, FindsAClearSlowdownAtTheFirstLook) {
 }
 
 TEST(Gate, PassesWhatIsAsFastOrFaster) {
-  EXPECT_EQ(decide(slower(0, 8)).verdict, GateVerdict::pass);
-  EXPECT_EQ(decide(slower(-0.1, 8)).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide(slower_at_one(0, 8)).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide(slower_at_one(-0.1, 8)).verdict, GateVerdict::pass);
 }
 
 TEST(Gate, PassesASlowdownBelowTheThresholdHoweverSure) {
-  const GateDecision decision = decide(slower(0.005, 8));
+  const GateDecision decision = decide(slower_at_one(0.005, 8));
   EXPECT_DOUBLE_EQ(decision.p, 1. / 256);
   EXPECT_EQ(decision.verdict, GateVerdict::pass);
   GateDesign strict;
   strict.threshold = 0.003;
-  EXPECT_EQ(decide(slower(0.005, 8), strict).verdict, GateVerdict::regressed);
+  EXPECT_EQ(decide(slower_at_one(0.005, 8), strict).verdict, GateVerdict::regressed);
 }
 
 TEST(Gate, IsInconclusiveWhereNoiseHidesBoth) {
   Values noisy;
   for (int i = 0; i < 20; ++i) noisy.push_back(i % 2 ? 0.3 : -0.31);
-  const GateDecision more = decide(std::span(noisy).first(12));
+  const GateDecision more = decide({Values(noisy.begin(), noisy.begin() + 12)});
   EXPECT_EQ(more.verdict, GateVerdict::more_pairs);
   EXPECT_EQ(more.pairs, 12U);
   EXPECT_EQ(more.next_pairs, 14U);
-  const GateDecision decision = decide(noisy);
+  const GateDecision decision = decide({noisy});
   EXPECT_EQ(decision.verdict, GateVerdict::inconclusive);
   EXPECT_EQ(decision.pairs, 20U);
   const double error = standard_deviation(noisy) / std::sqrt(20.);
@@ -76,21 +80,26 @@ Values around(double centre, std::size_t n) {
 
 TEST(Gate, JudgesTwoSamplesOnce) {
   const GateDesign design = gate_design(5, 0.01);
-  const GateDecision slower = decide_once({around(5, 5), around(4.9, 5), false}, design);
+  const GateDecision slower = decide_once({{around(5, 5)}, {around(4.9, 5)}, false}, design);
   EXPECT_EQ(slower.verdict, GateVerdict::regressed);
   EXPECT_NEAR(slower.slowdown_percent, -100 * std::expm1(-0.1), 1e-9);
   EXPECT_DOUBLE_EQ(slower.p, 1. / 252);
-  EXPECT_EQ(decide_once({around(5, 5), around(5, 5), false}, design).verdict, GateVerdict::pass);
-  EXPECT_EQ(decide_once({around(5, 5), around(4.99, 5), false}, design).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide_once({{around(5, 5)}, {around(5, 5)}, false}, design).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide_once({{around(5, 5)}, {around(4.99, 5)}, false}, design).verdict, GateVerdict::pass);
 }
 
 TEST(Gate, FewRepeatsProveNothing) {
-  const GateDecision four = decide_once({around(5, 4), around(4, 4), false}, gate_design(4, 0.01));
+  const GateDecision four = decide_once({{around(5, 4)}, {around(4, 4)}, false}, gate_design(4, 0.01));
   EXPECT_EQ(four.verdict, GateVerdict::inconclusive);
   EXPECT_EQ(four.detectable_percent, std::nullopt);
-  const GateDecision six = decide_once({around(5, 6), around(4, 6), true}, gate_design(6, 0.01));
+  EXPECT_FALSE(four.can_fail);
+  // What can't fail can't pass either, however alike both are.
+  const GateDecision alike = decide_once({{around(5, 4)}, {around(5, 4)}, false}, {});
+  EXPECT_EQ(alike.verdict, GateVerdict::inconclusive);
+  EXPECT_GE(alike.repeats_for_pass.value(), 5U);
+  const GateDecision six = decide_once({{around(5, 6)}, {around(4, 6)}, true}, gate_design(6, 0.01));
   EXPECT_EQ(six.verdict, GateVerdict::inconclusive);
-  EXPECT_EQ(decide_once({around(5, 7), around(4, 7), true}, gate_design(7, 0.01)).verdict,
+  EXPECT_EQ(decide_once({{around(5, 7)}, {around(4, 7)}, true}, gate_design(7, 0.01)).verdict,
             GateVerdict::regressed);
 }
 
@@ -108,12 +117,66 @@ TEST(Gate, LooksFitThePairsAndTheLevel) {
   EXPECT_THROW(gate_design(23, 0.01), std::invalid_argument);
   EXPECT_EQ(least_pairs(0.01), 7U);
   EXPECT_EQ(least_pairs(0.05), 5U);
+  EXPECT_EQ(least_launches(0.01), 5U);
+  EXPECT_EQ(least_launches(0.05), 3U);
 }
 
 TEST(Gate, RefusesADesignWithUnlikeLooks) {
   GateDesign design;
   design.pass.pop_back();
-  EXPECT_THROW(decide(slower(0, 8), design), std::invalid_argument);
+  EXPECT_THROW(decide(slower_at_one(0, 8), design), std::invalid_argument);
+}
+
+/// Points with a little noise of their own; [point][pair].
+Series points(const Values& slowdowns, std::size_t n) {
+  std::mt19937_64 random(5);
+  Series series;
+  for (const double slowdown : slowdowns) {
+    Values ratios;
+    for (std::size_t i = 0; i < n; ++i)
+      ratios.push_back(std::log1p(-slowdown) +
+                       0.01 * std::normal_distribution<double>()(random));
+    series.push_back(ratios);
+  }
+  return series;
+}
+
+TEST(Gate, GainsElsewhereHideNoLoss) {
+  const GateDecision decision = decide(points({0.1, -0.06, -0.06}, 20));
+  EXPECT_EQ(decision.verdict, GateVerdict::regressed);
+  EXPECT_EQ(decision.pairs, 10U);
+  EXPECT_LT(decision.slowdown_percent, 1);
+  EXPECT_LE(decision.point_p[0], 0.01);
+  EXPECT_GT(decision.point_p[1], 0.5);
+}
+
+TEST(Gate, APassExcludesALossAtAnyPoint) {
+  Series series = points({0, 0, 0}, 20);
+  for (std::size_t i = 0; i < 20; ++i) series[1][i] *= 30;  // a point that is all noise
+  const GateDecision decision = decide(series);
+  EXPECT_EQ(decision.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(decision.open, std::vector<std::size_t>{1});
+  EXPECT_EQ(decide(points({0, 0, 0}, 20)).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide_once({Series(3, Values(20, 0.)), series, true}, {}).verdict,
+            GateVerdict::inconclusive);
+}
+
+TEST(Gate, TwoSamplesHideNoPointEither) {
+  const Series base = points({0, 0, 0, 0}, 8);
+  Series fresh = points({0.1, -0.03, -0.03, -0.04}, 8);
+  std::ranges::rotate(fresh[0], fresh[0].begin() + 3);
+  const GateDecision decision = decide_once({base, fresh, false}, {});
+  EXPECT_EQ(decision.verdict, GateVerdict::regressed);
+  EXPECT_LT(decision.slowdown_percent, 1);
+}
+
+TEST(Gate, OneBurstDecidesNothing) {
+  Values ratios = slower(0.03, 14);
+  for (std::size_t i = 0; i < 14; ++i) ratios[i] += 0.004 * (static_cast<double>(i % 5) - 2);
+  ratios[5] = 0.35;
+  const GateDecision decision = decide_once({{Values(14, 0.)}, {ratios}, true}, {});
+  EXPECT_EQ(decision.verdict, GateVerdict::regressed);
+  EXPECT_NEAR(decision.slowdown_percent, 3, 1);
 }
 
 /// The promise of docs/gate.md on a design that ends after 14 pairs: a Clopper-Pearson bound must

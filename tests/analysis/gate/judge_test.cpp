@@ -54,17 +54,49 @@ TEST(Judge, MeansOverPointsDecideAndPointsExplain) {
   EXPECT_FALSE(judgement.points[0].regressed);
   EXPECT_TRUE(judgement.points[1].regressed);
   EXPECT_NEAR(judgement.points[1].slowdown_percent, 20, 1e-9);
-  EXPECT_DOUBLE_EQ(judgement.points[1].p_adjusted.value(), 2. / 256);
+  EXPECT_DOUBLE_EQ(judgement.points[1].p_adjusted, 1. / 256);
   EXPECT_NEAR(judgement.points[1].new_rate / judgement.points[1].base_rate, 0.8, 1e-9);
   ASSERT_TRUE(judgement.interval_percent);
   EXPECT_NEAR(judgement.interval_percent->lo, judgement.interval_percent->hi, 1e-6);
 }
 
-TEST(Judge, OneSlowPointOfTwoCanHideNoFastOne) {
-  const std::vector<ResultSet> sets{two_points("base", 100, 200), two_points("new", 125, 160)};
-  const Judgement judgement = judged(sets, GateMode::sequential);
-  EXPECT_EQ(judgement.decision.verdict, GateVerdict::pass);
-  EXPECT_FALSE(judgement.points[1].p);  // attribution is for what was found
+TEST(Judge, AFastPointHidesNoSlowOne) {
+  const std::vector<ResultSet> sets{two_points("base", 100, 200, 10),
+                                    two_points("new", 125, 160, 10)};
+  const Judgement judgement = judged(sets, GateMode::sequential, 10);
+  EXPECT_EQ(judgement.decision.verdict, GateVerdict::regressed);
+  EXPECT_FALSE(judgement.points[0].regressed);
+  EXPECT_TRUE(judgement.points[1].regressed);
+}
+
+TEST(Judge, FailedLaunchesOfTheNewSetAreNoVerdict) {
+  std::vector<ResultSet> sets{two_points("base", 100, 200), two_points("new", 100, 200)};
+  sets[1].failed = 2;
+  sets[1].left_out = {"2 records with status failed"};
+  try {
+    judged(sets, GateMode::pairs);
+    ADD_FAILURE() << "passed";
+  } catch (const RunError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("2 launches of new did not end well (2 records with "
+                                        "status failed)"));
+  }
+  EXPECT_EQ(judge(sets, match_sets(sets, {}), GateMode::pairs, {}, 2).decision.verdict,
+            GateVerdict::pass);
+}
+
+TEST(Judge, FailedLaunchesOfTheBaseLeaveItInconclusive) {
+  std::vector<ResultSet> sets{two_points("base", 100, 200), two_points("new", 100, 150)};
+  sets[0].failed = 1;
+  const Judgement judgement = judged(sets, GateMode::pairs);
+  EXPECT_EQ(judgement.decision.verdict, GateVerdict::inconclusive);
+  EXPECT_THAT(judgement.warnings.back(), HasSubstr("measure the base again"));
+}
+
+TEST(Judge, SaysThatFewLaunchesCannotFail) {
+  const std::vector<ResultSet> sets{two_points("base", 100, 200, 4), two_points("new", 50, 90, 4)};
+  const Judgement judgement = judged(sets, GateMode::samples);
+  EXPECT_EQ(judgement.decision.verdict, GateVerdict::inconclusive);
+  EXPECT_THAT(judgement.warnings.back(), HasSubstr("this gate cannot fail: 4 of each"));
 }
 
 TEST(Judge, OnlyCompleteRepeatsCount) {

@@ -1,0 +1,5 @@
+#include "simulation/programs.hpp"
+
+int main(int argc, char** argv) {
+  return scalemark::simulation::history_simulation({argv + 1, argv + argc});
+}

@@ -1,0 +1,95 @@
+// See gate_reports.hpp.
+#include "commands/gate_reports.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "analysis/gate/verdict_record.hpp"
+#include "report/verdict_report.hpp"
+
+namespace scalemark {
+namespace {
+
+void write_text(const std::string& path, const std::string& text, std::ios::openmode mode) {
+  std::ofstream file(path, mode);
+  file << text;
+  file.close();
+  if (!file) throw ResultError(fmt::format("{}: can't be written; choose another path", path));
+}
+
+void write_junit(const Json& record, const GateReports& reports) {
+  if (reports.junit) write_text(*reports.junit, verdict_junit(record), std::ios::trunc);
+}
+
+bool is_older_verdict(const std::string& path) {
+  std::ifstream file(path);
+  const Json record = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return record.is_object() && record.value("kind", Json()) == "verdict";
+}
+
+void replace_older_verdict(const Json& record, const GateReports& reports) {
+  if (reports.record && is_older_verdict(*reports.record)) ResultFile(*reports.record).write(record);
+}
+
+/// "--name", "--na-me" and "--name=VALUE" as name and value.
+std::pair<std::string, std::optional<std::string>> flag_of(const std::string& word) {
+  if (!word.starts_with("--")) return {};
+  const std::size_t equals = word.find('=');
+  std::string name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
+  std::ranges::replace(name, '-', '_');
+  if (equals == word.npos) return {name, std::nullopt};
+  return {name, word.substr(equals + 1)};
+}
+
+}  // namespace
+
+std::optional<GateReports> wanted_reports(const std::vector<std::string>& words) {
+  GateReports reports;
+  bool builds = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    auto [name, value] = flag_of(words[i]);
+    if (name == "help" || name == "dry_run" || name == "save_baseline" || name == "history" ||
+        words[i] == "-h")
+      return std::nullopt;
+    if (!value && i + 1 < words.size()) value = words[i + 1];
+    if (name == "json") reports.json = true;
+    if (name == "annotations") reports.annotations = true;
+    if (name == "junit") reports.junit = value;
+    if (name == "summary") reports.summary = value;
+    if (name == "output") reports.record = value;
+    builds = builds || name == "base" || name == "new" || name == "new_set";
+  }
+  if (builds) reports.record.reset();
+  return reports;
+}
+
+void begin_reports(const GateReports& reports) {
+  const Json record = make_failed_verdict({Status::interrupted, "the gate has not ended"});
+  write_junit(record, reports);
+  replace_older_verdict(record, reports);
+}
+
+void report_verdict(const Json& record, const GateReports& reports) {
+  std::fputs((reports.json ? record_text(record) : verdict_table(record)).c_str(), stdout);
+  std::fflush(stdout);
+  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
+  write_junit(record, reports);
+  if (reports.summary) append_text(*reports.summary, verdict_markdown(record));
+}
+
+void report_no_verdict(const std::exception& error, const GateReports& reports) {
+  const Json record = make_failed_verdict({Status::failed, error.what()});
+  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
+  write_junit(record, reports);
+  if (reports.summary) append_text(*reports.summary, verdict_markdown(record));
+  if (reports.record) ResultFile(*reports.record).write(record);
+}
+
+void append_text(const std::string& path, const std::string& text) {
+  write_text(path, text, std::ios::app);
+}
+
+}  // namespace scalemark

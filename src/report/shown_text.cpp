@@ -1,0 +1,150 @@
+// See shown_text.hpp.
+#include "report/shown_text.hpp"
+
+#include <optional>
+
+namespace scalemark {
+namespace {
+
+constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+/// A code point and the bytes that it took. None: ill-formed, `bytes` are to be skipped.
+struct Decoded {
+  std::optional<char32_t> code;
+  std::string_view bytes;
+};
+
+/// The least code point that so many bytes may spell: what is below has a shorter form.
+constexpr char32_t kLeastOfLength[] = {0, 0, 0x80, 0x800, 0x10000};
+
+std::size_t length_of(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead < 0xE0) return 2;
+  if (lead >= 0xE0 && lead < 0xF0) return 3;
+  return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+}
+
+/// The first code point of a text that is not empty (RFC 3629).
+Decoded decode(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  const std::size_t length = length_of(lead);
+  if (length == 1) return {lead, text.substr(0, 1)};
+  if (length == 0) return {std::nullopt, text.substr(0, 1)};
+  char32_t code = lead & (0x7Fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if (i >= text.size() || (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80)
+      return {std::nullopt, text.substr(0, i)};
+    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3F);
+  }
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  if (code < kLeastOfLength[length] || surrogate || code > 0x10FFFF)
+    return {std::nullopt, text.substr(0, length)};
+  return {code, text.substr(0, length)};
+}
+
+/// Tab, line and paragraph ends.
+bool is_break(char32_t code) {
+  return (code >= 0x09 && code <= 0x0D) || code == 0x85 || code == 0x2028 || code == 0x2029;
+}
+
+bool is_control(char32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
+
+/// Unicode Standard Annex 9, "Directional Formatting Characters".
+bool is_bidirectional(char32_t code) {
+  return code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+bool is_noncharacter(char32_t code) {
+  return (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF);
+}
+
+/// XML 1.0, production [2].
+bool is_xml_character(char32_t code) {
+  return code == 0x09 || code == 0x0A || code == 0x0D ||
+         (code >= 0x20 && code != 0xFFFE && code != 0xFFFF);
+}
+
+/// What stands for it on a terminal.
+std::string shown_code(const Decoded& one) {
+  if (one.code && is_break(*one.code)) return " ";
+  if (!one.code || is_control(*one.code) || is_bidirectional(*one.code) ||
+      is_noncharacter(*one.code))
+    return kReplacement;
+  return std::string(one.bytes);
+}
+
+std::string xml_code(const Decoded& one) {
+  if (!one.code || !is_xml_character(*one.code)) return "";
+  switch (*one.code) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\t':
+      return "&#9;";
+    case '\n':
+      return "&#10;";
+    case '\r':
+      return "&#13;";
+    default:
+      return shown_code(one);
+  }
+}
+
+std::string each_code(std::string_view text, std::string (*made)(const Decoded&)) {
+  std::string all;
+  all.reserve(text.size());
+  while (!text.empty()) {
+    const Decoded one = decode(text);
+    all += made(one);
+    text.remove_prefix(one.bytes.size());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string shown(std::string_view text) { return each_code(text, shown_code); }
+
+std::string xml_text(std::string_view text) { return each_code(text, xml_code); }
+
+std::string markdown_text(std::string_view text) {
+  static constexpr std::string_view kMarkup = "\\`*_~|[]";
+  std::string all;
+  for (const char c : shown(text)) {
+    if (kMarkup.find(c) != kMarkup.npos) all += '\\';
+    if (c == '&')
+      all += "&amp;";
+    else if (c == '<')
+      all += "&lt;";
+    else if (c == '>')
+      all += "&gt;";
+    else
+      all += c;
+  }
+  return all;
+}
+
+Json shown_record(const Json& record) {
+  if (record.is_string()) return shown(record.get_ref<const std::string&>());
+  if (record.is_array()) {
+    Json all = Json::array();
+    for (const Json& one : record) all.push_back(shown_record(one));
+    return all;
+  }
+  if (!record.is_object()) return record;
+  Json all = Json::object();
+  for (const auto& [key, value] : record.items()) {
+    std::string name = shown(key);
+    while (all.contains(name)) name += kReplacement;
+    all[name] = shown_record(value);
+  }
+  return all;
+}
+
+}  // namespace scalemark

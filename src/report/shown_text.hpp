@@ -1,0 +1,31 @@
+// Text that came from outside (records, paths, labels), made safe where it is shown. Whatever
+// prints such text takes it through here: a name must not move a cursor, begin a line or close a
+// tag.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "json.hpp"
+
+namespace scalemark {
+
+/// One line of valid UTF-8 for a terminal: tabs, line and paragraph ends become spaces; other C0
+/// and C1 controls (ESC, NUL), bidirectional controls, noncharacters (U+FFFE, U+FFFF) and every
+/// ill-formed sequence become U+FFFD. All else is kept.
+std::string shown(std::string_view text);
+
+/// A copy in which every string and every key is shown(). Keys that become alike are told apart by
+/// further U+FFFD.
+Json shown_record(const Json& record);
+
+/// shown(), with what Markdown (GitHub's) would read as markup escaped: \ ` * _ ~ | [ ] by a
+/// backslash, & < > by their entities. For table cells and running text, not for code spans.
+std::string markdown_text(std::string_view text);
+
+/// For element content and attributes in double quotes of XML 1.0: & < > " by their entities, tabs
+/// and line ends by references; what production [2] Char forbids is dropped, and what else shown()
+/// would replace is U+FFFD.
+std::string xml_text(std::string_view text);
+
+}  // namespace scalemark

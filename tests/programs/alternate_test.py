@@ -1,0 +1,183 @@
+"""scalemark sweep with commands around its launches, and with levels that it launches side by side."""
+
+import collections
+import json
+import signal
+import subprocess
+
+from support import SCALEMARK, SOURCE, ProgramTest, main, schema_errors
+
+SETTINGS = {"model": "trivial", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 4, "num_intra_threads": 1}
+
+
+def shell(script):
+    return ["sh", "-c", script]
+
+
+class AlternateTest(ProgramTest):
+    def plan(self, **members):
+        settings = {**SETTINGS, **members.pop("settings", {})}
+        plan = {"settings": settings, "launcher": "mpirun", **members}
+        self.assertEqual(schema_errors(plan, "sweep.schema.json"), [])
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        return [SCALEMARK, "sweep", "plan.json", "--output", "out"]
+
+    def journal(self):
+        entries = [json.loads(line) for line in (self.folder / "out/journal.jsonl").read_text().splitlines()]
+        for entry in entries:
+            self.assertEqual(schema_errors(entry), [])
+        return entries
+
+    def lines(self, name):
+        return (self.folder / name).read_text().splitlines()
+
+    def logs(self, moment):
+        return [log.read_text() for log in (self.folder / "out/logs").glob(f"*.{moment}.log")]
+
+
+class Commands(AlternateTest):
+    def test_each_launch_has_its_own(self):
+        self.run_program(*self.plan(points=[{"seed": 1}, {"seed": 2, "before": [shell("echo point >> trace")]}], repeats=2,
+                                    before=[["touch", "here"], shell("echo before {ranks} {repeat} >> trace")],
+                                    after=[shell("echo after {repeat} >> trace; ls here")]))
+        self.assertEqual([e["status"] for e in self.journal()], ["ok"] * 4)
+        expected = []
+        for entry in self.journal():
+            point = ["point"] if entry["settings"]["seed"] == 2 else []
+            expected += [f"before 1 {entry['repeat']}", *point, f"after {entry['repeat']}"]
+        self.assertEqual(self.lines("trace"), expected)
+        self.assertEqual([log.splitlines()[-1] for log in self.logs("after")], ["here"] * 4)
+        self.assertTrue(all(log.startswith("$ touch here\n$ sh -c ") for log in self.logs("before")))
+
+    def test_without_those_before_there_is_no_launch(self):
+        words = self.plan(points=[{"seed": 1, "before": [["false"], ["touch", "second"]]}, {"seed": 2}],
+                          after=[shell("echo after >> trace")])
+        out, err = self.run_program(*words, expect=7)
+        entry = next(e for e in self.journal() if e["settings"]["seed"] == 1)
+        self.assertEqual((entry["status"], entry["exit_code"], entry["record"], entry["seconds"]), ("failed", 7, "", 0))
+        self.assertRegex(entry["reason"], r"before: false ended with status 1; see out/logs/\w+-1\.before\.log")
+        self.assertIn(entry["reason"], err)
+        self.assertFalse((self.folder / "second").exists())
+        self.assertEqual(self.lines("trace"), ["after"] * 2)
+        self.assertRegex(out, r"seed=2 +1 +0 ")
+        self.run_program(*words, expect=7)
+        self.assertEqual(len(self.journal()), 2)
+        self.run_program(*words, "--retry_failed", expect=7)
+        self.assertEqual(len(self.journal()), 3)
+
+    def test_what_fails_after_a_launch_takes_it_out(self):
+        out, _ = self.run_program(*self.plan(after=[["no-such-program"]]), expect=7)
+        entry, = self.journal()
+        self.assertEqual(entry["status"], "failed")
+        self.assertIn("after: no-such-program cannot be started", entry["reason"])
+        self.assertEqual(self.read(f"out/{entry['record']}")["status"], "ok")
+        self.assertRegex(out, r"the only point +0 +1 ")
+        _, err = self.run_program(SCALEMARK, "compare", "out", "out", expect=2)
+        self.assertIn("1 record with status failed", err)
+
+    def test_a_failed_launch_keeps_its_own_status(self):
+        self.run_program(*self.plan(settings={"inject": "nan_loss:step=2"}, after=[["false"]]), expect=4)
+        entry, = self.journal()
+        self.assertEqual(entry["status"], "invalid")
+        self.assertIn("after: false", entry["reason"])
+
+    def test_a_command_has_a_limit(self):
+        self.run_program(*self.plan(before=[["sleep", "1000"]], command_timeout=1), expect=5)
+        entry, = self.journal()
+        self.assertEqual(entry["status"], "timeout")
+        self.assertIn("before: sleep 1000 took longer than 1 s (command_timeout)", entry["reason"])
+
+    def test_a_stop_during_a_launch_leaves_nothing_undone(self):
+        words = self.plan(settings={"inject": "delay:milliseconds=300"}, before=[shell("echo before >> trace")],
+                          after=[shell("echo after >> trace")])
+        process = self.start(*words)
+        self.wait_until(lambda: any("images/sec:" in log.read_text() for log in (self.folder / "out/logs").glob("*-1.log"))
+                        if (self.folder / "out/logs").exists() else False)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4)
+        self.assertEqual([e["status"] for e in self.journal()], ["interrupted"])
+        self.assertEqual(self.lines("trace"), ["before", "after"])
+
+    def test_a_stop_before_a_launch_too(self):
+        words = self.plan(before=[shell("echo before >> trace; [ -e go ] || sleep 60")], after=[shell("echo after >> trace")])
+        process = self.start(*words)
+        self.wait_until(lambda: (self.folder / "trace").exists())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4)
+        self.assertEqual([e["status"] for e in self.journal()], ["interrupted"])
+        self.assertEqual(self.lines("trace"), ["before", "after"])
+        (self.folder / "go").touch()
+        self.run_program(*words)
+        self.assertEqual([e["status"] for e in self.journal()], ["interrupted", "ok"])
+
+    def test_a_dry_run_prints_them(self):
+        words = self.plan(before=[["sh", "-c", "echo 'a b' > dry"]], after=[["rm", "dry"]])
+        out, _ = self.run_program(*words, "--dry_run")
+        before, launch, after = out.splitlines()
+        self.assertIn("mpirun", launch)
+        self.assertEqual(after, "rm dry")
+        self.assertFalse((self.folder / "dry").exists())
+        subprocess.run(["bash", "-c", before], check=True, cwd=self.folder)
+        self.assertEqual(self.lines("dry"), ["a b"])
+
+    def test_a_gate_refuses_them(self):
+        self.plan(before=[["true"]])
+        _, err = self.run_program(SCALEMARK, "gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", "g", expect=2)
+        self.assertIn("belong to scalemark sweep", err)
+        self.assertFalse((self.folder / "g").exists())
+
+
+class Levels(AlternateTest):
+    LEVELS = [{"level": "slow", "before": [shell("echo {level} {repeat} >> trace")], "set": {"inject": "delay:milliseconds=20"}},
+              {"level": "fast", "before": [shell("echo {level} {repeat} >> trace")]}]
+
+    def pairs(self):
+        """Labels of launches that follow each other, pair by pair; each pair is of one point and repeat."""
+        entries = self.journal()
+        for first, second in zip(entries[::2], entries[1::2]):
+            self.assertEqual((first["repeat"], first["settings"]["seed"]), (second["repeat"], second["settings"]["seed"]))
+        labels = [e["settings"]["alternate"] for e in entries]
+        return list(zip(labels[::2], labels[1::2]))
+
+    def test_levels_are_launched_side_by_side_and_compared_as_pairs(self):
+        out, _ = self.run_program(*self.plan(axes={"seed": [7]}, alternate=self.LEVELS, repeats=6, default={"alternate": "slow"}))
+        pairs = collections.Counter(self.pairs())
+        self.assertEqual(set(pairs), {("slow", "fast"), ("fast", "slow")})
+        self.assertEqual(sum(pairs.values()), 6)
+        self.assertEqual(self.lines("trace"), [f"{e['settings']['alternate']} {e['repeat']}" for e in self.journal()])
+        self.assertRegex(out, r"seed=7 alternate=fast +6 +0 ")
+        record = self.record_of("compare", "--paired", "--by", "alternate=slow,fast", "--varied", "inject", "out")
+        point, = record["points"]
+        self.assertEqual((point["design"], point["repeats"], point["verdict"]), ("paired", 6, "faster"))
+        _, err = self.run_program(SCALEMARK, "compare", "out", "--by", "alternate", expect=2)
+        self.assertIn("--varied inject", err)
+
+    def test_a_pair_that_was_interrupted_is_launched_again_as_a_pair(self):
+        levels = [{"level": label, "before": [shell("echo {level} >> trace; [ $(wc -l < trace) != 2 ] || sleep 60")]}
+                  for label in ("a", "b")]
+        words = self.plan(axes={"seed": [1]}, alternate=levels, repeats=2)
+        process = self.start(*words)
+        self.wait_until(lambda: (self.folder / "trace").exists() and len(self.lines("trace")) == 2)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual([e["status"] for e in self.journal()], ["ok", "interrupted"])
+        _, err = self.run_program(*words)
+        self.assertNotIn("are done", err)
+        entries = self.journal()[2:]
+        self.assertEqual([(e["repeat"], e["status"]) for e in entries], [(1, "ok"), (1, "ok"), (2, "ok"), (2, "ok")])
+        self.assertTrue(all(sorted(pair) == ["a", "b"] for pair in self.pairs()))
+        _, err = self.run_program(*words)
+        self.assertIn("4 launches are done", err)
+        self.assertEqual(len(self.journal()), 6)
+
+    def test_the_shipped_plan_of_links_alternates(self):
+        out, err = self.run_program(SCALEMARK, "sweep", SOURCE / "configs/sweeps/links.json", "--launcher", "mpirun", "--dry_run")
+        rates = [word for line in out.splitlines() if "rsh n0 " in line for word in line.split() if word.endswith("gbit")]
+        self.assertEqual(set(rates), {"1gbit", "4gbit"})
+        self.assertTrue(all(sorted(pair) == ["1gbit", "4gbit"] for pair in zip(rates[::2], rates[1::2])), rates)
+
+
+if __name__ == "__main__":
+    main()
