@@ -10,6 +10,7 @@
 #include "commands/list.hpp"
 #include "commands/subcommands.hpp"
 #include "config/text.hpp"
+#include "report/shown_text.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -64,7 +65,7 @@ int front_door(int argc, char** argv) {
   try {
     return static_cast<int>(dispatch(argc, argv));
   } catch (const std::exception& error) {
-    if (speaks()) tell(error.what());
+    if (speaks()) tell(shown_lines(error.what()));
     return static_cast<int>(exit_code_of(error));
   }
 }

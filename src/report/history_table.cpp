@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 
 namespace scalemark {
@@ -76,15 +77,17 @@ std::vector<std::string> history_footer(const Json& record) {
 
 }  // namespace
 
-std::string history_table(const Json& record) {
+std::string history_table(const Json& raw) {
+  const Json record = shown_record(raw);
   std::string text = text_table(history_rows(record)) + "\n";
   for (const std::string& line : history_footer(record)) text += line + "\n";
   return text;
 }
 
-std::string history_markdown(const Json& record) {
-  std::string text = markdown_table(history_rows(record)) + "\n";
-  for (const std::string& line : history_footer(record)) text += "- " + line + "\n";
+std::string history_markdown(const Json& raw) {
+  const Json record = shown_record(raw);
+  std::string text = markdown_table(markdown_rows(history_rows(record))) + "\n";
+  for (const std::string& line : history_footer(record)) text += "- " + markdown_text(line) + "\n";
   return text + "\n";
 }
 

@@ -1,6 +1,7 @@
 // See shown_text.hpp.
 #include "report/shown_text.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace scalemark {
@@ -110,6 +111,19 @@ std::string each_code(std::string_view text, std::string (*made)(const Decoded&)
 }  // namespace
 
 std::string shown(std::string_view text) { return each_code(text, shown_code); }
+
+std::string shown_lines(std::string_view text) {
+  std::string all;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string line = shown(text.substr(0, end));
+    if (line.starts_with("::")) all += ' ';
+    all += line;
+    if (end < text.size()) all += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return all;
+}
 
 std::string xml_text(std::string_view text) { return each_code(text, xml_code); }
 

@@ -15,6 +15,10 @@ namespace scalemark {
 /// ill-formed sequence become U+FFFD. All else is kept.
 std::string shown(std::string_view text);
 
+/// Line by line shown(): for messages of our own with text from outside in them. No line begins
+/// with "::", which CI servers take for a command.
+std::string shown_lines(std::string_view text);
+
 /// A copy in which every string and every key is shown(). Keys that become alike are told apart by
 /// further U+FFFD.
 Json shown_record(const Json& record);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "report/shown_text.hpp"
+
 namespace scalemark {
 
 std::string text_table(const std::vector<std::vector<std::string>>& rows) {
@@ -31,6 +33,12 @@ std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
     text += "|\n";
   }
   return text;
+}
+
+std::vector<std::vector<std::string>> markdown_rows(std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows)
+    for (std::string& cell : row) cell = markdown_text(cell);
+  return rows;
 }
 
 }  // namespace scalemark

@@ -50,9 +50,9 @@ std::string meaning(const Json& record) {
     return fmt::format("; a slowdown of {:g} % is excluded",
                        design.at("excluded_percent").get<double>());
   const Json& detectable = record.at("detectable_percent");
-  std::string all = detectable.is_null()
-                        ? std::string("; so few repeats can show nothing")
-                        : fmt::format("; found would be {:.1f} % or more", detectable.get<double>());
+  std::string all = detectable.is_null() ? std::string("; so few repeats can show nothing")
+                                         : fmt::format("; found would be {:.1f} % or more",
+                                                       detectable.get<double>());
   if (const Json& enough = record.at("repeats_for_pass"); !enough.is_null())
     all += fmt::format("; to exclude {:g} % at this noise takes about {} {}",
                        design.at("excluded_percent").get<double>(), enough.dump(),
@@ -75,8 +75,8 @@ std::string point_sentence(const Json& point) {
 }
 
 Rows verdict_rows(const Json& record) {
-  Rows rows{
-      {"point", label(record, 0), label(record, 1), "unit", "difference", "p (adjusted)", "verdict"}};
+  Rows rows{{"point", label(record, 0), label(record, 1), "unit", "difference", "p (adjusted)",
+             "verdict"}};
   for (const Json& point : record.at("points")) {
     const double base = point.at("base_value");
     rows.push_back({point_name(point), four_digits(base),
@@ -135,12 +135,6 @@ std::string escaped_command(const std::string& raw) {
   return safe;
 }
 
-Rows in_markdown(Rows rows) {
-  for (auto& row : rows)
-    for (std::string& cell : row) cell = markdown_text(cell);
-  return rows;
-}
-
 /// Of a record that was cleaned.
 std::string sentence_of(const Json& record) {
   if (!has_verdict(record))
@@ -169,7 +163,7 @@ std::string verdict_table(const Json& raw) {
 std::string verdict_markdown(const Json& raw) {
   const Json record = shown_record(raw);
   std::string all = "**scalemark gate: " + markdown_text(sentence_of(record)) + "**\n\n";
-  if (has_verdict(record)) all += markdown_table(in_markdown(verdict_rows(record))) + "\n";
+  if (has_verdict(record)) all += markdown_table(markdown_rows(verdict_rows(record))) + "\n";
   for (const std::string& line : verdict_footer(record)) all += "- " + markdown_text(line) + "\n";
   return all + "\n";
 }

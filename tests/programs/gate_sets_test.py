@@ -2,9 +2,13 @@
 
 import json
 import shutil
+import xml.etree.ElementTree as xml
 
 from measured_sweep import PLAN, REPEATS, MeasuredSweepTest
 from support import BINARY, SCALEMARK, main, mpirun
+
+
+EXACT = ["--alpha", "0.05"]  # a level that REPEATS pairs can reach
 
 
 class Sets(MeasuredSweepTest):
@@ -28,17 +32,80 @@ class Sets(MeasuredSweepTest):
         self.assertIn("measured apart", record["warnings"][0])
 
     def test_the_same_as_pairs_passes(self):
-        record = self.verdict(self.sweep, f"new={self.copy('same')}", "--paired", expect=0)
+        record = self.verdict(self.sweep, f"new={self.copy('same')}", "--paired", *EXACT, expect=0)
         self.assertEqual((record["verdict"], record["slowdown_percent"], record["p"]), ("pass", 0, 1))
-        self.assertEqual(record["points"][0]["p"], None)
+        self.assertEqual(record["points"][0]["p"], 1)
+
+    def test_what_can_not_fail_can_not_pass(self):
+        record = self.verdict(self.sweep, f"new={self.copy('same')}", "--paired", expect=3)
+        self.assertIn("this gate cannot fail: 6 of each", record["warnings"][-1])
+        self.assertGreaterEqual(record["repeats_for_pass"], 7)
+
+    def test_failed_launches_are_no_pass(self):
+        def failing(count):
+            left = iter(range(count))
+
+            def change(record):
+                if next(left, None) is not None:
+                    record["status"], record["reason"] = "invalid", "a loss that is not finite"
+            return change
+
+        # Of a folder without a journal the records say what became of them.
+        new, base = (shutil.copytree(self.copy(name, 1, failing(2)) / "runs", self.folder / f"{name}_runs") for name in ("new", "base"))
+        whole = shutil.copytree(self.copy("whole") / "runs", self.folder / "whole_runs")
+        reports = ["--junit", "j.xml", "--summary", "s.md", "--output", "v.json"]
+        _, err = self.gate(whole, new, *EXACT, *reports, expect=4)
+        self.assertIn("2 launches of new_runs did not end well (2 records with status invalid)", err)
+        self.assertIn('errors="1"', (self.folder / "j.xml").read_text())
+        self.assertIn("no verdict", (self.folder / "s.md").read_text())
+        self.assertEqual((self.read("v.json")["status"], self.read("v.json")["verdict"]), ("failed", None))
+        self.gate(whole, new, *EXACT, "--allow_failed", "1", expect=4)
+        record = self.verdict(whole, new, *EXACT, "--allow_failed", "2", expect=0)
+        self.assertEqual(record["sets"][1]["left_out"], ["2 records with status invalid"])
+        record = self.verdict(base, whole, *EXACT, expect=3)
+        self.assertIn("measure the base again", " ".join(record["warnings"]))
+
+    def test_copies_are_no_data(self):
+        _, err = self.gate(self.sweep, self.sweep, expect=2)
+        self.assertIn("are one record", err)
+        copied = self.folder / "copied"
+        shutil.copytree(self.sweep, copied)
+        _, err = self.gate(self.sweep, copied, expect=2)
+        self.assertIn(str(copied), err)
+        runs = shutil.copytree(self.copy("fresh") / "runs", self.folder / "runs")
+        first = next(runs.iterdir())
+        shutil.copy(first, runs / "again.json")
+        _, err = self.gate(self.sweep, runs, expect=2)
+        self.assertIn("again.json", err)
+        _, err = self.run_program(SCALEMARK, "compare", self.sweep, runs, expect=2)
+        self.assertIn("again.json", err)
+        self.gate("--save_baseline", "b.json", runs, expect=2)
+
+    def test_every_exit_is_reported(self):
+        reports = ["--junit", "j.xml", "--summary", "s.md", "--annotations", "--output", "v.json"]
+        same = self.copy("same")
+        self.gate(self.sweep, same, "--paired", *EXACT, *reports)
+        self.assertIn('failures="0" errors="0"', (self.folder / "j.xml").read_text())
+        damaged = self.copy("damaged")
+        next((damaged / "runs").iterdir()).write_text("{")
+        for words, code, text in (([self.sweep, same, "--alpah", "1"], 2, "alpah"), ([self.sweep, "nowhere"], 2, "no such file"),
+                                  ([self.sweep, damaged], 6, "damaged")):
+            _, err = self.gate(*words, *reports, expect=code)
+            junit = xml.parse(self.folder / "j.xml").getroot()[0]
+            self.assertEqual((junit.get("errors"), junit.get("failures")), ("1", "0"))
+            self.assertIn(text, junit[0][0].get("message"))
+            self.assertIn("::error title=scalemark gate::no verdict (failed)", err)
+            self.assertIn(text, (self.folder / "s.md").read_text().splitlines()[-2])
+            self.assertIsNone(self.read("v.json")["verdict"])
+        (self.folder / "j.xml").unlink()
+        self.gate("--help", "--junit", "j.xml")
+        self.assertFalse((self.folder / "j.xml").exists())
 
     def test_a_point_that_is_missing_or_a_machine_that_differs_is_refused(self):
-        def no_bf16(record):
-            if record["precision"] == "bf16":
-                record["status"], record["reason"] = "failed", "made"
-
-        part = self.folder / "part"
-        shutil.copytree(self.copy("swept", 1, no_bf16) / "runs", part)
+        part = shutil.copytree(self.copy("swept") / "runs", self.folder / "part")
+        for path in part.iterdir():
+            if json.loads(path.read_text())["precision"] == "bf16":
+                path.unlink()
         _, err = self.gate(self.sweep, part, expect=2)
         self.assertIn("has no launch with ranks 1 precision=bf16", err)
 
@@ -48,7 +115,7 @@ class Sets(MeasuredSweepTest):
         other = self.copy("other", 1, other_cpu)
         _, err = self.gate(self.sweep, other, "--paired", expect=2)
         self.assertIn("cpu_model (sweep: ", err)
-        record = self.verdict(self.sweep, other, "--paired", "--other_machine", expect=0)
+        record = self.verdict(self.sweep, other, "--paired", "--other_machine", *EXACT, expect=0)
         self.assertIn("unlike machines: cpu_model", record["warnings"][0])
 
         def other_build(record):
@@ -65,7 +132,8 @@ class Sets(MeasuredSweepTest):
         self.assertEqual(len(first["launches"]), 2 * REPEATS)
         record = self.verdict("b.json", f"new={self.copy('slow', 0.1)}", expect=1)
         self.assertEqual(record["baseline"]["checksum"], first["checksum"])
-        self.assertEqual(self.verdict("b.json", self.sweep, "--paired", expect=0)["slowdown_percent"], 0)
+        self.assertEqual(self.verdict("b.json", self.copy("same"), "--paired", *EXACT, expect=0)["slowdown_percent"], 0)
+        self.gate("b.json", self.sweep, expect=2)  # what the baseline was made of
         self.run_program(SCALEMARK, "compare", "b.json", "slow")
         _, err = self.gate(*save, expect=2)
         self.assertIn("--because", err)

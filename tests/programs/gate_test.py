@@ -153,6 +153,18 @@ class Builds(GateTest):
         _, err = self.gate(*self.plan(settings={**SETTINGS, "seed": 5}), "--new", BINARY, expect=2)
         self.assertIn("of another plan", err)
 
+    def test_the_rules_of_a_gate_that_was_begun_stay(self):
+        rules = {"--pairs": "3", "--alpha": "0.2", "--delta": "40", "--threshold": "40", "--point_delta": "60"}
+        words = [*self.plan(), "--new", SCALEMARK]
+        process = self.start(SCALEMARK, "gate", *words, "--max_seconds", "1", *(word for rule in rules.items() for word in rule))
+        process.communicate(timeout=120)
+        before = self.read("out/verdict.json")
+        self.assertEqual(process.returncode, before["exit_code"])
+        for flag, value in (("--alpha", "0.3"), ("--threshold", "1"), ("--delta", "45"), ("--pairs", "4"), ("--point_delta", "50")):
+            _, err = self.gate(*words, *(word for rule in {**rules, flag: value}.items() for word in rule), expect=2)
+            self.assertIn("its rules can't be changed", err)
+        self.assertEqual(self.read("out/verdict.json"), before)
+
     def test_a_dry_run_prints_pairs(self):
         out, err = self.gate(*self.plan(), "--new_set", "seed=3", "--pairs", "7", "--dry_run")
         self.assertEqual(len(out.splitlines()), 14)

@@ -85,5 +85,11 @@ TEST(ShownText, RecordsKeepTheirShape) {
   EXPECT_NO_THROW(shown_record(Json("a\xFF")).dump());
 }
 
+TEST(ShownLines, KeepLinesAndBeginNoCommand) {
+  EXPECT_EQ(shown_lines("a\nb"), "a\nb");
+  EXPECT_EQ(shown_lines("a\x1b[2J\n::error::x\n"), "a\xef\xbf\xbd[2J\n ::error::x\n");
+  EXPECT_EQ(shown_lines(""), "");
+}
+
 }  // namespace
 }  // namespace scalemark
