@@ -114,13 +114,13 @@ std::vector<ResultSet> read_sets(const CompareRequest& request) {
   std::vector<ResultSet> sets;
   for (const std::string& argument : request.sets)
     sets.push_back(read_labelled_set(argument, reader));
-  refuse_copies(sets);
   if (!request.by.empty()) sets = split_by(sets.front(), request.by, request.by_values);
   for (std::size_t i = 0; i < sets.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (sets[i].label == sets[k].label)
         throw ConfigError(fmt::format("{} and {} have the same name; give them names: a={} b={}",
                                       sets[k].path, sets[i].path, sets[k].path, sets[i].path));
+  refuse_copies(sets);
   return sets;
 }
 
