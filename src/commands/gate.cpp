@@ -40,10 +40,9 @@ cxxopts::Options gate_options() {
       "threshold", "least slowdown that is called a regression, percent (default 1)", text(), "X")(
       "delta", "slowdown that a pass excludes, percent (default 2)", text(), "X")(
       "point_delta", "slowdown of any one point that a pass excludes, percent (default 10)", text(),
-      "X")(
-      "output", "the record's file; of builds the folder of all that is measured", text(), "PATH")(
-      "json", "the record on stdout, nothing else")("junit", "JUnit XML for a CI server", text(),
-                                                    "FILE")(
+      "X")("output", "the record's file; of builds the folder of all that is measured", text(),
+           "PATH")("json", "the record on stdout, nothing else")(
+      "junit", "JUnit XML for a CI server", text(), "FILE")(
       "summary", "Markdown, appended to the file", text(), "FILE")(
       "annotations", "on stderr, the line that GitHub shows beside a commit");
   options.add_options("two builds")("base", "folder or program of a build, or a commit", text(),

@@ -31,7 +31,8 @@ bool is_older_verdict(const std::string& path) {
 }
 
 void replace_older_verdict(const Json& record, const GateReports& reports) {
-  if (reports.record && is_older_verdict(*reports.record)) ResultFile(*reports.record).write(record);
+  if (reports.record && is_older_verdict(*reports.record))
+    ResultFile(*reports.record).write(record);
 }
 
 /// "--name", "--na-me" and "--name=VALUE" as name and value.

@@ -111,8 +111,7 @@ ExitCode history(const GateRequest& request) {
                                           set_notes(sets, matching, request.varied), warnings);
   if (file) file->write(record);
   std::fputs((request.reports.json ? record_text(record) : history_table(record)).c_str(), stdout);
-  if (request.reports.summary)
-    append_text(*request.reports.summary, history_markdown(record));
+  if (request.reports.summary) append_text(*request.reports.summary, history_markdown(record));
   return ExitCode::ok;
 }
 

@@ -48,8 +48,7 @@ Places joint_places(const JointStatistics& statistics, std::size_t most) {
   Places keys = ranks_of(statistics.mean, most);
   const Places others = ranks_of(statistics.smallest, most);
   // The mean goes first at each rank: 2 r - 1 before 2 r.
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    keys[i] = std::min(2 * keys[i] - 1, 2 * others[i]);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = std::min(2 * keys[i] - 1, 2 * others[i]);
   Places up_to(2 * most + 3);
   for (const std::size_t key : keys) ++up_to[key];
   std::partial_sum(up_to.begin(), up_to.end(), up_to.begin());

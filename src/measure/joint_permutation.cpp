@@ -62,7 +62,8 @@ Series with_mean(Series series) {
 }
 
 double binomial_coefficient(std::size_t n, std::size_t k) {
-  return std::exp(std::lgamma(static_cast<double>(n + 1)) - std::lgamma(static_cast<double>(k + 1)) -
+  return std::exp(std::lgamma(static_cast<double>(n + 1)) -
+                  std::lgamma(static_cast<double>(k + 1)) -
                   std::lgamma(static_cast<double>(n - k + 1)));
 }
 
@@ -82,8 +83,7 @@ JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
   for (auto& one : with_mean(differences)) {
     values.push_back(winsorised_magnitudes(std::move(one)));
     const auto& kept = values.back();
-    deviations.push_back(
-        std::sqrt(std::inner_product(kept.begin(), kept.end(), kept.begin(), 0.)));
+    deviations.push_back(std::sqrt(std::inner_product(kept.begin(), kept.end(), kept.begin(), 0.)));
   }
   Collected collected(std::move(values), std::move(deviations));
   Assignment signs(pairs, 1.);
@@ -137,7 +137,9 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   return collected.test();
 }
 
-double least_joint_sign_flip_p(std::size_t n) { return least_of(std::exp2(static_cast<double>(n))); }
+double least_joint_sign_flip_p(std::size_t n) {
+  return least_of(std::exp2(static_cast<double>(n)));
+}
 
 double least_joint_permutation_p(std::size_t n, std::size_t m) {
   return least_of(binomial_coefficient(n + m, m));

@@ -266,8 +266,7 @@ double sign_flip_centre(std::span<const double> x) {
   if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
   const auto [lowest, highest] = std::ranges::minmax(x);
   const Values values(x.begin(), x.end());
-  return crossing(lowest, highest,
-                  [&](double centre) { return sum_of(moved_by(values, centre)); });
+  return crossing(lowest, highest, [&](double centre) { return sum_of(moved_by(values, centre)); });
 }
 
 double permutation_centre(std::span<const double> a, std::span<const double> b) {

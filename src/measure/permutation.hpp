@@ -1,6 +1,6 @@
-// Permutation tests of winsorised means (measure/winsorise.hpp), exact for as few values as launches
-// are, with the estimates and intervals that belong to them: test, estimate and interval never
-// contradict each other.
+// Permutation tests of winsorised means (measure/winsorise.hpp), exact for as few values as
+// launches are, with the estimates and intervals that belong to them: test, estimate and interval
+// never contradict each other.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ double permutation_centre(std::span<const double> a, std::span<const double> b);
 
 /// Sign-flip test (Fisher 1935, "The Design of Experiments", section 21) that paired differences
 /// are symmetric around 0: p = share of the 2^n assignments of signs whose winsorised sum is at
-/// least as large as the observed one, ties included. `greater`: the mean lies above 0. Not below 1 value.
+/// least as large as the observed one, ties included. `greater`: the mean lies above 0. Not below 1
+/// value.
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
                                std::uint64_t seed = 1);
 
@@ -57,13 +58,14 @@ struct ExactInterval {
 inline constexpr double kConfidenceSlack = 0.02;
 
 /// Every centre that the two-sided sign-flip test does not refuse at 1 - confidence (Hartigan 1969,
-/// "Using Subsample Values as Typical Values"). Exact for values that are symmetric around the centre, whatever their shape. nullopt
-/// where the widest one, smallest to largest value, has less than confidence - kConfidenceSlack:
-/// for 95 % below 5 values.
+/// "Using Subsample Values as Typical Values"). Exact for values that are symmetric around the
+/// centre, whatever their shape. nullopt where the widest one, smallest to largest value, has less
+/// than confidence - kConfidenceSlack: for 95 % below 5 values.
 std::optional<ExactInterval> sign_flip_interval(std::span<const double> x, double confidence = 0.95,
                                                 std::uint64_t seed = 1);
 
-/// The same of the shift from a to b by the two-sample test. Exact where a and b differ by a shift alone.
+/// The same of the shift from a to b by the two-sample test. Exact where a and b differ by a shift
+/// alone.
 std::optional<ExactInterval> permutation_interval(std::span<const double> a,
                                                   std::span<const double> b,
                                                   double confidence = 0.95, std::uint64_t seed = 1);

@@ -70,7 +70,8 @@ std::size_t repeats_to_find(double difference, const StandardError& error, std::
   const boost::math::normal normal;
   const double limit = boost::math::quantile(normal, 1 - alpha / 2);
   const double wanted = limit + boost::math::quantile(normal, power);
-  const double of_one = static_cast<double>(repeats) * std::pow(error.value * wanted / difference, 2);
+  const double of_one =
+      static_cast<double>(repeats) * std::pow(error.value * wanted / difference, 2);
   return static_cast<std::size_t>(std::min(1e9, std::ceil(of_one + limit * limit / 2)));
 }
 

@@ -182,8 +182,8 @@ void refuse_copies(const std::vector<ResultSet>& sets) {
   for (const ResultSet& set : sets)
     for (const MeasuredLaunch& launch : set.launches) {
       // The rounds or repeats of one record at one point are launches of their own.
-      const auto [place, is_new] = seen.emplace(std::pair(launch.id, launch.ranks),
-                                                std::pair(&set, &launch));
+      const auto [place, is_new] =
+          seen.emplace(std::pair(launch.id, launch.ranks), std::pair(&set, &launch));
       const auto& [other_set, other] = place->second;
       if (is_new || launch.id.empty()) continue;
       if (other_set == &set && other->path == launch.path) continue;

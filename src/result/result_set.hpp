@@ -16,8 +16,8 @@ struct ResultSet {
   std::string path;  ///< as the user wrote it
   std::vector<MeasuredLaunch> launches;
   std::vector<std::string> left_out;  ///< what of the path is not among them, and why
-  std::size_t failed = 0;  ///< of them, records whose status is not ok: launches that went wrong
-  Json baseline = nullptr;            ///< baseline_reference() where the path is a baseline file
+  std::size_t failed = 0;   ///< of them, records whose status is not ok: launches that went wrong
+  Json baseline = nullptr;  ///< baseline_reference() where the path is a baseline file
 };
 
 /// Which kinds of records a set is made of, and what they tell.
@@ -36,8 +36,8 @@ struct RecordReader {
 ResultSet read_result_set(const std::string& label, const std::string& path,
                           const RecordReader& reader = {});
 
-/// A record counts once: ConfigError where an id and rank count is in one set twice, or in two sets,
-/// naming the files. Copies would pass for repeats.
+/// A record counts once: ConfigError where an id and rank count is in one set twice, or in two
+/// sets, naming the files. Copies would pass for repeats.
 void refuse_copies(const std::vector<ResultSet>& sets);
 
 /// "LABEL=PATH", or a path whose last part is the label. A word that exists as it is, is a path.

@@ -61,7 +61,8 @@ struct Tally {
 
 void print_points(int repetitions) {
   fmt::print(
-      "\n| points | mean alone: regressed | pass | pairs | as built: regressed | by 10 pairs | pass "
+      "\n| points | mean alone: regressed | pass | pairs | as built: regressed | by 10 pairs | "
+      "pass "
       "| pairs |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const PointsCase& one : points_cases()) {
     Random random(kPointsSeed);

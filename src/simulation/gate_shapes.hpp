@@ -42,16 +42,17 @@ inline std::vector<LaunchNoise> launch_noises() {
   const auto burst = two_levels(0.1, std::log(0.7)), calm = two_levels(0, 0);
   // One launch in five 5 % faster, and all moved so that the mean is that of the calm ones.
   const auto modes = [up = two_levels(0.2, 0.05)](Random& random) { return up(random) - 0.01; };
-  return {normal_launches("normal, 1 %", 0.01),
-          normal_launches("normal, 2.5 %", 0.025),
-          both("one in five 5 % slower", two_levels(0.2, -0.05)),
-          both("half of them 5 % slower", two_levels(0.5, -0.05)),
-          both("one in ten 30 % slower", burst),
-          {"the same, of the base alone", burst, calm},
-          {"the same, of the new build alone", calm, burst},
-          {"two modes of the base alone", modes, calm},
-          {"two modes of the new build alone", calm, modes},
-          both("log-normal", [](Random& random) { return -0.01 * std::exp(1.2 * gaussian(random)); })};
+  return {
+      normal_launches("normal, 1 %", 0.01),
+      normal_launches("normal, 2.5 %", 0.025),
+      both("one in five 5 % slower", two_levels(0.2, -0.05)),
+      both("half of them 5 % slower", two_levels(0.5, -0.05)),
+      both("one in ten 30 % slower", burst),
+      {"the same, of the base alone", burst, calm},
+      {"the same, of the new build alone", calm, burst},
+      {"two modes of the base alone", modes, calm},
+      {"two modes of the new build alone", calm, modes},
+      both("log-normal", [](Random& random) { return -0.01 * std::exp(1.2 * gaussian(random)); })};
 }
 
 }  // namespace scalemark::gate

@@ -61,8 +61,8 @@ Values signed_ranks(const Values& x) {
   const Values magnitudes = magnitudes_of(x);
   Values ranks;
   for (const double value : x) {
-    const auto rank = std::ranges::count_if(
-        magnitudes, [=](double other) { return other <= std::abs(value); });
+    const auto rank =
+        std::ranges::count_if(magnitudes, [=](double other) { return other <= std::abs(value); });
     ranks.push_back(std::copysign(static_cast<double>(rank), value));
   }
   return ranks;
@@ -75,9 +75,7 @@ struct Statistic {
 };
 
 std::vector<Statistic> statistics() {
-  const auto at = [](double limit) {
-    return [=](const Values& x) { return clipped(x, limit); };
-  };
+  const auto at = [](double limit) { return [=](const Values& x) { return clipped(x, limit); }; };
   return {{"mean", [](const Values& x) { return x; }},
           {"winsorised, 3 medians", at(3)},
           {"2.5", at(2.5)},

@@ -34,8 +34,10 @@ TEST(JointPlaces, AreRightUpToTheMost) {
   const auto all = joint_places(statistics, 200);
   const auto some = joint_places(statistics, 20);
   for (std::size_t i = 0; i < 200; ++i)
-    if (all[i] <= 20) EXPECT_EQ(some[i], all[i]);
-    else EXPECT_GT(some[i], 20U);
+    if (all[i] <= 20)
+      EXPECT_EQ(some[i], all[i]);
+    else
+      EXPECT_GT(some[i], 20U);
 }
 
 TEST(JointTests, OfOneSeriesAreTheSingleOnes) {

@@ -12,7 +12,8 @@ namespace {
 using Values = std::vector<double>;
 using enum Alternative;
 
-/// Winsorised, 75 becomes 72.5: 2.5 x the median magnitude. Darwin's crossed less self-fertilised maize, eighths of an inch (Fisher 1935, section 21).
+/// Winsorised, 75 becomes 72.5: 2.5 x the median magnitude. Darwin's crossed less self-fertilised
+/// maize, eighths of an inch (Fisher 1935, section 21).
 const Values kDarwin{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48};
 /// Permeability of membranes at term and earlier (Hollander and Wolfe 1973, table 4.1).
 const Values kTerm{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};

@@ -65,8 +65,8 @@ void find_interval(Difference& difference, const PointValues& values, double est
   if (!difference.interval) return;
   Interval& interval = difference.interval->interval;
   const double half = (interval.hi - interval.lo) / 2 + kLeastDisagreement;
-  difference.estimates_disagree = std::ranges::any_of(
-      others, [=](double other) { return std::abs(other - estimate) > half; });
+  difference.estimates_disagree =
+      std::ranges::any_of(others, [=](double other) { return std::abs(other - estimate) > half; });
   interval = {percent(interval.lo), percent(interval.hi)};
 }
 

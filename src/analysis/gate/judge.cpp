@@ -70,11 +70,12 @@ class Judge {
     if (made_.mode == GateMode::sequential && made_.decision.pairs > 0) keep(made_.decision.pairs);
     if (sets_[0].failed > allowed_to_fail_) leave_open();
     if (!made_.decision.can_fail)
-      warn(fmt::format("this gate cannot fail: {} of each can't show a regression at a level of "
-                       "{:g}; measure {} or more",
-                       made_.decision.pairs, made_.design.alarm.back().spent,
-                       paired() ? least_pairs(made_.design.alarm.back().spent)
-                                : least_launches(made_.design.alarm.back().spent)));
+      warn(
+          fmt::format("this gate cannot fail: {} of each can't show a regression at a level of "
+                      "{:g}; measure {} or more",
+                      made_.decision.pairs, made_.design.alarm.back().spent,
+                      paired() ? least_pairs(made_.design.alarm.back().spent)
+                               : least_launches(made_.design.alarm.back().spent)));
     find_interval();
     describe_points();
     return std::move(made_);
@@ -171,9 +172,9 @@ class Judge {
   void find_interval() {
     const LogRates logs = log_rates();
     if (std::min(work_.base.size(), work_.fresh.size()) < kLeastRepeats) return;
-    const auto found = paired() ? sign_flip_interval(mean_of_series(log_ratios(logs)))
-                                : permutation_interval(mean_of_series(logs.base),
-                                                       mean_of_series(logs.fresh));
+    const auto found =
+        paired() ? sign_flip_interval(mean_of_series(log_ratios(logs)))
+                 : permutation_interval(mean_of_series(logs.base), mean_of_series(logs.fresh));
     if (found)
       made_.interval_percent =
           Interval{slowdown_percent(found->interval.hi), slowdown_percent(found->interval.lo)};

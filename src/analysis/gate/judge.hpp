@@ -29,8 +29,8 @@ struct JudgedPoint {
   double base_rate = 0, new_rate = 0;  ///< total units / total seconds of the launches used
   double slowdown_percent = 0;         ///< 100 (1 - exp(centre of the log ratios))
   double p = 1, p_adjusted = 1;        ///< one-sided: of this point alone, and among all of them
-  bool regressed = false;  ///< the gate is, and this point is among those to blame
-  bool open = false;       ///< the loss that a pass excludes of any one point is possible
+  bool regressed = false;              ///< the gate is, and this point is among those to blame
+  bool open = false;  ///< the loss that a pass excludes of any one point is possible
 };
 
 struct Judgement {

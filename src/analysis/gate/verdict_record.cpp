@@ -6,9 +6,7 @@
 #include "result/record_schemas.hpp"
 
 namespace scalemark {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 Json design_json(GateMode mode, const GateDesign& design) {
   Json looks = Json::array();
@@ -30,10 +28,14 @@ Json design_json(GateMode mode, const GateDesign& design) {
 namespace {
 
 Json point_json(const JudgedPoint& point) {
-  return {{"ranks", point.ranks},        {"settings", point.settings},
-          {"unit", point.unit},          {"base_value", point.base_rate},
-          {"value", point.new_rate},     {"slowdown_percent", point.slowdown_percent},
-          {"p", point.p},                {"p_adjusted", point.p_adjusted},
+  return {{"ranks", point.ranks},
+          {"settings", point.settings},
+          {"unit", point.unit},
+          {"base_value", point.base_rate},
+          {"value", point.new_rate},
+          {"slowdown_percent", point.slowdown_percent},
+          {"p", point.p},
+          {"p_adjusted", point.p_adjusted},
           {"regressed", point.regressed}};
 }
 

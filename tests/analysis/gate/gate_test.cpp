@@ -84,12 +84,15 @@ TEST(Gate, JudgesTwoSamplesOnce) {
   EXPECT_EQ(slower.verdict, GateVerdict::regressed);
   EXPECT_NEAR(slower.slowdown_percent, -100 * std::expm1(-0.1), 1e-9);
   EXPECT_DOUBLE_EQ(slower.p, 1. / 252);
-  EXPECT_EQ(decide_once({{around(5, 5)}, {around(5, 5)}, false}, design).verdict, GateVerdict::pass);
-  EXPECT_EQ(decide_once({{around(5, 5)}, {around(4.99, 5)}, false}, design).verdict, GateVerdict::pass);
+  EXPECT_EQ(decide_once({{around(5, 5)}, {around(5, 5)}, false}, design).verdict,
+            GateVerdict::pass);
+  EXPECT_EQ(decide_once({{around(5, 5)}, {around(4.99, 5)}, false}, design).verdict,
+            GateVerdict::pass);
 }
 
 TEST(Gate, FewRepeatsProveNothing) {
-  const GateDecision four = decide_once({{around(5, 4)}, {around(4, 4)}, false}, gate_design(4, 0.01));
+  const GateDecision four =
+      decide_once({{around(5, 4)}, {around(4, 4)}, false}, gate_design(4, 0.01));
   EXPECT_EQ(four.verdict, GateVerdict::inconclusive);
   EXPECT_EQ(four.detectable_percent, std::nullopt);
   EXPECT_FALSE(four.can_fail);
@@ -97,7 +100,8 @@ TEST(Gate, FewRepeatsProveNothing) {
   const GateDecision alike = decide_once({{around(5, 4)}, {around(5, 4)}, false}, {});
   EXPECT_EQ(alike.verdict, GateVerdict::inconclusive);
   EXPECT_GE(alike.repeats_for_pass.value(), 5U);
-  const GateDecision six = decide_once({{around(5, 6)}, {around(4, 6)}, true}, gate_design(6, 0.01));
+  const GateDecision six =
+      decide_once({{around(5, 6)}, {around(4, 6)}, true}, gate_design(6, 0.01));
   EXPECT_EQ(six.verdict, GateVerdict::inconclusive);
   EXPECT_EQ(decide_once({{around(5, 7)}, {around(4, 7)}, true}, gate_design(7, 0.01)).verdict,
             GateVerdict::regressed);
@@ -134,8 +138,7 @@ Series points(const Values& slowdowns, std::size_t n) {
   for (const double slowdown : slowdowns) {
     Values ratios;
     for (std::size_t i = 0; i < n; ++i)
-      ratios.push_back(std::log1p(-slowdown) +
-                       0.01 * std::normal_distribution<double>()(random));
+      ratios.push_back(std::log1p(-slowdown) + 0.01 * std::normal_distribution<double>()(random));
     series.push_back(ratios);
   }
   return series;
