@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <string_view>
 #include <vector>
 
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -12,6 +15,10 @@ namespace scalemark {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
+/// How a text of the record becomes safe where it is shown: shown() or markdown_text().
+using Clean = std::string (*)(std::string_view);
+
+std::string text_of(const Json& text, Clean clean) { return clean(text.get<std::string>()); }
 
 std::string with_band(const Json& point, const std::string& key, double factor = 1) {
   if (point.at(key).is_null()) return kNone;
@@ -42,11 +49,12 @@ std::string against_measured(const Json& point) {
                      point.at("error_percent").get<double>());
 }
 
-std::vector<std::string> header(const Json& record) {
-  std::vector<std::string> names{
-      "ranks",           "batch",     "step s",  record.at("curve").at("unit"),
-      "efficiency",      "straggler", "exposed", "allreduce",
-      "against measured"};
+std::vector<std::string> header(const Json& record, Clean clean) {
+  std::vector<std::string> names{"ranks",      "batch",
+                                 "step s",     text_of(record.at("curve").at("unit"), clean),
+                                 "efficiency", "constant efficiency",
+                                 "straggler",  "exposed",
+                                 "allreduce",  "against measured"};
   if (!record.at("budget").is_null()) {
     names.push_back("time to solution");
     names.push_back("times as fast");
@@ -54,17 +62,18 @@ std::vector<std::string> header(const Json& record) {
   return names;
 }
 
-Rows projection_rows(const Json& record) {
-  Rows rows{header(record)};
+Rows projection_rows(const Json& record, Clean clean) {
+  Rows rows{header(record, clean)};
   for (const Json& point : record.at("points")) {
-    rows.push_back(
-        {point.at("ranks").dump(),
-         fmt::format("{:g}", point.at("batch_size_per_rank").get<double>()),
-         four_digits(point.at("step_seconds").get<double>()), with_band(point, "throughput"),
-         percent_band(point), spoken_seconds(point.at("straggler_seconds").get<double>()),
-         spoken_seconds(point.at("exposed_seconds").get<double>()),
-         point.at("algorithm").is_null() ? kNone : point.at("algorithm").get<std::string>(),
-         against_measured(point)});
+    rows.push_back({point.at("ranks").dump(),
+                    fmt::format("{:g}", point.at("batch_size_per_rank").get<double>()),
+                    four_digits(point.at("step_seconds").get<double>()),
+                    with_band(point, "throughput"), percent_band(point),
+                    four_digits(point.at("constant_efficiency_throughput").get<double>()),
+                    spoken_seconds(point.at("straggler_seconds").get<double>()),
+                    spoken_seconds(point.at("exposed_seconds").get<double>()),
+                    point.at("algorithm").is_null() ? kNone : text_of(point.at("algorithm"), clean),
+                    against_measured(point)});
     if (record.at("budget").is_null()) continue;
     rows.back().push_back(spoken_band(point));
     rows.back().push_back(four_digits(point.at("time_to_solution_speedup").get<double>()));
@@ -72,31 +81,56 @@ Rows projection_rows(const Json& record) {
   return rows;
 }
 
-std::string projection_title(const Json& record) {
+std::string projection_title(const Json& record, Clean clean) {
   const Json& curve = record.at("curve");
   std::vector<std::string> ranks;
   for (const Json& point : record.at("fit").at("points")) ranks.push_back(point.at("ranks").dump());
-  return fmt::format("{} of {}, {} scaling, fitted to {} ranks",
-                     curve.at("model").get<std::string>(), curve.at("path").get<std::string>(),
-                     curve.at("scaling").get<std::string>(), fmt::join(ranks, ", "));
+  return fmt::format("{} of {}, {} scaling, fitted to {} ranks", text_of(curve.at("model"), clean),
+                     text_of(curve.at("path"), clean), text_of(curve.at("scaling"), clean),
+                     fmt::join(ranks, ", "));
 }
 
-Rows parameter_rows(const Json& record) {
+Rows parameter_rows(const Json& record, Clean clean) {
   Rows rows{{"parameter", "value", "90 % range", "from"}};
   for (const Json& parameter : record.at("fit").at("parameters")) {
-    const std::string unit = parameter.at("unit");
+    const std::string unit = text_of(parameter.at("unit"), clean);
     const Json& range = parameter.at("range");
-    rows.push_back({parameter.at("name").get<std::string>() + (unit.empty() ? "" : ", " + unit),
+    rows.push_back({text_of(parameter.at("name"), clean) + (unit.empty() ? "" : ", " + unit),
                     fmt::format("{:.3g}", parameter.at("value").get<double>()),
                     fmt::format("{:.3g} to {:.3g}", range[0].get<double>(), range[1].get<double>()),
-                    parameter.at("origin")});
+                    text_of(parameter.at("origin"), clean)});
   }
   return rows;
 }
 
+/// How far the model is from each point that it was fitted to.
+std::string residuals_line(const Json& fit) {
+  std::vector<std::string> misses;
+  for (const Json& point : fit.at("points"))
+    misses.push_back(fmt::format("{}: {:+.1f} %{}", point.at("ranks").dump(),
+                                 point.at("residual_percent").get<double>(),
+                                 std::abs(point.at("residual_percent").get<double>()) >
+                                         point.at("assumed_error_percent").get<double>()
+                                     ? " (a miss)"
+                                     : ""));
+  return fmt::format("measured steps against the cost model, by ranks: {}",
+                     fmt::join(misses, ", "));
+}
+
+std::string trend_line(const Json& trend) {
+  return fmt::format(
+      "the curve itself shows a loss of {:.1f} % a doubling, of which {:.1f} % is believed: {:.0f} "
+      "% "
+      "of a prediction beyond the fitted ranks leans on it, the rest on the cost model",
+      trend.at("shown_loss_percent").get<double>(),
+      trend.at("loss_percent_per_doubling").get<double>(), 100 * trend.at("share").get<double>());
+}
+
 /// Sentences below the tables.
-std::vector<std::string> projection_footer(const Json& record) {
+std::vector<std::string> projection_footer(const Json& record, Clean clean) {
   std::vector<std::string> lines;
+  lines.push_back(residuals_line(record.at("fit")));
+  lines.push_back(trend_line(record.at("fit").at("trend")));
   lines.push_back(fmt::format(
       "[ ]: {:.0f} % of what the model holds for possible; a band of the model, no promise. Per "
       "rank: batch in samples.",
@@ -116,11 +150,10 @@ std::vector<std::string> projection_footer(const Json& record) {
         errors.at("points").dump()));
   const Json& curve = record.at("curve");
   if (!curve.at("source").is_null())
-    lines.push_back("source: " + curve.at("source").get<std::string>());
-  for (const Json& why : curve.at("left_out"))
-    lines.push_back("left out: " + why.get<std::string>());
+    lines.push_back("source: " + text_of(curve.at("source"), clean));
+  for (const Json& why : curve.at("left_out")) lines.push_back("left out: " + text_of(why, clean));
   for (const Json& warning : record.at("warnings"))
-    lines.push_back("warning: " + warning.get<std::string>());
+    lines.push_back("warning: " + text_of(warning, clean));
   return lines;
 }
 
@@ -139,17 +172,19 @@ std::string spoken_seconds(double seconds) {
 }
 
 std::string projection_table(const Json& record) {
-  std::string text = projection_title(record) + "\n\n" + text_table(projection_rows(record)) +
-                     "\n" + text_table(parameter_rows(record)) + "\n";
-  for (const std::string& line : projection_footer(record)) text += line + "\n";
+  std::string text = projection_title(record, shown) + "\n\n" +
+                     text_table(projection_rows(record, shown)) + "\n" +
+                     text_table(parameter_rows(record, shown)) + "\n";
+  for (const std::string& line : projection_footer(record, shown)) text += line + "\n";
   return text;
 }
 
 std::string projection_markdown(const Json& record) {
-  std::string text = "**" + projection_title(record) + "**\n\n" +
-                     markdown_table(projection_rows(record)) + "\n" +
-                     markdown_table(parameter_rows(record)) + "\n";
-  for (const std::string& line : projection_footer(record)) text += "- " + line + "\n";
+  std::string text = "**" + projection_title(record, markdown_text) + "**\n\n" +
+                     markdown_table(projection_rows(record, markdown_text)) + "\n" +
+                     markdown_table(parameter_rows(record, markdown_text)) + "\n";
+  for (const std::string& line : projection_footer(record, markdown_text))
+    text += "- " + line + "\n";
   return text;
 }
 

@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
+#include <string_view>
 
 #include "config/json_file.hpp"
 #include "config/names.hpp"
@@ -19,11 +23,12 @@ class Reader {
   Reader(const fs::path& path, const Json& file) : path_(path), file_(file) {}
 
   PublishedCurve read() const {
+    refuse_unknown(file_, kKeys, "");
     PublishedCurve curve;
     curve.description = text(file_, "description", "");
     curve.source = text(file_, "source", "");
     curve.model = text(file_, "model", "");
-    curve.unit = text(file_, "unit", "");
+    curve.unit = unit();
     const auto scaling = from_string<Scaling>(text(file_, "scaling", ""));
     if (!scaling) refuse("/scaling", "is neither weak nor strong");
     curve.scaling = *scaling;
@@ -41,6 +46,43 @@ class Reader {
   }
 
  private:
+  static constexpr std::array<std::string_view, 14> kKeys{"kind",
+                                                          "description",
+                                                          "source",
+                                                          "model",
+                                                          "unit",
+                                                          "scaling",
+                                                          "parameters",
+                                                          "points",
+                                                          "ranks_per_node",
+                                                          "link_gbit",
+                                                          "overlap",
+                                                          "bucket_mb",
+                                                          "units_per_sample",
+                                                          "bytes_per_gradient"};
+  static constexpr std::array<std::string_view, 3> kPointKeys{"ranks", "batch_size_per_rank",
+                                                              "throughput"};
+
+  /// A word that nobody reads would be silently without effect.
+  void refuse_unknown(const Json& object, std::span<const std::string_view> known,
+                      const std::string& at) const {
+    if (!object.is_object()) return;
+    for (const auto& [key, value] : object.items())
+      if (std::ranges::find(known, key) == known.end())
+        throw ConfigError(fmt::format("published curve {}: {}/{} is no key of it; it has {}",
+                                      path_.string(), at, key, fmt::join(known, ", ")));
+  }
+
+  std::string unit() const {
+    const std::string word = text(file_, "unit", "");
+    for (const char* known : {"images/sec", "tokens/sec", "sequences/sec"})
+      if (word == known) return word;
+    throw ConfigError(
+        fmt::format("published curve {}: /unit is {}; it can be images/sec, tokens/sec or "
+                    "sequences/sec",
+                    path_.string(), word));
+  }
+
   [[noreturn]] void refuse(const std::string& place, const std::string& what) const {
     throw ResultError(fmt::format("published curve {}: {} {}; see docs/schema/{}", path_.string(),
                                   place, what, "published_curve.schema.json"));
@@ -77,6 +119,7 @@ class Reader {
     if (!points.is_array()) refuse("/points", "is not a list");
     for (std::size_t i = 0; i < points.size(); ++i) {
       const std::string at = fmt::format("/points/{}", i);
+      refuse_unknown(points[i], kPointKeys, at);
       curve.points.push_back({count(points[i], "ranks", at),
                               positive(points[i], "batch_size_per_rank", at),
                               positive(points[i], "throughput", at)});

@@ -35,7 +35,7 @@ struct PublishedCurve {
 bool is_published_curve(const std::filesystem::path& path);
 
 /// ResultError where the file is not as docs/schema/published_curve.schema.json says, naming the
-/// place.
+/// place; ConfigError where it has a key that is unknown or a unit outside the list.
 PublishedCurve read_published_curve(const std::filesystem::path& path);
 
 }  // namespace scalemark

@@ -25,8 +25,10 @@ int gate_simulation(const std::vector<std::string>& arguments);
 int history_simulation(const std::vector<std::string>& arguments);
 
 /// Fits the first half of scaling curves, predicts the second, and prints the errors beside those
-/// of the null models: the tables of docs/projection.md. CURVE_OR_FOLDER...; or --speed: how long
-/// predictions take, and order statistics against drawn ranks.
+/// of the null models: the tables of docs/projection.md. CURVE_OR_FOLDER...; --leave_one_out of
+/// them: tunes the constants on all curves but each one, which it then predicts, and on all, where
+/// others than the shipped ones are 1; --speed: how long predictions take, and order statistics
+/// against drawn ranks.
 int projection_check(const std::vector<std::string>& arguments);
 
 }  // namespace scalemark::simulation

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "commands/project.hpp"
 #include "measure/order_statistics.hpp"
 #include "simulation/programs.hpp"
+#include "simulation/projection_tuning.hpp"
 #include "talk.hpp"
 
 namespace scalemark::projection {
@@ -23,7 +25,7 @@ void print_row(const MeasuredCurve& curve, const Projection& made) {
   std::string errors;
   for (const ProjectedPoint& point : made.points) {
     if (!point.held_out) continue;
-    const double null = 100 * (point.nulls->constant_efficiency / *point.measured - 1);
+    const double null = 100 * (point.nulls.constant_efficiency / *point.measured - 1);
     const bool inside =
         *point.measured >= point.throughput.band.lo && *point.measured <= point.throughput.band.hi;
     errors += fmt::format("{}{}: {:+.1f}{} ({:+.1f})", errors.empty() ? "" : ", ", point.ranks,
@@ -32,6 +34,13 @@ void print_row(const MeasuredCurve& curve, const Projection& made) {
   fmt::print("| {} | {} | {} | {:.1f} | {:.1f} | {:.1f} |\n", curve.label,
              ranks_text(first_half(curve)), errors, made.errors->model,
              made.errors->constant_efficiency, made.errors->linear);
+}
+
+void print_comparison(const Tally& tally) {
+  fmt::print(
+      "better than constant efficiency: {} of {} curves; better or within one point: {}; farthest "
+      "behind: {:+.1f} points\n",
+      tally.better, tally.curves, tally.within_one_point, tally.farthest_behind);
 }
 
 int check(const std::vector<std::string>& arguments) {
@@ -53,8 +62,51 @@ int check(const std::vector<std::string>& arguments) {
       "| mean of {} curves | | *: outside the band, {} of {} inside | {:.1f} | {:.1f} | {:.1f} |\n",
       tally.curves, tally.in_band, tally.points, tally.model / n, tally.constant_efficiency / n,
       tally.linear / n);
-  fmt::print("\nbetter than constant efficiency: {} of {} curves\n", tally.better, tally.curves);
+  fmt::print("\n");
+  print_comparison(tally);
   return 0;
+}
+
+std::string text_of(const TunedConstants& constants) {
+  return fmt::format("{}, {}, {}, {}, {}", constants.evidence, constants.bend,
+                     constants.model_share_known, constants.model_share_unknown,
+                     constants.drift_per_doubling);
+}
+
+/// The curves of the arguments that have unseen points.
+std::vector<MeasuredCurve> curves_of(std::span<const std::string> arguments) {
+  std::vector<MeasuredCurve> curves;
+  for (const std::string& argument : arguments)
+    for (const auto& path : files_of(argument)) {
+      curves.push_back(read_curve(path.string()));
+      if (unseen_half(curves.back()).empty()) curves.pop_back();
+    }
+  return curves;
+}
+
+int leave_one_out(std::span<const std::string> arguments) {
+  const std::vector<MeasuredCurve> curves = curves_of(arguments);
+  if (curves.size() < 2) throw ConfigError("--leave_one_out: takes two curves or more");
+  const TuningResult result = tune(curves);
+  fmt::print(
+      "constants: evidence, bend, model share with a known link, with an unknown one, "
+      "drift per doubling\n\n| curve | constants chosen without it | model | constant efficiency | "
+      "in band |\n| --- | --- | --- | --- | --- |\n");
+  Tally tally;
+  for (const LeftOut& one : result.left_out) {
+    fmt::print("| {} | {} | {:.1f} | {:.1f} | {} of {} |\n", one.curve->label,
+               text_of(one.constants), one.errors.model, one.errors.constant_efficiency,
+               one.errors.in_band, one.errors.points);
+    tally.add(one.errors);
+  }
+  const double n = tally.curves;
+  fmt::print("| mean of {} curves | | {:.1f} | {:.1f} | {} of {} ({:.0f} %) |\n\n", tally.curves,
+             tally.model / n, tally.constant_efficiency / n, tally.in_band, tally.points,
+             100. * static_cast<double>(tally.in_band) / static_cast<double>(tally.points));
+  print_comparison(tally);
+  fmt::print("chosen on all curves: {}\nshipped:              {}\n", text_of(result.of_all),
+             text_of(TunedConstants{}));
+  return result.of_all == TunedConstants{} ? 0 : 1;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -114,10 +166,12 @@ void draw_ranks(int steps) {
 
 int scalemark::simulation::projection_check(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    say("usage: projection_check CURVE_OR_FOLDER... | --speed");
+    say("usage: projection_check [--leave_one_out] CURVE_OR_FOLDER... | --speed");
     return 2;
   }
   try {
+    if (arguments.front() == "--leave_one_out")
+      return projection::leave_one_out(std::span(arguments).subspan(1));
     if (arguments.front() != "--speed") return projection::check(arguments);
     projection::time_predictions();
     projection::draw_ranks(100);

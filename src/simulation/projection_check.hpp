@@ -21,6 +21,15 @@ inline std::vector<std::int64_t> first_half(const MeasuredCurve& curve) {
   return half;
 }
 
+/// The other half.
+inline std::vector<std::int64_t> unseen_half(const MeasuredCurve& curve) {
+  const std::int64_t most = first_half(curve).back();
+  std::set<std::int64_t> counts;
+  for (const CurvePoint& point : curve.points)
+    if (point.ranks > most) counts.insert(point.ranks);
+  return {counts.begin(), counts.end()};
+}
+
 /// Fitted to the first half, held against the second; questions say what else is known.
 inline Projection check_half(const MeasuredCurve& curve, ProjectionQuestions questions = {}) {
   if (questions.fit.fit_ranks.empty()) questions.fit.fit_ranks = first_half(curve);
@@ -40,13 +49,17 @@ inline std::vector<std::filesystem::path> files_of(const std::filesystem::path& 
 
 /// Sums of mean absolute errors over curves.
 struct Tally {
-  int curves = 0, better = 0;
+  int curves = 0, better = 0, within_one_point = 0;
   std::size_t points = 0, in_band = 0;
   double model = 0, constant_efficiency = 0, linear = 0;
+  double farthest_behind = -100;  ///< points of error more than constant efficiency has
 
   void add(const HeldOutErrors& errors) {
     ++curves;
     better += errors.model < errors.constant_efficiency;
+    const double behind = errors.model - errors.constant_efficiency;
+    within_one_point += behind <= 1;
+    farthest_behind = std::max(farthest_behind, behind);
     points += errors.points;
     in_band += errors.in_band;
     model += errors.model;

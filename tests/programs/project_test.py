@@ -54,6 +54,23 @@ class Curves(ProjectTest):
         self.assertRegex(out, r"\n +128 +64 .* fitted [+-]\d\.\d % +\d+(\.\d+)? h \[")
         markdown, _ = self.project(curve, "--markdown")
         self.assertIn("| ranks | batch |", markdown)
+        self.assertIn("constant efficiency |", markdown)
+        self.assertIn("measured steps against the cost model, by ranks: 1: ", out)
+
+    def test_a_curve_that_warns(self):
+        curve = json.loads((PUBLISHED / "tf-ec2-resnet50-b64.json").read_text())
+        curve["points"][1]["batch_size_per_rank"] = 32
+        curve["source"] = "a \x1b[31mpaper\n::error::x"
+        (self.folder / "unlike.json").write_text(json.dumps(curve))
+        out, _ = self.project("unlike.json", "--budget", "1000steps")
+        self.assertIn("warning: a weak curve of unlike batches (32, 64 samples a rank)", out)
+        self.assertIn("warning: --budget in steps: a step of 4096 ranks has 262144 samples", out)
+        self.assertNotIn("\x1b", out)
+        self.assertNotIn("\n::error::", out)
+        record = self.record("unlike.json", "--ranks", "512")
+        self.assertGreater(record["points"][0]["constant_efficiency_throughput"], 0)
+        self.assertEqual(record["fit"]["trend"]["share"], 0)
+        self.assertTrue(all("residual_percent" in point for point in record["fit"]["points"]))
 
     def test_a_curve_measured_here(self):
         self.run_program(*mpirun(2, SCALEMARK, "scale", "--model", "trivial", "--batch_size", "4", "--num_batches", "30", "--ranks",
@@ -69,6 +86,19 @@ class Curves(ProjectTest):
         self.assertIn("no point of 3 ranks; it has 1, 2", err)
         _, err = self.project("c.json", "--budget", "1e9tokens", expect=2)
         self.assertIn("images/sec", err)
+
+
+class Tuning(ProjectTest):
+    def test_the_shipped_constants_are_those_chosen(self):
+        check = SCALEMARK.parent / "projection_check"
+        if not check.exists():
+            self.skipTest("projection_check is not built")
+        out, _ = self.run_program(check, "--leave_one_out", PUBLISHED)  # 1 where other constants are shipped
+        documented = (SOURCE / "docs/projection.md").read_text()
+        rows = [line for line in out.splitlines() if line.startswith(("| dlperf", "| ebug", "| tf-", "| mean"))]
+        self.assertEqual(len(rows), len(list(PUBLISHED.glob("*.json"))) + 1)
+        for row in rows:
+            self.assertIn(row, documented)
 
 
 class Refusals(ProjectTest):
@@ -91,6 +121,15 @@ class Refusals(ProjectTest):
             (self.folder / f"{name}.json").write_text(text)
             _, err = self.project(f"{name}.json", expect=6)
             self.assertIn(f"{name}.json", err)
+
+    def test_published_curves_that_say_what_nobody_reads(self):
+        curve = json.loads((PUBLISHED / "tf-ec2-resnet50-b64.json").read_text())
+        first = {**curve["points"][0], "batch": 3}
+        for changed, text in (({"link_gbits": 25}, "/link_gbits is no key of it"), ({"unit": "samples/sec"}, "/unit is samples/sec"),
+                              ({"points": [first, *curve["points"][1:]]}, "/points/0/batch is no key")):
+            (self.folder / "odd.json").write_text(json.dumps({**curve, **changed}))
+            _, err = self.project("odd.json", expect=2)
+            self.assertIn(text, err)
 
     def test_words_that_are_wrong(self):
         for words, text in (([], "takes one curve"), (["absent.json"], "absent.json: no such file"),

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/projection/fit_residuals.hpp"
 #include "analysis/projection/model_priors.hpp"
 #include "error.hpp"
 #include "measure/order_statistics.hpp"
@@ -26,28 +27,14 @@ double share_of_batch(const CostParameters& parameters, double batch) {
   return parameters.fixed_share + (1 - parameters.fixed_share) * batch / parameters.reference_batch;
 }
 
-/// Of the repeats within points, relative; 0 where no point has two.
-double pooled_deviation(const std::vector<CurvePoint>& points) {
-  double squares = 0, freedom = 0;
-  for (const CurvePoint& point : points) {
-    std::vector<double> logs;
-    for (const double seconds : point.step_seconds) logs.push_back(std::log(seconds));
-    const auto n = static_cast<double>(logs.size());
-    squares += std::pow(standard_deviation(logs), 2) * (n - 1);
-    freedom += n - 1;
-  }
-  return freedom > 0 ? std::sqrt(squares / freedom) : 0;
-}
-
 /// The points as the likelihood needs them.
 class Likelihood {
  public:
   Likelihood(const ModelFit& fit, const Priors& priors) : fit_(fit), priors_(priors) {
-    const double repeats = pooled_deviation(fit.points);
-    for (const CurvePoint& point : fit.points) {
-      const auto n = static_cast<double>(point.step_seconds.size());
-      terms_.push_back({&point, std::log(step_seconds_of(point)),
-                        repeats * repeats / n + kLaunchDeviation * kLaunchDeviation,
+    const auto variance = log_variances(fit.points);
+    for (std::size_t i = 0; i < variance.size(); ++i) {
+      const CurvePoint& point = fit.points[i];
+      terms_.push_back({&point, std::log(step_seconds_of(point)), variance[i],
                         expected_maximum_of_normals(static_cast<double>(point.ranks))});
     }
   }
@@ -212,6 +199,7 @@ ModelFit fit_model(const MeasuredCurve& curve, const FitQuestions& questions) {
   ModelFit fit;
   divide_points(fit, curve, questions);
   fit.buckets = curve.buckets;
+  fit.constants = questions.constants;
   fit.algorithm = questions.algorithm;
   fit.link_gbit = questions.link_gbit ? questions.link_gbit : curve.link_gbit;
   fit.reference_batch = fit.points.front().batch_per_rank;
@@ -220,7 +208,10 @@ ModelFit fit_model(const MeasuredCurve& curve, const FitQuestions& questions) {
   const auto coordinates = draw_coordinates(
       [&likelihood](const Coordinates& at) { return likelihood(at); }, kDraws, kSeed);
   for (const Coordinates& at : coordinates) fit.draws.push_back({priors.parameters(at)});
+  fit.trend = curve_trend(fit.points, curve.scaling, fit.link_gbit.has_value(), fit.constants);
   Describer(fit, coordinates, priors).describe(curve);
+  fit.residuals = residuals_of(fit);
+  warn_of_curve(fit, curve);
   if (!curve.ranks_per_node && !questions.ranks_per_node)
     fit.warnings.push_back(
         "how many ranks share a node is not known: each is taken for a node of its own; "

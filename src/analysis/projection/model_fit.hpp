@@ -3,11 +3,13 @@
 // docs/projection.md states priors and method.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/projection/curve_trend.hpp"
 #include "analysis/projection/measured_curve.hpp"
 #include "analysis/projection/step_model.hpp"
 #include "measure/statistics.hpp"
@@ -22,6 +24,7 @@ struct FitQuestions {
   Allreduce algorithm = Allreduce::automatic;
   std::optional<std::int64_t> ranks_per_node;  ///< instead of what the curve tells
   std::optional<double> link_gbit;             ///< nominal, of the measured network
+  TunedConstants constants;
 };
 
 /// A parameter over the draws: median and the range that holds 90 % of them.
@@ -33,6 +36,14 @@ struct FittedParameter {
   std::string origin;   ///< what it comes from, in words
 };
 
+/// How far the model is from a fitted point, as a share of the measured step.
+struct Residual {
+  double relative = 0;  ///< measured / model - 1
+  double assumed = 0;   ///< what repeats and other launches let expect in 95 of 100 cases
+
+  bool is_miss() const { return std::abs(relative) > assumed; }
+};
+
 /// One possible truth.
 struct ModelDraw {
   CostParameters parameters;
@@ -41,6 +52,7 @@ struct ModelDraw {
 struct ModelFit {
   std::vector<CurvePoint> points;    ///< fitted
   std::vector<CurvePoint> held_out;  ///< of the curve, unseen by the fit
+  std::vector<Residual> residuals;   ///< of each of `points`
   std::vector<ModelDraw> draws;
   std::vector<FittedParameter> parameters;
   BucketPlan buckets;
@@ -48,7 +60,13 @@ struct ModelFit {
   std::int64_t most_ranks = 1;      ///< largest fitted
   double reference_batch = 1;       ///< samples of a rank at the smallest fitted point
   std::optional<double> link_gbit;  ///< nominal, of the measured network
+  CurveTrend trend;
+  TunedConstants constants;
   std::vector<std::string> warnings;
+
+  /// The largest miss, as a share of a step of so many seconds and at most of its own: what a short
+  /// step hides is little of a long one. 0 where no point is missed.
+  double largest_miss(double step_seconds) const;
 };
 
 /// ConfigError where `fit_ranks` names a rank count that the curve lacks, or fewer than two rank

@@ -16,13 +16,15 @@ struct PredictedStep {
   StepCost parts;  ///< mean of the draws around the middle; sums to it
 };
 
-/// Median over the draws; the band adds what no parameter holds: launches that differ, and, beyond
-/// the largest fitted point, kDriftPerDoubling for every doubling of the ranks.
+/// Median over the draws, beyond the fitted points leaning on the trend of the curve by its share:
+/// of the measured network and batch alone, of others the curve shows nothing. The band adds what
+/// no parameter holds: launches that differ, what the model misses of the fitted points, how far
+/// trend and model are apart, and the tuned drift for every doubling beyond the largest fitted
+/// point.
 PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const StepWork& work,
                       std::int64_t ranks);
 
-/// Relative deviation of the truth from the model for each doubling beyond the fitted points; from
-/// published curves (docs/projection.md).
-inline constexpr double kDriftPerDoubling = 0.06;
+/// Published curves go up to this multiple of the ranks that were fitted.
+inline constexpr std::int64_t kFarthestTrend = 16;
 
 }  // namespace scalemark

@@ -31,6 +31,7 @@ class Projector {
   Projector(const MeasuredCurve& curve, const ModelFit& fit, const ProjectionQuestions& questions)
       : curve_(curve), fit_(fit), questions_(questions), base_(curve.points.front()) {
     change_ = {questions.link_gbit, questions.link_latency_seconds, questions.ranks_per_node};
+    if (change_.link_gbit == fit.link_gbit) change_.link_gbit.reset();
     made_.base_ranks = base_.ranks;
     made_.base_throughput = throughput_of(base_);
   }
@@ -99,6 +100,7 @@ class Projector {
         static_cast<double>(base_.ranks) / (static_cast<double>(ranks) * made_.base_throughput);
     point.efficiency = times(point.throughput, share);
     point.speedup = point.throughput.value / made_.base_throughput;
+    add_nulls(point);
     if (as_measured()) compare(point);
     if (questions_.budget) add_solution(point);
     made_.points.push_back(std::move(point));
@@ -110,6 +112,14 @@ class Projector {
     return nullptr;
   }
 
+  void add_nulls(ProjectedPoint& point) const {
+    const auto per_rank = [this](const CurvePoint& of) {
+      return throughput_of(of) / static_cast<double>(of.ranks);
+    };
+    const auto ranks = static_cast<double>(point.ranks);
+    point.nulls = {per_rank(fit_.points.back()) * ranks, per_rank(fit_.points.front()) * ranks};
+  }
+
   void compare(ProjectedPoint& point) const {
     const CurvePoint* fitted = find(fit_.points, point);
     const CurvePoint* unseen = find(fit_.held_out, point);
@@ -117,12 +127,6 @@ class Projector {
     point.held_out = unseen != nullptr;
     point.measured = throughput_of(unseen ? *unseen : *fitted);
     point.error_percent = 100 * (point.throughput.value / *point.measured - 1);
-    const auto per_rank = [this](const CurvePoint& of) {
-      return throughput_of(of) / static_cast<double>(of.ranks);
-    };
-    const auto ranks = static_cast<double>(point.ranks);
-    point.nulls =
-        NullModels{per_rank(fit_.points.back()) * ranks, per_rank(fit_.points.front()) * ranks};
   }
 
   double steps_of(const Budget& budget, double global_batch) const {
@@ -160,8 +164,8 @@ class Projector {
       errors.in_band += *point.measured >= point.throughput.band.lo &&
                         *point.measured <= point.throughput.band.hi;
       errors.model += error(point.throughput.value);
-      errors.constant_efficiency += error(point.nulls->constant_efficiency);
-      errors.linear += error(point.nulls->linear);
+      errors.constant_efficiency += error(point.nulls.constant_efficiency);
+      errors.linear += error(point.nulls.linear);
     }
     if (errors.points == 0) return;
     const auto n = static_cast<double>(errors.points);
@@ -195,6 +199,22 @@ void check_questions(const MeasuredCurve& curve, const ProjectionQuestions& ques
     throw ConfigError("--base_budget: needs the --budget that it is compared with");
 }
 
+/// Steps are no amount of training where each has more samples on more ranks.
+std::optional<std::string> unlike_steps(const MeasuredCurve& curve,
+                                        const ProjectionQuestions& questions,
+                                        const std::vector<ProjectedPoint>& points) {
+  if (!questions.budget || questions.budget->unit != Budget::Unit::steps || questions.base_budget)
+    return std::nullopt;
+  const CurvePoint& base = curve.points.front();
+  const double samples = base.batch_per_rank * static_cast<double>(base.ranks);
+  const auto& most = std::ranges::max(points, {}, &ProjectedPoint::global_batch);
+  if (most.global_batch <= samples) return std::nullopt;
+  return fmt::format(
+      "--budget in steps: a step of {} ranks has {:g} samples, one of {} measured has {:g}, so as "
+      "many steps are {:.3g} x the training; --budget in samples or epochs asks for as much of it",
+      most.ranks, most.global_batch, base.ranks, samples, most.global_batch / samples);
+}
+
 }  // namespace
 
 std::string to_string(Budget::Unit unit) {
@@ -221,6 +241,7 @@ Projection project(const MeasuredCurve& curve, const ModelFit& fit,
     made.warnings.push_back(fmt::format(
         "{} ranks are {:.0f} x the largest fitted count: predictions were checked up to {} x", most,
         static_cast<double>(most) / static_cast<double>(fit.most_ranks), kCheckedMultiple));
+  if (auto unlike = unlike_steps(curve, questions, made.points)) made.warnings.push_back(*unlike);
   if (questions.link_gbit && !fit.link_gbit)
     made.warnings.push_back(
         "the nominal rate of the measured network is not known: of --link_gbit about half is taken "

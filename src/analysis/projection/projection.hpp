@@ -39,7 +39,7 @@ struct Predicted {
   Interval band{0, 0};
 };
 
-/// What the same points say without a model.
+/// What the same fitted points say without a model.
 struct NullModels {
   double constant_efficiency = 0;  ///< throughput: that of the largest fitted point x ranks
   double linear = 0;               ///< throughput: that of the smallest fitted point x ranks
@@ -54,8 +54,8 @@ struct ProjectedPoint {
   std::optional<double> measured;       ///< throughput; of points of the curve that ran this way
   std::optional<double> error_percent;  ///< of the predicted throughput
   bool held_out = false;                ///< measured, and unseen by the fit
-  std::optional<NullModels> nulls;      ///< where measured
-  std::optional<double> steps;          ///< of the budget
+  NullModels nulls;
+  std::optional<double> steps;  ///< of the budget
   std::optional<Predicted> solution_seconds, solution_speedup;
 };
 

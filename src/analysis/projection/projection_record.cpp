@@ -36,7 +36,14 @@ Json measured_json(const CurvePoint& point, const MeasuredCurve& curve) {
 
 Json fit_json(const MeasuredCurve& curve, const ModelFit& fit) {
   Json made{{"points", Json::array()}, {"held_out", Json::array()}, {"parameters", Json::array()}};
-  for (const CurvePoint& point : fit.points) made["points"].push_back(measured_json(point, curve));
+  for (std::size_t i = 0; i < fit.points.size(); ++i) {
+    made["points"].push_back(measured_json(fit.points[i], curve));
+    made["points"].back()["residual_percent"] = 100 * fit.residuals[i].relative;
+    made["points"].back()["assumed_error_percent"] = 100 * fit.residuals[i].assumed;
+  }
+  made["trend"] = {{"share", fit.trend.share},
+                   {"shown_loss_percent", 100 * fit.trend.shown_loss},
+                   {"loss_percent_per_doubling", 100 * fit.trend.loss_per_doubling}};
   for (const CurvePoint& point : fit.held_out)
     made["held_out"].push_back(measured_json(point, curve));
   for (const FittedParameter& parameter : fit.parameters)
@@ -80,15 +87,15 @@ Json point_json(const ProjectedPoint& point) {
   made["straggler_seconds"] = point.parts.straggler_seconds;
   made["communication_seconds"] = point.parts.communication_seconds;
   made["exposed_seconds"] = point.parts.exposed_seconds;
+  made["trend_seconds"] = point.parts.trend_seconds;
   set_predicted(made, "throughput", point.throughput);
   made["speedup"] = point.speedup;
   set_predicted(made, "efficiency", point.efficiency);
   made["measured_throughput"] = or_null(point.measured);
   made["error_percent"] = or_null(point.error_percent);
   made["held_out"] = point.held_out;
-  made["constant_efficiency_throughput"] =
-      point.nulls ? Json(point.nulls->constant_efficiency) : Json(nullptr);
-  made["linear_throughput"] = point.nulls ? Json(point.nulls->linear) : Json(nullptr);
+  made["constant_efficiency_throughput"] = point.nulls.constant_efficiency;
+  made["linear_throughput"] = point.nulls.linear;
   made["solution_steps"] = or_null(point.steps);
   set_predicted(made, "time_to_solution_seconds", point.solution_seconds);
   set_predicted(made, "time_to_solution_speedup", point.solution_speedup);
@@ -119,8 +126,6 @@ void explain_nulls_of(Json& record) {
            {"points.algorithm", "one rank has nothing to communicate"},
            {"points.measured_throughput", unmeasured},
            {"points.error_percent", unmeasured},
-           {"points.constant_efficiency_throughput", unmeasured},
-           {"points.linear_throughput", unmeasured},
            {"points.solution_steps", no_budget},
            {"points.time_to_solution_seconds", no_budget},
            {"points.time_to_solution_seconds_band", no_budget},

@@ -30,9 +30,12 @@ struct StepCost {
   double straggler_seconds = 0;  ///< slowest rank - mean rank
   double communication_seconds = 0;
   double exposed_seconds = 0;  ///< of these
+  double trend_seconds = 0;    ///< what a curve's own trend adds to the model's; may be below 0
   Allreduce algorithm = Allreduce::ring;
 
-  double seconds() const { return compute_seconds + straggler_seconds + exposed_seconds; }
+  double seconds() const {
+    return compute_seconds + straggler_seconds + exposed_seconds + trend_seconds;
+  }
 };
 
 /// `lateness`: expected_maximum_of_normals(ranks), which callers keep. `compute_factor`: how much

@@ -166,6 +166,35 @@ TEST(Projection, BudgetsInEpochsSamplesAndTokens) {
   EXPECT_DOUBLE_EQ(steps(Budget::Unit::units, 1e6), 1e6 / 128 / 64);
 }
 
+TEST(Projection, StepsOfAWeakCurveAreUnlikeTraining) {
+  const auto warnings = [](const MeasuredCurve& curve, Budget::Unit unit) {
+    ProjectionQuestions questions = at({1, 4});
+    questions.budget = Budget{unit, 1000};
+    return projected(curve, questions).warnings;
+  };
+  const auto said = testing::Contains(
+      HasSubstr("a step of 4 ranks has 128 samples, one of 1 measured has 32, so as many steps are "
+                "4 x the training"));
+  auto curve = perfect();
+  EXPECT_THAT(warnings(curve, Budget::Unit::steps), said);
+  EXPECT_THAT(warnings(curve, Budget::Unit::samples), testing::Not(said));
+  curve.scaling = Scaling::strong;
+  for (CurvePoint& point : curve.points) {
+    point.batch_per_rank = 32. / static_cast<double>(point.ranks);
+    point.step_seconds = {0.32 / static_cast<double>(point.ranks)};
+  }
+  EXPECT_THAT(warnings(curve, Budget::Unit::steps),
+              testing::Not(testing::Contains(HasSubstr("--budget in steps"))));
+}
+
+TEST(Projection, ConstantEfficiencyStandsBesideEveryPoint) {
+  const auto curve = test::curve_of_throughputs({{1, 100}, {2, 190}});
+  ProjectionQuestions questions = at({2, 64});
+  questions.link_gbit = 100;
+  for (const auto& point : projected(curve, questions).points)
+    EXPECT_NEAR(point.nulls.constant_efficiency, 95. * static_cast<double>(point.ranks), 1e-9);
+}
+
 TEST(Projection, QuestionsThatLackSomethingAreRefused) {
   ProjectionQuestions questions = at({4});
   questions.budget = Budget{Budget::Unit::epochs, 90};
