@@ -17,7 +17,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Halvings of the bracket of a limit: down to the last bits.
+/// Halvings of the bracket of a limit: to 1e-12 of its width.
 constexpr int kHalvings = 40;
 
 double sum_of(std::span<const double> x) { return std::accumulate(x.begin(), x.end(), 0.0); }
