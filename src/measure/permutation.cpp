@@ -8,8 +8,8 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <random>
 
+#include "measure/drawn_subsets.hpp"
 #include "measure/winsorise.hpp"
 
 namespace scalemark {
@@ -40,6 +40,13 @@ Values pooled(const Values& a, const Values& b, double shift) {
   Values all = a;
   for (const double value : b) all.push_back(value - shift);
   return winsorised_deviations(std::move(all));
+}
+
+/// With the opposite sign: sums that are at least large become sums that are at most small.
+Values opposite_pooled(const Values& a, const Values& b, double shift) {
+  Values all = pooled(a, b, shift);
+  for (double& value : all) value = -value;
+  return all;
 }
 
 /// Where a function that falls from lo to hi crosses 0.
@@ -97,20 +104,8 @@ struct Tail {
   double centre = 0;                       ///< the estimate: a difference that is left possible
 };
 
-/// The observed assignment and those drawn, each with the assumed difference from which on it is as
-/// large as the observed one.
-Tail drawn_tail(Values turning_points, double lowest, double highest, double centre) {
-  std::ranges::sort(turning_points);
-  const double slack = kRounding * std::max(std::abs(lowest), std::abs(highest));
-  const auto count = [points = std::move(turning_points), slack](double difference) {
-    return 1 + static_cast<double>(std::ranges::upper_bound(points, difference + slack) -
-                                   points.begin());
-  };
-  return {1. + kDrawnAssignments, count, lowest, highest, centre};
-}
-
 /// Flipping the signs of F leaves a sum as large as the observed one where the sum over F is not
-/// above 0. Of many values they are winsorised once, around the estimate.
+/// above 0.
 Tail sign_flip_tail(const Values& x, std::uint64_t seed) {
   const auto [lowest, highest] = std::ranges::minmax(x);
   const double centre = sign_flip_centre(x);
@@ -123,20 +118,11 @@ Tail sign_flip_tail(const Values& x, std::uint64_t seed) {
     };
     return {std::exp2(static_cast<double>(x.size())), count, lowest, highest, centre};
   }
-  const Values moved = moved_by(x, centre);
-  std::mt19937_64 random(seed);
-  Values means;
-  for (int draw = 0; draw < kDrawnAssignments; ++draw) {
-    double sum = 0, flipped = 0;
-    for (const double value : moved) {
-      if (random() >> 63 == 0) continue;
-      sum += value;
-      flipped += 1;
-    }
-    means.push_back(flipped > 0 ? centre + sum / flipped
-                                : -std::numeric_limits<double>::infinity());
-  }
-  return drawn_tail(std::move(means), lowest, highest, centre);
+  const auto flipped = DrawnSubsets::by_coins(x.size(), kDrawnAssignments, seed);
+  const auto count = [x, flipped](double difference) {
+    return 1 + flipped.at_most(moved_by(x, difference), slack_of(x, difference));
+  };
+  return {1. + kDrawnAssignments, count, lowest, highest, centre};
 }
 
 double binomial(std::size_t n, std::size_t k) {
@@ -149,9 +135,7 @@ double binomial(std::size_t n, std::size_t k) {
 /// How many choices of b.size() of all values have a sum at least that of b, after `shift` is taken
 /// from b.
 double divisions_at_least(const Values& a, const Values& b, double shift) {
-  Values all = pooled(a, b, shift);
-  // With the opposite sign sums that are at least large become sums that are at most small.
-  for (double& value : all) value = -value;
+  const Values all = opposite_pooled(a, b, shift);
   const double limit = sum_of(std::span(all).subspan(a.size())) + slack_of(all, shift);
   const auto left = subset_sums_by_size(std::span(all).first(all.size() / 2));
   const auto right = subset_sums_by_size(std::span(all).subspan(all.size() / 2));
@@ -159,24 +143,6 @@ double divisions_at_least(const Values& a, const Values& b, double shift) {
   for (std::size_t k = 0; k < left.size() && k <= b.size(); ++k)
     if (b.size() - k < right.size()) count += pairs_at_most(left[k], right[b.size() - k], limit);
   return count;
-}
-
-/// Of a random division that exchanges as many values of a as of b: the difference of the means of
-/// the values exchanged.
-double drawn_exchange(const Values& a, const Values& b, std::vector<std::size_t>& order,
-                      std::mt19937_64& random) {
-  double difference = 0;
-  std::size_t exchanged = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {  // the first places become the new b
-    std::swap(order[i], order[i + random() % (order.size() - i)]);
-    if (order[i] >= a.size()) continue;
-    difference -= a[order[i]];
-    ++exchanged;
-  }
-  for (std::size_t i = b.size(); i < order.size(); ++i)
-    if (order[i] >= a.size()) difference += b[order[i] - a.size()];
-  return exchanged > 0 ? difference / static_cast<double>(exchanged)
-                       : -std::numeric_limits<double>::infinity();
 }
 
 Tail permutation_tail(const Values& a, const Values& b, std::uint64_t seed) {
@@ -188,18 +154,13 @@ Tail permutation_tail(const Values& a, const Values& b, std::uint64_t seed) {
     return {binomial(a.size() + b.size(), b.size()),
             [a, b](double shift) { return divisions_at_least(a, b, shift); }, lowest, highest,
             centre};
-  const Values all = pooled(a, b, centre);
-  const auto border = all.begin() + static_cast<std::ptrdiff_t>(a.size());
-  const Values near_a(all.begin(), border);
-  Values near_b(border, all.end());
-  for (double& value : near_b) value += centre;
-  std::mt19937_64 random(seed);
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  Values points;
-  for (int draw = 0; draw < kDrawnAssignments; ++draw)
-    points.push_back(drawn_exchange(near_a, near_b, order, random));
-  return drawn_tail(std::move(points), lowest, highest, centre);
+  const auto second = DrawnSubsets::of_size(a.size() + b.size(), b.size(), kDrawnAssignments, seed);
+  const auto count = [a, b, second](double shift) {
+    const Values all = opposite_pooled(a, b, shift);
+    const double observed = sum_of(std::span(all).subspan(a.size()));
+    return 1 + second.at_most(all, observed + slack_of(all, shift));
+  };
+  return {1. + kDrawnAssignments, count, lowest, highest, centre};
 }
 
 Values negated(std::span<const double> x) {

@@ -212,6 +212,22 @@ TEST(Intervals, OfManyValuesAreCloseToStudents) {
   EXPECT_NEAR(shift->interval.hi - shift->interval.lo, 2 * 1.98 * std::sqrt(2. / 60), 0.15);
 }
 
+/// Beyond kMostExactValues the assignments are drawn, and winsorised anew for every shift: the
+/// interval of normal samples holds the truth as often as it says.
+TEST(Intervals, OfDrawnAssignmentsCover) {
+  std::mt19937_64 random(23);
+  int pairs = 0, samples = 0;
+  constexpr int kRepetitions = 120;
+  for (int i = 0; i < kRepetitions; ++i) {
+    const auto one = sign_flip_interval(noise(36, random));
+    const auto two = permutation_interval(noise(18, random), noise(18, random));
+    pairs += one->interval.lo <= 0 && one->interval.hi >= 0;
+    samples += two->interval.lo <= 0 && two->interval.hi >= 0;
+  }
+  EXPECT_GE(pairs, 107);  // of 114; three standard errors
+  EXPECT_GE(samples, 107);
+}
+
 /// Under the null hypothesis p <= u happens in at most a share u, and nearly so for small samples'
 /// own levels.
 TEST(PValues, AreUniformUnderTheNullHypothesis) {
