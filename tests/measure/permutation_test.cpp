@@ -91,8 +91,8 @@ TEST(PermutationTest, OfUnequalSamplesIsThatOfBruteForce) {
 
 TEST(PermutationTest, OfManyValuesIsASeededSample) {
   std::mt19937_64 random(5);
-  const Values a = noise(40, random);
-  Values b = noise(50, random);
+  const Values a = uniform(40, random);
+  Values b = uniform(50, random);
   for (double& value : b) value += 0.3;
   const PermutationTest test = permutation_test(a, b, two_sided);
   EXPECT_FALSE(test.exact);
