@@ -117,7 +117,8 @@ bool print_launches(int repetitions) {
   fmt::print(
       "\nWhere one set is slow in a fifth of its launches and the other is not as slow, a handful "
       "of launches may hold none of the slow ones.\n"
-      "The winsorised estimate is of the typical launch, and these shares are of the ratio of means, "
+      "The winsorised estimate is of the typical launch, and these shares are of the ratio of "
+      "means, "
       "which is another where shapes differ.\n\n"
       "### Minimum detectable difference\n\n"
       "Percent of comparisons in which the exact test (5 %, two-sided) finds a difference as large "
