@@ -148,7 +148,17 @@ class Sets(MeasuredSweepTest):
             self.assertIn("does not fit its checksum", err)
 
     def test_history_names_the_change(self):
-        names = [self.copy(f"c{k}", 1 + 0.001 * (k % 3) if k < 6 else 0.8 + 0.001 * (k % 3)) for k in range(12)]
+        def of_level(level):
+            """Launches that differ by 0.1 %, whatever the machine did while the sweep was measured."""
+            launches = iter(range(2 * REPEATS))
+
+            def change(record):
+                factor = 1000 * level * (1 + 0.001 * (next(launches) % 3)) / record["throughput"]["mean"]
+                record["throughput"]["mean"] *= factor
+                record["wall_seconds"] /= factor
+            return change
+
+        names = [self.copy(f"c{k}", 1, of_level((1 if k < 6 else 0.8) + 0.001 * (k % 3))) for k in range(12)]
         out, _ = self.gate("--history", *names, "--output", "h.json", "--summary", "h.md")
         change, = self.read("h.json")["changes"]
         self.assertEqual((change["after"], change["at"]), ("c5", "c6"))
