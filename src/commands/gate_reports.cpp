@@ -30,6 +30,13 @@ bool is_older_verdict(const std::string& path) {
   return record.is_object() && record.value("kind", Json()) == "verdict";
 }
 
+/// Everywhere but stdout.
+void write_reports(const Json& record, const GateReports& reports) {
+  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
+  write_junit(record, reports);
+  if (reports.summary) append_text(*reports.summary, verdict_markdown(record));
+}
+
 void replace_older_verdict(const Json& record, const GateReports& reports) {
   if (reports.record && is_older_verdict(*reports.record))
     ResultFile(*reports.record).write(record);
@@ -52,9 +59,7 @@ std::optional<GateReports> wanted_reports(const std::vector<std::string>& words)
   bool builds = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     auto [name, value] = flag_of(words[i]);
-    if (name == "help" || name == "dry_run" || name == "save_baseline" || name == "history" ||
-        words[i] == "-h")
-      return std::nullopt;
+    if (name == "dry_run" || name == "save_baseline" || name == "history") return std::nullopt;
     if (!value && i + 1 < words.size()) value = words[i + 1];
     if (name == "json") reports.json = true;
     if (name == "annotations") reports.annotations = true;
@@ -76,16 +81,12 @@ void begin_reports(const GateReports& reports) {
 void report_verdict(const Json& record, const GateReports& reports) {
   std::fputs((reports.json ? record_text(record) : verdict_table(record)).c_str(), stdout);
   std::fflush(stdout);
-  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
-  write_junit(record, reports);
-  if (reports.summary) append_text(*reports.summary, verdict_markdown(record));
+  write_reports(record, reports);
 }
 
 void report_no_verdict(const std::exception& error, const GateReports& reports) {
   const Json record = make_failed_verdict({Status::failed, error.what()});
-  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
-  write_junit(record, reports);
-  if (reports.summary) append_text(*reports.summary, verdict_markdown(record));
+  write_reports(record, reports);
   if (reports.record) ResultFile(*reports.record).write(record);
 }
 

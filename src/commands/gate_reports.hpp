@@ -19,7 +19,7 @@ struct GateReports {
 };
 
 /// What the words of a command line ask for, read before they are known to be right. nullopt where
-/// no verdict is asked for: help, a dry run, a baseline, a history.
+/// no verdict is asked for: a dry run, a baseline, a history.
 std::optional<GateReports> wanted_reports(const std::vector<std::string>& words);
 
 /// Until there is a verdict the JUnit file says that there is none, and so does a verdict that an

@@ -61,16 +61,9 @@ Series with_mean(Series series) {
   return series;
 }
 
-double binomial_coefficient(std::size_t n, std::size_t k) {
-  return std::exp(std::lgamma(static_cast<double>(n + 1)) -
-                  std::lgamma(static_cast<double>(k + 1)) -
-                  std::lgamma(static_cast<double>(n - k + 1)));
-}
-
 double least_of(double assignments) {
-  return assignments <= static_cast<double>(kMostListedAssignments) + 0.5
-             ? 1 / std::round(assignments)
-             : 1 / (1. + kDrawnAssignments);
+  return assignments <= static_cast<double>(kMostListedAssignments) ? 1 / assignments
+                                                                    : 1 / (1. + kDrawnAssignments);
 }
 
 }  // namespace
@@ -123,7 +116,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   Collected collected(std::move(values), std::move(deviations));
   Assignment is_fresh(n, 0.);
   is_fresh.resize(n + m, 1.);
-  if (binomial_coefficient(n + m, m) <= static_cast<double>(kMostListedAssignments)) {
+  if (binomial(n + m, m) <= static_cast<double>(kMostListedAssignments)) {
     do collected.add(is_fresh);  // the observed one is the first in order
     while (std::ranges::next_permutation(is_fresh).found);
     return collected.test();
@@ -142,7 +135,7 @@ double least_joint_sign_flip_p(std::size_t n) {
 }
 
 double least_joint_permutation_p(std::size_t n, std::size_t m) {
-  return least_of(binomial_coefficient(n + m, m));
+  return least_of(binomial(n + m, m));
 }
 
 }  // namespace scalemark

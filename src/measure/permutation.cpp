@@ -125,13 +125,6 @@ Tail sign_flip_tail(const Values& x, std::uint64_t seed) {
   return {1. + kDrawnAssignments, count, lowest, highest, centre};
 }
 
-double binomial(std::size_t n, std::size_t k) {
-  double ways = 1;
-  for (std::size_t i = 1; i <= k; ++i)
-    ways = ways * static_cast<double>(n - k + i) / static_cast<double>(i);
-  return std::round(ways);
-}
-
 /// How many choices of b.size() of all values have a sum at least that of b, after `shift` is taken
 /// from b.
 double divisions_at_least(const Values& a, const Values& b, double shift) {
@@ -222,6 +215,13 @@ std::optional<ExactInterval> interval_of(const Tails& tails, double confidence) 
 }
 
 }  // namespace
+
+double binomial(std::size_t n, std::size_t k) {
+  double ways = 1;
+  for (std::size_t i = 1; i <= k; ++i)
+    ways = ways * static_cast<double>(n - k + i) / static_cast<double>(i);
+  return std::round(ways);
+}
 
 double sign_flip_centre(std::span<const double> x) {
   if (x.empty()) return std::numeric_limits<double>::quiet_NaN();

@@ -45,6 +45,9 @@ PermutationTest sign_flip_test(std::span<const double> differences, Alternative 
 PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
                                  Alternative alternative, std::uint64_t seed = 1);
 
+/// Choices of k of n; infinite where a double can't hold it.
+double binomial(std::size_t n, std::size_t k);
+
 /// The smallest two-sided p that n pairs, or samples of n and m values, can give.
 double least_sign_flip_p(std::size_t n);
 double least_permutation_p(std::size_t n, std::size_t m);

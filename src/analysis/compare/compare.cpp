@@ -18,11 +18,8 @@ using Launches = std::vector<const MeasuredLaunch*>;
 constexpr std::size_t kMostNumbers = 8;  ///< repeats that a sentence lists
 
 std::string place(const std::vector<ResultSet>& sets, const MatchedPoint& point, std::size_t set) {
-  std::string text =
-      fmt::format("{} at {} {}", sets[set].label, point.ranks, point.ranks == 1 ? "rank" : "ranks");
-  for (const auto& [name, value] : point.settings.items())
-    text += fmt::format(" {}={}", name, plain_value(value));
-  return text;
+  return fmt::format("{} at {} {}{}", sets[set].label, point.ranks,
+                     point.ranks == 1 ? "rank" : "ranks", settings_text(point));
 }
 
 /// "repeat 3", "repeats 3, 5 and 2 more".

@@ -114,6 +114,13 @@ MatchedPoint point_of(const KeyGroup& group, const std::vector<std::string>& tel
 
 }  // namespace
 
+std::string settings_text(const MatchedPoint& point) {
+  std::string text;
+  for (const auto& [name, value] : point.settings.items())
+    text += fmt::format(" {}={}", name, plain_value(value));
+  return text;
+}
+
 std::string plain_value(const Json& value) {
   if (value.is_null()) return "not set";
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();

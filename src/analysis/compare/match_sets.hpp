@@ -34,6 +34,9 @@ Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::s
 std::vector<ResultSet> split_by(const ResultSet& set, const std::vector<std::string>& keys,
                                 const std::vector<std::string>& values);
 
+/// " model=resnet50 precision=bf16": what tells a point from others of its rank count.
+std::string settings_text(const MatchedPoint& point);
+
 /// A value of a key as a person would write it: a text without quotes.
 std::string plain_value(const Json& value);
 

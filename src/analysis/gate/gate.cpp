@@ -122,15 +122,16 @@ GateDecision judge_looks(const Series& ratios, const GateDesign& design) {
       describe(decision, used);
       return decision;
     }
-    if (look + 1 == design.alarm.size() || looks.slower(look)) describe(decision, used);
     decision.open = looks.open_points(look);
-    if (looks.slower(look) && matters(decision, slowdowns(used), design))
-      decision.verdict = GateVerdict::regressed;
-    else if (looks.mean_excluded(look) && decision.open.empty())
-      decision.verdict = GateVerdict::pass;
-    if (decision.verdict == GateVerdict::more_pairs) continue;
+    const bool slower = looks.slower(look);
+    const bool excluded = looks.mean_excluded(look) && decision.open.empty();
+    if (!slower && !excluded && look + 1 < design.alarm.size()) continue;
     describe(decision, used);
-    return decision;
+    if (slower && matters(decision, slowdowns(used), design))
+      decision.verdict = GateVerdict::regressed;
+    else if (excluded)
+      decision.verdict = GateVerdict::pass;
+    if (decision.verdict != GateVerdict::more_pairs) return decision;
   }
   decision.verdict = GateVerdict::inconclusive;
   return decision;

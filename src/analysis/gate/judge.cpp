@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analysis/compare/compare.hpp"
+#include "analysis/compare/repeats.hpp"
 #include "error.hpp"
 #include "measure/permutation.hpp"
 
@@ -25,12 +26,8 @@ struct UsedWork {
 /// By repeat. Within a launch the rounds of a curve are no repeats of their own.
 std::map<std::int64_t, Work> work_of(const std::vector<const MeasuredLaunch*>& launches) {
   std::map<std::int64_t, Work> work;
-  std::int64_t place = 0;
-  for (const MeasuredLaunch* launch : launches) {
-    ++place;
-    Work& all = work[launch->sweep.empty() ? place : launch->repeat];
-    for (const Work& round : launch->repeats) all += round;
-  }
+  for (const Repeat& repeat : repeats_of(launches, "throughput", /*rounds=*/false))
+    work[repeat.number] += repeat.work;
   return work;
 }
 
@@ -45,10 +42,7 @@ std::map<std::int64_t, std::vector<Work>> complete_repeats(const std::vector<Mat
 }
 
 std::string place_of(const MatchedPoint& point) {
-  std::string text = fmt::format("ranks {}", point.ranks);
-  for (const auto& [name, value] : point.settings.items())
-    text += fmt::format(" {}={}", name, plain_value(value));
-  return text;
+  return fmt::format("ranks {}{}", point.ranks, settings_text(point));
 }
 
 class Judge {

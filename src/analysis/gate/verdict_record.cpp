@@ -60,6 +60,15 @@ void explain_judgement(Json& record) {
     explain_nulls(record, path, reason);
 }
 
+Json failed_verdict(const Outcome& outcome, const Json& design, const Json& launches) {
+  Json record = blank_record("verdict");
+  record.update(envelope("verdict", outcome.status, outcome.reason));
+  record["design"] = design;
+  record["launches"] = launches;
+  explain_nulls(record, "", "the gate came to no verdict: " + outcome.reason);
+  return record;
+}
+
 }  // namespace
 
 Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) {
@@ -93,20 +102,13 @@ Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) 
 }
 
 Json make_failed_verdict(const Outcome& outcome) {
-  Json record = blank_record("verdict");
-  record.update(envelope("verdict", outcome.status, outcome.reason));
-  explain_nulls(record, "", "the gate came to no verdict: " + outcome.reason);
-  return record;
+  return failed_verdict(outcome, nullptr, nullptr);
 }
 
 Json make_failed_verdict(const Outcome& outcome, const GateDesign& design,
                          const GateLaunches& launches) {
-  Json record = blank_record("verdict");
-  record.update(envelope("verdict", outcome.status, outcome.reason));
-  record["design"] = design_json(GateMode::sequential, design);
-  record["launches"] = launches_json(launches);
-  explain_nulls(record, "", "the gate came to no verdict: " + outcome.reason);
-  return record;
+  return failed_verdict(outcome, design_json(GateMode::sequential, design),
+                        launches_json(launches));
 }
 
 ExitCode exit_code_of(const Judgement& judgement) {
