@@ -1,5 +1,9 @@
 // The engine: the program that trains. Started by the front door (bench/scalemark.cpp) in the same
 // process.
 #include "session/commands.hpp"
+#include "streams.hpp"
 
-int main(int argc, char** argv) { return scalemark::engine_main(argc, argv); }
+int main(int argc, char** argv) {
+  scalemark::prepare_streams();
+  return scalemark::engine_main(argc, argv);
+}

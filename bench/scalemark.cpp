@@ -1,4 +1,8 @@
 // The front door of scalemark; see src/commands/front_door.hpp.
 #include "commands/front_door.hpp"
+#include "streams.hpp"
 
-int main(int argc, char** argv) { return scalemark::front_door(argc, argv); }
+int main(int argc, char** argv) {
+  scalemark::prepare_streams();
+  return scalemark::front_door(argc, argv);
+}

@@ -24,6 +24,7 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 constexpr Seconds tick{0.25};
+constexpr Seconds beat_every{1.0};
 constexpr Seconds stopped_if_late{2.0};  // a tick so late means that this process was stopped
 constexpr double longest_timeout = 1e8;  // seconds; keeps time points far from overflow
 
@@ -46,6 +47,7 @@ struct Watchdog::Impl {
   bool stop = false;
   std::string identity = identity_from_launcher();
   std::function<std::string()> roll_call;
+  std::function<void()> beat;
   std::thread thread;
 
   explicit Impl(double seconds) : timeout(std::clamp(seconds, 0.0, longest_timeout)) {}
@@ -55,7 +57,14 @@ struct Watchdog::Impl {
   void watch() {
     std::unique_lock lock(mutex);
     auto last_tick = Clock::now();
+    auto last_beat = Clock::time_point::min();
     while (!stop) {
+      if (beat && Clock::now() - beat_every > last_beat) {
+        last_beat = Clock::now();
+        lock.unlock();
+        beat();
+        lock.lock();
+      }
       if (seconds_in_phase() > timeout) {
         lock.unlock();
         expire();
@@ -113,6 +122,14 @@ void Watchdog::set_timeout(double seconds) {
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->timeout = std::clamp(seconds, 0.0, longest_timeout);
+  }
+  impl_->changed.notify_all();
+}
+
+void Watchdog::set_beat(std::function<void()> beat) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->beat = std::move(beat);
   }
   impl_->changed.notify_all();
 }

@@ -28,6 +28,8 @@ class Watchdog {
   void enter(const char* phase, long step = -1);
   Progress progress() const;
   void set_timeout(double seconds);
+  /// Called every second from the watching thread, for as long as this process runs.
+  void set_beat(std::function<void()> beat);
   double timeout() const;
   /// Who this rank is in messages, e.g. "rank 1 of 4 on n0". Until then: what the launcher's
   /// variables say.

@@ -1,15 +1,14 @@
 // See command_line.hpp.
 #include "commands/command_line.hpp"
 
-#include <cstdio>
-
 #include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
 ExitCode print_help(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  put(text);
   return ExitCode::ok;
 }
 

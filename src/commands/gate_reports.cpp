@@ -9,6 +9,7 @@
 
 #include "analysis/gate/verdict_record.hpp"
 #include "report/verdict_report.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -79,9 +80,11 @@ void begin_reports(const GateReports& reports) {
 }
 
 void report_verdict(const Json& record, const GateReports& reports) {
-  std::fputs((reports.json ? record_text(record) : verdict_table(record)).c_str(), stdout);
-  std::fflush(stdout);
   write_reports(record, reports);
+  if (reports.json)
+    put(record_text(record));
+  else
+    show(verdict_table(record));  // the exit code is the verdict
 }
 
 void report_no_verdict(const std::exception& error, const GateReports& reports) {

@@ -10,6 +10,7 @@
 #include "commands/gate.hpp"
 #include "report/history_table.hpp"
 #include "result/baseline.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -77,9 +78,9 @@ ExitCode save_baseline(const GateRequest& request) {
   ResultFile file(request.baseline);
   const Json record = make_baseline_record(set, previous);
   file.write(record);
-  fmt::print("{}: {} launches of {}, checksum {}\n", file.path().string(),
-             record.at("launches").size(), record.at("revision").get<std::string>(),
-             record.at("checksum").get<std::string>());
+  show(fmt::format("{}: {} launches of {}, checksum {}\n", file.path().string(),
+                   record.at("launches").size(), record.at("revision").get<std::string>(),
+                   record.at("checksum").get<std::string>()));
   return ExitCode::ok;
 }
 
@@ -110,8 +111,8 @@ ExitCode history(const GateRequest& request) {
   const Json record = make_history_record(sets, find_history(sets, matching, alpha), alpha,
                                           set_notes(sets, matching, request.varied), warnings);
   if (file) file->write(record);
-  std::fputs((request.reports.json ? record_text(record) : history_table(record)).c_str(), stdout);
   if (request.reports.summary) append_text(*request.reports.summary, history_markdown(record));
+  put(request.reports.json ? record_text(record) : history_table(record));
   return ExitCode::ok;
 }
 

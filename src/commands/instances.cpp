@@ -19,6 +19,7 @@
 #include "config/values.hpp"
 #include "report/instances_table.hpp"
 #include "report/sweep_table.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -196,10 +197,12 @@ ExitCode commands::instances(const CommandLine& line) {
     return ExitCode::ok;
   }
   SweepProgress progress;
+  const ResolvedConfig& config = request.plan.config.config;
   return run_instances(request, progress, [&](const Json& record) {
-    fmt::print("{}", request.plan.config.config.json
-                         ? record_text(record)
-                         : instances_table(record, request.plan.config.warnings.size()));
+    if (config.json)
+      put(record_text(record));
+    else
+      (config.output ? show : put)(instances_table(record, request.plan.config.warnings.size()));
   });
 }
 

@@ -14,6 +14,7 @@
 #include "launch/engine_start.hpp"
 #include "models/catalog.hpp"
 #include "result/records.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -79,9 +80,9 @@ ExitCode commands::list(const CommandLine& line) {
     throw ConfigError(fmt::format("scalemark list: {} is no list{}; legal: models, configs",
                                   quote(words.back()),
                                   did_you_mean(words.back(), {"models", "configs"})));
-  if (what != "configs") std::fputs(models_table().c_str(), stdout);
-  if (what.empty()) std::fputs("\n", stdout);
-  if (what != "models") std::fputs(configs_table(shipped_configs(own_path())).c_str(), stdout);
+  if (what != "configs") put(models_table());
+  if (what.empty()) put("\n");
+  if (what != "models") put(configs_table(shipped_configs(own_path())));
   return ExitCode::ok;
 }
 

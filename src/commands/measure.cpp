@@ -2,7 +2,6 @@
 // configuration.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "analysis/run_plan.hpp"
@@ -15,6 +14,7 @@
 #include "platform/platform.hpp"
 #include "report/run_plan_table.hpp"
 #include "result/preflight_reference.hpp"
+#include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -34,15 +34,16 @@ ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
                                             : config.ranks;
   if (curve) check_points(config, ranks);
   const std::string text = plan_text(config, ranks, curve);
-  if (speaks()) std::fputs(text.c_str(), stdout);
+  if (speaks()) put(text);
   return ExitCode::ok;
 }
 
 /// Outside a launcher it starts its ranks itself.
-ExitCode start_scale(const ResolvedConfig& config, const std::vector<std::string>& arguments) {
+ExitCode start_scale(const LoadedConfig& loaded, const std::vector<std::string>& arguments) {
+  const ResolvedConfig& config = loaded.config;
   const ScaleJob job = scale_job(config, arguments);
-  if (!config.dry_run) return supervise_scale(config, job);
-  std::fputs(plan_text(config, job.points.ranks, /*keeps_weights=*/true).c_str(), stdout);
+  if (!config.dry_run) return supervise_scale(loaded, job);
+  put(plan_text(config, job.points.ranks, /*keeps_weights=*/true));
   tell("would start: " + command_line(job.request));
   return ExitCode::ok;
 }
@@ -68,7 +69,7 @@ ExitCode measure(Command command, const CommandLine& line) {
   const auto hint = launcher_hint(process_environment());
   // Ranks of a launch leave together: there the engine reads it.
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
-  if (command == Command::scale && !hint) return start_scale(loaded.config, line.arguments);
+  if (command == Command::scale && !hint) return start_scale(loaded, line.arguments);
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
   leave_srun_without_pmi();
   become_engine(loaded.config, line.argv);

@@ -1,9 +1,8 @@
 // See record_output.hpp.
 #include "commands/record_output.hpp"
 
-#include <cstdio>
-
 #include "error.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -18,7 +17,7 @@ void put_out(const Json& record, const RecordOutput& output, std::string (*table
              std::string (*markdown)(const Json&)) {
   if (output.file) ResultFile(*output.file).write(record);
   const auto text = output.json ? record_text : output.markdown ? markdown : table;
-  std::fputs(text(record).c_str(), stdout);
+  put(text(record));
 }
 
 }  // namespace scalemark

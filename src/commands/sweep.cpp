@@ -12,6 +12,7 @@
 #include "launch/launch.hpp"
 #include "launch/placement.hpp"
 #include "report/sweep_table.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -77,7 +78,7 @@ ExitCode commands::sweep(const CommandLine& line) {
   const HeldSignals until_the_table_is_printed;
   SweepProgress progress;
   const SweepEnd end = run_sweep(request.plan, request.output, request.retry_failed, progress);
-  fmt::print("{}", sweep_table(end.results, request.plan.standard));
+  show(sweep_table(end.results, request.plan.standard));
   return end.code;
 }
 

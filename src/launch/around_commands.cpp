@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "launch/launch.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -26,8 +27,7 @@ void prepare_child(const CommandWords& command, Moment moment, const std::filesy
   make_descriptor(STDIN_FILENO, "/dev/null", O_RDONLY);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO})
     make_descriptor(number, log.c_str(), O_WRONLY | O_CREAT | O_APPEND);
-  fmt::print("$ {}\n", shell_quoted(command));
-  std::fflush(stdout);
+  show(fmt::format("$ {}\n", shell_quoted(command)));
   if (moment == Moment::after) signal(SIGUSR1, SIG_IGN);  // the supervisor's request to stop
 }
 

@@ -12,6 +12,7 @@
 #include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
 #include "platform/platform.hpp"
+#include "platform/stop_signals.hpp"
 
 namespace scalemark {
 
@@ -53,10 +54,16 @@ void become_engine(const ResolvedConfig& config, char** argv) {
   const auto variables =
       engine_variables(config, achieved_affinity().usable, process_environment());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  // One that comes before the engine can take it waits (train/signals.hpp).
+  const sigset_t held = stop_signal_set();
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &held, &before);
   const auto engine = own_path().parent_path().parent_path() / "libexec" / "scalemark-engine";
   execv(engine.c_str(), argv);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   throw EnvironmentError(fmt::format("cannot start the engine {}: {}; build it with scripts/setup",
-                                     engine.string(), std::strerror(errno)));
+                                     engine.string(), std::strerror(error)));
 }
 
 }  // namespace scalemark

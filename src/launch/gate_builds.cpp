@@ -11,6 +11,7 @@
 #include "launch/build_of.hpp"
 #include "launch/pair_in_turns.hpp"
 #include "measure/clock.hpp"
+#include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -55,7 +56,7 @@ class BuildGate {
   void print() const {
     for (const Couple& couple : couples_)
       for (const std::size_t side : {couple.first, 1 - couple.first})
-        fmt::print("{}\n", sides_[side].command_line(couple.point, couple.pair));
+        put(sides_[side].command_line(couple.point, couple.pair) + "\n");
     say(fmt::format("at most {} launches: {} pairs of {} points, fewer where the verdict is clear",
                     2 * couples_.size(), most_pairs(), asked_.plan.points.size()));
     say(how_pairs_are_made());

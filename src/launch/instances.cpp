@@ -14,6 +14,7 @@
 #include "platform/platform.hpp"
 #include "platform/temporary_folder.hpp"
 #include "result/runs_folder.hpp"
+#include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -55,8 +56,8 @@ class Instances {
 
   void print() const {
     for (std::size_t i = 0; i < plan_.slots.size(); ++i)
-      fmt::print("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
-                 shell_quoted(instance_command(request_, i, "RECORD.json")));
+      put(fmt::format("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
+                      shell_quoted(instance_command(request_, i, "RECORD.json"))));
     say(fmt::format("{} launches: every slot alone, and {} instances at once, {} times",
                     sets_.size() * static_cast<std::size_t>(plan_.repeats),
                     fmt::join(plan_.instances, ", "), plan_.repeats));

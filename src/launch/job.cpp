@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <sstream>
 
 #include "config/names.hpp"
 #include "error.hpp"
+#include "measure/clock.hpp"
 #include "platform/library_variables.hpp"
 #include "platform/platform.hpp"
 
@@ -31,6 +33,11 @@ std::string what_happened(const SupervisedExit& exit, const Job& job, const Supe
   const std::string launcher = launcher_program(job.request);
   if (exit.overdue)
     return fmt::format("stopped after {:g} s, the limit of a launch", *how.limit_seconds);
+  if (exit.hung)
+    return fmt::format(
+        "nothing was heard of rank 0 for {:g} s (--timeout and 10 s): the ranks or {} hang, or "
+        "were stopped",
+        *how.silence_seconds, launcher);
   if (exit.stopped_by_us)
     return fmt::format("stopped from outside ({} status {})", launcher, exit.raw_status);
   if (exit.raw_status > 128)
@@ -40,25 +47,62 @@ std::string what_happened(const SupervisedExit& exit, const Job& job, const Supe
                      job.output.empty() ? "above" : "in " + job.output);
 }
 
+/// Whether the jobs live: their rank 0 gives a sign every second. Only our own waking counts as
+/// time, so that a suspended machine or job is not taken for silence.
+class Pulses {
+ public:
+  Pulses(const std::vector<Job>& jobs, double most_seconds)
+      : jobs_(jobs), most_seconds_(most_seconds), heard_(jobs.size()) {}
+
+  bool any_lost() {
+    constexpr double kLongestWait = 2;  // the supervisor wakes once a second
+    const double now = steady_seconds();
+    const double waited = std::min(now - last_, kLongestWait);
+    last_ = now;
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      const auto pulse = jobs_[i].handover.pulse();
+      const bool expected = pulse || jobs_[i].request.here;
+      heard_[i] = pulse != heard_[i].pulse || !expected ? Heard{pulse, 0}
+                                                        : Heard{pulse, heard_[i].silence + waited};
+    }
+    return std::ranges::any_of(heard_, [&](const Heard& h) { return h.silence > most_seconds_; });
+  }
+
+ private:
+  struct Heard {
+    std::optional<std::int64_t> pulse;
+    double silence = 0;  ///< seconds since then
+  };
+  const std::vector<Job>& jobs_;
+  double most_seconds_, last_ = steady_seconds();
+  std::vector<Heard> heard_;
+};
+
 JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how) {
   const auto agreed = job.handover.exit_code();
   const auto aborted = job.handover.abort();
   JobEnd end;
   end.stopped = exit.stopped_by_us && !aborted;
-  if (exit.overdue && !agreed && !aborted)
+  end.hung = exit.hung && !aborted;
+  if (end.hung || (exit.overdue && !agreed && !aborted))
     end.code = ExitCode::timeout;
   else
     end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed);
   end.told = aborted.has_value();
-  if (!agreed && end.code != ExitCode::ok)
+  if ((!agreed || end.hung) && end.code != ExitCode::ok)
     end.reason = aborted ? aborted->reason : what_happened(exit, job, how);
   return end;
 }
 
 }  // namespace
 
-JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how) {
-  return run_jobs({{request, handover, how.output}}, how).jobs.front();
+Supervision supervision_of(double timeout) {
+  constexpr double kMore = 10;  // the ranks' own deadline comes first
+  Supervision how;
+  // A stop is agreed on at a step boundary, and a step may take as long as --timeout allows.
+  how.grace_seconds = timeout + kMore;
+  how.silence_seconds = timeout + kMore;
+  return how;
 }
 
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
@@ -70,17 +114,25 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
                            for (const auto& [name, value] : job.environment)
                              setenv(name.c_str(), value.c_str(), 1);
                          }});
+    processes.back().streams = job.streams;
   }
+  how.has_heard = [&] {
+    return std::ranges::all_of(jobs, [](const Job& job) { return job.handover.stop_heard(); });
+  };
   how.has_ended = [&] {
     return std::ranges::any_of(jobs,
-                               [](const Job& job) { return job.handover.abort().has_value(); });
+                               [](const Job& job) { return job.handover.abort().has_value(); }) ||
+           std::ranges::all_of(jobs,
+                               [](const Job& job) { return job.handover.exit_code().has_value(); });
   };
+  Pulses pulses(jobs, how.silence_seconds.value_or(std::numeric_limits<double>::infinity()));
+  how.has_hung = [&] { return pulses.any_lost(); };
   const SupervisedExits exits = supervise_all(processes, how);
   JobEnds ends;
   ends.first_failed = exits.first_failed;
   for (std::size_t i = 0; i < jobs.size(); ++i)
-    ends.jobs.push_back(
-        end_of(jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue}, how));
+    ends.jobs.push_back(end_of(
+        jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue, exits.hung}, how));
   const auto aborted = std::ranges::find_if(ends.jobs, &JobEnd::told);
   if (aborted != ends.jobs.end())
     ends.first_failed = static_cast<std::size_t>(aborted - ends.jobs.begin());
@@ -93,6 +145,7 @@ void tell_ranks(LaunchRequest& request, bool several_hosts) {
   const std::string binding =
       request.oversubscribe ? "none" : fmt::format("{}:{}", what, request.cpus_per_rank);
   setenv("SMK_INTERNAL_BINDING", binding.c_str(), 1);
+  request.here = !several_hosts && request.launcher != Launcher::srun;
   if (several_hosts) request.forward = variables_for_hosts(process_environment());
 }
 

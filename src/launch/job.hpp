@@ -17,17 +17,16 @@ struct JobEnd {
   std::string reason;    ///< why the code is not ok; empty where the ranks' record says it
   bool told = false;     ///< the ranks have printed the reason
   bool stopped = false;  ///< from outside: a signal reached the supervisor
+  bool hung = false;     ///< nothing was heard of it: ended for that
 };
-
-/// Launches and watches. Throws EnvironmentError where the launcher is not in PATH.
-JobEnd run_job(const LaunchRequest& request, const HandoverFolder& handover, Supervision how);
 
 /// One of several jobs that run side by side.
 struct Job {
   LaunchRequest request;
   const HandoverFolder& handover;
-  std::string output;  ///< file of its stdout and stderr; empty: ours
+  std::string output;  ///< file of its stdout and stderr; empty: `streams`
   std::map<std::string, std::string> environment = {};  ///< of this job alone
+  std::array<int, 2> streams{STDOUT_FILENO, STDERR_FILENO};
 };
 
 struct JobEnds {
@@ -36,7 +35,11 @@ struct JobEnds {
   std::optional<std::size_t> first_failed;
 };
 
-/// The same of several jobs; where one fails, the others are stopped.
+/// How jobs are watched whose ranks give themselves `timeout` seconds for every phase.
+Supervision supervision_of(double timeout);
+
+/// Launches and watches; where one fails, the others are stopped. Throws EnvironmentError where the
+/// launcher is not in PATH.
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
 
 /// Lets the ranks know what binding the launch asks for, and carries our variables to them. Call it

@@ -1,6 +1,9 @@
 // Starting ranks: mpirun and srun command lines, and the supervisor that watches what it started.
 #pragma once
 
+#include <unistd.h>
+
+#include <array>
 #include <csignal>
 #include <functional>
 #include <map>
@@ -26,6 +29,7 @@ struct LaunchRequest {
   /// Variables of this launch alone; without a value the variable is taken away.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   bool hydra = false;  ///< mpirun is that of MPICH and its kin: mpiexec.hydra
+  bool here = false;   ///< every rank is known to run on this host
   std::vector<std::string>
       program;  ///< program and arguments, each one word, never through a shell
 };
@@ -52,35 +56,42 @@ std::string command_line(const LaunchRequest& request);
 struct SupervisedExit {
   int raw_status =
       0;  ///< exit status of the launcher, 128+n for a signal, 127 where it can't be started
-  bool stopped_by_us = false;  ///< a signal reached us, or the job had ended
+  bool stopped_by_us = false;  ///< a signal reached us
   bool overdue = false;        ///< it ran longer than limit_seconds
+  bool hung = false;           ///< nothing was heard of it any more
 };
 
 /// How a job is watched.
 struct Supervision {
   double grace_seconds = 10;             ///< that a job which was asked to stop may take
+  std::function<bool()> has_heard = {};  ///< the job knows that it is to stop: until then it is
+                                         ///< asked again every second. Unset: it is asked once
   std::function<bool()> has_ended = {};  ///< asked once a second: the job says that it is over
+  std::function<bool()> has_hung = {};   ///< asked whenever we wake: the job does not live any more
   double end_seconds = 10;  ///< that its launcher may take from then on: mpirun waits for a daemon
                             ///< behind a dead link for as long as TCP does
   std::optional<double> limit_seconds = {};       ///< that the job may take
+  std::optional<double> silence_seconds = {};     ///< that nothing may be heard of it: run_jobs()
   std::string output = {};                        ///< file of its stdout and stderr; empty: ours
   std::function<std::vector<int>()> inputs = {};  ///< descriptors that wake us when they have input
   std::function<void()> on_wake = {};  ///< called whenever we wake, at least once a second
 };
 
 /// Runs a command as a child in its own process group, passes stdin, stdout and stderr through, and
-/// leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1 reach the job as SIGUSR1 (mpirun
-/// and srun pass it to the ranks: the agreed stop; on SIGTERM mpirun would kill within a second).
-/// When it still runs after the grace, or at a second signal, it gets SIGTERM, and five seconds
-/// later SIGKILL; likewise a job that is over or overdue.
+/// leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1, but for those that our parent had
+/// us ignore, reach the job as SIGUSR1 (mpirun and srun pass it to the ranks: the agreed stop; on
+/// SIGTERM mpirun would kill within a second). When it still runs after the grace, or at a second
+/// signal, it gets SIGTERM, and five seconds later, or at a third signal, SIGKILL; likewise a job
+/// that is over, overdue or hung.
 SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how);
 
 /// One of several processes that are watched together.
 struct ChildProcess {
   std::vector<std::string> command;
-  std::string output = {};  ///< file of its stdout and stderr; empty: ours
+  std::string output = {};  ///< file of its stdout and stderr; empty: `streams`
   /// Called in the child; where it throws, the child says so and ends with the error's exit code.
   std::function<void()> before_exec = {};
+  std::array<int, 2> streams{STDOUT_FILENO, STDERR_FILENO};  ///< descriptors of ours
 };
 
 struct SupervisedExits {
@@ -88,8 +99,9 @@ struct SupervisedExits {
   /// The first that ended with another status than 0 while nobody had asked it to stop.
   std::optional<std::size_t> first_failed;
   std::vector<bool> ran_out;   ///< of each process: it still ran when limit_seconds were over
-  bool stopped_by_us = false;  ///< a signal reached us, or the job had ended
+  bool stopped_by_us = false;  ///< a signal reached us
   bool overdue = false;
+  bool hung = false;
 };
 
 /// The same of processes that run side by side: a stop reaches all of them, and where one fails the

@@ -17,10 +17,10 @@ namespace {
 /// Of one job of the pair. Open MPI 4 keeps its files below one folder of all its jobs; of two
 /// launchers that make it at the same moment one fails, so each gets a place of its own.
 std::map<std::string, std::string> variables_of_job(const std::string& address,
-                                                    const HandoverFolder& handover) {
+                                                    const TemporaryFolder& own) {
   std::map<std::string, std::string> variables{{"SMK_INTERNAL_TURNS", address}};
   const char* place = "OMPI_MCA_orte_tmpdir_base";
-  if (!std::getenv(place)) variables[place] = handover.path().string();
+  if (!std::getenv(place)) variables[place] = own.path().string();
   return variables;
 }
 
@@ -44,16 +44,18 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
                      const std::array<Journal*, 2>& journals, std::size_t point,
                      std::int64_t repeat, std::size_t first) {
   const std::array<std::size_t, 2> order{first, 1 - first};
-  const std::array<HandoverFolder, 2> handovers;
+  const std::array handovers{HandoverFolder(sides[order[0]].folder()),
+                             HandoverFolder(sides[order[1]].folder())};
+  const std::array<TemporaryFolder, 2> local;  // for sockets: not on a network file system
   const int ranks = plan.points[point].launch.ranks;
-  TurnGiver giver(handovers[0].path(), {ranks, ranks});
+  TurnGiver giver(local[0].path(), {ranks, ranks});
   std::vector<Job> jobs;
   std::vector<JournalEntry> entries;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const PointLauncher& side = sides[order[i]];
     entries.push_back(side.begin(point, repeat));
     jobs.push_back(side.job_of(point, repeat, handovers[i]));
-    jobs.back().environment = variables_of_job(giver.address(i), handovers[i]);
+    jobs.back().environment = variables_of_job(giver.address(i), local[i]);
   }
   Supervision how = sides[0].supervision(point);
   how.end_seconds = 0;  // one that waits for its turn would wait for ever

@@ -122,7 +122,7 @@ JobEnd PointLauncher::launch_prepared(JournalEntry& entry, std::size_t index,
   if (before.code != ExitCode::ok) return {before.code, before.reason, false, before.stopped};
   if (before.stopped) return {ExitCode::failed, "stopped before the launch", false, true};
   const double start = steady_seconds();
-  const HandoverFolder handover;
+  const HandoverFolder handover(folder_);
   const JobEnd end = run_jobs({job_of(index, repeat, handover)}, supervision(index)).jobs.front();
   entry.seconds = steady_seconds() - start;
   return end;
@@ -168,8 +168,7 @@ Job PointLauncher::job_of(std::size_t index, std::int64_t repeat,
 }
 
 Supervision PointLauncher::supervision(std::size_t index) const {
-  Supervision how;
-  how.grace_seconds = plan_.points[index].config.timeout + 10;
+  Supervision how = supervision_of(plan_.points[index].config.timeout);
   how.limit_seconds = plan_.launch_timeout;
   return how;
 }

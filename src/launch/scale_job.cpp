@@ -6,26 +6,50 @@
 
 #include <cstdio>
 
+#include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
 #include "config/names.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
+#include "launch/relay.hpp"
 #include "platform/platform.hpp"
 #include "result/records.hpp"
+#include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
 namespace {
 
+/// Where not even the ranks' first words have come.
+PartialResults nothing_measured(const LoadedConfig& loaded, int ranks, const Outcome& outcome) {
+  const CurveConfig first = curves_of(loaded.config).front();
+  LoadedConfig measured = loaded;
+  measured.config = first.config;
+  PartialResults partial;
+  partial.record =
+      make_scaling_record({measured, system_info(), recorded_environment(process_environment())},
+                          ranks, {}, {}, outcome);
+  if (first.config.output) partial.path = curve_path(*first.config.output, first.name);
+  return partial;
+}
+
 /// The job could not write its record itself: what there was, with the reason.
-void publish_partial(const ResolvedConfig& config, const HandoverFolder& handover, ExitCode code,
-                     const std::string& reason) {
+void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder& handover,
+                     const JobEnd& end) {
+  const ResolvedConfig& config = loaded.config;
+  const Outcome outcome{status_of_exit(static_cast<int>(end.code)), end.reason};
   auto partial = handover.partial();
-  if (!partial) return;
+  if (!partial && end.code != ExitCode::failed && end.code != ExitCode::timeout) return;
+  if (!partial) partial = nothing_measured(loaded, ranks, outcome);
   Json& records = partial->finished;
-  if (Json& record = partial->record; !record.is_null()) {
-    record["status"] = to_string(status_of_exit(static_cast<int>(code)));
-    record["reason"] = reason;
+  Json& record = partial->record;
+  // Ranks that were ended because nothing was heard of them may still have written theirs.
+  if (record.is_null() && end.hung && !records.empty()) {
+    record = records.back();
+    records.erase(records.size() - 1);
+  }
+  if (!record.is_null()) {
+    set_outcome(record, outcome);
     if (!partial->path.empty()) {
       ResultFile file(partial->path);
       file.write(record);
@@ -34,7 +58,7 @@ void publish_partial(const ResolvedConfig& config, const HandoverFolder& handove
     records.push_back(std::move(record));
   }
   if (!config.json || records.empty()) return;
-  fmt::print("{}", record_text(curves_of(config).size() == 1 ? records.front() : records));
+  put(record_text(curves_of(config).size() == 1 ? records.front() : records));
 }
 
 void announce(const ScaleJob& job) {
@@ -48,6 +72,11 @@ void announce(const ScaleJob& job) {
   if (job.request.oversubscribe) tell("more ranks than cores: they share cores and are not bound");
   if (geteuid() == 0 && launcher == "mpirun")
     tell("running as root: mpirun gets --allow-run-as-root");
+}
+
+std::filesystem::path result_folder(const ResolvedConfig& config) {
+  return config.output ? std::filesystem::path(*config.output).parent_path()
+                       : std::filesystem::temp_directory_path();
 }
 
 }  // namespace
@@ -82,16 +111,21 @@ ScaleJob scale_job(const ResolvedConfig& config, const std::vector<std::string>&
   return job;
 }
 
-ExitCode supervise_scale(const ResolvedConfig& config, ScaleJob job) {
-  const HandoverFolder handover;
+ExitCode supervise_scale(const LoadedConfig& loaded, ScaleJob job) {
+  const ResolvedConfig& config = loaded.config;
+  const HandoverFolder handover(result_folder(config));
   tell_ranks(job.request, job.several_hosts);
   announce(job);
-  // A stop is agreed on at a step boundary, and a step may take as long as --timeout allows.
-  const JobEnd end = run_job(job.request, handover, {.grace_seconds = config.timeout + 10});
+  Relay relay;
+  const Job launched{job.request, handover, {}, {}, {relay.out(), relay.err()}};
+  const JobEnd end = run_jobs({launched}, supervision_of(config.timeout)).jobs.front();
+  relay.finish();
   if (!end.reason.empty()) {
     if (!end.told) tell(end.reason);
-    publish_partial(config, handover, end.code, end.reason);
+    publish_partial(loaded, job.points.largest, handover, end);
   }
+  if (end.code == ExitCode::ok && relay.has_lost_data() && (config.json || !config.output))
+    throw ResultError("stdout: what the ranks wrote did not all get there");
   return end.code;
 }
 

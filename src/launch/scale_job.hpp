@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/load.hpp"
 #include "error.hpp"
 #include "launch/launch.hpp"
 #include "launch/placement.hpp"
@@ -29,8 +30,8 @@ struct ScaleJob {
 /// `scalemark scale ARGUMENTS` on every rank. Throws ConfigError where a batch does not divide.
 ScaleJob scale_job(const ResolvedConfig& config, const std::vector<std::string>& arguments);
 
-/// Launches it and watches it. Where the job dies without a word, writes what it had so far to
-/// --output, as failed, with the reason.
-ExitCode supervise_scale(const ResolvedConfig& config, ScaleJob job);
+/// Launches it and watches it. Where the job dies without a word, writes what it had so far, if
+/// only that it failed, to --output, with the reason.
+ExitCode supervise_scale(const LoadedConfig& loaded, ScaleJob job);
 
 }  // namespace scalemark

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -22,6 +21,7 @@
 
 #include "config/numbers.hpp"
 #include "launch/launch.hpp"
+#include "platform/stop_signals.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -30,19 +30,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kKillAfterSeconds = 5;  // from SIGTERM to SIGKILL
 constexpr double kStopFollowsSeconds = 1;
+constexpr double kAskAgainSeconds = 1;
 
 Clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
-
 /// Blocks the supervisor's signals and adopts orphans for as long as it lives.
 class Guard {
  public:
   Guard() {
+    ::signal(SIGCHLD, SIG_DFL);  // the kernel would reap the children of one who ignores it
     sigemptyset(&ours_);
-    for (const int signal : kSignals) sigaddset(&ours_, signal);
+    sigaddset(&ours_, SIGCHLD);
+    for (const int signal : kStopSignals)
+      if (!is_ignored(signal)) sigaddset(&ours_, signal);
     signals_ = signalfd(-1, &ours_, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals_ < 0)
       throw EnvironmentError(fmt::format("cannot watch signals: {}", std::strerror(errno)));
@@ -61,7 +63,8 @@ class Guard {
   /// What children run with: they take the signals that we keep to ourselves.
   sigset_t mask_of_children() const {
     sigset_t mask = before_;
-    for (const int signal : kSignals) sigdelset(&mask, signal);
+    sigdelset(&mask, SIGCHLD);
+    for (const int signal : kStopSignals) sigdelset(&mask, signal);
     return mask;
   }
 
@@ -85,20 +88,23 @@ class Guard {
   int signals_ = -1, was_subreaper_ = 0;
 };
 
-/// stdout and stderr of this process, from now on.
-bool redirect(const std::string& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  return file >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0;
+/// stdout and stderr of the child, from now on.
+bool redirect(const ChildProcess& process) {
+  auto [out, err] = process.streams;
+  if (!process.output.empty())
+    out = err = open(process.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  return out >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0;
 }
 
 [[noreturn]] void become(const ChildProcess& process, const sigset_t& mask, pid_t supervisor) {
   setpgid(0, 0);
-  if (!process.output.empty() && !redirect(process.output)) {
+  if (!redirect(process)) {
     tell(fmt::format("cannot write {}: {}", process.output, std::strerror(errno)));
     _exit(127);
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would watch the job after the supervisor
   if (getppid() != supervisor) _exit(127);
+  ::signal(SIGPIPE, SIG_DFL);
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   try {
     if (process.before_exec) process.before_exec();
@@ -229,14 +235,17 @@ class Stopping {
   bool begun() const { return stage_ != Stage::running; }
   Clock::time_point deadline() const { return deadline_; }
 
-  /// A signal to the supervisor: the first asks the ranks to stop, the next insists.
+  /// A signal to the supervisor: the first asks the ranks to stop, the next ones insist.
   void request() {
-    if (stage_ == Stage::running) {
-      children_.signal(SIGUSR1);
-      advance(Stage::asked, grace_seconds_);
-    } else if (stage_ == Stage::asked) {
-      escalate();
-    }
+    if (stage_ != Stage::running) return escalate();
+    advance(Stage::asked, grace_seconds_);
+    ask();
+  }
+  /// A launcher that is just starting swallows what it is sent.
+  void ask_again(const std::function<bool()>& has_heard) {
+    if (stage_ == Stage::asked && last_asked_ && has_heard &&
+        Clock::now() >= *last_asked_ + to_duration(kAskAgainSeconds) && !has_heard())
+      ask();
   }
   /// The job says that it is over: its launcher gets a while to end.
   void expect_end(double seconds) {
@@ -254,6 +263,10 @@ class Stopping {
 
  private:
   enum class Stage { running, asked, told };
+  void ask() {
+    children_.signal(SIGUSR1);
+    last_asked_ = Clock::now();
+  }
   void advance(Stage stage, double seconds) {
     stage_ = stage;
     deadline_ = Clock::now() + to_duration(seconds);
@@ -261,6 +274,7 @@ class Stopping {
   const Children& children_;
   double grace_seconds_;
   Stage stage_ = Stage::running;
+  std::optional<Clock::time_point> last_asked_;
   Clock::time_point deadline_ = Clock::time_point::max();
 };
 
@@ -291,15 +305,17 @@ SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const 
     } else if (signal == 0 && Clock::now() >= stopping.deadline()) {
       stopping.escalate();
     }
+    stopping.ask_again(how.has_heard);
     if (how.on_wake) how.on_wake();
     if (!stopping.begun() && Clock::now() >= limit) {
       exits.overdue = true;
       exits.ran_out = children.running();
       stopping.expect_end(0);
     }
-    if (!stopping.begun() && how.has_ended && how.has_ended()) {
-      exits.stopped_by_us = true;
-      stopping.expect_end(how.end_seconds);
+    if (!stopping.begun() && how.has_ended && how.has_ended()) stopping.expect_end(how.end_seconds);
+    if (!stopping.begun() && how.has_hung && how.has_hung()) {
+      exits.hung = true;
+      stopping.expect_end(0);
     }
   }
   if (children.first_failed() && !stopping.begun()) exits.stopped_by_us = stop_follows(guard);
@@ -314,14 +330,11 @@ SupervisedExit supervise(const std::vector<std::string>& command, const Supervis
   processes.front().command = command;
   processes.front().output = how.output;
   const SupervisedExits exits = supervise_all(processes, how);
-  return {exits.raw_status.front(), exits.stopped_by_us, exits.overdue};
+  return {exits.raw_status.front(), exits.stopped_by_us, exits.overdue, exits.hung};
 }
 
 HeldSignals::HeldSignals() {
-  sigset_t held{};
-  sigemptyset(&held);
-  for (const int signal : kSignals)
-    if (signal != SIGCHLD) sigaddset(&held, signal);
+  const sigset_t held = stop_signal_set();
   pthread_sigmask(SIG_BLOCK, &held, &before_);
 }
 

@@ -8,6 +8,7 @@
 
 #include "launch/point_launcher.hpp"
 #include "result/journal.hpp"
+#include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -111,7 +112,7 @@ SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder, b
 void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder) {
   const PointLauncher launcher(plan, own_build(), folder);
   for (const auto& [index, repeat] : launch_order(plan))
-    for (const std::string& line : launcher.command_lines(index, repeat)) fmt::print("{}\n", line);
+    for (const std::string& line : launcher.command_lines(index, repeat)) put(line + "\n");
   say(fmt::format("{} launches of {} points", plan.points.size() * plan.repeats,
                   plan.points.size()));
 }

@@ -12,11 +12,19 @@
 
 namespace scalemark {
 
-TemporaryFolder::TemporaryFolder() {
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) {
+  std::error_code error;
+  std::string path = (std::filesystem::absolute(parent, error) / ".scalemark-XXXXXX").string();
+  path_ = !error && mkdtemp(path.data()) ? std::filesystem::path(path) : make_temporary();
+}
+
+TemporaryFolder::TemporaryFolder() : path_(make_temporary()) {}
+
+std::filesystem::path TemporaryFolder::make_temporary() {
   std::string path = (std::filesystem::temp_directory_path() / "scalemark-XXXXXX").string();
   if (!mkdtemp(path.data()))
     throw EnvironmentError(fmt::format("cannot make a folder {}: {}", path, std::strerror(errno)));
-  path_ = path;
+  return path;
 }
 
 TemporaryFolder::~TemporaryFolder() {

@@ -1,8 +1,13 @@
 // See handover.hpp.
 #include "result/handover.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <fstream>
+
+#include "result/posix_file.hpp"
 
 namespace scalemark {
 namespace {
@@ -10,6 +15,8 @@ namespace {
 constexpr const char* kExitCode = "exit_code";
 constexpr const char* kAbort = "abort.json";
 constexpr const char* kPartial = "partial.json";
+constexpr const char* kStopHeard = "stop_heard";
+constexpr const char* kPulse = "pulse";
 
 /// Null where there is none; a rank may have been killed at any moment.
 Json read_object(const std::filesystem::path& path) {
@@ -22,14 +29,21 @@ Json read_object(const std::filesystem::path& path) {
 /// Whole or not at all: the supervisor may read at any moment.
 void replace_file(const std::filesystem::path& path, const std::string& text) {
   const auto temporary = path.string() + ".tmp";
-  std::ofstream(temporary) << text;
+  std::ofstream file(temporary);
+  file << text;
+  file.close();
   std::error_code ignored;
-  std::filesystem::rename(temporary, path, ignored);
+  if (file)
+    std::filesystem::rename(temporary, path, ignored);
+  else
+    std::filesystem::remove(temporary, ignored);  // the disk is full: what was there stays
 }
 
 }  // namespace
 
-HandoverFolder::HandoverFolder() { setenv(kHandoverVariable, path().c_str(), 1); }
+HandoverFolder::HandoverFolder(const std::filesystem::path& parent) : folder_(parent) {
+  setenv(kHandoverVariable, path().c_str(), 1);
+}
 
 std::optional<int> HandoverFolder::exit_code() const {
   int code = 0;
@@ -51,6 +65,16 @@ std::optional<PartialResults> HandoverFolder::partial() const {
                         file.is_null() ? "" : file.get<std::string>()};
 }
 
+bool HandoverFolder::stop_heard() const { return std::filesystem::exists(path() / kStopHeard); }
+
+std::optional<std::int64_t> HandoverFolder::pulse() const {
+  // Opened, because network file systems look for news only then.
+  const FileDescriptor file{open((path() / kPulse).c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat now {};
+  if (file.fd < 0 || fstat(file.fd, &now) != 0) return std::nullopt;
+  return now.st_mtim.tv_sec * std::int64_t{1'000'000'000} + now.st_mtim.tv_nsec;
+}
+
 Handover::Handover(const std::map<std::string, std::string>& environment, bool is_root) {
   const auto found = environment.find(kHandoverVariable);
   if (is_root && found != environment.end()) folder_ = found->second;
@@ -66,6 +90,16 @@ void Handover::publish_partial(const PartialResults& partial) const {
 
 void Handover::publish_exit_code(ExitCode code) const {
   if (!folder_.empty()) replace_file(folder_ / kExitCode, std::to_string(static_cast<int>(code)));
+}
+
+void Handover::publish_stop_heard() const {
+  if (!folder_.empty()) replace_file(folder_ / kStopHeard, "");
+}
+
+void Handover::beat() const {
+  if (folder_.empty()) return;
+  const FileDescriptor file{open((folder_ / kPulse).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+  if (file.fd >= 0) futimens(file.fd, nullptr);
 }
 
 void Handover::publish_abort(const AbortNotice& abort) const {

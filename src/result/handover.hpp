@@ -33,20 +33,26 @@ struct AbortNotice {
 /// The supervisor's end; the folder is gone with the object.
 class HandoverFolder {
  public:
-  /// Makes it and sets the variable for the processes that are started from now on.
-  HandoverFolder();
+  /// Makes it in `parent`, where the results go, and sets the variable for the processes that are
+  /// started from now on.
+  explicit HandoverFolder(const std::filesystem::path& parent);
 
   const std::filesystem::path& path() const { return folder_.path(); }
   /// What the ranks agreed on; their results are written.
   std::optional<int> exit_code() const;
   std::optional<AbortNotice> abort() const;
   std::optional<PartialResults> partial() const;
+  /// Rank 0 knows that it is to stop.
+  bool stop_heard() const;
+  /// Another value whenever rank 0 has given a sign of life; nothing before the first.
+  std::optional<std::int64_t> pulse() const;
 
  private:
   TemporaryFolder folder_;
 };
 
-/// The ranks' end. Does nothing on other ranks than the root and where no supervisor is.
+/// The ranks' end. Does nothing on other ranks than the root and where no supervisor is. Never
+/// throws: a rank that cannot hand over still measures.
 class Handover {
  public:
   Handover(const std::map<std::string, std::string>& environment, bool is_root);
@@ -54,6 +60,9 @@ class Handover {
   void publish_exit_code(ExitCode code) const;
   /// Instead of the exit code, where this rank aborts the job.
   void publish_abort(const AbortNotice& abort) const;
+  void publish_stop_heard() const;
+  /// A sign of life.
+  void beat() const;
 
  private:
   std::filesystem::path folder_;  ///< empty: nobody to hand over to

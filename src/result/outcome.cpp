@@ -54,6 +54,11 @@ Status status_from(const std::string& word) {
   return Status::failed;
 }
 
+void set_outcome(Json& record, const Outcome& outcome) {
+  record["status"] = to_string(outcome.status);
+  record["reason"] = outcome.reason;
+}
+
 Status status_of(const Json& record) { return status_from(record.at("status")); }
 
 Outcome outcome_of_run(const std::vector<RankReport>& reports, const RunMetrics& metrics) {

@@ -29,6 +29,9 @@ struct Outcome {
   bool is_partial() const { return status == Status::interrupted || status == Status::timeout; }
 };
 
+/// What became of a measurement after its record was made.
+void set_outcome(Json& record, const Outcome& outcome);
+
 /// Of a training run, by what ended its loop and by its numbers: none of a run with a loss that is
 /// not finite is published. RunError where it came to its end and has measured nothing.
 Outcome outcome_of_run(const std::vector<RankReport>& reports, const RunMetrics& metrics);

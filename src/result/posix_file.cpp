@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
+
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -13,13 +14,7 @@ FileDescriptor::~FileDescriptor() {
 }
 
 int write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    if (written == 0) return ENOSPC;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (const int error = write_whole(file, bytes); error != 0) return error;
   return fsync(file) == 0 ? 0 : errno;
 }
 

@@ -10,6 +10,7 @@
 #include "result/warnings.hpp"
 #include "session/commands.hpp"
 #include "session/step_printer.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -168,7 +169,8 @@ void Curve::finish(Status status) {
                                            done_, plan_.size());
     record_ = make_record({status, reason});
     if (files_) files_->write_curve(record_);
-    if (!config().json) fmt::print("\n{}", scaling_table(record_, session_.warnings.size()));
+    if (!config().json)
+      (files_ ? show : put)("\n" + scaling_table(record_, session_.warnings.size()));
     if (!reason.empty()) session_.say(fmt::format("{}: {}", to_string(status), reason));
     if (files_) session_.say("record: " + files_->path().string());
   });

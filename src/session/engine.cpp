@@ -87,7 +87,12 @@ int engine_main(int argc, char** argv) {
 
   flush_denormals(loaded.config.flush_denormals);  // before there are other threads
   install_stop_signals();
+  const Handover handover(process_environment(), rank_before_mpi() == 0);
   Watchdog watchdog(loaded.config.timeout);
+  watchdog.set_beat([&handover] {
+    handover.beat();
+    if (stop_requested()) handover.publish_stop_heard();
+  });
   try {
     StartLine start_line(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);

@@ -65,28 +65,29 @@ ExitCode infer_command(Session& session) {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
   MeasuredConfig measured{session.loaded};
-  const LastWords words([&](int exit_code, const std::string& message) {
+  const auto leave = [&](int exit_code, const std::string& message) {
     if (output)
       output->write(make_failed_inference_record(session.record_context(measured.loaded),
                                                  world.size(),
                                                  {status_of_exit(exit_code), message}));
+  };
+  return with_last_words(leave, [&] {
+    measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
+    const BatchPlan batch = plan_batch(measured.config(), world.size());
+    world.watchdog().enter("model");
+    std::unique_ptr<Inferencer> inferencer;
+    world.agree_on([&] {
+      inferencer = std::make_unique<Inferencer>(measured.config(), *session.device, world,
+                                                batch.batch_size_per_rank);
+    });
+    if (inferencer->fused() == "folded")
+      session.warn(
+          "oneDNN's fused operators are not to be had on this device: batch normalisation "
+          "is folded, the rest runs operator by operator (--fused off folds nothing)");
+    StepPrinter printer(session, inferencer->units_per_query() * world.size());
+    const Json record = measure(session, *inferencer, measured, batch, printer.observer());
+    return publish(session, printer, output.get(), record, inference_summary);
   });
-
-  measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
-  const BatchPlan batch = plan_batch(measured.config(), world.size());
-  world.watchdog().enter("model");
-  std::unique_ptr<Inferencer> inferencer;
-  world.agree_on([&] {
-    inferencer = std::make_unique<Inferencer>(measured.config(), *session.device, world,
-                                              batch.batch_size_per_rank);
-  });
-  if (inferencer->fused() == "folded")
-    session.warn(
-        "oneDNN's fused operators are not to be had on this device: batch normalisation "
-        "is folded, the rest runs operator by operator (--fused off folds nothing)");
-  StepPrinter printer(session, inferencer->units_per_query() * world.size());
-  const Json record = measure(session, *inferencer, measured, batch, printer.observer());
-  return publish(session, printer, output.get(), record, inference_summary);
 }
 
 }  // namespace scalemark

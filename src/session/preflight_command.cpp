@@ -12,6 +12,7 @@
 #include "session/commands.hpp"
 #include "session/preflight_measure.hpp"
 #include "session/publish.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -86,11 +87,12 @@ void write_rules(Session& session, ResultFile& file, const Json& record) {
 ExitCode publish_checks(Session& session, const Destination& to, const Json& record) {
   return publish_at_root(session, [&] {
     if (to.output) to.output->write(record);
-    if (session.config().json)
-      fmt::print("{}", record_text(record));
-    else
-      fmt::print("{}", session.config().pinning ? pinning_table(record) : preflight_table(record));
     if (to.made_rules) write_rules(session, *to.made_rules, record);
+    if (session.config().json)
+      put(record_text(record));
+    else
+      (to.output ? show : put)(session.config().pinning ? pinning_table(record)
+                                                        : preflight_table(record));
     if (to.output) session.say("record: " + to.output->path().string());
     return record["verdict"] == "fail" ? ExitCode::failed : ExitCode::ok;
   });
@@ -100,14 +102,16 @@ ExitCode publish_checks(Session& session, const Destination& to, const Json& rec
 
 ExitCode preflight_command(Session& session) {
   const Destination to = open_destination(session);
-  const LastWords words([&](int exit_code, const std::string& message) {
+  const auto leave = [&](int exit_code, const std::string& message) {
     if (to.output)
       to.output->write(make_failed_preflight_record(session.record_context(session.loaded),
                                                     session.world.size(),
                                                     {status_of_exit(exit_code), message}));
+  };
+  return with_last_words(leave, [&] {
+    const Json record = measure(session, to.rules);
+    return publish_checks(session, to, record);
   });
-  const Json record = measure(session, to.rules);
-  return publish_checks(session, to, record);
 }
 
 }  // namespace scalemark

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "comm/abort.hpp"
+#include "streams.hpp"
+
 namespace scalemark {
 
 ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publish) {
@@ -18,11 +21,28 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
   return publish_at_root(session, [&] {
     printer.total(record);
     if (output) output->write(record);
-    if (session.config().json) fmt::print("{}", record_text(record));
+    if (session.config().json) put(record_text(record));
     session.say(summary(record, session.warnings.size()));
     if (output) session.say("record: " + output->path().string());
     return exit_code_of(status_of(record));
   });
+}
+
+bool leaves_a_record(ExitCode code) {
+  return code == ExitCode::failed || code == ExitCode::timeout;
+}
+
+ExitCode with_last_words(
+    const std::function<void(int exit_code, const std::string& message)>& leave,
+    const std::function<ExitCode()>& measure) {
+  const LastWords words(leave);
+  try {
+    return measure();
+  } catch (const std::exception& error) {
+    const ExitCode code = exit_code_of(error);
+    if (leaves_a_record(code)) leave(static_cast<int>(code), error.what());
+    throw;
+  }
 }
 
 }  // namespace scalemark

@@ -1,6 +1,5 @@
 #include <memory>
 
-#include "comm/abort.hpp"
 #include "config/names.hpp"
 #include "models/catalog.hpp"
 #include "report/console.hpp"
@@ -20,29 +19,20 @@ ExitCode run_command(Session& session) {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
   MeasuredConfig measured{session.loaded};
-  const auto record_failure = [&](int exit_code, const std::string& message) {
+  const auto leave = [&](int exit_code, const std::string& message) {
     if (output)
       output->write(make_failed_record(session.record_context(measured.loaded),
                                        session.world.size(), {status_of_exit(exit_code), message}));
   };
-  const LastWords words(record_failure);
-
-  measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
-  RunGroup group = make_run_group(session, session.world, measured, false);
-  session.world.watchdog().enter("model");
-  Trainer trainer(measured.config(), *session.device, session.world, group.batch);
-  StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());
-  Json record;
-  try {
-    record = measure_run(session, trainer, group, std::nullopt, printer.observer());
-  } catch (const AgreedError&) {
-    throw;
-  } catch (
-      const std::exception& error) {  // of this rank alone; an abort comes after the last words
-    record_failure(static_cast<int>(exit_code_of(error)), error.what());
-    throw;
-  }
-  return publish(session, printer, output.get(), record, run_summary);
+  return with_last_words(leave, [&] {
+    measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
+    RunGroup group = make_run_group(session, session.world, measured, false);
+    session.world.watchdog().enter("model");
+    Trainer trainer(measured.config(), *session.device, session.world, group.batch);
+    StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());
+    const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
+    return publish(session, printer, output.get(), record, run_summary);
+  });
 }
 
 }  // namespace scalemark

@@ -3,12 +3,15 @@
 
 #include <memory>
 
+#include "analysis/scaling/scaling.hpp"
 #include "comm/abort.hpp"
 #include "config/curves.hpp"
 #include "report/console.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/curve.hpp"
+#include "session/publish.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -61,16 +64,35 @@ class Family {
       session_.say(fmt::format("curve {} of {}: {}", i + 1, curves_.size(), curve.name));
     LoadedConfig loaded = session_.loaded;
     loaded.config = curve.config;
-    Curve measured(session_, choose_batch(session_, std::move(loaded), /*keeps_weights=*/true),
-                   files_[i].get(), [this, i](const Json& record) { publish(i, record); });
-    const ExitCode code = measured.run();
-    if (!session_.is_root()) return code;
-    finished_.push_back(measured.record());
-    publish(i, nullptr);
-    return code;
+    try {
+      Curve measured(session_, choose_batch(session_, loaded, /*keeps_weights=*/true),
+                     files_[i].get(), [this, i](const Json& record) { publish(i, record); });
+      const ExitCode code = measured.run();
+      if (!session_.is_root()) return code;
+      finished_.push_back(measured.record());
+      publish(i, nullptr);
+      return code;
+    } catch (const AgreedError& error) {
+      if (session_.is_root() && leaves_a_record(error.code())) leave(i, loaded, error);
+      throw;
+    }
   }
 
-  void publish(std::size_t i, const Json& record) const {
+  /// What was measured of the curve that failed.
+  void leave(std::size_t i, const LoadedConfig& loaded, const AgreedError& error) {
+    const Outcome outcome{status_of_exit(static_cast<int>(error.code())), error.what()};
+    Json record = so_far_.is_null() ? make_scaling_record(session_.record_context(loaded),
+                                                          session_.world.size(), {}, {}, outcome)
+                                    : so_far_;
+    set_outcome(record, outcome);
+    if (files_[i]) files_[i]->write_curve(record);
+    finished_.push_back(std::move(record));
+    publish(i, nullptr);
+    if (session_.config().json) print();
+  }
+
+  void publish(std::size_t i, const Json& record) {
+    so_far_ = record;
     session_.handover.publish_partial(
         {finished_, record, files_[i] ? files_[i]->path() : std::filesystem::path()});
   }
@@ -79,7 +101,7 @@ class Family {
   void print() const {
     const bool alone = curves_.size() == 1;
     if (session_.config().json)
-      return fmt::print("{}", record_text(alone ? finished_.front() : Json(finished_)));
+      return put(record_text(alone ? finished_.front() : Json(finished_)));
     std::vector<std::string> names;
     std::vector<Json> complete;
     for (std::size_t i = 0; i < finished_.size(); ++i) {
@@ -87,13 +109,14 @@ class Family {
       names.push_back(curves_[i].name);
       complete.push_back(finished_[i]);
     }
-    if (complete.size() > 1) fmt::print("\n{}", family_table(names, complete));
+    if (complete.size() > 1) show("\n" + family_table(names, complete));
   }
 
   Session& session_;
   std::vector<CurveConfig> curves_;
   std::vector<std::unique_ptr<CurveFiles>> files_;
   std::vector<Json> finished_;
+  Json so_far_;  ///< of the curve that is measured; null before its first run
 };
 
 }  // namespace

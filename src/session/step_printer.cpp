@@ -8,6 +8,7 @@
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
 #include "models/catalog.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -17,8 +18,7 @@ StepPrinter::StepPrinter(const Session& session, double units_per_step) {
   lines_.emplace(
       std::string(find_model(session.config().model)->unit), units_per_step,
       [timestamps](const std::string& line) {
-        fmt::print("{}{}\n", timestamps ? utc_timestamp() + " " : "", line);
-        std::fflush(stdout);
+        show((timestamps ? utc_timestamp() + " " : "") + line + "\n");
       },
       session.loaded.command == Command::infer ? "p50_ms" : "total_loss");
 }

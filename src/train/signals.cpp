@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "platform/stop_signals.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -16,9 +18,15 @@ void install_stop_signals() {
   stop_flag = 0;
   struct sigaction action {};
   action.sa_handler = request_stop;
-  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) sigaction(signal, &action, nullptr);
+  for (const int signal : kStopSignals) {
+    if (is_ignored(signal)) continue;
+    // A second Ctrl-C ends the process at once.
+    action.sa_flags = signal == SIGINT ? static_cast<int>(SA_RESTART | SA_RESETHAND) : SA_RESTART;
+    sigaction(signal, &action, nullptr);
+  }
+  const sigset_t held = stop_signal_set();
+  pthread_sigmask(SIG_UNBLOCK, &held, nullptr);
 }
 
 bool stop_requested() { return stop_flag != 0; }

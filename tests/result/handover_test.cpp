@@ -14,7 +14,7 @@ std::map<std::string, std::string> environment_of(const HandoverFolder& folder) 
 }
 
 TEST(Handover, BeforeTheRanksSpeakNothingIsKnown) {
-  const HandoverFolder folder;
+  const HandoverFolder folder(std::filesystem::temp_directory_path());
   EXPECT_EQ(std::getenv(kHandoverVariable), folder.path().string());
   EXPECT_FALSE(folder.exit_code());
   EXPECT_FALSE(folder.abort());
@@ -22,7 +22,7 @@ TEST(Handover, BeforeTheRanksSpeakNothingIsKnown) {
 }
 
 TEST(Handover, TheSupervisorReadsWhatTheRootLeaves) {
-  const HandoverFolder folder;
+  const HandoverFolder folder(std::filesystem::temp_directory_path());
   const Handover root(environment_of(folder), /*is_root=*/true);
   root.publish_exit_code(ExitCode::timeout);
   EXPECT_EQ(folder.exit_code(), 5);
@@ -40,7 +40,7 @@ TEST(Handover, TheSupervisorReadsWhatTheRootLeaves) {
 }
 
 TEST(Handover, ACurveWithoutARunOrAFileIsNull) {
-  const HandoverFolder folder;
+  const HandoverFolder folder(std::filesystem::temp_directory_path());
   Handover(environment_of(folder), true).publish_partial({Json::array(), nullptr, {}});
   ASSERT_TRUE(folder.partial());
   EXPECT_TRUE(folder.partial()->record.is_null());
@@ -48,14 +48,14 @@ TEST(Handover, ACurveWithoutARunOrAFileIsNull) {
 }
 
 TEST(Handover, OtherRanksAndRanksWithoutASupervisorSayNothing) {
-  const HandoverFolder folder;
+  const HandoverFolder folder(std::filesystem::temp_directory_path());
   Handover(environment_of(folder), /*is_root=*/false).publish_exit_code(ExitCode::ok);
   Handover({}, /*is_root=*/true).publish_exit_code(ExitCode::ok);
   EXPECT_FALSE(folder.exit_code());
 }
 
 TEST(Handover, ATornFileIsNone) {
-  const HandoverFolder folder;
+  const HandoverFolder folder(std::filesystem::temp_directory_path());
   std::ofstream(folder.path() / "abort.json") << "{\"exit_code\": 4, \"rea";
   EXPECT_FALSE(folder.abort());
 }

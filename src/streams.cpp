@@ -1,0 +1,57 @@
+// See streams.hpp.
+#include "streams.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "error.hpp"
+
+namespace scalemark {
+
+void prepare_streams() {
+  // A descriptor that is opened takes the lowest free number. What is read-only refuses what is
+  // written, so that data which nobody gets is noticed; nobody is to hear of lost messages.
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0) [[maybe_unused]]
+      const int opened = open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int write_whole(int descriptor, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EAGAIN) {
+      pollfd ready{descriptor, POLLOUT, 0};
+      poll(&ready, 1, -1);
+    } else if (written < 0 && errno != EINTR) {
+      return errno;
+    } else if (written == 0) {
+      return ENOSPC;
+    } else if (written > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+  return 0;
+}
+
+void put(std::string_view text) {
+  std::fflush(stdout);  // what a library has printed comes first
+  if (const int error = write_whole(STDOUT_FILENO, text); error != 0)
+    throw ResultError(std::string("stdout: ") +
+                      (error == EBADF ? "it is closed" : std::strerror(error)) +
+                      ": what was asked for there is lost");
+}
+
+void show(std::string_view text) noexcept {
+  std::fflush(stdout);
+  write_whole(STDOUT_FILENO, text);
+}
+
+}  // namespace scalemark

@@ -1,0 +1,22 @@
+// stdin, stdout and stderr of a program of ours. What becomes of them decides nothing but what is
+// delivered: a reader that leaves, a full disk or a closed terminal costs no measurement.
+#pragma once
+
+#include <string_view>
+
+namespace scalemark {
+
+/// First in main(): opens those of the three that are closed, so that no file of ours takes their
+/// place (a closed stdout stays one to which nothing can be written), and ignores SIGPIPE.
+void prepare_streams();
+
+/// What was asked for on stdout, whole. Throws ResultError where it does not get there.
+void put(std::string_view text);
+
+/// What people watch on stdout while a result is kept elsewhere. Never throws.
+void show(std::string_view text) noexcept;
+
+/// Writes all of it, also to a descriptor that does not block. 0 or the errno of what went wrong.
+int write_whole(int descriptor, std::string_view bytes) noexcept;
+
+}  // namespace scalemark
