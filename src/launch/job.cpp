@@ -86,6 +86,8 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   end.hung = exit.hung && !aborted;
   if (end.hung || (exit.overdue && !agreed && !aborted))
     end.code = ExitCode::timeout;
+  else if (end.stopped && !agreed)
+    end.code = ExitCode::failed;  // whatever status its launcher ends with
   else
     end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed);
   end.told = aborted.has_value();

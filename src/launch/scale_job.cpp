@@ -37,7 +37,7 @@ PartialResults nothing_measured(const LoadedConfig& loaded, int ranks, const Out
 void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder& handover,
                      const JobEnd& end) {
   const ResolvedConfig& config = loaded.config;
-  const Outcome outcome{status_of_exit(static_cast<int>(end.code)), end.reason};
+  const Outcome outcome{status_of_launch(end.code, end.stopped), end.reason};
   auto partial = handover.partial();
   if (!partial && end.code != ExitCode::failed && end.code != ExitCode::timeout) return;
   if (!partial) partial = nothing_measured(loaded, ranks, outcome);

@@ -1,0 +1,161 @@
+"""A stop is heard at any moment, and nothing is waited for longer than --timeout and 20 s, whoever is stopped or hangs."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+
+from support import SCALEMARK, SMALL, ProgramTest, main
+
+LONG = [*SMALL, "--num_batches", "1000000"]
+SCALE = ["scale", *LONG, "--ranks", "2", "--baseline=false", "--output", "s.json"]
+# A step takes so long that nobody comes to its end.
+ENDLESS = ["--inject", "delay:milliseconds=600000"]
+PLAN = {"settings": {"model": "trivial", "batch_size": 4, "num_batches": 1000000}, "repeats": 5}
+
+
+class StopsTest(ProgramTest):
+    def processes(self, program):
+        """Those of this test that run `program`."""
+        found = []
+        for pid in self.processes_left():
+            try:
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == program:
+                    found.append(pid)
+            except OSError:
+                pass  # has ended meanwhile
+        return found
+
+    def wait_for(self, program, number=1):
+        def found():
+            pids = self.processes(program)
+            return pids if len(pids) >= number else None
+        return self.wait_until(found, complaint=lambda: f"no {program}")
+
+    def measuring(self, process):
+        """The ranks, once they measure."""
+        self.wait_for_line(process.stdout, "images/sec:")
+        return self.processes("scalemark-engine")
+
+    def end_of(self, process, seconds):
+        try:
+            _, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.fail(f"hung: {process.communicate()}")
+        return process.returncode, err
+
+
+class AStop(StopsTest):
+    def test_while_the_launcher_starts(self):
+        for later in (0, 0.05, 0.1, 0.2):
+            process = self.start(SCALEMARK, *SCALE, "--timeout", "60")
+            self.wait_for("orterun")
+            time.sleep(later)
+            process.send_signal(signal.SIGTERM)
+            code, err = self.end_of(process, 30)
+            self.assertEqual(code, 4, err)
+            self.assertEqual(self.read("s.json")["status"], "interrupted")
+
+    def test_a_second_one_insists(self):
+        process = self.start(SCALEMARK, *SCALE, *ENDLESS, "--timeout", "600")
+        self.wait_for("scalemark-engine", 2)
+        time.sleep(1)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        code, err = self.end_of(process, 30)
+        self.assertEqual(code, 4, err)
+        self.assertEqual(self.read("s.json")["status"], "interrupted")
+        process = self.start(SCALEMARK, "run", *LONG, *ENDLESS)
+        self.wait_for("scalemark-engine")
+        time.sleep(2)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        self.assertEqual(self.end_of(process, 10)[0], -signal.SIGINT)
+
+    def test_nohup_and_the_background_keep_what_they_ignore(self):
+        few = ["--num_batches", "40", "--inject", "delay:milliseconds=50"]
+        for words in (["run", *SMALL, *few], ["scale", *SMALL, *few, "--ranks", "2", "--baseline=false", "--repeats", "1"]):
+            with self.subTest(command=words[0]):
+                process = self.start("sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", SCALEMARK, *words, "--output", "r.json")
+                self.wait_for("scalemark-engine")
+                time.sleep(1.5)
+                for number in (signal.SIGHUP, signal.SIGINT):
+                    process.send_signal(number)
+                code, err = self.end_of(process, 60)
+                self.assertEqual(code, 0, err)
+                self.assertEqual(self.read("r.json")["status"], "ok")
+
+    def test_a_terminal_that_is_lost(self):
+        (self.folder / "plan.json").write_text(json.dumps(PLAN))
+        commands = {"run": ["run", *LONG, "--output", "r.json"], "scale": SCALE, "infer": ["infer", *LONG, "--output", "r.json"],
+                    "instances": ["instances", *LONG, "--instances", "1", "--output", "r.json"],
+                    "gate": ["gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", "g"]}
+        records = {"scale": "s.json", "gate": "g/verdict.json"}
+        for name, words in commands.items():
+            with self.subTest(command=name):
+                pid, terminal = pty.fork()
+                if pid == 0:
+                    os.chdir(self.folder)
+                    os.execve(SCALEMARK, [str(SCALEMARK), *map(str, words)], self.environment())
+                self.wait_for("scalemark-engine")
+                time.sleep(2)
+                os.close(terminal)
+                deadline = time.monotonic() + 40
+                while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+                    time.sleep(0.1)
+                if ended[0] == 0:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                    self.fail("hung")
+                self.assertEqual(os.waitstatus_to_exitcode(ended[1]), 4)
+                self.assertEqual(self.read(records.get(name, "r.json"))["status"], "interrupted")
+
+
+class Deadlines(StopsTest):
+    TIMEOUT = 3
+
+    def end_within_the_promise(self, process, began):
+        code, err = self.end_of(process, 60)
+        self.assertLess(time.monotonic() - began, self.TIMEOUT + 20)
+        return code, err
+
+    def start_scale(self, *words):
+        return self.start(SCALEMARK, *SCALE, "--timeout", self.TIMEOUT, *words)
+
+    def test_all_ranks_are_stopped(self):
+        process = self.start_scale()
+        began = time.monotonic()
+        for pid in self.measuring(process):
+            os.kill(pid, signal.SIGSTOP)
+        code, err = self.end_within_the_promise(process, began)
+        self.assertEqual(code, 5, err)
+        self.assertIn("nothing was heard of rank 0", err)
+        record = self.read("s.json")
+        self.assertEqual(record["status"], "timeout")
+        self.assertIn("nothing was heard of rank 0", record["reason"])
+
+    def test_the_launcher_hangs_at_its_start(self):
+        process = self.start_scale()
+        for pid in self.wait_for("orterun"):
+            os.kill(pid, signal.SIGSTOP)
+        code, err = self.end_within_the_promise(process, time.monotonic())
+        self.assertEqual(code, 5, err)
+        self.assertEqual(self.read("s.json")["status"], "timeout")
+
+    def test_the_launcher_hangs_after_all_is_written(self):
+        process = self.start_scale("--num_batches", "200", "--repeats", "1")
+        self.wait_until((self.folder / "s.json").exists)
+        for pid in self.processes("orterun"):
+            os.kill(pid, signal.SIGSTOP)
+        code, err = self.end_within_the_promise(process, time.monotonic())
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.read("s.json")["status"], "ok")
+
+
+if __name__ == "__main__":
+    main()
