@@ -9,10 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <string>
-
-#include "error.hpp"
-
 namespace scalemark {
 
 void prepare_streams() {
@@ -44,8 +40,7 @@ int write_whole(int descriptor, std::string_view bytes) noexcept {
 void put(std::string_view text) {
   std::fflush(stdout);  // what a library has printed comes first
   if (const int error = write_whole(STDOUT_FILENO, text); error != 0)
-    throw ResultError(std::string("stdout: ") +
-                      (error == EBADF ? "it is closed" : std::strerror(error)) +
+    throw StdoutError(std::string(error == EBADF ? "it is closed" : std::strerror(error)) +
                       ": what was asked for there is lost");
 }
 

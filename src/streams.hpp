@@ -2,15 +2,23 @@
 // delivered: a reader that leaves, a full disk or a closed terminal costs no measurement.
 #pragma once
 
+#include <string>
 #include <string_view>
 
+#include "error.hpp"
+
 namespace scalemark {
+
+/// Nothing but stdout failed: what was written elsewhere stands.
+struct StdoutError : ResultError {
+  explicit StdoutError(const std::string& what) : ResultError("stdout: " + what) {}
+};
 
 /// First in main(): opens those of the three that are closed, so that no file of ours takes their
 /// place (a closed stdout stays one to which nothing can be written), and ignores SIGPIPE.
 void prepare_streams();
 
-/// What was asked for on stdout, whole. Throws ResultError where it does not get there.
+/// What was asked for on stdout, whole. Throws StdoutError where it does not get there.
 void put(std::string_view text);
 
 /// What people watch on stdout while a result is kept elsewhere. Never throws.

@@ -268,6 +268,8 @@ ExitCode commands::gate(const CommandLine& line) {
   if (reports) begin_reports(*reports);
   try {
     return gate_as_asked(line);
+  } catch (const StdoutError&) {
+    throw;  // after everything else was reported
   } catch (const std::exception& error) {
     if (reports) report_no_verdict(error, *reports);
     throw;

@@ -199,9 +199,7 @@ ExitCode commands::instances(const CommandLine& line) {
   SweepProgress progress;
   const ResolvedConfig& config = request.plan.config.config;
   return run_instances(request, progress, [&](const Json& record) {
-    if (config.json)
-      put(record_text(record));
-    else
+    if (!config.json)
       (config.output ? show : put)(instances_table(record, request.plan.config.warnings.size()));
   });
 }

@@ -1,6 +1,8 @@
 // See record_output.hpp.
 #include "commands/record_output.hpp"
 
+#include <memory>
+
 #include "error.hpp"
 #include "streams.hpp"
 
@@ -15,9 +17,10 @@ RecordOutput read_record_output(const FlagReader& flags) {
 
 void put_out(const Json& record, const RecordOutput& output, std::string (*table)(const Json&),
              std::string (*markdown)(const Json&)) {
-  if (output.file) ResultFile(*output.file).write(record);
-  const auto text = output.json ? record_text : output.markdown ? markdown : table;
-  put(text(record));
+  std::unique_ptr<ResultFile> file;
+  if (output.file) file = std::make_unique<ResultFile>(*output.file);
+  deliver(record, file.get(), output.json);
+  if (!output.json) put((output.markdown ? markdown : table)(record));
 }
 
 }  // namespace scalemark

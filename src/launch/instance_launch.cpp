@@ -11,6 +11,7 @@
 #include "config/keys.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/launch.hpp"
+#include "launch/log_tail.hpp"
 #include "measure/clock.hpp"
 #include "rendezvous/start_line.hpp"
 #include "result/handover.hpp"
@@ -28,18 +29,6 @@ void settle(const Slot& slot, Device device, const Starter& starter, std::size_t
   if (!slot.uuid.empty() || device != Device::cpu)
     setenv("CUDA_VISIBLE_DEVICES", slot.uuid.c_str(), 1);
   starter.hand_over(line);
-}
-
-/// The last lines that are not empty, at most 3 and 600 characters, on one line.
-std::string last_lines(const fs::path& log) {
-  std::vector<std::string> lines;
-  std::ifstream file(log);
-  for (std::string line; std::getline(file, line);)
-    if (line.find_first_not_of(" \t\r-") != line.npos) lines.push_back(line);
-  std::string text;
-  for (std::size_t i = lines.size() - std::min<std::size_t>(3, lines.size()); i < lines.size(); ++i)
-    text += (text.empty() ? "" : " | ") + lines[i];
-  return text.size() > 600 ? "..." + text.substr(text.size() - 600) : text;
 }
 
 class Launch {

@@ -36,9 +36,9 @@ class Files {
   fs::path folder() const { return fs::absolute(runs_ ? runs_->path() : temporary_->path()); }
   /// As the record names a file of the folder; empty where it is not kept.
   std::string name_of(const fs::path& file) const { return runs_ ? runs_->name_of(file) : ""; }
-  void write(const Json& record) {
+  void write(const Json& record, bool json) {
+    deliver(record, record_.get(), json);
     if (!record_) return;
-    record_->write(record);
     runs_->remove_older();
     say("record: " + record_->path().string());
   }
@@ -77,7 +77,7 @@ class Instances {
       if (measure(files, sets_[index], repeat, progress)) break;
     }
     const Json record = make_record();
-    files.write(record);
+    files.write(record, config.json);
     report(record);
     return stopped_ ? ExitCode::failed : code_;
   }
@@ -88,7 +88,7 @@ class Instances {
                              : fmt::format("{} instances", slots.size());
   }
 
-  /// True where we were asked to stop.
+  /// True where this was the last.
   bool measure(const Files& files, const std::vector<std::size_t>& slots, std::int64_t repeat,
                LaunchProgress& progress) {
     const double start = steady_seconds();
@@ -108,7 +108,8 @@ class Instances {
     else
       code_ = most_severe(code_, launched.code);
     launches_.push_back(std::move(launched.launch));
-    return stopped_;
+    // What can't be written now can't be written by the next launch either.
+    return stopped_ || launched.code == ExitCode::result;
   }
 
   std::string outcome(const InstanceLaunch& launch) const {

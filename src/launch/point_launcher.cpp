@@ -7,6 +7,7 @@
 #include "config/names.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
+#include "launch/log_tail.hpp"
 #include "launch/placement.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
@@ -138,6 +139,7 @@ bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t rep
     throw;
   }
   const CommandsEnd after = run_around(Moment::after, index, repeat);
+  refuse_unwritable(index, repeat, end);
   conclude(entry, index, end);
   if (after.code != ExitCode::ok) {
     if (entry.status == "ok") {
@@ -176,8 +178,24 @@ Supervision PointLauncher::supervision(std::size_t index) const {
 void PointLauncher::finish(Journal& journal, JournalEntry entry, double seconds, std::size_t index,
                            const JobEnd& end) const {
   entry.seconds = seconds;
+  refuse_unwritable(index, entry.repeat, end);
   conclude(entry, index, end);
   journal.append(entry);
+}
+
+/// What can't be written now can't be written by the next launch either; the journal does not count
+/// this one, so it runs again.
+void PointLauncher::refuse_unwritable(std::size_t index, std::int64_t repeat,
+                                      const JobEnd& end) const {
+  if (end.code != ExitCode::result) return;
+  const std::string told = last_lines(log_path(index, repeat, ""));
+  throw ResultError(fmt::format(
+      "{}, repeat {}: a file could not be read or written: {}; once it can, the same command goes "
+      "on from here",
+      plan_.points[index].title(), repeat,
+      !end.reason.empty() ? end.reason
+      : told.empty()      ? "its log is empty, as on a full disk"
+                          : told));
 }
 
 void PointLauncher::conclude(JournalEntry& entry, std::size_t index, const JobEnd& end) const {

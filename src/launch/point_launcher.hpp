@@ -70,6 +70,7 @@ class PointLauncher {
   CommandsEnd run_around(Moment moment, std::size_t point, std::int64_t repeat) const;
   JobEnd launch_prepared(JournalEntry& entry, std::size_t point, std::int64_t repeat) const;
   void conclude(JournalEntry& entry, std::size_t point, const JobEnd& end) const;
+  void refuse_unwritable(std::size_t point, std::int64_t repeat, const JobEnd& end) const;
   void describe(JournalEntry& entry, const std::filesystem::path& path) const;
 
   const SweepPlan& plan_;

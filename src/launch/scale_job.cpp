@@ -125,7 +125,7 @@ ExitCode supervise_scale(const LoadedConfig& loaded, ScaleJob job) {
     publish_partial(loaded, job.points.largest, handover, end);
   }
   if (end.code == ExitCode::ok && relay.has_lost_data() && (config.json || !config.output))
-    throw ResultError("stdout: what the ranks wrote did not all get there");
+    throw StdoutError("what the ranks wrote did not all get there");
   return end.code;
 }
 

@@ -100,7 +100,7 @@ bool redirect(const ChildProcess& process) {
   setpgid(0, 0);
   if (!redirect(process)) {
     tell(fmt::format("cannot write {}: {}", process.output, std::strerror(errno)));
-    _exit(127);
+    _exit(static_cast<int>(ExitCode::result));
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would watch the job after the supervisor
   if (getppid() != supervisor) _exit(127);

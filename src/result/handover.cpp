@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "result/posix_file.hpp"
+#include "platform/posix_file.hpp"
 
 namespace scalemark {
 namespace {

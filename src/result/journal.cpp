@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,7 +11,7 @@
 #include <string_view>
 
 #include "error.hpp"
-#include "result/posix_file.hpp"
+#include "platform/posix_file.hpp"
 
 namespace scalemark {
 namespace {
@@ -83,16 +82,26 @@ std::size_t parse_lines(const std::string& text, const std::filesystem::path& pa
 }  // namespace
 
 Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
-  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (file_ < 0)
+  const auto refuse = [&](int error) {
     throw ResultError(fmt::format("journal {}: {}; choose another folder with --output",
-                                  path_.string(), std::strerror(errno)));
-  if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(file_);
-    throw EnvironmentError(
-        fmt::format("journal {}: another sweep writes to it; wait for it, or give another --output",
-                    path_.string()));
+                                  path_.string(), std::strerror(error)));
+  };
+  const std::filesystem::path folder = folder_of(path_);
+  const auto lock_file = folder / fmt::format(".{}.lock", path_.filename().string());
+  try {
+    lock_ = FileLock::try_take(lock_file);
+  } catch (const std::system_error& error) {
+    refuse(error.code().value());
   }
+  if (!lock_)
+    throw EnvironmentError(
+        fmt::format("journal {}: another sweep writes to it; wait for it, or give another "
+                    "--output. Where no other is at work, one that was killed on a file system "
+                    "without locks has left {}: remove it",
+                    path_.string(), lock_file.string()));
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (file_ < 0) refuse(errno);
+  sync_folder(folder);
   try {
     read();
   } catch (...) {

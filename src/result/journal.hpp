@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/file_lock.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -59,6 +60,7 @@ class Journal {
   void read();
 
   std::filesystem::path path_;
+  std::unique_ptr<FileLock> lock_;
   int file_ = -1;
   std::vector<JournalEntry> entries_;
 };

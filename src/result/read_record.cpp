@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "error.hpp"
-#include "result/posix_file.hpp"
+#include "platform/posix_file.hpp"
 #include "result/record_schemas.hpp"
 #include "result/records.hpp"
 

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "json.hpp"
+#include "platform/file_lock.hpp"
 #include "result/outcome.hpp"
 
 namespace scalemark {
@@ -46,27 +49,35 @@ std::string record_text(const Json& record);
 /// place;
 /// - exclusive: a second writer of the same path gets a name of its own (`name.2.json`), both
 /// results survive;
-/// - write(): temporary file in the same folder, fsync, rename, fsync of the folder. An older file
-/// stays
-///   byte-identical until the rename.
+/// - keeps some room from then on, so that a disk that fills up meanwhile costs no measurement;
+/// - write(): over that hidden file in the same folder, fsync, rename, fsync of the folder. An
+/// older
+///   file stays byte-identical until the rename.
 class ResultFile {
  public:
-  explicit ResultFile(const std::filesystem::path& path);
+  /// Records of long runs reach some hundred kB.
+  static constexpr std::size_t kReservedBytes = 1 << 20;
+  explicit ResultFile(const std::filesystem::path& path,
+                      std::size_t reserved_bytes = kReservedBytes);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  const std::filesystem::path& path() const noexcept {
-    return path_;
-  }  ///< the path that is really written
+  /// The path that is really written.
+  const std::filesystem::path& path() const noexcept { return path_; }
   void write(const Json& record);
 
  private:
-  void release() noexcept;
-  std::filesystem::path path_;       ///< what is written
-  std::filesystem::path lock_path_;  ///< hidden file beside it, locked while this object lives
-  int lock_ = -1;
+  void write_temporary(std::string_view bytes, std::string_view what);
+
+  std::filesystem::path path_;      ///< what is written
+  std::unique_ptr<FileLock> lock_;  ///< outlives the temporary file
+  std::filesystem::path temporary_;
 };
+
+/// To the file (null: none), and to stdout where `json` was asked for: to each, whatever becomes of
+/// the other. Then throws what went wrong.
+void deliver(const Json& record, ResultFile* file, bool json);
 
 /// Reads a record; keys that are newer than it are null, with a reason. ConfigError where the path
 /// does not exist; ResultError where it is unreadable, not JSON, not a scalemark record, or of

@@ -2,26 +2,26 @@
 // measured for nothing.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 #include "error.hpp"
-#include "result/posix_file.hpp"
+#include "platform/file_lock.hpp"
+#include "platform/posix_file.hpp"
 #include "result/records.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// Space that must be there before a run starts: records of long runs reach some hundred kB.
-constexpr std::size_t kProbeBytes = 1 << 20;
 constexpr int kMostWriters = 1000;
 
 std::string_view remedy(int error) {
@@ -44,24 +44,6 @@ std::string_view remedy(int error) {
                                 remedy(error)));
 }
 
-/// Removes a temporary file unless it was renamed away.
-struct Temporary {
-  fs::path path;
-  ~Temporary() {
-    if (!path.empty()) unlink(path.c_str());
-  }
-};
-
-void sync_folder(const fs::path& folder) {
-  const FileDescriptor directory{open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  // Some network file systems refuse to sync a folder; the rename itself has happened.
-  if (directory.fd >= 0) fsync(directory.fd);
-}
-
-fs::path folder_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
 /// Hidden, beside the result (rename works only within a file system), with a known pattern so that
 /// leftovers are found.
 fs::path beside(const fs::path& path, std::string_view suffix) {
@@ -69,49 +51,13 @@ fs::path beside(const fs::path& path, std::string_view suffix) {
 }
 fs::path temporary_for(const fs::path& path) { return beside(path, ".tmp"); }
 
-/// Writes a new file; its name is ours alone because we hold the lock. Throws and leaves nothing
-/// where it fails.
-Temporary write_temporary(const fs::path& path, std::string_view bytes, std::string_view what) {
-  Temporary temporary{temporary_for(path)};
-  unlink(temporary.path.c_str());  // left by a writer that was killed
-  const FileDescriptor file{
-      open(temporary.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-  if (file.fd < 0) {
-    const int error = errno;
-    temporary.path.clear();
-    refuse(path, fmt::format("cannot create a file in {}", folder_of(path).string()), error);
-  }
-  if (const int error = write_all(file.fd, bytes); error != 0) refuse(path, what, error);
-  return temporary;
-}
-
-enum class Lock { taken, held_by_another };
-
-/// Takes the lock file of `path`. It is removed together with the lock, so after locking it must
-/// still be the same file. On a file system without flock (Lustre, some NFS) only the one who made
-/// the file has it: a file left by a killed writer then costs the next one its name, never a
-/// result.
-Lock try_lock(const fs::path& path, const fs::path& lock_path, int& fd) {
-  for (;;) {
-    constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-    fd = open(lock_path.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
-    const bool made = fd >= 0;
-    if (!made && errno == EEXIST) fd = open(lock_path.c_str(), kFlags);
-    if (fd < 0 && errno == ENOENT && fs::exists(folder_of(path))) continue;  // removed meanwhile
-    if (fd < 0 && errno == EACCES && access(lock_path.c_str(), F_OK) == 0)
-      return Lock::held_by_another;  // another user's
-    if (fd < 0)
-      refuse(path, fmt::format("cannot create a file in {}", folder_of(path).string()), errno);
-    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    const bool supported = locked || errno == EWOULDBLOCK || errno == EINTR;
-    struct stat ours {
-    }, there{};
-    const bool same = fstat(fd, &ours) == 0 && stat(lock_path.c_str(), &there) == 0 &&
-                      ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
-    if (same && (locked || (made && !supported))) return Lock::taken;
-    close(fd);
-    fd = -1;
-    if (!locked) return Lock::held_by_another;
+/// Null where another holds it.
+std::unique_ptr<FileLock> try_lock(const fs::path& path) {
+  try {
+    return FileLock::try_take(beside(path, ".lock"));
+  } catch (const std::system_error& error) {
+    refuse(path, fmt::format("cannot create a file in {}", folder_of(path).string()),
+           error.code().value());
   }
 }
 
@@ -139,7 +85,7 @@ std::string record_text(const Json& record) {
   return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-ResultFile::ResultFile(const fs::path& path) {
+ResultFile::ResultFile(const fs::path& path, std::size_t reserved_bytes) {
   if (!path.has_filename())
     throw ResultError(fmt::format(
         "result \"{}\": no file name; give a path such as run.json with --output", path.string()));
@@ -148,46 +94,60 @@ ResultFile::ResultFile(const fs::path& path) {
   if (error)
     refuse(path, fmt::format("cannot create the folder {}", folder_of(path).string()),
            error.value());
-  for (int number = 1; lock_ < 0; ++number) {
+  for (int number = 1; !lock_; ++number) {
     if (number > kMostWriters)
       throw ResultError(fmt::format("result {}: {} other writers hold it and its numbered names",
                                     path.string(), kMostWriters));
     path_ = numbered(path, number);
-    lock_path_ = beside(path_, ".lock");
     refuse_other_than_file(path_);
     // A name that a concurrent writer was given holds its result; only the asked-for name is ever
     // replaced.
     if (number > 1 && fs::exists(path_, error)) continue;
-    if (try_lock(path_, lock_path_, lock_) == Lock::taken && number > 1 && fs::exists(path_, error))
-      release();
+    lock_ = try_lock(path_);
+    if (number > 1 && fs::exists(path_, error)) lock_ = nullptr;
   }
-  try {
-    // Not zeros: file systems that compress would find room for them.
-    std::string probe(kProbeBytes, '\0');
-    for (std::size_t i = 0, x = 1; i < probe.size(); ++i)
-      probe[i] = static_cast<char>((x = x * 6364136223846793005ULL + 1) >> 56);
-    write_temporary(path_, probe, fmt::format("no room for {} kB", kProbeBytes / 1024));
-  } catch (...) {
-    release();
-    throw;
-  }
+  temporary_ = temporary_for(path_);
+  unlink(temporary_.c_str());  // left by a writer that was killed
+  // Not zeros: file systems that compress would find room for them.
+  std::string reserve(reserved_bytes, '\0');
+  for (std::size_t i = 0, x = 1; i < reserve.size(); ++i)
+    reserve[i] = static_cast<char>((x = x * 6364136223846793005ULL + 1) >> 56);
+  write_temporary(reserve, fmt::format("no room for {} kB", reserved_bytes / 1024));
 }
 
-ResultFile::~ResultFile() { release(); }
+ResultFile::~ResultFile() { unlink(temporary_.c_str()); }
 
-void ResultFile::release() noexcept {
-  if (lock_ < 0) return;
-  unlink(lock_path_.c_str());
-  close(lock_);
-  lock_ = -1;
+/// Over what is reserved, where nothing was written yet. Its name is ours alone because we hold the
+/// lock.
+void ResultFile::write_temporary(std::string_view bytes, std::string_view what) {
+  const FileDescriptor file{
+      open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)};
+  if (file.fd < 0)
+    refuse(path_, fmt::format("cannot create a file in {}", folder_of(path_).string()), errno);
+  int error = write_whole(file.fd, bytes);
+  if (error == 0 && ftruncate(file.fd, static_cast<off_t>(bytes.size())) != 0) error = errno;
+  if (error == 0 && fsync(file.fd) != 0) error = errno;
+  if (error == 0) return;
+  unlink(temporary_.c_str());
+  refuse(path_, what, error);
 }
 
 void ResultFile::write(const Json& record) {
-  Temporary temporary = write_temporary(path_, record_text(record), "cannot be written");
-  if (rename(temporary.path.c_str(), path_.c_str()) != 0)
+  write_temporary(record_text(record), "cannot be written");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0)
     refuse(path_, "cannot be put in place", errno);
-  temporary.path.clear();
   sync_folder(folder_of(path_));
+}
+
+void deliver(const Json& record, ResultFile* file, bool json) {
+  std::exception_ptr failure;
+  try {
+    if (file) file->write(record);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (json) put(record_text(record));
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace scalemark

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <limits>
 
 #include "analysis/scaling/point_repeat.hpp"
@@ -99,7 +100,9 @@ Status Curve::measure(const CurveSegment& segment) {
   }
   await_point(group.has_value());
   session_.world.agree(code, message);
-  if (session_.is_root()) keep(segment, point, record);
+  session_.world.agree_on([&] {
+    if (session_.is_root()) keep(segment, point, record);
+  });
   const std::string status = session_.is_root() ? to_string(status_of(record)) : "";
   return status_from(session_.world.broadcast(status));
 }
@@ -130,9 +133,14 @@ Json Curve::measure_here(const CurveSegment& segment, Point& point, RunGroup& gr
 
 /// Rank 0: stores the run's record and what the curve needs of it.
 void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) {
-  const std::string path =
-      files_ ? files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline)
-             : "";
+  std::string path;
+  std::exception_ptr unwritten;
+  try {
+    if (files_)
+      path = files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline);
+  } catch (const ResultError&) {
+    unwritten = std::current_exception();  // it counts, and the curve has room of its own
+  }
   if (record["status"] == "ok") {
     auto& runs = segment.baseline ? point.runs.baselines : point.runs.repeats;
     runs.push_back(point_repeat(record, path, segment.baseline, config().resource));
@@ -143,6 +151,7 @@ void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) 
   noise_.add(record);
   ++done_;
   publish_so_far();
+  if (unwritten) std::rethrow_exception(unwritten);
 }
 
 /// What stands where a rank is killed now.
@@ -168,6 +177,7 @@ void Curve::finish(Status status) {
                              : fmt::format("ended after {} of {} runs: see the last run record",
                                            done_, plan_.size());
     record_ = make_record({status, reason});
+    publish_(record_);
     if (files_) files_->write_curve(record_);
     if (!config().json)
       (files_ ? show : put)("\n" + scaling_table(record_, session_.warnings.size()));

@@ -7,7 +7,8 @@ namespace scalemark {
 std::string CurveFiles::write_run(const Json& record, int ranks, int round, bool baseline) {
   const std::string id = record.at("id").get<std::string>().substr(0, 8);
   ResultFile file(runs_.path() / fmt::format("ranks{}-round{}{}-{}.json", ranks, round,
-                                             baseline ? "-none" : "", id));
+                                             baseline ? "-none" : "", id),
+                  /*reserved_bytes=*/0);
   file.write(record);
   return runs_.name_of(file.path());
 }

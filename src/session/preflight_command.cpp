@@ -86,11 +86,9 @@ void write_rules(Session& session, ResultFile& file, const Json& record) {
 
 ExitCode publish_checks(Session& session, const Destination& to, const Json& record) {
   return publish_at_root(session, [&] {
-    if (to.output) to.output->write(record);
+    deliver(record, to.output.get(), session.config().json);
     if (to.made_rules) write_rules(session, *to.made_rules, record);
-    if (session.config().json)
-      put(record_text(record));
-    else
+    if (!session.config().json)
       (to.output ? show : put)(session.config().pinning ? pinning_table(record)
                                                         : preflight_table(record));
     if (to.output) session.say("record: " + to.output->path().string());

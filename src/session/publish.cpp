@@ -20,8 +20,7 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
                  const std::function<std::string(const Json&, std::size_t told)>& summary) {
   return publish_at_root(session, [&] {
     printer.total(record);
-    if (output) output->write(record);
-    if (session.config().json) put(record_text(record));
+    deliver(record, output, session.config().json);
     session.say(summary(record, session.warnings.size()));
     if (output) session.say("record: " + output->path().string());
     return exit_code_of(status_of(record));

@@ -73,19 +73,23 @@ class Family {
       publish(i, nullptr);
       return code;
     } catch (const AgreedError& error) {
-      if (session_.is_root() && leaves_a_record(error.code())) leave(i, loaded, error);
+      if (session_.is_root()) leave(i, loaded, error);
       throw;
     }
   }
 
-  /// What was measured of the curve that failed.
+  /// What was measured of the curve that failed; on stdout also where no file can be written.
   void leave(std::size_t i, const LoadedConfig& loaded, const AgreedError& error) {
+    if (!leaves_a_record(error.code()) && error.code() != ExitCode::result) return;
     const Outcome outcome{status_of_exit(static_cast<int>(error.code())), error.what()};
     Json record = so_far_.is_null() ? make_scaling_record(session_.record_context(loaded),
                                                           session_.world.size(), {}, {}, outcome)
                                     : so_far_;
-    set_outcome(record, outcome);
-    if (files_[i]) files_[i]->write_curve(record);
+    if (status_of(record) != Status::ok) set_outcome(record, outcome);
+    try {
+      if (files_[i]) files_[i]->write_curve(record);
+    } catch (const ResultError&) {  // as it was with what brought us here
+    }
     finished_.push_back(std::move(record));
     publish(i, nullptr);
     if (session_.config().json) print();

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <cstring>
 
 #include "error.hpp"
+#include "platform/posix_file.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -45,29 +46,20 @@ fs::path make_folder(const std::optional<std::string>& asked_for) {
   return path;
 }
 
-fs::path lock_of(const fs::path& folder) { return folder / ".scalemark-checkpoints.lock"; }
-
-/// An open file that this process has locked. It goes together with the lock, so after locking it
-/// must still be the file of that name.
-int take_lock(const fs::path& folder) {
-  const fs::path path = lock_of(folder);
-  while (true) {
-    const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (lock < 0) refuse(folder, "no file can be made there", errno);
-    // Where the file system has no locks, nothing tells of another run.
-    const bool taken = flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    struct stat ours {
-    }, there{};
-    if (!taken && fstat(lock, &ours) == 0 && stat(path.c_str(), &there) == 0 &&
-        ours.st_ino == there.st_ino)
-      return lock;
-    close(lock);
-    if (taken)
-      throw ResultError(fmt::format(
-          "checkpoint {}: another run writes its checkpoints there; give each run a folder of its "
-          "own with --checkpoint_dir",
-          folder.string()));
+/// Alone in a folder.
+std::unique_ptr<FileLock> take_lock(const fs::path& folder) {
+  std::unique_ptr<FileLock> lock;
+  try {
+    lock = FileLock::try_take(folder / ".scalemark-checkpoints.lock");
+  } catch (const std::system_error& error) {
+    refuse(folder, "no file can be made there", error.code().value());
   }
+  if (!lock)
+    throw ResultError(fmt::format(
+        "checkpoint {}: another run writes its checkpoints there; give each run a folder of its "
+        "own with --checkpoint_dir",
+        folder.string()));
+  return lock;
 }
 
 /// A hidden file that becomes a checkpoint under its own name, or goes.
@@ -88,18 +80,8 @@ class PendingFile {
 
   /// Keeps the first error for put_in_place(): the archive's writer must not be interrupted.
   std::size_t write(const void* data, std::size_t size) noexcept {
-    const char* at = static_cast<const char*>(data);
-    for (std::size_t left = size; left > 0 && error_ == 0;) {
-      const ssize_t written = ::write(fd_, at, left);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) {
-        error_ = written < 0 ? errno : ENOSPC;
-        break;
-      }
-      at += written;
-      left -= static_cast<std::size_t>(written);
-      bytes_ += written;
-    }
+    if (error_ == 0) error_ = write_whole(fd_, {static_cast<const char*>(data), size});
+    if (error_ == 0) bytes_ += static_cast<std::int64_t>(size);
     return size;
   }
   void put_in_place() {
@@ -108,11 +90,7 @@ class PendingFile {
     if (rename(temporary_.c_str(), path_.c_str()) != 0)
       refuse(path_, "it cannot be put in place", errno);
     in_place_ = true;
-    // Some network file systems refuse to sync a folder; the rename itself has happened.
-    const int folder = open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return;
-    fsync(folder);
-    close(folder);
+    sync_folder(path_.parent_path());
   }
   std::int64_t bytes() const { return bytes_; }
 
@@ -176,11 +154,7 @@ CheckpointFolder::~CheckpointFolder() {
 }
 
 void CheckpointFolder::leave() noexcept {
-  if (lock_ >= 0) {
-    unlink(lock_of(folder_).c_str());
-    close(lock_);
-  }
-  lock_ = -1;
+  lock_ = nullptr;
   if (asked_for_) return;
   std::error_code ignored;
   fs::remove(folder_, ignored);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "platform/file_lock.hpp"
 #include "train/flat_parameters.hpp"
 
 namespace scalemark {
@@ -60,7 +61,7 @@ class CheckpointFolder {
 
   std::filesystem::path folder_;
   bool asked_for_;
-  int lock_ = -1;
+  std::unique_ptr<FileLock> lock_;
   std::deque<std::filesystem::path> written_;  ///< that still lie there, oldest first
 };
 

@@ -74,8 +74,8 @@ class Supervised : public ::testing::Test {
       if (!freopen((folder_ / "stderr").c_str(), "w", stderr)) return 99;
       setvbuf(stderr, nullptr, _IONBF, 0);
       try {
-        const RunConfig config = load_config(Command::scale, arguments, {}).config;
-        return static_cast<int>(supervise_scale(config, scale_job(config, arguments)));
+        const LoadedConfig loaded = load_config(Command::scale, arguments, {});
+        return static_cast<int>(supervise_scale(loaded, scale_job(loaded.config, arguments)));
       } catch (const Error& error) {
         return static_cast<int>(error.code());
       }

@@ -58,7 +58,9 @@ class WrongNumbers(ProgramTest):
         _, err = self.run_program(*mpirun(2, SCALEMARK, "run", *LONG, "--output", "r.json", "--inject", "corrupt_allreduce:rank=1"),
                                   expect=4)
         self.assertIn("rank 1", err)
-        self.assertFalse((self.folder / "r.json").exists())
+        record = self.read("r.json")
+        self.assertEqual(record["status"], "failed")
+        self.assertIn("rank 1", record["reason"])
 
 
 class ResultPaths(ProgramTest):

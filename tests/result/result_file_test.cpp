@@ -151,18 +151,38 @@ TEST(ResultFile, RefusesAFullDiskAtTheStart) {
   EXPECT_EQ(contents(tree.root() / "run.json"), "older");
 }
 
-TEST(ResultFile, ADiskThatFillsUpDuringTheRunKeepsTheOlderFile) {
+/// A file system of 3 MB.
+void fill(const fs::path& folder) {
+  std::ofstream(folder / "filler") << std::string(4 << 20, 'x');
+}
+
+TEST(ResultFile, ADiskThatFillsUpDuringTheRunCostsNoMeasurement) {
   Tree tree;
-  Mount disk(tree.root(), "size=2m");
+  Mount disk(tree.root(), "size=3m");
+  if (!disk.mounted) GTEST_SKIP() << "needs the right to mount a file system";
+  const fs::path path = tree.root() / "run.json";
+  ResultFile(path).write(record_of("older"));
+  {
+    ResultFile file(path);
+    fill(tree.root());
+    file.write(record_of(std::string(900'000, 'y')));
+  }
+  EXPECT_EQ(read_record(path)["reason"], std::string(900'000, 'y'));
+  EXPECT_EQ(files_in(tree.root()), (std::vector<std::string>{"filler", "run.json"}));
+}
+
+TEST(ResultFile, WhereEvenThatIsNotEnoughTheOlderFileStays) {
+  Tree tree;
+  Mount disk(tree.root(), "size=3m");
   if (!disk.mounted) GTEST_SKIP() << "needs the right to mount a file system";
   const fs::path path = tree.root() / "run.json";
   ResultFile(path).write(record_of("older"));
   const std::string older = contents(path);
   {
     ResultFile file(path);
-    std::ofstream(tree.root() / "filler") << std::string(4 << 20, 'x');
+    fill(tree.root());
     try {
-      file.write(record_of(std::string(100'000, 'y')));
+      file.write(record_of(std::string(2'000'000, 'y')));
       FAIL() << "written to a full disk";
     } catch (const ResultError& error) {
       EXPECT_THAT(error.what(), HasSubstr("No space left"));

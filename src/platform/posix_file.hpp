@@ -1,6 +1,7 @@
 // Files: bytes that are on disk before anything relies on them, descriptors that are closed.
 #pragma once
 
+#include <filesystem>
 #include <string_view>
 
 namespace scalemark {
@@ -17,5 +18,12 @@ struct FileDescriptor {
 /// Writes all bytes and waits until they are on disk. 0, or errno of what failed: a full disk may
 /// show in either.
 int write_all(int file, std::string_view bytes);
+
+/// So that the names in it are on disk. Some network file systems refuse; what was renamed in it
+/// has its name all the same.
+void sync_folder(const std::filesystem::path& folder);
+
+/// "." for a bare name.
+std::filesystem::path folder_of(const std::filesystem::path& path);
 
 }  // namespace scalemark

@@ -1,0 +1,13 @@
+// What a launch said last.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace scalemark {
+
+/// The last lines of a log that are not empty, at most 3 and 600 characters, on one line. Empty
+/// where there is none.
+std::string last_lines(const std::filesystem::path& log);
+
+}  // namespace scalemark
