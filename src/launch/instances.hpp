@@ -24,9 +24,9 @@ struct InstancesRequest {
 /// Prints slots and commands.
 void print_instances(const InstancesRequest& request);
 
-/// Measures and writes the record to --output, and to stdout with --json; hands it to `report`. Exit codes: ok; the most
-/// severe code of a launch that failed, `failed` where it was stopped. A failing launch does not
-/// stop the others.
+/// Measures and writes the record to --output, and to stdout with --json; hands it to `report`.
+/// Exit codes: ok; the most severe code of a launch that failed, `failed` where it was stopped. A
+/// failing launch does not stop the others.
 ExitCode run_instances(const InstancesRequest& request, LaunchProgress& progress,
                        const std::function<void(const Json& record)>& report);
 

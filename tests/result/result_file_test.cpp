@@ -152,9 +152,7 @@ TEST(ResultFile, RefusesAFullDiskAtTheStart) {
 }
 
 /// A file system of 3 MB.
-void fill(const fs::path& folder) {
-  std::ofstream(folder / "filler") << std::string(4 << 20, 'x');
-}
+void fill(const fs::path& folder) { std::ofstream(folder / "filler") << std::string(4 << 20, 'x'); }
 
 TEST(ResultFile, ADiskThatFillsUpDuringTheRunCostsNoMeasurement) {
   Tree tree;
