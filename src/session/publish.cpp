@@ -37,9 +37,11 @@ ExitCode with_last_words(
   const LastWords words(leave);
   try {
     return measure();
-  } catch (const std::exception& error) {
-    const ExitCode code = exit_code_of(error);
-    if (leaves_a_record(code)) leave(static_cast<int>(code), error.what());
+  } catch (const AgreedError& error) {
+    if (leaves_a_record(error.code())) leave(static_cast<int>(error.code()), error.what());
+    throw;
+  } catch (const std::exception& error) {  // of this rank alone, which was measuring
+    leave(static_cast<int>(exit_code_of(error)), error.what());
     throw;
   }
 }

@@ -21,13 +21,14 @@ ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publ
 ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
                  const std::function<std::string(const Json&, std::size_t told)>& summary);
 
-/// What is left where a measurement fails: `leave` writes it, once, before an abort (LastWords) or
-/// an error of code `failed` or `timeout`. Other errors leave nothing: nothing was measured.
+/// What is left where a measurement fails: `leave` writes it, before an abort (LastWords) or an error
+/// of this rank alone, or one that ranks agree on where leaves_a_record().
 ExitCode with_last_words(
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure);
 
-/// Of an error that a measurement ended with.
+/// Of an error that all ranks agree on: with other codes nothing was measured, or no file can be
+/// written.
 bool leaves_a_record(ExitCode code);
 
 }  // namespace scalemark
