@@ -9,6 +9,7 @@
 #include "config/hash.hpp"
 #include "config/json_file.hpp"
 #include "config/load.hpp"
+#include "config/shown_variables.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "json.hpp"
@@ -150,6 +151,10 @@ SweepPoint make_point(const CommonOfPoints& common, const PlannedPoint& own, con
     refuse_at(fmt::format("{}: {}", common.name, point.title()), error.what());
   }
   point.id = id_of(point);
+  for (const auto& [name, value] : point.settings.items())
+    if (name.starts_with(kVariablePrefix) && value.is_string())
+      point.settings[name] =
+          shown_value(name.substr(kVariablePrefix.size()), value.get_ref<const std::string&>());
   return point;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "config/shown_variables.hpp"
 #include "launch/launch.hpp"
 #include "result/records.hpp"
 
@@ -70,14 +71,14 @@ std::vector<std::string> srun_command(const LaunchRequest& request) {
   return words;
 }
 
-/// `env -u NAME NAME=VALUE`, or nothing.
+/// `env -u NAME NAME=VALUE`, or nothing; what may not be shown stands as its hash.
 std::vector<std::string> environment_command(const LaunchRequest& request) {
   std::vector<std::string> words;
   if (!request.environment.empty()) words.emplace_back("env");
   for (const auto& [name, value] : request.environment)
     if (!value) words.insert(words.end(), {"-u", name});
   for (const auto& [name, value] : request.environment)
-    if (value) words.push_back(name + "=" + *value);
+    if (value) words.push_back(name + "=" + shown_value(name, *value));
   return words;
 }
 
@@ -99,7 +100,7 @@ Launcher detect_launcher(const std::map<std::string, std::string>& environment) 
 }
 
 std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root) {
-  std::vector<std::string> words = environment_command(request);
+  std::vector<std::string> words;
   const auto add = [&](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
@@ -129,7 +130,10 @@ std::string shell_quoted(const std::vector<std::string>& words) {
 }
 
 std::string command_line(const LaunchRequest& request) {
-  return shell_quoted(launch_command(request, geteuid() == 0));
+  std::vector<std::string> words = environment_command(request);
+  const auto launch = launch_command(request, geteuid() == 0);
+  words.insert(words.end(), launch.begin(), launch.end());
+  return shell_quoted(words);
 }
 
 ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code) {

@@ -115,6 +115,9 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
                            setenv(kHandoverVariable, job.handover.path().c_str(), 1);
                            for (const auto& [name, value] : job.environment)
                              setenv(name.c_str(), value.c_str(), 1);
+                           for (const auto& [name, value] : job.request.environment)
+                             value ? setenv(name.c_str(), value->c_str(), 1)
+                                   : unsetenv(name.c_str());
                          }});
     processes.back().streams = job.streams;
   }

@@ -43,7 +43,7 @@ bool built_for_hydra();
 /// The program that launches: "mpirun", "mpiexec.hydra" or "srun".
 std::string launcher_program(const LaunchRequest& request);
 
-/// The exact argv. Binding is always explicit; as root mpirun gets --allow-run-as-root.
+/// The exact argv; variables are not in it, where other users could read them. Binding is always explicit; as root mpirun gets --allow-run-as-root.
 /// Throws ConfigError for a host file with srun (the allocation names the hosts).
 std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root);
 

@@ -1,10 +1,10 @@
 // Environment variables: what a launcher announces, and the allow-list of what a record may show.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <string_view>
 
+#include "config/shown_variables.hpp"
 #include "platform/library_variables.hpp"
 #include "platform/platform.hpp"
 
@@ -65,37 +65,6 @@ bool allowed(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end() || is_library_variable(name);
 }
 
-bool names_a_secret(std::string_view name) {
-  std::string upper(name);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  // precondition_transports is the key that Open MPI gives the processes of a job.
-  for (const char* word :
-       {"TOKEN", "KEY", "SECRET", "PASSW", "CREDENTIAL", "PRECONDITION_TRANSPORTS"})
-    if (upper.find(word) != std::string::npos) return true;
-  return false;
-}
-
-/// "scheme://user:password@host": the only shape of a value that says by itself that it is secret.
-bool holds_a_password(std::string_view value) {
-  for (auto at = value.find("://"); at != std::string_view::npos; at = value.find("://", at + 3)) {
-    const std::string_view authority =
-        value.substr(at + 3, value.find_first_of("/ \t,;", at + 3) - at - 3);
-    const auto host = authority.find('@');
-    if (host != std::string_view::npos &&
-        authority.substr(0, host).find(':') != std::string_view::npos)
-      return true;
-  }
-  return false;
-}
-
-/// At most 1 kB of printable ASCII, so that every record is valid UTF-8.
-std::string printable(std::string value) {
-  constexpr std::size_t kLongest = 1024;
-  if (value.size() > kLongest) value.resize(kLongest);
-  for (char& c : value)
-    if (c < 0x20 || c > 0x7e) c = '?';
-  return value;
-}
 }  // namespace
 
 Environment process_environment() {
@@ -133,8 +102,7 @@ bool is_srun_without_pmi(const Environment& environment) {
 Environment recorded_environment(const Environment& environment) {
   Environment recorded;
   for (const auto& [name, value] : environment)
-    if (allowed(name) && !names_a_secret(name) && !holds_a_password(value))
-      recorded.emplace(name, printable(value));
+    if (allowed(name) && !names_a_secret(name)) recorded.emplace(name, shown_value(name, value));
   return recorded;
 }
 

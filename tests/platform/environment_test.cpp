@@ -134,10 +134,19 @@ TEST(RecordedEnvironment, NoSecretsWhateverThePrefix) {
                                     {"FI_PASSWORD", "hunter2"},
                                     {"OMPI_MCA_orte_precondition_transports", "1f-2e"},
                                     {"AWS_SECRET_ACCESS_KEY", "hunter2"},
-                                    {"NCCL_PROXY", "http://me:hunter2@proxy:80"},
-                                    {"UCX_LIST", "a://x,http://me:hunter2@proxy"}})
+                                    {"GLOO_PASS", "hunter2"},
+                                    {"UCX_PWD", "hunter2"}})
                   .empty());
-  EXPECT_EQ(recorded_environment({{"UCX_B", "7.0;tcp://10.0.0.1:5000"}}).size(), 1U);
+}
+
+TEST(RecordedEnvironment, OtherVariablesOfLibrariesAreToldApartAndNotShown) {
+  const Environment one = recorded_environment({{"UCX_NEW", "hunter2"}, {"NCCL_IB_HCA", "mlx5"}});
+  EXPECT_EQ(one.at("NCCL_IB_HCA"), "mlx5");
+  EXPECT_TRUE(one.at("UCX_NEW").starts_with("sha256:"));
+  EXPECT_EQ(one, recorded_environment({{"UCX_NEW", "hunter2"}, {"NCCL_IB_HCA", "mlx5"}}));
+  EXPECT_NE(one.at("UCX_NEW"), recorded_environment({{"UCX_NEW", "hunter3"}}).at("UCX_NEW"));
+  for (const char* value : {"http://me:hunter2@proxy:80", "a://x,http://hunter2@proxy"})
+    EXPECT_TRUE(recorded_environment({{"UCX_TLS", value}}).at("UCX_TLS").starts_with("sha256:"));
 }
 
 TEST(RecordedEnvironment, NothingThatOnlyOneLaunchKnows) {
@@ -150,9 +159,9 @@ TEST(RecordedEnvironment, NothingThatOnlyOneLaunchKnows) {
 
 TEST(RecordedEnvironment, LongAndUnprintableValuesAreTamed) {
   const Environment recorded =
-      recorded_environment({{"UCX_A", std::string(5000, 'x')}, {"UCX_B", "a\xff\n\"b"}});
-  EXPECT_EQ(recorded.at("UCX_A"), std::string(1024, 'x'));
-  EXPECT_EQ(recorded.at("UCX_B"), "a??\"b");
+      recorded_environment({{"OMP_PLACES", std::string(4000, 'x')}, {"UCX_TLS", "a\xff\n\"b"}});
+  EXPECT_EQ(recorded.at("OMP_PLACES"), std::string(1024, 'x'));
+  EXPECT_EQ(recorded.at("UCX_TLS"), "a??\"b");
 }
 
 TEST(ProcessEnvironment, SeesThisProcess) {

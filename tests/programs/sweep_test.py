@@ -31,6 +31,34 @@ class SweepTest(ProgramTest):
 
 
 class Points(SweepTest):
+    def test_secrets_of_a_plan_reach_the_ranks_and_nobody_else(self):
+        secret = "hunter2-of-the-plan"
+        words = self.plan(axes={"env.AWS_SECRET_ACCESS_KEY": [secret, secret + "-too"]}, repeats=1, settings={"num_batches": 60})
+        out, err = self.run_program(*words, "--dry_run")
+        self.assertNotIn(secret, out + err)
+        process = self.start(*words)
+        seen, shown = set(), []
+
+        def look():
+            for path in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    if self.tag.encode() in (own := (path / "environ").read_bytes()):
+                        shown.append((path / "cmdline").read_bytes())
+                        seen.update(line for line in own.split(b"\0") if line.startswith(b"AWS_SECRET"))
+                except OSError:
+                    pass
+            return process.poll() is not None
+        self.wait_until(look, 120)
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(len(seen), 2)  # each launch its own
+        everything = out + err + str(shown) + "".join(
+            path.read_text() for path in (self.folder / "out").rglob("*") if path.is_file())
+        self.assertNotIn(secret, everything)
+        self.assertIn("env.AWS_SECRET_ACCESS_KEY=sha256:", everything)
+        _, err = self.run_program(*words)  # the points are the same ones
+        self.assertIn("2 launches are done", err)
+
     def test_every_point_and_repeat_is_a_launch_of_its_own(self):
         out, err = self.run_program(*self.plan(axes={"ranks": [1, 2], "precision": ["fp32", "bf16"]}, repeats=2,
                                                default={"ranks": 1, "precision": "fp32"}))
