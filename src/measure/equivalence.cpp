@@ -33,15 +33,16 @@ double equivalence_power(std::size_t n, double deviation, bool paired, const Int
 
 }  // namespace
 
-double sign_flip_equivalence_p(std::span<const double> differences, const Interval& margin) {
-  return std::max(sign_flip_test(less(differences, margin.lo), Alternative::greater).p,
-                  sign_flip_test(less(differences, margin.hi), Alternative::less).p);
+double sign_flip_equivalence_p(std::span<const double> differences, const Interval& margin,
+                               const CountedAssignments& assignments) {
+  return std::max(sign_flip_test(less(differences, margin.lo), Alternative::greater, assignments).p,
+                  sign_flip_test(less(differences, margin.hi), Alternative::less, assignments).p);
 }
 
 double permutation_equivalence_p(std::span<const double> a, std::span<const double> b,
-                                 const Interval& margin) {
-  return std::max(permutation_test(a, less(b, margin.lo), Alternative::greater).p,
-                  permutation_test(a, less(b, margin.hi), Alternative::less).p);
+                                 const Interval& margin, const CountedAssignments& assignments) {
+  return std::max(permutation_test(a, less(b, margin.lo), Alternative::greater, assignments).p,
+                  permutation_test(a, less(b, margin.hi), Alternative::less, assignments).p);
 }
 
 std::optional<std::size_t> repeats_for_equivalence(double deviation, bool paired,

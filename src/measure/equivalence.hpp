@@ -5,17 +5,20 @@
 #include <optional>
 #include <span>
 
+#include "measure/counted_assignments.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
 
 /// The larger p of the sign-flip tests that the mean of paired differences lies above margin.lo and
 /// below margin.hi. At most alpha: it lies within, by tests of level alpha each. At least 1 value.
-double sign_flip_equivalence_p(std::span<const double> differences, const Interval& margin);
+double sign_flip_equivalence_p(std::span<const double> differences, const Interval& margin,
+                               const CountedAssignments& assignments = {});
 
 /// The same of the shift from a to b by the two-sample permutation test. At least 1 value each.
 double permutation_equivalence_p(std::span<const double> a, std::span<const double> b,
-                                 const Interval& margin);
+                                 const Interval& margin,
+                                 const CountedAssignments& assignments = {});
 
 /// The least number of values, of each sample where these are two, at which both one-sided t-tests
 /// of level `alpha` refuse with probability `power` if the true difference is 0: the least n with

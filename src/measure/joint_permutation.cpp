@@ -7,7 +7,9 @@
 #include <numeric>
 #include <random>
 
-#include "measure/permutation.hpp"
+#include "measure/all_subsets.hpp"
+#include "measure/counted_assignments.hpp"
+#include "measure/statistics.hpp"
 #include "measure/winsorise.hpp"
 
 namespace scalemark {

@@ -4,21 +4,16 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 
+#include "measure/counted_assignments.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
 
 /// What is held against "no difference". two_sided: twice the smaller of the two one-sided p.
 enum class Alternative { two_sided, greater, less };
-
-/// Values up to which every assignment is counted; beyond, a seeded sample of them.
-inline constexpr std::size_t kMostExactValues = 30;
-/// Size of that sample.
-inline constexpr int kDrawnAssignments = 9'999;
 
 struct PermutationTest {
   double p = 1;
@@ -37,16 +32,14 @@ double permutation_centre(std::span<const double> a, std::span<const double> b);
 /// least as large as the observed one, ties included. `greater`: the mean lies above 0. Not below 1
 /// value.
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
-                               std::uint64_t seed = 1);
+                               const CountedAssignments& assignments = {});
 
 /// Two-sample permutation test (Pitman 1937) that a and b come from one distribution: p = share of
 /// the C(n + m, m) divisions of all values whose second part has at least the observed sum.
 /// `greater`: b lies above a. At least 1 value each.
 PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
-                                 Alternative alternative, std::uint64_t seed = 1);
-
-/// Choices of k of n; infinite where a double can't hold it.
-double binomial(std::size_t n, std::size_t k);
+                                 Alternative alternative,
+                                 const CountedAssignments& assignments = {});
 
 /// The smallest two-sided p that n pairs, or samples of n and m values, can give.
 double least_sign_flip_p(std::size_t n);
@@ -65,12 +58,13 @@ inline constexpr double kConfidenceSlack = 0.02;
 /// centre, whatever their shape. nullopt where the widest one, smallest to largest value, has less
 /// than confidence - kConfidenceSlack: for 95 % below 5 values.
 std::optional<ExactInterval> sign_flip_interval(std::span<const double> x, double confidence = 0.95,
-                                                std::uint64_t seed = 1);
+                                                const CountedAssignments& assignments = {});
 
 /// The same of the shift from a to b by the two-sample test. Exact where a and b differ by a shift
 /// alone.
 std::optional<ExactInterval> permutation_interval(std::span<const double> a,
                                                   std::span<const double> b,
-                                                  double confidence = 0.95, std::uint64_t seed = 1);
+                                                  double confidence = 0.95,
+                                                  const CountedAssignments& assignments = {});
 
 }  // namespace scalemark

@@ -14,6 +14,7 @@
 
 #include "error.hpp"
 #include "platform/posix_file.hpp"
+#include "result/parse_json.hpp"
 #include "result/record_schemas.hpp"
 #include "result/records.hpp"
 
@@ -108,7 +109,7 @@ Json read_json(const fs::path& path) {
   const std::string text = read_file(path);
   refuse_deep(path, text);
   try {
-    return Json::parse(text);
+    return parse_json(text);
   } catch (const Json::exception& error) {
     refuse(path, fmt::format("not JSON: {}", error.what()));
   }

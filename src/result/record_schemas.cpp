@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "schema_texts.hpp"
 
@@ -46,22 +47,43 @@ Json blank(const SchemaPart& unresolved) {
   return object;
 }
 
-int newest_since(const Json& node) {
+/// [part of a schema]: the largest "since" of it and of all below it, references followed; 1 where
+/// there is none.
+using NewestSince = std::unordered_map<const Json*, int>;
+
+int find_newest(NewestSince& known, const SchemaPart& part) {
+  const auto [at, is_new] = known.try_emplace(&part.node, 1);
+  if (!is_new) return at->second;
   int newest = 1;
-  for (const auto& [key, part] : node.items()) {
-    if (part.is_structured()) newest = std::max(newest, newest_since(part));
-    if (node.is_object() && key == "since" && part.is_number_integer())
-      newest = std::max(newest, part.get<int>());
-  }
-  return newest;
+  if (part.node.contains("$ref")) newest = find_newest(known, part.resolved());
+  for (const auto& [key, below] : part.node.items())
+    if (below.is_structured())
+      newest = std::max(newest, find_newest(known, {part.home, below}));
+    else if (key == "since" && below.is_number_integer())
+      newest = std::max(newest, below.get<int>());
+  return known[&part.node] = newest;
 }
 
-/// Of the record `reasons` belongs to; `path` is that of `value`.
+int newest_since(const SchemaPart& part) {
+  static const NewestSince known = [] {
+    NewestSince all;
+    for (const auto& [name, schema] : schemas().items()) {
+      const int newest = find_newest(all, {name, schema});
+      all[&schemas()] = std::max(all[&schemas()], newest);
+    }
+    return all;
+  }();
+  return known.at(&part.node);
+}
+
+/// Of the record `reasons` belongs to; `path` is that of `value`. Most of a schema is as old as any
+/// record and not looked at.
 struct KeyAdder {
   int revision;
   Json& reasons;
 
   void add(Json& value, const SchemaPart& unresolved, const std::string& path) const {
+    if (newest_since(unresolved) <= revision) return;
     const SchemaPart part = unresolved.resolved();
     for (const char* either : {"anyOf", "oneOf"})
       if (part.node.contains(either))
@@ -75,6 +97,7 @@ struct KeyAdder {
 
   void add_key(Json& object, const std::string& key, const SchemaPart& part,
                const std::string& path) const {
+    if (newest_since(part) <= revision) return;
     if (object.contains(key)) return add(object[key], part, path);
     const int since = part.node.value("since", 1);
     if (since <= revision) return;
@@ -85,10 +108,7 @@ struct KeyAdder {
 
 }  // namespace
 
-int schema_revision() {
-  static const int newest = newest_since(schemas());
-  return newest;
-}
+int schema_revision() { return newest_since({"", schemas()}); }
 
 void add_newer_keys(Json& record) {
   const int revision = record.value("schema_revision", 1);

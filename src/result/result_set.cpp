@@ -43,12 +43,7 @@ class LeftOut {
   std::size_t failed_ = 0;
 };
 
-struct Found {
-  fs::path path;
-  Json record;
-};
-
-std::vector<Found> records_below(const fs::path& folder) {
+std::vector<fs::path> json_files_below(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
@@ -58,26 +53,32 @@ std::vector<Found> records_below(const fs::path& folder) {
   if (error)
     throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   std::ranges::sort(paths);
-  std::vector<Found> found;
-  for (const fs::path& path : paths) found.push_back({path, read_record_or_study(path)});
-  return found;
+  return paths;
 }
 
+/// What is kept of a record while others, which may name it, are read: ten thousand are large.
+struct Found {
+  std::string id, status;
+  std::vector<MeasuredLaunch> launches;
+};
+
 void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
-  const std::vector<Found> all = records_below(set.path);
+  std::vector<Found> all;
   std::set<std::string> parts;
-  for (const auto& [path, record] : all)
-    if (is_read(reader, record)) parts.merge(runs_within(record));
-  for (const auto& [path, record] : all) {
+  for (const fs::path& path : json_files_below(set.path)) {
+    const Json record = read_record_or_study(path);
     if (!is_read(reader, record)) {
       left_out.add("of kind " + record.at("kind").get<std::string>());
-    } else if (parts.contains(record.at("id").get<std::string>())) {
       continue;
-    } else if (record.at("status") != "ok") {
-      left_out.add_failed(record.at("status"));
-    } else {
-      std::ranges::move(reader.launches(record, path), std::back_inserter(set.launches));
     }
+    parts.merge(runs_within(record));
+    Found& found = all.emplace_back(Found{record.at("id"), record.at("status"), {}});
+    if (found.status == "ok") found.launches = reader.launches(record, path);
+  }
+  for (Found& found : all) {
+    if (parts.contains(found.id)) continue;
+    if (found.status != "ok") left_out.add_failed(found.status);
+    std::ranges::move(found.launches, std::back_inserter(set.launches));
   }
   std::ranges::stable_sort(set.launches, {}, &MeasuredLaunch::started_at);
 }

@@ -58,10 +58,12 @@ PointValues values_of(const Repeats& base, const Repeats& other, bool paired) {
 
 /// In percent, and whether other estimates (logarithms) lie further away than half its width.
 void find_interval(Difference& difference, const PointValues& values, double estimate,
-                   std::initializer_list<double> others, double confidence) {
-  difference.interval = difference.paired
-                            ? sign_flip_interval(values.pairs, confidence)
-                            : permutation_interval(values.base, values.other, confidence);
+                   std::initializer_list<double> others, const TestQuestions& questions) {
+  const double confidence = 1 - questions.alpha;
+  difference.interval =
+      difference.paired
+          ? sign_flip_interval(values.pairs, confidence, questions.assignments)
+          : permutation_interval(values.base, values.other, confidence, questions.assignments);
   if (!difference.interval) return;
   Interval& interval = difference.interval->interval;
   const double half = (interval.hi - interval.lo) / 2 + kLeastDisagreement;
@@ -148,17 +150,19 @@ PointValues test_point(Difference& difference, const Repeats& base, const Repeat
   difference.hodges_lehmann_percent = percent(robust);
   const std::size_t least = std::min(base.size(), other.size());
   if (least < 2) return values;
+  const auto both = Alternative::two_sided;
   difference.p = difference.paired
-                     ? sign_flip_test(values.pairs, Alternative::two_sided).p
-                     : permutation_test(values.base, values.other, Alternative::two_sided).p;
+                     ? sign_flip_test(values.pairs, both, questions.assignments).p
+                     : permutation_test(values.base, values.other, both, questions.assignments).p;
   if (questions.equivalent_percent) {
     const Interval margin = margin_of(*questions.equivalent_percent);
-    difference.p_equivalent = difference.paired
-                                  ? sign_flip_equivalence_p(values.pairs, margin)
-                                  : permutation_equivalence_p(values.base, values.other, margin);
+    difference.p_equivalent =
+        difference.paired
+            ? sign_flip_equivalence_p(values.pairs, margin, questions.assignments)
+            : permutation_equivalence_p(values.base, values.other, margin, questions.assignments);
   }
   if (least >= kLeastRepeats)
-    find_interval(difference, values, estimate, {bare, robust}, 1 - questions.alpha);
+    find_interval(difference, values, estimate, {bare, robust}, questions);
   return values;
 }
 

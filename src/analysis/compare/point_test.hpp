@@ -53,6 +53,7 @@ struct Difference {
 struct TestQuestions {
   double alpha = 0.05, power = 0.8;
   std::optional<double> equivalent_percent;  ///< margin to either side
+  CountedAssignments assignments = {};       ///< drawn once for all points
 };
 
 /// The values behind a difference.

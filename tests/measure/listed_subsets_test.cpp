@@ -1,15 +1,15 @@
 // Drawn subsets: how often each place is in, their sizes, and sums by hand.
-#include "measure/drawn_subsets.hpp"
+#include "measure/listed_subsets.hpp"
 
 #include <gtest/gtest.h>
 
-namespace scalemark::drawn_subsets_test {
+namespace scalemark::listed_subsets_test {
 namespace {
 
 using Values = std::vector<double>;
 
-TEST(DrawnSubsets, ByCoinsHaveEachPlaceInHalfOfThem) {
-  const DrawnSubsets drawn = DrawnSubsets::by_coins(19, 4000, 3);
+TEST(ListedSubsets, ByCoinsHaveEachPlaceInHalfOfThem) {
+  const ListedSubsets drawn = ListedSubsets::by_coins(19, 4000, 3);
   for (std::size_t place = 0; place < 19; ++place) {
     Values one(19);
     one[place] = 1;
@@ -18,8 +18,8 @@ TEST(DrawnSubsets, ByCoinsHaveEachPlaceInHalfOfThem) {
   EXPECT_EQ(drawn.at_most(Values(19, 1.), 19), 4000);
 }
 
-TEST(DrawnSubsets, OfOneSizeHaveThatSize) {
-  const DrawnSubsets drawn = DrawnSubsets::of_size(21, 5, 3000, 3);
+TEST(ListedSubsets, OfOneSizeHaveThatSize) {
+  const ListedSubsets drawn = ListedSubsets::of_size(21, 5, 3000, 3);
   const Values ones(21, 1.);
   EXPECT_EQ(drawn.at_most(ones, 4.5), 0);
   EXPECT_EQ(drawn.at_most(ones, 5.5), 3000);
@@ -30,12 +30,12 @@ TEST(DrawnSubsets, OfOneSizeHaveThatSize) {
   }
 }
 
-TEST(DrawnSubsets, OfAllPlacesHaveTheWholeSum) {
-  const DrawnSubsets drawn = DrawnSubsets::of_size(9, 9, 10, 1);
+TEST(ListedSubsets, OfAllPlacesHaveTheWholeSum) {
+  const ListedSubsets drawn = ListedSubsets::of_size(9, 9, 10, 1);
   const Values values{1, 2, 3, 4, 5, 6, 7, 8, 9};
   EXPECT_EQ(drawn.at_most(values, 44.9), 0);
   EXPECT_EQ(drawn.at_most(values, 45), 10);
 }
 
 }  // namespace
-}  // namespace scalemark::drawn_subsets_test
+}  // namespace scalemark::listed_subsets_test

@@ -1,0 +1,130 @@
+// See all_subsets.hpp.
+#include "measure/all_subsets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "measure/listed_subsets.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Subsets that are listed at most.
+constexpr std::size_t kMostListedSubsets = 100'000;
+
+/// A sum that knows what it is of.
+struct PlacedSum {
+  double sum = 0;
+  std::uint32_t places = 0;  ///< a bit each
+
+  bool operator<(const PlacedSum& other) const { return sum < other.sum; }
+  PlacedSum operator+(const PlacedSum& other) const {
+    return {sum + other.sum, places | other.places};
+  }
+};
+
+double sum_of_subset(double sum) { return sum; }
+double sum_of_subset(const PlacedSum& placed) { return placed.sum; }
+
+template <typename Sum>
+using SortedSums = std::vector<Sum>;
+
+/// Sorted union of `sums` and of `others` + x.
+template <typename Sum>
+SortedSums<Sum> merged(const SortedSums<Sum>& sums, const SortedSums<Sum>& others, const Sum& x) {
+  SortedSums<Sum> shifted = others, all(sums.size() + others.size());
+  for (Sum& value : shifted) value = value + x;
+  std::ranges::merge(sums, shifted, all.begin(), std::less<>());
+  return all;
+}
+
+/// [k]: sorted sums of all subsets of k values; of all of them in [0] where sizes don't matter.
+template <typename Sum>
+std::vector<SortedSums<Sum>> sorted_sums(std::span<const Sum> x, bool by_size) {
+  std::vector<SortedSums<Sum>> sums(by_size ? x.size() + 1 : 1);
+  sums[0] = {Sum{}};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!by_size) sums[0] = merged(sums[0], sums[0], x[i]);
+    for (std::size_t k = by_size ? i + 1 : 0; k > 0; --k)
+      sums[k] = merged(sums[k], sums[k - 1], x[i]);
+  }
+  return sums;
+}
+
+/// Calls visit(left, right): lists of sorted sums, each pair of which is the sum of a subset.
+template <typename Sum, typename Visit>
+void for_all_halves(const std::vector<Sum>& x, const std::optional<std::size_t>& size,
+                    const Visit& visit) {
+  const std::span all(x);
+  const auto left = sorted_sums(all.first(x.size() / 2), size.has_value());
+  const auto right = sorted_sums(all.subspan(x.size() / 2), size.has_value());
+  if (!size) return visit(left[0], right[0]);
+  for (std::size_t k = 0; k < left.size() && k <= *size; ++k)
+    if (*size - k < right.size()) visit(left[k], right[*size - k]);
+}
+
+/// Goes down the sorted list of one half as the sums of the other rise.
+template <typename Sum>
+class FittingPartners {
+ public:
+  FittingPartners(const SortedSums<Sum>& others, double limit)
+      : others_(others), limit_(limit), count_(others.size()) {}
+  /// Partners with which the sum is at most the limit: the first so many. No smaller sum later.
+  std::size_t of(const Sum& sum) {
+    while (count_ > 0 && sum_of_subset(sum) + sum_of_subset(others_[count_ - 1]) > limit_) --count_;
+    return count_;
+  }
+
+ private:
+  const SortedSums<Sum>& others_;
+  double limit_;
+  std::size_t count_;
+};
+
+}  // namespace
+
+double AllSubsets::size() const {
+  return size_ ? binomial(values_, *size_) : std::exp2(static_cast<double>(values_));
+}
+
+double AllSubsets::at_most(const std::vector<double>& values, double limit) const {
+  double count = 0;
+  for_all_halves(values, size_, [&](const auto& left, const auto& right) {
+    FittingPartners fitting(right, limit);
+    for (const double sum : left) count += static_cast<double>(fitting.of(sum));
+  });
+  return count;
+}
+
+std::optional<SubsetSplit> AllSubsets::split(const std::vector<double>& values, double limit,
+                                             double band) const {
+  std::vector<PlacedSum> placed;
+  for (const double value : values) placed.push_back({value, std::uint32_t{1} << placed.size()});
+  auto near = std::make_shared<ListedSubsets>(values.size());
+  SubsetSplit split;
+  std::size_t listed = 0;
+  for_all_halves(placed, size_, [&](const auto& left, const auto& right) {
+    FittingPartners below(right, limit - band), within(right, limit + band);
+    for (const PlacedSum& sum : left) {
+      const std::size_t first = below.of(sum), end = within.of(sum);
+      split.below += static_cast<double>(first);
+      listed += end - first;
+      if (listed > kMostListedSubsets) return;
+      for (std::size_t i = first; i < end; ++i) near->add(sum.places | right[i].places);
+    }
+  });
+  if (listed > kMostListedSubsets) return std::nullopt;
+  split.near = std::move(near);
+  return split;
+}
+
+double binomial(std::size_t n, std::size_t k) {
+  double ways = 1;
+  for (std::size_t i = 1; i <= k; ++i)
+    ways = ways * static_cast<double>(n - k + i) / static_cast<double>(i);
+  return std::round(ways);
+}
+
+}  // namespace scalemark

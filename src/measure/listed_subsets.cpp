@@ -1,0 +1,97 @@
+// See listed_subsets.hpp.
+#include "measure/listed_subsets.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+
+namespace scalemark {
+namespace {
+
+/// Sums of subsets whose places are bytes, from those of every byte at each of its places.
+class SumsByEights {
+ public:
+  explicit SumsByEights(const std::vector<double>& values) : sums_((values.size() + 7) / 8) {
+    for (std::size_t group = 0; group < sums_.size(); ++group) {
+      sums_[group][0] = 0;
+      for (std::size_t bit = 0; bit < 8; ++bit) {
+        const std::size_t place = 8 * group + bit;
+        const double value = place < values.size() ? values[place] : 0;
+        for (std::size_t known = 0; known < std::size_t{1} << bit; ++known)
+          sums_[group][known | std::size_t{1} << bit] = sums_[group][known] + value;
+      }
+    }
+  }
+  double of(const std::uint8_t* places) const {
+    double sum = 0;
+    for (const auto& group : sums_) sum += group[*places++];
+    return sum;
+  }
+
+ private:
+  std::vector<std::array<double, 256>> sums_;  ///< [group][bits]
+};
+
+}  // namespace
+
+ListedSubsets ListedSubsets::by_coins(std::size_t values, int draws, std::uint64_t seed) {
+  ListedSubsets drawn(values);
+  std::mt19937_64 random(seed);
+  drawn.places_.resize(drawn.bytes_ * static_cast<std::size_t>(draws));
+  for (std::uint8_t* subset = drawn.places_.data(); draws > 0; --draws, subset += drawn.bytes_)
+    for (std::size_t i = 0; i < values; ++i)
+      subset[i / 8] |= static_cast<std::uint8_t>((random() >> 63) << i % 8);
+  return drawn;
+}
+
+ListedSubsets ListedSubsets::of_size(std::size_t values, std::size_t size, int draws,
+                                     std::uint64_t seed) {
+  ListedSubsets drawn(values);
+  std::mt19937_64 random(seed);
+  std::vector<std::size_t> order(values);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  drawn.places_.resize(drawn.bytes_ * static_cast<std::size_t>(draws));
+  for (std::uint8_t* subset = drawn.places_.data(); draws > 0; --draws, subset += drawn.bytes_)
+    for (std::size_t i = 0; i < size; ++i) {
+      std::swap(order[i], order[i + random() % (values - i)]);
+      subset[order[i] / 8] |= static_cast<std::uint8_t>(1U << order[i] % 8);
+    }
+  return drawn;
+}
+
+void ListedSubsets::add(std::uint32_t places) {
+  for (std::size_t byte = 0; byte < bytes_; ++byte)
+    places_.push_back(static_cast<std::uint8_t>(places >> 8 * byte));
+}
+
+double ListedSubsets::size() const {
+  return bytes_ == 0 ? 0 : static_cast<double>(places_.size() / bytes_);
+}
+
+double ListedSubsets::at_most(const std::vector<double>& values, double limit) const {
+  const SumsByEights sums(values);
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin < places_.size(); begin += bytes_)
+    count += sums.of(&places_[begin]) <= limit ? 1 : 0;
+  return static_cast<double>(count);
+}
+
+std::optional<SubsetSplit> ListedSubsets::split(const std::vector<double>& values, double limit,
+                                                double band) const {
+  const SumsByEights sums(values);
+  auto near = std::make_shared<ListedSubsets>(*this);
+  near->places_.clear();
+  SubsetSplit split;
+  for (std::size_t begin = 0; begin < places_.size(); begin += bytes_) {
+    const double beyond = sums.of(&places_[begin]) - limit;
+    if (beyond < -band)
+      ++split.below;
+    else if (beyond <= band)
+      near->places_.insert(near->places_.end(), &places_[begin], &places_[begin] + bytes_);
+  }
+  split.near = std::move(near);
+  return split;
+}
+
+}  // namespace scalemark
