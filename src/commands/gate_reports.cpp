@@ -1,20 +1,34 @@
 // See gate_reports.hpp.
 #include "commands/gate_reports.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 
 #include "analysis/gate/verdict_record.hpp"
+#include "config/input_file.hpp"
+#include "config/json_text.hpp"
+#include "platform/posix_file.hpp"
 #include "report/verdict_report.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
 namespace {
 
+/// A pipe with a reader is as good as a file; one without would hang us.
+void refuse_unread_pipe(const std::string& path) {
+  const FileDescriptor probe{open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)};
+  if (probe.fd < 0 && errno == ENXIO)
+    throw ResultError(fmt::format(
+        "{}: a pipe that nobody reads; choose a file, or start its reader first", path));
+}
+
 void write_text(const std::string& path, const std::string& text, std::ios::openmode mode) {
+  refuse_unread_pipe(path);
   std::ofstream file(path, mode);
   file << text;
   file.close();
@@ -26,9 +40,12 @@ void write_junit(const Json& record, const GateReports& reports) {
 }
 
 bool is_older_verdict(const std::string& path) {
-  std::ifstream file(path);
-  const Json record = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  return record.is_object() && record.value("kind", Json()) == "verdict";
+  try {
+    const Json record = parse_json_text(read_input_file(path, kLargestRecord), kDeepestRecord);
+    return record.is_object() && record.value("kind", Json()) == "verdict";
+  } catch (const std::runtime_error&) {
+    return false;  // nothing there, or nothing of ours
+  }
 }
 
 /// Everywhere but stdout.

@@ -9,6 +9,7 @@
 #include "analysis/compare/set_summary.hpp"
 #include "commands/gate.hpp"
 #include "report/history_table.hpp"
+#include "report/shown_text.hpp"
 #include "result/baseline.hpp"
 #include "streams.hpp"
 
@@ -56,6 +57,7 @@ ExitCode judge_sets(const GateRequest& request) {
       make_verdict_record({sets, request.varied, set_notes(sets, matching, request.varied),
                            std::move(warnings), std::nullopt, sets[0].baseline},
                           judgement);
+  refuse_numberless(record);
   if (file) file->write(record);
   report_verdict(record, request.reports);
   return exit_code_of(judgement);
@@ -78,8 +80,8 @@ ExitCode save_baseline(const GateRequest& request) {
   ResultFile file(request.baseline);
   const Json record = make_baseline_record(set, previous);
   file.write(record);
-  show(fmt::format("{}: {} launches of {}, checksum {}\n", file.path().string(),
-                   record.at("launches").size(), record.at("revision").get<std::string>(),
+  show(fmt::format("{}: {} launches of {}, checksum {}\n", shown(file.path().string()),
+                   record.at("launches").size(), shown(record.at("revision").get<std::string>()),
                    record.at("checksum").get<std::string>()));
   return ExitCode::ok;
 }
@@ -110,6 +112,7 @@ ExitCode history(const GateRequest& request) {
   const double alpha = request.design.alarm.back().spent;
   const Json record = make_history_record(sets, find_history(sets, matching, alpha), alpha,
                                           set_notes(sets, matching, request.varied), warnings);
+  refuse_numberless(record);
   if (file) file->write(record);
   if (request.reports.summary) append_text(*request.reports.summary, history_markdown(record));
   put(request.reports.json ? record_text(record) : history_table(record));

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"
+#include "config/json_file.hpp"
 #include "config/text.hpp"
 #include "launch/build_of.hpp"
 #include "launch/engine_start.hpp"
@@ -47,10 +47,10 @@ std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& 
 std::string configs_table(const std::vector<std::filesystem::path>& configs) {
   std::string settings, plans, curves;
   for (const auto& path : configs) {
-    std::ifstream file(path);
-    const Json json = Json::parse(file, nullptr, false);
+    const Json json = parse_json_object(read_json_text(path, "file"), path.string(), "file");
     const auto member = [&](const char* name) {
-      return json.is_object() ? json.value(name, "") : std::string();
+      const Json text = json.value(name, Json());
+      return text.is_string() ? text.get<std::string>() : std::string();
     };
     (member("$schema").ends_with("sweep.schema.json") ? plans
      : member("kind") == "published_curve"            ? curves

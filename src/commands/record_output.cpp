@@ -17,6 +17,7 @@ RecordOutput read_record_output(const FlagReader& flags) {
 
 void put_out(const Json& record, const RecordOutput& output, std::string (*table)(const Json&),
              std::string (*markdown)(const Json&)) {
+  refuse_numberless(record);
   std::unique_ptr<ResultFile> file;
   if (output.file) file = std::make_unique<ResultFile>(*output.file);
   deliver(record, file.get(), output.json);

@@ -27,6 +27,7 @@ cxxopts::Options sweep_options() {
                         cxxopts::value<std::string>(), "DIR")(
       "dry_run", "print the command of every launch in its order, start nothing")(
       "retry_failed", "launch again what has failed before")(
+      "repair", "launch again what is done but has lost its record")(
       "launcher", "auto, mpirun or srun (default: the plan's, else auto)",
       cxxopts::value<std::string>(), "NAME")("hostfile", "hosts of mpirun (default: the plan's)",
                                              cxxopts::value<std::string>(), "FILE")(
@@ -38,7 +39,8 @@ cxxopts::Options sweep_options() {
 struct SweepRequest {
   SweepPlan plan;
   std::string output;  ///< folder
-  bool dry_run = false, retry_failed = false;
+  bool dry_run = false;
+  LaunchedAgain again;
 };
 
 SweepRequest read_sweep(const FlagReader& flags) {
@@ -48,7 +50,7 @@ SweepRequest read_sweep(const FlagReader& flags) {
   SweepRequest request;
   request.plan = read_sweep_plan(plans.front(), environment_lines(), cores_per_host());
   request.dry_run = flags.has("dry_run");
-  request.retry_failed = flags.has("retry_failed");
+  request.again = {flags.has("retry_failed"), flags.has("repair")};
   if (!flags.has("output") && !request.dry_run)
     throw ConfigError(
         "scalemark sweep: --output DIR is missing: the folder of its journal and records");
@@ -77,7 +79,7 @@ ExitCode commands::sweep(const CommandLine& line) {
   }
   const HeldSignals until_the_table_is_printed;
   SweepProgress progress;
-  const SweepEnd end = run_sweep(request.plan, request.output, request.retry_failed, progress);
+  const SweepEnd end = run_sweep(request.plan, request.output, request.again, progress);
   show(sweep_table(end.results, request.plan.standard));
   return end.code;
 }

@@ -141,7 +141,7 @@ bool looks_like_a_credential(std::string_view value) {
   return value.size() > kLongest || std::regex_search(value.begin(), value.end(), *kShapes);
 }
 
-std::string shown_value(std::string_view name, std::string_view value) {
+std::string shown_variable(std::string_view name, std::string_view value) {
   if (is_known(name) && !looks_like_a_credential(value)) return printable(value);
   return "sha256:" + sha256_hex(std::string(name) + "=" + std::string(value)).substr(0, 16);
 }

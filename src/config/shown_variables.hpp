@@ -15,6 +15,6 @@ bool looks_like_a_credential(std::string_view value);
 
 /// The value, at most 1 kB of printable ASCII, where the variable is a documented setting of a
 /// library or of Slurm; else "sha256:" and 16 digits, by which two values can still be told apart.
-std::string shown_value(std::string_view name, std::string_view value);
+std::string shown_variable(std::string_view name, std::string_view value);
 
 }  // namespace scalemark

@@ -19,6 +19,8 @@
 namespace scalemark {
 namespace {
 
+constexpr std::int64_t kMostLaunches = 100'000;
+
 /// Members of a plan.
 const std::vector<std::string> kMembers{"$schema", "description", "command",   "settings",
                                         "axes",    "points",      "default",   "repeats",
@@ -117,6 +119,9 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
                                 : Json::object(),
       read_commands(json, json.contains("alternate"), name + ": "), environment};
   plan.points = make_points(common, json);
+  if (static_cast<std::int64_t>(plan.points.size()) * plan.repeats > kMostLaunches)
+    refuse_at(name + ": /repeats", fmt::format("{} points x {} repeats are more than {} launches",
+                                               plan.points.size(), plan.repeats, kMostLaunches));
   if (json.contains("default"))
     plan.standard = find_standard(plan.points, context, json["default"], place("default"));
   return plan;

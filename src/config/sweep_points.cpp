@@ -154,7 +154,7 @@ SweepPoint make_point(const CommonOfPoints& common, const PlannedPoint& own, con
   for (const auto& [name, value] : point.settings.items())
     if (name.starts_with(kVariablePrefix) && value.is_string())
       point.settings[name] =
-          shown_value(name.substr(kVariablePrefix.size()), value.get_ref<const std::string&>());
+          shown_variable(name.substr(kVariablePrefix.size()), value.get_ref<const std::string&>());
   return point;
 }
 

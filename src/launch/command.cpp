@@ -78,7 +78,7 @@ std::vector<std::string> environment_command(const LaunchRequest& request) {
   for (const auto& [name, value] : request.environment)
     if (!value) words.insert(words.end(), {"-u", name});
   for (const auto& [name, value] : request.environment)
-    if (value) words.push_back(name + "=" + shown_value(name, *value));
+    if (value) words.push_back(name + "=" + shown_variable(name, *value));
   return words;
 }
 

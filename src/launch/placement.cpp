@@ -1,20 +1,29 @@
 // See placement.hpp.
 #include "launch/placement.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "config/input_file.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
+namespace {
 
-int cores_per_host() { return physical_cores(); }
+constexpr std::size_t kLargestHostfile = 16 << 20;  // half a million hosts
+
+}  // namespace
+
+int cores_per_host() {
+  static const int cores = physical_cores();  // some milliseconds; a sweep asks for each launch
+  return cores;
+}
 
 Resources find_resources(Device device, const std::optional<std::string>& hostfile,
                          const std::map<std::string, std::string>& environment) {
@@ -36,11 +45,15 @@ Placement place_ranks(int ranks, const Resources& resources, std::optional<int> 
 }
 
 int count_hosts(const std::string& hostfile) {
-  std::ifstream file(hostfile);
-  if (!file || std::filesystem::is_directory(hostfile))
-    refuse_at("--hostfile", quote(hostfile) + " can't be read; give a file with one host a line");
+  std::istringstream lines;
+  try {
+    lines.str(read_input_file(hostfile, kLargestHostfile));
+  } catch (const InputFault& fault) {
+    refuse_at("--hostfile", fmt::format("{} can't be read ({}); give a file with one host a line",
+                                        quote(hostfile), fault.what()));
+  }
   std::set<std::string> hosts;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string host;
     if (words >> host && host[0] != '#') hosts.insert(host);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "launch/engine_start.hpp"
@@ -215,7 +217,19 @@ void PointLauncher::describe(JournalEntry& entry, const fs::path& path) const {
 }
 
 Json PointLauncher::record_of(const JournalEntry& entry) const {
-  return entry.record.empty() ? Json() : read_record(folder_ / entry.record);
+  if (entry.record.empty() && entry.status != "ok") return {};
+  const fs::path path = folder_ / entry.record;
+  Json record = read_record(path);
+  const auto is = [&](const char* pointer, auto&& of_type) {
+    const Json::json_pointer place(pointer);
+    return record.contains(place) && of_type(record[place]);
+  };
+  if (entry.status == "ok" && !(is("/throughput/mean", std::mem_fn(&Json::is_number)) &&
+                                is("/unit", std::mem_fn(&Json::is_string))))
+    throw ResultError(fmt::format(
+        "record {}: it has no /throughput/mean and /unit, but the journal says that it is ok",
+        path.string()));
+  return record;
 }
 
 }  // namespace scalemark

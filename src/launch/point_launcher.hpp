@@ -54,7 +54,8 @@ class PointLauncher {
   Supervision supervision(std::size_t point) const;
   void finish(Journal& journal, JournalEntry entry, double seconds, std::size_t point,
               const JobEnd& end) const;
-  /// Null where the launch left no record.
+  /// Null where the launch left no record. Throws ConfigError where it is gone, ResultError where
+  /// it can't be read, or tells no throughput of a launch that is ok.
   Json record_of(const JournalEntry& entry) const;
 
   const std::filesystem::path& folder() const { return folder_; }

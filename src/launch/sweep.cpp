@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "config/text.hpp"
 #include "launch/point_launcher.hpp"
 #include "result/journal.hpp"
 #include "streams.hpp"
@@ -14,14 +15,17 @@
 namespace scalemark {
 namespace {
 
+constexpr std::size_t kMostNamed = 5;
+
 class Sweep {
  public:
-  Sweep(const SweepPlan& plan, const std::filesystem::path& folder, bool retry_failed)
-      : plan_(plan), launcher_(plan_, own_build(), folder), retry_failed_(retry_failed) {}
+  Sweep(const SweepPlan& plan, const std::filesystem::path& folder, const LaunchedAgain& again)
+      : plan_(plan), launcher_(plan_, own_build(), folder), again_(again) {}
 
   SweepEnd run(LaunchProgress& progress) {
     launcher_.prepare_folders();
     Journal journal(launcher_.folder() / "journal.jsonl");
+    find_lost(journal);
     const auto left = launches_left(journal);
     progress.expect(left.size());
     for (const auto& [index, repeat] : left) {
@@ -38,13 +42,38 @@ class Sweep {
   }
 
  private:
-  /// Measured already, by this build; what was interrupted is measured again, and so is what has
-  /// lost its record.
-  bool is_done(const Journal& journal, const JournalEntry& launch) const {
-    const JournalEntry* entry = journal.find(launch);
+  /// A measurement that vanished is the user's to put back, or to make again: never silently.
+  void find_lost(const Journal& journal) {
+    std::vector<std::string> names;
+    for (const auto& launch : launch_order(plan_)) {
+      const JournalEntry* entry = journal.find(launcher_.entry_of(launch.first, launch.second));
+      if (!entry || entry->status != "ok") continue;
+      try {
+        launcher_.record_of(*entry);
+      } catch (const Error&) {
+        lost_.insert(launch);
+        if (names.size() < kMostNamed) names.push_back(quote(entry->record));
+      }
+    }
+    if (lost_.empty()) return;
+    const std::string what = fmt::format(
+        "{} done, but without a record that can be read: {}{}",
+        lost_.size() == 1 ? "1 launch is" : fmt::format("{} launches are", lost_.size()),
+        fmt::join(names, ", "),
+        lost_.size() > names.size() ? fmt::format(" and {} more", lost_.size() - names.size())
+                                    : "");
+    if (!again_.lost)
+      throw ResultError(
+          fmt::format("{}: {}; put the records back, or measure these launches again with --repair",
+                      (launcher_.folder() / "journal.jsonl").string(), what));
+    say(what + "; measured again");
+  }
+
+  /// Measured already, by this build; what was interrupted is measured again.
+  bool is_done(const Journal& journal, std::size_t point, std::int64_t repeat) const {
+    const JournalEntry* entry = journal.find(launcher_.entry_of(point, repeat));
     if (!entry || entry->status == "interrupted") return false;
-    if (entry->status != "ok") return !retry_failed_;
-    return std::filesystem::exists(launcher_.folder() / entry->record);
+    return entry->status == "ok" ? !lost_.contains({point, repeat}) : !again_.failed;
   }
 
   /// In their order. Levels that are compared are launched side by side: where one of a group is to
@@ -53,8 +82,7 @@ class Sweep {
     const auto order = launch_order(plan_);
     std::set<std::pair<std::size_t, std::int64_t>> groups;
     for (const auto& [index, repeat] : order)
-      if (!is_done(journal, launcher_.entry_of(index, repeat)))
-        groups.emplace(plan_.points[index].group, repeat);
+      if (!is_done(journal, index, repeat)) groups.emplace(plan_.points[index].group, repeat);
     std::vector<std::pair<std::size_t, std::int64_t>> left;
     for (const auto& [index, repeat] : order)
       if (groups.contains({plan_.points[index].group, repeat})) left.emplace_back(index, repeat);
@@ -99,14 +127,15 @@ class Sweep {
 
   const SweepPlan& plan_;
   PointLauncher launcher_;
-  bool retry_failed_;
+  LaunchedAgain again_;
+  std::set<std::pair<std::size_t, std::int64_t>> lost_;  // point and repeat
 };
 
 }  // namespace
 
-SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder, bool retry_failed,
-                   LaunchProgress& progress) {
-  return Sweep(plan, folder, retry_failed).run(progress);
+SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder,
+                   const LaunchedAgain& again, LaunchProgress& progress) {
+  return Sweep(plan, folder, again).run(progress);
 }
 
 void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder) {

@@ -27,10 +27,17 @@ struct SweepEnd {
   std::vector<SweepResult> results;  ///< a point each
 };
 
-/// `folder`: of journal.jsonl, runs/ and logs/. `retry_failed`: launches again what the journal
-/// says has failed. A failing launch does not stop the others.
-SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder, bool retry_failed,
-                   LaunchProgress& progress);
+/// What of the launches that have ended is launched again.
+struct LaunchedAgain {
+  bool failed = false;  ///< what the journal says has failed
+  bool lost = false;    ///< what is done, but has no record any more that can be read
+};
+
+/// `folder`: of journal.jsonl, runs/ and logs/. A failing launch does not stop the others.
+/// ResultError before anything is launched, naming the records, where some are lost and not to be
+/// measured again.
+SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder,
+                   const LaunchedAgain& again, LaunchProgress& progress);
 
 /// Prints the command of every launch in its order.
 void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder);

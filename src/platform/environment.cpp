@@ -102,7 +102,7 @@ bool is_srun_without_pmi(const Environment& environment) {
 Environment recorded_environment(const Environment& environment) {
   Environment recorded;
   for (const auto& [name, value] : environment)
-    if (allowed(name) && !names_a_secret(name)) recorded.emplace(name, shown_value(name, value));
+    if (allowed(name) && !names_a_secret(name)) recorded.emplace(name, shown_variable(name, value));
   return recorded;
 }
 

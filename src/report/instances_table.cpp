@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "report/console.hpp"
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -86,7 +87,8 @@ std::string remarks(const Json& record) {
 
 }  // namespace
 
-std::string instances_table(const Json& record, std::size_t told) {
+std::string instances_table(const Json& raw, std::size_t told) {
+  const Json record = shown_record(raw);
   const Json& config = record.at("config");
   const std::string head = fmt::format(
       "Instances of {} {} ({}), mean of {} repeat{}, a fresh launch each\n\n",

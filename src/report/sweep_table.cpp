@@ -7,6 +7,7 @@
 
 #include "measure/statistics.hpp"
 #include "report/console.hpp"
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -26,8 +27,8 @@ std::string best_line(const std::vector<SweepResult>& results, const SweepResult
     if (factor(result, standard) && (!best || mean(result.throughputs) > mean(best->throughputs)))
       best = &result;
   if (!best) return "";
-  return fmt::format("fastest: {}, {:.3f} x {}\n", best->title, *factor(*best, standard),
-                     standard.title);
+  return fmt::format("fastest: {}, {:.3f} x {}\n", shown(best->title), *factor(*best, standard),
+                     shown(standard.title));
 }
 
 }  // namespace
@@ -38,13 +39,13 @@ void SweepProgress::start(const std::string& title, std::int64_t repeat) {
     left =
         fmt::format(", about {} left", format_duration(seconds_ / static_cast<double>(finished_) *
                                                        static_cast<double>(launches_ - finished_)));
-  say(fmt::format("[{}/{}] {}, repeat {}{}", finished_ + 1, launches_, title, repeat, left));
+  say(fmt::format("[{}/{}] {}, repeat {}{}", finished_ + 1, launches_, shown(title), repeat, left));
 }
 
 void SweepProgress::finish(double seconds, const std::string& outcome) {
   ++finished_;
   seconds_ += seconds;
-  say(fmt::format("    {} ({})", outcome, format_duration(seconds)));
+  say(fmt::format("    {} ({})", shown(outcome), format_duration(seconds)));
 }
 
 std::string sweep_table(const std::vector<SweepResult>& results,
@@ -54,7 +55,7 @@ std::string sweep_table(const std::vector<SweepResult>& results,
   if (standard) rows.front().push_back("x default");
   for (const SweepResult& result : results) {
     const auto& rates = result.throughputs;
-    std::vector<std::string> row{result.title, std::to_string(rates.size()),
+    std::vector<std::string> row{shown(result.title), std::to_string(rates.size()),
                                  std::to_string(result.failed)};
     if (rates.empty()) {
       row.insert(row.end(), {"-", "-", "-", "-"});

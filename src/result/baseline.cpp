@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "config/hash.hpp"
 #include "error.hpp"
 #include "result/record_schemas.hpp"
+#include "result/schema_fault.hpp"
 
 namespace scalemark {
 namespace {
@@ -45,7 +47,7 @@ MeasuredLaunch launch_from(const Json& json, const Json& baseline, const fs::pat
   launch.revision = baseline.at("revision");
   launch.host = json.at("host");
   launch.unit = json.at("unit");
-  launch.ranks = json.at("ranks");
+  launch.ranks = ranks_of(json.at("ranks"));
   launch.machine = baseline.at("fingerprint");
   for (const Json& work : json.at("repeats"))
     launch.repeats.push_back({work.at("units"), work.at("seconds")});
@@ -94,6 +96,9 @@ Json baseline_reference(const Json& baseline, const fs::path& path) {
         "baseline {}: its content does not fit its checksum: it was changed by hand or damaged; "
         "take it from version control, or save a new one with --save_baseline",
         path.string()));
+  if (const auto fault = schema_fault(baseline, "baseline", MissingKeys::refused))
+    throw ResultError(fmt::format("baseline {}: not as docs/schema/baseline.schema.json says: {}",
+                                  path.string(), *fault));
   return {{"id", baseline.at("id")},
           {"created_at", baseline.at("created_at")},
           {"checksum", baseline.at("checksum")}};
@@ -107,7 +112,8 @@ std::vector<MeasuredLaunch> launches_of_baseline(const Json& baseline, const fs:
   try {
     for (const Json& launch : whole.at("launches"))
       launches.push_back(launch_from(launch, whole, path));
-  } catch (const Json::exception& error) {
+    std::ranges::for_each(launches, check_figures);
+  } catch (const std::exception& error) {
     throw ResultError(fmt::format("baseline {}: not as docs/schema/baseline.schema.json says: {}",
                                   path.string(), error.what()));
   }

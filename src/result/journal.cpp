@@ -5,13 +5,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 
+#include "config/input_file.hpp"
+#include "config/json_text.hpp"
 #include "error.hpp"
 #include "platform/posix_file.hpp"
+#include "result/schema_fault.hpp"
 
 namespace scalemark {
 namespace {
@@ -32,9 +34,8 @@ Json to_json(const JournalEntry& entry) {
           {"settings", entry.settings}};
 }
 
+/// Of checked JSON.
 JournalEntry from_json(const Json& json) {
-  if (json.at("kind") != "journal_entry" || json.at("schema_version") != kSchemaVersion)
-    throw std::invalid_argument("of another kind or schema version");
   JournalEntry entry;
   entry.point = json.at("point");
   entry.config_hash = json.at("config_hash");
@@ -50,33 +51,35 @@ JournalEntry from_json(const Json& json) {
   return entry;
 }
 
-std::string text_of(int file, const std::filesystem::path& path) {
-  std::string text;
-  std::array<char, 1 << 16> block;
-  for (ssize_t got; (got = read(file, block.data(), block.size())) != 0;) {
-    if (got < 0)
-      throw ResultError(
-          fmt::format("journal {}: cannot be read: {}", path.string(), std::strerror(errno)));
-    text.append(block.data(), static_cast<std::size_t>(got));
-  }
-  return text;
+JournalEntry parse_line(std::string_view line) {
+  const Json json = parse_json_text(line, kDeepestText);
+  if (const auto fault = schema_fault(json, "journal_entry", MissingKeys::refused))
+    throw JsonFault(*fault);
+  return from_json(json);
 }
 
 /// Appends the entry of every whole line; returns where the last of them ends.
-std::size_t parse_lines(const std::string& text, const std::filesystem::path& path,
+std::size_t parse_lines(std::string_view text, const std::filesystem::path& path,
                         std::vector<JournalEntry>& entries) {
   std::size_t begin = 0, number = 1;
   for (std::size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
     try {
-      entries.push_back(from_json(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                              text.begin() + static_cast<std::ptrdiff_t>(end))));
-    } catch (const std::exception& error) {
+      entries.push_back(parse_line(text.substr(begin, end - begin)));
+    } catch (const JsonFault& fault) {
       throw ResultError(fmt::format(
           "journal {}, line {}: {}; give another --output, or repair or remove the file",
-          path.string(), number, error.what()));
+          path.string(), number, fault.what()));
     }
   }
   return begin;
+}
+
+std::string text_of_journal(const std::filesystem::path& path) {
+  try {
+    return read_input_file(path, kLargestRecord);
+  } catch (const InputFault& fault) {
+    throw ResultError(fmt::format("journal {}: {}", path.string(), fault.what()));
+  }
 }
 
 }  // namespace
@@ -99,7 +102,7 @@ Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
                     "--output. Where no other is at work, one that was killed on a file system "
                     "without locks has left {}: remove it",
                     path_.string(), lock_file.string()));
-  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file_ < 0) refuse(errno);
   sync_folder(folder);
   try {
@@ -113,7 +116,7 @@ Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
 Journal::~Journal() { close(file_); }
 
 void Journal::read() {
-  const std::string text = text_of(file_, path_);
+  const std::string text = text_of_journal(path_);
   const std::size_t whole = parse_lines(text, path_, entries_);
   if (whole < text.size() && ftruncate(file_, static_cast<off_t>(whole)) != 0)
     throw ResultError(fmt::format("journal {}: its torn last line cannot be cut off: {}",
@@ -121,19 +124,14 @@ void Journal::read() {
   lseek(file_, 0, SEEK_END);
 }
 
-std::vector<JournalEntry> read_journal(const std::filesystem::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    throw ResultError(fmt::format("journal {}: {}", path.string(), std::strerror(errno)));
+std::vector<JournalEntry> parse_journal(std::string_view text, const std::filesystem::path& path) {
   std::vector<JournalEntry> entries;
-  try {
-    parse_lines(text_of(file, path), path, entries);
-  } catch (...) {
-    close(file);
-    throw;
-  }
-  close(file);
+  parse_lines(text, path, entries);
   return entries;
+}
+
+std::vector<JournalEntry> read_journal(const std::filesystem::path& path) {
+  return parse_journal(text_of_journal(path), path);
 }
 
 const JournalEntry* Journal::find(const JournalEntry& launch) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "platform/file_lock.hpp"
@@ -37,8 +38,12 @@ struct JournalEntry {
 };
 
 /// The entries of a journal, which a sweep may be writing to: a torn last line is left out.
-/// ResultError where it can't be read, is no journal or of another schema version.
+/// ResultError with the line and the place in it where it can't be read, or is not as
+/// docs/schema/journal_entry.schema.json says.
 std::vector<JournalEntry> read_journal(const std::filesystem::path& path);
+
+/// The same of a text; `path` is where it came from.
+std::vector<JournalEntry> parse_journal(std::string_view text, const std::filesystem::path& path);
 
 /// A journal that this process alone may write to.
 class Journal {

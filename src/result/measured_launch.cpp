@@ -6,15 +6,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "error.hpp"
 #include "measure/statistics.hpp"
+#include "result/schema_fault.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLeastStepsOfDeviation = 20;
+constexpr int kMostRanks = 100'000'000;
 
 /// Keys of a configuration that decide what one point measures; how many points and rounds a curve
 /// has is no matter of a point.
@@ -96,7 +99,7 @@ void add_baseline(MeasuredLaunch& launch, const Json& throughput) {
 
 MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   MeasuredLaunch launch = start_launch(record, path);
-  launch.ranks = record.at("world_size");
+  launch.ranks = ranks_of(record.at("world_size"));
   launch.keys["kind"] = record.at("kind");
   launch.keys["ranks"] = launch.ranks;
   add_batch(launch, record);
@@ -122,7 +125,7 @@ Json run_beside(const Json& point, const fs::path& folder) {
 
 MeasuredLaunch of_point(const Json& curve, const Json& point, const fs::path& path) {
   MeasuredLaunch launch = start_launch(curve, path);
-  launch.ranks = point.at("ranks");
+  launch.ranks = ranks_of(point.at("ranks"));
   launch.keys["kind"] = "run";
   launch.keys["ranks"] = launch.ranks;
   add_batch(launch, point);
@@ -194,14 +197,51 @@ std::vector<MeasuredLaunch> launches_of(const Json& record, const fs::path& path
   return launches;
 }
 
-void check(const MeasuredLaunch& launch) {
-  if (launch.repeats.empty()) throw std::invalid_argument("a point has no repeats");
-  for (const Work& work : launch.repeats)
-    if (!(work.units > 0) || !(work.seconds > 0))
-      throw std::invalid_argument("no units or no seconds were measured");
+/// What nobody measures: beyond it sums, products and quotients are no numbers any more.
+constexpr double kLeast = 1e-18, kMost = 1e18;
+/// Ranks, hosts, samples of a step.
+constexpr double kMostCounted = 1e12;
+
+void check_figure(const std::string& what, double figure) {
+  if (figure != 0 && !(std::abs(figure) >= kLeast && std::abs(figure) <= kMost))
+    throw std::invalid_argument(fmt::format("{} is {:g}; a figure lies between {:g} and {:g}", what,
+                                            figure, kLeast, kMost));
+}
+
+/// A count that another program reads as a whole number.
+void check_count(const MeasuredLaunch& launch, const char* name) {
+  const auto found = launch.keys.find(name);
+  if (found == launch.keys.end() || found->second.is_null()) return;
+  const double count = found->second.is_number() ? found->second.get<double>() : 0;
+  if (!(count >= 1 && count <= kMostCounted))
+    throw std::invalid_argument(fmt::format("{} is {}, not a number from 1 to {:g}", name,
+                                            shown_value(found->second), kMostCounted));
 }
 
 }  // namespace
+
+void check_figures(const MeasuredLaunch& launch) {
+  if (launch.repeats.empty()) throw std::invalid_argument("a point has no repeats");
+  for (const Work& work : launch.repeats) {
+    if (!(work.units > 0) || !(work.seconds > 0))
+      throw std::invalid_argument("no units or no seconds were measured");
+    check_figure("units", work.units);
+    check_figure("seconds", work.seconds);
+  }
+  for (const auto& [name, value] : launch.metrics) check_figure(name, value);
+  if (launch.baseline_throughput) check_figure("baseline_throughput", *launch.baseline_throughput);
+  if (launch.step_deviation) check_figure("the deviation of step times", *launch.step_deviation);
+  for (const char* name : {"ranks", "hosts", "batch_size", "global_batch_size"})
+    check_count(launch, name);
+}
+
+int ranks_of(const Json& ranks) {
+  const double number = ranks.get<double>();
+  if (!(number >= 1 && number <= kMostRanks))
+    throw std::invalid_argument(
+        fmt::format("{} ranks, where a launch has 1 to {}", ranks.dump(), kMostRanks));
+  return ranks.get<int>();
+}
 
 Json machine_of(const Json& system) {
   Json machine = Json::object();
@@ -232,13 +272,13 @@ std::vector<MeasuredLaunch> measured_launches(const Json& record, const fs::path
   std::vector<MeasuredLaunch> launches;
   try {
     launches = launches_of(record, path);
-    std::ranges::for_each(launches, check);
+    std::ranges::for_each(launches, check_figures);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
+    const std::string kind = record.at("kind");
     throw ResultError(fmt::format("record {}: not as docs/schema/{}.schema.json says: {}",
-                                  path.string(), record.at("kind").get<std::string>(),
-                                  error.what()));
+                                  path.string(), kind, why_not(record, kind, error)));
   }
   return launches;
 }

@@ -58,6 +58,13 @@ inline constexpr const char* kSoftwareKeys[] = {"kernel", "gpu_driver", "mpi",
 std::vector<MeasuredLaunch> measured_launches(const Json& record,
                                               const std::filesystem::path& path);
 
+/// std::invalid_argument where a launch has figures that nobody can have measured, and nothing can
+/// be computed from: no repeats, zero, or beyond 1e18.
+void check_figures(const MeasuredLaunch& launch);
+
+/// A number of ranks; std::invalid_argument where no launch has so many.
+int ranks_of(const Json& ranks);
+
 /// Ids of the runs that a scaling or instances record is made of.
 std::set<std::string> runs_within(const Json& record);
 

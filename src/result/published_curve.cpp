@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <span>
 #include <string_view>
 
-#include "config/json_file.hpp"
+#include "config/input_file.hpp"
+#include "config/json_text.hpp"
 #include "config/names.hpp"
 #include "error.hpp"
 #include "result/records.hpp"
@@ -18,9 +18,12 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
+/// Of bytes, rates and numbers of anything; beyond them sums and products are no numbers any more.
+constexpr double kLeastPublished = 1e-12, kMostPublished = 1e18;
+
 class Reader {
  public:
-  Reader(const fs::path& path, const Json& file) : path_(path), file_(file) {}
+  Reader(const fs::path& path, Json file) : path_(path), file_(std::move(file)) {}
 
   PublishedCurve read() const {
     refuse_unknown(file_, kKeys, "");
@@ -100,8 +103,10 @@ class Reader {
   }
   double positive(const Json& object, const char* name, const std::string& at) const {
     const Json& value = member(object, name, at);
-    if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>()))
-      refuse(at + "/" + name, "is not a number above 0");
+    const double number = value.is_number() ? value.get<double>() : 0;
+    if (!(number >= kLeastPublished && number <= kMostPublished))
+      refuse(at + "/" + name, fmt::format("is not a number above 0 (from {} to {})",
+                                          kLeastPublished, kMostPublished));
     return value;
   }
   double positive_or(const Json& object, const char* name, double otherwise) const {
@@ -129,31 +134,34 @@ class Reader {
   }
 
   const fs::path& path_;
-  const Json& file_;
+  const Json file_;
 };
-
-std::optional<Json> object_of(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  try {
-    return parse_json_object(read_json_text(path, "curve"), path.string(), "curve");
-  } catch (const ConfigError&) {
-    return std::nullopt;  // whatever it is, readers of records say what is wrong with it
-  }
-}
 
 }  // namespace
 
 bool is_published_curve(const fs::path& path) {
-  const auto object = object_of(path);
-  return object && object->contains("kind") && (*object)["kind"] == "published_curve";
+  try {
+    const Json json = parse_json_text(read_input_file(path, kLargestText), kDeepestText);
+    return json.is_object() && json.value("kind", Json()) == "published_curve";
+  } catch (const std::runtime_error&) {
+    return false;  // whatever it is, readers of records say what is wrong with it
+  }
+}
+
+PublishedCurve parse_published_curve(std::string_view text, const fs::path& path) {
+  try {
+    return Reader(path, parse_json_text(text, kDeepestText)).read();
+  } catch (const JsonFault& fault) {
+    throw ResultError(fmt::format("published curve {}: {}", path.string(), fault.what()));
+  }
 }
 
 PublishedCurve read_published_curve(const fs::path& path) {
-  const auto object = object_of(path);
-  if (!object)
-    throw ResultError(fmt::format("published curve {}: cannot be read as JSON", path.string()));
-  return Reader(path, *object).read();
+  try {
+    return parse_published_curve(read_input_file(path, kLargestText), path);
+  } catch (const InputFault& fault) {
+    throw ResultError(fmt::format("published curve {}: {}", path.string(), fault.what()));
+  }
 }
 
 }  // namespace scalemark

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/run_config.hpp"
@@ -31,11 +32,14 @@ struct PublishedCurve {
   std::vector<Point> points;  ///< ascending ranks
 };
 
-/// True where the file is JSON that says to be one.
+/// True where the path is a small regular file of JSON that says to be one.
 bool is_published_curve(const std::filesystem::path& path);
 
 /// ResultError where the file is not as docs/schema/published_curve.schema.json says, naming the
 /// place; ConfigError where it has a key that is unknown or a unit outside the list.
 PublishedCurve read_published_curve(const std::filesystem::path& path);
+
+/// The same of a text; `path` is where it came from.
+PublishedCurve parse_published_curve(std::string_view text, const std::filesystem::path& path);
 
 }  // namespace scalemark

@@ -20,21 +20,6 @@ const Json& schemas() {
   return all;
 }
 
-/// A part of the schema `home`.
-struct SchemaPart {
-  std::string home;
-  const Json& node;
-
-  /// Itself, or what its $ref names: "#/$defs/rank", "common.schema.json#/$defs/uuid".
-  SchemaPart resolved() const {
-    if (!node.contains("$ref")) return *this;
-    const std::string reference = node["$ref"];
-    const std::size_t hash = reference.find('#');
-    const std::string name = hash == 0 ? home : reference.substr(0, reference.find('.'));
-    return {name, schemas().at(name).at(Json::json_pointer(reference.substr(hash + 1)))};
-  }
-};
-
 Json blank(const SchemaPart& unresolved) {
   const SchemaPart part = unresolved.resolved();
   const Json type = part.node.value("type", Json());
@@ -109,6 +94,15 @@ struct KeyAdder {
 }  // namespace
 
 int schema_revision() { return newest_since({"", schemas()}); }
+SchemaPart SchemaPart::resolved() const {
+  if (!node.contains("$ref")) return *this;
+  const std::string reference = node["$ref"];
+  const std::size_t hash = reference.find('#');
+  const std::string name = hash == 0 ? home : reference.substr(0, reference.find('.'));
+  return {name, schemas().at(name).at(Json::json_pointer(reference.substr(hash + 1)))};
+}
+
+SchemaPart schema_of(const std::string& name) { return {name, schemas().at(name)}; }
 
 void add_newer_keys(Json& record) {
   const int revision = record.value("schema_revision", 1);

@@ -9,6 +9,7 @@
 #include <random>
 #include <string_view>
 
+#include "error.hpp"
 #include "measure/clock.hpp"
 #include "result/record_schemas.hpp"
 
@@ -60,7 +61,24 @@ void explain_below(Json& reasons, const Json& node, const std::string& at, std::
     reasons[at] = reason;
   }
 }
+
+/// The pointer to the first number that is none.
+std::optional<std::string> find_numberless(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return "";
+  if (!value.is_structured()) return std::nullopt;
+  for (const auto& [key, part] : value.items())
+    if (const auto found = find_numberless(part)) return "/" + key + *found;
+  return std::nullopt;
+}
 }  // namespace
+
+void refuse_numberless(const Json& record) {
+  if (const auto place = find_numberless(record))
+    throw ResultError(fmt::format(
+        "{} of what was computed is no number: the records hold figures that nothing can be "
+        "computed from; leave them out, or measure again",
+        *place));
+}
 
 Json envelope(const std::string& kind, Status status, const std::string& reason) {
   return {

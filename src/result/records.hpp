@@ -47,6 +47,7 @@ std::string record_text(const Json& record);
 /// A place for a result, probed when it is made, so that a run never measures for nothing.
 /// - refuses (ResultError): missing permission, read-only or full file system, a folder in its
 /// place;
+/// - follows symbolic links: the link stays, what it leads to is written, there or not;
 /// - exclusive: a second writer of the same path gets a name of its own (`name.2.json`), both
 /// results survive;
 /// - keeps some room from then on, so that a disk that fills up meanwhile costs no measurement;
@@ -57,7 +58,7 @@ class ResultFile {
  public:
   /// Records of long runs reach some hundred kB.
   static constexpr std::size_t kReservedBytes = 1 << 20;
-  explicit ResultFile(const std::filesystem::path& path,
+  explicit ResultFile(const std::filesystem::path& asked,
                       std::size_t reserved_bytes = kReservedBytes);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
@@ -79,10 +80,18 @@ class ResultFile {
 /// the other. Then throws what went wrong.
 void deliver(const Json& record, ResultFile* file, bool json);
 
+/// Before a computed record is shown: ResultError with the place of a number that is none (NaN,
+/// infinite). Reading refuses figures that lead there; what it lets through must not be shown.
+void refuse_numberless(const Json& record);
+
 /// Reads a record; keys that are newer than it are null, with a reason. ConfigError where the path
-/// does not exist; ResultError where it is unreadable, not JSON, not a scalemark record, or of
-/// another schema version.
+/// does not exist; ResultError where it is no regular file of at most 32 MiB, not JSON, not a
+/// scalemark record, of another schema version, or where a value is not as its schema says, with
+/// the place.
 Json read_record(const std::filesystem::path& path);
+
+/// The same of a text; `path` is where it came from.
+Json parse_record(std::string_view text, const std::filesystem::path& path);
 
 /// The same for a file among others: those that scripts write (kind "speed", "gate_study",
 /// "published_curve"), which have no envelope, are none and yet no fault.

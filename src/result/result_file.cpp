@@ -69,6 +69,20 @@ fs::path numbered(const fs::path& path, int number) {
       fmt::format("{}.{}{}", path.stem().string(), number, path.extension().string()));
 }
 
+/// What a symbolic link leads to, there or not: the link stays, and what it names is written,
+/// locked and numbered, so that it makes no difference by which name a result is asked for.
+fs::path followed(fs::path path) {
+  constexpr int kMostLinks = 40;  // as Linux
+  std::error_code error;
+  for (int links = 0; fs::is_symlink(path, error); ++links) {
+    if (links == kMostLinks) refuse(path, "symbolic links lead in a circle", ELOOP);
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) refuse(path, "the symbolic link cannot be read", error.value());
+    path = folder_of(path) / target;  // an absolute one replaces the folder
+  }
+  return path;
+}
+
 void refuse_other_than_file(const fs::path& path) {
   struct stat there {};
   if (stat(path.c_str(), &there) != 0) return;
@@ -85,10 +99,12 @@ std::string record_text(const Json& record) {
   return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-ResultFile::ResultFile(const fs::path& path, std::size_t reserved_bytes) {
-  if (!path.has_filename())
+ResultFile::ResultFile(const fs::path& asked, std::size_t reserved_bytes) {
+  if (!asked.has_filename())
     throw ResultError(fmt::format(
-        "result \"{}\": no file name; give a path such as run.json with --output", path.string()));
+        "result \"{}\": no file name; give a path such as run.json with --output", asked.string()));
+  refuse_other_than_file(asked);
+  const fs::path path = followed(asked);
   std::error_code error;
   fs::create_directories(folder_of(path), error);
   if (error)

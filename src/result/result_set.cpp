@@ -100,7 +100,9 @@ Json record_of(const fs::path& folder, const JournalEntry& entry) {
   const fs::path path = folder / entry.record;
   if (entry.record.empty() || !fs::exists(path))
     throw ResultError(fmt::format(
-        "{}: the journal names it, but it is not there; measure the sweep again", path.string()));
+        "{}: the journal names it, but it is not there; put it back, or measure it again with "
+        "scalemark sweep PLAN.json --output {} --repair",
+        path.string(), folder.string()));
   return read_record(path);
 }
 

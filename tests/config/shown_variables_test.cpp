@@ -16,15 +16,15 @@ TEST(ShownVariables, DocumentedSettingsStandAsTheyAre) {
                                     {"CUDA_VISIBLE_DEVICES", "GPU-8f2a6c1e-0b51-8a0f-2f8c-55dd5e7c1e2b"},
                                     {"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"},
                                     {"SLURM_TASKS_PER_NODE", "2(x4),1"}})
-    EXPECT_EQ(shown_value(name, value), value);
+    EXPECT_EQ(shown_variable(name, value), value);
 }
 
 TEST(ShownVariables, OthersStandAsAHashThatTellsTheirValuesApart) {
-  const std::string shown = shown_value("AWS_SECRET_ACCESS_KEY", "hunter2");
+  const std::string shown = shown_variable("AWS_SECRET_ACCESS_KEY", "hunter2");
   EXPECT_EQ(shown.size(), std::string("sha256:").size() + 16);
-  EXPECT_EQ(shown, shown_value("AWS_SECRET_ACCESS_KEY", "hunter2"));
-  EXPECT_NE(shown, shown_value("AWS_SECRET_ACCESS_KEY", "hunter3"));
-  EXPECT_NE(shown, shown_value("NCCL_NEW_SETTING", "hunter2"));
+  EXPECT_EQ(shown, shown_variable("AWS_SECRET_ACCESS_KEY", "hunter2"));
+  EXPECT_NE(shown, shown_variable("AWS_SECRET_ACCESS_KEY", "hunter3"));
+  EXPECT_NE(shown, shown_variable("NCCL_NEW_SETTING", "hunter2"));
 }
 
 TEST(ShownVariables, ACredentialIsNeverShown) {
@@ -34,7 +34,7 @@ TEST(ShownVariables, ACredentialIsNeverShown) {
         "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
         "-----BEGIN OPENSSH PRIVATE KEY-----", "api_key: x"}) {
     EXPECT_TRUE(looks_like_a_credential(value)) << value;
-    EXPECT_TRUE(shown_value("NCCL_DEBUG", value).starts_with("sha256:")) << value;
+    EXPECT_TRUE(shown_variable("NCCL_DEBUG", value).starts_with("sha256:")) << value;
   }
   EXPECT_TRUE(looks_like_a_credential(std::string(1'000'000, 'x')));  // no setting
 }

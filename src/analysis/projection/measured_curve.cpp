@@ -8,6 +8,7 @@
 #include <set>
 
 #include "analysis/compare/match_sets.hpp"
+#include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "error.hpp"
@@ -51,7 +52,13 @@ void check_one_setting(const ResultSet& set) {
 template <typename T>
 T value_or(const MeasuredLaunch& launch, const char* key, T otherwise) {
   const auto found = launch.keys.find(key);
-  return found == launch.keys.end() || found->second.is_null() ? otherwise : found->second.get<T>();
+  if (found == launch.keys.end() || found->second.is_null()) return otherwise;
+  try {
+    return found->second.get<T>();
+  } catch (const Json::exception&) {
+    throw ResultError(fmt::format("{}: {} is {}, which is no value of it", launch.path.string(),
+                                  key, shown_value(found->second)));
+  }
 }
 
 /// Target tokens of a sequence; other units count samples.

@@ -1,0 +1,169 @@
+// See json_text.hpp.
+#include "config/json_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "config/text.hpp"
+
+namespace scalemark {
+namespace {
+
+/// That the tree takes: of a record of 32 MiB whose values are step times a third.
+constexpr std::size_t kMostBytes = 128 << 20;
+/// The first allocation of a text or a container with what the heap adds.
+constexpr std::size_t kAllocation = 48;
+constexpr std::size_t kLongestMessage = 300;
+
+/// nlohmann's words without its exception number, and not the whole of a long token:
+/// "parse error at line 2, column 5: ...".
+std::string plain_message(const std::exception& error) {
+  std::string message = error.what();
+  if (const std::size_t end = message.find("] "); end != message.npos) message.erase(0, end + 2);
+  if (message.size() > kLongestMessage) message = message.substr(0, kLongestMessage) + "...";
+  return message;
+}
+
+/// Builds the tree. nlohmann's own builder looks every key up among those before it, which takes
+/// the square of their number, and keeps the last of two that are alike.
+class TreeBuilder {
+ public:
+  using number_integer_t = Json::number_integer_t;
+  using number_unsigned_t = Json::number_unsigned_t;
+  using number_float_t = Json::number_float_t;
+  using string_t = Json::string_t;
+  using binary_t = Json::binary_t;
+
+  explicit TreeBuilder(int deepest) : deepest_(static_cast<std::size_t>(deepest)) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(number_integer_t value) { return add(value); }
+  bool number_unsigned(number_unsigned_t value) { return add(value); }
+  bool number_float(number_float_t value, const string_t&) { return add(value); }
+  bool string(string_t& value) { return add(std::move(value)); }
+  bool binary(binary_t&) { return false; }  // not of JSON as text
+
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_array() { return close(); }
+  bool end_object() {
+    refuse_duplicates(*open_.back());
+    return close();
+  }
+  bool key(string_t& name) {
+    key_ = std::move(name);
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) {
+    throw JsonFault(plain_message(error));
+  }
+
+ private:
+  bool add(Json value) {
+    place(std::move(value));
+    return true;
+  }
+
+  bool open(Json value) {
+    if (open_.size() == deepest_)
+      throw JsonFault(fmt::format("nested deeper than {} levels", deepest_));
+    open_.push_back(&place(std::move(value)));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  /// References to values that are open stay valid: nothing is added beside them before their end.
+  Json& place(Json value) {
+    if (value.is_string()) {
+      count(kAllocation);
+      count_text(value.get_ref<const std::string&>());
+    }
+    if (value.is_structured()) count(2 * kAllocation);
+    if (open_.empty()) return root_ = std::move(value);
+    Json& parent = *open_.back();
+    // A vector that grows holds its elements twice for a moment.
+    if (parent.is_array()) {
+      count(2 * sizeof(Json));
+      return parent.get_ref<Json::array_t&>().emplace_back(std::move(value));
+    }
+    count(2 * sizeof(Json::object_t::value_type));
+    count_text(key_);
+    auto& members = parent.get_ref<Json::object_t&>();
+    // Of the vector below: that of the map would look the key up.
+    static_cast<Json::object_t::Container&>(members).emplace_back(std::move(key_),
+                                                                  std::move(value));
+    return members.back().second;
+  }
+
+  void count(std::size_t bytes) {
+    if ((bytes_ += bytes) > kMostBytes)
+      throw JsonFault(fmt::format("its values take more than {} MiB of memory", kMostBytes >> 20));
+  }
+  void count_text(const std::string& text) {
+    static const std::size_t in_place = std::string().capacity();
+    if (text.size() > in_place) count(text.size() + kAllocation);
+  }
+
+  void refuse_duplicates(const Json& object) {
+    const auto& members = object.get_ref<const Json::object_t&>();
+    order_.resize(members.size());
+    std::iota(order_.begin(), order_.end(), 0U);
+    const auto name = [&](std::uint32_t i) -> const std::string& {
+      return (members.begin() + i)->first;
+    };
+    std::ranges::sort(order_, {}, name);
+    const auto twice = std::ranges::adjacent_find(order_, {}, name);
+    if (twice != order_.end())
+      throw JsonFault(
+          fmt::format("the key {} is there twice{}", quote(name(*twice)), where_it_is()));
+  }
+
+  /// Of the innermost object: " in /points/3"; nothing of the outermost.
+  std::string where_it_is() const {
+    nlohmann::json::json_pointer path;
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
+      if (open_[i]->is_array())
+        path.push_back(std::to_string(open_[i]->size() - 1));
+      else
+        path.push_back(open_[i]->get_ref<const Json::object_t&>().back().first);
+    }
+    return path.empty() ? "" : " in " + quote(path.to_string());
+  }
+
+  std::size_t deepest_, bytes_ = 0;
+  Json root_;
+  std::string key_;
+  std::vector<Json*> open_;
+  std::vector<std::uint32_t> order_;  // of an object's members by name; kept for its memory
+};
+
+}  // namespace
+
+Json parse_json_text(std::string_view text, int deepest) {
+  // nlohmann takes it for the end, and drops what follows.
+  if (const std::size_t zero = text.find('\0'); zero != text.npos)
+    throw JsonFault(fmt::format("a zero byte at byte {}", zero));
+  TreeBuilder builder(deepest);
+  Json::sax_parse(text, &builder);
+  return builder.take();
+}
+
+std::string shown_value(const Json& value) {
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  return value.is_string() ? quote(value.get_ref<const std::string&>()) : value.dump();
+}
+
+}  // namespace scalemark

@@ -1,0 +1,181 @@
+// See schema_fault.hpp.
+#include "result/schema_fault.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "config/json_file.hpp"
+#include "config/json_text.hpp"
+#include "result/record_schemas.hpp"
+
+namespace scalemark {
+namespace {
+
+/// `at`: the pointer from where the search began.
+struct Fault {
+  std::string at, what;
+};
+using MaybeFault = std::optional<Fault>;
+
+MaybeFault within(std::string_view pointer, MaybeFault found) {
+  if (found) found->at.insert(0, pointer);
+  return found;
+}
+
+bool is_whole(const Json& value) {
+  if (value.is_number_integer()) return true;
+  if (!value.is_number_float()) return false;
+  const double number = value.get<double>();
+  return std::abs(number) < 9e15 && number == std::floor(number);
+}
+
+bool is_of_type(const Json& value, std::string_view type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "number") return value.is_number();
+  if (type == "integer") return is_whole(value);
+  if (type == "boolean") return value.is_boolean();
+  return value.is_null();
+}
+
+/// "of type integer or null".
+std::string words_of(const Json& types) {
+  if (types.is_string()) return "of type " + types.get<std::string>();
+  return fmt::format("of type {}", fmt::join(types.get<std::vector<std::string>>(), " or "));
+}
+
+class Checker {
+ public:
+  explicit Checker(MissingKeys missing) : missing_(missing) {}
+
+  MaybeFault check(const Json& value, const SchemaPart& unresolved) const {
+    const SchemaPart part = unresolved.resolved();
+    if (auto found = check_alternatives(value, part)) return found;
+    if (auto found = check_word(value, part.node)) return found;
+    if (value.is_number()) return check_range(value, part.node);
+    if (value.is_string())
+      return check_size(value, value.get_ref<const std::string&>().size(), part.node, "Length");
+    if (value.is_array()) return check_items(value, part);
+    if (value.is_object()) return check_members(value, part);
+    return std::nullopt;
+  }
+
+ private:
+  /// Where none fits, what the first of them misses: the others are "null" and the like.
+  MaybeFault check_alternatives(const Json& value, const SchemaPart& part) const {
+    for (const char* either : {"anyOf", "oneOf"}) {
+      const auto found = part.node.find(either);
+      if (found == part.node.end()) continue;
+      MaybeFault first;
+      for (const Json& one : *found) {
+        MaybeFault missed = check(value, {part.home, one});
+        if (!missed) return std::nullopt;
+        if (!first) first = std::move(missed);
+      }
+      return first;
+    }
+    return std::nullopt;
+  }
+
+  static MaybeFault check_word(const Json& value, const Json& node) {
+    const auto no = [&](const std::string& what) {
+      return Fault{"", fmt::format("is {}, not {}", shown_value(value), what)};
+    };
+    if (const auto only = node.find("const"); only != node.end() && *only != value)
+      return no(only->dump());
+    if (const auto words = node.find("enum"); words != node.end())
+      if (std::ranges::find(*words, value) == words->end()) return no("one of " + words->dump());
+    const auto types = node.find("type");
+    if (types == node.end()) return std::nullopt;
+    const auto fits = [&](const Json& type) {
+      return is_of_type(value, type.get_ref<const std::string&>());
+    };
+    if (types->is_string() ? fits(*types) : std::ranges::any_of(*types, fits)) return std::nullopt;
+    return no(words_of(*types));
+  }
+
+  static MaybeFault check_range(const Json& value, const Json& node) {
+    const double number = value.get<double>();
+    const auto refuse = [&](const char* key, const char* what, auto&& fits) -> MaybeFault {
+      const auto limit = node.find(key);
+      if (limit == node.end() || fits(number, limit->get<double>())) return std::nullopt;
+      return Fault{"", fmt::format("is {}, not {} {}", value.dump(), what, limit->dump())};
+    };
+    if (auto found = refuse("minimum", "at least", std::greater_equal<>())) return found;
+    if (auto found = refuse("maximum", "at most", std::less_equal<>())) return found;
+    if (auto found = refuse("exclusiveMinimum", "above", std::greater<>())) return found;
+    return refuse("exclusiveMaximum", "below", std::less<>());
+  }
+
+  /// `of`: "Length", "Items", "Properties".
+  static MaybeFault check_size(const Json& value, std::size_t size, const Json& node,
+                               const std::string& of) {
+    const auto least = node.find("min" + of), most = node.find("max" + of);
+    if ((least == node.end() || size >= least->get<std::size_t>()) &&
+        (most == node.end() || size <= most->get<std::size_t>()))
+      return std::nullopt;
+    const auto limit = [&](auto found, const char* otherwise) {
+      return found == node.end() ? otherwise : found->dump();
+    };
+    return Fault{"", fmt::format("({}) has a size of {}, not from {} to {}", shown_value(value),
+                                 size, limit(least, "0"), limit(most, "any"))};
+  }
+
+  MaybeFault check_items(const Json& value, const SchemaPart& part) const {
+    if (auto found = check_size(value, value.size(), part.node, "Items")) return found;
+    const auto items = part.node.find("items");
+    if (items == part.node.end()) return std::nullopt;
+    const SchemaPart item = SchemaPart{part.home, *items}.resolved();
+    for (std::size_t i = 0; i < value.size(); ++i)
+      if (auto found = check(value[i], item)) return within(fmt::format("/{}", i), found);
+    return std::nullopt;
+  }
+
+  MaybeFault check_members(const Json& value, const SchemaPart& part) const {
+    if (auto found = check_size(value, value.size(), part.node, "Properties")) return found;
+    const auto required = part.node.find("required");
+    if (missing_ == MissingKeys::refused && required != part.node.end())
+      for (const Json& key : *required)
+        if (!value.contains(key)) return Fault{pointer_to(key), "is missing"};
+    const Json none = Json::object();
+    const auto known = part.node.find("properties");
+    const Json& properties = known == part.node.end() ? none : *known;
+    for (const auto& [key, schema] : properties.items()) {
+      const auto member = value.find(key);
+      if (member == value.end()) continue;
+      if (auto found = check(*member, {part.home, schema})) return within(pointer_to(key), found);
+    }
+    const auto others = part.node.find("additionalProperties");
+    if (others == part.node.end() || !others->is_object()) return std::nullopt;
+    const SchemaPart other = SchemaPart{part.home, *others}.resolved();
+    for (const auto& [key, member] : value.items())
+      if (!properties.contains(key))
+        if (auto found = check(member, other)) return within(pointer_to(key), found);
+    return std::nullopt;
+  }
+
+  MissingKeys missing_;
+};
+
+}  // namespace
+
+std::optional<std::string> schema_fault(const Json& content, const std::string& schema,
+                                        MissingKeys missing) {
+  const MaybeFault found = Checker(missing).check(content, schema_of(schema));
+  if (!found) return std::nullopt;
+  return fmt::format("{}{}{}", found->at, found->at.empty() ? "" : " ", found->what);
+}
+
+std::string why_not(const Json& content, const std::string& schema, const std::exception& error) {
+  // Only a missing key makes readers of checked content ask for what is not there.
+  if (!dynamic_cast<const Json::exception*>(&error)) return error.what();
+  return schema_fault(content, schema, MissingKeys::refused).value_or(error.what());
+}
+
+}  // namespace scalemark
