@@ -43,8 +43,9 @@ bool built_for_hydra();
 /// The program that launches: "mpirun", "mpiexec.hydra" or "srun".
 std::string launcher_program(const LaunchRequest& request);
 
-/// The exact argv; variables are not in it, where other users could read them. Binding is always explicit; as root mpirun gets --allow-run-as-root.
-/// Throws ConfigError for a host file with srun (the allocation names the hosts).
+/// The exact argv; variables are not in it, where other users could read them. Binding is always
+/// explicit; as root mpirun gets --allow-run-as-root. Throws ConfigError for a host file with srun
+/// (the allocation names the hosts).
 std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root);
 
 /// For --dry-run and messages: quoted so that a shell reads back the same words.

@@ -21,8 +21,8 @@ ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publ
 ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
                  const std::function<std::string(const Json&, std::size_t told)>& summary);
 
-/// What is left where a measurement fails: `leave` writes it, before an abort (LastWords) or an error
-/// of this rank alone, or one that ranks agree on where leaves_a_record().
+/// What is left where a measurement fails: `leave` writes it, before an abort (LastWords) or an
+/// error of this rank alone, or one that ranks agree on where leaves_a_record().
 ExitCode with_last_words(
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure);
