@@ -107,6 +107,9 @@ TEST(SweepPlan, NamesThePlaceOfWhatIsWrong) {
   wrong(R"({"settings": {"env.SCALEMARK_SEED": "1"}})", "/settings", "keys of the plan");
   wrong(R"({"settings": {"env.X": 1}})", "/settings/env.X", "text");
   wrong(R"({"repeats": 0})", "/repeats", "from 1");
+  wrong(R"({"settings": {"model": "trivial"}, "axes": {"seed": [1,2,3,4,5,6,7,8,9,10,11]},
+            "repeats": 10000})",
+        "/repeats", "more than 100000 launches");
   wrong(R"({"launch_timeout": "1"})", "/launch_timeout", "seconds");
   wrong(R"({"launcher": "ssh"})", "/launcher", "mpirun");
   wrong(R"({"command": "scale"})", "/command", "run, infer");

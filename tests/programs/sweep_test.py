@@ -177,6 +177,27 @@ class Resuming(SweepTest):
         self.assertEqual(self.statuses()[1:], ["interrupted"])
         self.finish(words)
 
+    def test_a_record_that_is_gone_is_named_and_measured_again_only_when_asked(self):
+        words = self.plan(axes={"seed": [1, 2]}, repeats=2)
+        self.run_program(*words)
+        gone, torn = (self.folder / "out" / entry["record"] for entry in self.journal()[:2])
+        whole = torn.read_text()
+        gone.unlink()
+        torn.write_text(whole[:100])
+        for more in ([], ["--retry_failed"]):
+            _, err = self.run_program(*words, *more, expect=6)
+            for text in ("2 launches are done", gone.name, torn.name, "--repair"):
+                self.assertIn(text, err)
+        self.assertEqual(len(self.journal()), 4)  # nothing was launched
+        _, err = self.run_program(SCALEMARK, "compare", "out", "--by", "seed", expect=6)
+        self.assertIn("--repair", err)
+        torn.write_text(whole)
+        _, err = self.run_program(*words, "--repair")
+        self.assertIn("[1/1]", err)
+        self.assertEqual(torn.read_text(), whole)
+        self.assertEqual(self.read(f"out/runs/{gone.name}")["status"], "ok")
+        self.run_program(*words)
+
     def test_a_changed_plan_measures_what_is_new(self):
         self.run_program(*self.plan(axes={"seed": [1, 2]}))
         _, err = self.run_program(*self.plan(axes={"seed": [2, 3, 1]}))

@@ -83,6 +83,36 @@ TEST(Journal, RefusesWhatIsNone) {
   }
 }
 
+TEST(Journal, NamesLineAndPlaceOfAValueThatIsWrong) {
+  const Tree tree;
+  const auto path = tree.root() / "journal.jsonl";
+  {
+    Journal journal(path);
+    journal.append(entry("a", 1, "ok"));
+  }
+  const Json whole = Json::parse(contents(path));
+  const std::vector<std::pair<const char*, Json>> wrong{
+      {"/settings", 7},   {"/settings", nullptr}, {"/status", "fine"}, {"/exit_code", 8},
+      {"/exit_code", -1}, {"/repeat", 0},         {"/seconds", "2"},   {"/record", Json::array()}};
+  for (const auto& [pointer, value] : wrong) {
+    Json damaged = whole;
+    damaged[Json::json_pointer(pointer)] = value;
+    try {
+      parse_journal(whole.dump() + "\n" + damaged.dump() + "\n", path);
+      ADD_FAILURE() << damaged;
+    } catch (const ResultError& error) {
+      EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("line 2: " + std::string(pointer)),
+                                               HasSubstr(path.string())));
+    }
+  }
+  for (const auto& [key, value] : whole.items()) {
+    Json damaged = whole;
+    damaged.erase(key);
+    EXPECT_THROW(parse_journal(damaged.dump() + "\n", path), ResultError) << key;
+  }
+  EXPECT_THROW(parse_journal("{\"point\": 1, \"point\": 2}\n", path), ResultError);
+}
+
 TEST(Journal, HasOneWriter) {
   const Tree tree;
   const Journal first(tree.root() / "journal.jsonl");

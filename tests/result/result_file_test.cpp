@@ -92,6 +92,26 @@ TEST(ResultFile, ReplacesAnOlderFileOnlyByWriting) {
   EXPECT_EQ(read_record(path)["reason"], "newer");
 }
 
+TEST(ResultFile, ASymbolicLinkStaysAndWhatItLeadsToIsWritten) {
+  Tree tree;
+  tree.file("far/run.json", "older");
+  fs::create_symlink("far/run.json", tree.root() / "link.json");
+  fs::create_symlink(tree.root() / "link.json", tree.root() / "second.json");
+  fs::create_symlink("new/folder/none.json", tree.root() / "dangling.json");
+  ResultFile(tree.root() / "second.json").write(record_of("newer"));
+  EXPECT_EQ(read_record(tree.root() / "far/run.json")["reason"], "newer");
+  EXPECT_TRUE(fs::is_symlink(tree.root() / "link.json"));
+  EXPECT_TRUE(fs::is_symlink(tree.root() / "second.json"));
+  EXPECT_EQ(files_in(tree.root() / "far"), std::vector<std::string>{"run.json"});
+  ResultFile(tree.root() / "dangling.json").write(record_of("made"));
+  EXPECT_EQ(read_record(tree.root() / "new/folder/none.json")["reason"], "made");
+  // The same file by two names: one of the writers gets another.
+  ResultFile first(tree.root() / "far/run.json"), other(tree.root() / "link.json");
+  EXPECT_EQ(other.path().filename(), "run.2.json");
+  fs::create_symlink("circle.json", tree.root() / "circle.json");
+  EXPECT_THROW(ResultFile(tree.root() / "circle.json"), ResultError);
+}
+
 TEST(ResultFile, ARelativeNameIsInTheWorkingFolder) {
   Tree tree;
   EXPECT_EQ(in_child([&] {
