@@ -13,6 +13,7 @@
 #include "session/preflight_measure.hpp"
 #include "session/publish.hpp"
 #include "streams.hpp"
+#include "train/signals.hpp"
 
 namespace scalemark {
 namespace {
@@ -101,10 +102,11 @@ ExitCode publish_checks(Session& session, const Destination& to, const Json& rec
 ExitCode preflight_command(Session& session) {
   const Destination to = open_destination(session);
   const auto leave = [&](int exit_code, const std::string& message) {
+    const Outcome outcome{stop_requested() ? Status::interrupted : status_of_exit(exit_code),
+                          message};
     if (to.output)
       to.output->write(make_failed_preflight_record(session.record_context(session.loaded),
-                                                    session.world.size(),
-                                                    {status_of_exit(exit_code), message}));
+                                                    session.world.size(), outcome));
   };
   return with_last_words(leave, [&] {
     const Json record = measure(session, to.rules);

@@ -10,11 +10,10 @@
 
 #include <fstream>
 
-#include "platform/tree.hpp"
+#include "support/test_folder.hpp"
 
 namespace scalemark::input_file_test {
 namespace {
-using test::Tree;
 using testing::HasSubstr;
 
 std::string refusal(const std::filesystem::path& path, bool missing = false) {
@@ -29,36 +28,36 @@ std::string refusal(const std::filesystem::path& path, bool missing = false) {
 }
 
 TEST(InputFile, GivesAllBytesOfARegularFile) {
-  Tree tree;
+  const TestFolder tree;
   const std::string text("a\0b\n", 4);
-  tree.file("f", text);
-  EXPECT_EQ(read_input_file(tree.root() / "f", 4), text);
+  tree.write("f", text);
+  EXPECT_EQ(read_input_file(tree.path() / "f", 4), text);
   EXPECT_FALSE(read_input_file("/proc/self/status", 1 << 16).empty());  // its size is told as 0
 }
 
 TEST(InputFile, RefusesWhatIsNoFile) {
-  Tree tree;
-  EXPECT_THAT(refusal(tree.root() / "absent", true), HasSubstr("no such file"));
-  EXPECT_THAT(refusal(tree.root()), HasSubstr("a folder"));
+  const TestFolder tree;
+  EXPECT_THAT(refusal(tree.path() / "absent", true), HasSubstr("no such file"));
+  EXPECT_THAT(refusal(tree.path()), HasSubstr("a folder"));
   EXPECT_THAT(refusal("/dev/zero"), HasSubstr("a device"));
-  const auto pipe = tree.root() / "pipe";
+  const auto pipe = tree.path() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(refusal(pipe), HasSubstr("a pipe"));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  (tree.root() / "socket").string().copy(address.sun_path, sizeof(address.sun_path) - 1);
+  (tree.path() / "socket").string().copy(address.sun_path, sizeof(address.sun_path) - 1);
   const int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_EQ(bind(socket_fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_THAT(refusal(tree.root() / "socket"), HasSubstr("a socket"));
+  EXPECT_THAT(refusal(tree.path() / "socket"), HasSubstr("a socket"));
   close(socket_fd);
 }
 
 TEST(InputFile, RefusesASizeBeforeReading) {
-  Tree tree;
-  tree.file("f", std::string(101, 'x'));
-  EXPECT_THAT(refusal(tree.root() / "f"), HasSubstr("larger than 100 bytes"));
-  std::filesystem::resize_file(tree.root() / "f", std::uintmax_t{1} << 40);
-  EXPECT_THAT(refusal(tree.root() / "f"), HasSubstr("larger than 100 bytes"));
+  const TestFolder tree;
+  tree.write("f", std::string(101, 'x'));
+  EXPECT_THAT(refusal(tree.path() / "f"), HasSubstr("larger than 100 bytes"));
+  std::filesystem::resize_file(tree.path() / "f", std::uintmax_t{1} << 40);
+  EXPECT_THAT(refusal(tree.path() / "f"), HasSubstr("larger than 100 bytes"));
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ class DisksTest(ProgramTest):
         self.goes_on(["sweep", "plan.json", "--output", self.disk / "s"], [self.disk / "s/journal.jsonl"])
 
     def test_a_gate(self):
+        (self.folder / "plan.json").write_text(json.dumps({**PLAN, "axes": {}}))
         for alternate in ("steps", "launches"):
             with self.subTest(alternate=alternate):
                 self.goes_on(["gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", self.disk / alternate,

@@ -98,7 +98,7 @@ class Unhealthy(PreflightTest):
         _, err = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 4, err)
         self.assertIn("signal", err)
-        self.assertFalse((self.folder / "r.json").exists())
+        self.assertEqual(self.read("r.json")["status"], "interrupted")
 
 
 class Pinning(PreflightTest):

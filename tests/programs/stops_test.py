@@ -16,6 +16,14 @@ ENDLESS = ["--inject", "delay:milliseconds=600000"]
 PLAN = {"settings": {"model": "trivial", "batch_size": 4, "num_batches": 1000000}, "repeats": 5}
 
 
+def parent_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return None  # has ended
+
+
 class StopsTest(ProgramTest):
     def processes(self, program):
         """Those of this test that run `program`."""
@@ -34,11 +42,6 @@ class StopsTest(ProgramTest):
             return pids if len(pids) >= number else None
         return self.wait_until(found, complaint=lambda: f"no {program}")
 
-    def measuring(self, process):
-        """The ranks, once they measure."""
-        self.wait_for_line(process.stdout, "images/sec:")
-        return self.processes("scalemark-engine")
-
     def end_of(self, process, seconds):
         try:
             _, err = process.communicate(timeout=seconds)
@@ -50,7 +53,7 @@ class StopsTest(ProgramTest):
 
 class AStop(StopsTest):
     def test_while_the_launcher_starts(self):
-        for later in (0, 0.05, 0.1, 0.2):
+        for later in (0, 0.1):
             process = self.start(SCALEMARK, *SCALE, "--timeout", "60")
             self.wait_for("orterun")
             time.sleep(later)
@@ -117,44 +120,49 @@ class AStop(StopsTest):
 
 
 class Deadlines(StopsTest):
+    """Side by side: each of them is mostly waiting."""
     TIMEOUT = 3
 
-    def end_within_the_promise(self, process, began):
-        code, err = self.end_of(process, 60)
-        self.assertLess(time.monotonic() - began, self.TIMEOUT + 20)
-        return code, err
+    def start_scale(self, name, *words):
+        return self.start(SCALEMARK, "scale", *LONG, "--ranks", "2", "--baseline=false", "--timeout", self.TIMEOUT,
+                          "--output", f"{name}.json", *words)
 
-    def start_scale(self, *words):
-        return self.start(SCALEMARK, *SCALE, "--timeout", self.TIMEOUT, *words)
+    def wait_for_child(self, parent, program, number=1):
+        def found():
+            pids = [pid for pid in self.processes(program) if parent_of(pid) == parent]
+            return pids if len(pids) >= number else None
+        return self.wait_until(found, complaint=lambda: f"no {program}")
 
-    def test_all_ranks_are_stopped(self):
-        process = self.start_scale()
-        began = time.monotonic()
-        for pid in self.measuring(process):
-            os.kill(pid, signal.SIGSTOP)
-        code, err = self.end_within_the_promise(process, began)
-        self.assertEqual(code, 5, err)
-        self.assertIn("nothing was heard of rank 0", err)
-        record = self.read("s.json")
-        self.assertEqual(record["status"], "timeout")
-        self.assertIn("nothing was heard of rank 0", record["reason"])
+    def end_within_the_promise(self, name, process, began):
+        code, err = self.end_of(process, self.TIMEOUT + 25 - (time.monotonic() - began))
+        return code, err, self.read(f"{name}.json")
 
-    def test_the_launcher_hangs_at_its_start(self):
-        process = self.start_scale()
-        for pid in self.wait_for("orterun"):
-            os.kill(pid, signal.SIGSTOP)
-        code, err = self.end_within_the_promise(process, time.monotonic())
-        self.assertEqual(code, 5, err)
-        self.assertEqual(self.read("s.json")["status"], "timeout")
+    def test_nothing_is_waited_for_longer_than_the_timeout_and_20_s(self):
+        began = {}
 
-    def test_the_launcher_hangs_after_all_is_written(self):
-        process = self.start_scale("--num_batches", "200", "--repeats", "1")
-        self.wait_until((self.folder / "s.json").exists)
-        for pid in self.processes("orterun"):
-            os.kill(pid, signal.SIGSTOP)
-        code, err = self.end_within_the_promise(process, time.monotonic())
-        self.assertEqual(code, 0, err)
-        self.assertEqual(self.read("s.json")["status"], "ok")
+        def stop(name, pids):
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            began[name] = time.monotonic()
+        at_start = self.start_scale("at_start")
+        stop("at_start", self.wait_for_child(at_start.pid, "orterun"))
+        ranks = self.start_scale("ranks")
+        launcher, = self.wait_for_child(ranks.pid, "orterun")
+        self.wait_for_line(ranks.stdout, "images/sec:")
+        stop("ranks", self.wait_for_child(launcher, "scalemark-engine", 2))
+        at_end = self.start_scale("at_end", "--num_batches", "200", "--repeats", "1")
+        launcher = self.wait_for_child(at_end.pid, "orterun")
+        self.wait_until((self.folder / "at_end.json").exists)
+        stop("at_end", launcher)
+
+        for name, process in (("at_start", at_start), ("ranks", ranks)):
+            code, err, record = self.end_within_the_promise(name, process, began[name])
+            self.assertEqual(code, 5, err)
+            self.assertIn("nothing was heard of rank 0", err)
+            self.assertEqual(record["status"], "timeout")
+            self.assertIn("nothing was heard of rank 0", record["reason"])
+        code, err, record = self.end_within_the_promise("at_end", at_end, began["at_end"])
+        self.assertEqual((code, record["status"]), (0, "ok"), err)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class StreamsTest(MeasuredSweepTest):
 class Kept(StreamsTest):
     def test_a_measurement_whose_record_goes_to_a_file(self):
         for name, words in MEASURING.items():
-            for redirections in ("<&- >&- 2>&-", ">/dev/full 2>/dev/full", ">&BROKEN 2>&BROKEN", "2>&-"):
+            for redirections in ("<&- >&- 2>&-", ">/dev/full 2>/dev/full", ">&BROKEN 2>&BROKEN"):
                 with self.subTest(command=name, streams=redirections):
                     self.assertEqual(self.end_of([*words, "--output", "r.json"], redirections), 0)
                     self.assertEqual(self.read("r.json")["status"], "ok")
@@ -82,8 +82,8 @@ class Delivered(StreamsTest):
         for words in TELLING:
             for redirections, code in ((">/dev/full", 6), (">&-", 6), (">&BROKEN", 6), ("2>&-", 0), ("2>/dev/full", 0),
                                        ("2>&BROKEN", 0)):
-                if words[0] in MEASURING and "json" in words[-1] and code == 0 and redirections != "2>&-":
-                    continue  # measured often enough
+                if words[0] in MEASURING and words[-1] == "--json" and redirections not in (">/dev/full", "2>&-"):
+                    continue  # what measures takes longer, and writes as the others do
                 with self.subTest(words=" ".join(map(str, words)), streams=redirections):
                     self.assertEqual(self.end_of(words, redirections), code)
 
@@ -102,7 +102,7 @@ class Delivered(StreamsTest):
 
     def test_a_slow_reader_gets_all(self):
         process = self.start(SCALEMARK, *SCALE, "--json")
-        time.sleep(3)
+        time.sleep(2)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(json.loads(out)["status"], "ok")
