@@ -11,54 +11,68 @@
 namespace scalemark {
 namespace {
 
+/// Puts in the place of every reference of `home` what it names, "#/$defs/rank" or
+/// "common.schema.json#/$defs/uuid", beside the keys that stand with it. None leads back to itself.
+Json with_references(const Json& all, const std::string& home, const Json& node) {
+  if (!node.is_structured()) return node;
+  Json whole = node.is_array() ? Json::array() : Json::object();
+  if (const auto found = node.find("$ref"); found != node.end()) {
+    const std::string reference = *found;
+    const std::size_t hash = reference.find('#');
+    const std::string name = hash == 0 ? home : reference.substr(0, reference.find('.'));
+    const Json::json_pointer place(reference.substr(hash + 1));
+    whole = with_references(all, name, all.at(name).at(place));
+  }
+  for (const auto& [key, part] : node.items()) {
+    if (node.is_array())
+      whole.push_back(with_references(all, home, part));
+    else if (key != "$ref" && key != "$defs")
+      whole[key] = with_references(all, home, part);
+  }
+  return whole;
+}
+
 const Json& schemas() {
   static const Json all = [] {
-    Json parsed;
+    Json parsed, whole;
     for (const auto& [name, text] : schema_texts::kTexts) parsed[name] = Json::parse(text);
-    return parsed;
+    for (const auto& [name, schema] : parsed.items())
+      whole[name] = with_references(parsed, name, schema);
+    return whole;
   }();
   return all;
 }
 
-Json blank(const SchemaPart& unresolved) {
-  const SchemaPart part = unresolved.resolved();
-  const Json type = part.node.value("type", Json());
+Json blank(const Json& part) {
+  const Json type = part.value("type", Json());
   if (type == "array") return Json::array();
   if (type != "object") return nullptr;
   Json object = Json::object();
-  if (part.node.contains("properties"))
-    for (const auto& [key, property] : part.node["properties"].items())
-      object[key] = blank({part.home, property});
+  if (part.contains("properties"))
+    for (const auto& [key, property] : part["properties"].items()) object[key] = blank(property);
   return object;
 }
 
-/// [part of a schema]: the largest "since" of it and of all below it, references followed; 1 where
-/// there is none.
+/// [part of a schema]: the largest "since" of it and of all below it; 1 where there is none.
 using NewestSince = std::unordered_map<const Json*, int>;
 
-int find_newest(NewestSince& known, const SchemaPart& part) {
-  const auto [at, is_new] = known.try_emplace(&part.node, 1);
-  if (!is_new) return at->second;
+int find_newest(NewestSince& known, const Json& part) {
   int newest = 1;
-  if (part.node.contains("$ref")) newest = find_newest(known, part.resolved());
-  for (const auto& [key, below] : part.node.items())
+  for (const auto& [key, below] : part.items())
     if (below.is_structured())
-      newest = std::max(newest, find_newest(known, {part.home, below}));
+      newest = std::max(newest, find_newest(known, below));
     else if (key == "since" && below.is_number_integer())
       newest = std::max(newest, below.get<int>());
-  return known[&part.node] = newest;
+  return known[&part] = newest;
 }
 
-int newest_since(const SchemaPart& part) {
+int newest_since(const Json& part) {
   static const NewestSince known = [] {
     NewestSince all;
-    for (const auto& [name, schema] : schemas().items()) {
-      const int newest = find_newest(all, {name, schema});
-      all[&schemas()] = std::max(all[&schemas()], newest);
-    }
+    find_newest(all, schemas());
     return all;
   }();
-  return known.at(&part.node);
+  return known.at(&part);
 }
 
 /// Of the record `reasons` belongs to; `path` is that of `value`. Most of a schema is as old as any
@@ -67,24 +81,23 @@ struct KeyAdder {
   int revision;
   Json& reasons;
 
-  void add(Json& value, const SchemaPart& unresolved, const std::string& path) const {
-    if (newest_since(unresolved) <= revision) return;
-    const SchemaPart part = unresolved.resolved();
+  void add(Json& value, const Json& part, const std::string& path) const {
+    if (newest_since(part) <= revision) return;
     for (const char* either : {"anyOf", "oneOf"})
-      if (part.node.contains(either))
-        for (const Json& one : part.node[either]) add(value, {part.home, one}, path);
-    if (value.is_array() && part.node.contains("items"))
-      for (Json& item : value) add(item, {part.home, part.node["items"]}, path);
-    if (value.is_object() && part.node.contains("properties"))
-      for (const auto& [key, property] : part.node["properties"].items())
-        add_key(value, key, {part.home, property}, path.empty() ? key : path + "." + key);
+      if (part.contains(either))
+        for (const Json& one : part[either]) add(value, one, path);
+    if (value.is_array() && part.contains("items"))
+      for (Json& item : value) add(item, part["items"], path);
+    if (value.is_object() && part.contains("properties"))
+      for (const auto& [key, property] : part["properties"].items())
+        add_key(value, key, property, path.empty() ? key : path + "." + key);
   }
 
-  void add_key(Json& object, const std::string& key, const SchemaPart& part,
+  void add_key(Json& object, const std::string& key, const Json& part,
                const std::string& path) const {
     if (newest_since(part) <= revision) return;
     if (object.contains(key)) return add(object[key], part, path);
-    const int since = part.node.value("since", 1);
+    const int since = part.value("since", 1);
     if (since <= revision) return;
     object[key] = nullptr;
     reasons[path] = fmt::format("not in records before schema_revision {}", since);
@@ -93,16 +106,9 @@ struct KeyAdder {
 
 }  // namespace
 
-int schema_revision() { return newest_since({"", schemas()}); }
-SchemaPart SchemaPart::resolved() const {
-  if (!node.contains("$ref")) return *this;
-  const std::string reference = node["$ref"];
-  const std::size_t hash = reference.find('#');
-  const std::string name = hash == 0 ? home : reference.substr(0, reference.find('.'));
-  return {name, schemas().at(name).at(Json::json_pointer(reference.substr(hash + 1)))};
-}
+const Json& schema_of(const std::string& name) { return schemas().at(name); }
 
-SchemaPart schema_of(const std::string& name) { return {name, schemas().at(name)}; }
+int schema_revision() { return newest_since(schemas()); }
 
 void add_newer_keys(Json& record) {
   const int revision = record.value("schema_revision", 1);
@@ -111,7 +117,7 @@ void add_newer_keys(Json& record) {
   if (!record.contains("unavailable") || !record["unavailable"].is_object()) return;
   record["schema_revision"] = revision;  // the first records did not say it
   Json reasons = record["unavailable"];
-  KeyAdder{revision, reasons}.add(record, {kind, schemas().at(kind)}, "");
+  KeyAdder{revision, reasons}.add(record, schema_of(kind), "");
   record["unavailable"] = std::move(reasons);
 }
 
@@ -126,7 +132,7 @@ const std::vector<std::string>& record_kinds() {
 }
 
 Json blank_record(const std::string& kind, const std::string& part) {
-  return blank({kind, schemas().at(kind).at(Json::json_pointer(part))});
+  return blank(schema_of(kind).at(Json::json_pointer(part)));
 }
 
 }  // namespace scalemark

@@ -9,17 +9,9 @@
 
 namespace scalemark {
 
-/// A part of the schema `home` ("run", "common", ...).
-struct SchemaPart {
-  std::string home;
-  const Json& node;
-
-  /// Itself, or what its $ref names: "#/$defs/rank", "common.schema.json#/$defs/uuid".
-  SchemaPart resolved() const;
-};
-
-/// docs/schema/NAME.schema.json. std::out_of_range where there is none.
-SchemaPart schema_of(const std::string& name);
+/// docs/schema/NAME.schema.json, with what its references name in their place. Throws
+/// Json::out_of_range where there is none.
+const Json& schema_of(const std::string& name);
 
 /// "run", "scaling", ...
 const std::vector<std::string>& record_kinds();

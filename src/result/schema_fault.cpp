@@ -54,13 +54,12 @@ class Checker {
  public:
   explicit Checker(MissingKeys missing) : missing_(missing) {}
 
-  MaybeFault check(const Json& value, const SchemaPart& unresolved) const {
-    const SchemaPart part = unresolved.resolved();
+  MaybeFault check(const Json& value, const Json& part) const {
     if (auto found = check_alternatives(value, part)) return found;
-    if (auto found = check_word(value, part.node)) return found;
-    if (value.is_number()) return check_range(value, part.node);
+    if (auto found = check_word(value, part)) return found;
+    if (value.is_number()) return check_range(value, part);
     if (value.is_string())
-      return check_size(value, value.get_ref<const std::string&>().size(), part.node, "Length");
+      return check_size(value, value.get_ref<const std::string&>().size(), part, "Length");
     if (value.is_array()) return check_items(value, part);
     if (value.is_object()) return check_members(value, part);
     return std::nullopt;
@@ -68,13 +67,13 @@ class Checker {
 
  private:
   /// Where none fits, what the first of them misses: the others are "null" and the like.
-  MaybeFault check_alternatives(const Json& value, const SchemaPart& part) const {
+  MaybeFault check_alternatives(const Json& value, const Json& part) const {
     for (const char* either : {"anyOf", "oneOf"}) {
-      const auto found = part.node.find(either);
-      if (found == part.node.end()) continue;
+      const auto found = part.find(either);
+      if (found == part.end()) continue;
       MaybeFault first;
       for (const Json& one : *found) {
-        MaybeFault missed = check(value, {part.home, one});
+        MaybeFault missed = check(value, one);
         if (!missed) return std::nullopt;
         if (!first) first = std::move(missed);
       }
@@ -127,36 +126,34 @@ class Checker {
                                  size, limit(least, "0"), limit(most, "any"))};
   }
 
-  MaybeFault check_items(const Json& value, const SchemaPart& part) const {
-    if (auto found = check_size(value, value.size(), part.node, "Items")) return found;
-    const auto items = part.node.find("items");
-    if (items == part.node.end()) return std::nullopt;
-    const SchemaPart item = SchemaPart{part.home, *items}.resolved();
+  MaybeFault check_items(const Json& value, const Json& part) const {
+    if (auto found = check_size(value, value.size(), part, "Items")) return found;
+    const auto items = part.find("items");
+    if (items == part.end()) return std::nullopt;
     for (std::size_t i = 0; i < value.size(); ++i)
-      if (auto found = check(value[i], item)) return within(fmt::format("/{}", i), found);
+      if (auto found = check(value[i], *items)) return within(fmt::format("/{}", i), found);
     return std::nullopt;
   }
 
-  MaybeFault check_members(const Json& value, const SchemaPart& part) const {
-    if (auto found = check_size(value, value.size(), part.node, "Properties")) return found;
-    const auto required = part.node.find("required");
-    if (missing_ == MissingKeys::refused && required != part.node.end())
+  MaybeFault check_members(const Json& value, const Json& part) const {
+    if (auto found = check_size(value, value.size(), part, "Properties")) return found;
+    const auto required = part.find("required");
+    if (missing_ == MissingKeys::refused && required != part.end())
       for (const Json& key : *required)
         if (!value.contains(key)) return Fault{pointer_to(key), "is missing"};
     const Json none = Json::object();
-    const auto known = part.node.find("properties");
-    const Json& properties = known == part.node.end() ? none : *known;
+    const auto known = part.find("properties");
+    const Json& properties = known == part.end() ? none : *known;
     for (const auto& [key, schema] : properties.items()) {
       const auto member = value.find(key);
       if (member == value.end()) continue;
-      if (auto found = check(*member, {part.home, schema})) return within(pointer_to(key), found);
+      if (auto found = check(*member, schema)) return within(pointer_to(key), found);
     }
-    const auto others = part.node.find("additionalProperties");
-    if (others == part.node.end() || !others->is_object()) return std::nullopt;
-    const SchemaPart other = SchemaPart{part.home, *others}.resolved();
+    const auto others = part.find("additionalProperties");
+    if (others == part.end() || !others->is_object()) return std::nullopt;
     for (const auto& [key, member] : value.items())
       if (!properties.contains(key))
-        if (auto found = check(member, other)) return within(pointer_to(key), found);
+        if (auto found = check(member, *others)) return within(pointer_to(key), found);
     return std::nullopt;
   }
 
