@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
 #include "config/names.hpp"
@@ -13,6 +11,7 @@
 #include "launch/job.hpp"
 #include "launch/relay.hpp"
 #include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
 #include "talk.hpp"
@@ -39,7 +38,7 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
   const ResolvedConfig& config = loaded.config;
   const Outcome outcome{status_of_launch(end.code, end.stopped), end.reason};
   auto partial = handover.partial();
-  if (!partial && end.code != ExitCode::failed && end.code != ExitCode::timeout) return;
+  if (!partial && !leaves_a_record(end.code)) return;
   if (!partial) partial = nothing_measured(loaded, ranks, outcome);
   Json& records = partial->finished;
   Json& record = partial->record;
@@ -75,8 +74,7 @@ void announce(const ScaleJob& job) {
 }
 
 std::filesystem::path result_folder(const ResolvedConfig& config) {
-  return config.output ? std::filesystem::path(*config.output).parent_path()
-                       : std::filesystem::temp_directory_path();
+  return config.output ? folder_of(*config.output) : std::filesystem::temp_directory_path();
 }
 
 }  // namespace

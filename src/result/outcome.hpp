@@ -46,6 +46,12 @@ ExitCode exit_code_of(Status status);
 /// `failed`.
 Status status_of_exit(int exit_code);
 
+/// Of an end that all ranks agree on, or that a supervisor finds: with other codes nothing was
+/// measured, or no file can be written.
+inline bool leaves_a_record(ExitCode code) {
+  return code == ExitCode::failed || code == ExitCode::timeout;
+}
+
 /// Of a launch; `stopped`: somebody asked it to end.
 inline Status status_of_launch(ExitCode code, bool stopped) {
   return stopped ? Status::interrupted : status_of_exit(static_cast<int>(code));

@@ -27,10 +27,6 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
   });
 }
 
-bool leaves_a_record(ExitCode code) {
-  return code == ExitCode::failed || code == ExitCode::timeout;
-}
-
 ExitCode with_last_words(
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure) {

@@ -27,8 +27,4 @@ ExitCode with_last_words(
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure);
 
-/// Of an error that all ranks agree on: with other codes nothing was measured, or no file can be
-/// written.
-bool leaves_a_record(ExitCode code);
-
 }  // namespace scalemark

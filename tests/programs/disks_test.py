@@ -92,7 +92,9 @@ class DisksTest(ProgramTest):
         self.run_program(SCALEMARK, "scale", *SLOW, "--ranks", "1,2", "--repeats", "1", "--output", "s.json", "--inject",
                          "kill:rank=1:step=10", env=self.environment(TMPDIR=str(self.disk), OMPI_MCA_orte_tmpdir_base="/tmp"),
                          expect=4)
-        self.assertEqual(self.read("s.json")["status"], "failed")
+        record = self.read("s.json")
+        self.assertEqual(record["status"], "failed")
+        self.assertEqual([point["ranks"] for point in record["points"]], [1, 2])  # as rank 0 has handed over
 
 
 if __name__ == "__main__":
