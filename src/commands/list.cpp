@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"

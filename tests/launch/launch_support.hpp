@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "support/in_child.hpp"
 #include "support/test_folder.hpp"
 
 namespace scalemark {
@@ -38,18 +39,6 @@ inline bool alive(const std::string& pid) {
   const std::string stat = read_text("/proc/" + pid + "/stat");
   const std::size_t end = stat.rfind(") ");
   return end != stat.npos && stat[end + 2] != 'Z';
-}
-
-/// Runs `body` in a process of its own, calls `meanwhile` with its id, and returns its exit code
-/// (128+n for a signal). Signals to a test program with threads could reach the wrong one.
-inline int in_child(const std::function<int()>& body,
-                    const std::function<void(pid_t)>& meanwhile = {}) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  if (meanwhile) meanwhile(child);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 }  // namespace scalemark

@@ -6,26 +6,17 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
-#include <functional>
 #include <system_error>
 
+#include "support/in_child.hpp"
 #include "support/test_folder.hpp"
 
 namespace scalemark::file_lock_test {
 namespace {
-
-int in_child(const std::function<int()>& work) {
-  const pid_t child = fork();
-  if (child == 0) _exit(work());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 /// From now on the kernel refuses flock to this process, as on a file system that has none.
 void take_flock_away() {

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <set>
 
 #include "error.hpp"
 #include "result/support.hpp"
+#include "support/in_child.hpp"
 
 namespace scalemark::result_file_test {
 namespace {
@@ -33,15 +33,6 @@ std::vector<std::string> files_in(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::ranges::sort(names);
   return names;
-}
-
-/// Runs `work` in a child; its exit status. The child must not return into the test runner.
-int in_child(const std::function<int()>& work) {
-  const pid_t child = fork();
-  if (child == 0) _exit(work());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /// What ResultFile(path) says when it refuses.

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "error.hpp"
 #include "platform/tree.hpp"
+#include "support/in_child.hpp"
 #include "train/optimizer.hpp"
 
 namespace scalemark::checkpoint_test {
@@ -198,23 +198,6 @@ TEST(CheckpointFolder, RefusesAFileAndAFullDisk) {
   EXPECT_THAT(checkpoints_in(tree.root() / "c"), IsEmpty());
 }
 
-/// Runs `work` in a child; its exit status. LibTorch's threads do not come along: `work` only
-/// writes.
-int in_child(const std::function<void()>& work) {
-  const pid_t child = fork();
-  if (child == 0) {
-    try {
-      work();
-    } catch (const ResultError&) {
-      _exit(6);
-    }
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /// Limits what this process may write to a file; beyond it the kernel kills the writer, or, where
 /// the signal is ignored, write(2) fails.
 void limit_files(rlim_t bytes, bool kill) {
@@ -235,10 +218,16 @@ TEST(CheckpointFolder, KilledOrRefusedAtAnyByteNothingLiesUnderTheName) {
   const fs::path older = tree.root() / "checkpoint-00000001.pt";
   for (std::int64_t byte = 0; byte < bytes; byte += bytes / 10)
     for (const bool kill : {true, false}) {
+      // LibTorch's threads do not come along: the child only writes.
       const int status = in_child([&] {
-        CheckpointFolder folder(tree.root().string(), 1);
-        limit_files(static_cast<rlim_t>(byte), kill);
-        write(folder, trained, 1);
+        try {
+          CheckpointFolder folder(tree.root().string(), 1);
+          limit_files(static_cast<rlim_t>(byte), kill);
+          write(folder, trained, 1);
+        } catch (const ResultError&) {
+          return 6;
+        }
+        return 0;
       });
       ASSERT_EQ(status, kill ? 128 + SIGXFSZ : 6) << "at byte " << byte;
       ASSERT_EQ(static_cast<std::int64_t>(fs::file_size(older)), bytes);
