@@ -121,6 +121,9 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
                          }});
     processes.back().streams = job.streams;
   }
+  how.listens = [&] {
+    return std::ranges::all_of(jobs, [](const Job& job) { return job.handover.listens(); });
+  };
   how.has_heard = [&] {
     return std::ranges::all_of(jobs, [](const Job& job) { return job.handover.stop_heard(); });
   };

@@ -65,6 +65,7 @@ struct SupervisedExit {
 /// How a job is watched.
 struct Supervision {
   double grace_seconds = 10;             ///< that a job which was asked to stop may take
+  std::function<bool()> listens = {};    ///< all ranks take a stop. Unset: from the start
   std::function<bool()> has_heard = {};  ///< the job knows that it is to stop: until then it is
                                          ///< asked again every second. Unset: it is asked once
   std::function<bool()> has_ended = {};  ///< asked once a second: the job says that it is over

@@ -31,6 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kKillAfterSeconds = 5;  // from SIGTERM to SIGKILL
 constexpr double kStopFollowsSeconds = 1;
 constexpr double kAskAgainSeconds = 1;
+constexpr double kAskBlindlySeconds = 20;  // of a job whose ranks cannot say that they listen
 
 Clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -229,8 +230,7 @@ class Children {
 /// What a job that was asked to stop gets next, and when.
 class Stopping {
  public:
-  Stopping(const Children& children, double grace_seconds)
-      : children_(children), grace_seconds_(grace_seconds) {}
+  Stopping(const Children& children, const Supervision& how) : children_(children), how_(how) {}
 
   bool begun() const { return stage_ != Stage::running; }
   Clock::time_point deadline() const { return deadline_; }
@@ -238,13 +238,13 @@ class Stopping {
   /// A signal to the supervisor: the first asks the ranks to stop, the next ones insist.
   void request() {
     if (stage_ != Stage::running) return escalate();
-    advance(Stage::asked, grace_seconds_);
+    advance(Stage::asked, how_.grace_seconds);
     ask();
   }
   /// A launcher that is just starting swallows what it is sent.
-  void ask_again(const std::function<bool()>& has_heard) {
-    if (stage_ == Stage::asked && last_asked_ && has_heard &&
-        Clock::now() >= *last_asked_ + to_duration(kAskAgainSeconds) && !has_heard())
+  void ask_again() {
+    if (stage_ == Stage::asked && asking_ && how_.has_heard &&
+        Clock::now() >= last_asked_ + to_duration(kAskAgainSeconds) && !how_.has_heard())
       ask();
   }
   /// The job says that it is over: its launcher gets a while to end.
@@ -263,18 +263,23 @@ class Stopping {
 
  private:
   enum class Stage { running, asked, told };
+  /// Not before the ranks listen: it would kill one of them while the others wait for it in
+  /// MPI_Init, where Slurm's daemon of the step can hang for good.
   void ask() {
-    children_.signal(SIGUSR1);
+    asking_ = true;
     last_asked_ = Clock::now();
+    if (!how_.listens || how_.listens() || last_asked_ >= born_ + to_duration(kAskBlindlySeconds))
+      children_.signal(SIGUSR1);
   }
   void advance(Stage stage, double seconds) {
     stage_ = stage;
     deadline_ = Clock::now() + to_duration(seconds);
   }
   const Children& children_;
-  double grace_seconds_;
+  const Supervision& how_;
   Stage stage_ = Stage::running;
-  std::optional<Clock::time_point> last_asked_;
+  bool asking_ = false;
+  Clock::time_point last_asked_, born_ = Clock::now();
   Clock::time_point deadline_ = Clock::time_point::max();
 };
 
@@ -283,7 +288,7 @@ class Stopping {
 SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how) {
   const Guard guard;
   Children children(processes, guard.mask_of_children());
-  Stopping stopping(children, how.grace_seconds);
+  Stopping stopping(children, how);
   const auto limit =
       how.limit_seconds ? Clock::now() + to_duration(*how.limit_seconds) : Clock::time_point::max();
   SupervisedExits exits;
@@ -305,7 +310,7 @@ SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const 
     } else if (signal == 0 && Clock::now() >= stopping.deadline()) {
       stopping.escalate();
     }
-    stopping.ask_again(how.has_heard);
+    stopping.ask_again();
     if (how.on_wake) how.on_wake();
     if (!stopping.begun() && Clock::now() >= limit) {
       exits.overdue = true;

@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kExitCode = "exit_code";
 constexpr const char* kAbort = "abort.json";
 constexpr const char* kPartial = "partial.json";
+constexpr const char* kListens = "listens";
 constexpr const char* kStopHeard = "stop_heard";
 constexpr const char* kPulse = "pulse";
 
@@ -65,6 +66,8 @@ std::optional<PartialResults> HandoverFolder::partial() const {
                         file.is_null() ? "" : file.get<std::string>()};
 }
 
+bool HandoverFolder::listens() const { return std::filesystem::exists(path() / kListens); }
+
 bool HandoverFolder::stop_heard() const { return std::filesystem::exists(path() / kStopHeard); }
 
 std::optional<std::int64_t> HandoverFolder::pulse() const {
@@ -90,6 +93,10 @@ void Handover::publish_partial(const PartialResults& partial) const {
 
 void Handover::publish_exit_code(ExitCode code) const {
   if (!folder_.empty()) replace_file(folder_ / kExitCode, std::to_string(static_cast<int>(code)));
+}
+
+void Handover::publish_listens() const {
+  if (!folder_.empty()) replace_file(folder_ / kListens, "");
 }
 
 void Handover::publish_stop_heard() const {

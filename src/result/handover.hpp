@@ -42,6 +42,8 @@ class HandoverFolder {
   std::optional<int> exit_code() const;
   std::optional<AbortNotice> abort() const;
   std::optional<PartialResults> partial() const;
+  /// All ranks are in MPI's world and take a stop.
+  bool listens() const;
   /// Rank 0 knows that it is to stop.
   bool stop_heard() const;
   /// Another value whenever rank 0 has given a sign of life; nothing before the first.
@@ -60,6 +62,7 @@ class Handover {
   void publish_exit_code(ExitCode code) const;
   /// Instead of the exit code, where this rank aborts the job.
   void publish_abort(const AbortNotice& abort) const;
+  void publish_listens() const;
   void publish_stop_heard() const;
   /// A sign of life.
   void beat() const;

@@ -96,6 +96,7 @@ int engine_main(int argc, char** argv) {
   try {
     StartLine start_line(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
+    handover.publish_listens();
     const ExitCode code = run_in_world(std::move(loaded), world, start_line);
     watchdog.enter("finalize");
     RankGroup::finalize(world);

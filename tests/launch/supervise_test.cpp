@@ -70,6 +70,21 @@ TEST(Supervise, ASecondSignalInsists) {
             109);
 }
 
+TEST(Supervise, AsksNobodyWhoDoesNotListenYet) {
+  const TestFolder folder;
+  const std::string up = folder / "up", ready = folder / "ready";
+  const std::string script = "echo up > " + up + "; sleep 1.5; trap 'exit 6' USR1; echo > " +
+                             ready + "; while :; do sleep 0.05; done";
+  const Supervision how{.listens = [&] { return std::filesystem::exists(ready); },
+                        .has_heard = [] { return false; }};
+  EXPECT_EQ(in_child([&] { return supervise(shell(script), how).raw_status; },
+                     [&](pid_t pid) {
+                       EXPECT_TRUE(appears(up));
+                       kill(pid, SIGTERM);
+                     }),
+            6);
+}
+
 TEST(Supervise, AStopThatEndsTheLauncherFirstIsAStop) {
   EXPECT_EQ(supervised("(sleep 0.2; kill -TERM $PPID) & kill -TERM $$"), 243);
 }

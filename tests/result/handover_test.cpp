@@ -19,11 +19,18 @@ TEST(Handover, BeforeTheRanksSpeakNothingIsKnown) {
   EXPECT_FALSE(folder.exit_code());
   EXPECT_FALSE(folder.abort());
   EXPECT_FALSE(folder.partial());
+  EXPECT_FALSE(folder.listens());
+  EXPECT_FALSE(folder.stop_heard());
 }
 
 TEST(Handover, TheSupervisorReadsWhatTheRootLeaves) {
   const HandoverFolder folder(std::filesystem::temp_directory_path());
   const Handover root(environment_of(folder), /*is_root=*/true);
+  root.publish_listens();
+  EXPECT_TRUE(folder.listens());
+  root.publish_stop_heard();
+  EXPECT_TRUE(folder.stop_heard());
+
   root.publish_exit_code(ExitCode::timeout);
   EXPECT_EQ(folder.exit_code(), 5);
 
