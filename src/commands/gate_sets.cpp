@@ -98,9 +98,7 @@ std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
     refuse_at("--history", sets.front().path +
                                " holds launches of one build; give sets in the order of their "
                                "commits, or a folder of several builds");
-  sets = split_by(sets.front(), {"revision"}, {});
-  std::ranges::sort(sets, {}, [](const ResultSet& set) { return set.launches.front().started_at; });
-  return sets;
+  return split_by(sets.front(), {"revision"}, {});
 }
 
 ExitCode history(const GateRequest& request) {

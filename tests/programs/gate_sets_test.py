@@ -173,6 +173,27 @@ class Sets(MeasuredSweepTest):
         _, err = self.gate("--history", *names[:5], expect=2)
         self.assertIn("give 6 or more", err)
 
+    def test_history_of_a_folder_is_in_the_order_of_commits(self):
+        def of_commit(number):
+            def change(record):
+                record["build"].update(revision=f"{number:040x}", committed_at=f"2026-01-{number + 1:02}T00:00:00Z")
+                record["id"] = f"{number}-{record['id']}"
+                record["throughput"]["mean"] *= (factor := 2 if number < 4 else 1)
+                record["wall_seconds"] /= factor
+            return change
+
+        (self.folder / "all").mkdir()
+        for number in range(8):
+            for record in (self.copy(f"b{number}", 1, of_commit(number)) / "runs").glob("*.json"):
+                record.rename(self.folder / "all" / f"{7 - number}-{record.name}")
+                meant = json.loads((self.folder / "all" / f"{7 - number}-{record.name}").read_text())
+                meant["started_at"] = f"2026-02-{8 - number:02}T00:00:00Z"  # the newest commit was measured first
+                (self.folder / "all" / f"{7 - number}-{record.name}").write_text(json.dumps(meant))
+        out, _ = self.gate("--history", "all", "--json")
+        history = json.loads(out)
+        self.assertEqual([word["label"][-1] for word in history["sets"]], list("01234567"))
+        self.assertEqual(history["changes"][0]["at"], history["sets"][4]["label"])
+
     def test_history_names_dips_and_drifts(self):
         names = [self.copy(f"d{k}", 0.2 if k in (4, 5) else 1 + 0.001 * (k % 3)) for k in range(10)]
         out, _ = self.gate("--history", *names, "--output", "dip.json")
