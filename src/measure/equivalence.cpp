@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::size_t kMostRepeats = 1'000'000;
 
-std::vector<double> less(std::span<const double> x, double shift) {
-  std::vector<double> y(x.begin(), x.end());
-  for (double& value : y) value -= shift;
-  return y;
-}
-
 double equivalence_power(std::size_t n, double deviation, bool paired, const Interval& margin,
                          double alpha) {
   const double values = static_cast<double>(n), samples = paired ? 1 : 2;
@@ -35,14 +29,15 @@ double equivalence_power(std::size_t n, double deviation, bool paired, const Int
 
 double sign_flip_equivalence_p(std::span<const double> differences, const Interval& margin,
                                const CountedAssignments& assignments) {
-  return std::max(sign_flip_test(less(differences, margin.lo), Alternative::greater, assignments).p,
-                  sign_flip_test(less(differences, margin.hi), Alternative::less, assignments).p);
+  return std::max(
+      sign_flip_test(minus(differences, margin.lo), Alternative::greater, assignments).p,
+      sign_flip_test(minus(differences, margin.hi), Alternative::less, assignments).p);
 }
 
 double permutation_equivalence_p(std::span<const double> a, std::span<const double> b,
                                  const Interval& margin, const CountedAssignments& assignments) {
-  return std::max(permutation_test(a, less(b, margin.lo), Alternative::greater, assignments).p,
-                  permutation_test(a, less(b, margin.hi), Alternative::less, assignments).p);
+  return std::max(permutation_test(a, minus(b, margin.lo), Alternative::greater, assignments).p,
+                  permutation_test(a, minus(b, margin.hi), Alternative::less, assignments).p);
 }
 
 std::optional<std::size_t> repeats_for_equivalence(double deviation, bool paired,

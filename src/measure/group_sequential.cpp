@@ -5,9 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <span>
+#include <numeric>
 #include <stdexcept>
 
+#include "measure/subset_sums.hpp"
 #include "measure/winsorise.hpp"
 
 namespace scalemark {
@@ -23,39 +24,27 @@ void check(const std::vector<SequentialLook>& looks) {
   }
 }
 
-/// [mask]: the sum of the values with the signs of those whose bit is set turned.
-std::vector<double> signed_sums(std::span<const double> values) {
-  std::vector<double> sums{0};
-  for (const double value : values) {
-    const std::size_t known = sums.size();
-    for (std::size_t i = 0; i < known; ++i) sums.push_back(sums[i] - value);
-    for (std::size_t i = 0; i < known; ++i) sums[i] += value;
-  }
-  return sums;
-}
-
 /// Winsorised and standardised, as a function of the signs that are turned.
 class SignedSum {
  public:
-  explicit SignedSum(std::vector<double> values) {
-    values = winsorised_magnitudes(std::move(values));
-    double squares = 0;
-    for (const double value : values) squares += value * value;
-    if (squares > 0)
-      for (double& value : values) value /= std::sqrt(squares);
-    const std::size_t half = values.size() / 2;
-    low_bits_ = half;
-    low_ = signed_sums(std::span(values).first(half));
-    high_ = signed_sums(std::span(values).subspan(half));
-  }
+  explicit SignedSum(const std::vector<double>& values)
+      : values_(standardised(winsorised_magnitudes(values))),
+        whole_(std::accumulate(values_.begin(), values_.end(), 0.)),
+        sums_(values_) {}
 
-  double of(std::uint32_t turned) const {
-    return low_[turned & ((1U << low_bits_) - 1)] + high_[turned >> low_bits_];
-  }
+  double of(std::uint32_t turned) const { return whole_ - 2 * sums_.of(turned); }
 
  private:
-  std::vector<double> low_, high_;
-  std::size_t low_bits_ = 0;
+  static std::vector<double> standardised(std::vector<double> values) {
+    const double squares = std::inner_product(values.begin(), values.end(), values.begin(), 0.);
+    if (squares > 0)
+      for (double& value : values) value /= std::sqrt(squares);
+    return values;
+  }
+
+  std::vector<double> values_;
+  double whole_;
+  SubsetSums sums_;
 };
 
 /// Assignments of signs that no look has refused yet: which signs differ from the observed ones.

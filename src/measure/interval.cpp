@@ -34,8 +34,7 @@ double autocovariance(std::span<const double> centred, std::size_t lag) {
 LongRun long_run(std::span<const double> x) {
   const auto n = static_cast<double>(x.size());
   const double center = mean(x);
-  std::vector<double> centred(x.begin(), x.end());
-  for (double& value : centred) value -= center;
+  const std::vector<double> centred = minus(x, center);
 
   const double variance = autocovariance(centred, 0);
   // A spread of this size is rounding, not measurement: the series is constant.

@@ -108,8 +108,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
     std::vector<double> pooled = all_base[s];
     pooled.insert(pooled.end(), all_fresh[s].begin(), all_fresh[s].end());
     pooled = winsorised_deviations(std::move(pooled));
-    const double centre = mean(pooled);
-    for (double& value : pooled) value -= centre;
+    pooled = minus(pooled, mean(pooled));
     // Of the sum over m drawn without replacement.
     deviations.push_back(standard_deviation(pooled) *
                          std::sqrt(static_cast<double>(n * m) / static_cast<double>(n + m)));

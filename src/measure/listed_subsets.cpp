@@ -2,38 +2,12 @@
 #include "measure/listed_subsets.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <random>
 
+#include "measure/subset_sums.hpp"
+
 namespace scalemark {
-namespace {
-
-/// Sums of subsets whose places are bytes, from those of every byte at each of its places.
-class SumsByEights {
- public:
-  explicit SumsByEights(const std::vector<double>& values) : sums_((values.size() + 7) / 8) {
-    for (std::size_t group = 0; group < sums_.size(); ++group) {
-      sums_[group][0] = 0;
-      for (std::size_t bit = 0; bit < 8; ++bit) {
-        const std::size_t place = 8 * group + bit;
-        const double value = place < values.size() ? values[place] : 0;
-        for (std::size_t known = 0; known < std::size_t{1} << bit; ++known)
-          sums_[group][known | std::size_t{1} << bit] = sums_[group][known] + value;
-      }
-    }
-  }
-  double of(const std::uint8_t* places) const {
-    double sum = 0;
-    for (const auto& group : sums_) sum += group[*places++];
-    return sum;
-  }
-
- private:
-  std::vector<std::array<double, 256>> sums_;  ///< [group][bits]
-};
-
-}  // namespace
 
 ListedSubsets ListedSubsets::by_coins(std::size_t values, int draws, std::uint64_t seed) {
   ListedSubsets drawn(values);
@@ -70,7 +44,7 @@ double ListedSubsets::size() const {
 }
 
 double ListedSubsets::at_most(const std::vector<double>& values, double limit) const {
-  const SumsByEights sums(values);
+  const SubsetSums sums(values);
   std::size_t count = 0;
   for (std::size_t begin = 0; begin < places_.size(); begin += bytes_)
     count += sums.of(&places_[begin]) <= limit ? 1 : 0;
@@ -79,7 +53,7 @@ double ListedSubsets::at_most(const std::vector<double>& values, double limit) c
 
 std::optional<SubsetSplit> ListedSubsets::split(const std::vector<double>& values, double limit,
                                                 double band) const {
-  const SumsByEights sums(values);
+  const SubsetSums sums(values);
   auto near = std::make_shared<ListedSubsets>(*this);
   near->places_.clear();
   SubsetSplit split;

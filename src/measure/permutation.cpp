@@ -28,16 +28,12 @@ double slack_of(std::span<const double> x, double shift) {
 }
 
 /// x - centre, winsorised.
-Values moved_by(const Values& x, double centre) {
-  Values moved = x;
-  for (double& value : moved) value -= centre;
-  return winsorised_magnitudes(std::move(moved));
-}
+Values moved_by(const Values& x, double centre) { return winsorised_magnitudes(minus(x, centre)); }
 
 /// All values of a and then of b - shift, winsorised together.
 Values pooled(const Values& a, const Values& b, double shift) {
-  Values all = a;
-  for (const double value : b) all.push_back(value - shift);
+  Values all = minus(b, shift);
+  all.insert(all.begin(), a.begin(), a.end());
   return winsorised_deviations(std::move(all));
 }
 

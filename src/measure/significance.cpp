@@ -40,10 +40,7 @@ StandardError pooled_error(std::span<const double> x, std::span<const double> y)
 }
 
 StandardError winsorised_error(std::span<const double> differences) {
-  const double centre = sign_flip_centre(differences);
-  std::vector<double> moved(differences.begin(), differences.end());
-  for (double& value : moved) value -= centre;
-  return paired_error(winsorised_magnitudes(std::move(moved)));
+  return paired_error(winsorised_magnitudes(minus(differences, sign_flip_centre(differences))));
 }
 
 StandardError winsorised_error(std::span<const double> x, std::span<const double> y) {

@@ -9,6 +9,12 @@
 
 namespace scalemark {
 
+std::vector<double> minus(std::span<const double> x, double constant) {
+  std::vector<double> left(x.begin(), x.end());
+  for (double& value : left) value -= constant;
+  return left;
+}
+
 double mean(std::span<const double> x) {
   if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
   return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());

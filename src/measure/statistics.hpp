@@ -21,6 +21,9 @@ void to_json(J& json, const Interval& interval) {
   json = {interval.lo, interval.hi};
 }
 
+/// Each value less the same constant.
+std::vector<double> minus(std::span<const double> x, double constant);
+
 /// NaN for no values, as all quantiles.
 double mean(std::span<const double> x);
 /// Sample standard deviation (n - 1); 0 for fewer than two values.

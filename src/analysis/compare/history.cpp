@@ -21,12 +21,12 @@ constexpr double kLeftOfDip = 0.25;
 /// Of log rates: below lies rounding.
 constexpr double kLeastVariance = 1e-18;
 
-using Points = std::vector<const MatchedPoint*>;
+/// [point][set]: log rates of the launches; rounds within a launch are one value.
+using LogRatesOfSets = std::vector<std::vector<std::vector<double>>>;
 
-/// Log rates of the launches of a point in a set; rounds within a launch are one value.
-std::vector<double> log_rates(const MatchedPoint& point, std::size_t set) {
+std::vector<double> log_rates(const std::vector<const MeasuredLaunch*>& launches) {
   std::vector<double> logs;
-  for (const MeasuredLaunch* launch : point.launches[set]) {
+  for (const MeasuredLaunch* launch : launches) {
     std::vector<double> rounds;
     for (const Work& work : launch->repeats) rounds.push_back(std::log(work.rate()));
     logs.push_back(mean(rounds));
@@ -34,27 +34,38 @@ std::vector<double> log_rates(const MatchedPoint& point, std::size_t set) {
   return logs;
 }
 
-double level_of(const Points& points, std::size_t set) {
+/// Of the points that all sets have.
+LogRatesOfSets common_log_rates(const Matching& matching) {
+  LogRatesOfSets common;
+  for (const MatchedPoint& point : matching.points) {
+    if (std::ranges::any_of(point.launches, [](const auto& launches) { return launches.empty(); }))
+      continue;
+    auto& sets = common.emplace_back();
+    for (const auto& launches : point.launches) sets.push_back(log_rates(launches));
+  }
+  return common;
+}
+
+double level_of(const LogRatesOfSets& points, std::size_t set) {
   std::vector<double> means;
-  for (const MatchedPoint* point : points) means.push_back(mean(log_rates(*point, set)));
+  for (const auto& sets : points) means.push_back(mean(sets[set]));
   return mean(means);
 }
 
 /// The mean over sets of the variance that launches give a level, from the variance of a point's
 /// launches, pooled over all sets.
-std::optional<double> launch_variance(const Points& points, std::size_t sets) {
+std::optional<double> launch_variance(const LogRatesOfSets& points) {
   double variance = 0;
-  for (const MatchedPoint* point : points) {
+  for (const auto& sets : points) {
     double squares = 0, freedom = 0, shares = 0;
-    for (std::size_t set = 0; set < sets; ++set) {
-      const std::vector<double> logs = log_rates(*point, set);
+    for (const auto& logs : sets) {
       const auto n = static_cast<double>(logs.size());
       squares += (n - 1) * std::pow(standard_deviation(logs), 2);
       freedom += n - 1;
       shares += 1 / n;
     }
     if (freedom == 0) return std::nullopt;
-    variance += squares / freedom * shares / static_cast<double>(sets);
+    variance += squares / freedom * shares / static_cast<double>(sets.size());
   }
   const auto count = static_cast<double>(points.size());
   return variance / (count * count);
@@ -184,10 +195,7 @@ History find_history(const std::vector<ResultSet>& sets, const Matching& matchin
         fmt::format("--history: {} sets in a row tell a change from sets that differ anyway too "
                     "badly; give {} or more",
                     sets.size(), kLeastSets));
-  Points common;
-  for (const MatchedPoint& point : matching.points)
-    if (std::ranges::none_of(point.launches, [](const auto& launches) { return launches.empty(); }))
-      common.push_back(&point);
+  const LogRatesOfSets common = common_log_rates(matching);
   if (common.empty()) throw ConfigError("--history: no point is common to all sets");
   History history;
   history.points = common.size();
@@ -195,7 +203,7 @@ History find_history(const std::vector<ResultSet>& sets, const Matching& matchin
     history.levels.push_back(level_of(common, set));
     history.rates.push_back(std::exp(history.levels.back() - history.levels.front()));
   }
-  const auto variance = launch_variance(common, sets.size());
+  const auto variance = launch_variance(common);
   if (variance) history.launch_noise = std::sqrt(*variance);
   ChangeTest test;
   history.found =
