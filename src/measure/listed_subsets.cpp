@@ -40,7 +40,8 @@ void ListedSubsets::add(std::uint32_t places) {
 }
 
 double ListedSubsets::size() const {
-  return bytes_ == 0 ? 0 : static_cast<double>(places_.size() / bytes_);
+  const std::size_t subsets = bytes_ == 0 ? 0 : places_.size() / bytes_;
+  return static_cast<double>(subsets);
 }
 
 double ListedSubsets::at_most(const std::vector<double>& values, double limit) const {

@@ -87,7 +87,7 @@ struct Tails {
 
 Tails sign_flip_tails(std::span<const double> x, const CountedAssignments& assignments) {
   const auto subsets = assignments.of_signs(x.size());
-  const auto tail = [&](Values values) {
+  const auto tail = [&](const Values& values) {
     return PermutationTail{subsets, x.size() > kMostExactValues ? 1. : 0.,
                            [values](double shift) { return flipped_sums(values, shift); }};
   };
@@ -97,7 +97,7 @@ Tails sign_flip_tails(std::span<const double> x, const CountedAssignments& assig
 Tails permutation_tails(std::span<const double> a, std::span<const double> b,
                         const CountedAssignments& assignments) {
   const auto subsets = assignments.of_samples(a.size(), b.size());
-  const auto tail = [&](Values from, Values to) {
+  const auto tail = [&](const Values& from, const Values& to) {
     return PermutationTail{subsets, a.size() + b.size() > kMostExactValues ? 1. : 0.,
                            [from, to](double shift) { return exchanged_sums(from, to, shift); }};
   };
