@@ -16,15 +16,7 @@
 namespace scalemark {
 namespace {
 
-std::vector<Keyed> keyed_launches(const std::vector<ResultSet>& sets) {
-  std::vector<Keyed> all;
-  for (std::size_t i = 0; i < sets.size(); ++i)
-    for (const MeasuredLaunch& launch : sets[i].launches)
-      all.push_back({i, &launch, launch.keys, {}});
-  return all;
-}
-
-/// [name]: how many launches have it.
+/// [name]: how many have it.
 std::map<std::string, std::size_t> count_names(const std::vector<Keyed>& launches) {
   std::map<std::string, std::size_t> counts;
   for (const Keyed& keyed : launches)
@@ -38,9 +30,9 @@ void fill_variable(std::vector<Keyed>& launches, const std::string& name) {
   if (recorded_environment({{variable, "1"}}).empty()) return;
   for (Keyed& keyed : launches) {
     if (keyed.keys.contains(name)) continue;
-    const auto found = keyed.launch->environment.find(variable);
+    const auto found = keyed.launches.front()->environment.find(variable);
     keyed.keys[name] =
-        found == keyed.launch->environment.end() ? Json(nullptr) : Json(found->second);
+        found == keyed.launches.front()->environment.end() ? Json(nullptr) : Json(found->second);
   }
 }
 
@@ -51,9 +43,9 @@ void even_out(std::vector<Keyed>& launches, const std::string& name,
   bool unknown = name.starts_with(kVariablePrefix), all_default = true;
   for (const Keyed& keyed : launches) {
     if (keyed.keys.contains(name))
-      all_default = all_default && keyed.launch->defaults.contains(name);
+      all_default = all_default && keyed.launches.front()->defaults.contains(name);
     else
-      unknown = unknown || keyed.launch->unknown.contains(name);
+      unknown = unknown || keyed.launches.front()->unknown.contains(name);
   }
   if (unknown)
     notes.push_back(fmt::format("{} is not told by every record and was not compared", name));
@@ -106,7 +98,9 @@ MatchedPoint point_of(const KeyGroup& group, const std::vector<std::string>& tel
   for (const std::string& name : telling) point.settings[name] = group.keys->at(name);
   for (const auto& pooled : group.launches) {
     auto& launches = point.launches.emplace_back();
-    for (const Keyed* keyed : pooled) launches.push_back(keyed->launch);
+    for (const Keyed* keyed : pooled)
+      launches.insert(launches.end(), keyed->launches.begin(), keyed->launches.end());
+    std::ranges::sort(launches);  // they lie in the order of their set
     if (!launches.empty()) point.ranks = launches.front()->ranks;
   }
   return point;

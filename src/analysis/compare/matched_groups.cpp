@@ -1,5 +1,5 @@
-// See matched_groups.hpp. Keys are written out once a launch and hashed: comparing them value by
-// value, launch against launch, is what ten thousand records would wait for.
+// See matched_groups.hpp. What tells launches apart is hashed: comparing it value by value, launch
+// against launch, is what ten thousand records would wait for.
 #include "analysis/compare/matched_groups.hpp"
 
 #include <algorithm>
@@ -20,7 +20,39 @@ std::string written(const Keys& keys) {
   return text;
 }
 
+std::size_t hash_of(const Keys& keys) {
+  std::size_t hash = keys.size();
+  for (const auto& [name, value] : keys) hash = 31 * hash + std::hash<Json>()(value);
+  return hash;
+}
+
+bool tell_the_same(const MeasuredLaunch& a, const MeasuredLaunch& b) {
+  return a.keys == b.keys && a.defaults == b.defaults && a.unknown == b.unknown &&
+         a.environment == b.environment;
+}
+
 }  // namespace
+
+std::vector<Keyed> keyed_launches(const std::vector<ResultSet>& sets) {
+  std::vector<Keyed> all;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    std::unordered_multimap<std::size_t, std::size_t> places;
+    for (const MeasuredLaunch& launch : sets[i].launches) {
+      const std::size_t hash = hash_of(launch.keys);
+      const auto [begin, end] = places.equal_range(hash);
+      const auto alike = std::find_if(begin, end, [&](const auto& entry) {
+        return tell_the_same(*all[entry.second].launches.front(), launch);
+      });
+      if (alike != end) {
+        all[alike->second].launches.push_back(&launch);
+        continue;
+      }
+      places.emplace(hash, all.size());
+      all.push_back({i, {&launch}, launch.keys, {}});
+    }
+  }
+  return all;
+}
 
 std::vector<KeyGroup> groups_of(const std::vector<Keyed>& launches, std::size_t sets) {
   std::unordered_map<std::string, std::size_t> places;

@@ -5,18 +5,22 @@
 #include <string>
 #include <vector>
 
-#include "result/measured_launch.hpp"
+#include "result/result_set.hpp"
 
 namespace scalemark {
 
 using Keys = std::map<std::string, Json>;
 
-/// A launch of a set with the keys that are compared and those that are declared to differ.
+/// Launches of a set that tell the same, with the keys that are compared and those that are
+/// declared to differ.
 struct Keyed {
   std::size_t set;
-  const MeasuredLaunch* launch;
+  std::vector<const MeasuredLaunch*> launches;  ///< in the order of the set
   Keys keys, varied;
 };
+
+/// By set and first launch.
+std::vector<Keyed> keyed_launches(const std::vector<ResultSet>& sets);
 
 /// Launches with the same keys, whatever set they are of.
 struct KeyGroup {

@@ -134,8 +134,8 @@ void refuse_pooled(const std::vector<ResultSet>& sets, const std::vector<KeyGrou
         throw ConfigError(fmt::format(
             "{}: at {} ranks {} is {} and {}: these can't be one set; give each a set of its own, "
             "or one path and --by {}",
-            sets[keyed->set].label, keyed->launch->ranks, name, plain_value(first.varied.at(name)),
-            plain_value(keyed->varied.at(name)), name));
+            sets[keyed->set].label, keyed->launches.front()->ranks, name,
+            plain_value(first.varied.at(name)), plain_value(keyed->varied.at(name)), name));
       }
 }
 
