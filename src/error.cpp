@@ -20,4 +20,9 @@ ExitCode exit_code_of(const std::exception& error) noexcept {
   return own ? own->code() : ExitCode::failed;
 }
 
+std::string words_of(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, std::min(text.find("\nException raised from "), text.find("\nframe #")));
+}
+
 }  // namespace scalemark

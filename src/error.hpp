@@ -75,4 +75,7 @@ ExitCode most_severe(ExitCode a, ExitCode b) noexcept;
 /// The exit code of any exception: Error's own; std::bad_alloc and all others are `failed`.
 ExitCode exit_code_of(const std::exception& error) noexcept;
 
+/// what() without the frames of the stack that LibTorch's errors end in.
+std::string words_of(const std::exception& error);
+
 }  // namespace scalemark

@@ -7,6 +7,7 @@ if [[ $LAUNCHER == mpirun ]]; then
   launch=(mpirun -n "$SLURM_NTASKS" --map-by "slot:PE=$SLURM_CPUS_PER_TASK" --bind-to core)
   if [[ -n $CONTAINER_IMAGE ]]; then launch+=(apptainer exec "${CONTAINER_FLAGS[@]}" "$CONTAINER_IMAGE"); fi
 else
+  export SLURM_KILL_BAD_EXIT=1  # as the flag, which ranks can't see
   launch=(srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" --cpu-bind=cores)
   if [[ -n $CONTAINER_IMAGE ]]; then launch+=(--container-image="$CONTAINER_IMAGE" "${CONTAINER_FLAGS[@]}"); fi
 fi

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "comm/abort.hpp"
+#include "comm/mpi_start.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -70,9 +71,7 @@ void MpiWorld::initialize() {
   const char* chosen = std::getenv(name);
   const std::string user_value = chosen ? chosen : "";
   set_mca_defaults();
-  int provided = MPI_THREAD_SINGLE;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
-    throw EnvironmentError("MPI_Init_thread failed: see Open MPI's message above");
+  start_mpi();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);

@@ -64,7 +64,7 @@ class RankGroup {
       f();
     } catch (const std::exception& error) {
       code = exit_code_of(error);
-      message = error.what();
+      message = words_of(error);
     }
     agree(code, message);
   }

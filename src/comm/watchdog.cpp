@@ -26,6 +26,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds tick{0.25};
 constexpr Seconds beat_every{1.0};
 constexpr Seconds stopped_if_late{2.0};  // a tick so late means that this process was stopped
+constexpr double after_rank_0 = 3;       // seconds: it can leave a record before the job is gone
 constexpr double longest_timeout = 1e8;  // seconds; keeps time points far from overflow
 
 std::string identity_from_launcher() {
@@ -46,11 +47,15 @@ struct Watchdog::Impl {
   double timeout;
   bool stop = false;
   std::string identity = identity_from_launcher();
+  const bool is_first = rank_before_mpi() == 0;
   std::function<std::string()> roll_call;
   std::function<void()> beat;
   std::thread thread;
 
   explicit Impl(double seconds) : timeout(std::clamp(seconds, 0.0, longest_timeout)) {}
+
+  /// Seconds that a phase may take here.
+  double deadline() const { return timeout + (is_first ? 0 : after_rank_0); }
 
   double seconds_in_phase() const { return Seconds(Clock::now() - entered).count(); }
 
@@ -65,11 +70,11 @@ struct Watchdog::Impl {
         beat();
         lock.lock();
       }
-      if (seconds_in_phase() > timeout) {
+      if (seconds_in_phase() > deadline()) {
         lock.unlock();
         expire();
       }
-      changed.wait_for(lock, std::min(tick, Seconds(timeout - seconds_in_phase() + 1e-3)));
+      changed.wait_for(lock, std::min(tick, Seconds(deadline() - seconds_in_phase() + 1e-3)));
       const auto now = Clock::now();
       if (now - last_tick > stopped_if_late) entered = std::min(now, entered + (now - last_tick));
       last_tick = now;

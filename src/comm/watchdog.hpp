@@ -15,8 +15,9 @@ struct Progress {
 };
 
 /// The deadline of a rank: every phase (start-up, a collective, a step) must end within
-/// `timeout_seconds`. Runs as a thread of its own so that it works where MPI itself hangs. Time in
-/// which this process itself was stopped (SIGSTOP, a suspended job) does not count. One per
+/// `timeout_seconds`; of ranks but the first 3 s later, so that rank 0, where it can, leaves a
+/// record that says so. Runs as a thread of its own so that it works where MPI itself hangs. Time
+/// in which this process itself was stopped (SIGSTOP, a suspended job) does not count. One per
 /// process. On expiry it asks the MPI thread for a roll-call (who answers, in which phase and step,
 /// who is silent), prints rank, phase, last step and the roll-call to stderr, lets LastWords speak,
 /// aborts the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.

@@ -12,10 +12,7 @@ ExitCode print_help(const std::string& text) {
   return ExitCode::ok;
 }
 
-bool speaks() {
-  const char* rank = announced_rank();
-  return !rank || std::string(rank) == "0";
-}
+bool speaks() { return rank_before_mpi() == 0; }
 
 void refuse_ranks(const std::string& why) {
   if (launcher_hint(process_environment()))

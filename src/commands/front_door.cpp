@@ -11,7 +11,7 @@
 #include "commands/subcommands.hpp"
 #include "config/text.hpp"
 #include "report/shown_text.hpp"
-#include "talk.hpp"
+#include "result/early_error.hpp"
 
 namespace scalemark {
 namespace {
@@ -65,7 +65,7 @@ int front_door(int argc, char** argv) {
   try {
     return static_cast<int>(dispatch(argc, argv));
   } catch (const std::exception& error) {
-    if (speaks()) tell(shown_lines(error.what()));
+    tell_before_mpi(exit_code_of(error), shown_lines(error.what()));
     return static_cast<int>(exit_code_of(error));
   }
 }

@@ -49,17 +49,21 @@ ExitCode start_scale(const LoadedConfig& loaded, const std::vector<std::string>&
 }
 
 /// Open MPI would end the process within MPI_Init. One task needs nobody and runs alone: it is
-/// often a shell of `srun --pty`, which Open MPI recognises by the step's number.
-void leave_srun_without_pmi() {
+/// often a shell of `srun --pty`, which Open MPI recognises by the step's number. False for a rank
+/// that leaves, too, but whose host need not say why again.
+bool leave_srun_without_pmi() {
   const auto environment = process_environment();
-  if (!is_srun_without_pmi(environment)) return;
-  if (const auto tasks = launcher_hint(environment)->tasks; tasks > 1)
+  if (!is_srun_without_pmi(environment)) return true;
+  const auto tasks = launcher_hint(environment)->tasks;
+  if (tasks > 1 && !speaks()) return false;
+  if (tasks > 1)
     throw EnvironmentError(fmt::format(
         "srun started {} tasks without PMIx: each of them would see a world of one rank. Remedy: "
         "srun --mpi=pmix (see srun --mpi=list), or mpirun inside the allocation. Nothing was "
         "measured and no file was written.",
         tasks));
   for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID"}) unsetenv(name);
+  return true;
 }
 
 ExitCode measure(Command command, const CommandLine& line) {
@@ -71,7 +75,7 @@ ExitCode measure(Command command, const CommandLine& line) {
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
   if (command == Command::scale && !hint) return start_scale(loaded, line.arguments);
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
-  leave_srun_without_pmi();
+  if (!leave_srun_without_pmi()) return ExitCode::environment;
   become_engine(loaded.config, line.argv);
 }
 

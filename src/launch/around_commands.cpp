@@ -35,8 +35,7 @@ std::string how_it_failed(const SupervisedExits& exits, double limit_seconds) {
   if (exits.overdue) return fmt::format("took longer than {:g} s (command_timeout)", limit_seconds);
   if (exits.stopped_by_us) return "was stopped from outside";
   if (status == 127) return "cannot be started (status 127)";
-  return status > 128 ? fmt::format("was killed by signal {}", status - 128)
-                      : fmt::format("ended with status {}", status);
+  return (is_signal_status(status) ? "was " : "") + end_words(status);
 }
 
 /// What one command came to.

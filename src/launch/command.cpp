@@ -1,4 +1,5 @@
 // The command lines of mpirun (Open MPI 4 and 5), mpiexec.hydra (MPICH) and srun.
+#include <string.h>
 #include <unistd.h>
 
 #include <array>
@@ -141,8 +142,15 @@ ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed
     if (agreed_code == static_cast<int>(known.code)) return known.code;
   for (const ExitCodeWords& known : kExitCodes)
     if (!known.of_gate && exit.raw_status == static_cast<int>(known.code)) return known.code;
-  return exit.raw_status > 128 && exit.raw_status < 128 + 65 ? ExitCode::failed
-                                                             : ExitCode::environment;
+  return is_signal_status(exit.raw_status) ? ExitCode::failed : ExitCode::environment;
+}
+
+bool is_signal_status(int raw_status) { return raw_status > 128 && raw_status < 128 + 32; }
+
+std::string end_words(int raw_status) {
+  if (!is_signal_status(raw_status)) return fmt::format("ended with status {}", raw_status);
+  const char* name = sigabbrev_np(raw_status - 128);
+  return fmt::format("killed by signal {} ({})", raw_status - 128, name ? name : "unknown");
 }
 
 }  // namespace scalemark

@@ -13,6 +13,7 @@
 #include "launch/launch.hpp"
 #include "launch/log_tail.hpp"
 #include "measure/clock.hpp"
+#include "platform/memory_limit.hpp"
 #include "rendezvous/start_line.hpp"
 #include "result/handover.hpp"
 
@@ -140,11 +141,9 @@ class Launch {
     const Json& record = records_[i];
     const std::string reason = record.is_null() ? "" : record.value("reason", "");
     if (!reason.empty()) return fmt::format("{}: {}", title(i), reason);
-    const std::string end = status > 128 ? fmt::format("killed by signal {}", status - 128)
-                                         : fmt::format("ended with status {}", status);
-    const std::string tail = last_lines(file(i, ".log"));
-    return fmt::format("{}: {}; {}", title(i), end,
-                       tail.empty() ? "its log is empty" : "its log ends: " + tail);
+    const std::string tail = last_lines(file(i, ".log")), memory = memory_kills_.told();
+    return fmt::format("{}: {}{}{}; {}", title(i), end_words(status), memory.empty() ? "" : "; ",
+                       memory, tail.empty() ? "its log is empty" : "its log ends: " + tail);
   }
 
   void keep_log(InstanceLaunch& launch, std::size_t i) const {
@@ -161,6 +160,7 @@ class Launch {
   fs::path stem_;
   Starter starter_;
   SupervisedExits exits_;
+  MemoryKills memory_kills_;
   std::vector<Json> records_;  ///< null: it left none
   bool complete_ = true;
 };

@@ -14,6 +14,7 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "platform/library_variables.hpp"
+#include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
@@ -29,7 +30,8 @@ void require_program(const std::string& name) {
                   name));
 }
 
-std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how) {
+std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how,
+                          const std::string& memory) {
   const std::string launcher = launcher_program(job.request);
   if (exit.overdue)
     return fmt::format("stopped after {:g} s, the limit of a launch", *how.limit_seconds);
@@ -40,10 +42,11 @@ std::string what_happened(const SupervisedExit& exit, const Job& job, const Supe
         *how.silence_seconds, launcher);
   if (exit.stopped_by_us)
     return fmt::format("stopped from outside ({} status {})", launcher, exit.raw_status);
-  if (exit.raw_status > 128)
-    return fmt::format("a rank or {0} itself was killed by signal {1} ({0} status {2})", launcher,
-                       exit.raw_status - 128, exit.raw_status);
-  return fmt::format("{} ended with status {}; its own message is {}", launcher, exit.raw_status,
+  if (is_signal_status(exit.raw_status))
+    return fmt::format("a rank or {0} itself was {1} ({0} status {2}){3}{4}", launcher,
+                       end_words(exit.raw_status), exit.raw_status, memory.empty() ? "" : "; ",
+                       memory);
+  return fmt::format("{} {}; its own message is {}", launcher, end_words(exit.raw_status),
                      job.output.empty() ? "above" : "in " + job.output);
 }
 
@@ -78,7 +81,8 @@ class Pulses {
   std::vector<Heard> heard_;
 };
 
-JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how) {
+JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how,
+              const std::string& memory) {
   const auto agreed = job.handover.exit_code();
   const auto aborted = job.handover.abort();
   JobEnd end;
@@ -92,7 +96,7 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
     end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed);
   end.told = aborted.has_value();
   if ((!agreed || end.hung) && end.code != ExitCode::ok)
-    end.reason = aborted ? aborted->reason : what_happened(exit, job, how);
+    end.reason = aborted ? aborted->reason : what_happened(exit, job, how, memory);
   return end;
 }
 
@@ -113,6 +117,8 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
     require_program(launcher_program(job.request));
     processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
                            setenv(kHandoverVariable, job.handover.path().c_str(), 1);
+                           if (job.request.launcher == Launcher::srun)
+                             setenv("SLURM_KILL_BAD_EXIT", "1", 1);  // as its flag: ranks see it
                            for (const auto& [name, value] : job.environment)
                              setenv(name.c_str(), value.c_str(), 1);
                            for (const auto& [name, value] : job.request.environment)
@@ -135,12 +141,14 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   };
   Pulses pulses(jobs, how.silence_seconds.value_or(std::numeric_limits<double>::infinity()));
   how.has_hung = [&] { return pulses.any_lost(); };
+  const MemoryKills memory;
   const SupervisedExits exits = supervise_all(processes, how);
   JobEnds ends;
   ends.first_failed = exits.first_failed;
   for (std::size_t i = 0; i < jobs.size(); ++i)
-    ends.jobs.push_back(end_of(
-        jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue, exits.hung}, how));
+    ends.jobs.push_back(
+        end_of(jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue, exits.hung}, how,
+               memory.told()));
   const auto aborted = std::ranges::find_if(ends.jobs, &JobEnd::told);
   if (aborted != ends.jobs.end())
     ends.first_failed = static_cast<std::size_t>(aborted - ends.jobs.begin());

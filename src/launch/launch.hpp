@@ -123,6 +123,12 @@ class HeldSignals {
   sigset_t before_;
 };
 
+/// "killed by signal 9 (KILL)" or "ended with status 213", which is no signal's.
+std::string end_words(int raw_status);
+
+/// Whether 128 + a signal; launchers have statuses of their own above.
+bool is_signal_status(int raw_status);
+
 /// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
 /// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal
 /// (128+n) is `failed`, and everything else (mpirun's 1: root refused, too few slots) is the

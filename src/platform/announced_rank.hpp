@@ -13,6 +13,19 @@ inline const char* announced_rank() {
   return nullptr;
 }
 
+/// The same as a number; 0 outside a launcher.
+inline int rank_before_mpi() {
+  const char* rank = announced_rank();
+  return rank ? std::atoi(rank) : 0;
+}
+
+/// Whether a launcher says that there are no other ranks, or that there is no launcher.
+inline bool is_announced_alone() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* size = std::getenv(name)) return std::atoi(size) == 1;
+  return !announced_rank();
+}
+
 /// Its rank among the tasks of its host; 0 outside a launcher.
 inline int announced_local_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})

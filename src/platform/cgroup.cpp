@@ -76,17 +76,26 @@ std::optional<double> throttled(const fs::path& folder, const char* key, double 
   return *number * unit_seconds;
 }
 
-/// limit - use + inactive file cache. A limit beyond any machine's memory is version 1's "none".
+/// A limit beyond any machine's memory is version 1's "none".
+std::optional<std::int64_t> memory_limit(const fs::path& folder, const char* name) {
+  constexpr double kNoLimit = 1e18;
+  const auto text = read_text(folder / name);
+  const auto limit = text ? to_number(*text) : std::nullopt;  // "max" is no number
+  return limit && *limit <= kNoLimit ? std::optional(static_cast<std::int64_t>(*limit))
+                                     : std::nullopt;
+}
+
+/// limit - use + inactive file cache.
 std::optional<std::int64_t> memory_left(const fs::path& folder, const char* limit_name,
                                         const char* use_name, const char* cache_key) {
-  constexpr double kNoLimit = 1e18;
-  const auto limit_text = read_text(folder / limit_name), use_text = read_text(folder / use_name);
-  if (!limit_text || !use_text) return std::nullopt;
-  const auto limit = to_number(*limit_text), use = to_number(*use_text);  // "max" is no number
-  if (!limit || !use || *limit > kNoLimit) return std::nullopt;
+  const auto limit = memory_limit(folder, limit_name);
+  const auto use_text = read_text(folder / use_name);
+  const auto use = use_text ? to_number(*use_text) : std::nullopt;
+  if (!limit || !use) return std::nullopt;
   const auto statistics = read_text(folder / "memory.stat");
   const auto cache = statistics ? line_value(*statistics, cache_key) : std::nullopt;
-  const double free = *limit - *use + (cache ? to_number(*cache).value_or(0) : 0);
+  const double free =
+      static_cast<double>(*limit) - *use + (cache ? to_number(*cache).value_or(0) : 0);
   return static_cast<std::int64_t>(std::max(0., free));
 }
 
@@ -97,6 +106,24 @@ std::optional<fs::path> first_folder(std::initializer_list<fs::path> candidates)
   }
   return std::nullopt;
 }
+
+/// The least of `bytes_of(folder, is_version_1)` over this process's memory groups.
+template <typename BytesOf>
+std::optional<std::int64_t> least_of_memory_groups(const fs::path& root, BytesOf bytes_of) {
+  std::optional<std::int64_t> least;
+  const fs::path base = root / "sys/fs/cgroup";
+  for (const Membership& membership :
+       parse_membership(read_text(root / "proc/self/cgroup").value_or(""))) {
+    const bool v1 = names_controller(membership.controllers, "memory");
+    if (!v1 && !membership.controllers.empty()) continue;
+    const auto mount = first_folder({base / (v1 ? "memory" : "unified"), base});
+    if (!mount) continue;
+    for (const fs::path& folder : levels(*mount, membership.path))
+      keep(least, bytes_of(folder, v1), std::less<>());
+  }
+  return least;
+}
+
 }  // namespace
 
 Cgroup read_cgroup(const fs::path& root) {
@@ -131,22 +158,17 @@ Cgroup read_cgroup(const fs::path& root) {
 }
 
 std::optional<std::int64_t> cgroup_memory_left(const fs::path& root) {
-  std::optional<std::int64_t> left;
-  const fs::path base = root / "sys/fs/cgroup";
-  for (const Membership& membership :
-       parse_membership(read_text(root / "proc/self/cgroup").value_or(""))) {
-    const bool v1 = names_controller(membership.controllers, "memory");
-    if (!v1 && !membership.controllers.empty()) continue;
-    const auto mount = first_folder({base / (v1 ? "memory" : "unified"), base});
-    if (!mount) continue;
-    for (const fs::path& folder : levels(*mount, membership.path))
-      keep(left,
-           v1 ? memory_left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
+  return least_of_memory_groups(root, [](const fs::path& folder, bool v1) {
+    return v1 ? memory_left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
                             "total_inactive_file")
-              : memory_left(folder, "memory.max", "memory.current", "inactive_file"),
-           std::less<>());
-  }
-  return left;
+              : memory_left(folder, "memory.max", "memory.current", "inactive_file");
+  });
+}
+
+std::optional<std::int64_t> cgroup_memory_limit(const fs::path& root) {
+  return least_of_memory_groups(root, [](const fs::path& folder, bool v1) {
+    return memory_limit(folder, v1 ? "memory.limit_in_bytes" : "memory.max");
+  });
 }
 
 }  // namespace scalemark

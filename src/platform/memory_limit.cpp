@@ -2,6 +2,7 @@
 #include "platform/memory_limit.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
 
@@ -57,6 +58,27 @@ std::optional<std::int64_t> memory_left(int ranks_on_host) {
   for (const auto& room : {limit_left(RLIMIT_DATA, "VmData"), limit_left(RLIMIT_AS, "VmSize")})
     if (room) keep_least(left, *room / 2);
   return left;
+}
+
+MemoryKills::MemoryKills(const std::filesystem::path& root) : root_(root), before_(so_far()) {}
+
+double MemoryKills::so_far() const {
+  const auto text = read_text(root_ / "proc/vmstat");
+  const auto value = text ? line_value(*text, "oom_kill") : std::nullopt;
+  return (value ? to_number(*value) : std::nullopt).value_or(0);
+}
+
+std::string MemoryKills::told() const {
+  const double killed = so_far() - before_;
+  if (killed <= 0) return "";
+  const auto limit = cgroup_memory_limit(root_);
+  return fmt::format(
+      "out of memory: the kernel killed {:.0f} process{} of this host for it{}. Remedy: a smaller "
+      "batch or --micro_batch_size, fewer ranks on this host, or more memory",
+      killed, killed == 1 ? "" : "es",
+      limit ? fmt::format(" (the limit of this control group: {:.0f} MiB)",
+                          static_cast<double>(*limit) / (1 << 20))
+            : "");
 }
 
 void release_free_memory() {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <string>
 
 namespace scalemark {
 
@@ -12,6 +14,21 @@ namespace scalemark {
 /// half of what its resource limits (RLIMIT_DATA, RLIMIT_AS) leave it. nullopt where none of them
 /// is known.
 std::optional<std::int64_t> memory_left(int ranks_on_host);
+
+/// What the kernel did on this host since this object was made: its count of processes that it has
+/// killed for want of memory, in control groups or in all (proc/vmstat below `root`).
+class MemoryKills {
+ public:
+  explicit MemoryKills(const std::filesystem::path& root = "/");
+  /// "out of memory: ..." with the limit of our control group and the remedy; empty where there
+  /// were none.
+  std::string told() const;
+
+ private:
+  double so_far() const;
+  std::filesystem::path root_;
+  double before_;
+};
 
 /// Gives free pages that the allocator keeps back to the kernel.
 void release_free_memory();

@@ -34,6 +34,8 @@ Cgroup read_cgroup(const std::filesystem::path& root = "/");
 /// Bytes that this process's memory cgroup, version 1 or 2, still lets it take: the least of it and
 /// its ancestors; page cache that the kernel would drop counts as free. nullopt without a limit.
 std::optional<std::int64_t> cgroup_memory_left(const std::filesystem::path& root = "/");
+/// The least that it and its ancestors allow. nullopt without a limit.
+std::optional<std::int64_t> cgroup_memory_limit(const std::filesystem::path& root = "/");
 
 /// What the machine is: "virtual", "bare metal" or "container" (also where the container's host is
 /// virtual).

@@ -7,7 +7,9 @@
 #include "comm/abort.hpp"
 #include "config/keys.hpp"
 #include "platform/announced_rank.hpp"
+#include "result/early_error.hpp"
 #include "session/commands.hpp"
+#include "session/error_words.hpp"
 #include "session/measured_run.hpp"
 #include "talk.hpp"
 #include "train/denormals.hpp"
@@ -15,11 +17,6 @@
 
 namespace scalemark {
 namespace {
-
-int rank_before_mpi() {
-  const char* rank = announced_rank();
-  return rank ? std::atoi(rank) : 0;
-}
 
 std::optional<Command> command_of(std::string_view name) {
   for (const Command command : {Command::run, Command::scale, Command::infer, Command::preflight})
@@ -54,10 +51,11 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_li
     if (world.rank() == 0) tell(error.what());
     code = error.code();
   } catch (const std::exception& error) {
+    const std::string words = session ? measuring_words(error, *session) : words_of(error);
     if (world.size() > 1)
       abort_job(static_cast<int>(exit_code_of(error)),
-                fmt::format("rank {}: {}", world.rank(), error.what()));
-    tell(error.what());
+                fmt::format("rank {}: {}", world.rank(), words));
+    tell(words);
     code = exit_code_of(error);
   }
   if (session) session->handover.publish_exit_code(code);
@@ -78,7 +76,7 @@ int engine_main(int argc, char** argv) {
   try {
     loaded = load_config(*command, argc - 2, argv + 2);
   } catch (const std::exception& error) {
-    if (rank_before_mpi() == 0) tell(error.what());
+    tell_before_mpi(exit_code_of(error), error.what());
     return static_cast<int>(exit_code_of(error));
   }
   const auto& injection = loaded.config.inject;
@@ -102,7 +100,7 @@ int engine_main(int argc, char** argv) {
     RankGroup::finalize(world);
     return static_cast<int>(code);
   } catch (const std::exception& error) {
-    tell(error.what());
+    tell_before_mpi(exit_code_of(error), error.what());
     return static_cast<int>(exit_code_of(error));
   }
 }

@@ -71,7 +71,7 @@ ExitCode infer_command(Session& session) {
                                                  world.size(),
                                                  {status_of_exit(exit_code), message}));
   };
-  return with_last_words(leave, [&] {
+  return with_last_words(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
     const BatchPlan batch = plan_batch(measured.config(), world.size());
     world.watchdog().enter("model");

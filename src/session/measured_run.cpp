@@ -1,12 +1,14 @@
 #include "session/measured_run.hpp"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <numeric>
 
 #include "config/names.hpp"
+#include "error.hpp"
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "probe/gemm.hpp"
@@ -16,12 +18,25 @@
 namespace scalemark {
 namespace {
 
+/// Proves the data path: before the clock, and after it, since what broke meanwhile has made wrong
+/// figures.
+void check_data(Trainer& trainer, RunGroup& group, CheckTime when) {
+  group.ranks.watchdog().enter("data check");
+  group.ranks.agree_on([&] {
+    try {
+      trainer.check_data(*group.communicator, group.ranks.rank(), when);
+    } catch (const CommError& error) {
+      if (when == CheckTime::before) throw;
+      throw CommError(fmt::format("{}; it was right before the measurement", error.what()));
+    }
+  });
+}
+
 /// Everything that may fail or take long before the clock: proves the data path, measures the roof.
 void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   if (group.data_checked) return;
   auto& watchdog = group.ranks.watchdog();
-  watchdog.enter("data check");
-  group.ranks.agree_on([&] { trainer.check_data(*group.communicator, group.ranks.rank()); });
+  check_data(trainer, group, CheckTime::before);
   watchdog.enter("checkpoint folder");
   group.ranks.agree_on([&] { trainer.open_checkpoints(); });
   group.gemm_flops = measure_gemm_roof(session, group.measured.config(), group.ranks);
@@ -184,6 +199,7 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   report.weight_bytes = trainer.weight_bytes();
   report.optimizer_state_bytes = trainer.optimizer_state_bytes();
   report.batch_bytes = trainer.batch_bytes();
+  check_data(trainer, group, CheckTime::after);
   const auto reports = gather_reports(group.ranks, report);
   if (group.ranks.rank() != 0) return nullptr;
   return make_run_record(session.record_context(group.measured.loaded), facts, reports);

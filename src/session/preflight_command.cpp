@@ -108,7 +108,7 @@ ExitCode preflight_command(Session& session) {
       to.output->write(make_failed_preflight_record(session.record_context(session.loaded),
                                                     session.world.size(), outcome));
   };
-  return with_last_words(leave, [&] {
+  return with_last_words(session, leave, [&] {
     const Json record = measure(session, to.rules);
     return publish_checks(session, to, record);
   });

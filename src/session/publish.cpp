@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "comm/abort.hpp"
+#include "session/error_words.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -27,17 +28,25 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
   });
 }
 
+void tell_supervisor(const Session& session, int exit_code, const std::string& message) {
+  Handover(session.environment, /*is_root=*/true).publish_abort({exit_code, message});
+}
+
 ExitCode with_last_words(
+    const Session& session,
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure) {
-  const LastWords words(leave);
+  const LastWords words([&](int exit_code, const std::string& message) {
+    leave(exit_code, message);
+    tell_supervisor(session, exit_code, message);
+  });
   try {
     return measure();
   } catch (const AgreedError& error) {
     if (leaves_a_record(error.code())) leave(static_cast<int>(error.code()), error.what());
     throw;
   } catch (const std::exception& error) {  // of this rank alone, which was measuring
-    leave(static_cast<int>(exit_code_of(error)), error.what());
+    leave(static_cast<int>(exit_code_of(error)), measuring_words(error, session));
     throw;
   }
 }

@@ -24,7 +24,7 @@ ExitCode run_command(Session& session) {
       output->write(make_failed_record(session.record_context(measured.loaded),
                                        session.world.size(), {status_of_exit(exit_code), message}));
   };
-  return with_last_words(leave, [&] {
+  return with_last_words(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
     RunGroup group = make_run_group(session, session.world, measured, false);
     session.world.watchdog().enter("model");

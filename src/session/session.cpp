@@ -28,9 +28,12 @@ std::string differences(const nlohmann::json& mine, const nlohmann::json& other)
   return text;
 }
 
-/// {"key": value} of all keys but those that may differ between ranks without harm.
-nlohmann::json comparable(const LoadedConfig& loaded) {
-  nlohmann::json values;
+/// {"key": value} of all keys but those that may differ between ranks without harm, and of what
+/// computes: the build and its MPI.
+nlohmann::json comparable(const LoadedConfig& loaded, const std::string& mpi) {
+  nlohmann::json values{{"build.mpi (as loaded)", mpi}};
+  const Json build = build_info();
+  for (const auto& [key, value] : build.items()) values["build." + key] = value;
   const auto configuration = config_to_json(loaded);
   for (const auto& [key, entry] : configuration.items())
     if (!is_key(key, Trait::presentation)) values[key] = entry["value"];
@@ -61,6 +64,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
       affinity(achieved_affinity()) {
   for (const auto& warning : warnings) say("warning: " + warning);
   refuse_singletons();
+  tell_of_patient_srun();
   compare_configurations();
   read_preflight();
   system = system_info();
@@ -96,16 +100,30 @@ void Session::refuse_singletons() const {
                   hint->name, hint->tasks, world.library_version()));
 }
 
+/// A rank cannot see the flags of its srun.
+void Session::tell_of_patient_srun() const {
+  const auto hint = launcher_hint(environment);
+  const auto set = environment.find("SLURM_KILL_BAD_EXIT");
+  if (!hint || hint->name != "srun" || hint->tasks <= 1 ||
+      (set != environment.end() && set->second == "1"))
+    return;
+  say(
+      fmt::format("note: where a rank dies the others wait for --timeout ({:g} s), unless srun was "
+                  "given --kill-on-bad-exit=1; SLURM_KILL_BAD_EXIT=1 does the same, without this "
+                  "note",
+                  config().timeout));
+}
+
 void Session::compare_configurations() {
   world.watchdog().enter("configuration");
-  const auto all = world.all_gather(comparable(loaded).dump());
+  const auto all = world.all_gather(comparable(loaded, world.library_version()).dump());
   world.agree_on([&] {
     const auto first = nlohmann::json::parse(all.front());
     for (std::size_t rank = 1; rank < all.size(); ++rank)
       if (const auto keys = differences(first, nlohmann::json::parse(all[rank])); !keys.empty())
         throw ConfigError(
             fmt::format("the configuration differs between rank 0 and rank {}: {}. Give every rank "
-                        "the same arguments, "
+                        "the same program, arguments, "
                         "configuration file and SCALEMARK_* variables.",
                         rank, keys));
   });

@@ -49,6 +49,7 @@ class Session {
 
  private:
   void refuse_singletons() const;
+  void tell_of_patient_srun() const;
   void compare_configurations();
   void read_preflight();
   void open_device();

@@ -157,10 +157,11 @@ void Trainer::open_checkpoints() {
       impl_->config.checkpoint_dir, checkpoint_tensor_bytes(*impl_->model, *impl_->parameters));
 }
 
-void Trainer::check_data(Communicator& communicator, int rank) {
+void Trainer::check_data(Communicator& communicator, int rank, CheckTime when) {
   const auto& inject = impl_->config.inject;
-  const bool corrupt =
-      inject && inject->kind == "corrupt_allreduce" && (inject->rank < 0 || inject->rank == rank);
+  const bool corrupt = inject && inject->kind == "corrupt_allreduce" &&
+                       (inject->rank < 0 || inject->rank == rank) &&
+                       (when == CheckTime::after || inject->step == 0);
   check_gradient_buffers(communicator, *impl_->parameters, impl_->device, rank, corrupt);
 }
 

@@ -19,6 +19,9 @@
 
 namespace scalemark {
 
+/// Of a data check, for --inject: what breaks at a step is right before the clock.
+enum class CheckTime { before, after };
+
 /// One model on one device, trained with any communicator: `scale` makes it once and measures many
 /// points with it.
 class Trainer {
@@ -34,8 +37,8 @@ class Trainer {
   void keep_initial_weights();
 
   /// Untimed data check through `communicator`; throws CommError (see check_allreduce() and, where
-  /// tables gather rows, check_allgather()).
-  void check_data(Communicator& communicator, int rank);
+  /// tables gather rows, check_allgather()). Afterwards all gradients are zero.
+  void check_data(Communicator& communicator, int rank, CheckTime when = CheckTime::before);
 
   /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it
   /// together. Starts from the initial weights; throws std::logic_error where they are gone. Stops

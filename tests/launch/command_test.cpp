@@ -95,6 +95,13 @@ TEST(MapLauncherExit, TheAgreedCodeStands) {
   EXPECT_EQ(map_launcher_exit({137, false}, 99), ExitCode::failed);  // no code of ours
 }
 
+TEST(EndWords, AStatusThatIsNoSignalIsNotCalledOne) {
+  EXPECT_EQ(end_words(137), "killed by signal 9 (KILL)");
+  EXPECT_EQ(end_words(213), "ended with status 213");  // mpirun has some of its own
+  EXPECT_EQ(end_words(1), "ended with status 1");
+  EXPECT_EQ(map_launcher_exit({213, false}, std::nullopt), ExitCode::environment);
+}
+
 TEST(MapLauncherExit, OtherwiseTheStatusIsRead) {
   const auto code = [](int status) { return map_launcher_exit({status, false}, std::nullopt); };
   EXPECT_EQ(code(0), ExitCode::ok);

@@ -100,5 +100,18 @@ TEST(CgroupMemory, Version2) {
   EXPECT_EQ(cgroup_memory_left(tree.root()), 0);
 }
 
+TEST(MemoryKills, SayWhatTheKernelDidSinceAndForWhichLimit) {
+  Tree tree;
+  EXPECT_EQ(MemoryKills(tree.root()).told(), "");  // a kernel that does not count
+  tree.file("proc/vmstat", "nr_free_pages 12\noom_kill 3\n");
+  const MemoryKills since(tree.root());
+  EXPECT_EQ(since.told(), "");
+  tree.file("proc/vmstat", "nr_free_pages 12\noom_kill 4\n");
+  EXPECT_THAT(since.told(), testing::HasSubstr("killed 1 process of this host for it. Remedy"));
+  tree.file("proc/self/cgroup", "0::/job\n");
+  tree.file("sys/fs/cgroup/job/memory.max", "1073741824");
+  EXPECT_THAT(since.told(), testing::HasSubstr("(the limit of this control group: 1024 MiB)"));
+}
+
 }  // namespace
 }  // namespace scalemark::memory_limit_test

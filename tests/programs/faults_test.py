@@ -2,13 +2,15 @@
 
 import json
 import os
+import pathlib
 import pwd
+import resource
 import shutil
 import signal
 import subprocess
 import time
 
-from support import ROOT, SCALEMARK, SMALL, ProgramTest, main, mpirun
+from support import BINARY, ROOT, SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 LONG = [*SMALL, "--num_batches", "100000"]
 
@@ -34,7 +36,16 @@ class LostRanks(ProgramTest):
                                           "--inject", "stop:rank=1:step=3"), expect=5)
         self.assertRegex(err, r"rank 1\b.*silent")
         self.assertRegex(err, r"last step: \d+")
-        self.assertEqual(self.read("r.json")["status"], "timeout")
+        record = self.read("r.json")
+        self.assertEqual(record["status"], "timeout")
+        self.assertRegex(record["reason"], r"rank 1\b.*silent")
+
+    def test_02_rank_0_stopped_is_in_the_record_of_scale(self):
+        self.run_program(SCALEMARK, "scale", *LONG, "--ranks", "2", "--baseline=false", "--timeout", "3", "--output", "s.json",
+                         "--inject", "stop:rank=0:step=3", expect=5)
+        record = self.read("s.json")
+        self.assertEqual(record["status"], "timeout")
+        self.assertRegex(record["reason"], r"rank 0\b.*silent")
 
     def test_03_a_rank_that_never_comes_meets_the_start_up_deadline(self):
         words = [*mpirun(1, SCALEMARK, "run", *LONG, "--timeout", "4"), ":", "-n", "1", "sleep", "600"]
@@ -45,6 +56,36 @@ class LostRanks(ProgramTest):
         process = self.start(*mpirun(2, SCALEMARK, "run", *LONG, "--timeout", "5", "--inject", "exit_before_init:rank=1"))
         _, err = process.communicate(timeout=60)
         self.assertIn((process.returncode, "start-up" in err), ((1, False), (5, True)), err)  # mpirun notices or the deadline does
+
+
+class Memory(ProgramTest):
+    BIG = ["--model", "resnet18", "--batch_size", "256", "--num_batches", "3", "--num_intra_threads", "1"]
+
+    def test_07_what_the_kernel_killed_is_named(self):
+        group = pathlib.Path("/sys/fs/cgroup/memory") / self.tag
+        try:
+            group.mkdir()
+            (group / "memory.limit_in_bytes").write_text(str(800 << 20))
+        except OSError:
+            self.skipTest("no memory cgroup of version 1 that this user may make")
+        self.addCleanup(group.rmdir)
+        _, err = self.run_program(SCALEMARK, "scale", *self.BIG, "--ranks", "2", "--baseline=false", "--output", "s.json", expect=4,
+                                  preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+        record = self.read("s.json")
+        self.assertEqual(record["status"], "failed")
+        for text in (err, record["reason"]):
+            self.assertRegex(text, r"killed by signal 9 \(KILL\).*out of memory: the kernel killed \d+ process.*800 MiB.*Remedy")
+
+    def test_07_memory_that_is_refused_is_named_with_the_batch(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+        for launch, words in (("run", [SCALEMARK, "run"]), ("ranks", mpirun(2, SCALEMARK, "run"))):
+            with self.subTest(launch=launch):
+                _, err = self.run_program(*words, *self.BIG, "--output", f"{launch}.json", expect=4, preexec_fn=limit)
+                record = self.read(f"{launch}.json")
+                self.assertEqual(record["status"], "failed")
+                for text in (err, record["reason"]):
+                    self.assertRegex(text, r"out of memory with 256 samples a rank.* MiB.*Remedy")
+                    self.assertNotIn("frame #", text)
 
 
 class WrongNumbers(ProgramTest):
@@ -61,6 +102,18 @@ class WrongNumbers(ProgramTest):
         record = self.read("r.json")
         self.assertEqual(record["status"], "failed")
         self.assertIn("rank 1", record["reason"])
+
+    def test_06_an_allreduce_that_breaks_while_the_clock_runs(self):
+        """The real thing: an MPI whose sums are wrong from the 60th on (tests/comm/corrupt_mpi.cpp)."""
+        def words(start):
+            return mpirun(2, "env", f"LD_PRELOAD={BINARY / 'bin' / 'libcorrupt_mpi.so'}", f"CORRUPT_FROM={start}", SCALEMARK, "run", *SMALL,
+                          "--num_batches", "100", "--output", "r.json")
+        _, err = self.run_program(*words(60), expect=4)
+        self.assertRegex(err, r"the allreduce is wrong on rank .*it was right before the measurement")
+        record = self.read("r.json")
+        self.assertEqual((record["status"], record["throughput"]), ("failed", None))
+        self.assertIn("it was right before the measurement", record["reason"])
+        self.run_program(*words(100000))
 
 
 class ResultPaths(ProgramTest):

@@ -1,0 +1,30 @@
+#include "session/error_words.hpp"
+
+#include <fmt/format.h>
+
+#include "error.hpp"
+#include "platform/platform.hpp"
+#include "train/batch_search.hpp"
+
+namespace scalemark {
+namespace {
+
+std::string batch_words(const Session& session) {
+  if (session.config().largest_batch) return "--batch_size max";
+  const BatchPlan batch = plan_batch(session.config(), session.world.size());
+  return fmt::format("{} samples a rank in micro-batches of {}", batch.batch_size_per_rank,
+                     batch.micro_batch_size);
+}
+
+}  // namespace
+
+std::string measuring_words(const std::exception& error, const Session& session) {
+  if (!is_out_of_memory(error)) return words_of(error);
+  return fmt::format(
+      "out of memory with {}, of which this rank held {:.0f} MiB at most: {}. Remedy: a smaller "
+      "--batch_size or --micro_batch_size, fewer ranks on this host, or --batch_size max, which "
+      "finds what fits",
+      batch_words(session), static_cast<double>(peak_rss_bytes()) / (1 << 20), words_of(error));
+}
+
+}  // namespace scalemark
