@@ -23,6 +23,7 @@ ExitCode compare(const CommandLine& line);
 ExitCode gate(const CommandLine& line);
 ExitCode project(const CommandLine& line);
 ExitCode list(const CommandLine& line);
+ExitCode clean(const CommandLine& line);
 }  // namespace commands
 
 struct Subcommand {
@@ -53,6 +54,7 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      "what a cost model fitted to a curve predicts: more ranks, other links, time to solution",
      commands::project},
     {"list", "models and configurations: scalemark list [models|configs]", commands::list},
+    {"clean", "removes from this host what killed processes have left", commands::clean},
 });
 
 /// Of later versions.

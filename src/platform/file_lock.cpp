@@ -44,8 +44,12 @@ std::unique_ptr<FileLock> FileLock::try_take(const std::filesystem::path& file) 
   }
 }
 
+void FileLock::leave(std::unique_ptr<FileLock> lock) {
+  if (lock) lock->file_.clear();
+}
+
 FileLock::~FileLock() {
-  unlink(file_.c_str());
+  if (!file_.empty()) unlink(file_.c_str());
   close(fd_);
 }
 

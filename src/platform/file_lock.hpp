@@ -14,6 +14,8 @@ class FileLock {
   /// Null where another holds it. Throws std::system_error where `file` cannot be made.
   static std::unique_ptr<FileLock> try_take(const std::filesystem::path& file);
   ~FileLock();
+  /// The file stays where it is, without a holder.
+  static void leave(std::unique_ptr<FileLock> lock);
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 

@@ -7,18 +7,31 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include "error.hpp"
 
 namespace scalemark {
 
-TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) {
-  std::error_code error;
-  std::string path = (std::filesystem::absolute(parent, error) / ".scalemark-XXXXXX").string();
-  path_ = !error && mkdtemp(path.data()) ? std::filesystem::path(path) : make_temporary();
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) : path_(make_in(parent)) {
+  lock();
 }
 
-TemporaryFolder::TemporaryFolder() : path_(make_temporary()) {}
+TemporaryFolder::TemporaryFolder() : path_(make_temporary()) { lock(); }
+
+void TemporaryFolder::lock() {
+  try {
+    lock_ = FileLock::try_take(path_ / kLock);
+  } catch (const std::system_error&) {  // without it nobody else removes the folder
+  }
+}
+
+std::filesystem::path TemporaryFolder::make_in(const std::filesystem::path& parent) {
+  std::error_code error;
+  std::string path = (std::filesystem::absolute(parent, error) / ".scalemark-XXXXXX").string();
+  return !error && mkdtemp(path.data()) ? std::filesystem::path(path) : make_temporary();
+}
 
 std::filesystem::path TemporaryFolder::make_temporary() {
   std::string path = (std::filesystem::temp_directory_path() / "scalemark-XXXXXX").string();
@@ -30,6 +43,14 @@ std::filesystem::path TemporaryFolder::make_temporary() {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+bool is_private_folder(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  const std::string_view mark = name.starts_with('.') ? ".scalemark-" : "scalemark-";
+  std::error_code error;
+  return name.starts_with(mark) && name.size() == mark.size() + 6 &&
+         std::filesystem::is_directory(std::filesystem::symlink_status(path, error));
 }
 
 }  // namespace scalemark

@@ -9,6 +9,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "config/keys.hpp"
 #include "measure/clock.hpp"
@@ -18,6 +19,15 @@
 
 namespace scalemark {
 namespace {
+
+bool says_out_of_memory(std::string_view text) {
+  // The CPU's allocator throws a plain c10::Error, oneDNN errors of its own: the last is also that
+  // of code which it may not map.
+  constexpr std::array<std::string_view, 6> kWords{
+      "can't allocate memory", "not enough memory", "out of memory",
+      "out_of_memory",         "bad_alloc",         "could not create a primitive"};
+  return std::ranges::any_of(kWords, [&](auto words) { return text.find(words) != text.npos; });
+}
 
 /// The rest is for what the heap grows by from step to step, and for communication buffers.
 constexpr double kShareOfMemory = 0.7;
@@ -54,6 +64,22 @@ class HeapGuard : public c10::Allocator {
   c10::Allocator* inner_ = c10::GetCPUAllocator();
 };
 
+/// LibTorch takes another way where oneDNN lacks memory, and warns: that trial fits by luck.
+class MemoryWarnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    if (says_out_of_memory(warning.msg()))
+      heard_ = true;
+    else
+      c10::WarningHandler::process(warning);
+  }
+  bool heard() const { return heard_; }
+
+ private:
+  bool heard_ = false;
+  c10::WarningUtils::WarningHandlerGuard guard_{this};
+};
+
 /// How this rank fared; an error other than a lack of memory is agreed on and thrown.
 BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
                     std::optional<std::int64_t> limit_bytes,
@@ -68,8 +94,10 @@ BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
   group.agree_on([&] {
     std::optional<HeapGuard> guard;
     if (limit_bytes && device.device().is_cpu()) guard.emplace(heap_use().held + *limit_bytes);
+    MemoryWarnings warnings;
     try {
       trial.seconds = step(batch);
+      trial.fits = !warnings.heard();
       // Huge pages may hold more than the heap knows of.
       if (guard && peak_rss_bytes() - resident_before > *limit_bytes) trial.fits = false;
     } catch (const std::exception& error) {
@@ -113,13 +141,7 @@ bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) ||
       dynamic_cast<const c10::OutOfMemoryError*>(&error))
     return true;
-  // The CPU's allocator throws a plain c10::Error, oneDNN errors of its own: the last is also that
-  // of code which it may not map.
-  const std::string_view text = error.what();
-  constexpr std::array<std::string_view, 6> kWords{
-      "can't allocate memory", "not enough memory", "out of memory",
-      "out_of_memory",         "bad_alloc",         "could not create a primitive"};
-  return std::ranges::any_of(kWords, [&](auto words) { return text.find(words) != text.npos; });
+  return says_out_of_memory(error.what());
 }
 
 BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,

@@ -1,4 +1,7 @@
-// An MPI whose sums are wrong from the CORRUPT_FROM-th on, at rank 1: to be preloaded.
+// An MPI whose sums are wrong from the CORRUPT_FROM-th on, at rank 1, and whose abort hangs where
+// HANG_IN_ABORT is set: to be preloaded.
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "comm/mpi.hpp"
@@ -14,4 +17,9 @@ extern "C" int MPI_Iallreduce(const void* send, void* receive, int count, MPI_Da
       type == MPI_FLOAT)
     static_cast<float*>(receive)[count / 2] += 1;
   return PMPI_Iallreduce(send, receive, count, type, op, communicator, request);
+}
+
+extern "C" int MPI_Abort(MPI_Comm communicator, int code) {
+  while (std::getenv("HANG_IN_ABORT")) pause();
+  return PMPI_Abort(communicator, code);
 }

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import pwd
 import resource
 import shutil
@@ -10,6 +9,7 @@ import signal
 import subprocess
 import time
 
+from limits import little_memory
 from support import BINARY, ROOT, SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 LONG = [*SMALL, "--num_batches", "100000"]
@@ -62,15 +62,9 @@ class Memory(ProgramTest):
     BIG = ["--model", "resnet18", "--batch_size", "256", "--num_batches", "3", "--num_intra_threads", "1"]
 
     def test_07_what_the_kernel_killed_is_named(self):
-        group = pathlib.Path("/sys/fs/cgroup/memory") / self.tag
-        try:
-            group.mkdir()
-            (group / "memory.limit_in_bytes").write_text(str(800 << 20))
-        except OSError:
-            self.skipTest("no memory cgroup of version 1 that this user may make")
-        self.addCleanup(group.rmdir)
-        _, err = self.run_program(SCALEMARK, "scale", *self.BIG, "--ranks", "2", "--baseline=false", "--output", "s.json", expect=4,
-                                  preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+        with little_memory(800 << 20) as enter:
+            _, err = self.run_program(SCALEMARK, "scale", *self.BIG, "--ranks", "2", "--baseline=false", "--output", "s.json", expect=4,
+                                      preexec_fn=enter)
         record = self.read("s.json")
         self.assertEqual(record["status"], "failed")
         for text in (err, record["reason"]):

@@ -1,41 +1,15 @@
 """scalemark preflight names a rank with half of a CPU and a link that is slower than it was. Nothing else may run meanwhile."""
 
-import contextlib
 import json
-import pathlib
 import re
 import shlex
 import subprocess
-import unittest
-import uuid
 
+from limits import half_a_cpu
 from preflight_test import CORES, GENEROUS, PREFLIGHT, PreflightTest, checks
 from support import SCALEMARK, SOURCE, main, mpirun
 
 NETLAB = SOURCE / "scripts" / "netlab"
-
-
-@contextlib.contextmanager
-def half_a_cpu():
-    """The file that a process writes its number into to get half of the time of one CPU."""
-    root = pathlib.Path("/sys/fs/cgroup")
-    v2 = (root / "cgroup.controllers").exists()
-    group = (root if v2 else root / "cpu") / f"scalemark-test-{uuid.uuid4()}"
-    try:
-        group.mkdir()
-        if v2:
-            (group / "cpu.max").write_text("50000 100000")
-        else:
-            (group / "cpu.cfs_period_us").write_text("100000")
-            (group / "cpu.cfs_quota_us").write_text("50000")
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            group.rmdir()
-        raise unittest.SkipTest(f"no CPU quota can be made here: {error}") from error
-    try:
-        yield group / ("cgroup.procs" if v2 else "tasks")
-    finally:
-        group.rmdir()
 
 
 class Slowed(PreflightTest):

@@ -12,6 +12,7 @@ import time
 import unittest
 
 import slurm_lab
+from fault_table import FaultTable
 from support import SCALEMARK, SOURCE, ProgramTest, run_suite
 
 TEMPLATES = SOURCE / "scripts" / "slurm"
@@ -128,6 +129,13 @@ class Srun(SlurmTest):
                   "--output", "r.json", "--inject", "kill:rank=1:step=2", expect=137)
         self.assertLess(time.monotonic() - start, 30)  # and not --timeout
         self.assertFalse((self.folder / "r.json").exists())
+
+
+class UnderSrun(FaultTable, SlurmTest):
+    LAUNCHER = "srun"
+
+    def ranks(self, number, *words):
+        return ["srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-N2", f"-n{number}", *ONE_CORE, *words]
 
 
 class Templates(SlurmTest):
