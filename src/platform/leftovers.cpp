@@ -16,6 +16,7 @@
 
 #include "config/numbers.hpp"
 #include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "platform/sources.hpp"
 #include "platform/temporary_folder.hpp"
 
@@ -92,8 +93,10 @@ void find_ours(const fs::path& folder, bool with_records, Leftovers& leftovers) 
     const std::string name = path.filename().string();
     std::error_code error;
     if (is_private_folder(path)) {
-      const fs::path lock = path / TemporaryFolder::kLock;
-      if (fs::exists(lock, error)) add(path, lock, "private folder");
+      const FileDescriptor lock(lock_folder(path));
+      const auto facts = facts_of(path);
+      if (lock.fd >= 0 && facts && facts->age_seconds >= kYoungSeconds)
+        leftovers.found.push_back({path, "private folder", bytes_of(path), nullptr});
     } else if (with_records && name.starts_with('.') && name.ends_with(".json.tmp")) {
       const fs::path lock = folder / (name.substr(0, name.size() - 4) + ".lock");
       if (fs::exists(lock, error)) add(path, lock, "record that was not finished");

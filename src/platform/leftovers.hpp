@@ -16,7 +16,7 @@ struct Leftover {
   std::filesystem::path path;  ///< a file, or a folder with all that is in it
   std::string what;            ///< "a scalemark's private folder"
   std::int64_t bytes = 0;
-  std::unique_ptr<FileLock> lock;  ///< so that nobody takes it up meanwhile; null of Open MPI's
+  std::unique_ptr<FileLock> lock;  ///< of a record: so that nobody takes it up meanwhile
 };
 
 struct LeftoverPlaces {
@@ -29,8 +29,8 @@ struct Leftovers {
   std::vector<std::string> undecided;  ///< what may live: path and why nobody can tell
 };
 
-/// - Private folders ("scalemark-XXXXXX", hidden beside results) whose lock nobody holds, in
-///   `temporary` and `results`.
+/// - Private folders ("scalemark-XXXXXX", hidden beside results), a minute old, whose lock nobody
+///   holds, in `temporary` and `results`.
 /// - In `results` the temporaries of records (".NAME.tmp") whose lock nobody holds.
 /// - Open MPI's, of this user (of root: of everybody), a minute old and more: session folders
 ///   `temporary`/ompi.HOST.UID/pid.PID whose mpirun has ended, and segments in `shared_memory`,

@@ -1,31 +1,25 @@
 // See temporary_folder.hpp.
 #include "platform/temporary_folder.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include "error.hpp"
 
 namespace scalemark {
 
-TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) : path_(make_in(parent)) {
-  lock();
-}
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent)
+    : path_(make_in(parent)), lock_(lock_folder(path_)) {}
 
-TemporaryFolder::TemporaryFolder() : path_(make_temporary()) { lock(); }
-
-void TemporaryFolder::lock() {
-  try {
-    lock_ = FileLock::try_take(path_ / kLock);
-  } catch (const std::system_error&) {  // without it nobody else removes the folder
-  }
-}
+TemporaryFolder::TemporaryFolder() : path_(make_temporary()), lock_(lock_folder(path_)) {}
 
 std::filesystem::path TemporaryFolder::make_in(const std::filesystem::path& parent) {
   std::error_code error;
@@ -43,6 +37,14 @@ std::filesystem::path TemporaryFolder::make_temporary() {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
+}
+
+int lock_folder(const std::filesystem::path& folder) {
+  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  if (file >= 0) close(file);
+  return -1;
 }
 
 bool is_private_folder(const std::filesystem::path& path) {

@@ -2,17 +2,13 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
-
-#include "platform/file_lock.hpp"
 
 namespace scalemark {
 
-/// Gone with the object, and all that lies in it. Its lock tells whether its maker lives.
+/// Gone with the object, and all that lies in it. While its maker lives, it is locked (flock),
+/// where the file system can.
 class TemporaryFolder {
  public:
-  static constexpr const char* kLock = ".lock";  ///< a file in it
-
   /// Throws EnvironmentError.
   TemporaryFolder();
   /// A hidden one in `parent`, or in the system's temporary folder where that can't be had.
@@ -25,11 +21,14 @@ class TemporaryFolder {
  private:
   static std::filesystem::path make_in(const std::filesystem::path& parent);
   static std::filesystem::path make_temporary();
-  void lock();
 
   std::filesystem::path path_;
-  std::unique_ptr<FileLock> lock_;
+  int lock_;
 };
+
+/// A descriptor that holds the folder's lock until it is closed; -1 where another holds it, or
+/// nobody can.
+int lock_folder(const std::filesystem::path& folder);
 
 /// By its name.
 bool is_private_folder(const std::filesystem::path& path);

@@ -68,7 +68,7 @@ class Clean(ProgramTest):
         self.assertEqual(len(dead_segments & segments()), 2)
 
         alive, living_segments = self.start_measuring(SCALEMARK, *scale, "--output", results / "alive.json")
-        self.make_old(self.temporary, *dead_segments, *living_segments)
+        self.make_old(self.temporary, *dead_segments, *living_segments)  # what lives too
         would = self.clean("--dry_run", results)
         self.assertLessEqual(dead_segments, segments())
         out = self.clean(results)
@@ -103,12 +103,14 @@ class Clean(ProgramTest):
     def test_the_epilog_of_slurm_calls_it(self):
         dead = self.temporary / "scalemark-abcdef"
         dead.mkdir()
-        (dead / ".lock").touch()
-        (other := self.temporary / "scalemark-abcdeg").mkdir()  # without a lock nobody can tell
+        (other := self.temporary / "scalemark-abcdefg").mkdir()  # no name of ours
+        (young := self.temporary / "scalemark-abcdeg").mkdir()
+        self.make_old(dead, other)
         env = self.environment(TMPDIR=str(self.temporary), SCALEMARK=str(SCALEMARK), STATE=str(self.folder), SLURM_JOB_ID="1")
         self.run_program(SOURCE / "scripts" / "slurm" / "epilog", env=env)
         self.assertFalse(dead.exists())
         self.assertTrue(other.exists())
+        self.assertTrue(young.exists())
 
     def test_wrong_words(self):
         _, err = self.run_program(SCALEMARK, "clean", "/nowhere", expect=2)

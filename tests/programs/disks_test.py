@@ -54,7 +54,9 @@ class DisksTest(ProgramTest):
         self.goes_on(["sweep", "plan.json", "--output", self.disk / "s"], [self.disk / "s/journal.jsonl"])
 
     def test_a_gate(self):
-        (self.folder / "plan.json").write_text(json.dumps({**PLAN, "axes": {}}))
+        # Steps of which each takes as long as the other: what else the machine does is no regression.
+        steady = {**PLAN["settings"], "inject": "delay:milliseconds=5"}
+        (self.folder / "plan.json").write_text(json.dumps({**PLAN, "settings": steady, "axes": {}}))
         for alternate in ("steps", "launches"):
             with self.subTest(alternate=alternate):
                 self.goes_on(["gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--output", self.disk / alternate,

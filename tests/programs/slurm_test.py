@@ -118,6 +118,13 @@ class Srun(SlurmTest):
         self.assertEqual(err.count("Remedy"), 1)
         self.assertEqual(list(self.folder.glob("*.json*")), [])
 
+    def test_the_start_says_where_srun_would_wait_for_the_others(self):
+        words = ["--mpi=pmix", "-N2", "-n2", *ONE_CORE, SCALEMARK, "run", *SHORT]
+        _, err = self.srun(*words)
+        self.assertEqual(err.count("note: where a rank dies the others wait for --timeout"), 1, err)
+        _, err = self.srun(*words, env=self.environment(SLURM_KILL_BAD_EXIT="1"))
+        self.assertNotIn("note: where a rank dies", err)
+
     def test_one_task_without_pmix_is_a_world_of_one(self):
         """As in a shell of srun --pty."""
         self.srun("--mpi=none", "-n1", SCALEMARK, "run", *SHORT, "--output", "r.json")
