@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "platform/announced_rank.hpp"
+#include "platform/platform.hpp"
 
 namespace scalemark {
 namespace {
@@ -30,10 +30,8 @@ constexpr double after_rank_0 = 3;       // seconds: it can leave a record befor
 constexpr double longest_timeout = 1e8;  // seconds; keeps time points far from overflow
 
 std::string identity_from_launcher() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  if (const char* rank = announced_rank()) return fmt::format("rank {} on {}", rank, host.data());
-  return fmt::format("the process {} on {}", getpid(), host.data());
+  if (const char* rank = announced_rank()) return fmt::format("rank {} on {}", rank, host_name());
+  return fmt::format("the process {} on {}", getpid(), host_name());
 }
 
 }  // namespace

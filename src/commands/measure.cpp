@@ -54,14 +54,14 @@ ExitCode start_scale(const LoadedConfig& loaded, const std::vector<std::string>&
 bool leave_srun_without_pmi() {
   const auto environment = process_environment();
   if (!is_srun_without_pmi(environment)) return true;
-  const auto tasks = launcher_hint(environment)->tasks;
-  if (tasks > 1 && !speaks()) return false;
-  if (tasks > 1)
+  if (const auto tasks = launcher_hint(environment)->tasks; tasks > 1) {
+    if (!speaks()) return false;
     throw EnvironmentError(fmt::format(
         "srun started {} tasks without PMIx: each of them would see a world of one rank. Remedy: "
         "srun --mpi=pmix (see srun --mpi=list), or mpirun inside the allocation. Nothing was "
         "measured and no file was written.",
         tasks));
+  }
   for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID"}) unsetenv(name);
   return true;
 }

@@ -141,9 +141,9 @@ class Launch {
     const Json& record = records_[i];
     const std::string reason = record.is_null() ? "" : record.value("reason", "");
     if (!reason.empty()) return fmt::format("{}: {}", title(i), reason);
-    const std::string tail = last_lines(file(i, ".log")), memory = memory_kills_.told();
-    return fmt::format("{}: {}{}{}; {}", title(i), end_words(status), memory.empty() ? "" : "; ",
-                       memory, tail.empty() ? "its log is empty" : "its log ends: " + tail);
+    const std::string tail = last_lines(file(i, ".log"));
+    return fmt::format("{}: {}{}; {}", title(i), end_words(status), memory_kills_.told(),
+                       tail.empty() ? "its log is empty" : "its log ends: " + tail);
   }
 
   void keep_log(InstanceLaunch& launch, std::size_t i) const {

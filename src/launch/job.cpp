@@ -31,7 +31,7 @@ void require_program(const std::string& name) {
 }
 
 std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how,
-                          const std::string& memory) {
+                          const MemoryKills& memory) {
   const std::string launcher = launcher_program(job.request);
   if (exit.overdue)
     return fmt::format("stopped after {:g} s, the limit of a launch", *how.limit_seconds);
@@ -43,9 +43,8 @@ std::string what_happened(const SupervisedExit& exit, const Job& job, const Supe
   if (exit.stopped_by_us)
     return fmt::format("stopped from outside ({} status {})", launcher, exit.raw_status);
   if (is_signal_status(exit.raw_status))
-    return fmt::format("a rank or {0} itself was {1} ({0} status {2}){3}{4}", launcher,
-                       end_words(exit.raw_status), exit.raw_status, memory.empty() ? "" : "; ",
-                       memory);
+    return fmt::format("a rank or {0} itself was {1} ({0} status {2}){3}", launcher,
+                       end_words(exit.raw_status), exit.raw_status, memory.told());
   return fmt::format("{} {}; its own message is {}", launcher, end_words(exit.raw_status),
                      job.output.empty() ? "above" : "in " + job.output);
 }
@@ -82,7 +81,7 @@ class Pulses {
 };
 
 JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how,
-              const std::string& memory) {
+              const MemoryKills& memory) {
   const auto agreed = job.handover.exit_code();
   const auto aborted = job.handover.abort();
   JobEnd end;
@@ -148,7 +147,7 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   for (std::size_t i = 0; i < jobs.size(); ++i)
     ends.jobs.push_back(
         end_of(jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue, exits.hung}, how,
-               memory.told()));
+               memory));
   const auto aborted = std::ranges::find_if(ends.jobs, &JobEnd::told);
   if (aborted != ends.jobs.end())
     ends.first_failed = static_cast<std::size_t>(aborted - ends.jobs.begin());

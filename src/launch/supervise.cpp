@@ -243,8 +243,8 @@ class Stopping {
   }
   /// A launcher that is just starting swallows what it is sent.
   void ask_again() {
-    if (stage_ == Stage::asked && asking_ && how_.has_heard &&
-        Clock::now() >= last_asked_ + to_duration(kAskAgainSeconds) && !how_.has_heard())
+    if (stage_ == Stage::asked && last_asked_ && how_.has_heard &&
+        Clock::now() >= *last_asked_ + to_duration(kAskAgainSeconds) && !how_.has_heard())
       ask();
   }
   /// The job says that it is over: its launcher gets a while to end.
@@ -266,9 +266,8 @@ class Stopping {
   /// Not before the ranks listen: it would kill one of them while the others wait for it in
   /// MPI_Init, where Slurm's daemon of the step can hang for good.
   void ask() {
-    asking_ = true;
     last_asked_ = Clock::now();
-    if (!how_.listens || how_.listens() || last_asked_ >= born_ + to_duration(kAskBlindlySeconds))
+    if (!how_.listens || how_.listens() || *last_asked_ >= born_ + to_duration(kAskBlindlySeconds))
       children_.signal(SIGUSR1);
   }
   void advance(Stage stage, double seconds) {
@@ -278,9 +277,8 @@ class Stopping {
   const Children& children_;
   const Supervision& how_;
   Stage stage_ = Stage::running;
-  bool asking_ = false;
-  Clock::time_point last_asked_, born_ = Clock::now();
-  Clock::time_point deadline_ = Clock::time_point::max();
+  std::optional<Clock::time_point> last_asked_;
+  Clock::time_point born_ = Clock::now(), deadline_ = Clock::time_point::max();
 };
 
 }  // namespace

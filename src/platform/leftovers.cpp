@@ -85,10 +85,6 @@ std::unique_ptr<FileLock> free_lock(const fs::path& file) {
 }
 
 void find_ours(const fs::path& folder, bool with_records, Leftovers& leftovers) {
-  const auto add = [&](const fs::path& path, const fs::path& lock, const char* what) {
-    if (auto held = free_lock(lock))
-      leftovers.found.push_back({path, what, bytes_of(path), std::move(held)});
-  };
   for (const fs::path& path : entries_of(folder)) {
     const std::string name = path.filename().string();
     std::error_code error;
@@ -99,7 +95,10 @@ void find_ours(const fs::path& folder, bool with_records, Leftovers& leftovers) 
         leftovers.found.push_back({path, "private folder", bytes_of(path), nullptr});
     } else if (with_records && name.starts_with('.') && name.ends_with(".json.tmp")) {
       const fs::path lock = folder / (name.substr(0, name.size() - 4) + ".lock");
-      if (fs::exists(lock, error)) add(path, lock, "record that was not finished");
+      auto held = fs::exists(lock, error) ? free_lock(lock) : nullptr;
+      if (!held) continue;
+      leftovers.found.push_back(
+          {path, "record that was not finished", bytes_of(path), std::move(held)});
     }
   }
 }

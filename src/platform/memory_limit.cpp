@@ -73,7 +73,8 @@ std::string MemoryKills::told() const {
   if (killed <= 0) return "";
   const auto limit = cgroup_memory_limit(root_);
   return fmt::format(
-      "out of memory: the kernel killed {:.0f} process{} of this host for it{}. Remedy: a smaller "
+      "; out of memory: the kernel killed {:.0f} process{} of this host for it{}. Remedy: a "
+      "smaller "
       "batch or --micro_batch_size, fewer ranks on this host, or more memory",
       killed, killed == 1 ? "" : "es",
       limit ? fmt::format(" (the limit of this control group: {:.0f} MiB)",

@@ -20,8 +20,8 @@ std::optional<std::int64_t> memory_left(int ranks_on_host);
 class MemoryKills {
  public:
   explicit MemoryKills(const std::filesystem::path& root = "/");
-  /// "out of memory: ..." with the limit of our control group and the remedy; empty where there
-  /// were none.
+  /// "; out of memory: ..." with the limit of our control group and the remedy, to follow how a
+  /// process ended; empty where there were none.
   std::string told() const;
 
  private:

@@ -31,7 +31,7 @@ void tell_before_mpi(ExitCode code, const std::string& what) {
     const std::string named =
         rank > 0 ? fmt::format("rank {} on {}: {}", rank, host_name(), what) : what;
     tell(named);
-    Handover(process_environment(), true).publish_abort({static_cast<int>(code), named});
+    Handover(process_environment(), rank == 0).publish_abort({static_cast<int>(code), named});
   }
   if (!is_announced_alone()) std::this_thread::sleep_for(kBeforeTheEnd);
 }

@@ -80,31 +80,32 @@ std::optional<std::int64_t> HandoverFolder::pulse() const {
 
 Handover::Handover(const std::map<std::string, std::string>& environment, bool is_root) {
   const auto found = environment.find(kHandoverVariable);
-  if (is_root && found != environment.end()) folder_ = found->second;
+  if (found != environment.end()) folder_ = found->second;
+  speaks_ = is_root && !folder_.empty();
+}
+
+void Handover::publish(const char* name, const std::string& text) const {
+  if (speaks_) replace_file(folder_ / name, text);
 }
 
 void Handover::publish_partial(const PartialResults& partial) const {
-  if (folder_.empty()) return;
+  if (!speaks_) return;
   const Json file = partial.path.empty() ? Json(nullptr) : Json(partial.path.string());
-  replace_file(
-      folder_ / kPartial,
+  publish(
+      kPartial,
       record_text({{"finished", partial.finished}, {"record", partial.record}, {"path", file}}));
 }
 
 void Handover::publish_exit_code(ExitCode code) const {
-  if (!folder_.empty()) replace_file(folder_ / kExitCode, std::to_string(static_cast<int>(code)));
+  publish(kExitCode, std::to_string(static_cast<int>(code)));
 }
 
-void Handover::publish_listens() const {
-  if (!folder_.empty()) replace_file(folder_ / kListens, "");
-}
+void Handover::publish_listens() const { publish(kListens, ""); }
 
-void Handover::publish_stop_heard() const {
-  if (!folder_.empty()) replace_file(folder_ / kStopHeard, "");
-}
+void Handover::publish_stop_heard() const { publish(kStopHeard, ""); }
 
 void Handover::beat() const {
-  if (folder_.empty()) return;
+  if (!speaks_) return;
   const FileDescriptor file{open((folder_ / kPulse).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
   if (file.fd >= 0) futimens(file.fd, nullptr);
 }

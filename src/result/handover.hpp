@@ -53,14 +53,14 @@ class HandoverFolder {
   TemporaryFolder folder_;
 };
 
-/// The ranks' end. Does nothing on other ranks than the root and where no supervisor is. Never
-/// throws: a rank that cannot hand over still measures.
+/// The ranks' end. Does nothing where no supervisor is, and but for an abort nothing on other ranks
+/// than the root. Never throws: a rank that cannot hand over still measures.
 class Handover {
  public:
   Handover(const std::map<std::string, std::string>& environment, bool is_root);
   void publish_partial(const PartialResults& partial) const;
   void publish_exit_code(ExitCode code) const;
-  /// Instead of the exit code, where this rank aborts the job.
+  /// Instead of the exit code, where this rank aborts the job: rank 0 may be the one that hangs.
   void publish_abort(const AbortNotice& abort) const;
   void publish_listens() const;
   void publish_stop_heard() const;
@@ -68,7 +68,10 @@ class Handover {
   void beat() const;
 
  private:
+  void publish(const char* name, const std::string& text) const;
+
   std::filesystem::path folder_;  ///< empty: nobody to hand over to
+  bool speaks_ = false;           ///< the root, where somebody listens
 };
 
 }  // namespace scalemark

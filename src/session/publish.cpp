@@ -28,17 +28,13 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
   });
 }
 
-void tell_supervisor(const Session& session, int exit_code, const std::string& message) {
-  Handover(session.environment, /*is_root=*/true).publish_abort({exit_code, message});
-}
-
 ExitCode with_last_words(
     const Session& session,
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure) {
   const LastWords words([&](int exit_code, const std::string& message) {
     leave(exit_code, message);
-    tell_supervisor(session, exit_code, message);
+    session.handover.publish_abort({exit_code, message});
   });
   try {
     return measure();

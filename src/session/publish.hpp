@@ -22,9 +22,8 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
                  const std::function<std::string(const Json&, std::size_t told)>& summary);
 
 /// What is left where a measurement fails: `leave` writes it, before an abort (LastWords) or an
-/// error of this rank alone, or one that ranks agree on where leaves_a_record(). A supervisor hears
-/// of an abort from whichever rank it is: rank 0 may be the one that hangs.
-void tell_supervisor(const Session& session, int exit_code, const std::string& message);
+/// error of this rank alone, or one that ranks agree on where leaves_a_record(). The
+/// supervisor hears of an abort, too.
 ExitCode with_last_words(
     const Session& session,
     const std::function<void(int exit_code, const std::string& message)>& leave,

@@ -127,7 +127,7 @@ class Family {
 
 ExitCode scale_command(Session& session) {
   const LastWords words([&](int exit_code, const std::string& message) {
-    tell_supervisor(session, exit_code, message);
+    session.handover.publish_abort({exit_code, message});
   });
   return Family(session).run();
 }

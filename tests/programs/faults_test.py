@@ -9,8 +9,9 @@ import signal
 import subprocess
 import time
 
+from fault_table import BROKEN_MPI
 from limits import little_memory
-from support import BINARY, ROOT, SCALEMARK, SMALL, ProgramTest, main, mpirun
+from support import ROOT, SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 LONG = [*SMALL, "--num_batches", "100000"]
 
@@ -100,8 +101,7 @@ class WrongNumbers(ProgramTest):
     def test_06_an_allreduce_that_breaks_while_the_clock_runs(self):
         """The real thing: an MPI whose sums are wrong from the 60th on (tests/comm/corrupt_mpi.cpp)."""
         def words(start):
-            return mpirun(2, "env", f"LD_PRELOAD={BINARY / 'bin' / 'libcorrupt_mpi.so'}", f"CORRUPT_FROM={start}", SCALEMARK, "run", *SMALL,
-                          "--num_batches", "100", "--output", "r.json")
+            return mpirun(2, *BROKEN_MPI, f"CORRUPT_FROM={start}", SCALEMARK, "run", *SMALL, "--num_batches", "100", "--output", "r.json")
         _, err = self.run_program(*words(60), expect=4)
         self.assertRegex(err, r"the allreduce is wrong on rank .*it was right before the measurement")
         record = self.read("r.json")

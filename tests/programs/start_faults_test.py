@@ -7,7 +7,6 @@ import resource
 import shutil
 import socket
 import sys
-import unittest
 
 from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
 

@@ -35,17 +35,6 @@ def has_terminals():
 
 
 class StopsTest(ProgramTest):
-    def processes(self, program):
-        """Those of this test that run `program`."""
-        found = []
-        for pid in self.processes_left():
-            try:
-                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == program:
-                    found.append(pid)
-            except OSError:
-                pass  # has ended meanwhile
-        return found
-
     def wait_for(self, program, number=1):
         def found():
             pids = self.processes(program)

@@ -116,6 +116,17 @@ class ProgramTest(unittest.TestCase):
                 continue
         return [pid for pid in left if pid != os.getpid()]
 
+    def processes(self, program):
+        """Those of this test that run `program`."""
+        found = []
+        for pid in self.processes_left():
+            try:
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == program:
+                    found.append(pid)
+            except OSError:
+                pass  # has ended meanwhile
+        return found
+
     def assert_nothing_left(self):
         deadline = time.monotonic() + 10
         while (left := self.processes_left()) and time.monotonic() < deadline:

@@ -46,6 +46,13 @@ TEST(Handover, TheSupervisorReadsWhatTheRootLeaves) {
   EXPECT_EQ(folder.partial()->path, "x/curve.json");
 }
 
+TEST(Handover, AnyRankMaySayWhyItAborts) {
+  const HandoverFolder folder(std::filesystem::temp_directory_path());
+  Handover(environment_of(folder), /*is_root=*/false).publish_abort({5, "rank 0: silent"});
+  ASSERT_TRUE(folder.abort());
+  EXPECT_EQ(folder.abort()->reason, "rank 0: silent");
+}
+
 TEST(Handover, ACurveWithoutARunOrAFileIsNull) {
   const HandoverFolder folder(std::filesystem::temp_directory_path());
   Handover(environment_of(folder), true).publish_partial({Json::array(), nullptr, {}});

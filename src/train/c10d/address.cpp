@@ -1,6 +1,5 @@
 // Where a rank listens for its peers, and what c10d says of failures.
 #include <arpa/inet.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -74,11 +73,6 @@ std::string own_address(bool one_host) {
   for (const std::string& address : addresses_of(host_name()))
     if (std::find(reachable.begin(), reachable.end(), address) != reachable.end()) return address;
   return reachable.empty() ? host_name() : reachable.front();
-}
-
-std::string message_of(const std::exception& error) {
-  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  return c10_error ? c10_error->what_without_backtrace() : error.what();
 }
 
 }  // namespace scalemark

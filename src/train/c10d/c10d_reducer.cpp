@@ -92,8 +92,8 @@ class SumHook : public c10d::CommHookInterface {
           try {
             return done.value();
           } catch (const std::exception& error) {
-            throw CommError(fmt::format("c10d: the allreduce of bucket {} failed: {}", index,
-                                        message_of(error)));
+            throw CommError(
+                fmt::format("c10d: the allreduce of bucket {} failed: {}", index, words_of(error)));
           }
         },
         sum->elementType());

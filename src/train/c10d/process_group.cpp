@@ -39,7 +39,7 @@ void agree_to_connect(RankGroup& group, F f) {
           fmt::format("--reducer c10d: the ranks cannot connect: {}. Several hosts: "
                       "GLOO_SOCKET_IFNAME names the "
                       "interface to use (see ip address).",
-                      message_of(error)));
+                      words_of(error)));
     }
   });
 }
@@ -113,7 +113,7 @@ class WorkPending : public Pending {
     try {
       work_->wait();
     } catch (const std::exception& error) {
-      throw CommError("allreduce failed: " + message_of(error));
+      throw CommError("allreduce failed: " + words_of(error));
     }
   }
 

@@ -41,7 +41,4 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10
                                                     int rank, int size, int cuda_device,
                                                     C10dTimeout timeout);
 
-/// What an error of c10d says, without its stack trace.
-std::string message_of(const std::exception& error);
-
 }  // namespace scalemark
