@@ -11,8 +11,8 @@ namespace scalemark {
 
 /// Bytes that this process may still take: the least of the host's available memory (MemAvailable)
 /// and the cgroup's, both shared by `ranks_on_host` processes that ask at the same time, and of
-/// half of what its resource limits (RLIMIT_DATA, RLIMIT_AS) leave it. nullopt where none of them
-/// is known.
+/// a third of what its resource limits (RLIMIT_DATA, RLIMIT_AS) leave it. nullopt where none of
+/// them is known.
 std::optional<std::int64_t> memory_left(int ranks_on_host);
 
 /// What the kernel did on this host since this object was made: its count of processes that it has
