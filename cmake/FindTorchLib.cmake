@@ -28,13 +28,22 @@ if(EXISTS "${TORCH_ROOT}/version.py")
   string(REGEX REPLACE "^__version__ = '([^']*)'.*" "\\1" TorchLib_VERSION "${_line}")
 elseif(EXISTS "${TORCH_ROOT}/build-version")
   file(STRINGS "${TORCH_ROOT}/build-version" TorchLib_VERSION LIMIT_COUNT 1)
+else()  # a distribution's own
+  file(GLOB _headers "${TorchLib_INCLUDE_DIR}/torch/headeronly/version.h"
+    "${TorchLib_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h")
+  set(TorchLib_VERSION "")
+  foreach(_header ${_headers})
+    file(STRINGS "${_header}" _lines REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]+$")
+    string(REGEX REPLACE "[^0-9;]" "" _numbers "${_lines}")
+    string(JOIN "." TorchLib_VERSION ${TorchLib_VERSION} ${_numbers})
+  endforeach()
 endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(TorchLib
   REQUIRED_VARS TorchLib_CPU_LIBRARY TorchLib_C10_LIBRARY TorchLib_INCLUDE_DIR
   VERSION_VAR TorchLib_VERSION
-  FAIL_MESSAGE "LibTorch not found under TORCH_ROOT='${TORCH_ROOT}': run scripts/setup, or give -DTORCH_ROOT=<folder with include/ and lib/>")
+  FAIL_MESSAGE "No LibTorch that serves under TORCH_ROOT='${TORCH_ROOT}': run scripts/setup, or give -DTORCH_ROOT=<folder with include/ and lib/>")
 
 if(TorchLib_FOUND AND NOT TARGET scalemark::torch)
   get_filename_component(_lib_dir "${TorchLib_CPU_LIBRARY}" DIRECTORY)

@@ -19,7 +19,9 @@ struct ModelFacts {
   double attention_flops;           ///< of these, what grows with the square of the length
   std::int64_t image_size;          ///< default height and width of images, pixels; 0: none
   std::int64_t sequence_length;     ///< default tokens of a sequence; 0: none
+  std::int64_t smallest;            ///< least --image_size or --sequence_length
   std::string_view optimizer;       ///< default of --optimizer
+  double learning_rate;             ///< most that --init_learning_rate is by default
   double dropout;                   ///< default of --dropout
   double activation_bytes;          ///< kept for the backward pass of one sample in fp32, about
   std::string_view description;
@@ -27,7 +29,6 @@ struct ModelFacts {
   // Of BERT alone.
   double masked_flops = 0;         ///< of the forward FLOPs, those of each masked position
   double sentence_flops = 0;       ///< of the forward FLOPs, those that no length changes
-  std::int64_t shortest = 1;       ///< tokens of a sequence, at least
   std::int64_t longest = 1 << 16;  ///< tokens of a sequence, at most
 };
 
@@ -45,6 +46,23 @@ inline constexpr std::array kModels{
 #undef MODEL
 };
 
+/// A network of the user's, from a file: what it has is not known before it is loaded.
+inline constexpr ModelFacts kFileModel{"torchscript",
+                                       "samples/sec",
+                                       "samples",
+                                       8,
+                                       0,
+                                       0.,
+                                       0.,
+                                       0,
+                                       0,
+                                       1,
+                                       "momentum",
+                                       0.1,
+                                       0.,
+                                       0.,
+                                       "a TorchScript module (--model_file)"};
+
 /// Forward FLOPs of one sequence of `length` tokens (source and target).
 constexpr double forward_flops_at(const ModelFacts& facts, std::int64_t length) {
   const double ratio = static_cast<double>(length) / static_cast<double>(facts.sequence_length);
@@ -60,6 +78,7 @@ constexpr double forward_flops_at(const ModelFacts& facts, std::int64_t length) 
 constexpr std::optional<ModelFacts> find_model(std::string_view name) {
   for (const ModelFacts& facts : kModels)
     if (facts.name == name) return facts;
+  if (name == kFileModel.name) return kFileModel;
   return std::nullopt;
 }
 

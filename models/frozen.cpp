@@ -71,7 +71,7 @@ FrozenConv::FrozenConv(const at::Tensor& weight, const at::Tensor& bias, const C
     : weight_(weight.detach().to(dtype)),
       bias_(bias.detach().to(dtype)),
       stride_(2, options.stride),
-      padding_(2, options.padding),
+      padding_(options.padding->begin(), options.padding->end()),
       fused_(use_fused_operators(weight_)) {}
 
 at::Tensor FrozenConv::plain(const at::Tensor& x) const {

@@ -9,8 +9,6 @@
 namespace scalemark {
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
-
 at::MemoryFormat memory_format(bool channels_last) {
   return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
@@ -43,7 +41,7 @@ at::Tensor activated(at::Tensor x, Activation activation) {
 Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
   // Drawn in row-major order: the same values in both memory formats, and the fast path of normal_.
-  at::Tensor weight = at::empty({out, in, options.kernel, options.kernel});
+  at::Tensor weight = at::empty({out, in, options.kernel->at(0), options.kernel->at(1)});
   torch::nn::init::kaiming_normal_(weight, 0., torch::kFanOut, torch::kReLU);
   weight_ = register_parameter("weight", weight.contiguous(memory_format(options.channels_last)));
   if (options.bias) bias_ = register_parameter("bias", at::zeros({out}));
@@ -76,7 +74,8 @@ void Conv2d::freeze(at::ScalarType dtype) {
                    at::zeros({weight_.size(0)}, of_outputs));
 }
 
-BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels) : gate_(std::move(gate)) {
+BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon)
+    : gate_(std::move(gate)), epsilon_(epsilon) {
   weight_ = register_parameter("weight", at::ones({channels}));
   bias_ = register_parameter("bias", at::zeros({channels}));
   running_mean_ = register_buffer("running_mean", at::zeros({channels}));
@@ -86,19 +85,19 @@ BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels) : gate_(std::mov
 at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
   gate_->gate->before_use({weight_, bias_});
   return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(),
-                        /*momentum=*/0.1, kNormEpsilon, /*cudnn_enabled=*/true);
+                        /*momentum=*/0.1, epsilon_, /*cudnn_enabled=*/true);
 }
 
 std::pair<at::Tensor, at::Tensor> BatchNorm2d::scale_and_shift() const {
   const auto exact = [](const at::Tensor& x) { return x.to(at::kDouble); };
-  const at::Tensor scale = exact(weight_) / at::sqrt(exact(running_var_) + kNormEpsilon);
+  const at::Tensor scale = exact(weight_) / at::sqrt(exact(running_var_) + epsilon_);
   return {scale, exact(bias_) - exact(running_mean_) * scale};
 }
 
 ConvNorm::ConvNorm(const LayerGate& gate, std::int64_t in, std::int64_t out,
-                   const ConvOptions& options) {
+                   const ConvOptions& options, double epsilon) {
   conv_ = register_module("conv", std::make_shared<Conv2d>(gate, in, out, options));
-  norm_ = register_module("norm", std::make_shared<BatchNorm2d>(gate, out));
+  norm_ = register_module("norm", std::make_shared<BatchNorm2d>(gate, out, epsilon));
 }
 
 at::Tensor ConvNorm::forward(const at::Tensor& x, Activation activation) {

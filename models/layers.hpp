@@ -24,6 +24,9 @@ enum class Activation { none, relu, gelu };
 /// `x` is written over where the activation allows it.
 at::Tensor activated(at::Tensor x, Activation activation);
 
+/// Torch's, added to the variance in batch normalisation.
+inline constexpr double kNormEpsilon = 1e-5;
+
 /// A layer with a faster form for weights that no longer change.
 class Freezable {
  public:
@@ -33,16 +36,16 @@ class Freezable {
   virtual void freeze(at::ScalarType dtype) = 0;
 };
 
-/// What a convolution is beside its channels.
+/// What a convolution is beside its channels; one number serves for rows and columns.
 struct ConvOptions {
-  std::int64_t kernel = 3;
+  torch::ExpandingArray<2> kernel = 3;
   std::int64_t stride = 1;
-  std::int64_t padding = 1;
+  torch::ExpandingArray<2> padding = 1;
   bool bias = false;
   bool channels_last = true;  ///< memory format of the weight
 };
 
-/// 2-d convolution. Weight [out, in, kernel, kernel], Kaiming normal with fan_out and ReLU gain (He
+/// 2-d convolution. Weight [out, in, *kernel], Kaiming normal with fan_out and ReLU gain (He
 /// et al. 2015b, equation 14); bias [out], zero.
 class Conv2d : public torch::nn::Module, public Freezable {
  public:
@@ -61,11 +64,11 @@ class Conv2d : public torch::nn::Module, public Freezable {
   std::shared_ptr<FrozenConv> frozen_;
 };
 
-/// Batch normalisation (Ioffe and Szegedy 2015) with torch's defaults: eps 1e-5, momentum 0.1,
-/// gamma 1, beta 0. Parameters and running statistics stay fp32 whatever the dtype of the input.
+/// Batch normalisation (Ioffe and Szegedy 2015) with torch's defaults: momentum 0.1, gamma 1,
+/// beta 0. Parameters and running statistics stay fp32 whatever the dtype of the input.
 class BatchNorm2d : public torch::nn::Module {
  public:
-  BatchNorm2d(LayerGate gate, std::int64_t channels);
+  BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon = kNormEpsilon);
   /// [N, channels, H, W] -> the same shape and dtype. Batch statistics while training, running ones
   /// else.
   at::Tensor forward(const at::Tensor& x);
@@ -75,6 +78,7 @@ class BatchNorm2d : public torch::nn::Module {
 
  private:
   LayerGate gate_;
+  double epsilon_;
   at::Tensor weight_, bias_, running_mean_, running_var_;
 };
 
@@ -82,7 +86,8 @@ class BatchNorm2d : public torch::nn::Module {
 /// the convolution (Jacob et al. 2018, section 3.2).
 class ConvNorm : public torch::nn::Module, public Freezable {
  public:
-  ConvNorm(const LayerGate& gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
+  ConvNorm(const LayerGate& gate, std::int64_t in, std::int64_t out, const ConvOptions& options,
+           double epsilon = kNormEpsilon);
   /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   /// relu(normalised convolution + residual); may write over `residual` where no gradients are

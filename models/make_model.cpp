@@ -12,6 +12,8 @@ namespace scalemark {
 #include "models/catalog.inc"
 #undef MODEL
 
+std::shared_ptr<Model> make_file_model(const ModelOptions& options);  // file_model.cpp
+
 namespace {
 
 using Factory = std::shared_ptr<Model> (*)(const ModelOptions&);
@@ -25,6 +27,7 @@ constexpr std::array<Factory, kModels.size()> kFactories{
 }  // namespace
 
 std::shared_ptr<Model> make_model(const ModelOptions& options) {
+  if (!options.file.empty()) return make_file_model(options);
   std::string names;
   for (std::size_t i = 0; i < kModels.size(); ++i) {
     if (kModels[i].name == options.name) return kFactories[i](options);

@@ -41,6 +41,9 @@ struct SampleRange {
   std::int64_t first, count;
 };
 
+/// What the output of a file's network is to be compared with.
+enum class FileLoss { cross_entropy, mse, own };
+
 struct ModelOptions {
   std::string name;
   std::int64_t image_size = 224;
@@ -51,6 +54,11 @@ struct ModelOptions {
   Lengths lengths = {};
   double dropout = 0;
   double label_smoothing = 0;
+  // Of a file of the user's.
+  std::string file = {};                       ///< TorchScript; empty: a network of the catalog
+  std::vector<std::int64_t> input_shape = {};  ///< of one sample
+  bool integer_inputs = false;                 ///< below num_classes
+  FileLoss file_loss = FileLoss::cross_entropy;
 };
 
 class Model : public torch::nn::Module {

@@ -4,7 +4,7 @@
 #   progress_stage WHAT        the next stage of the plan begins
 #   progress_stop              no bar from here on
 #   progress_say TEXT          a line with the time since the start, beside the bar
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 progress_stages=() progress_bar=
 
 spoken_time() { # SECONDS
@@ -61,4 +61,13 @@ progress_stop() {
 progress_say() {
   if [[ -n $progress_bar && -t 2 ]]; then printf '\r\033[K' >&2; fi
   printf '[setup %4d s] %s\n' "$SECONDS" "$*" >&2
+}
+
+# What a build from scratch takes, for estimates alone, and how much of it at once.
+readonly FRONT_DOOR_CPU_SECONDS=150 ENGINE_CPU_SECONDS=220
+default_jobs() { # a LibTorch file takes up to 2 GiB to compile
+  local by_memory by_cpu
+  by_memory=$(awk '/^MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
+  by_cpu=$(nproc)
+  echo $((by_memory < 1 ? 1 : by_memory < by_cpu ? by_memory : by_cpu))
 }

@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+
 namespace scalemark {
 
 void prepare_streams() {
@@ -18,6 +22,16 @@ void prepare_streams() {
     if (fcntl(number, F_GETFD) < 0) [[maybe_unused]]
       const int opened = open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   std::signal(SIGPIPE, SIG_IGN);
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    setenv("COLUMNS", std::to_string(size.ws_col).c_str(), /*replace=*/0);
+}
+
+std::optional<std::size_t> output_columns() {
+  const char* text = std::getenv("COLUMNS");
+  const long columns = text ? std::strtol(text, nullptr, 10) : 0;
+  if (columns <= 0) return std::nullopt;
+  return static_cast<std::size_t>(std::max(columns, 40L));
 }
 
 int write_whole(int descriptor, std::string_view bytes) noexcept {

@@ -2,6 +2,8 @@
 // delivered: a reader that leaves, a full disk or a closed terminal costs no measurement.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,8 +17,13 @@ struct StdoutError : ResultError {
 };
 
 /// First in main(): opens those of the three that are closed, so that no file of ours takes their
-/// place (a closed stdout stays one to which nothing can be written), and ignores SIGPIPE.
+/// place (a closed stdout stays one to which nothing can be written), and ignores SIGPIPE. Where
+/// stdout is a terminal, COLUMNS says how wide it is, to the ranks that are started too.
 void prepare_streams();
+
+/// Columns for what is printed on stdout: what COLUMNS says, 40 or more; nullopt where it is not
+/// set.
+std::optional<std::size_t> output_columns();
 
 /// What was asked for on stdout, whole. Throws StdoutError where it does not get there.
 void put(std::string_view text);

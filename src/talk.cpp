@@ -28,4 +28,8 @@ std::string four_digits(double value, double like) {
 
 std::string four_digits(double value) { return four_digits(value, value); }
 
+std::string counted(std::size_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : what.ends_with("ch") ? "es" : "s");
+}
+
 }  // namespace scalemark

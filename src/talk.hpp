@@ -19,4 +19,7 @@ void tell(std::string_view what);
 std::string four_digits(double value, double like);
 std::string four_digits(double value);
 
+/// "1 launch", "3 launches".
+std::string counted(std::size_t n, std::string_view what);
+
 }  // namespace scalemark

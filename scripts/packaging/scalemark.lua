@@ -6,3 +6,5 @@ depends_on("openmpi")
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))
 prepend_path("XDG_DATA_DIRS", pathJoin(prefix, "share"))
+-- Where LibTorch is not where scalemark was linked with it:
+-- setenv("SCALEMARK_TORCH", "/opt/libtorch")

@@ -1,5 +1,6 @@
 // How ranks agree: on one outcome of a phase (agree) and on stopping together (AgreedStop).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

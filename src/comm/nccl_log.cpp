@@ -2,6 +2,7 @@
 #include "comm/nccl_log.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

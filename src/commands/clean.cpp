@@ -10,34 +10,24 @@
 #include "talk.hpp"
 
 namespace scalemark {
-namespace {
 
-cxxopts::Options clean_options() {
-  cxxopts::Options options("scalemark clean",
-                           "Removes from this host what killed processes have left: private "
-                           "folders of scalemark, records that were not finished, session folders "
-                           "and shared memory of Open MPI. Only what is provably dead goes.\n");
-  options.custom_help("[RESULTS...] [--flag]...");
-  options.positional_help("");
-  options.add_options("Flags")("n,dry_run", "only lists it")("h,help", "this text");
-  options.add_options("")("results", "", cxxopts::value<std::vector<std::string>>());
-  options.parse_positional({"results"});
-  return options;
+CommandHelp commands::clean_help(const CommandLine&) {
+  return {"clean",
+          "Removes from this host what killed processes have left: private folders of scalemark, "
+          "records that were not finished, session folders and shared memory of Open MPI. Only "
+          "what is provably dead goes.",
+          {"[RESULTS...] [--flag]..."},
+          {{"Flags",
+            {{.name = "dry_run", .text = "only lists it", .often_used = true, .letter = 'n'}}}},
+          {"scalemark clean --dry_run", "scalemark clean", "scalemark clean results"},
+          "RESULTS: folders with results, looked through with all below them; without one the "
+          "system's temporary folder and /dev/shm alone. Of Open MPI it is this user's (of root: "
+          "everybody's) that is a minute old and that no process has open.\n"
+          "Exit codes: 0 all is gone, 2 usage, 6 something could not be removed.\n"};
 }
-
-std::string clean_help() {
-  return clean_options().help({"Flags"}) +
-         "\nRESULTS: folders with results, looked through with all below them; without one the "
-         "system's temporary folder and /dev/shm alone. Of Open MPI it is this user's (of root: "
-         "everybody's) that is a minute old and that no process has open.\n"
-         "Exit codes: 0 all is gone, 2 usage, 6 something could not be removed.\n";
-}
-
-}  // namespace
 
 ExitCode commands::clean(const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(clean_help());
-  const FlagReader flags(parse_flags(clean_options(), canonical_flags(line.arguments)));
+  const FlagReader flags(parse_words(clean_help(line), "results", canonical_flags(line.arguments)));
   LeftoverPlaces places;
   places.temporary = std::filesystem::temp_directory_path();
   for (const std::string& folder : flags.positionals("results")) {

@@ -3,14 +3,8 @@
 
 #include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
-#include "streams.hpp"
 
 namespace scalemark {
-
-ExitCode print_help(const std::string& text) {
-  put(text);
-  return ExitCode::ok;
-}
 
 bool speaks() { return rank_before_mpi() == 0; }
 

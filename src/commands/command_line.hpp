@@ -13,9 +13,6 @@ struct CommandLine {
   char** argv;                         ///< all words, for the engine that takes over
 };
 
-/// To stdout; the exit code of a help that was asked for.
-ExitCode print_help(const std::string& text);
-
 /// True on the rank that speaks: the only one, or rank 0 of a launch.
 bool speaks();
 

@@ -28,37 +28,10 @@ struct CompareRequest {
   RecordOutput output;
 };
 
-std::string metric_names() {
+std::vector<std::string> metric_names() {
   std::vector<std::string> names;
   for (const MetricRow& row : kMetrics) names.emplace_back(row.name);
-  return join(names, ", ");
-}
-
-cxxopts::Options compare_options() {
-  cxxopts::Options options("scalemark compare",
-                           "Result sets against the first of them, point by point: percent "
-                           "difference, interval, p, and what could have been found.\n");
-  options.custom_help("A B ... [--flag]...");
-  options.positional_help("");
-  options.add_options()("varied", "keys that differ on purpose, and are not matched",
-                        cxxopts::value<std::string>(), "KEY,...")(
-      "by",
-      "one path instead of several: a set for each value of a key, or of several together; the "
-      "first is the base",
-      cxxopts::value<std::string>(), "KEY[=VALUE,...] | KEY,KEY...")(
-      "metric",
-      "what is compared, a table each: " + metric_names() +
-          ", or a number of preflight such as gemm.fp32.flops (default: throughput, and efficiency "
-          "where there are several rank counts)",
-      cxxopts::value<std::string>(), "NAME,...")(
-      "equivalent", "the margin of two one-sided tests, in percent: the verdict 'equivalent'",
-      cxxopts::value<std::string>(),
-      "PERCENT")("paired", "launches of the same repeat were measured side by side")(
-      "json", "the record on stdout, nothing else")("markdown", "tables in Markdown")(
-      "output", "where the record is written", cxxopts::value<std::string>(), "FILE")(
-      "sets", "", cxxopts::value<std::vector<std::string>>())("h,help", "this text");
-  options.parse_positional({"sets"});
-  return options;
+  return names;
 }
 
 void read_by(CompareRequest& request, const std::string& text) {
@@ -111,9 +84,7 @@ CompareRequest compare_request(const FlagReader& flags) {
 std::vector<ResultSet> read_sets(const CompareRequest& request) {
   const RecordReader reader =
       reader_of(request.metrics.empty() ? std::vector<std::string>{"throughput"} : request.metrics);
-  std::vector<ResultSet> sets;
-  for (const std::string& argument : request.sets)
-    sets.push_back(read_labelled_set(argument, reader));
+  std::vector<ResultSet> sets = read_labelled_sets(request.sets, reader);
   if (!request.by.empty()) sets = split_by(sets.front(), request.by, request.by_values);
   for (std::size_t i = 0; i < sets.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
@@ -144,22 +115,53 @@ std::vector<Comparison> compare_all(const std::vector<ResultSet>& sets, const Ma
   return comparisons;
 }
 
-std::string compare_help() {
-  return compare_options().help() +
-         "\nA, B: a record, a folder of records or of a sweep; LABEL=PATH names it. Formulas: "
-         "docs/measurements.md.\n"
-         "Exit codes: 0 compared, 2 usage or nothing alike to compare, 6 a file that is "
-         "unreadable, "
-         "foreign or of an older schema.\n";
-}
-
 }  // namespace
+
+CommandHelp commands::compare_help(const CommandLine&) {
+  std::vector<FlagHelp> flags{
+      {.name = "varied",
+       .value_name = "KEY,...",
+       .text = "keys that differ on purpose, and are not matched",
+       .often_used = true},
+      {.name = "by",
+       .value_name = "KEY[=VALUE,...]",
+       .text = "one path instead of several: a set for each value; of several keys, KEY,KEY..., "
+               "for each combination; the first is the base",
+       .often_used = true},
+      {.name = "metric",
+       .value_name = "NAME,...",
+       .text =
+           "what is compared, a table each; a name from the list, or a number of preflight such "
+           "as gemm.fp32.flops",
+       .standard = "throughput, and efficiency where there are several rank counts",
+       .words = metric_names(),
+       .often_used = true},
+      {.name = "equivalent",
+       .value_name = "PERCENT",
+       .text = "margin of the verdict 'equivalent'; by two one-sided tests",
+       .often_used = true},
+      {.name = "paired",
+       .text = "launches of the same repeat were measured side by side",
+       .often_used = true}};
+  std::ranges::copy(record_flags(), std::back_inserter(flags));
+  return {
+      "compare",
+      "Result sets against the first of them, point by point: percent difference, interval, p, "
+      "and what could have been found.",
+      {"A B ... [--flag]..."},
+      {{"Comparison", flags}},
+      {"scalemark compare results/bare results/vm", "scalemark compare old=a.json new=b.json",
+       "scalemark compare results/threads --by num_intra_threads"},
+      "A, B: a record, a folder of records or of a sweep; LABEL=PATH names it. Formulas: "
+      "docs/measurements.md.\n"
+      "Exit codes: 0 compared, 2 usage or nothing alike to compare, 6 a file that is unreadable, "
+      "foreign or of an older schema.\n"};
+}
 
 /// The exit code is 0 whatever the verdicts are.
 ExitCode commands::compare(const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(compare_help());
-  const CompareRequest request =
-      compare_request(FlagReader(parse_flags(compare_options(), canonical_flags(line.arguments))));
+  const CompareRequest request = compare_request(
+      FlagReader(parse_words(compare_help(line), "sets", canonical_flags(line.arguments))));
   const std::vector<ResultSet> sets = read_sets(request);
   const CompareQuestions questions = with_split_keys(request.questions, request);
   const Matching matching = match_sets(sets, questions.varied);

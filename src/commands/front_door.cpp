@@ -8,15 +8,25 @@
 #include <vector>
 
 #include "commands/list.hpp"
+#include "commands/manual_page.hpp"
 #include "commands/subcommands.hpp"
 #include "config/text.hpp"
+#include "launch/engine_start.hpp"
 #include "report/shown_text.hpp"
 #include "result/early_error.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
 
-[[noreturn]] void refuse_subcommand(const std::string& name) {
+ExitCode print(const std::string& text) {
+  put(text);
+  return ExitCode::ok;
+}
+
+const Subcommand& find_subcommand(const std::string& name) {
+  const auto found = std::ranges::find(kSubcommands, name, &Subcommand::name);
+  if (found != kSubcommands.end()) return *found;
   if (std::ranges::find(kLaterSubcommands, name) != kLaterSubcommands.end())
     throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
   std::vector<std::string> names;
@@ -25,17 +35,37 @@ namespace {
                                 quote(name), did_you_mean(name, names), join(names, ", ")));
 }
 
+std::string help_of(const Subcommand& subcommand, const CommandLine& line, HelpLength length) {
+  CommandHelp help = subcommand.help(line);
+  const auto share = installed_share(own_path());
+  help.notes = with_installed_paths(help.notes, share);
+  for (std::string& example : help.examples) example = with_installed_paths(example, share);
+  const std::size_t columns = output_columns().value_or(80);
+  return length == HelpLength::all ? full_help(help, columns) : screen_help(help, columns);
+}
+
+/// scalemark help [SUBCOMMAND [all]], scalemark help --man.
+ExitCode help(const std::vector<std::string>& words) {
+  if (words.empty() || asked_help(words) != HelpLength::none) return print(overview());
+  if (words.front() == "--man") return print(manual_page());
+  const bool all = words.size() > 1 && (words[1] == "all" || words[1] == "--all");
+  return print(
+      help_of(find_subcommand(words.front()), {}, all ? HelpLength::all : HelpLength::screen));
+}
+
 ExitCode dispatch(int argc, char** argv) {
   if (argc < 2) {
     std::fputs(overview().c_str(), stderr);
     return ExitCode::usage;
   }
   const std::string name = argv[1];
-  if (name == "--help" || name == "-h" || name == "help") return print_help(overview());
-  if (name == "--version") return print_help(version_text());
-  const auto subcommand = std::ranges::find(kSubcommands, name, &Subcommand::name);
-  if (subcommand == kSubcommands.end()) refuse_subcommand(name);
-  return subcommand->call({{argv + 2, argv + argc}, argv});
+  const CommandLine line{{argv + 2, argv + argc}, argv};
+  if (name == "--help" || name == "-h" || name == "help") return help(line.arguments);
+  if (name == "--version") return print(version_text());
+  const Subcommand& subcommand = find_subcommand(name);
+  if (const HelpLength length = asked_help(line.arguments); length != HelpLength::none)
+    return print(help_of(subcommand, line, length));
+  return subcommand.call(line);
 }
 
 }  // namespace
@@ -45,18 +75,20 @@ std::string overview() {
   for (const Subcommand& subcommand : kSubcommands)
     longest = std::max(longest, subcommand.name.size());
   std::string rows;
-  for (const auto& [name, purpose, call] : kSubcommands)
-    rows += fmt::format("  {:<{}}  {}\n", name, longest, purpose);
+  for (const Subcommand& subcommand : kSubcommands)
+    rows += fmt::format("  {:<{}}  {}\n", subcommand.name, longest, subcommand.purpose);
   return fmt::format(
-      R"(scalemark measures how well training of standard models scales from one rank to many.
+      R"(scalemark measures how well training scales from one rank to many, and why.
 
 Usage: scalemark SUBCOMMAND [--flag value]...
 
 {}
-  scalemark SUBCOMMAND --help   every flag, grouped
-  scalemark --version           what this program was built with
+Examples:
+  scalemark scale --model resnet50 --ranks 1,2 --output curve.json
+  mpirun -n 4 scalemark run --model bert_base --output run.json
+  scalemark compare results/before results/after
 
-Example: scalemark scale --model resnet50 --ranks 1,2 --repeats 3 --output curve.json
+Help: scalemark help SUBCOMMAND [all]. Built with: scalemark --version
 )",
       rows);
 }

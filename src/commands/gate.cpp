@@ -16,61 +16,109 @@
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
+#include "launch/build_of.hpp"
 #include "launch/placement.hpp"
 #include "report/sweep_table.hpp"
+#include "streams.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
 
 constexpr std::int64_t kStandardPairs = 20;
+const std::vector<std::string> kAlternates{"auto", "steps", "launches"};
 
-cxxopts::Options gate_options() {
-  cxxopts::Options options("scalemark gate",
-                           "Is the new build slower than the base? Exit code 1 where it is, 0 "
-                           "where it is not, 3 where that can't be told.\n");
-  options.custom_help(
-      "BASE NEW [--flag]...\n"
-      "  scalemark gate PLAN.json --base BUILD --new BUILD --output DIR [--flag]...\n"
-      "  scalemark gate --save_baseline FILE SET [--because TEXT]\n"
-      "  scalemark gate --history SET SET SET ...");
-  options.positional_help("");
-  const auto text = [] { return cxxopts::value<std::string>(); };
-  options.add_options("verdict")("alpha", "false alarms: at most this share (default 0.01)", text(),
-                                 "P")(
-      "threshold", "least slowdown that is called a regression, percent (default 1)", text(), "X")(
-      "delta", "slowdown that a pass excludes, percent (default 2)", text(), "X")(
-      "point_delta", "slowdown of any one point that a pass excludes, percent (default 10)", text(),
-      "X")("output", "the record's file; of builds the folder of all that is measured", text(),
-           "PATH")("json", "the record on stdout, nothing else")(
-      "junit", "JUnit XML for a CI server", text(), "FILE")(
-      "summary", "Markdown, appended to the file", text(), "FILE")(
-      "annotations", "on stderr, the line that GitHub shows beside a commit");
-  options.add_options("two builds")("base", "folder or program of a build, or a commit", text(),
-                                    "BUILD")("new", "the same of the build in question", text(),
-                                             "BUILD")(
-      "new_set", "the new build runs with this setting (default of --new then: the base's build)",
-      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
-      "pairs", "most pairs of launches; the verdict may come after 8, 10 or 14 (default 20)",
-      text(), "N")("max_seconds", "no pair begins that would end later", text(), "S")(
-      "seed", "of the order (default: the plan's)", text(), "N")(
-      "launcher", "auto, mpirun or srun (default: the plan's)", text(), "NAME")(
-      "hostfile", "hosts of mpirun (default: the plan's)", text(), "FILE")(
-      "alternate",
-      "steps: both launches of a pair live at once and measure in turns; launches: one after the "
-      "other (default: steps, where the ranks share a host)",
-      text(), "NAME")("dry_run", "print the command of every launch in its order, start nothing");
-  options.add_options("two sets")("paired", "the k-th launches of both were measured side by side")(
-      "varied", "keys that differ on purpose", text(), "KEY,...")(
-      "allow_failed", "launches of either set that may have failed (default 0)", text(), "N")(
-      "other_machine", "judge although the sets come from unlike machines");
-  options.add_options("baseline and history")(
-      "save_baseline", "write the set's launches to a file that can be BASE later", text(), "FILE")(
-      "because", "replace the baseline that is there; the reason is kept", text(), "TEXT")(
-      "history", "where many sets in a row changed: advice, always exit code 0");
-  options.add_options("")("sets", "", cxxopts::value<std::vector<std::string>>())("h,help",
-                                                                                  "this text");
-  options.parse_positional({"sets"});
-  return options;
+FlagGroup verdict_flags() {
+  return {
+      "Verdict",
+      {{.name = "alpha",
+        .value_name = "P",
+        .text = "false alarms, at most this share",
+        .standard = "0.01"},
+       {.name = "threshold",
+        .value_name = "X",
+        .text = "least slowdown that is a regression, percent",
+        .standard = "1",
+        .often_used = true},
+       {.name = "delta",
+        .value_name = "X",
+        .text = "slowdown that a pass excludes, percent",
+        .standard = "2",
+        .often_used = true},
+       {.name = "point_delta",
+        .value_name = "X",
+        .text = "slowdown of any one point that a pass excludes, percent",
+        .standard = "10"},
+       {.name = "output",
+        .value_name = "PATH",
+        .text = "the record's file; of builds the folder of all that is measured",
+        .often_used = true},
+       {.name = "json", .text = "the record on stdout, nothing else"},
+       {.name = "junit",
+        .value_name = "FILE",
+        .text = "JUnit XML for a CI server",
+        .often_used = true},
+       {.name = "summary", .value_name = "FILE", .text = "Markdown, appended to the file"},
+       {.name = "annotations", .text = "on stderr, the line that GitHub shows beside a commit"}}};
+}
+
+FlagGroup build_flags() {
+  return {
+      "Two builds",
+      {{.name = "base",
+        .value_name = "BUILD",
+        .text = "folder or program of a build, or a commit",
+        .often_used = true},
+       {.name = "new",
+        .value_name = "BUILD",
+        .text = "the same of the build in question",
+        .often_used = true},
+       {.name = "new_set",
+        .value_name = "KEY=VALUE",
+        .text = "the new build runs with this setting; default of --new then: the base's build",
+        .repeated = true},
+       {.name = "pairs",
+        .value_name = "N",
+        .text = "most pairs of launches; the verdict may come after 8, 10 or 14",
+        .standard = "20",
+        .often_used = true},
+       {.name = "max_seconds", .value_name = "S", .text = "no pair begins that would end later"},
+       {.name = "seed", .value_name = "N", .text = "of the order", .standard = "the plan's"},
+       launcher_flag("the plan's"),
+       hostfile_flag("the plan's"),
+       {.name = "alternate",
+        .value_name = "NAME",
+        .text = "steps: both launches of a pair live at once and measure in turns; launches: one "
+                "after the other",
+        .standard = "auto: steps, where the ranks share a host",
+        .words = kAlternates},
+       {.name = "dry_run",
+        .text = "print the command of every launch in its order, start nothing"}}};
+}
+
+FlagGroup set_flags() {
+  return {"Two sets",
+          {{.name = "paired", .text = "the k-th launches of both were measured side by side"},
+           {.name = "varied", .value_name = "KEY,...", .text = "keys that differ on purpose"},
+           {.name = "allow_failed",
+            .value_name = "N",
+            .text = "launches of either set that may have failed",
+            .standard = "0"},
+           {.name = "other_machine", .text = "judge although the sets come from unlike machines"}}};
+}
+
+FlagGroup row_flags() {
+  return {"Baseline and history",
+          {{.name = "save_baseline",
+            .value_name = "FILE",
+            .text = "keep the launches of SET in a file, a BASE for later",
+            .often_used = true},
+           {.name = "because",
+            .value_name = "TEXT",
+            .text = "replace the baseline that is there; the reason is kept"},
+           {.name = "history",
+            .text = "where many sets in a row changed; advice, always exit code 0",
+            .often_used = true}}};
 }
 
 /// Flags that belong to one way of calling it, by the flag or word that chooses it.
@@ -112,9 +160,9 @@ class Reader {
     const auto pairs = static_cast<std::size_t>(wanted);
     const double alpha = flags_.number("alpha", 1e-6, 0.5).value_or(0.01);
     if (pairs < least_pairs(alpha))
-      refuse_at("--pairs", fmt::format("{} pairs can't show a regression at a level of {}; at "
+      refuse_at("--pairs", fmt::format("{} can't show a regression at a level of {}; at "
                                        "least {} can",
-                                       pairs, alpha, least_pairs(alpha)));
+                                       counted(pairs, "pair"), alpha, least_pairs(alpha)));
     request_.design = gate_design(pairs, alpha);
     request_.design.threshold = flags_.number("threshold", 0, 50).value_or(1) / 100;
     request_.design.excluded = flags_.number("delta", 0.01, 50).value_or(2) / 100;
@@ -161,6 +209,7 @@ class Reader {
     builds.folder = request_.output.value_or("gate");
     builds.base = *flags_.text("base");
     builds.fresh = flags_.text("new").value_or(builds.base);
+    if (!flags_.has("new_set")) refuse_same_commit(builds.base, builds.fresh);
     builds.plan = read_sweep_plan(request_.sets.front(), environment_lines(), cores_per_host());
     refuse_commands(builds.plan, request_.sets.front());
     read_launch(builds.plan);
@@ -173,7 +222,7 @@ class Reader {
 
   Alternate alternate() const {
     const std::string word = flags_.text("alternate").value_or("auto");
-    check_choice("--alternate", word, {"auto", "steps", "launches"});
+    check_choice("--alternate", word, kAlternates);
     return word == "auto"    ? Alternate::automatic
            : word == "steps" ? Alternate::steps
                              : Alternate::launches;
@@ -195,6 +244,8 @@ class Reader {
       const std::string value = setting.substr(equals + 1);
       const Key* key = find_key(name);
       plan["settings"][name] = key ? parse_value(*key, value, place) : Json(value);
+      check_setting({request_.builds.plan.command, cores_per_host()}, name, plan["settings"][name],
+                    place);
       request_.builds.varied.push_back(name);
     }
     return parse_sweep_plan(plan.dump(), path + " with --new_set", environment_lines(),
@@ -235,14 +286,6 @@ class Reader {
   GateRequest request_;
 };
 
-std::string gate_help() {
-  return gate_options().help({"verdict", "two builds", "two sets", "baseline and history", ""}) +
-         "\nBASE, NEW, SET: a record, a folder of records or of a sweep, or a baseline; LABEL=PATH "
-         "names it. The rule and its\nerror rates: docs/gate.md; in CI: docs/ci/.\n"
-         "Exit codes: 0 pass, 1 regressed, 3 inconclusive; 2 usage or unlike sets, 4 to 7 a launch "
-         "failed, 6 a file that is\nunreadable, foreign or changed.\n";
-}
-
 ExitCode gate_two_builds(const GateRequest& request) {
   SweepProgress progress;
   return gate_builds(request.builds, progress,
@@ -251,7 +294,8 @@ ExitCode gate_two_builds(const GateRequest& request) {
 
 ExitCode gate_as_asked(const CommandLine& line) {
   refuse_ranks("scalemark gate launches its ranks itself");
-  const FlagReader flags(parse_flags(gate_options(), canonical_flags(line.arguments)));
+  const FlagReader flags(
+      parse_words(commands::gate_help(line), "sets", canonical_flags(line.arguments)));
   const GateRequest request = Reader(flags).read();
   if (request.kind != GateRequest::Kind::builds) return gate_sets(request);
   if (!request.dry_run) return gate_two_builds(request);
@@ -261,9 +305,26 @@ ExitCode gate_as_asked(const CommandLine& line) {
 
 }  // namespace
 
+CommandHelp commands::gate_help(const CommandLine&) {
+  return {
+      "gate",
+      "Is the new build slower than the base? Exit code 1 where it is, 0 where it is not, 3 where "
+      "that can't be told.",
+      {"BASE NEW [--flag]...", "PLAN.json --base BUILD --new BUILD --output DIR [--flag]...",
+       "--save_baseline FILE SET [--because TEXT]", "--history SET SET SET ..."},
+      {verdict_flags(), build_flags(), set_flags(), row_flags()},
+      {"scalemark gate plan.json --base HEAD~1 --new HEAD --output results/gate",
+       "scalemark gate results/before results/after --junit gate.xml",
+       "scalemark gate --save_baseline base.json results/before"},
+      "BASE, NEW, SET: a record, a folder of records or of a sweep, or a baseline; LABEL=PATH "
+      "names "
+      "it. The rule and its error rates: docs/gate.md; in CI: docs/ci/.\n"
+      "Exit codes: 0 pass, 1 regressed, 3 inconclusive; 2 usage or unlike sets, 4 to 7 a launch "
+      "failed, 6 a file that is unreadable, foreign or changed.\n"};
+}
+
 /// 4 to 7 where a launch failed.
 ExitCode commands::gate(const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(gate_help());
   const auto reports = wanted_reports(line.arguments);
   if (reports) begin_reports(*reports);
   try {

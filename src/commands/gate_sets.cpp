@@ -1,5 +1,6 @@
 // The part of `scalemark gate` that launches nothing; see gate.hpp.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "report/shown_text.hpp"
 #include "result/baseline.hpp"
 #include "streams.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -37,8 +39,7 @@ std::vector<std::string> check_machines(const std::vector<ResultSet>& sets, bool
 ExitCode judge_sets(const GateRequest& request) {
   std::unique_ptr<ResultFile> file;
   if (request.output) file = std::make_unique<ResultFile>(*request.output);
-  std::vector<ResultSet> sets;
-  for (const std::string& argument : request.sets) sets.push_back(read_labelled_set(argument));
+  std::vector<ResultSet> sets = read_labelled_sets(request.sets);
   refuse_copies(sets);
   if (sets[0].label == sets[1].label) {
     sets[0].label = "base";
@@ -80,15 +81,15 @@ ExitCode save_baseline(const GateRequest& request) {
   ResultFile file(request.baseline);
   const Json record = make_baseline_record(set, previous);
   file.write(record);
-  show(fmt::format("{}: {} launches of {}, checksum {}\n", shown(file.path().string()),
-                   record.at("launches").size(), shown(record.at("revision").get<std::string>()),
+  show(fmt::format("{}: {} of {}, checksum {}\n", shown(file.path().string()),
+                   counted(record.at("launches").size(), "launch"),
+                   shown(record.at("revision").get<std::string>()),
                    record.at("checksum").get<std::string>()));
   return ExitCode::ok;
 }
 
 std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
-  std::vector<ResultSet> sets;
-  for (const std::string& argument : request.sets) sets.push_back(read_labelled_set(argument));
+  std::vector<ResultSet> sets = read_labelled_sets(request.sets);
   refuse_copies(sets);
   if (sets.size() > 1) return sets;
   const auto other_build = [&](const MeasuredLaunch& launch) {

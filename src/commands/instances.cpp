@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cxxopts.hpp>
 #include <map>
 #include <numeric>
 
@@ -27,28 +26,38 @@ namespace {
 const std::vector<std::string> kOwnFlags{"job",     "instances",      "slots", "repeats",
                                          "dry_run", "launch_timeout", "inject"};
 
-cxxopts::Options own_options() {
-  cxxopts::Options options("scalemark instances",
-                           "Jobs of one rank side by side on disjoint cores, GPUs or MIG slices: "
-                           "throughput and latency of\neach alone and with neighbours.\n");
-  options.custom_help("[--flag value]...");
-  options.add_options("Instances")("job", "what an instance is: run, infer (default: run)",
-                                   cxxopts::value<std::string>(), "NAME")(
-      "instances",
-      "how many at once: ascending numbers, all: 1 to as many as there are slots, or auto: powers "
-      "of two and the number of slots (default: all)",
-      cxxopts::value<std::string>(), "N,N,...|all|auto")(
-      "slots",
-      "where they run, one item each, between semicolons: CPUs (0-3,8), the UUID of a GPU or MIG "
-      "slice, perhaps with its CPUs (UUID@0-3), or gpu or mig for all of them (default: all GPUs "
-      "and slices, else equal shares of the cores, one core each without --instances)",
-      cxxopts::value<std::string>(), "PLACE;PLACE;...")(
-      "repeats", "launches of every point and of every slot alone, in random order (default: 3)",
-      cxxopts::value<std::string>(),
-      "N")("launch_timeout", "that a launch may take, set-up included (default: 1800)",
-           cxxopts::value<std::string>(),
-           "SECONDS")("dry_run", "print slots and commands, start nothing");
-  return options;
+FlagGroup own_flags() {
+  return {
+      "Instances",
+      {{.name = "job",
+        .value_name = "NAME",
+        .text = "what an instance is",
+        .standard = "run",
+        .words = {"run", "infer"},
+        .often_used = true},
+       {.name = "instances",
+        .value_name = "N,N,...|all|auto",
+        .text = "how many at once; ascending numbers, all: 1 to as many as there are slots, or "
+                "auto: powers of two and the number of slots",
+        .standard = "all",
+        .often_used = true},
+       {.name = "slots",
+        .value_name = "PLACE;PLACE;...",
+        .text = "where they run; one item each, between semicolons: CPUs (0-3,8), the UUID of a "
+                "GPU or MIG slice, perhaps with its CPUs (UUID@0-3), or gpu or mig for all of them",
+        .standard = "all GPUs and slices, else equal shares of the cores, one core each without "
+                    "--instances",
+        .often_used = true},
+       {.name = "repeats",
+        .value_name = "N",
+        .text = "launches of every point; and of every slot alone, in random order",
+        .standard = "3",
+        .often_used = true},
+       {.name = "launch_timeout",
+        .value_name = "SECONDS",
+        .text = "that a launch may take, set-up included",
+        .standard = "1800"},
+       {.name = "dry_run", .text = "print slots and commands, start nothing", .often_used = true}}};
 }
 
 /// What the command line says: own flags by name, the rest as it is.
@@ -130,6 +139,8 @@ void place(InstancesPlan& plan, const Words& words) {
 
 /// What a run alone may do, but not several of them side by side.
 void check_job(const ResolvedConfig& config) {
+  if (!config.ranks.empty())
+    throw ConfigError("--ranks: an instance is one rank; --instances says how many run at once");
   if (config.largest_batch)
     throw ConfigError(
         "--batch_size max: each instance would look for memory that its neighbours take too; give "
@@ -153,14 +164,29 @@ Json own_config(const InstancesPlan& plan, const Words& words, double launch_tim
 
 }  // namespace
 
-std::string instances_help(std::span<const std::string> arguments) {
-  const Command job = read_job(split(arguments));
-  return own_options().help({"Instances"}) +
-         fmt::format("\nThe other flags are those of the job; here of scalemark {}:\n",
-                     name_of(job)) +
-         grouped_flags(job) +
-         "\nExit codes: 0 ok, 2 usage, 4 to 7 the most severe of its launches, 6 result not "
-         "writable.\n";
+CommandHelp commands::instances_help(const CommandLine& line) {
+  const Command job = read_job(split(line.arguments));
+  std::vector<FlagGroup> groups{own_flags()};
+  for (FlagGroup& group : key_help(job).groups) {
+    std::erase_if(group.flags, [&](const FlagHelp& flag) {
+      return std::ranges::find(groups.front().flags, flag.name, &FlagHelp::name) !=
+             groups.front().flags.end();
+    });
+    for (FlagHelp& flag : group.flags) flag.often_used = false;
+    groups.push_back(std::move(group));
+  }
+  return {"instances",
+          "Jobs of one rank side by side on disjoint cores, GPUs or MIG slices: throughput and "
+          "latency of each alone and with neighbours. All other flags are the job's.",
+          {"[--flag value]..."},
+          std::move(groups),
+          {"scalemark instances --model resnet50 --dry_run",
+           "scalemark instances --job infer --instances 1,2,4 --output instances.json",
+           "scalemark instances --slots \"0-3;4-7\" --model bert_base"},
+          fmt::format("From the second group on these are the flags of scalemark {}.\n"
+                      "Exit codes: 0 ok, 2 usage, 4 to 7 the most severe of its launches, 6 result "
+                      "not writable.\n",
+                      name_of(job))};
 }
 
 InstancesRequest read_instances_request(std::span<const std::string> arguments) {
@@ -189,7 +215,6 @@ InstancesRequest read_instances_request(std::span<const std::string> arguments) 
 }
 
 ExitCode commands::instances(const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(instances_help(line.arguments));
   refuse_ranks("scalemark instances starts its processes itself");
   const InstancesRequest request = read_instances_request(line.arguments);
   if (request.dry_run) {

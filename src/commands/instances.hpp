@@ -12,6 +12,4 @@ namespace scalemark {
 /// this machine. Throws ConfigError and EnvironmentError.
 InstancesRequest read_instances_request(std::span<const std::string> arguments);
 
-std::string instances_help(std::span<const std::string> arguments);
-
 }  // namespace scalemark

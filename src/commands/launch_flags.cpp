@@ -21,4 +21,17 @@ void apply_launch_flags(SweepPlan& plan, const FlagReader& flags) {
   plan.hostfile = launch.hostfile;
 }
 
+FlagHelp launcher_flag(const std::string& standard) {
+  return {.name = "launcher",
+          .value_name = "NAME",
+          .text = "starts the ranks",
+          .standard = standard,
+          .words = find_key("launcher")->choices};
+}
+
+FlagHelp hostfile_flag(const std::string& standard) {
+  return {
+      .name = "hostfile", .value_name = "FILE", .text = "hosts of mpirun", .standard = standard};
+}
+
 }  // namespace scalemark

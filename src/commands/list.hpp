@@ -5,15 +5,30 @@
 #include <string>
 #include <vector>
 
+#include "json.hpp"
+
 namespace scalemark {
 
-/// The catalog as a table: name, unit, default batch, parameters, forward GFLOPs per sample,
+/// What can be listed.
+inline const std::vector<std::string> kLists{"models", "configs"};
+
+/// The catalog, a model an element.
+Json models_json();
+/// The same as a table: name, unit, default batch, parameters, forward GFLOPs per sample,
 /// description.
 std::string models_table();
+
+/// <prefix>/share/scalemark, which holds docs/, configs/ and scripts/ of an installed tree.
+std::filesystem::path installed_share(const std::filesystem::path& program);
+
+/// The text with docs/ and configs/ as paths of that folder, where it is there.
+std::string with_installed_paths(std::string text, const std::filesystem::path& share);
 
 /// The *.json of the configs folder that belongs to `program`: <prefix>/share/scalemark/configs, or
 /// the configs/ of the source tree that it was built in; sorted by path.
 std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& program);
+/// Of each its path, kind ("config", "plan" or "published_curve") and description.
+Json configs_json(const std::vector<std::filesystem::path>& configs);
 std::string configs_table(const std::vector<std::filesystem::path>& configs);
 
 /// "scalemark 0.1.0" and what it was built with, one fact a line.

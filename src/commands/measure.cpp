@@ -10,7 +10,7 @@
 #include "config/curves.hpp"
 #include "config/load.hpp"
 #include "launch/engine_start.hpp"
-#include "launch/scale_job.hpp"
+#include "launch/rank_job.hpp"
 #include "platform/platform.hpp"
 #include "report/run_plan_table.hpp"
 #include "result/preflight_reference.hpp"
@@ -39,11 +39,11 @@ ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
 }
 
 /// Outside a launcher it starts its ranks itself.
-ExitCode start_scale(const LoadedConfig& loaded, const std::vector<std::string>& arguments) {
+ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>& arguments) {
   const ResolvedConfig& config = loaded.config;
-  const ScaleJob job = scale_job(config, arguments);
-  if (!config.dry_run) return supervise_scale(loaded, job);
-  put(plan_text(config, job.points.ranks, /*keeps_weights=*/true));
+  const RankJob job = rank_job(loaded, arguments);
+  if (!config.dry_run) return supervise_ranks(loaded, job);
+  put(plan_text(config, job.points.ranks, loaded.command == Command::scale));
   tell("would start: " + command_line(job.request));
   return ExitCode::ok;
 }
@@ -67,13 +67,13 @@ bool leave_srun_without_pmi() {
 }
 
 ExitCode measure(Command command, const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(help_text(command));
   const LoadedConfig loaded =
       load_config(command, static_cast<int>(line.arguments.size()), line.argv + 2);
   const auto hint = launcher_hint(process_environment());
   // Ranks of a launch leave together: there the engine reads it.
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
-  if (command == Command::scale && !hint) return start_scale(loaded, line.arguments);
+  const bool starts_ranks = command == Command::scale || !loaded.config.ranks.empty();
+  if (starts_ranks && !hint) return start_ranks(loaded, line.arguments);
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
   if (!leave_srun_without_pmi()) return ExitCode::environment;
   become_engine(loaded.config, line.argv);
@@ -85,5 +85,10 @@ ExitCode commands::run(const CommandLine& line) { return measure(Command::run, l
 ExitCode commands::scale(const CommandLine& line) { return measure(Command::scale, line); }
 ExitCode commands::infer(const CommandLine& line) { return measure(Command::infer, line); }
 ExitCode commands::preflight(const CommandLine& line) { return measure(Command::preflight, line); }
+
+CommandHelp commands::run_help(const CommandLine&) { return key_help(Command::run); }
+CommandHelp commands::scale_help(const CommandLine&) { return key_help(Command::scale); }
+CommandHelp commands::infer_help(const CommandLine&) { return key_help(Command::infer); }
+CommandHelp commands::preflight_help(const CommandLine&) { return key_help(Command::preflight); }
 
 }  // namespace scalemark

@@ -19,35 +19,55 @@ namespace {
 /// Ranks, samples of a step and of an epoch.
 constexpr std::int64_t kMost = 100'000'000;
 
-cxxopts::Options project_options() {
-  cxxopts::Options options("scalemark project",
-                           "A cost model fitted to a curve: what it predicts of other rank counts, "
-                           "links and batches, and of the time to a solution, with a band.\n");
-  options.custom_help("CURVE [--flag]...");
-  options.positional_help("");
-  const auto text = cxxopts::value<std::string>();
-  options.add_options("Prediction")(
-      "ranks", "rank counts (default: those measured, doubled up to 64 x as many)", text, "N,...")(
-      "batch_size", "samples of a rank, instead of the curve's", text, "N")(
-      "global_batch_size", "samples of all ranks", text, "N")(
-      "link_gbit", "nominal rate of a node's link, instead of the measured one", text, "GBIT/S")(
-      "link_latency_us", "of a message between nodes, instead of the fitted one", text, "US")(
-      "ranks_per_node", "ranks that share a node and its link (default: what the curve tells)",
-      text, "N")("budget", "training asked for: 300000steps, 90epochs, 1e9samples or 1e11tokens",
-                 text, "AMOUNT")("samples_per_epoch", "for a budget in epochs", text, "N")(
-      "base_budget", "of the smallest measured rank count, where it needs another", text, "AMOUNT");
-  options.add_options("Fit")("fit_ranks",
-                             "rank counts of the curve to fit; the others are predicted, unseen",
-                             text, "N,...")(
-      "measured_link_gbit", "nominal rate of a node's link in the measured network", text,
-      "GBIT/S")("algorithm", "allreduce: auto, ring, tree, doubling, hierarchical (default: auto)",
-                text, "NAME");
-  options.add_options("Output")("json", "the record on stdout, nothing else")(
-      "markdown", "tables in Markdown")("output", "where the record is written", text, "FILE")(
-      "h,help", "this text");
-  options.add_options("")("curve", "", cxxopts::value<std::vector<std::string>>());
-  options.parse_positional({"curve"});
-  return options;
+const std::vector<std::string> kAlgorithms{"auto", "ring", "tree", "doubling", "hierarchical"};
+
+FlagGroup prediction_flags() {
+  return {"Prediction",
+          {{.name = "ranks",
+            .value_name = "N,...",
+            .text = "rank counts",
+            .standard = "those measured, doubled up to 64 x as many",
+            .often_used = true},
+           {.name = "batch_size",
+            .value_name = "N",
+            .text = "samples of a rank, instead of the curve's"},
+           {.name = "global_batch_size", .value_name = "N", .text = "samples of all ranks"},
+           {.name = "link_gbit",
+            .value_name = "GBIT/S",
+            .text = "nominal rate of a node's link, not the measured one",
+            .often_used = true},
+           {.name = "link_latency_us",
+            .value_name = "US",
+            .text = "of a message between nodes, instead of the fitted one"},
+           {.name = "ranks_per_node",
+            .value_name = "N",
+            .text = "ranks that share a node and its link",
+            .standard = "what the curve tells",
+            .often_used = true},
+           {.name = "budget",
+            .value_name = "AMOUNT",
+            .text = "training: 300000steps, 90epochs, 1e9samples or 1e11tokens",
+            .often_used = true},
+           {.name = "samples_per_epoch", .value_name = "N", .text = "for a budget in epochs"},
+           {.name = "base_budget",
+            .value_name = "AMOUNT",
+            .text = "of the smallest measured rank count, where it needs another"}}};
+}
+
+FlagGroup fit_flags() {
+  return {"Fit",
+          {{.name = "fit_ranks",
+            .value_name = "N,...",
+            .text = "rank counts of the curve to fit; the others are predicted, unseen",
+            .often_used = true},
+           {.name = "measured_link_gbit",
+            .value_name = "GBIT/S",
+            .text = "nominal rate of a node's link in the measured network"},
+           {.name = "algorithm",
+            .value_name = "NAME",
+            .text = "of the allreduce",
+            .standard = "auto",
+            .words = kAlgorithms}}};
 }
 
 std::optional<Budget> budget_of(const FlagReader& flags, const std::string& name) {
@@ -67,7 +87,7 @@ std::optional<Budget> budget_of(const FlagReader& flags, const std::string& name
 }
 
 Allreduce algorithm_of(const std::string& name) {
-  check_choice("--algorithm", name, {"auto", "ring", "tree", "doubling", "hierarchical"});
+  check_choice("--algorithm", name, kAlgorithms);
   return allreduce_from(name).value();
 }
 
@@ -102,16 +122,24 @@ ProjectionQuestions completed(ProjectionQuestions questions, const MeasuredCurve
 
 }  // namespace
 
-std::string project_help() {
-  return project_options().help({"Prediction", "Fit", "Output"}) +
-         "\nCURVE: a record of scale, a folder of runs or of a sweep, or a published curve "
-         "(configs/published). The model and how far it can be trusted: docs/projection.md.\n"
-         "Exit codes: 0 projected, 2 usage or a curve that tells nothing, 6 a file that is "
-         "unreadable, foreign or of an older schema.\n";
+CommandHelp commands::project_help(const CommandLine&) {
+  return {"project",
+          "A cost model fitted to a curve: what it predicts of other rank counts, links and "
+          "batches, and of the time to a solution, with a band.",
+          {"CURVE [--flag]..."},
+          {prediction_flags(), fit_flags(), {"Output", record_flags()}},
+          {"scalemark project curve.json --ranks 16,32,64",
+           "scalemark project curve.json --link_gbit 100 --output projection.json",
+           "scalemark project results/sweep --budget 90epochs --samples_per_epoch 1281167"},
+          "CURVE: a record of scale, a folder of runs or of a sweep, or a published curve "
+          "(configs/published). The model and how far it can be trusted: docs/projection.md.\n"
+          "Exit codes: 0 projected, 2 usage or a curve that tells nothing, 6 a file that is "
+          "unreadable, foreign or of an older schema.\n"};
 }
 
 ProjectRequest read_project_request(std::span<const std::string> arguments) {
-  const FlagReader flags(parse_flags(project_options(), canonical_flags(arguments)));
+  const FlagReader flags(
+      parse_words(commands::project_help({}), "curve", canonical_flags(arguments)));
   const std::vector<std::string> curves = flags.positionals("curve");
   if (curves.size() != 1)
     throw ConfigError(
@@ -132,7 +160,6 @@ MeasuredCurve read_curve(const std::string& argument) {
 }
 
 ExitCode commands::project(const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(project_help());
   const ProjectRequest request = read_project_request(line.arguments);
   const MeasuredCurve curve = read_curve(request.curve);
   const ProjectionQuestions questions = completed(request.questions, curve);

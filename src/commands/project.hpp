@@ -21,8 +21,6 @@ struct ProjectRequest {
 /// The words after `project`. ConfigError where they are wrong.
 ProjectRequest read_project_request(std::span<const std::string> arguments);
 
-std::string project_help();
-
 /// A published curve, or what read_labelled_set() reads, as a curve.
 MeasuredCurve read_curve(const std::string& argument);
 

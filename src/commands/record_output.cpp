@@ -8,6 +8,15 @@
 
 namespace scalemark {
 
+std::vector<FlagHelp> record_flags() {
+  return {{.name = "output",
+           .value_name = "FILE",
+           .text = "where the record is written",
+           .often_used = true},
+          {.name = "json", .text = "the record on stdout, nothing else", .often_used = true},
+          {.name = "markdown", .text = "tables in Markdown", .often_used = true}};
+}
+
 RecordOutput read_record_output(const FlagReader& flags) {
   const RecordOutput output{flags.has("json"), flags.has("markdown"), flags.text("output")};
   if (output.json && output.markdown)

@@ -4,7 +4,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "config/command_help.hpp"
 #include "config/flags.hpp"
 #include "result/records.hpp"
 
@@ -14,6 +16,9 @@ struct RecordOutput {
   bool json = false, markdown = false;  ///< instead of the table
   std::optional<std::string> file;
 };
+
+/// Help of --output, --json and --markdown.
+std::vector<FlagHelp> record_flags();
 
 /// --json, --markdown and --output. ConfigError where both forms were asked for.
 RecordOutput read_record_output(const FlagReader& flags);

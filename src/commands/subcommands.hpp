@@ -6,55 +6,71 @@
 #include <string_view>
 
 #include "commands/command_line.hpp"
+#include "config/command_help.hpp"
 #include "error.hpp"
 
 namespace scalemark {
 
-/// One each, in commands/NAME.cpp (those of the engine in measure.cpp): prints the help where it is
-/// asked for, reads the words (ConfigError where they are wrong) and makes the call.
+/// Two each, in commands/NAME.cpp (those of the engine in measure.cpp): reads the words
+/// (ConfigError where they are wrong) and makes the call; and the table of its flags.
 namespace commands {
 ExitCode run(const CommandLine& line);
+CommandHelp run_help(const CommandLine& line);
 ExitCode scale(const CommandLine& line);
+CommandHelp scale_help(const CommandLine& line);
 ExitCode infer(const CommandLine& line);
+CommandHelp infer_help(const CommandLine& line);
 ExitCode preflight(const CommandLine& line);
+CommandHelp preflight_help(const CommandLine& line);
 ExitCode sweep(const CommandLine& line);
+CommandHelp sweep_help(const CommandLine& line);
 ExitCode instances(const CommandLine& line);
+CommandHelp instances_help(const CommandLine& line);
 ExitCode compare(const CommandLine& line);
+CommandHelp compare_help(const CommandLine& line);
 ExitCode gate(const CommandLine& line);
+CommandHelp gate_help(const CommandLine& line);
 ExitCode project(const CommandLine& line);
+CommandHelp project_help(const CommandLine& line);
 ExitCode list(const CommandLine& line);
+CommandHelp list_help(const CommandLine& line);
 ExitCode clean(const CommandLine& line);
+CommandHelp clean_help(const CommandLine& line);
+ExitCode completion(const CommandLine& line);
+CommandHelp completion_help(const CommandLine& line);
 }  // namespace commands
 
 struct Subcommand {
   std::string_view name;     ///< small letters
   std::string_view purpose;  ///< in one line
   ExitCode (*call)(const CommandLine& line);
+  CommandHelp (*help)(const CommandLine& line);  ///< the words may choose among its flags
 };
 
 /// In the order in which they are listed.
 inline constexpr auto kSubcommands = std::to_array<Subcommand>({
-    {"run", "one measured run over the ranks it was launched with", commands::run},
-    {"scale", "a scaling curve in one launch: ranks, repeats, a no-communication baseline",
-     commands::scale},
-    {"infer", "forward passes only: throughput and latency, batch or single stream",
-     commands::infer},
-    {"preflight", "health checks of the nodes that the ranks run on; --pinning: where they run",
-     commands::preflight},
-    {"sweep",
-     "fresh launches of many settings in random order: scalemark sweep PLAN.json --output DIR",
-     commands::sweep},
-    {"instances",
-     "jobs side by side on disjoint cores, GPUs or MIG slices: each alone and with neighbours",
-     commands::instances},
-    {"compare", "result sets point by point: scalemark compare A B ...", commands::compare},
-    {"gate", "is a build slower? two builds launched side by side, or two result sets; for CI",
-     commands::gate},
-    {"project",
-     "what a cost model fitted to a curve predicts: more ranks, other links, time to solution",
-     commands::project},
-    {"list", "models and configurations: scalemark list [models|configs]", commands::list},
-    {"clean", "removes from this host what killed processes have left", commands::clean},
+    {"run", "one measured run over the ranks it was launched with", commands::run,
+     commands::run_help},
+    {"scale", "a scaling curve in one launch: ranks, repeats, a baseline", commands::scale,
+     commands::scale_help},
+    {"infer", "forward passes only: throughput and latency", commands::infer, commands::infer_help},
+    {"preflight", "health checks of the nodes; --pinning: where the ranks run", commands::preflight,
+     commands::preflight_help},
+    {"sweep", "fresh launches of many settings in random order", commands::sweep,
+     commands::sweep_help},
+    {"instances", "jobs side by side on disjoint cores, GPUs or MIG slices", commands::instances,
+     commands::instances_help},
+    {"compare", "result sets point by point: difference, interval, significance", commands::compare,
+     commands::compare_help},
+    {"gate", "is a build slower? two builds side by side, or two sets; for CI", commands::gate,
+     commands::gate_help},
+    {"project", "what a curve predicts: more ranks, other links, time to solution",
+     commands::project, commands::project_help},
+    {"list", "models and configurations", commands::list, commands::list_help},
+    {"clean", "removes from this host what killed processes have left", commands::clean,
+     commands::clean_help},
+    {"completion", "completion of the command line, for bash, zsh or fish", commands::completion,
+     commands::completion_help},
 });
 
 /// Of later versions.

@@ -12,34 +12,16 @@
 #include "launch/launch.hpp"
 #include "launch/placement.hpp"
 #include "report/sweep_table.hpp"
+#include "result/records.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
 namespace {
 
-cxxopts::Options sweep_options() {
-  cxxopts::Options options("scalemark sweep",
-                           "Fresh launches of every point of a plan, in random order; the same "
-                           "command goes on where an earlier one ended.\n");
-  options.custom_help("PLAN.json --output DIR [--flag]...");
-  options.positional_help("");
-  options.add_options()("output", "folder of journal.jsonl, runs/ and logs/",
-                        cxxopts::value<std::string>(), "DIR")(
-      "dry_run", "print the command of every launch in its order, start nothing")(
-      "retry_failed", "launch again what has failed before")(
-      "repair", "launch again what is done but has lost its record")(
-      "launcher", "auto, mpirun or srun (default: the plan's, else auto)",
-      cxxopts::value<std::string>(), "NAME")("hostfile", "hosts of mpirun (default: the plan's)",
-                                             cxxopts::value<std::string>(), "FILE")(
-      "plan", "", cxxopts::value<std::vector<std::string>>())("h,help", "this text");
-  options.parse_positional({"plan"});
-  return options;
-}
-
 struct SweepRequest {
   SweepPlan plan;
   std::string output;  ///< folder
-  bool dry_run = false;
+  bool dry_run = false, json = false;
   LaunchedAgain again;
 };
 
@@ -50,6 +32,9 @@ SweepRequest read_sweep(const FlagReader& flags) {
   SweepRequest request;
   request.plan = read_sweep_plan(plans.front(), environment_lines(), cores_per_host());
   request.dry_run = flags.has("dry_run");
+  request.json = flags.has("json");
+  if (request.dry_run && request.json)
+    throw ConfigError("scalemark sweep: --dry_run prints commands, which --json has none of");
   request.again = {flags.has("retry_failed"), flags.has("repair")};
   if (!flags.has("output") && !request.dry_run)
     throw ConfigError(
@@ -59,20 +44,42 @@ SweepRequest read_sweep(const FlagReader& flags) {
   return request;
 }
 
-std::string sweep_help() {
-  return sweep_options().help() +
-         "\nA plan is described in docs/sweep.md; shipped ones: scalemark list configs.\n"
-         "Exit codes: 0 ok, 2 usage, 4 to 7 the most severe of its launches, 6 results or journal "
-         "not writable.\n";
-}
-
 }  // namespace
 
+CommandHelp commands::sweep_help(const CommandLine&) {
+  return {
+      "sweep",
+      "Fresh launches of every point of a plan, in random order; the same command goes on where an "
+      "earlier one ended.",
+      {"PLAN.json --output DIR [--flag]..."},
+      {{"Sweep",
+        {{.name = "output",
+          .value_name = "DIR",
+          .text = "folder of journal.jsonl, runs/ and logs/",
+          .often_used = true},
+         {.name = "dry_run",
+          .text = "print the command of every launch in its order, start nothing",
+          .often_used = true},
+         {.name = "json", .text = "the table of the end as JSON on stdout, nothing else"},
+         {.name = "retry_failed",
+          .text = "launch again what has failed before",
+          .often_used = true},
+         {.name = "repair",
+          .text = "launch again what is done but has lost its record",
+          .often_used = true},
+         launcher_flag("the plan's, else auto"),
+         hostfile_flag("the plan's")}}},
+      {"scalemark list configs", "scalemark sweep configs/sweeps/threads.json --dry_run",
+       "scalemark sweep configs/sweeps/threads.json --output results/threads"},
+      "A plan is described in docs/sweep.md; shipped ones: scalemark list configs.\n"
+      "Exit codes: 0 ok, 2 usage, 4 to 7 the most severe of its launches, 6 results or journal not "
+      "writable.\n"};
+}
+
 ExitCode commands::sweep(const CommandLine& line) {
-  if (wants_help(line.arguments)) return print_help(sweep_help());
   refuse_ranks("scalemark sweep launches its ranks itself");
-  const SweepRequest request =
-      read_sweep(FlagReader(parse_flags(sweep_options(), canonical_flags(line.arguments))));
+  const SweepRequest request = read_sweep(
+      FlagReader(parse_words(sweep_help(line), "plan", canonical_flags(line.arguments))));
   if (request.dry_run) {
     print_sweep(request.plan, request.output);
     return ExitCode::ok;
@@ -80,7 +87,11 @@ ExitCode commands::sweep(const CommandLine& line) {
   const HeldSignals until_the_table_is_printed;
   SweepProgress progress;
   const SweepEnd end = run_sweep(request.plan, request.output, request.again, progress);
-  show(sweep_table(end.results, request.plan.standard));
+  const Json points = sweep_json(end.results, request.plan.standard);
+  if (request.json)
+    put(record_text(points));
+  else
+    show(sweep_table(points));
   return end.code;
 }
 

@@ -1,10 +1,11 @@
 // See arguments.hpp. Names are brought into canonical form and checked here, so that refusals can
-// name the nearest flag; cxxopts takes the values and prints the help.
+// name the nearest flag; cxxopts takes the values.
 #include "config/arguments.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "config/flags.hpp"
@@ -15,20 +16,47 @@
 namespace scalemark {
 namespace {
 
-constexpr const char* kSourcesGroup = "Where settings come from";
-
-std::string_view about(Command command) {
+/// What is not in the key table.
+CommandHelp words_about(Command command) {
   switch (command) {
     case Command::run:
-      return "One measured training run over the ranks it was launched with.\n";
+      return {std::string(name_of(command)),
+              "One measured training run over the ranks it was launched with.",
+              {"[--flag value]..."},
+              {},
+              {"scalemark run --model resnet50 --batch_size 16 --output run.json",
+               "mpirun -n 4 scalemark run --model bert_base --precision bf16",
+               "scalemark run --model transformer_base --batch_size max --dry_run"},
+              ""};
     case Command::scale:
-      return "A scaling curve in one launch: points interleaved, repeated, with a baseline.\n";
+      return {std::string(name_of(command)),
+              "A scaling curve in one launch: points interleaved, repeated, with a baseline.",
+              {"[--flag value]..."},
+              {},
+              {"scalemark scale --model resnet50 --ranks 1,2,4 --output curve.json",
+               "scalemark scale --scaling strong --global_batch_size 256 --ranks 1,2",
+               "scalemark scale --ranks 1,2,4,8 --launcher mpirun --hostfile hosts"},
+              ""};
     case Command::infer:
-      return "Forward passes only: throughput and latency. Ranks are independent replicas.\n";
+      return {std::string(name_of(command)),
+              "Forward passes only: throughput and latency. Ranks are independent replicas.",
+              {"[--flag value]..."},
+              {},
+              {"scalemark infer --model resnet50 --batch_size 32 --output infer.json",
+               "scalemark infer --model bert_base --mode single_stream",
+               "mpirun -n 4 scalemark infer --model resnet50 --precision bf16"},
+              ""};
     case Command::preflight:
       break;
   }
-  return "Health checks of the nodes that the ranks run on, against rules.\n";
+  return {std::string(name_of(command)),
+          "Health checks of the nodes that the ranks run on, against rules.",
+          {"[--flag value]..."},
+          {},
+          {"mpirun -n 4 scalemark preflight --output preflight.json",
+           "scalemark preflight --make_rules rules.json",
+           "srun scalemark preflight --rules rules.json --output preflight.json"},
+          ""};
 }
 
 /// The subcommands that a flag belongs to, for whoever gave it to another one.
@@ -48,7 +76,41 @@ std::vector<std::string> flag_names(Command command) {
   return names;
 }
 
+struct Elsewhere {
+  std::string_view flag, instead;
+};
+/// Flags of tf_cnn_benchmarks that have no like here, and what takes their place.
+constexpr auto kElsewhere = std::to_array<Elsewhere>({
+    {"num_gpus", "a rank has one GPU: mpirun -n N scalemark run, or scalemark scale --ranks N"},
+    {"num_epochs",
+     "the data has no end: give steps with --num_batches, or end by --max_seconds or "
+     "--target_loss"},
+    {"variable_update",
+     "gradients are always summed over all ranks; --communicator says by what, "
+     "--reducer how"},
+    {"all_reduce_spec",
+     "--communicator says what sums the gradients; NCCL_ALGO chooses its "
+     "algorithm"},
+    {"horovod_device", "--device says where the gradients lie"},
+    {"xla", "nothing is compiled here; scalemark infer --fused folds and fuses layers"},
+    {"xla_compile", "nothing is compiled here; scalemark infer --fused folds and fuses layers"},
+    {"data_dir", "the data is synthetic: --data says which, --input host that it is copied"},
+    {"data_name", "the data is synthetic: --data says which, and --image_size how large"},
+    {"train_dir", "--checkpoint_dir says where checkpoints are written"},
+    {"save_model_steps", "--checkpoint_every N"},
+    {"piecewise_learning_rate_schedule", "--lr_schedule takes the same text"},
+    {"num_learning_rate_warmup_epochs", "--lr_warmup_steps counts steps"},
+    {"benchmark_log_dir", "--output FILE is the record of the run"},
+    {"job_name",
+     "ranks are started by mpirun or srun; scalemark scale --hostfile FILE names hosts"},
+    {"worker_hosts", "mpirun --hostfile FILE, or scalemark scale --hostfile FILE"},
+    {"print_training_accuracy", "--display_every N prints the loss"},
+});
+
 [[noreturn]] void refuse_flag(Command command, const std::string& name) {
+  const auto elsewhere = std::ranges::find(kElsewhere, name, &Elsewhere::flag);
+  if (elsewhere != kElsewhere.end())
+    throw ConfigError(fmt::format("--{}: not a flag of scalemark: {}", name, elsewhere->instead));
   const auto& planned = planned_flags();
   if (name == "use_fp16")
     throw ConfigError("--use_fp16: a switch without a value, the same as --precision fp16");
@@ -107,29 +169,15 @@ std::vector<std::string> canonical_words(Command command, std::span<const std::s
   return words;
 }
 
-std::string help_of(const Key& key) {
-  std::string text = key.help;
-  if (key.kind == Kind::choice && !key.traits.contains(Trait::catalog))
-    text += ": " + legal_values(key);
-  return text + fmt::format(" (default: {})", default_text(key));
-}
+/// Every value is text.
+std::string program_of(Command command) { return fmt::format("scalemark {}", name_of(command)); }
 
-/// For parsing every value is text; for the help booleans show no value.
-cxxopts::Options make_options(Command command, bool for_help) {
-  cxxopts::Options options(fmt::format("scalemark {}", name_of(command)),
-                           std::string(about(command)));
-  options.custom_help("[--flag value]...");
-  for (const Key& key : all_keys()) {
-    if (!key.commands.contains(command)) continue;
-    const bool bare = for_help && key.kind == Kind::boolean;
-    const std::shared_ptr<cxxopts::Value> value =
-        bare ? cxxopts::value<bool>() : cxxopts::value<std::string>();
-    options.add_options(key.group)(key.name, help_of(key), value, key.value_name);
-  }
-  options.add_options(kSourcesGroup)("config", "JSON file of keys; also SCALEMARK_CONFIG",
-                                     cxxopts::value<std::string>(), "FILE")(
-      "set", "any key; may be repeated", cxxopts::value<std::string>(), "KEY=VALUE")("h,help",
-                                                                                     "this text");
+cxxopts::Options make_options(Command command) {
+  cxxopts::Options options(program_of(command));
+  const auto text = cxxopts::value<std::string>();
+  for (const Key& key : all_keys())
+    if (key.commands.contains(command)) options.add_options()(key.name, "", text);
+  options.add_options()("config", "", text)("set", "", text);
   return options;
 }
 
@@ -157,14 +205,9 @@ std::vector<std::string> canonical_flags(std::span<const std::string> arguments)
   return words;
 }
 
-bool wants_help(std::span<const std::string> arguments) {
-  return std::any_of(arguments.begin(), arguments.end(),
-                     [](const std::string& word) { return word == "--help" || word == "-h"; });
-}
-
 Arguments parse_arguments(Command command, std::span<const std::string> arguments) {
   const auto result =
-      parse_flags(make_options(command, false), canonical_words(command, arguments));
+      parse_flags(program_of(command), make_options(command), canonical_words(command, arguments));
   Arguments parsed;
   for (const auto& argument : result.arguments()) {
     if (argument.key() == "config")
@@ -179,14 +222,13 @@ Arguments parse_arguments(Command command, std::span<const std::string> argument
 
 namespace {
 
-/// In the table's order; cxxopts would sort them by name.
-std::vector<std::string> groups_of(Command command) {
-  std::vector<std::string> groups;
-  for (const Key& key : all_keys())
-    if (key.commands.contains(command) && (groups.empty() || groups.back() != key.group))
-      groups.push_back(key.group);
-  groups.emplace_back(kSourcesGroup);
-  return groups;
+FlagHelp flag_of(const Key& key) {
+  return {.name = key.name,
+          .value_name = key.value_name,
+          .text = key.help,
+          .standard = default_text(key),
+          .words = key.kind == Kind::choice ? key.choices : std::vector<std::string>{},
+          .often_used = key.often_used};
 }
 
 /// "0 ok, 2 usage, ...", ascending.
@@ -202,20 +244,28 @@ std::string exit_codes() {
 
 }  // namespace
 
-std::string grouped_flags(Command command) {
-  const auto groups = groups_of(command);
-  const std::string text = make_options(command, true).help(groups);
-  return text.substr(std::min(text.size(), text.find(" " + groups.front() + " options:")));
-}
-
-std::string help_text(Command command) {
-  std::string text = make_options(command, true).help(groups_of(command));
-  text +=
-      "\nIn flags - and _ are alike; booleans are --x, --x=true, --x=false, --nox or --no_x.\n"
+CommandHelp key_help(Command command) {
+  CommandHelp help = words_about(command);
+  for (const Key& key : all_keys()) {
+    if (!key.commands.contains(command)) continue;
+    if (help.groups.empty() || help.groups.back().heading != key.group)
+      help.groups.push_back({key.group, {}});
+    help.groups.back().flags.push_back(flag_of(key));
+  }
+  help.groups.push_back(
+      {"Where settings come from",
+       {{.name = "config",
+         .value_name = "FILE",
+         .text = "JSON file of keys; also SCALEMARK_CONFIG",
+         .often_used = true},
+        {.name = "set", .value_name = "KEY=VALUE", .text = "any key", .repeated = true}}});
+  help.notes =
+      "In flags - and _ are alike; booleans are --x, --x=true, --x=false, --nox or --no_x.\n"
       "Settings come from the defaults, then --config, then SCALEMARK_<KEY> variables, then the "
       "command line.\n"
-      "Exit codes: ";
-  return text + exit_codes() + ".\n";
+      "Exit codes: " +
+      exit_codes() + ".\n";
+  return help;
 }
 
 }  // namespace scalemark

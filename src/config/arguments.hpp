@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/command_help.hpp"
 #include "config/load.hpp"
 
 namespace scalemark {
@@ -25,8 +26,8 @@ struct Arguments {
 /// version, a missing value, a word that is no flag.
 Arguments parse_arguments(Command command, std::span<const std::string> arguments);
 
-/// True where the words ask for help.
-bool wants_help(std::span<const std::string> arguments);
+/// Of a subcommand whose flags are the keys.
+CommandHelp key_help(Command command);
 
 /// The words of a command line with the names of its flags canonical: "--dry-run" is "--dry_run".
 std::vector<std::string> canonical_flags(std::span<const std::string> arguments);

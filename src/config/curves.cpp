@@ -11,8 +11,8 @@ namespace scalemark {
 namespace {
 
 /// A list's first value and the others.
-template <typename T>
-std::vector<T> whole(const T& first, const std::vector<T>& more) {
+template <typename T, typename U>
+std::vector<T> whole(const T& first, const std::vector<U>& more) {
   std::vector<T> list{first};
   list.insert(list.end(), more.begin(), more.end());
   return list;
@@ -21,20 +21,23 @@ std::vector<T> whole(const T& first, const std::vector<T>& more) {
 }  // namespace
 
 std::vector<CurveConfig> curves_of(const ResolvedConfig& config) {
-  std::vector<std::optional<std::int64_t>> batches{config.global_batch_size};
-  batches.insert(batches.end(), config.more_global_batch_sizes.begin(),
-                 config.more_global_batch_sizes.end());
+  using Batch = std::optional<std::int64_t>;
+  const bool by_rank = !config.more_batch_sizes.empty();
+  const bool many_batches = by_rank || !config.more_global_batch_sizes.empty();
+  const std::vector<Batch> batches =
+      by_rank ? whole(config.batch_size, config.more_batch_sizes)
+              : whole(config.global_batch_size, config.more_global_batch_sizes);
   std::vector<CurveConfig> curves;
   for (const Precision precision : whole(config.precision, config.more_precisions))
-    for (const auto& batch : batches) {
+    for (const Batch& batch : batches) {
       CurveConfig curve{"", config};
       curve.config.precision = precision;
-      curve.config.global_batch_size = batch;
+      (by_rank ? curve.config.batch_size : curve.config.global_batch_size) = batch;
       curve.config.more_precisions.clear();
+      curve.config.more_batch_sizes.clear();
       curve.config.more_global_batch_sizes.clear();
       if (!config.more_precisions.empty()) curve.name = to_string(precision);
-      if (!config.more_global_batch_sizes.empty())
-        curve.name += fmt::format("{}b{}", curve.name.empty() ? "" : "-", *batch);
+      if (many_batches) curve.name += fmt::format("{}b{}", curve.name.empty() ? "" : "-", *batch);
       curves.push_back(std::move(curve));
     }
   return curves;

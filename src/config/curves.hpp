@@ -17,7 +17,7 @@ struct CurveConfig {
   ResolvedConfig config;
 };
 
-/// The curves of a configuration, global batch sizes within precisions, each in the order given.
+/// The curves of a configuration, batches within precisions, each in the order given.
 std::vector<CurveConfig> curves_of(const ResolvedConfig& config);
 
 /// Where the record of a curve lies: FILE.json, in a family FILE-NAME.json.

@@ -39,8 +39,8 @@ std::string with_dashes(const std::string& message) {
 
 }  // namespace
 
-cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::string> words) {
-  std::string program = options.program();
+cxxopts::ParseResult parse_flags(std::string program, cxxopts::Options options,
+                                 std::vector<std::string> words) {
   std::vector<char*> argv{program.data()};  // cxxopts 2 wants them mutable
   for (std::string& word : words) argv.push_back(word.data());
   int argc = static_cast<int>(argv.size());
@@ -48,8 +48,7 @@ cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::stri
   try {
     return options.parse(argc, begin);
   } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
-    throw ConfigError(
-        fmt::format("{0}: {1}; see {0} --help", options.program(), with_dashes(error.what())));
+    throw ConfigError(fmt::format("{0}: {1}; see {0} --help", program, with_dashes(error.what())));
   }
 }
 

@@ -11,7 +11,8 @@ namespace scalemark {
 
 /// Words without the program. What cxxopts refuses is a ConfigError that begins with the program's
 /// name and points to its help.
-cxxopts::ParseResult parse_flags(cxxopts::Options options, std::vector<std::string> words);
+cxxopts::ParseResult parse_flags(std::string program, cxxopts::Options options,
+                                 std::vector<std::string> words);
 
 /// Words between commas; ConfigError, which `flag` begins, for an empty one.
 std::vector<std::string> split_list(const std::string& text, const std::string& flag);

@@ -116,6 +116,11 @@ class Row {
     key_.traits = traits;
     return *this;
   }
+  /// In the help that fits a screen.
+  Row& often_used() {
+    key_.often_used = true;
+    return *this;
+  }
   Row& not_yet(std::vector<std::string> words) {
     key_.planned = std::move(words);
     return *this;

@@ -32,6 +32,7 @@ struct Key {
   std::vector<std::string> words;              ///< legal beside the numbers of integer
   std::vector<std::string> planned;  ///< words of later versions: refused, but not as unknown
   std::string unset;                 ///< what happens without a value; empty: there is a default
+  bool often_used = false;           ///< in the help that fits a screen
   bool listed = false;  ///< `scale` also takes a list, a curve each: an array, or a,b,c
   std::function<nlohmann::ordered_json(const RunConfig&)> get;
   std::function<void(RunConfig&, const nlohmann::ordered_json&)>

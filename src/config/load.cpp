@@ -91,7 +91,10 @@ void apply_variables(Layers& layers, const std::vector<Variable>& variables) {
 void forget_other_keys(Layers& layers, Command command) {
   const RunConfig defaults;
   for (const Key& key : all_keys())
-    if (!recorded(key, command)) set(layers, key, key.get(defaults), Origin::standard);
+    if (!recorded(key, command) ||
+        (command != Command::scale && key.traits.contains(Trait::typed) &&
+         layers.origins[key.name] != Origin::command_line))
+      set(layers, key, key.get(defaults), Origin::standard);
 }
 
 /// What check() of a group sees, and how it refuses.
@@ -130,6 +133,9 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
     set(layers, key, parse_value(key, text, place), Origin::command_line);
   }
   forget_other_keys(layers, command);
+  RunConfig::for_each_group([&]<typename Group>() {
+    if constexpr (requires { Group::read_files(layers.given); }) Group::read_files(layers.given);
+  });
   const ResolvedConfig resolved(layers.given);
   check_groups({layers.given, resolved, *find_model(resolved.model), command, layers.warnings});
   return {resolved, command, std::move(layers.origins), std::move(layers.warnings)};

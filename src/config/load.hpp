@@ -22,10 +22,4 @@ std::vector<std::string> environment_lines();
 /// Same, from the process: argv after the subcommand and ::environ.
 LoadedConfig load_config(Command command, int argc, char** argv);
 
-/// Grouped and complete help of a subcommand.
-std::string help_text(Command command);
-
-/// Of that the groups of flags alone.
-std::string grouped_flags(Command command);
-
 }  // namespace scalemark

@@ -15,6 +15,7 @@
 #include "config/keys/machine.hpp"
 #include "config/keys/model.hpp"
 #include "config/keys/output.hpp"
+#include "config/keys/own_model.hpp"
 #include "config/keys/preflight.hpp"
 #include "config/keys/schedule.hpp"
 #include "config/keys/steps.hpp"
@@ -29,9 +30,9 @@ struct KeyGroups : Group... {
 };
 
 /// As given: unset is what nobody has decided.
-struct RunConfig
-    : KeyGroups<ModelSettings, StepSettings, ArithmeticSettings, ScheduleSettings, MachineSettings,
-                CurveSettings, InferenceSettings, PreflightSettings, OutputSettings> {};
+struct RunConfig : KeyGroups<ModelSettings, OwnModelSettings, StepSettings, ArithmeticSettings,
+                             ScheduleSettings, MachineSettings, CurveSettings, InferenceSettings,
+                             PreflightSettings, OutputSettings> {};
 
 /// With the model's defaults in place of what is unset: image_size or sequence_length, optimizer,
 /// learning rate and its schedule, beta 2, epsilon, weight decay, dropout; and overlap. What is

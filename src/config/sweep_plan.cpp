@@ -67,9 +67,9 @@ std::size_t find_standard(const std::vector<SweepPoint>& points, const SettingsC
   settings = check_settings(context, settings, place);
   if (!level.is_null()) settings[kLevelSetting] = level;
   const auto matches = [&](const SweepPoint& point) {
-    return std::ranges::all_of(settings.items(), [&](const auto& item) {
-      return point.settings.contains(item.key()) && point.settings[item.key()] == item.value();
-    });
+    for (const auto& [key, value] : settings.items())
+      if (!point.settings.contains(key) || point.settings[key] != value) return false;
+    return true;
   };
   const auto found = std::ranges::find_if(points, matches);
   if (found == points.end() || std::ranges::count_if(points, matches) > 1)

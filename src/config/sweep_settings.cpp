@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <utility>
 
 #include "config/file_layer.hpp"
 #include "config/json_file.hpp"
@@ -53,7 +52,12 @@ void check_variable(const std::string& name, const Json& value, const std::strin
     check_text(value.get_ref<const std::string&>(), place);
 }
 
-/// A checked pair of a plan: canonical name and value.
+}  // namespace
+
+bool is_launch_setting(std::string_view name) {
+  return std::ranges::find(kLaunchSettings, name) != kLaunchSettings.end();
+}
+
 std::pair<std::string, Json> check_setting(const SettingsContext& context,
                                            const std::string& written, const Json& value,
                                            const std::string& place) {
@@ -71,12 +75,6 @@ std::pair<std::string, Json> check_setting(const SettingsContext& context,
     refuse_at(place, fmt::format("no key of scalemark {}; leave it out", name_of(context.command)));
   const bool number = key.kind == Kind::integer;
   return {key.name, check_value(key, number ? with_cores(value, context.cores) : value, place)};
-}
-
-}  // namespace
-
-bool is_launch_setting(std::string_view name) {
-  return std::ranges::find(kLaunchSettings, name) != kLaunchSettings.end();
 }
 
 std::int64_t whole_number(const Json& value, std::int64_t low, std::int64_t high,

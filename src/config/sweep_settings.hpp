@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "config/run_config.hpp"
 
@@ -19,6 +20,12 @@ struct SettingsContext {
   Command command = Command::run;
   int cores = 1;  ///< of a host: what "cores", "cores-1", "cores/2" and "cores*8" stand for
 };
+
+/// A checked pair of a plan: canonical name and value. ConfigError that begins with `place`.
+std::pair<std::string, nlohmann::ordered_json> check_setting(const SettingsContext& context,
+                                                             const std::string& written,
+                                                             const nlohmann::ordered_json& value,
+                                                             const std::string& place);
 
 /// ranks, ranks_per_node, cpus_per_rank: settings of a launch, not keys of the command.
 bool is_launch_setting(std::string_view name);

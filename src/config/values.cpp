@@ -2,6 +2,7 @@
 #include "config/values.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,12 @@ std::string shown(const Json& value) {
   if (value.is_string()) return quote(value.get_ref<const std::string&>());
   if (value.is_structured()) return value.is_array() ? "an array" : "an object";
   return value.dump();
+}
+
+/// Of the i-th value of a list. Users know a place in a file by its JSON pointer; a flag or a
+/// variable has none.
+std::string item_of(std::string_view place, std::size_t i) {
+  return place.find('/') == place.npos ? std::string(place) : fmt::format("{}/{}", place, i);
 }
 
 [[noreturn]] void wrong_type(const Key& key, const Json& value, std::string_view place,
@@ -74,8 +81,7 @@ Json check_integers(const Key& key, const Json& value, std::string_view place) {
   if (value.empty()) refuse_at(place, "the list is empty; give numbers such as 1,2,4, or auto");
   std::vector<std::int64_t> numbers;
   for (std::size_t i = 0; i < value.size(); ++i)
-    numbers.push_back(
-        check_integer(key, value[i], fmt::format("{}/{}", place, i)).get<std::int64_t>());
+    numbers.push_back(check_integer(key, value[i], item_of(place, i)).get<std::int64_t>());
   std::vector<std::int64_t> ascending = numbers;
   std::sort(ascending.begin(), ascending.end());
   ascending.erase(std::unique(ascending.begin(), ascending.end()), ascending.end());
@@ -161,7 +167,11 @@ Json check_list(const Key& key, const Json& values, std::string_view place) {
                                  values.size(), legal_values(key)));
   Json list = Json::array();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Json value = check_single(key, values[i], fmt::format("{}/{}", place, i));
+    const Json value = check_single(key, values[i], item_of(place, i));
+    if (values.size() > 1 &&
+        std::find(key.words.begin(), key.words.end(), value) != key.words.end())
+      refuse_at(item_of(place, i),
+                fmt::format("{} stands alone; a list is of numbers", shown(value)));
     if (std::find(list.begin(), list.end(), value) != list.end())
       refuse_at(place, fmt::format("{} is there twice; each value makes a curve", shown(value)));
     list.push_back(value);

@@ -65,6 +65,16 @@ fs::path built_commit(const std::string& commit, const std::string& flag) {
   return path;
 }
 
+/// The commit that build_of() would build; empty where the word means something else.
+std::string commit_of(const std::string& word) {
+  const fs::path tree = source_tree();
+  std::error_code error;
+  if (tree.empty() || fs::exists(word, error)) return {};
+  const Said said = output_of({"git", "-C", tree.string(), "rev-parse", "--verify", "--quiet",
+                               "--end-of-options", word + "^{commit}"});
+  return said.status == 0 ? said.text : "";
+}
+
 /// What `PROGRAM --version` says.
 Build described(const fs::path& program, const std::string& flag) {
   const Said said = output_of({program.string(), "--version"});
@@ -92,6 +102,15 @@ Build build_of(const std::string& word, const std::string& flag) {
   program = fs::canonical(program, error);
   if (error) throw EnvironmentError(fmt::format("{}: {}", flag, error.message()));
   return described(program, flag);
+}
+
+void refuse_same_commit(const std::string& base, const std::string& fresh) {
+  const std::string commit = commit_of(base);
+  if (!commit.empty() && commit == commit_of(fresh))
+    refuse_at("--new",
+              fmt::format("{} is the commit of --base, {}; give another one, or with --new_set "
+                          "KEY=VALUE what it is to do otherwise",
+                          quote(fresh), commit.substr(0, 12)));
 }
 
 }  // namespace scalemark

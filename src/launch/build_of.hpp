@@ -16,4 +16,7 @@ inline constexpr const char* kTakesTurns = "turns";
 /// started.
 Build build_of(const std::string& word, const std::string& flag);
 
+/// ConfigError where both words are names of one commit: there is nothing to judge.
+void refuse_same_commit(const std::string& base, const std::string& fresh);
+
 }  // namespace scalemark

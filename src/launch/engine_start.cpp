@@ -5,16 +5,89 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
+#include "config/text.hpp"
 #include "error.hpp"
+#include "launch/launch.hpp"
 #include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
 #include "platform/platform.hpp"
 #include "platform/stop_signals.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+/// "2.11" of a wheel's version.py or an unpacked LibTorch's build-version; empty where unknown.
+std::string release_of(std::string_view version) {
+  const std::size_t from = version.find_first_of("0123456789");
+  if (from == version.npos) return {};
+  version.remove_prefix(from);
+  return std::string(version.substr(0, version.find('.', version.find('.') + 1)));
+}
+std::string release_in(const fs::path& torch) {
+  for (const char* name : {"version.py", "build-version"}) {
+    std::ifstream file(torch / name);
+    for (std::string line; std::getline(file, line);)
+      if (name[0] == 'b' || line.starts_with("__version__")) return release_of(line);
+  }
+  return {};
+}
+
+/// Where the loader is to look first: LibTorch, and what the engine takes from the wheels beside it
+/// (NCCL, the CUDA runtime).
+std::string torch_library_path(const fs::path& torch) {
+  std::error_code error;
+  if (!fs::exists(torch / "lib" / "libtorch_cpu.so", error))
+    refuse_at("--torch", quote(torch.string()) + " holds no lib/libtorch_cpu.so");
+  const Json linked = build_info().at("libtorch");
+  const std::string needed = linked.is_string() ? release_of(linked.get<std::string>()) : "";
+  const std::string found = release_in(torch);
+  if (!found.empty() && !needed.empty() && found != needed)
+    throw EnvironmentError(
+        fmt::format("--torch: {} holds LibTorch {}, and this program was built with {}: their "
+                    "symbols differ",
+                    torch.string(), found, needed));
+  std::string path = fs::absolute(torch / "lib").string();
+  for (const auto& wheel :
+       fs::directory_iterator(fs::absolute(torch).parent_path() / "nvidia", error))
+    if (fs::is_directory(wheel.path() / "lib", error))
+      path += ":" + (wheel.path() / "lib").string();
+  if (const char* before = std::getenv("LD_LIBRARY_PATH")) path += std::string(":") + before;
+  return path;
+}
+
+/// The loader would end the engine with status 127 and name one library.
+void refuse_missing_libraries(const fs::path& engine) {
+  std::string missing;
+  const std::string asks =
+      "LD_TRACE_LOADED_OBJECTS=1 " + shell_quoted({engine.string()}) + " 2>/dev/null";
+  std::FILE* pipe = popen(asks.c_str(), "r");
+  if (!pipe) return;
+  char line[4096], name[256];
+  while (std::fgets(line, sizeof line, pipe))
+    if (std::strstr(line, "=> not found") && std::sscanf(line, "%255s", name) == 1)
+      missing += (missing.empty() ? "" : ", ") + std::string(name);
+  pclose(pipe);
+  if (!missing.empty())
+    throw EnvironmentError(fmt::format(
+        "the engine can't be loaded here, since {} cannot be found. It was linked with {}; give "
+        "the folder of that LibTorch with --torch FOLDER or SCALEMARK_TORCH=FOLDER",
+        missing, linked_torch()));
+}
+
+void find_torch(const std::optional<std::string>& torch, const fs::path& engine) {
+  std::error_code error;
+  if (torch) setenv("LD_LIBRARY_PATH", torch_library_path(*torch).c_str(), 1);
+  if (torch || !fs::exists(linked_torch(), error)) refuse_missing_libraries(engine);
+}
+
+}  // namespace
 
 std::vector<std::pair<std::string, std::string>> engine_variables(
     const ResolvedConfig& config, int usable_cpus,
@@ -51,6 +124,8 @@ void become_engine(const ResolvedConfig& config, char** argv) {
   if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
     if (const auto cpus = move_near_gpu(announced_local_rank()); !cpus.empty())
       setenv("SMK_INTERNAL_BINDING", ("near GPU: " + format_cpu_list(cpus)).c_str(), 1);
+  const auto engine = own_path().parent_path().parent_path() / "libexec" / "scalemark-engine";
+  find_torch(config.torch, engine);
   const auto variables =
       engine_variables(config, achieved_affinity().usable, process_environment());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
@@ -58,7 +133,6 @@ void become_engine(const ResolvedConfig& config, char** argv) {
   const sigset_t held = stop_signal_set();
   sigset_t before;
   pthread_sigmask(SIG_BLOCK, &held, &before);
-  const auto engine = own_path().parent_path().parent_path() / "libexec" / "scalemark-engine";
   execv(engine.c_str(), argv);
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

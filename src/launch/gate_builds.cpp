@@ -2,6 +2,7 @@
 #include "launch/gate_builds.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -57,8 +58,9 @@ class BuildGate {
     for (const Couple& couple : couples_)
       for (const std::size_t side : {couple.first, 1 - couple.first})
         put(sides_[side].command_line(couple.point, couple.pair) + "\n");
-    say(fmt::format("at most {} launches: {} pairs of {} points, fewer where the verdict is clear",
-                    2 * couples_.size(), most_pairs(), asked_.plan.points.size()));
+    say(fmt::format("at most {} launches: {} of {}, fewer where the verdict is clear",
+                    2 * couples_.size(), counted(most_pairs(), "pair"),
+                    counted(asked_.plan.points.size(), "point")));
     say(how_pairs_are_made());
   }
 
@@ -120,8 +122,8 @@ class BuildGate {
     for (std::size_t side = 0; side < 2; ++side)
       say(fmt::format("{}: {} ({})", kSides[side], sides_[side].build().program.string(),
                       sides_[side].build().revision));
-    say(fmt::format("at most {} pairs of {} points in {}", most_pairs(), asked_.plan.points.size(),
-                    asked_.folder.string()));
+    say(fmt::format("at most {} of {} in {}", counted(most_pairs(), "pair"),
+                    counted(asked_.plan.points.size(), "point"), asked_.folder.string()));
     say(how_pairs_are_made());
   }
 
@@ -236,9 +238,10 @@ class BuildGate {
     const GateDecision& decision = judgement.decision;
     if (decision.verdict != GateVerdict::more_pairs) return conclude(judgement, "verdict");
     const bool first = decision.pairs == 0;
-    say(first ? std::string("no verdict yet")
-              : fmt::format("after {} pairs {:+.1f} % slower, p {:.3f}: no verdict yet",
-                            decision.pairs, decision.slowdown_percent, decision.p));
+    say(first
+            ? std::string("no verdict yet")
+            : fmt::format("after {} {:+.1f} % slower, p {:.3f}: no verdict yet",
+                          counted(decision.pairs, "pair"), decision.slowdown_percent, decision.p));
     return std::nullopt;
   }
 

@@ -2,6 +2,7 @@
 #include "launch/instances.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
@@ -58,9 +59,10 @@ class Instances {
     for (std::size_t i = 0; i < plan_.slots.size(); ++i)
       put(fmt::format("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
                       shell_quoted(instance_command(request_, i, "RECORD.json"))));
-    say(fmt::format("{} launches: every slot alone, and {} instances at once, {} times",
-                    sets_.size() * static_cast<std::size_t>(plan_.repeats),
-                    fmt::join(plan_.instances, ", "), plan_.repeats));
+    const auto repeats = static_cast<std::size_t>(plan_.repeats);
+    say(fmt::format("{}: every slot alone, and {} instances at once, {}",
+                    counted(sets_.size() * repeats, "launch"), fmt::join(plan_.instances, ", "),
+                    counted(repeats, "time")));
   }
 
   ExitCode run(LaunchProgress& progress, const std::function<void(const Json&)>& report) {

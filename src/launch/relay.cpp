@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "error.hpp"
+#include "launch/boilerplate.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -48,14 +49,20 @@ void Relay::finish() {
 
 void Relay::pass_on(Pipe& pipe, int destination) {
   std::array<char, 65536> buffer;
+  Boilerplate boilerplate;  // on stderr alone: stdout is data
+  const bool filtered = destination == STDERR_FILENO;
+  const auto write = [&](std::string_view bytes) {
+    // What follows a loss is no data any more.
+    if (!pipe.lost && write_whole(destination, bytes) != 0) pipe.lost = true;
+  };
   for (;;) {
     const ssize_t got = read(pipe.read_end, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;
-    // What follows a loss is no data any more.
-    if (!pipe.lost && write_whole(destination, {buffer.data(), static_cast<std::size_t>(got)}) != 0)
-      pipe.lost = true;
+    if (got <= 0) break;
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    write(filtered ? boilerplate.pass(bytes) : bytes);
   }
+  if (filtered) write(boilerplate.rest());
 }
 
 }  // namespace scalemark

@@ -1,6 +1,6 @@
-// What a job prints, on its way to our own stdout and stderr. Launchers end a job whose output
-// nobody takes any more (mpirun after ten broken pipes); this takes everything, and passes on what
-// it can.
+// What a job prints, on its way to our own stdout and stderr, without mpirun's boilerplate.
+// Launchers end a job whose output nobody takes any more (mpirun after ten broken pipes); this
+// takes everything, and passes on what it can.
 #pragma once
 
 #include <array>

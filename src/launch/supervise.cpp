@@ -1,7 +1,6 @@
 // The supervisor: its children, their signals, their end, and nothing left behind.
 // Single-threaded: all signals are blocked and taken one by one from a signalfd, so there are no
 // handlers and no races.
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 
 #include "config/numbers.hpp"
 #include "launch/launch.hpp"
+#include "platform/processes.hpp"
 #include "platform/stop_signals.hpp"
 #include "talk.hpp"
 
@@ -122,24 +122,10 @@ bool redirect(const ChildProcess& process) {
   _exit(127);
 }
 
-/// Processes whose parent is this one (field 4 of /proc/PID/stat; the name before it may hold
-/// blanks and parentheses).
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
-  const std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
-  if (!proc) return found;
-  while (const dirent* entry = readdir(proc.get())) {
-    const auto pid = parse_integer(entry->d_name);
-    if (!pid) continue;
-    std::ifstream file(fmt::format("/proc/{}/stat", *pid));
-    std::string stat;
-    std::getline(file, stat);
-    const std::size_t name_end = stat.rfind(") ");
-    int parent = 0;
-    if (name_end != stat.npos && std::sscanf(stat.c_str() + name_end + 4, "%d", &parent) == 1 &&
-        parent == getpid())
-      found.push_back(static_cast<pid_t>(*pid));
-  }
+  for (const ProcessStat& process : processes())
+    if (process.parent == getpid()) found.push_back(process.pid);
   return found;
 }
 

@@ -2,6 +2,7 @@
 #include "launch/sweep.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <utility>
@@ -86,11 +87,12 @@ class Sweep {
     std::vector<std::pair<std::size_t, std::int64_t>> left;
     for (const auto& [index, repeat] : order)
       if (groups.contains({plan_.points[index].group, repeat})) left.emplace_back(index, repeat);
-    say(fmt::format("{} points x {} repeats in {}{}", plan_.points.size(), plan_.repeats,
-                    launcher_.folder().string(),
-                    left.size() < order.size()
-                        ? fmt::format("; {} launches are done", order.size() - left.size())
-                        : ""));
+    const std::size_t done = order.size() - left.size();
+    say(fmt::format(
+        "{} x {} in {}{}", counted(plan_.points.size(), "point"),
+        counted(static_cast<std::size_t>(plan_.repeats), "repeat"), launcher_.folder().string(),
+        done > 0 ? fmt::format("; {} {} done", counted(done, "launch"), done == 1 ? "is" : "are")
+                 : ""));
     return left;
   }
 
@@ -98,7 +100,7 @@ class Sweep {
   std::vector<SweepResult> results_of(const Journal& journal) const {
     std::vector<SweepResult> results;
     for (std::size_t i = 0; i < plan_.points.size(); ++i) {
-      SweepResult result{plan_.points[i].title(), "", {}, 0};
+      SweepResult result{plan_.points[i].title(), {}, 0};
       for (std::int64_t repeat = 1; repeat <= plan_.repeats; ++repeat) {
         const JournalEntry* entry = journal.find(launcher_.entry_of(i, repeat));
         if (!entry || entry->status == "interrupted") continue;
@@ -106,13 +108,23 @@ class Sweep {
           ++result.failed;
           continue;
         }
-        const Json record = launcher_.record_of(*entry);
-        result.unit = record.at("unit");
-        result.throughputs.push_back(record.at("throughput").at("mean"));
+        result.launches.push_back(work_of(*entry, repeat));
       }
       results.push_back(std::move(result));
     }
     return results;
+  }
+
+  MeasuredLaunch work_of(const JournalEntry& entry, std::int64_t repeat) const {
+    const auto whole = measured_launches(launcher_.record_of(entry), entry.record).front();
+    MeasuredLaunch launch;
+    launch.path = entry.record;
+    launch.unit = whole.unit;
+    launch.ranks = whole.ranks;
+    launch.repeats = whole.repeats;
+    launch.sweep = launcher_.folder().string();
+    launch.repeat = repeat;
+    return launch;
   }
 
   ExitCode worst(const Journal& journal) const {
@@ -142,8 +154,8 @@ void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder) {
   const PointLauncher launcher(plan, own_build(), folder);
   for (const auto& [index, repeat] : launch_order(plan))
     for (const std::string& line : launcher.command_lines(index, repeat)) put(line + "\n");
-  say(fmt::format("{} launches of {} points", plan.points.size() * plan.repeats,
-                  plan.points.size()));
+  say(fmt::format("{} of {}", counted(plan.points.size() * plan.repeats, "launch"),
+                  counted(plan.points.size(), "point")));
 }
 
 }  // namespace scalemark

@@ -9,14 +9,15 @@
 #include "config/sweep_plan.hpp"
 #include "error.hpp"
 #include "launch/progress.hpp"
+#include "result/measured_launch.hpp"
 
 namespace scalemark {
 
 /// The launches of one point by this build.
 struct SweepResult {
   std::string title;
-  std::string unit;                 ///< "images/sec"; empty where none has succeeded
-  std::vector<double> throughputs;  ///< of each that has
+  /// That have succeeded: record, unit, ranks, work and place in the sweep of each, no settings.
+  std::vector<MeasuredLaunch> launches;
   int failed = 0;
 };
 

@@ -89,6 +89,7 @@ nlohmann::json to_json(const Samples& samples) {
                {"skipped_steps", samples.loss_scaling->skipped_steps}};
   return {{"step_seconds", samples.step_seconds},
           {"wait_seconds", samples.wait_seconds},
+          {"phase_seconds", samples.phase_seconds},
           {"loss", finite_or_null(samples.loss)},
           {"units", samples.units},
           {"padded_units", samples.padded_units},
@@ -116,6 +117,7 @@ Samples samples_from_json(const nlohmann::json& json) {
     Samples samples;
     samples.step_seconds = json.at("step_seconds").get<std::vector<double>>();
     samples.wait_seconds = json.at("wait_seconds").get<std::vector<double>>();
+    samples.phase_seconds = json.at("phase_seconds").get<PhaseSeconds>();
     samples.loss = numbers(json.at("loss"));
     samples.units = json.at("units").get<std::vector<double>>();
     samples.padded_units = json.at("padded_units");

@@ -1,6 +1,7 @@
 // What one rank measured in one run, before anything is computed from it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +16,24 @@ namespace scalemark {
 enum class StopReason { num_batches, target_ci, max_seconds, target_loss, signal, non_finite };
 
 std::string to_string(StopReason reason);  ///< "num_batches", "target_ci", ...
+
+/// What a step does, one after the other. backward: what communicates beside it is inside, and in
+/// `communication` is what the step waits for; agreement: on whether to stop, and the loss; rest:
+/// whatever has no name.
+enum class StepPhase {
+  input,
+  forward,
+  backward,
+  communication,
+  optimizer,
+  checkpoint,
+  agreement,
+  rest
+};
+inline constexpr std::array<const char*, 8> kStepPhases{"input",         "forward",   "backward",
+                                                        "communication", "optimizer", "checkpoint",
+                                                        "agreement",     "rest"};
+using PhaseSeconds = std::array<double, kStepPhases.size()>;  ///< by StepPhase
 
 /// What loss scaling did in a measured loop and its warm-up.
 struct LossScaling {
@@ -54,6 +73,7 @@ struct InputSamples {
 struct Samples {
   std::vector<double> step_seconds;  ///< local time of every step, without barriers
   std::vector<double> wait_seconds;  ///< of that, waiting for communication
+  PhaseSeconds phase_seconds{};      ///< of all steps, on the device's clock
   std::vector<double> loss;          ///< mean loss over all ranks' samples of every step
   std::vector<double> units;         ///< of this rank in every step, without padding
   double padded_units = 0;           ///< of all steps, with it

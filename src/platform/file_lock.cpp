@@ -27,11 +27,11 @@ std::unique_ptr<FileLock> FileLock::try_take(const std::filesystem::path& file) 
     constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     int fd = open(file.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
     const bool made = fd >= 0;
-    if (!made && errno == EEXIST) fd = open(file.c_str(), kFlags);
+    const bool exists = !made && errno == EEXIST;
+    if (exists) fd = open(file.c_str(), kFlags);
     if (fd < 0) {
       const int error = errno;
-      const bool has_folder = access(file.parent_path().c_str(), F_OK) == 0;
-      if (error == ENOENT && has_folder) continue;                             // removed meanwhile
+      if (exists && error == ENOENT) continue;                                 // removed meanwhile
       if (error == EACCES && access(file.c_str(), F_OK) == 0) return nullptr;  // another user's
       throw std::system_error(error, std::generic_category(), file.string());
     }

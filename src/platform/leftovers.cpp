@@ -17,6 +17,7 @@
 #include "config/numbers.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
+#include "platform/processes.hpp"
 #include "platform/sources.hpp"
 #include "platform/temporary_folder.hpp"
 
@@ -130,11 +131,9 @@ class Processes {
   }
 
  private:
-  /// A zombie: its parent has not asked for its status yet.
   static bool has_ended(const fs::path& process) {
-    const auto stat = read_text(process / "stat");
-    const auto state = stat ? stat->rfind(") ") : std::string::npos;
-    return state == std::string::npos || (*stat)[state + 2] == 'Z' || (*stat)[state + 2] == 'X';
+    const auto stat = process_stat(read_text(process / "stat").value_or(""), 1);
+    return !stat || stat->state == 'Z' || stat->state == 'X';
   }
   bool look_into(const fs::path& process) {
     const fs::path links = process / "fd";

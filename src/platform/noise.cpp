@@ -6,39 +6,54 @@
 #include <algorithm>
 #include <sstream>
 
+#include "measure/clock.hpp"
+#include "platform/processes.hpp"
 #include "platform/sources.hpp"
 
 namespace scalemark {
+namespace {
 
-std::optional<std::pair<double, double>> steal_and_total_seconds(std::string_view proc_stat,
-                                                                 double ticks_per_second) {
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+}  // namespace
+
+std::optional<CpuSeconds> cpu_seconds(std::string_view proc_stat, double ticks_per_second) {
   const auto line = line_value(proc_stat, "cpu");
   if (!line || ticks_per_second <= 0) return std::nullopt;
   // user nice system idle iowait irq softirq steal; guest times after them are already in user and
   // nice.
   std::istringstream words(*line);
-  double total = 0, steal = 0, ticks = 0;
+  CpuSeconds seconds;
+  double ticks = 0;
   int field = 0;
   for (; field < 8 && words >> ticks; ++field) {
-    total += ticks;
-    steal = ticks;
+    const double more = ticks / ticks_per_second;
+    seconds.total += more;
+    if (field < 3) seconds.busy += more;
+    if (field == 7) seconds.steal = more;
   }
   if (field < 8) return std::nullopt;
-  return std::pair{steal / ticks_per_second, total / ticks_per_second};
+  return seconds;
 }
 
-NoiseSnapshot noise_snapshot() {
+NoiseSnapshot noise_snapshot(std::optional<int> family) {
   NoiseSnapshot snapshot;
+  snapshot.taken_at = steady_seconds();
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  if (const auto cpu = steal_and_total_seconds(read_text("/proc/stat").value_or(""), ticks)) {
-    snapshot.steal_seconds = cpu->first;
-    snapshot.total_cpu_seconds = cpu->second;
+  if (const auto cpu = cpu_seconds(read_text("/proc/stat").value_or(""), ticks)) {
+    snapshot.steal_seconds = cpu->steal;
+    snapshot.total_cpu_seconds = cpu->total;
+    snapshot.busy_cpu_seconds = cpu->busy;
   }
+  if (family) snapshot.family_cpu_seconds = family_cpu_seconds(processes(), *family, getpid());
   snapshot.throttled_seconds = read_cgroup().throttled_seconds;
   if (const auto load = read_text("/proc/loadavg"))
     snapshot.load1 = to_number(load->substr(0, load->find(' ')));
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
+  snapshot.own_cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   snapshot.voluntary_switches = usage.ru_nvcsw;
   snapshot.involuntary_switches = usage.ru_nivcsw;
   const std::vector<Nic> nics = read_nics();
@@ -68,6 +83,10 @@ NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& af
   // The kernel counts in ticks: a short measurement may see none.
   if (steal && total) noise.steal = *total > 0 ? std::min(1.0, *steal / *total) : 0.0;
   noise.throttled_seconds = difference(before.throttled_seconds, after.throttled_seconds);
+  noise.busy_cpu_seconds = difference(before.busy_cpu_seconds, after.busy_cpu_seconds);
+  noise.family_cpu_seconds = difference(before.family_cpu_seconds, after.family_cpu_seconds);
+  noise.own_cpu_seconds = after.own_cpu_seconds - before.own_cpu_seconds;
+  noise.seconds = after.taken_at - before.taken_at;
   noise.load1 = after.load1;
   noise.context_switches = after.involuntary_switches - before.involuntary_switches;
   for (const auto& [name, bytes] : after.nic_bytes) {

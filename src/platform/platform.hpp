@@ -70,22 +70,31 @@ bool cpu_has_native(const std::string& precision);
 
 /// Counters of disturbance at one moment, for this process and host.
 struct NoiseSnapshot {
-  std::optional<double> steal_seconds;      ///< /proc/stat, all CPUs
-  std::optional<double> total_cpu_seconds;  ///< /proc/stat, all CPUs, all states
-  std::optional<double> throttled_seconds;  ///< cgroup cpu.stat (v1 and v2)
-  std::optional<double> load1;              ///< /proc/loadavg
-  std::int64_t voluntary_switches = 0;      ///< getrusage
+  std::optional<double> steal_seconds;       ///< /proc/stat, all CPUs
+  std::optional<double> total_cpu_seconds;   ///< /proc/stat, all CPUs, all states
+  std::optional<double> busy_cpu_seconds;    ///< /proc/stat, all CPUs, of all processes
+  std::optional<double> family_cpu_seconds;  ///< see processes.hpp
+  double own_cpu_seconds = 0;                ///< getrusage
+  double taken_at = 0;                       ///< steady_seconds()
+  std::optional<double> throttled_seconds;   ///< cgroup cpu.stat (v1 and v2)
+  std::optional<double> load1;               ///< /proc/loadavg
+  std::int64_t voluntary_switches = 0;       ///< getrusage
   std::int64_t involuntary_switches = 0;
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>
       nic_bytes;                                    ///< name -> (rx, tx), loopback excluded
   std::map<std::string, std::uint64_t> nic_errors;  ///< name -> rx+tx errors and drops
 };
-NoiseSnapshot noise_snapshot();
+/// `family`: the process whose descendants, this one among them, are measured beside one another.
+NoiseSnapshot noise_snapshot(std::optional<int> family = {});
 
 /// Differences of two snapshots, summable over ranks of different hosts. steal: fraction of all CPU
 /// time.
 struct NoiseEvidence {
   std::optional<double> steal;
+  std::optional<double> busy_cpu_seconds;    ///< of all processes of the host
+  std::optional<double> family_cpu_seconds;  ///< of those that are measured beside one another
+  double own_cpu_seconds = 0;                ///< of this process
+  double seconds = 0;
   std::optional<double> throttled_seconds;
   std::optional<double> load1;
   std::int64_t context_switches = 0;  ///< involuntary, of this process

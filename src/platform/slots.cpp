@@ -12,6 +12,7 @@
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/topology.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -206,10 +207,10 @@ class Layout {
 std::vector<Slot> equal_shares(std::int64_t count, const SlotSource& source) {
   const auto cores = static_cast<std::int64_t>(source.cores.size());
   if (count > cores)
-    throw ConfigError(fmt::format(
-        "--instances {}: there are {} cores, and every instance needs one of its own; give CPUs "
-        "(--slots \"0;1;2\") to count threads of cores",
-        count, cores));
+    throw ConfigError(
+        fmt::format("--instances {}: only {}, and every instance needs one of its own; give CPUs "
+                    "(--slots \"0;1;2\") to count threads of cores",
+                    count, counted(source.cores.size(), "core")));
   std::vector<Slot> slots;
   const std::int64_t share = cores / count;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -287,8 +288,8 @@ std::vector<Slot> make_slots(const std::optional<std::string>& layout,
   const auto found = static_cast<std::int64_t>(slots.size());
   if (slots.empty()) throw EnvironmentError("all visible GPUs are in MIG mode without slices");
   if (count.value_or(1) > found)
-    throw ConfigError(fmt::format("--instances {}: there are {} slots; give as many with --slots",
-                                  *count, found));
+    throw ConfigError(fmt::format("--instances {}: only {}; give as many with --slots", *count,
+                                  counted(slots.size(), "slot")));
   if (count) slots.resize(static_cast<std::size_t>(*count));
   return slots;
 }

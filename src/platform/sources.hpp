@@ -67,9 +67,13 @@ std::vector<Nic> read_nics(const std::filesystem::path& root = "/");
 /// Firmware version by the ethtool interface of the kernel; nullopt where the driver tells none.
 std::optional<std::string> nic_firmware(const std::string& name);
 
-/// steal and total CPU seconds of the "cpu " line of /proc/stat.
-std::optional<std::pair<double, double>> steal_and_total_seconds(std::string_view proc_stat,
-                                                                 double ticks_per_second);
+/// Of the "cpu " line of /proc/stat: seconds of all CPUs together.
+struct CpuSeconds {
+  double busy = 0;  ///< in processes and the kernel on their behalf: no interrupts, no steal
+  double steal = 0;
+  double total = 0;  ///< of all states
+};
+std::optional<CpuSeconds> cpu_seconds(std::string_view proc_stat, double ticks_per_second);
 
 /// What NVML lists, cut down and ordered by CUDA_VISIBLE_DEVICES (indices or UUIDs of GPUs or MIG
 /// slices, possibly shortened; the list ends at the first entry that names neither, as in CUDA

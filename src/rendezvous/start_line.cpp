@@ -44,6 +44,14 @@ StartLine::StartLine(const std::map<std::string, std::string>& environment) {
 
 StartLine::~StartLine() { close_line(line_); }
 
+std::optional<int> StartLine::starter() const {
+  ucred made_by{};
+  socklen_t size = sizeof made_by;
+  if (line_ < 0 || getsockopt(line_, SOL_SOCKET, SO_PEERCRED, &made_by, &size) != 0)
+    return std::nullopt;
+  return made_by.pid;
+}
+
 void StartLine::wait(const std::function<bool()>& leaves) { await_go(kReady, leaves); }
 
 void StartLine::end(const std::function<bool()>& leaves) {

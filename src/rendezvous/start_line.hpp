@@ -32,6 +32,9 @@ class StartLine {
   /// Whether to wait() again and again, for turns of about `turn_seconds` of measuring, and to
   /// end().
   bool takes_turns() const { return takes_turns_; }
+  /// The process that holds the other end, an ancestor of all that are measured with this one;
+  /// unset where nobody does.
+  std::optional<int> starter() const;
   /// Says that the measuring is over, and returns when it is over everywhere: what a process does
   /// at its end would disturb the others. Otherwise as wait().
   void end(const std::function<bool()>& leaves);

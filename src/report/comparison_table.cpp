@@ -2,6 +2,7 @@
 #include "report/comparison_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <vector>
@@ -138,17 +139,19 @@ void explain_columns(std::vector<std::string>& lines, const Json& record) {
     }
   lines.push_back(
       "difference: of the mean log ratio, which sign, interval and verdict are of too; values: of "
-      "each set alone.");
+      "each set alone, throughputs as units of all launches / their seconds, others as geometric "
+      "means.");
   if (paired)
     lines.push_back(
         "pairs: repeats of one pass through the sweep, or declared with --paired; exact sign-flip "
         "test of the mean log ratio.");
   if (samples) lines.push_back("two samples: exact permutation test of the mean log ratio.");
-  lines.push_back(fmt::format(
-      "Intervals hold what these tests do not refuse{}; p adjusted for {} comparisons (Holm); "
-      "detectable: what is found with power {:.0f} % at {:.0f} %.",
-      short_interval ? " (of 5 pairs 93.75 %)" : "", record.at("points").size(),
-      100 * record.at("power").get<double>(), 100 * record.at("alpha").get<double>()));
+  lines.push_back(
+      fmt::format("Intervals hold what these tests do not refuse{}; p adjusted for {} (Holm); "
+                  "detectable: what is found with power {:.0f} % at {:.0f} %.",
+                  short_interval ? " (of 5 pairs 93.75 %)" : "",
+                  counted(record.at("points").size(), "comparison"),
+                  100 * record.at("power").get<double>(), 100 * record.at("alpha").get<double>()));
 }
 
 /// What equivalence would take, of each point that is neither different nor equivalent.

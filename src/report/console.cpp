@@ -12,7 +12,7 @@ namespace scalemark {
 namespace {
 
 /// "images/sec" -> "images".
-std::string counted(const std::string& unit) { return unit.substr(0, unit.find('/')); }
+std::string counted_noun(const std::string& unit) { return unit.substr(0, unit.find('/')); }
 
 std::string column_title(const std::string& unit) {
   if (unit == "images/sec") return "Img/sec";
@@ -40,15 +40,15 @@ void StepLines::step(long step, double last, const std::vector<double>& step_sec
   for (const double seconds : step_seconds) rates.push_back(units_per_step_ / seconds);
   const auto n = static_cast<double>(rates.size());
   const double population_sd = standard_deviation(rates) * std::sqrt((n - 1) / n);
-  sink_(fmt::format("{}\t{}/sec: {:.1f} +/- {:.1f} (jitter = {:.1f})\t{:.3f}", step, counted(unit_),
-                    units_per_step_ / mean(step_seconds), population_sd / std::sqrt(n),
-                    median_absolute_deviation_scaled(rates), last));
+  sink_(fmt::format("{}\t{}/sec: {:.1f} +/- {:.1f} (jitter = {:.1f})\t{:.3f}", step,
+                    counted_noun(unit_), units_per_step_ / mean(step_seconds),
+                    population_sd / std::sqrt(n), median_absolute_deviation_scaled(rates), last));
 }
 
 void StepLines::total(double throughput_mean) {
   const std::string rule(64, '-');
   sink_(rule);
-  sink_(fmt::format("total {}/sec: {:.2f}", counted(unit_), throughput_mean));
+  sink_(fmt::format("total {}/sec: {:.2f}", counted_noun(unit_), throughput_mean));
   sink_(rule);
 }
 
@@ -68,6 +68,11 @@ std::string format_duration(double seconds) {
   if (total < 3600) return fmt::format("{} min {:02} s", total / 60, total % 60);
   const long minutes = (total + 30) / 60;
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::string about_duration(double seconds) {
+  const std::string text = format_duration(seconds);
+  return text.starts_with("less") ? text : "about " + text;
 }
 
 }  // namespace scalemark

@@ -49,6 +49,9 @@ std::string family_table(const std::vector<std::string>& names,
 /// "45 s", "2 min 30 s", "1 h 05 min"; rounded to the second, "less than 1 s" below.
 std::string format_duration(double seconds);
 
+/// "about 45 s", "less than 1 s".
+std::string about_duration(double seconds);
+
 /// "warning: ..." of each of the record's `warnings`, a line each. `told`: so many of the first
 /// ones the user has seen already, at the start.
 std::string warning_lines(const Json& record, std::size_t told = 0);

@@ -7,6 +7,7 @@
 
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -66,9 +67,10 @@ std::string noise_line(const Json& record) {
 
 std::vector<std::string> history_footer(const Json& record) {
   std::vector<std::string> lines{
-      fmt::format("{} over {} common points; advice: sets measured one after the other carry the "
+      fmt::format("{} over {}; advice: sets measured one after the other carry the "
                   "machine's drift. scalemark gate PLAN --base --new decides.",
-                  what_was_found(record), record.at("points").dump()),
+                  what_was_found(record),
+                  counted(record.at("points").get<std::size_t>(), "common point")),
       noise_line(record)};
   for (const char* kind : {"notes", "warnings"})
     for (const Json& line : record.at(kind)) lines.push_back(line.get<std::string>());

@@ -32,12 +32,10 @@ ProgressOutput ProgressOutput::standard() {
 
 PlanProgress::PlanProgress(std::vector<PlannedSegment> plan, ProgressOutput output)
     : plan_(std::move(plan)), output_(std::move(output)) {
-  std::string text =
-      fmt::format("plan: {} run{}, about {} together\n", plan_.size(), plan_.size() == 1 ? "" : "s",
-                  format_duration(expected(plan_, 0, plan_.size())));
+  std::string text = fmt::format("plan: {}, {} together\n", counted(plan_.size(), "run"),
+                                 about_duration(expected(plan_, 0, plan_.size())));
   for (const PlannedSegment& segment : plan_)
-    text +=
-        fmt::format("  {}, about {}\n", segment.title, format_duration(segment.expected_seconds));
+    text += fmt::format("  {}, {}\n", segment.title, about_duration(segment.expected_seconds));
   output_.write(text);
 }
 
@@ -52,7 +50,7 @@ void PlanProgress::finish(double rate, const std::string& unit) {
   const PlannedSegment& segment = plan_[finished_++];
   const bool last = finished_ == plan_.size();
   const std::string left = last ? "took " + format_duration(output_.seconds() - began_)
-                                : "about " + format_duration(seconds_left()) + " left";
+                                : about_duration(seconds_left()) + " left";
   show(fmt::format("[{}/{}] {}: {} {}; {}", finished_, plan_.size(), segment.title,
                    four_digits(rate), unit, left),
        last);

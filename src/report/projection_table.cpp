@@ -2,6 +2,7 @@
 #include "report/projection_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <string_view>

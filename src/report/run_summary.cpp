@@ -1,6 +1,9 @@
 // The last lines of `run` and of `infer`: they say what the record says.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "report/console.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
@@ -37,6 +40,20 @@ std::string steps(const Json& record) {
   return fmt::format("steps: {}, mean {} ms, p50 {}, p90 {}, p99 {} ms", record.at("steps").dump(),
                      milliseconds(step.at("mean")), milliseconds(step.at("p50")),
                      milliseconds(step.at("p90")), milliseconds(step.at("p99")));
+}
+
+/// The phases that take a thousandth of a step or more, the longest first.
+std::string phases(const Json& record) {
+  const Json& phases = record.at("phases");
+  if (phases.is_null()) return "";
+  std::vector<std::pair<double, std::string>> shares;
+  for (const auto& [name, share] : phases.at("fractions").items())
+    if (share.is_number() && share >= 0.001) shares.emplace_back(share, name);
+  std::ranges::sort(shares, std::greater());
+  std::string text = "of a step:";
+  for (const auto& [share, name] : shares)
+    text += fmt::format("{} {} {:.1f} %", text.back() == ':' ? "" : ",", name, 100 * share);
+  return text;
 }
 
 std::string communication(const Json& record) {
@@ -144,8 +161,8 @@ std::string summary(std::string text, const std::vector<std::string>& lines, con
 std::string run_summary(const Json& record, std::size_t told) {
   if (record.at("status") != "ok") return without_throughput(record);
   return summary(throughput(record),
-                 {steps(record), batch_search(record), communication(record), input(record),
-                  checkpoints(record), compute(record), target(record)},
+                 {steps(record), phases(record), batch_search(record), communication(record),
+                  input(record), checkpoints(record), compute(record), target(record)},
                  record, told);
 }
 

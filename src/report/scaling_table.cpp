@@ -23,15 +23,20 @@ std::string with_interval(const Json& centre, const Json& interval, Format forma
                      format(interval[1].get<double>()));
 }
 
-/// "12.3 ms (3.1 %)". The share of the step is known against a baseline only: 1 - throughput /
-/// baseline throughput.
+/// "12.3 [11.9, 12.7] ms (3.1 %)", "not distinguishable from 0 [-0.1, 0.4] ms". The share of the
+/// step is known against a baseline only: 1 - throughput / baseline throughput.
 std::string exposed(const Json& point) {
   if (point.at("exposed_seconds").is_null()) return kNone;
-  const std::string ms = fmt::format("{:.1f} ms", 1000 * point["exposed_seconds"].get<double>());
-  if (point.at("exposed_method") != "baseline") return ms;
+  const auto milliseconds = [](double seconds) { return fmt::format("{:.1f}", 1000 * seconds); };
+  const Json& bounds = point.at("exposed_ci95");
+  if (!bounds.is_null() && bounds[0] <= 0 && bounds[1] >= 0)
+    return fmt::format("not distinguishable from 0 [{}, {}] ms", milliseconds(bounds[0]),
+                       milliseconds(bounds[1]));
+  const std::string text = with_interval(point["exposed_seconds"], bounds, milliseconds) + " ms";
+  if (point.at("exposed_method") != "baseline") return text;
   const double share =
       1 - point.at("throughput").get<double>() / point.at("baseline_throughput").get<double>();
-  return fmt::format("{} ({:.1f} %)", ms, 100 * share);
+  return fmt::format("{} ({:.1f} %)", text, 100 * share);
 }
 
 /// Columns that only some curves have.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "json.hpp"
 #include "launch/sweep.hpp"
 
 namespace scalemark {
@@ -23,10 +24,12 @@ class SweepProgress : public LaunchProgress {
   double seconds_ = 0;  ///< of the finished launches
 };
 
-/// A line a point: launches, mean, smallest and largest throughput; with a `standard` point the
-/// factor over it, and a last line that names the fastest point. Rates of different units are not
-/// compared.
-std::string sweep_table(const std::vector<SweepResult>& results,
-                        std::optional<std::size_t> standard);
+/// Of each point: launches, how many failed, mean, smallest and largest throughput, its records
+/// within the sweep's folder; with a `standard` point the factor over it, and which point is
+/// fastest, if the launches show it. Rates of different units are not compared.
+Json sweep_json(const std::vector<SweepResult>& results, std::optional<std::size_t> standard);
+
+/// The same for a terminal, a line a point.
+std::string sweep_table(const Json& sweep);
 
 }  // namespace scalemark

@@ -2,26 +2,121 @@
 #include "report/text_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <sstream>
 
 #include "report/shown_text.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
-std::string text_table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
+namespace {
+
+using Row = std::vector<std::string>;
+using Rows = std::vector<Row>;
+
+std::vector<std::size_t> widths_of(const Rows& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
+  return widths;
+}
+
+std::size_t width_of(const Rows& rows) {
+  std::size_t all = 0;
+  for (const std::size_t width : widths_of(rows)) all += width + 2;
+  return all - 2;
+}
+
+std::string lay_out(const Rows& rows) {
+  const auto widths = widths_of(rows);
   std::string text;
-  for (const auto& row : rows) {
+  for (const Row& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i)
       text += fmt::format("{}{:>{}}", i ? "  " : "", row[i], widths[i]);
+    text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   }
   return text;
+}
+
+/// Lines of at most `width`, broken at blanks; a longer word stays whole.
+Row folded(const std::string& cell, std::size_t width) {
+  Row lines(1);
+  std::istringstream words(cell);
+  for (std::string word; words >> word;) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width)
+      lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+/// One row as several, each cell folded to its width; the header stands on the table.
+void append_folded(Rows& rows, const Row& row, const std::vector<std::size_t>& widths,
+                   bool is_header) {
+  std::vector<Row> cells;
+  std::size_t height = 1;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    cells.push_back(folded(row[i], widths[i]));
+    height = std::max(height, cells.back().size());
+  }
+  for (std::size_t line = 0; line < height; ++line) {
+    Row& part = rows.emplace_back();
+    for (const Row& cell : cells) {
+      const std::size_t above = is_header ? height - cell.size() : 0;
+      part.push_back(line >= above && line - above < cell.size() ? cell[line - above] : "");
+    }
+  }
+}
+
+/// Titles no wider than what stands below them, names of rows no wider than a third of the page.
+Rows folded(const Rows& rows, std::size_t columns) {
+  auto widths = widths_of({rows.begin() + (rows.size() > 1), rows.end()});
+  widths.front() = std::min(widths.front(), columns / 3);
+  Rows narrow;
+  for (const Row& row : rows) append_folded(narrow, row, widths, &row == &rows.front());
+  return narrow;
+}
+
+/// The first column and those from `begin` on, as many as fit; `begin` becomes the next one.
+Rows next_columns(const Rows& rows, std::size_t& begin, std::size_t columns) {
+  const auto widths = widths_of(rows);
+  std::size_t end = begin, width = widths.front();
+  while (end < widths.size() && (end == begin || width + 2 + widths[end] <= columns))
+    width += 2 + widths[end++];
+  Rows part;
+  for (const Row& row : rows) {
+    part.push_back({row.front()});
+    part.back().insert(part.back().end(), row.begin() + static_cast<std::ptrdiff_t>(begin),
+                       row.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+  begin = end;
+  // Lines of a title or of a name that stands in another part.
+  std::erase_if(part, [](const Row& row) {
+    return std::ranges::all_of(row, [](const std::string& cell) { return cell.empty(); });
+  });
+  return part;
+}
+
+}  // namespace
+
+std::string text_table(const std::vector<std::vector<std::string>>& rows,
+                       std::optional<std::size_t> columns) {
+  if (!columns || width_of(rows) <= *columns) return lay_out(rows);
+  const Rows narrow = folded(rows, *columns);
+  if (width_of(narrow) <= *columns || narrow.front().size() < 3) return lay_out(narrow);
+  std::string text;
+  for (std::size_t next = 1; next < narrow.front().size();)
+    text += (text.empty() ? "" : "\n") + lay_out(next_columns(narrow, next, *columns));
+  return text;
+}
+
+std::string text_table(const std::vector<std::vector<std::string>>& rows) {
+  return text_table(rows, output_columns());
 }
 
 std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {

@@ -2,6 +2,7 @@
 #include "result/baseline.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

@@ -24,4 +24,6 @@ Json build_info() {
           {"committed_at", null_if_empty(facts::kCommittedAt)}};
 }
 
+std::string linked_torch() { return build_facts::kTorchLibrary; }
+
 }  // namespace scalemark

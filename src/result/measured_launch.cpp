@@ -106,6 +106,7 @@ MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   add_machine(launch, record);
   add_record_metrics(launch, record);
   add_step_deviation(launch, record);
+  launch.foreign = foreign_load(record);
   if (record.contains("communication"))
     add_baseline(launch, record["communication"].at("baseline_throughput"));
   const double seconds = record.at("wall_seconds");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "measure/work.hpp"
+#include "result/foreign_load.hpp"
 #include "result/launch_metrics.hpp"
 #include "result/records.hpp"
 
@@ -38,6 +39,7 @@ struct MeasuredLaunch {
                  ///< does not tell
 
   std::optional<double> baseline_throughput;  ///< of the same ranks without communication
+  std::optional<ForeignLoad> foreign;         ///< of others while it was measured
   std::optional<double> step_deviation;       ///< of the step times, relative and robust
 
   std::string sweep;        ///< folder of the journal that names it; empty: none

@@ -45,6 +45,10 @@ void NoiseSummary::add(const Json& run_record) {
   misplaced_.merge(misplaced_ranks(run_record));
   const auto noise = run_record.find("noise");
   if (noise == run_record.end() || !noise->is_object()) return;
+  if (const auto load = foreign_load(run_record); load && load->notable()) {
+    ++beside_others_;
+    if (!most_foreign_ || load->cpus > most_foreign_->cpus) most_foreign_ = load;
+  }
   const double steal = number_or_zero(*noise, "steal");
   most_steal_ = std::max(most_steal_, steal);
   if (steal > kNotableSteal) ++stolen_;
@@ -64,6 +68,9 @@ std::vector<std::string> NoiseSummary::warnings() const {
   const auto in_runs = [&](int count) {
     return runs_ == 1 ? std::string() : fmt::format(" in {}{} runs", count, of);
   };
+  if (most_foreign_)
+    list.push_back(fmt::format("{} of {} while this was measured{}", most_foreign_->words(),
+                               most_foreign_->host, in_runs(beside_others_)));
   if (stolen_ > 0)
     list.push_back(fmt::format("the hypervisor took up to {:.1f} % of the CPU time (steal){}",
                                100 * most_steal_, in_runs(stolen_)));

@@ -1,6 +1,6 @@
-// Says when the evidence of disturbance in run records is large enough to doubt the numbers: CPU
-// steal, cgroup throttling, errors of network interfaces, ranks that run elsewhere than they
-// should. What to do about each: docs/reducing_variance.md.
+// Says when the evidence of disturbance in run records is large enough to doubt the numbers: other
+// processes, CPU steal, cgroup throttling, errors of network interfaces, ranks that run elsewhere
+// than they should. What to do about each: docs/reducing_variance.md.
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "json.hpp"
+#include "result/foreign_load.hpp"
 
 namespace scalemark {
 
@@ -23,7 +24,8 @@ class NoiseSummary {
   std::vector<std::string> warnings() const;
 
  private:
-  int runs_ = 0, stolen_ = 0, throttled_ = 0;
+  int runs_ = 0, beside_others_ = 0, stolen_ = 0, throttled_ = 0;
+  std::optional<ForeignLoad> most_foreign_;
   double most_steal_ = 0, most_throttled_seconds_ = 0;
   std::map<std::string, std::uint64_t> errors_;
   std::set<std::string> misplaced_;

@@ -2,6 +2,7 @@
 #include "result/preflight_record.hpp"
 
 #include "json.hpp"
+#include "result/foreign_load.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
@@ -13,7 +14,7 @@ Json start_preflight_record(const RecordContext& context, int world_size, const 
   return record;
 }
 
-Json rank_of(Json rank, const PreflightRank& from) {
+Json rank_of(Json rank, const PreflightRank& from, const std::vector<ForeignLoad>& loads) {
   rank["cpus_of_host"] = from.report.cpus_of_host;
   const NoiseEvidence& noise = from.report.noise;
   for (const char* key : {"gemm", "memory_bandwidth", "noise_quantum", "gpu_health"})
@@ -21,7 +22,10 @@ Json rank_of(Json rank, const PreflightRank& from) {
   rank["noise"] = {{"steal", or_null(noise.steal)},
                    {"throttled", or_null(noise.throttled_seconds)},
                    {"load", or_null(noise.load1)},
-                   {"context_switches", noise.context_switches}};
+                   {"context_switches", noise.context_switches},
+                   {"foreign_cpus", nullptr}};
+  for (const ForeignLoad& load : loads)
+    if (load.host == from.report.host) rank["noise"]["foreign_cpus"] = load.cpus;
   return rank;
 }
 
@@ -65,9 +69,10 @@ Json make_preflight_record(const RecordContext& context, const PreflightFacts& f
   std::vector<RankReport> reports;
   for (const PreflightRank& rank : ranks) reports.push_back(rank.report);
   const auto entries = rank_entries(record, reports);
+  const auto loads = foreign_loads(reports);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const PreflightRank& rank = ranks[i];
-    record["ranks"].push_back(rank_of(entries[i], rank));
+    record["ranks"].push_back(rank_of(entries[i], rank, loads));
     if (rank.host.is_null()) continue;
     record["hosts"].push_back(rank.host);
     Json& host = record["hosts"].back();

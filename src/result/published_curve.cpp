@@ -2,6 +2,7 @@
 #include "result/published_curve.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -14,6 +14,10 @@ std::optional<T> optional_at(const json& object, const char* key) {
 
 json noise_to_json(const NoiseEvidence& noise) {
   return {{"steal", or_null<json>(noise.steal)},
+          {"busy_cpu_seconds", or_null<json>(noise.busy_cpu_seconds)},
+          {"family_cpu_seconds", or_null<json>(noise.family_cpu_seconds)},
+          {"own_cpu_seconds", noise.own_cpu_seconds},
+          {"seconds", noise.seconds},
           {"throttled_seconds", or_null<json>(noise.throttled_seconds)},
           {"load1", or_null<json>(noise.load1)},
           {"context_switches", noise.context_switches},
@@ -24,6 +28,10 @@ json noise_to_json(const NoiseEvidence& noise) {
 NoiseEvidence noise_from_json(const json& object) {
   NoiseEvidence noise;
   noise.steal = optional_at<double>(object, "steal");
+  noise.busy_cpu_seconds = optional_at<double>(object, "busy_cpu_seconds");
+  noise.family_cpu_seconds = optional_at<double>(object, "family_cpu_seconds");
+  noise.own_cpu_seconds = object.at("own_cpu_seconds");
+  noise.seconds = object.at("seconds");
   noise.throttled_seconds = optional_at<double>(object, "throttled_seconds");
   noise.load1 = optional_at<double>(object, "load1");
   noise.context_switches = object.at("context_switches");

@@ -1,6 +1,7 @@
 // Reading a record that anyone may have written: nothing in it is trusted before its kind and
 // version are known.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -89,6 +90,14 @@ Json parse_record(std::string_view text, const fs::path& path) {
 }
 
 Json read_record(const fs::path& path) { return parse_record(read_file(path), path); }
+
+Json record_at(const fs::path& path) {
+  try {
+    return read_record(path);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
 
 Json read_record_or_study(const fs::path& path) {
   Json content = parse_json(read_file(path), path);

@@ -20,6 +20,9 @@ inline constexpr int kSchemaVersion = 1;
 /// it was built with.
 Json build_info();
 
+/// libtorch_cpu.so that the engine was linked with; empty in a build without one.
+std::string linked_torch();
+
 /// {"schema_version", "schema_revision", "kind", "id", "build", "created_at", "status", "reason",
 /// "warnings"}; id is a random UUID (version 4), the warnings are empty. A status other than ok
 /// without a reason gets words.
@@ -89,6 +92,8 @@ void refuse_numberless(const Json& record);
 /// scalemark record, of another schema version, or where a value is not as its schema says, with
 /// the place.
 Json read_record(const std::filesystem::path& path);
+/// The same; null where there is none, or none that can be read.
+Json record_at(const std::filesystem::path& path);
 
 /// The same of a text; `path` is where it came from.
 Json parse_record(std::string_view text, const std::filesystem::path& path);

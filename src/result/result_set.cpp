@@ -2,8 +2,10 @@
 #include "result/result_set.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <future>
 #include <set>
 #include <tuple>
 
@@ -206,6 +208,17 @@ ResultSet read_labelled_set(const std::string& argument, const RecordReader& rea
   if (!last.has_filename()) last = last.parent_path();
   const std::string label = last.extension() == ".json" ? last.stem() : last.filename();
   return read_result_set(label.empty() ? argument : label, argument, reader);
+}
+
+std::vector<ResultSet> read_labelled_sets(const std::vector<std::string>& arguments,
+                                          const RecordReader& reader) {
+  std::vector<std::future<ResultSet>> reading;
+  for (const std::string& argument : arguments)
+    reading.push_back(
+        std::async(std::launch::async, [&] { return read_labelled_set(argument, reader); }));
+  std::vector<ResultSet> sets;
+  for (std::future<ResultSet>& set : reading) sets.push_back(set.get());
+  return sets;
 }
 
 }  // namespace scalemark

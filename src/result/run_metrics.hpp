@@ -49,6 +49,8 @@ void fill_rates(Json& record, const Outcome& outcome, const std::optional<Rates>
 /// The parts of a record that facts and numbers fill.
 void fill_facts(Json& record, const RunFacts& facts);
 void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason);
+/// phases: where a rank's step goes, mean over ranks and steps.
+void fill_phases(Json& record, const RunFacts& facts, const std::vector<RankReport>& reports);
 void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
                         const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// What the rows of embedding tables add to a step's communication, per rank.

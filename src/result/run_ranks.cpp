@@ -6,6 +6,7 @@
 #include "config/names.hpp"
 #include "json.hpp"
 #include "measure/divergence.hpp"
+#include "result/foreign_load.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
@@ -255,6 +256,8 @@ void fill_resources(Json& record, const std::vector<RankReport>& reports) {
     if (record["memory"].contains(key)) record["memory"][key] = bytes;  // of training alone
   set_number(record, "noise.steal", largest(reports, [](auto& r) { return r.noise.steal; }),
              "/proc/stat is not readable");
+  record["noise"]["foreign"] = foreign_json(foreign_loads(reports));
+  explain_nulls(record, "noise.foreign", "/proc/stat is not readable");
   set_number(record, "noise.throttled",
              largest(reports, [](auto& r) { return r.noise.throttled_seconds; }),
              "no cgroup with CPU statistics");

@@ -61,6 +61,7 @@ Json make_run_record(const RecordContext& context, const RunFacts& given,
              metrics.wall_seconds > 0 ? std::optional(metrics.wall_seconds) : std::nullopt,
              "the loop did not reach its closing synchronised point");
   fill_steps(record, metrics, "no step was completed");
+  fill_phases(record, facts, reports);
   fill_turns(record, reports);
   if (!reports.empty()) record["stop_reason"] = to_string(reports.front().samples.stop_reason);
   fill_batch_search(record, facts.batch_search);

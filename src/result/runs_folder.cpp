@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "error.hpp"
+#include "result/outcome.hpp"
 
 namespace scalemark {
 namespace {
@@ -17,24 +18,14 @@ void collect_paths(const Json& json, std::set<std::string>& paths) {
   }
 }
 
-/// Empty where there is no record or it is not ours.
-std::set<std::string> runs_named_by(const std::filesystem::path& path) {
-  std::set<std::string> paths;
-  try {
-    const Json record = read_record(path);
-    for (const char* key : {"points", "alone"})
-      if (record.contains(key)) collect_paths(record[key], paths);
-  } catch (const std::exception&) {
-    return {};
-  }
-  return paths;
-}
-
 }  // namespace
 
 RunsFolder::RunsFolder(const std::filesystem::path& record)
-    : folder_(std::filesystem::path(record).replace_extension(".runs")),
-      older_(runs_named_by(record)) {
+    : folder_(std::filesystem::path(record).replace_extension(".runs")) {
+  const Json older = record_at(record);
+  if (!older.is_null()) finished_ = status_of(older) == Status::ok;
+  for (const char* key : {"points", "alone"})
+    if (older.contains(key)) collect_paths(older[key], older_);
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error)
@@ -45,6 +36,15 @@ RunsFolder::RunsFolder(const std::filesystem::path& record)
 RunsFolder::~RunsFolder() {
   std::error_code ignored;
   std::filesystem::remove(folder_, ignored);  // refused where there is a file in it
+}
+
+std::set<std::string> RunsFolder::unnamed() const {
+  std::set<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored))
+    if (!finished_ || !older_.contains(name_of(entry.path())))
+      names.insert(entry.path().filename().string());
+  return names;
 }
 
 void RunsFolder::remove_older() {

@@ -22,12 +22,17 @@ class RunsFolder {
   std::string name_of(const std::filesystem::path& file) const {
     return (folder_.filename() / file.filename()).string();
   }
+  /// What is there and no finished record names, by file name.
+  std::set<std::string> unnamed() const;
+  /// The record to come names it too.
+  void keep(const std::filesystem::path& file) { older_.erase(name_of(file)); }
   /// Removes what only the record that has been replaced named.
   void remove_older();
 
  private:
   std::filesystem::path folder_;
   std::set<std::string> older_;  ///< files that the record which is to be replaced names
+  bool finished_ = false;        ///< that record is
 };
 
 }  // namespace scalemark

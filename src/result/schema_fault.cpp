@@ -2,6 +2,7 @@
 #include "result/schema_fault.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

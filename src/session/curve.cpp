@@ -7,8 +7,10 @@
 
 #include "analysis/scaling/point_repeat.hpp"
 #include "config/curves.hpp"
+#include "platform/platform.hpp"
 #include "report/console.hpp"
 #include "result/warnings.hpp"
+#include "session/announce.hpp"
 #include "session/commands.hpp"
 #include "session/step_printer.hpp"
 #include "streams.hpp"
@@ -27,6 +29,8 @@ Curve::Curve(Session& session, MeasuredConfig measured, CurveFiles* files, Publi
   const auto ranks = curve_ranks(config(), session.world.size());
   for (const std::int64_t n : ranks) points_.push_back(make_point(n, ranks.front()));
   plan_ = curve_segments(ranks, config().repeats, config().baseline, config().seed);
+  runs_ = plan_.size();
+  resume();
   session.world.watchdog().enter("model");
   trainer_ =
       std::make_unique<Trainer>(config(), *session.device, session.world, points_.back().batch);
@@ -43,6 +47,38 @@ ExitCode Curve::run() {
   }
   finish(Status::ok);
   return ExitCode::ok;
+}
+
+/// Takes over the whole rounds that an earlier command with this output measured on these hosts,
+/// by this build and with this configuration, before it was ended.
+void Curve::resume() {
+  const auto hosts = session_.world.gather(host_name());
+  session_.world.agree_on([&] {
+    if (!files_) return;
+    std::vector<std::int64_t> ranks;
+    for (const Point& point : points_) ranks.push_back(point.runs.ranks);
+    const Json now = make_record({Status::failed, "not measured yet"});
+    const auto same = [&](const Json& run, const CurveSegment& segment) {
+      const std::int64_t n = ranks[segment.point];
+      const ResolvedConfig point = point_config(config(), n, ranks.front());
+      bool there = run["ranks"].size() == static_cast<std::size_t>(n);
+      for (std::size_t i = 0; there && i < run["ranks"].size(); ++i)
+        there = run["ranks"][i]["host"] == hosts[i];
+      return there && run["config_hash"] == config_hash(point, static_cast<int>(n)) &&
+             same_machine_and_build(run, now);
+    };
+    for (const KeptRun& run : files_->unfinished(plan_, ranks, same)) {
+      take(run.segment, run.record, run.path);
+      kept_rounds_ = run.segment.round + 1;
+    }
+    if (kept_rounds_ > 0)
+      session_.say(fmt::format(
+          "going on after {} of {} rounds that an earlier command measured; to begin anew, remove "
+          "{}",
+          kept_rounds_, config().repeats, files_->runs_folder().string()));
+  });
+  kept_rounds_ = std::stoi(session_.world.broadcast(std::to_string(kept_rounds_)));
+  std::erase_if(plan_, [&](const CurveSegment& s) { return s.round < kept_rounds_; });
 }
 
 Curve::Point Curve::make_point(std::int64_t ranks, std::int64_t base_ranks) {
@@ -62,15 +98,18 @@ Curve::Point Curve::make_point(std::int64_t ranks, std::int64_t base_ranks) {
 /// Says what will be done and how long it takes, from a step of the largest point's batch that all
 /// ranks run at once: the slowest case.
 void Curve::announce() {
+  std::vector<int> ranks;
+  for (const Point& point : points_) ranks.push_back(point.runs.ranks);
+  announce_run(session_, config(), points_.back().batch, ranks);
   session_.world.watchdog().enter("calibration");
   const double sample_seconds = trainer_->calibrate(session_.world) /
                                 static_cast<double>(points_.back().batch.batch_size_per_rank);
   std::vector<PlannedSegment> planned;
-  for (const CurveSegment& segment : plan_)
-    planned.push_back({title(segment),
-                       sample_seconds * static_cast<double>(
-                                            points_[segment.point].batch.batch_size_per_rank *
-                                            (config().num_warmup_batches + config().num_batches))});
+  for (const CurveSegment& segment : plan_) {
+    const double step =
+        sample_seconds * static_cast<double>(points_[segment.point].batch.batch_size_per_rank);
+    planned.push_back({title(segment), expected_seconds(config(), step)});
+  }
   if (!session_.is_root()) return;
   publish_so_far();
   progress_.emplace(std::move(planned));
@@ -141,31 +180,39 @@ void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) 
   } catch (const ResultError&) {
     unwritten = std::current_exception();  // it counts, and the curve has room of its own
   }
+  take(segment, record, path);
   if (record["status"] == "ok") {
-    auto& runs = segment.baseline ? point.runs.baselines : point.runs.repeats;
-    runs.push_back(point_repeat(record, path, segment.baseline, config().resource));
     progress_->finish(record["throughput"]["mean"], record["unit"]);
     if (const std::string warning = divergence_warning(record); !warning.empty())
       session_.say("warning: " + warning);
   }
-  noise_.add(record);
-  ++done_;
   publish_so_far();
   if (unwritten) std::rethrow_exception(unwritten);
 }
 
+/// Rank 0: what the curve needs of a run.
+void Curve::take(const CurveSegment& segment, const Json& record, const std::string& path) {
+  PointRuns& point = points_[segment.point].runs;
+  if (record["status"] == "ok")
+    (segment.baseline ? point.baselines : point.repeats)
+        .push_back(point_repeat(record, path, segment.baseline, config().resource));
+  noise_.add(record);
+  ++done_;
+}
+
 /// What stands where a rank is killed now.
 void Curve::publish_so_far() {
-  publish_(
-      make_record({Status::failed, fmt::format("ended after {} of {} runs", done_, plan_.size())}));
+  publish_(make_record({Status::failed, fmt::format("ended after {} of {} runs", done_, runs_)}));
 }
 
 /// The scaling record of the points that every finished round has.
 Json Curve::make_record(const Outcome& outcome) const {
   std::vector<PointRuns> runs;
   for (const Point& point : points_) runs.push_back(point.runs);
-  return make_scaling_record(session_.record_context(measured_.loaded), points_.back().runs.ranks,
-                             runs, noise_, outcome);
+  Json record = make_scaling_record(session_.record_context(measured_.loaded),
+                                    points_.back().runs.ranks, runs, noise_, outcome);
+  record["kept_rounds"] = kept_rounds_;
+  return record;
 }
 
 void Curve::finish(Status status) {
@@ -173,9 +220,9 @@ void Curve::finish(Status status) {
   session_.world.agree_on([&] {
     if (!session_.is_root()) return;
     const std::string reason =
-        status == Status::ok ? ""
-                             : fmt::format("ended after {} of {} runs: see the last run record",
-                                           done_, plan_.size());
+        status == Status::ok
+            ? ""
+            : fmt::format("ended after {} of {} runs: see the last run record", done_, runs_);
     record_ = make_record({status, reason});
     publish_(record_);
     if (files_) files_->write_curve(record_);

@@ -40,6 +40,7 @@ class Curve {
   };
 
   const ResolvedConfig& config() const { return measured_.config(); }
+  void resume();
   Point make_point(std::int64_t ranks, std::int64_t base_ranks);
   void announce();
   std::string title(const CurveSegment& segment) const;
@@ -47,6 +48,7 @@ class Curve {
   void await_point(bool takes_part);
   Json measure_here(const CurveSegment& segment, Point& point, RunGroup& group);
   void keep(const CurveSegment& segment, Point& point, const Json& record);
+  void take(const CurveSegment& segment, const Json& record, const std::string& path);
   Json make_record(const Outcome& outcome) const;
   void publish_so_far();
   void finish(Status status);
@@ -56,11 +58,12 @@ class Curve {
   CurveFiles* files_;
   Publish publish_;
   std::vector<Point> points_;
-  std::vector<CurveSegment> plan_;
+  std::vector<CurveSegment> plan_;  ///< of what is left to measure
   std::unique_ptr<Trainer> trainer_;
   std::optional<PlanProgress> progress_;
   NoiseSummary noise_;
-  std::size_t done_ = 0;
+  std::size_t done_ = 0, runs_ = 0;  ///< of all that the curve is made of
+  int kept_rounds_ = 0;              ///< that an earlier command measured
   Json record_;
 };
 

@@ -2,12 +2,64 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "result/measured_launch.hpp"
+#include "result/outcome.hpp"
+
 namespace scalemark {
+namespace {
+
+constexpr std::size_t kIdLetters = 8;
+
+/// The name of a run's record up to the letters of its id. Rounds count from 1.
+std::string name_begin(std::int64_t ranks, int round, bool baseline) {
+  return fmt::format("ranks{}-round{}{}-", ranks, round, baseline ? "-none" : "");
+}
+
+}  // namespace
+
+bool same_machine_and_build(const Json& record, const Json& other) {
+  return record.at("build") == other.at("build") &&
+         machine_of(record.at("system")) == machine_of(other.at("system"));
+}
+
+std::vector<KeptRun> CurveFiles::unfinished(
+    const std::vector<CurveSegment>& plan, const std::vector<std::int64_t>& ranks,
+    const std::function<bool(const Json&, const CurveSegment&)>& same) {
+  const std::set<std::string> names = runs_.unnamed();
+  const auto newest = [&](const CurveSegment& segment) {
+    const std::string begin = name_begin(ranks[segment.point], segment.round + 1, segment.baseline);
+    const std::size_t length = begin.size() + kIdLetters + std::string_view(".json").size();
+    std::optional<KeptRun> found;
+    for (auto name = names.lower_bound(begin); name != names.end() && name->starts_with(begin);
+         ++name) {
+      if (name->size() != length) continue;
+      Json record = record_at(runs_.path() / *name);
+      if (record.is_null() || status_of(record) != Status::ok || !same(record, segment)) continue;
+      if (!found || found->record["created_at"] < record["created_at"])
+        found = KeptRun{segment, runs_.name_of(*name), std::move(record)};
+    }
+    return found;
+  };
+  std::vector<KeptRun> kept, round;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    auto run = newest(plan[i]);
+    if (!run) break;
+    round.push_back(std::move(*run));
+    if (i + 1 < plan.size() && plan[i + 1].round == plan[i].round) continue;
+    std::ranges::move(round, std::back_inserter(kept));
+    round.clear();
+  }
+  for (const KeptRun& run : kept) runs_.keep(run.path);
+  return kept;
+}
 
 std::string CurveFiles::write_run(const Json& record, int ranks, int round, bool baseline) {
-  const std::string id = record.at("id").get<std::string>().substr(0, 8);
-  ResultFile file(runs_.path() / fmt::format("ranks{}-round{}{}-{}.json", ranks, round,
-                                             baseline ? "-none" : "", id),
+  const std::string id = record.at("id").get<std::string>().substr(0, kIdLetters);
+  ResultFile file(runs_.path() / (name_begin(ranks, round, baseline) + id + ".json"),
                   /*reserved_bytes=*/0);
   file.write(record);
   return runs_.name_of(file.path());

@@ -2,12 +2,24 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <vector>
 
+#include "config/curves.hpp"
 #include "result/records.hpp"
 #include "result/runs_folder.hpp"
 
 namespace scalemark {
+
+bool same_machine_and_build(const Json& record, const Json& other);
+
+/// A run of a curve that an earlier command left.
+struct KeptRun {
+  CurveSegment segment;
+  std::string path;  ///< relative to the curve's folder
+  Json record;
+};
 
 class CurveFiles {
  public:
@@ -15,8 +27,15 @@ class CurveFiles {
   explicit CurveFiles(const std::filesystem::path& curve_path)
       : curve_(curve_path), runs_(curve_.path()) {}
   const std::filesystem::path& path() const { return curve_.path(); }
+  const std::filesystem::path& runs_folder() const { return runs_.path(); }
   /// Writes a run record; returns its path relative to the curve's folder.
   std::string write_run(const Json& record, int ranks, int round, bool baseline);
+  /// The runs of the first rounds that an earlier command measured whole before it was ended: those
+  /// of `plan` whose record is there, ok, and `same` as what would be measured now. `ranks`: of the
+  /// plan's points. A finished curve is not gone on with.
+  std::vector<KeptRun> unfinished(
+      const std::vector<CurveSegment>& plan, const std::vector<std::int64_t>& ranks,
+      const std::function<bool(const Json& record, const CurveSegment& segment)>& same);
   /// Replaces the curve, then removes the run records that only the replaced curve named.
   void write_curve(const Json& record);
 

@@ -40,7 +40,8 @@ ExitCode run(Session& session) {
 
 /// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
 /// peers wait for it.
-ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_line) {
+ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_line,
+                      Handover& handover) {
   std::unique_ptr<Session> session;
   ExitCode code = ExitCode::ok;
   try {
@@ -58,7 +59,8 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_li
     tell(words);
     code = exit_code_of(error);
   }
-  if (session) session->handover.publish_exit_code(code);
+  // Without a session there is no record yet: where one is due, the supervisor makes it.
+  if (session || !leaves_a_record(code)) handover.publish_exit_code(code);
   return code;
 }
 
@@ -85,7 +87,7 @@ int engine_main(int argc, char** argv) {
 
   flush_denormals(loaded.config.flush_denormals);  // before there are other threads
   install_stop_signals();
-  const Handover handover(process_environment(), rank_before_mpi() == 0);
+  Handover handover(process_environment(), rank_before_mpi() == 0);
   Watchdog watchdog(loaded.config.timeout);
   watchdog.set_beat([&handover] {
     handover.beat();
@@ -95,7 +97,7 @@ int engine_main(int argc, char** argv) {
     StartLine start_line(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
     handover.publish_listens();
-    const ExitCode code = run_in_world(std::move(loaded), world, start_line);
+    const ExitCode code = run_in_world(std::move(loaded), world, start_line, handover);
     watchdog.enter("finalize");
     RankGroup::finalize(world);
     return static_cast<int>(code);

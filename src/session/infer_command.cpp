@@ -6,11 +6,13 @@
 #include "models/catalog.hpp"
 #include "report/console.hpp"
 #include "result/inference_record.hpp"
+#include "session/announce.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
 #include "session/publish.hpp"
 #include "session/step_printer.hpp"
+#include "session/wait_for_idle.hpp"
 #include "train/inferencer.hpp"
 
 namespace scalemark {
@@ -42,12 +44,16 @@ Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& mea
   RankGroup& world = session.world;
   InferenceFacts facts = inference_facts(session, inferencer, measured, batch);
   facts.gemm_flops = measure_gemm_roof(session, measured.config(), world);
+  announce_time(session, world, measured.config(),
+                facts.flops_per_sample * static_cast<double>(batch.global_batch_size),
+                facts.gemm_flops);
+  wait_for_idle(session, world);
   facts.started_at = utc_timestamp();
   session.device->reset_peak_memory();
   reset_peak_rss();
-  const NoiseSnapshot before = noise_snapshot();
+  const NoiseSnapshot before = session.noise_now();
   Samples samples = inferencer.measure(world, observer, session.start_line);
-  const NoiseEvidence noise = noise_between(before, noise_snapshot());
+  const NoiseEvidence noise = noise_between(before, session.noise_now());
 
   const auto reports =
       gather_reports(world, rank_report(session, world.rank(), std::move(samples), noise));
@@ -74,6 +80,7 @@ ExitCode infer_command(Session& session) {
   return with_last_words(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
     const BatchPlan batch = plan_batch(measured.config(), world.size());
+    announce_run(session, measured.config(), batch, {world.size()});
     world.watchdog().enter("model");
     std::unique_ptr<Inferencer> inferencer;
     world.agree_on([&] {

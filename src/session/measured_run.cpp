@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <numeric>
@@ -12,6 +11,8 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "probe/gemm.hpp"
+#include "session/announce.hpp"
+#include "session/wait_for_idle.hpp"
 #include "train/c10d_reducer.hpp"
 #include "train/precision.hpp"
 
@@ -109,7 +110,7 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
   report.host = host_name();
   report.affinity = session.affinity;
   report.affinity_requested = requested_binding(session.environment);
-  report.cpus_of_host = static_cast<int>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
+  report.cpus_of_host = session.cpus_of_host();
   if (session.device->device().is_cuda()) report.gpu = session.device->device().index();
   report.gpu_uuid = session.device->uuid();
   if (!report.gpu_uuid.empty())
@@ -143,6 +144,7 @@ std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& 
 }
 
 double forward_flops_per_sample(const ResolvedConfig& config) {
+  if (config.model_flops) return *config.model_flops;
   const ModelFacts model = *find_model(config.model);
   if (config.length_distribution != LengthDistribution::fixed) return 0;
   if (model.sequence_length > 0)
@@ -177,17 +179,22 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   prepare(session, trainer, group);
 
   RunFacts facts = run_facts(session, trainer, group, baseline);
+  if (session.loaded.command == Command::run)  // a curve has measured how long it takes
+    announce_time(session, group.ranks, group.measured.config(),
+                  facts.flops_per_sample * static_cast<double>(group.batch.global_batch_size),
+                  facts.gemm_flops);
+  wait_for_idle(session, group.ranks);
   facts.started_at = utc_timestamp();
   session.device->reset_peak_memory();
   reset_peak_rss();
-  const NoiseSnapshot before = noise_snapshot();
+  const NoiseSnapshot before = session.noise_now();
   const double cpu_before = group.ranks.communication_cpu_seconds();
   const bool first_of_host = group.ranks.local_rank() == 0;
   EnergyMeter meter(first_of_host, session.device->uuid());
   Samples samples = trainer.measure(group.ranks, *group.communicator, observer, session.start_line);
   const double cpu_seconds = group.ranks.communication_cpu_seconds() - cpu_before;
   const Energy energy = meter.stop();
-  const NoiseEvidence noise = noise_between(before, noise_snapshot());
+  const NoiseEvidence noise = noise_between(before, session.noise_now());
 
   if (group.communicator->moves_data() && !session.config().forward_only)
     add_traffic(facts, trainer.last_traffic());

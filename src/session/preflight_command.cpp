@@ -12,6 +12,7 @@
 #include "session/commands.hpp"
 #include "session/preflight_measure.hpp"
 #include "session/publish.hpp"
+#include "session/wait_for_idle.hpp"
 #include "streams.hpp"
 #include "train/signals.hpp"
 
@@ -48,6 +49,7 @@ std::vector<PreflightRank> gather_ranks(RankGroup& world, const PreflightRank& m
 
 /// The judged record at rank 0, null elsewhere.
 Json measure(Session& session, const std::vector<PreflightRule>& rules) {
+  wait_for_idle(session, session.world);
   const double start = steady_seconds();
   PreflightFacts facts;
   facts.world_size = session.world.size();

@@ -23,7 +23,10 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
     printer.total(record);
     deliver(record, output, session.config().json);
     session.say(summary(record, session.warnings.size()));
-    if (output) session.say("record: " + output->path().string());
+    if (output) {
+      session.handover.publish_partial({Json::array({record}), nullptr, output->path()});
+      session.say("record: " + output->path().string());
+    }
     return exit_code_of(status_of(record));
   });
 }

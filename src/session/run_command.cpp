@@ -3,6 +3,7 @@
 #include "config/names.hpp"
 #include "models/catalog.hpp"
 #include "report/console.hpp"
+#include "session/announce.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
@@ -27,6 +28,7 @@ ExitCode run_command(Session& session) {
   return with_last_words(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
     RunGroup group = make_run_group(session, session.world, measured, false);
+    announce_run(session, measured.config(), group.batch, {session.world.size()});
     session.world.watchdog().enter("model");
     Trainer trainer(measured.config(), *session.device, session.world, group.batch);
     StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());

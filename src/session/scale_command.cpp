@@ -50,7 +50,8 @@ class Family {
 
   ExitCode run() {
     ExitCode code = ExitCode::ok;
-    for (std::size_t i = 0; i < curves_.size() && code == ExitCode::ok; ++i) code = measure(i);
+    for (std::size_t i = take_finished(); i < curves_.size() && code == ExitCode::ok; ++i)
+      code = measure(i);
     session_.world.agree_on([&] {
       if (session_.is_root()) print();
     });
@@ -58,6 +59,34 @@ class Family {
   }
 
  private:
+  /// The curves that an earlier command with this output has finished, before it was ended in one
+  /// that comes after them.
+  std::size_t take_finished() {
+    // A batch that is still to be found may be another one than it was.
+    if (curves_.size() == 1 || session_.config().largest_batch) return 0;
+    session_.world.agree_on([&] {
+      if (!session_.is_root() || !session_.config().output) return;
+      const auto largest =
+          static_cast<int>(curve_ranks(session_.config(), session_.world.size()).back());
+      const Json now = make_scaling_record(session_.record_context(session_.loaded), largest, {},
+                                           {}, {Status::failed, "not measured yet"});
+      for (std::size_t i = 0; i < curves_.size(); ++i) {
+        Json record = record_at(files_[i]->path());
+        if (record.is_null() || status_of(record) != Status::ok ||
+            record["config_hash"] != config_hash(curves_[i].config, largest) ||
+            !same_machine_and_build(record, now))
+          break;
+        finished_.push_back(std::move(record));
+      }
+      if (finished_.size() == curves_.size()) finished_.clear();  // asked for once more
+      for (std::size_t i = 0; i < finished_.size(); ++i)
+        session_.say(fmt::format("curve {} of {}: {}: an earlier command finished it: {}", i + 1,
+                                 curves_.size(), curves_[i].name, files_[i]->path().string()));
+    });
+    return static_cast<std::size_t>(
+        std::stoi(session_.world.broadcast(std::to_string(finished_.size()))));
+  }
+
   ExitCode measure(std::size_t i) {
     const CurveConfig& curve = curves_[i];
     if (!curve.name.empty())

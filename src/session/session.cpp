@@ -3,7 +3,9 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -11,6 +13,7 @@
 #include "config/curves.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
+#include "platform/unused_gpu.hpp"
 #include "result/preflight_reference.hpp"
 #include "talk.hpp"
 #include "train/denormals.hpp"
@@ -64,6 +67,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
       affinity(achieved_affinity()) {
   for (const auto& warning : warnings) say("warning: " + warning);
   refuse_singletons();
+  refuse_other_world();
   tell_of_patient_srun();
   compare_configurations();
   read_preflight();
@@ -83,6 +87,14 @@ void Session::say(const std::string& line) const {
   if (is_root()) scalemark::say(line);
 }
 
+int Session::cpus_of_host() const {
+  return static_cast<int>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+NoiseSnapshot Session::noise_now() const {
+  return noise_snapshot(start_line ? start_line->starter() : std::nullopt);
+}
+
 void Session::warn(const std::string& warning) {
   say("warning: " + warning);
   warnings.push_back(warning);
@@ -98,6 +110,16 @@ void Session::refuse_singletons() const {
                   "--mpi=list), or the mpirun of that "
                   "same MPI. Nothing was measured and no file was written.",
                   hint->name, hint->tasks, world.library_version()));
+}
+
+/// Of a curve: see scale_command.cpp.
+void Session::refuse_other_world() const {
+  const auto& ranks = config().ranks;
+  if (loaded.command == Command::scale || ranks.empty() || ranks.front() == world.size()) return;
+  throw ConfigError(
+      fmt::format("--ranks asks for {} ranks, but this launch has a world of {}: start as many, or "
+                  "leave the launcher away and scalemark starts them itself",
+                  ranks.front(), world.size()));
 }
 
 /// A rank cannot see the flags of its srun.
@@ -139,6 +161,31 @@ void Session::read_preflight() {
   });
 }
 
+/// A GPU that is there and not used is never passed over silently.
+void Session::warn_of_unused_gpus() {
+  std::string mine;
+  if (config().device == Device::automatic && !device->device().is_cuda()) {
+    const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+    mine = why_gpus_are_unused(
+        visible_gpus(),
+        visible == environment.end() ? std::nullopt : std::optional(visible->second),
+        why_no_cuda());
+    if (!mine.empty()) mine = host_name() + ": " + mine;
+  }
+  const auto all = world.all_gather(mine);
+  for (const std::string& words : std::set(all.begin(), all.end()))
+    if (!words.empty()) warn(words);
+  const auto kinds = world.all_gather(device->device().is_cuda() ? "cuda" : "cpu");
+  const auto other = std::ranges::find_if(kinds, [&](auto& kind) { return kind != kinds[0]; });
+  world.agree_on([&] {
+    if (other != kinds.end())
+      throw EnvironmentError(
+          fmt::format("rank 0 computes on {} and rank {} on {}: see the warnings above, or say "
+                      "--device cpu",
+                      kinds[0], other - kinds.begin(), *other));
+  });
+}
+
 void Session::open_device() {
   world.watchdog().enter("device");
   // Otherwise the front door has set OMP_NUM_THREADS to the achieved CPU mask, or the user has.
@@ -147,6 +194,7 @@ void Session::open_device() {
   if (config().num_inter_threads)
     at::set_num_interop_threads(static_cast<int>(*config().num_inter_threads));
   world.agree_on([&] { device = make_device_backend(config().device, world.local_rank()); });
+  warn_of_unused_gpus();
   const auto devices = world.all_gather(device->uuid());
   world.agree_on([&] {
     std::set<std::string> seen;

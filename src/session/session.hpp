@@ -32,6 +32,9 @@ class Session {
   RecordContext record_context(LoadedConfig measured) const;
   /// One line on stderr, from rank 0 only.
   void say(const std::string& line) const;
+  int cpus_of_host() const;  ///< logical ones that are online; 0: unknown
+  /// Of this rank; processes that are measured beside it count as ours.
+  NoiseSnapshot noise_now() const;
   /// The same as a warning that also stands in every record made from now on.
   void warn(const std::string& warning);
 
@@ -49,10 +52,12 @@ class Session {
 
  private:
   void refuse_singletons() const;
+  void refuse_other_world() const;
   void tell_of_patient_srun() const;
   void compare_configurations();
   void read_preflight();
   void open_device();
+  void warn_of_unused_gpus();
 };
 
 /// "tcmalloc", "jemalloc" or "glibc": whose malloc this process runs on.

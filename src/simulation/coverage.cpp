@@ -19,7 +19,7 @@ void print_introduction(int repetitions) {
       "# Coverage of the interval\n\n"
       "How often the 95 % interval of the mean step (`mean_interval`, [method](measurements.md)) "
       "holds the true mean.\n"
-      "Written by `build/release/bin/coverage > docs/coverage.md` (fixed seed, {} series a cell, "
+      "Written by `build/release/bin/coverage` (fixed seed, {} series a cell, "
       "standard error of a\n"
       "95 % cell {:.1f} points). A cell gives the percentage of intervals that hold the mean; in "
       "brackets the\n"

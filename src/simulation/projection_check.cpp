@@ -2,6 +2,7 @@
 #include "simulation/projection_check.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>

@@ -28,6 +28,31 @@ class CpuClock : public StepClock {
   std::vector<double> seconds_;
 };
 
+class CpuPhases : public PhaseClock {
+ public:
+  void enter(StepPhase phase) override {
+    const auto now = Clock::now();
+    end(now);
+    phase_ = phase;
+    begin_ = now;
+  }
+  void pause() override {
+    end(Clock::now());
+    phase_.reset();
+  }
+  const PhaseSeconds& seconds() const override { return seconds_; }
+
+ private:
+  void end(Clock::time_point now) {
+    if (phase_)
+      seconds_[static_cast<std::size_t>(*phase_)] +=
+          std::chrono::duration<double>(now - begin_).count();
+  }
+  std::optional<StepPhase> phase_;
+  Clock::time_point begin_;
+  PhaseSeconds seconds_{};
+};
+
 class CpuReader : public ScalarReader {
  public:
   std::optional<double> exchange(const at::Tensor& scalar) override {
@@ -44,6 +69,7 @@ class CpuBackend : public DeviceBackend {
   Stream stream() const override { return nullptr; }
   void synchronize() override {}
   std::unique_ptr<StepClock> make_step_clock() override { return std::make_unique<CpuClock>(); }
+  std::unique_ptr<PhaseClock> make_phase_clock() override { return std::make_unique<CpuPhases>(); }
   std::unique_ptr<ScalarReader> make_scalar_reader() override {
     return std::make_unique<CpuReader>();
   }

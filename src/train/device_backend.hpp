@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "measure/samples.hpp"
 #include "train/batch_copier.hpp"
 
 namespace scalemark {
@@ -26,6 +27,20 @@ class StepClock {
   /// Between consecutive marks: those known without waiting; all of them after
   /// DeviceBackend::synchronize().
   virtual const std::vector<double>& seconds() = 0;
+};
+
+/// Where the time of steps goes, without a synchronisation: two clock readings a phase, or, on
+/// CUDA, two events in the stream (a phase then holds what the stream waited for too), and an NVTX
+/// range.
+class PhaseClock {
+ public:
+  virtual ~PhaseClock() = default;
+  /// The phase so far, if any, ends, and this one begins.
+  virtual void enter(StepPhase phase) = 0;
+  /// The phase so far ends, and none begins. Waits for the device.
+  virtual void pause() = 0;
+  /// Of the phases that ended; all of them after pause().
+  virtual const PhaseSeconds& seconds() const = 0;
 };
 
 /// Reads one number a step from the device without stalling it: on the CPU at once, on CUDA a step
@@ -49,6 +64,7 @@ class DeviceBackend {
   virtual Stream stream() const = 0;     ///< current stream
   virtual void synchronize() = 0;
   virtual std::unique_ptr<StepClock> make_step_clock() = 0;
+  virtual std::unique_ptr<PhaseClock> make_phase_clock() = 0;
   virtual std::unique_ptr<ScalarReader> make_scalar_reader() = 0;
   virtual std::optional<std::int64_t> peak_memory_bytes() const = 0;
   virtual void reset_peak_memory() = 0;
@@ -72,5 +88,8 @@ class DeviceBackend {
 /// fewer GPUs than ranks, and for --device cuda without a usable one (with both driver and runtime
 /// versions).
 std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank);
+
+/// Why CUDA offers no GPU, with the remedy; empty where it does.
+std::string why_no_cuda();
 
 }  // namespace scalemark

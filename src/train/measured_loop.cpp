@@ -35,18 +35,25 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer, StartLine* line) {
   input_->restart();
-  const auto step = [this](long number) {
+  double waited_in_backward = 0;
+  const auto step = [&](long number) {
+    loop_.enter(StepPhase::input);
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
     const std::vector<Batch>& micro_batches = input_->take(number);
     const at::Tensor loss = trainer_.config.forward_only
                                 ? forward_step(number, micro_batches.front())
                                 : train_step(number, turn, micro_batches);
+    loop_.enter(StepPhase::checkpoint);
     after_step_(number);
+    loop_.enter(StepPhase::rest);
+    if (reducer_->waits_in_backward()) waited_in_backward += reducer_->last_wait_seconds();
     const Batch& batch = trainer_.batches[turn];
     return StepOutcome{loss * loss_share_[turn], reducer_->last_wait_seconds(),
                        reducer_->last_communication_seconds(), batch.units, batch.padded_units};
   };
   Samples samples = loop_.run(steps, phase, std::move(rule), observer, step, line);
+  samples.phase_seconds[static_cast<std::size_t>(StepPhase::backward)] -= waited_in_backward;
+  samples.phase_seconds[static_cast<std::size_t>(StepPhase::communication)] += waited_in_backward;
   samples.embedding = reducer_->take_embedding();
   samples.input = input_->samples();
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
@@ -58,14 +65,17 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
   at::Tensor sum, gradient_scale = gradient_scale_[turn];
   if (scaler_.enabled()) gradient_scale = gradient_scale * scaler_.scale();
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
+    loop_.enter(StepPhase::forward);
     reducer_->begin_pass(i == 0, i + 1 == micro_batches.size());
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
+    loop_.enter(StepPhase::backward);
     // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
   trainer_.optimizer->set_learning_rate(learning_rate_.at(number));
+  loop_.enter(StepPhase::communication);
   update();
   return sum;
 }
@@ -76,10 +86,15 @@ void MeasuredLoop::update() {
   UpdateRule& optimizer = *trainer_.optimizer;
   if (!trainer_.config.clip_norm && !scaler_.enabled()) {
     optimizer.begin_step();
-    reducer_->finalize([&](std::size_t i) { optimizer.update(reducer_->buckets()[i]); });
+    reducer_->finalize([&](std::size_t i) {
+      loop_.enter(StepPhase::optimizer);
+      optimizer.update(reducer_->buckets()[i]);
+      loop_.enter(StepPhase::communication);
+    });
     return;
   }
   reducer_->finalize();
+  loop_.enter(StepPhase::optimizer);
   std::vector<Bucket>& buckets = reducer_->buckets();
   if (!scaler_.unscale(buckets)) return;
   if (trainer_.config.clip_norm) clip_gradients(buckets, *trainer_.config.clip_norm);
@@ -89,6 +104,7 @@ void MeasuredLoop::update() {
 
 at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
   const at::NoGradGuard no_grad;
+  loop_.enter(StepPhase::forward);
   at::Tensor loss = trainer_.model->loss_sum(batch);
   if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
   return loss;

@@ -63,11 +63,14 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
   Phase phase(device_, rule, observer, line);
   if (stop_ == Stop::together) phase.agreed.emplace(group_);
   std::optional<StopReason> stop;
+  phases_ = device_.make_phase_clock();
+  phases_->enter(StepPhase::rest);
   phase.clock->mark();
   for (long i = 0; i < steps && !stop; ++i, ++step_) {
     group_.watchdog().enter(phase_name, step_);
     fault_.before_step(step_);
     const StepOutcome done = step(step_);
+    phases_->enter(StepPhase::agreement);
     const auto loss = done.loss.defined() ? phase.reader->exchange(done.loss) : std::nullopt;
     const auto posted = words(phase, loss);
     const double before_exchange = steady_seconds();
@@ -76,10 +79,12 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
     phase.samples.communication_seconds += done.communication_seconds;
     phase.samples.units.push_back(done.units);
     phase.samples.padded_units += done.padded_units;
+    phases_->enter(StepPhase::rest);
     phase.clock->mark();
     if (!done.loss.defined()) show(phase, i + 1, std::numeric_limits<double>::quiet_NaN());
     if (phase.turn_is_over && !stop && i + 1 < steps) make_way(phase);
   }
+  phases_->pause();
   if (const auto late = phase.reader->finish()) {
     const auto reason = read(phase, phase.agreed->exchange(words(phase, late)));
     if (!stop) stop = reason;
@@ -91,6 +96,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
   device_.synchronize();
   if (phase.line) ++phase.samples.turns;
   phase.samples.step_seconds = phase.clock->seconds();
+  phase.samples.phase_seconds = phases_->seconds();
   return std::move(phase.samples);
 }
 
@@ -133,6 +139,7 @@ std::optional<StopReason> StepLoop::read(Phase& phase, const std::vector<double>
 
 void StepLoop::make_way(Phase& phase) {
   device_.synchronize();
+  phases_->pause();
   phase.clock->pause();
   const double pause_start = steady_seconds();
   wait_at(phase.line, group_);
@@ -140,6 +147,7 @@ void StepLoop::make_way(Phase& phase) {
   phase.samples.paused_seconds += phase.turn_start - pause_start;
   ++phase.samples.turns;
   phase.turn_is_over = phase.said_so = false;
+  phases_->enter(StepPhase::rest);
   phase.clock->mark();
 }
 

@@ -43,6 +43,9 @@ class StepLoop {
   StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop,
            long display_every);
 
+  /// For the step: what it does from here on.
+  void enter(StepPhase phase) { phases_->enter(phase); }
+
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal); `step` is given its
   /// number, counted from the first of all runs. Where `line` takes turns, the ranks together make
   /// way between them, after a step that they agree on. wall_seconds is left to the caller.
@@ -63,6 +66,7 @@ class StepLoop {
   Stop stop_;
   long display_every_;
   long step_ = 0;
+  std::unique_ptr<PhaseClock> phases_;  ///< of the run so far
 };
 
 }  // namespace scalemark

@@ -32,6 +32,8 @@ class StepReducer {
   virtual std::vector<Bucket>& buckets() = 0;
 
   virtual double last_wait_seconds() const = 0;  ///< for sums after the last backward pass
+  /// Whether it waits before the last backward pass returns, not in finalize().
+  virtual bool waits_in_backward() const { return false; }
   /// First bucket posted to last bucket complete; 0 where that is not known.
   virtual double last_communication_seconds() const = 0;
   virtual StepTraffic traffic() const = 0;

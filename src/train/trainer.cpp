@@ -56,6 +56,10 @@ std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& grou
                      config.length_sigma};
   options.dropout = *config.dropout;
   options.label_smoothing = config.label_smoothing;
+  options.file = config.model_file.value_or("");
+  options.input_shape = shape_of(config.input_shape.value_or(""));
+  options.integer_inputs = config.input_dtype == InputDtype::int64;
+  options.file_loss = static_cast<FileLoss>(config.loss);
   std::shared_ptr<Model> model = make_model(options);
   share_weights(*model, group);
   return model;

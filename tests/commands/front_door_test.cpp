@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -39,21 +40,76 @@ TEST(Subcommands, EachHasItsLineInTheOverview) {
   std::set<std::string_view> names;
   for (const Subcommand& subcommand : kSubcommands) {
     EXPECT_TRUE(names.insert(subcommand.name).second) << subcommand.name;
-    // As the shell completion reads it.
     EXPECT_THAT(std::string(subcommand.name), MatchesRegex("[a-z]+"));
     EXPECT_THAT(text, HasSubstr("\n  " + std::string(subcommand.name) + "  "));
     EXPECT_THAT(text, HasSubstr("  " + std::string(subcommand.purpose) + "\n"));
-    EXPECT_LE(subcommand.purpose.size(), 90u) << subcommand.name;
+    EXPECT_LE(subcommand.purpose.size(), 66u)  // 80 columns
+        << subcommand.name;
   }
 }
 
-TEST(Subcommands, EachAnswersHelp) {
+std::string printed(const std::vector<std::string>& words) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(call(words), 0);
+  return testing::internal::GetCapturedStdout();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Subcommands, EachAnswersHelpThatFitsAScreen) {
   for (const Subcommand& subcommand : kSubcommands) {
-    testing::internal::CaptureStdout();
-    EXPECT_EQ(call({std::string(subcommand.name), "--help"}), 0);
-    EXPECT_THAT(testing::internal::GetCapturedStdout(),
-                HasSubstr("scalemark " + std::string(subcommand.name)));
+    const std::string name(subcommand.name);
+    const std::string text = printed({name, "--help"}), all = printed({name, "--help", "all"});
+    EXPECT_EQ(printed({"help", name}), text);
+    EXPECT_EQ(printed({"help", name, "all"}), all);
+    EXPECT_THAT(text, HasSubstr("scalemark " + name));
+    EXPECT_LE(lines_of(text).size(), 24u) << text;
+    for (const std::string& line : lines_of(text + all)) EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_THAT(all, HasSubstr("Exit codes: 0 ")) << name;
   }
+}
+
+/// The flags "--x" of a text.
+std::set<std::string> flags_in(const std::string& text) {
+  std::set<std::string> flags;
+  const std::regex flag("--([a-z_]+)");
+  for (std::sregex_iterator found(text.begin(), text.end(), flag), end; found != end; ++found)
+    flags.insert((*found)[1]);
+  return flags;
+}
+
+TEST(Subcommands, EachHasThreeExamplesOfItsFlags) {
+  for (const Subcommand& subcommand : kSubcommands) {
+    const CommandHelp help = subcommand.help({{"--job", "infer"}, nullptr});
+    EXPECT_EQ(help.name, subcommand.name);
+    EXPECT_EQ(help.examples.size(), 3u) << help.name;
+    const std::set<std::string> known = flags_in(grouped_flags(help.groups, 80));
+    for (const std::string& example : help.examples) {
+      EXPECT_THAT(example, HasSubstr("scalemark "));
+      for (const std::string& flag : flags_in(example.substr(example.find("scalemark "))))
+        EXPECT_TRUE(known.contains(flag)) << flag << " in: " << example;
+    }
+  }
+}
+
+TEST(ManualPage, HasEverySubcommandFlagAndExitCode) {
+  const std::string page = printed({"help", "--man"});
+  for (const Subcommand& subcommand : kSubcommands) {
+    const std::size_t begin = page.find(".SS " + std::string(subcommand.name) + "\n");
+    ASSERT_NE(begin, page.npos) << subcommand.name;
+    const std::string section = page.substr(begin, page.find(".SS ", begin + 1) - begin);
+    for (const FlagGroup& group : subcommand.help({}).groups)
+      for (const FlagHelp& flag : group.flags)
+        EXPECT_THAT(section, HasSubstr("\\-\\-" + flag.name)) << subcommand.name;
+  }
+  for (const ExitCodeWords& known : kExitCodes)
+    EXPECT_THAT(page, HasSubstr("\n.B " + std::to_string(static_cast<int>(known.code)) + "\n" +
+                                std::string(known.words) + "\n"));
 }
 
 /// The texts of these files, one after the other.
@@ -92,6 +148,9 @@ TEST(FrontDoor, UnknownSubcommandsAreRefused) {
                 "; see scalemark --help)\n");
   EXPECT_EQ(refusal({"study"}), "scalemark: scalemark study is not available in this version\n");
   EXPECT_EQ(refusal({}), overview());
+  EXPECT_THAT(refusal({"help", "swee"}), HasSubstr("did you mean sweep?"));
+  EXPECT_THAT(refusal({"completion", "tcsh"}), HasSubstr("legal: bash, zsh, fish"));
+  for (const std::string& line : lines_of(overview())) EXPECT_LE(line.size(), 80u) << line;
 }
 
 TEST(Lists, ModelsAndConfigs) {

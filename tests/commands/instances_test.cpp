@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "commands/subcommands.hpp"
 #include "config/injection.hpp"
 #include "launch/instance_launch.hpp"
 
@@ -82,7 +83,7 @@ TEST(InstancesRequest, WrongWordsAreRefused) {
   EXPECT_THAT(refusal({"--instances", "2,1"}), HasSubstr("--instances"));
   EXPECT_THAT(refusal({"--instances", ""}), HasSubstr("--instances"));
   EXPECT_THAT(refusal({"--instances", "0"}), HasSubstr("--instances"));
-  EXPECT_THAT(refusal({"--instances", "2", "--slots", cpu()}), HasSubstr("there are 1 slots"));
+  EXPECT_THAT(refusal({"--instances", "2", "--slots", cpu()}), HasSubstr("only 1 slot; "));
   EXPECT_THAT(refusal({"--repeats", "0"}), HasSubstr("--repeats"));
   EXPECT_THAT(refusal({"--launch_timeout", "soon"}), HasSubstr("--launch_timeout"));
   EXPECT_THAT(refusal({"--inject", "explode"}), HasSubstr("explode"));
@@ -93,12 +94,13 @@ TEST(InstancesRequest, WrongWordsAreRefused) {
 }
 
 TEST(InstancesRequest, HelpHasBothKindsOfFlags) {
-  const std::vector<std::string> infer{"--job", "infer", "--help"};
-  const std::string help = instances_help({});
+  const std::string help = full_help(commands::instances_help({}), 80);
+  const std::string of_infer =
+      full_help(commands::instances_help({{"--job", "infer", "--help"}, nullptr}), 80);
   for (const char* flag : {"--slots", "--instances", "--optimizer", "--model", "--config"})
     EXPECT_THAT(help, HasSubstr(flag));
-  EXPECT_THAT(instances_help(infer), HasSubstr("--mode "));
-  EXPECT_THAT(instances_help(infer), Not(HasSubstr("--optimizer")));
+  EXPECT_THAT(of_infer, HasSubstr("--mode "));
+  EXPECT_THAT(of_infer, Not(HasSubstr("--optimizer")));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "commands/subcommands.hpp"
+
 namespace scalemark::project_test {
 namespace {
 using testing::ElementsAre;
@@ -79,7 +81,7 @@ TEST(ProjectRequest, RefusesWhatIsWrong) {
 }
 
 TEST(ProjectRequest, TheHelpNamesEveryFlag) {
-  const std::string help = project_help();
+  const std::string help = full_help(commands::project_help({}), 80);
   for (const char* flag :
        {"--ranks", "--batch_size", "--global_batch_size", "--link_gbit", "--link_latency_us",
         "--ranks_per_node", "--budget", "--samples_per_epoch", "--base_budget", "--fit_ranks",

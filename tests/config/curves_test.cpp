@@ -60,14 +60,28 @@ TEST(Curves, ComeFromFilesAndVariablesToo) {
       << "a later value replaces the whole list";
 }
 
+TEST(Curves, OfBatchesPerRank) {
+  const auto curves = curves_of(
+      load_scale({"--model=smallnet", "--precision=fp32,bf16", "--batch_size=4,8"}).config);
+  ASSERT_EQ(curves.size(), 4u);
+  EXPECT_EQ(curves[1].name, "fp32-b8");
+  EXPECT_EQ(curves[1].config.batch_size, 8);
+  EXPECT_EQ(plan_batch(curves[1].config, 2).global_batch_size, 16);
+  const auto wrong = [](const Words& words) { return refused(words, {}, Command::scale); };
+  EXPECT_THAT(wrong({"--batch_size=4,max"}), HasSubstr("\"max\" stands alone"));
+  EXPECT_THAT(wrong({"--scaling=strong", "--global_batch_size=16", "--batch_size=4,8"}),
+              HasSubstr("leave one of the two out"));
+  EXPECT_EQ(curves_of(load_scale({"--model=smallnet", "--batch_size=max"}).config).size(), 1u);
+}
+
 TEST(Curves, ListsAreRefusedWithTheirPlace) {
   const auto wrong = [](const std::string& flag) { return refused({flag}, {}, Command::scale); };
   EXPECT_THAT(wrong("--precision=fp32,fp23"),
-              AllOf(HasSubstr("--precision/1"), HasSubstr("did you mean fp32")));
+              AllOf(HasSubstr("--precision: unknown precision"), HasSubstr("did you mean fp32")));
   EXPECT_THAT(wrong("--precision=fp32,bf16,fp32"), HasSubstr("\"fp32\" is there twice"));
-  EXPECT_THAT(wrong("--precision=fp32,"), HasSubstr("--precision/1"));
+  EXPECT_THAT(wrong("--precision=fp32,"), HasSubstr("--precision: unknown precision"));
   EXPECT_THAT(wrong("--global_batch_size=8,0"),
-              AllOf(HasSubstr("--global_batch_size/1"), HasSubstr("1 to 1000000000")));
+              AllOf(HasSubstr("--global_batch_size: "), HasSubstr("1 to 1000000000")));
   EXPECT_THAT(wrong("--seed=1,2"), HasSubstr("--seed"));
   const TemporaryFile nested(R"({"precision": [["fp32"]]})"), empty(R"({"precision": []})");
   EXPECT_THAT(wrong("--config=" + nested.path()), HasSubstr("/precision/0"));
@@ -77,6 +91,7 @@ TEST(Curves, ListsAreRefusedWithTheirPlace) {
 TEST(Curves, AreForScaleOnly) {
   EXPECT_THAT(refused({"--precision=fp32,bf16"}), HasSubstr("scalemark scale"));
   EXPECT_THAT(refused({"--global_batch_size=8,16"}), HasSubstr("scalemark scale"));
+  EXPECT_THAT(refused({"--batch_size=8,16"}), HasSubstr("--batch_size: a list"));
   EXPECT_THAT(refused({"--precision=fp32,bf16"}, {}, Command::infer), HasSubstr("scalemark scale"));
 }
 

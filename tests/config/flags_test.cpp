@@ -14,7 +14,7 @@ FlagReader reader(const Words& words) {
       "label", "", cxxopts::value<std::string>())("pairs", "", cxxopts::value<std::string>())(
       "plan", "", cxxopts::value<Words>());
   options.parse_positional({"plan"});
-  return FlagReader(parse_flags(options, words));
+  return FlagReader(parse_flags("program", options, words));
 }
 
 TEST(FlagReader, RefusalsBeginWithTheFlag) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "config/arguments.hpp"
 #include "config/file_layer.hpp"
 #include "config/keys.hpp"
 #include "config_support.hpp"
@@ -69,6 +70,13 @@ TEST(Load, BooleansHaveManySpellings) {
   EXPECT_THAT(refused({"--json", "true"}), HasSubstr("unexpected argument"));
 }
 
+TEST(Load, ImagesAreAsLargeAsTheNetworkNeeds) {
+  EXPECT_EQ(load({"--model=inception3", "--image_size=75"}).config.image_size, 75);
+  for (const Command command : {Command::run, Command::infer})
+    EXPECT_THAT(refused({"--model=inception3", "--image_size=74"}, {}, command),
+                AllOf(HasSubstr("--image_size 74"), HasSubstr("75 pixels")));
+}
+
 TEST(Load, EmptyVariablesCountAsUnset) {
   EXPECT_EQ(load({}, {"SCALEMARK_SEED="}).config.seed, RunConfig{}.seed);
 }
@@ -115,7 +123,15 @@ TEST(Load, C10dRefusesWhatItCannotDo) {
 
 TEST(Load, AFileMayHoldKeysOfScaleAndServeRun) {
   const TemporaryFile file(R"({"ranks": [1, 2], "repeats": 2})");
-  EXPECT_EQ(load({"--config", file.path()}).config.ranks.size(), 2u);
+  EXPECT_EQ(load({"--config", file.path()}).config.repeats, 2);
+}
+
+TEST(Load, RanksOfAFileOrVariableAreACurveAndStartNoRun) {
+  const TemporaryFile file(R"({"ranks": [2]})");
+  EXPECT_TRUE(load({"--config", file.path()}).config.ranks.empty());
+  EXPECT_TRUE(load({}, {"SCALEMARK_RANKS=2"}).config.ranks.empty());
+  EXPECT_EQ(load({"--ranks", "2"}).config.ranks, std::vector<std::int64_t>{2});
+  EXPECT_EQ(load({}, {"SCALEMARK_RANKS=2"}, Command::scale).config.ranks.size(), 1u);
 }
 
 TEST(Infer, HasTheKeysOfAForwardPass) {
@@ -238,7 +254,7 @@ TEST(Refusals, UnknownFlagsNameTheNearest) {
 }
 
 TEST(Refusals, FlagsOfScaleAreNotThoseOfRun) {
-  EXPECT_THAT(refused({"--ranks", "1"}), HasSubstr("scalemark scale"));
+  EXPECT_THAT(refused({"--ranks", "1,2"}), HasSubstr("scalemark scale"));
   EXPECT_THAT(refused({"--nobaseline"}), HasSubstr("--nobaseline"));
   EXPECT_THAT(refused({"--set", "repeats=2"}), HasSubstr("scalemark scale"));
 }
@@ -351,7 +367,7 @@ TEST(Refusals, MeaninglessCombinations) {
 TEST(Help, NamesEveryFlagOfTheCommandAndNoOther) {
   for (const Command command : {Command::run, Command::scale, Command::infer, Command::preflight})
     for (const Key& key : all_keys()) {
-      const std::string help = help_text(command);
+      const std::string help = full_help(key_help(command), 80);
       const bool named = help.find("--" + key.name + " ") != help.npos ||
                          help.find("--" + key.name + "\n") != help.npos;
       EXPECT_EQ(named, key.commands.contains(command)) << key.name;

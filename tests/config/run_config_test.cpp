@@ -100,6 +100,17 @@ TEST(Resolved, FillsInTheDefaultsOfTheModel) {
   EXPECT_FALSE(translation.image_size);
 }
 
+TEST(Resolved, TheRateIsNoMoreThanTheModelBears) {
+  RunConfig config;
+  config.model = "vgg16";
+  EXPECT_EQ(ResolvedConfig(config).init_learning_rate, 0.005);
+  EXPECT_EQ(ResolvedConfig(config).dropout, 0.5);
+  config.optimizer = Optimizer::adam;
+  EXPECT_EQ(ResolvedConfig(config).init_learning_rate, 1e-4);
+  config.init_learning_rate = 0.1;
+  EXPECT_EQ(ResolvedConfig(config).init_learning_rate, 0.1);
+}
+
 TEST(Resolved, RatesAreThoseOfTheOptimizer) {
   RunConfig config;
   config.model = "bert_base";

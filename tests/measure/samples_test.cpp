@@ -16,6 +16,7 @@ Samples example() {
   samples.step_seconds = {0.1, 1.0 / 3};
   samples.wait_seconds = {0.01, 0.02};
   samples.loss = {7.5, std::numeric_limits<double>::quiet_NaN()};
+  samples.phase_seconds = {0.5, 0.25, 0.125, 1, 2, 3, 4, 5};
   samples.wall_seconds = 0.44;
   samples.warm_up_seconds = 1.25;
   samples.communication_seconds = 0.05;
@@ -31,6 +32,7 @@ TEST(Samples, SurviveTheJourneyAsText) {
   const Samples received = samples_from_json(nlohmann::json::parse(to_json(sent).dump()));
   EXPECT_EQ(received.step_seconds, sent.step_seconds);
   EXPECT_EQ(received.wait_seconds, sent.wait_seconds);
+  EXPECT_EQ(received.phase_seconds, sent.phase_seconds);
   ASSERT_EQ(received.loss.size(), 2u);
   EXPECT_EQ(received.loss[0], 7.5);
   EXPECT_TRUE(std::isnan(received.loss[1]));

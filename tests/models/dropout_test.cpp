@@ -6,6 +6,9 @@
 
 #include <cmath>
 
+#include "models/catalog.hpp"
+#include "models/model.hpp"
+
 namespace scalemark::dropout_test {
 namespace {
 
@@ -74,6 +77,20 @@ TEST(Dropout, OfNothingIsTheIdentity) {
   EXPECT_TRUE(dropout(x, 0).is_same(x));
   EXPECT_TRUE(at::equal(relu_dropout(x, 0), at::relu(x)));
   EXPECT_EQ(dropout(at::ones({5}, at::kDouble), 0.5).scalar_type(), at::kDouble);
+}
+
+TEST(Dropout, OfClassifiersIsOfTrainingAlone) {
+  for (const char* name : {"vgg16", "alexnet", "inception3"}) {
+    ModelOptions options{name, find_model(name)->smallest, 10, true};
+    options.dropout = 0.5;
+    const auto model = make_model(options);
+    const Batch batch = model->synthetic_batch(2, 1, at::kCPU, at::kFloat);
+    const at::NoGradGuard no_grad;
+    EXPECT_GT((model->forward(batch) - model->forward(batch)).abs().max().item<double>(), 1e-2)
+        << name;
+    model->eval();
+    EXPECT_TRUE(at::equal(model->forward(batch), model->forward(batch))) << name;
+  }
 }
 
 }  // namespace

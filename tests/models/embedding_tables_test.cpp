@@ -46,7 +46,7 @@ class EmbeddingTables : public ::testing::TestWithParam<ModelFacts> {};
 TEST_P(EmbeddingTables, AreThoseOfTheNetwork) {
   const std::int64_t samples = 2, length = 8;
   torch::manual_seed(1);
-  ModelOptions options{std::string(GetParam().name), 32, 10, true};
+  ModelOptions options{std::string(GetParam().name), GetParam().smallest, 10, true};
   options.sequence_length = length;
   const auto model = make_model(options);
   const auto gate = std::make_shared<CountingGate>();

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "models/catalog.hpp"
+
 namespace scalemark::frozen_test {
 namespace {
 
@@ -16,7 +18,7 @@ std::shared_ptr<Model> make(const Case& which, at::ScalarType dtype) {
   torch::manual_seed(7);
   ModelOptions options;
   options.name = which.name;
-  options.image_size = 32;
+  options.image_size = find_model(which.name)->smallest;
   options.num_classes = 10;
   options.channels_last = which.channels_last;
   options.sequence_length = 8;
@@ -74,7 +76,8 @@ TEST_P(Frozen, Bf16StaysNearFp32FusedOrNot) {
 
 INSTANTIATE_TEST_SUITE_P(
     Networks, Frozen,
-    ::testing::Values(Case{"resnet18"}, Case{"resnet18", false}, Case{"resnet50"}, Case{"smallnet"},
+    ::testing::Values(Case{"resnet18"}, Case{"resnet18", false}, Case{"resnet50"}, Case{"alexnet"},
+                      Case{"inception3"}, Case{"inception3", false}, Case{"smallnet"},
                       Case{"smallnet", false}, Case{"transformer_tiny"}, Case{"bert_tiny"}),
     [](const auto& info) {
       return std::string(info.param.name) + (info.param.channels_last ? "" : "_channels_first");

@@ -22,8 +22,9 @@ class DoublingGate : public ParameterGate {
 ModelOptions small_options() { return {"smallnet", 32, 10, true}; }
 
 TEST(Layers, EveryParameterPassesTheGate) {
-  for (const char* name : {"resnet18", "smallnet", "trivial", "transformer_tiny", "bert_tiny"}) {
-    const auto model = make_model({name, 32, 10, true});
+  for (const char* name : {"resnet18", "alexnet", "inception3", "smallnet", "trivial",
+                           "transformer_tiny", "bert_tiny"}) {
+    const auto model = make_model({name, 75, 10, true});
     const auto gate = std::make_shared<DoublingGate>();
     model->set_gate(gate);
     model->forward(model->synthetic_batch(2, 1, at::kCPU, at::kFloat));

@@ -53,6 +53,7 @@ TEST(FileLock, HasOneHolderAndGoesWithIt) {
   EXPECT_FALSE(std::filesystem::exists(file));
   EXPECT_EQ(take(file), kTaken);
   EXPECT_EQ(take(folder / "no/such/.lock"), kFailed);
+  EXPECT_EQ(take("/proc/.lock"), kFailed);  // ENOENT although the folder is there
 }
 
 TEST(FileLock, OfAKilledHolderDoesNotStand) {

@@ -93,6 +93,12 @@ TEST(Noise, DifferencesOfMadeSnapshots) {
   after.total_cpu_seconds = 110;
   after.throttled_seconds = 5;  // unknown before: unknown
   after.load1 = 2.5;
+  before.busy_cpu_seconds = 50;
+  after.busy_cpu_seconds = 58.5;
+  before.own_cpu_seconds = 1;
+  after.own_cpu_seconds = 4;
+  before.taken_at = 10;
+  after.taken_at = 14;
   before.involuntary_switches = 10;
   after.involuntary_switches = 17;
   before.nic_bytes = {{"eth0", {0, 1000}}, {"gone", {0, 5}}, {"reset", {0, 500}}};
@@ -104,6 +110,10 @@ TEST(Noise, DifferencesOfMadeSnapshots) {
   EXPECT_FALSE(noise.throttled_seconds);
   EXPECT_EQ(noise.load1, 2.5);
   EXPECT_EQ(noise.context_switches, 7);
+  EXPECT_EQ(noise.busy_cpu_seconds, 8.5);
+  EXPECT_EQ(noise.own_cpu_seconds, 3);
+  EXPECT_EQ(noise.seconds, 4);
+  EXPECT_FALSE(noise.family_cpu_seconds);
   EXPECT_EQ(noise.nic_bytes, 3000U);
   EXPECT_EQ(noise.error_counters, (std::map<std::string, std::uint64_t>{{"eth0", 3}}));
 }

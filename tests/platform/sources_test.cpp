@@ -158,14 +158,14 @@ TEST(Nics, StateSpeedDriverAndCounters) {
 
 TEST(Nics, NoSysfs) { EXPECT_TRUE(read_nics(Tree().root()).empty()); }
 
-TEST(ProcStat, StealIsTheEighthField) {
-  const auto found =
-      steal_and_total_seconds("cpu  100 0 100 700 50 25 15 10 999 999\ncpu0 1 1\n", 100);
+TEST(ProcStat, BusyIsUserNiceAndSystemAndStealTheEighthField) {
+  const auto found = cpu_seconds("cpu  100 30 70 700 50 25 15 10 999 999\ncpu0 1 1\n", 100);
   ASSERT_TRUE(found);
-  EXPECT_DOUBLE_EQ(found->first, 0.10);
-  EXPECT_DOUBLE_EQ(found->second, 10.0);  // guest time is already in user time
-  EXPECT_FALSE(steal_and_total_seconds("cpu 1 2 3\n", 100));
-  EXPECT_FALSE(steal_and_total_seconds("", 100));
+  EXPECT_DOUBLE_EQ(found->busy, 2.0);
+  EXPECT_DOUBLE_EQ(found->steal, 0.10);
+  EXPECT_DOUBLE_EQ(found->total, 10.0);  // guest time is already in user time
+  EXPECT_FALSE(cpu_seconds("cpu 1 2 3\n", 100));
+  EXPECT_FALSE(cpu_seconds("", 100));
 }
 
 TEST(VisibleGpus, IndicesUuidsAndTheFirstInvalidEntry) {

@@ -43,6 +43,20 @@ class Additions(unittest.TestCase):
                          {"src/comm/communicator.cpp", "src/comm/nccl_factory.hpp", "src/comm/no_cuda/nccl_factory.cpp",
                           "src/comm/cuda/nccl_communicator.cpp"})
 
+    def test_what_is_used_has_its_licence_in_the_list(self):
+        """docs/third_party.md: what scripts/setup installs and fetches, and what CMake looks for."""
+        with open(os.path.join(ROOT, "scripts/setup"), encoding="utf-8") as file:
+            setup = re.sub(r" +#.*", "", file.read())
+        named = {word.split("==")[0] for words in re.findall(r"^(?:readonly )?(?!PIP)[A-Z_]+\+?=\(([^$)]+)\)", setup, re.MULTILINE)
+                 for word in words.split()} | {"torch", "numpy", "jsonschema", "libfaketime"}
+        for path in "CMakeLists.txt", "tests/CMakeLists.txt":
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                named.update(re.findall(r"find_package\((\w+)", file.read()))
+        self.assertGreater(len(named), 35)
+        with open(os.path.join(ROOT, "docs/third_party.md"), encoding="utf-8") as file:
+            listed = set(re.findall(r"`([^`]+)`", file.read()))
+        self.assertEqual(named - listed - {"Python3"}, set())
+
     def test_nothing_asks_for_the_name_of_a_communicator(self):
         self.assertEqual(sources_with(r'communicator_?(->|\.)name\(\) *[!=]='), set())
 

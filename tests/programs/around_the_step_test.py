@@ -4,9 +4,10 @@ import os
 import shutil
 import subprocess
 import time
+import unittest
 
 from limits import little_memory
-from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
+from support import PYTHON_HAS_TORCH, SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 WHOLE = ["--num_batches", "6", "--num_warmup_batches", "1", "--display_every", "3"]
 GIB = 1 << 30
@@ -89,6 +90,7 @@ class LargestBatch(ProgramTest):
 class Checkpoints(ProgramTest):
     WORDS = ["--checkpoint_every", "2", "--checkpoint_dir", "c", "--output", "r.json"]
 
+    @unittest.skipUnless(PYTHON_HAS_TORCH, "no torch in this Python to read it with")
     def test_the_last_one_stays_where_a_folder_was_given(self):
         import torch
 

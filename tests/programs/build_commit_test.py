@@ -1,63 +1,137 @@
-"""scripts/build_commit: a worktree a commit, built by that commit's own set-up. Here that set-up only writes a file: a real one
-takes minutes, and .ci/gate runs it."""
+"""scripts/build_commit: a kept build a commit, by that commit's own set-up, and nothing written in the clone. Here that set-up
+only writes files: a real one takes minutes, and .ci/gate runs it."""
 
+import hashlib
+import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/build_commit"
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 SETUP = """#!/usr/bin/env bash
 set -e
 mkdir -p build/release/bin
-echo "of commit $(git log -1 --format=%s)" >build/release/bin/scalemark
+echo "of commit $(git log -1 --format=%s) with ${TORCH_ROOT:-nothing}" >build/release/bin/scalemark
+chmod +x build/release/bin/scalemark
+echo once >>build/times
 echo "set-up talks"
+[[ -z $BREAK ]] || exit 7
 """
+
+
+def digests(folder):
+    """Of all that lies in the folder, links and modes too."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(folder))] = (path.lstat().st_mode, hashlib.sha256(content).hexdigest())
+    return found
 
 
 class BuildCommit(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        (self.root / "scripts").mkdir()
-        shutil.copy(SCRIPT, self.root / "scripts")
-        (self.root / "scripts/setup").write_text(SETUP)
-        (self.root / "scripts/setup").chmod(0o755)
-        (self.root / ".gitignore").write_text("/.venv/\n/build/\n")
+        self.folder = pathlib.Path(folder.name)
+        self.clone, self.cache = self.folder / "clone", self.folder / "cache"
+        (self.clone / "scripts").mkdir(parents=True)
+        for name in ("build_commit", "progress.sh"):
+            shutil.copy(SCRIPTS / name, self.clone / "scripts")
+        (self.clone / "scripts/setup").write_text(SETUP)
+        (self.clone / "scripts/setup").chmod(0o755)
+        (self.clone / ".gitignore").write_text("/.venv\n/build\n")
         self.git("init", "--quiet")
         for subject in ("one", "two"):
             self.git("add", "--all")
             self.git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--allow-empty", "-m", subject)
 
-    def git(self, *words, folder="."):
-        done = subprocess.run(["git", "-C", self.root / folder, *words], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+    def git(self, *words):
+        subprocess.run(["git", "-C", self.clone, *words], check=True, capture_output=True, text=True)
 
-    def build(self, commit, expect=0):
-        done = subprocess.run([self.root / "scripts/build_commit", commit], capture_output=True, text=True)
+    def call(self, *words, expect=0, clone=None, **variables):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.cache), "BREAK": "", **variables}
+        done = subprocess.run([(clone or self.clone) / "scripts/build_commit", *words], env=environment, check=False,
+                              capture_output=True, text=True)
         self.assertEqual(done.returncode, expect, done.stderr)
-        return done.stdout if expect == 0 else done.stderr
+        return done
 
-    def test_a_worktree_a_commit(self):
+    def build(self, commit, **more):
+        return pathlib.Path(self.call(commit, **more).stdout.strip())
+
+    def times_built(self, program):
+        return len((program.parents[2] / "times").read_text().splitlines())
+
+    def test_a_build_is_kept_for_every_commit(self):
         for commit, subject in (("HEAD~1", "one"), ("HEAD", "two"), ("HEAD~1", "one")):
             with self.subTest(commit):
-                path = pathlib.Path(self.build(commit).strip())
-                self.assertEqual(path.read_text(), f"of commit {subject}\n")
-        self.assertEqual(len(list((self.root / "build/commits").glob("*/scripts"))), 2)
+                program = self.build(commit)
+                self.assertEqual(program.read_text(), f"of commit {subject} with nothing\n")
+                self.assertEqual(self.times_built(program), 1)
+        self.assertEqual(len(list((self.cache / "scalemark/commits").glob("*/scripts"))), 2)
+        self.call("--remove")
+        self.assertFalse((self.cache / "scalemark/commits").exists())
 
-    def test_libtorch_is_shared_and_hidden_from_git(self):
-        (self.root / ".venv").mkdir()
-        shutil.rmtree(self.root / ".git/info")  # as in a clone made without templates
-        tree = pathlib.Path(self.build("HEAD").strip()).parents[3]
-        self.assertEqual((tree / ".venv").resolve(), (self.root / ".venv").resolve())
-        self.assertEqual(self.git("status", "--porcelain", folder=tree), "")
+    def test_nothing_is_written_in_the_clone(self):
+        (self.clone / "scripts/progress.sh").touch()  # git status would write the index anew
+        before = digests(self.clone)
+        self.build("HEAD~1")
+        self.build("HEAD", GIT_DIR=str(self.clone / ".git"), GIT_INDEX_FILE=str(self.clone / ".git/index"))  # as in a hook
+        self.call("--remove")
+        self.assertEqual(digests(self.clone), before)
+
+    def test_a_build_that_was_broken_off_or_changed_is_not_kept(self):
+        self.call("HEAD", expect=7, BREAK="yes")
+        program = self.build("HEAD")
+        self.assertEqual(self.times_built(program), 1)  # anew, not on top of the broken one
+        tree = program.parents[3]
+        for path, text in (("scripts/setup", SETUP + "# changed"), ("new_source", "")):
+            (tree / path).write_text(text)
+            self.build("HEAD")
+            self.assertEqual((tree / "scripts/setup").read_text(), SETUP)
+            self.assertFalse((tree / "new_source").exists())
+
+    def test_the_same_libtorch_and_settings(self):
+        torch = self.clone / ".venv/lib/python3.11/site-packages/torch"
+        torch.mkdir(parents=True)
+        first = self.build("HEAD")
+        self.assertEqual(first.read_text(), f"of commit two with {torch}\n")
+        (torch / "version.py").write_text("__version__ = '9'")
+        self.assertNotEqual(self.build("HEAD"), first)
+        (self.clone / "build/release").mkdir(parents=True)
+        (self.clone / "build/release/setup.env").write_text("TORCH_ROOT=/opt/torch\n")
+        self.assertEqual(self.build("HEAD").read_text(), "of commit two with /opt/torch\n")
+
+    def test_it_is_said_how_long_it_takes_and_what_helps(self):
+        tools = self.folder / "tools"
+        tools.mkdir()
+        for name in ("bash", "git", "nproc", "cat", "sort", "rm", "cp", "mkdir", "sed", "cksum", "cut", "flock", "head", "awk", "chmod", "find",
+                     "dirname"):
+            (tools / name).symlink_to(shutil.which(name))
+        said = self.call("HEAD~1", PATH=str(tools), SCALEMARK_JOBS="2").stderr
+        self.assertIn("takes about 3 min 5 s with 2 jobs", said)
+        self.assertIn("apt-get install ccache", said)
+        (tools / "ccache").symlink_to("/bin/true")
+        said = self.call("HEAD", PATH=str(tools)).stderr
+        self.assertRegex(said, r"takes about \d s with")  # as the build before
+        self.assertNotIn("apt-get", said)
+        self.assertEqual(self.call("HEAD", PATH=str(tools)).stderr, "")
+
+    def test_clones_that_lack_something(self):
+        shutil.rmtree(self.clone / ".git/info", ignore_errors=True)  # made without templates
+        self.git("worktree", "add", "--quiet", "--detach", self.folder / "linked")
+        shallow = self.folder / "shallow"
+        subprocess.run(["git", "clone", "--quiet", "--depth", "1", f"file://{self.clone}", shallow], check=True)
+        for clone in (self.clone, self.folder / "linked", shallow):
+            with self.subTest(clone.name):
+                self.call("--remove")
+                self.assertEqual(self.build("HEAD", clone=clone).read_text(), "of commit two with nothing\n")
 
     def test_no_commit(self):
-        self.assertIn("nowhere is no commit of this repository", self.build("nowhere", expect=2))
-        self.assertIn("usage", self.build("--base", expect=2))
+        self.assertIn("nowhere is no commit of this repository", self.call("nowhere", expect=2).stderr)
+        for words in (["--base"], [], ["HEAD", "HEAD"]):
+            self.assertIn("scripts/build_commit COMMIT", self.call(*words, expect=2).stderr)
 
 
 if __name__ == "__main__":

@@ -71,12 +71,14 @@ class Run(ProgramTest):
         self.assertIn("no CPU has it; use fp32", err)
 
     def test_every_model_of_the_catalog_runs(self):
-        out, _ = self.run_program(SCALEMARK, "list", "models")
-        models = [line.split()[0] for line in out.splitlines() if "images/sec" in line]
+        out, _ = self.run_program(SCALEMARK, "list", "--json")
+        lists = json.loads(out)
+        self.assertLessEqual({"config", "plan", "published_curve"}, {config["kind"] for config in lists["configs"]})
+        models = [model["name"] for model in lists["models"] if model["unit"] == "images/sec"]
         self.assertIn("resnet50", models)
         for model in models:
             with self.subTest(model=model):
-                self.run_program(SCALEMARK, "run", "--model", model, "--batch_size", "2", "--image_size", "32",
+                self.run_program(SCALEMARK, "run", "--model", model, "--batch_size", "2", "--image_size", "75",
                                  "--num_batches", "1", "--num_warmup_batches", "0", "--output", f"{model}.json")
                 self.assertEqual(self.read(f"{model}.json")["status"], "ok")
 
@@ -95,15 +97,17 @@ class Run(ProgramTest):
 
 
     def test_the_plan_of_a_dry_run_is_the_memory_that_a_run_takes(self):
-        """Apart from libraries and working space, about 1 GiB as the plan says."""
+        """Apart from libraries and working space, about 1 GiB as the plan says. Those of CUDA take a quarter of one."""
+        version, _ = self.run_program(SCALEMARK, "--version")
+        without_cuda = 0.25 if re.search(r"^ +cuda +null$", version, re.MULTILINE) else 0
         for words in (["--model", "resnet18", "--image_size", "128", "--batch_size", "32"],
                       ["--model", "transformer_base", "--batch_size", "16"]):
             plan, _ = self.run_program(SCALEMARK, "run", *words, "--dry_run", "--json")
             self.run_program(SCALEMARK, "run", *words, "--num_batches", "1", "--num_warmup_batches", "0", "--output", "r.json")
             [point] = json.loads(plan)["points"]
             rest = self.read("r.json")["memory"]["peak_rss_bytes"] - point["memory_bytes"]
-            self.assertGreater(rest / 2**30, 0.2, words)
-            self.assertLess(rest / 2**30, 1.2, words)
+            self.assertGreater(rest / 2**30 + without_cuda, 0.2, words)
+            self.assertLess(rest / 2**30 + without_cuda, 1.2, words)
 
 
 class Scale(ProgramTest):
@@ -158,7 +162,7 @@ class FrontDoor(ProgramTest):
     def test_help_version_and_list(self):
         for words, texts in ((["--help"], ["run", "scale", "infer", "list"]), (["run", "--help"], ["--batch_size", "--precision"]),
                              (["scale", "--help"], ["--ranks", "--repeats"]),
-                             (["infer", "--help"], ["--mode", "--fused", "--batch_size"]), (["--version"], ["libtorch", "mpi"]),
+                             (["infer", "--help", "all"], ["--mode", "--fused", "--batch_size"]), (["--version"], ["libtorch", "mpi"]),
                              (["list"], ["resnet50", "quickstart"])):
             out, _ = self.run_program(SCALEMARK, *words)
             for text in texts:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 
 from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
@@ -45,6 +46,12 @@ class Families(ProgramTest):
                          [("fp32", 4), ("fp32", 8), ("bf16", 4), ("bf16", 8)])
         self.assertEqual([p["batch_size_per_rank"] for p in curves[1]["points"]], [8, 4])
 
+    def test_a_curve_per_batch_of_a_rank(self):
+        out, _ = self.run_program(SCALEMARK, "scale", "--model", "smallnet", *POINTS, "--batch_size", "4,8", "--nobaseline",
+                                  "--output", "s.json")
+        self.assertIn("b8 over b4", out)
+        self.assertEqual([p["batch_size_per_rank"] for p in self.read("s-b8.json")["points"]], [8, 8])
+
     def test_lists_are_for_scale(self):
         for command in ("run", "infer"):
             _, err = self.run_program(SCALEMARK, command, *SMALL, "--precision", "fp32,bf16", expect=2)
@@ -61,6 +68,44 @@ class Families(ProgramTest):
         self.assertEqual(self.read("s-b64.json")["status"], "interrupted")
         self.assertFalse((self.folder / "s-b8.json").exists())
         self.assertFalse((self.folder / "s-b8.runs").exists())
+
+    def test_the_same_command_goes_on_where_a_stop_or_a_kill_ended_it(self):
+        words = [SCALEMARK, "scale", *STRONG, "--global_batch_size", "4,64", "--ranks", "1,2", "--repeats", "3",
+                 "--num_batches", "300", "--output", "s.json"]
+
+        def end(line, number):
+            process = self.start(*words, start_new_session=True)
+            self.wait_for_line(process.stderr, line)
+            if number == signal.SIGKILL:
+                for pid in self.processes_left():
+                    os.kill(pid, number)
+            else:
+                process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+            return err
+
+        end("[4/9]", signal.SIGKILL)  # all of them, in the second round of the first curve
+        self.assertFalse((self.folder / "s-b4.json").exists())
+        before = {path.name for path in (self.folder / "s-b4.runs").glob("ranks*-round1-*")}
+        self.assertEqual(len(before), 3)
+        err = end("curve 2 of 2", signal.SIGTERM)
+        first = self.read("s-b4.json")
+        self.assertEqual((first["status"], first["kept_rounds"]), ("ok", 1), err)
+        named = {pathlib.Path(repeat["path"]).name for point in first["points"] for repeat in point["repeats"]}
+        self.assertLessEqual(before, named)
+        self.assertEqual(len(named), 9)
+        self.assertEqual(self.read("s-b64.json")["status"], "interrupted")
+
+        out, err = self.run_program(*words)
+        self.assertIn("curve 1 of 2: b4: an earlier command finished it", err)
+        self.assertEqual(self.read("s-b4.json")["id"], first["id"])
+        self.assertEqual(self.read("s-b64.json")["status"], "ok")
+        self.assertIn("Curves side by side", out)
+
+        self.run_program(*words, "--num_batches", "20")  # all finished, and another configuration
+        again = self.read("s-b4.json")
+        self.assertNotEqual(again["id"], first["id"])
+        self.assertEqual(again["kept_rounds"], 0)
 
     def test_a_killed_rank_keeps_the_finished_curve_and_what_the_other_had(self):
         process = self.start(SCALEMARK, "scale", *STRONG, "--global_batch_size", "4,8", "--ranks", "1,2", "--repeats", "20",

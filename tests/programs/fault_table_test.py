@@ -1,16 +1,14 @@
 """The fault table under a user's own mpirun (fault_table.py; slurm_test.py is the same under srun), and the rows that need no
-launcher: the wall clock, a slow rank, a container without rights."""
+launcher: the wall clock, a container without rights. The slow rank is in slow_rank_test.py, which runs alone."""
 
 import ctypes
 import json
-import os
 import pathlib
 import struct
 import time
 import unittest
 
 from fault_table import FaultTable
-from limits import half_a_cpu
 from support import SCALEMARK, SMALL, STEADY, ProgramTest, main, mpirun, problems_of
 
 FAKETIME = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
@@ -46,17 +44,6 @@ class Machine(ProgramTest):
         self.assertGreater(record["wall_seconds"], 3)
         self.assertLess(record["step_seconds"]["p99"], 5)
         self.assertGreater(record["step_seconds"]["p50"], 0.009)
-
-    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two ranks need a core each to be compared")
-    def test_21_a_rank_with_half_a_cpu_is_the_straggler(self):
-        words = ["run", "--model", "smallnet", "--batch_size", "64", "--num_intra_threads", "1", "--num_batches", "150",
-                 "--num_warmup_batches", "2", "--output", "r.json"]
-        with half_a_cpu() as tasks:
-            slowed = ["sh", "-c", f'test "$OMPI_COMM_WORLD_RANK" = 1 && echo $$ >{tasks}; exec "$@"', "sh"]
-            _, err = self.run_program(*mpirun(2, *slowed, SCALEMARK, *words))
-        record = self.read("r.json")
-        self.assertEqual([rank["straggler"] for rank in record["ranks"]], [False, True])
-        self.assertRegex(err, "rank 1.*straggler|straggler.*rank 1")
 
     def test_24_a_container_without_rights(self):
         """No binding, no NUMA policy, no performance counters, no ptrace, no /dev/shm of its own size: EPERM from the kernel."""

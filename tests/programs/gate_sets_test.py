@@ -147,18 +147,19 @@ class Sets(MeasuredSweepTest):
             _, err = self.gate(*words, expect=6)
             self.assertIn("does not fit its checksum", err)
 
+    @staticmethod
+    def of_level(level):
+        """Launches that differ by 0.1 %, whatever the machine did while the sweep was measured."""
+        launches = iter(range(2 * REPEATS))
+
+        def change(record):
+            factor = 1000 * level * (1 + 0.001 * (next(launches) % 3)) / record["throughput"]["mean"]
+            record["throughput"]["mean"] *= factor
+            record["wall_seconds"] /= factor
+        return change
+
     def test_history_names_the_change(self):
-        def of_level(level):
-            """Launches that differ by 0.1 %, whatever the machine did while the sweep was measured."""
-            launches = iter(range(2 * REPEATS))
-
-            def change(record):
-                factor = 1000 * level * (1 + 0.001 * (next(launches) % 3)) / record["throughput"]["mean"]
-                record["throughput"]["mean"] *= factor
-                record["wall_seconds"] /= factor
-            return change
-
-        names = [self.copy(f"c{k}", 1, of_level((1 if k < 6 else 0.8) + 0.001 * (k % 3))) for k in range(12)]
+        names = [self.copy(f"c{k}", 1, self.of_level((1 if k < 6 else 0.8) + 0.001 * (k % 3))) for k in range(12)]
         out, _ = self.gate("--history", *names, "--output", "h.json", "--summary", "h.md")
         change, = self.read("h.json")["changes"]
         self.assertEqual((change["after"], change["at"]), ("c5", "c6"))
@@ -179,9 +180,8 @@ class Sets(MeasuredSweepTest):
                 record["build"].update(revision=f"{number:040x}", committed_at=f"2026-01-{number + 1:02}T00:00:00Z")
                 record["id"] = f"{number}-{record['id']}"
                 record["started_at"] = f"2026-02-{8 - number:02}T00:00:00Z"  # the newest commit was measured first
-                factor = 2 if number < 4 else 1
-                record["throughput"]["mean"] *= factor
-                record["wall_seconds"] /= factor
+                of_level(record)
+            of_level = self.of_level(2 if number < 4 else 1)
             return change
 
         (self.folder / "all").mkdir()
@@ -222,6 +222,8 @@ class Sets(MeasuredSweepTest):
         (self.folder / "plan.json").write_text(json.dumps({"settings": PLAN["settings"]}))
         _, err = self.gate(*plan, "--base", BINARY, "--new", BINARY, "--pairs", "6", expect=2)
         self.assertIn("at least 7 can", err)
+        _, err = self.gate(*plan, "--base", BINARY, "--new_set", "sed=3", expect=2)
+        self.assertIn("scalemark: --new_set sed: unknown key; did you mean seed?", err)
         _, err = self.run_program(*mpirun(2, SCALEMARK, "gate", sweep, sweep), expect=2)
         self.assertIn("start it once", err)
 

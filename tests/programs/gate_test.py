@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import stat
+import subprocess
 import xml.etree.ElementTree as xml
 
 from support import BINARY, SCALEMARK, SOURCE, ProgramTest, main, mpirun
@@ -171,6 +172,12 @@ class Builds(GateTest):
         self.assertEqual(sum("--seed=3" in line for line in out.splitlines()), 7)
         self.assertFalse((self.folder / "out").exists())
 
+    def test_one_commit_by_two_names_is_refused_before_anything_is_built(self):
+        commit = subprocess.run(["git", "-C", SOURCE, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        _, err = self.gate("plan.json", "--base", "HEAD", "--new", commit[:20], "--output", "out", expect=2)
+        self.assertIn("is the commit of --base", err)
+        self.assertNotIn("building", err)
+
     def test_what_is_no_build(self):
         for build, text in (("no-such-commit", "no commit"), (self.folder, "holds no scalemark")):
             _, err = self.gate(*self.plan(), "--new", build, expect=2)
@@ -179,7 +186,7 @@ class Builds(GateTest):
 
 class Examples(GateTest):
     def test_the_jobs_of_docs_ci_call_what_is_there(self):
-        help_text, _ = self.gate("--help")
+        help_text, _ = self.gate("--help", "all")
         for path in sorted((SOURCE / "docs/ci").iterdir()):
             command, = re.findall(r"./scalemark gate (.*(?:\n  .*)*?--summary \S+)", path.read_text())
             with self.subTest(path=path.name):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The order of rooms, held on every #include of src/, models/, bench/ and tests/. Needs Python alone."""
 import fnmatch
+import glob
 import os
 import re
 import sys
@@ -190,6 +191,16 @@ class Includes(unittest.TestCase):
             found, = self.wrong({path: f"// a file\n#include <{name}>\n"})
             self.assertRegex(found, f"^{path}:2: {who}")
         self.assertEqual(self.wrong({"src/comm/cuda/a.cpp": "#include <nccl.h>\n"}), [])
+
+    def test_what_older_and_newer_libraries_need(self):
+        """fmt 11 has moved join() to a header of its own; cxxopts 2 has no Options::program()."""
+        for path in sorted(name for folder in ("src", "models", "bench", "tests") for name in
+                           glob.glob(os.path.join(ROOT, folder, "**", "*.[ch]pp"), recursive=True)):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            if "fmt::join" in text:
+                self.assertIn("#include <fmt/ranges.h>", text, path)
+            self.assertNotIn("options.program()", text, path)
 
     def test_no_way_leads_to_libtorch(self):
         files = {"models/catalog.hpp": '#include "models/layers.hpp"\n', "models/layers.hpp": "#include <torch/nn.h>\n"}

@@ -1,15 +1,28 @@
-"""cmake --install: a tree that works, also after it was moved; its completion and manual page."""
+"""cmake --install: a tree that works, also after it was moved and where the LibTorch it was linked with is gone."""
 
+import json
+import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from support import BINARY, SCALEMARK, SOURCE, ProgramTest, main, mpirun
+from support import BINARY, ProgramTest, main, mpirun
 
-COMPLETION = SOURCE / "scripts/packaging/scalemark.bash"
+RUN = ["run", "--model", "trivial", "--num_batches", "3"]
+
+
+def linked_torch():
+    """The folder of LibTorch that the build knows."""
+    cache = (BINARY / "CMakeCache.txt").read_text()
+    return pathlib.Path(re.search(r"^TorchLib_CPU_LIBRARY:FILEPATH=(.*)/lib/libtorch_cpu.so$", cache, re.MULTILINE)[1])
+
+
+def can_mount():
+    return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 
 class Install(ProgramTest):
@@ -23,7 +36,7 @@ class Install(ProgramTest):
         cls.program = cls.prefix / "bin/scalemark"
 
     def test_a_moved_tree_runs(self):
-        self.run_program(*mpirun(2, self.program, "run", "--model", "trivial", "--num_batches", "3", "--output", "run.json"))
+        self.run_program(*mpirun(2, self.program, *RUN, "--output", "run.json"))
         self.assertEqual(self.read("run.json")["world_size"], 2)
         out, _ = self.run_program(self.program, "list", "configs")
         self.assertIn(str(self.prefix / "share/scalemark/configs/sweeps/threads.json"), out)
@@ -31,37 +44,63 @@ class Install(ProgramTest):
         self.assertRegex(out, r"R(UN)?PATH.*\$ORIGIN/../lib")
         self.assertNotIn(str(BINARY), out)
 
-    def test_the_manual_page_is_complete(self):
-        page = (self.prefix / "share/man/man1/scalemark.1").read_text()
-        overview, _ = self.run_program(self.program, "--help")
-        commands = re.findall(r"^  ([a-z]+)  ", overview, re.MULTILINE)
-        self.assertGreaterEqual(len(commands), 5)
-        self.assertEqual([c for c in commands if f"\n.B {c}\n" not in page], [])
-        if shutil.which("man"):
-            done = subprocess.run(["man", "--warnings", "-l", self.prefix / "share/man/man1/scalemark.1"], capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+    def test_what_the_program_prints_of_itself_is_there(self):
+        for place, words in (("man/man1/scalemark.1", ["help", "--man"]),
+                             ("bash-completion/completions/scalemark", ["completion", "bash"]),
+                             ("zsh/site-functions/_scalemark", ["completion", "zsh"]),
+                             ("fish/vendor_completions.d/scalemark.fish", ["completion", "fish"])):
+            out, _ = self.run_program(self.program, *words)
+            self.assertEqual((self.prefix / "share" / place).read_text(), out)
 
-    def test_the_completion_is_installed(self):
-        self.assertEqual((self.prefix / "share/bash-completion/completions/scalemark").read_text(), COMPLETION.read_text())
+    def test_documents_schemas_and_licences_come_with_it(self):
+        share = self.prefix / "share/scalemark"
+        for name in ("LICENSE", "docs/third_party.md", "docs/schema/run.schema.json", "scripts/slurm/submit"):
+            self.assertTrue((share / name).is_file(), name)
+        self.assertTrue(os.access(share / "scripts/slurm/submit", os.X_OK))
+        for config in (share / "configs").rglob("*.json"):
+            if (schema := json.loads(config.read_text()).get("$schema", "").split("#")[0]) and "://" not in schema:
+                self.assertTrue((config.parent / schema).is_file(), f"{config}: {schema}")
+        for page in share.rglob("*.md"):
+            for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+                target = pathlib.Path(os.path.relpath((page.parent / link).resolve(), share.resolve()))
+                if "://" not in link and target.parts[0] not in ("src", "tests", "models"):  # the sources stay behind
+                    self.assertTrue((share / target).exists(), f"{page}: {link}")
 
+    def test_help_names_documents_where_they_are(self):
+        for words in (["gate", "--help", "all"], ["sweep", "--help"], ["project", "--help", "all"]):
+            out, _ = self.run_program(self.program, *words)
+            found = re.findall(r"([^\s(]*\b(?:docs|configs)/[\w./]*\w)", re.sub(r"\n +", " ", out))
+            self.assertGreater(len(found), 0, out)
+            for path in found:
+                self.assertTrue(pathlib.Path(path).is_absolute() and pathlib.Path(path).exists(), path)
 
-class Completion(unittest.TestCase):
-    def complete(self, *words):
-        script = f'. "{COMPLETION}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _scalemark; printf "%s\\n" "${{COMPREPLY[@]}}"'
-        done = subprocess.run(["bash", "-c", script, "bash", SCALEMARK, *words], capture_output=True, text=True, check=True)
-        return done.stdout.split()
+    def test_without_the_libtorch_that_it_was_linked_with(self):
+        """A mount hides it, and shows it elsewhere."""
+        site = linked_torch().resolve().parent
+        if not can_mount() or site == pathlib.Path("/"):
+            raise unittest.SkipTest("needs root and a mount namespace to hide LibTorch")
+        elsewhere = self.folder / "another place"
+        elsewhere.mkdir()
+        hide = f"mount --bind {shlex.quote(str(site))} {shlex.quote(str(elsewhere))} && mount -t tmpfs none {shlex.quote(str(site))}"
 
-    def test_commands_flags_models_and_choices(self):
-        self.assertEqual(self.complete("sw"), ["sweep"])
-        self.assertIn("--version", self.complete(""))
-        self.assertEqual(self.complete("run", "--momen"), ["--momentum"])
-        self.assertEqual(self.complete("run", "--repeat"), [])  # a flag of scale
-        self.assertEqual(self.complete("scale", "--repeat"), ["--repeats"])
-        self.assertIn("resnet50", self.complete("run", "--model", "resnet"))
-        self.assertEqual(self.complete("run", "--optimizer", "la"), ["lamb", "lars"])
-        self.assertEqual(self.complete("scale", "--launcher", ""), ["auto", "mpirun", "srun"])
-        self.assertEqual(self.complete("run", "--seed", ""), [])
-        self.assertEqual(self.complete("list", "c"), ["configs"])
+        def away(*words, **options):
+            return self.run_program("unshare", "-m", "sh", "-c", f'{hide} && exec "$@"', "sh", *words, **options)
+
+        _, err = away(self.program, *RUN, expect=7)
+        self.assertRegex(err, r"libtorch_cpu\.so.* cannot be found.*--torch FOLDER or SCALEMARK_TORCH=FOLDER")
+        _, err = away(self.program, *RUN, "--torch", "nowhere", expect=2)
+        self.assertIn('--torch: "nowhere" holds no lib/libtorch_cpu.so', err)
+        other = self.folder / "torch"
+        (other / "lib").mkdir(parents=True)
+        (other / "lib/libtorch_cpu.so").touch()
+        (other / "version.py").write_text("from typing import Optional\n__version__ = '1.99.0+cpu'\n")
+        _, err = away(self.program, *RUN, "--torch", other, expect=7)
+        self.assertRegex(err, r"holds LibTorch 1\.99, and this program was built with 2\.\d+")
+        torch = elsewhere / "torch"
+        away(self.program, *RUN, "--torch", torch, "--output", "alone.json")
+        away("env", f"SCALEMARK_TORCH={torch}", self.program, *RUN, "--ranks", "2", "--output", "two.json")
+        self.assertEqual(self.read("two.json")["world_size"], 2)
+        self.assertEqual(self.read("two.json")["config"]["torch"]["value"], str(torch))
 
 
 if __name__ == "__main__":

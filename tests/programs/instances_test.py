@@ -228,7 +228,7 @@ class WrongInput(InstancesTest):
         self.instances(*BRIEF, "--output", "i.json", expect=6)
 
     def test_help_is_grouped(self):
-        out, _ = self.run_program(SCALEMARK, "instances", "--help")
+        out, _ = self.run_program(SCALEMARK, "instances", "--help", "all")
         for text in (" Instances options:", "--slots", " Model and batch options:", "--optimizer", "Exit codes"):
             self.assertIn(text, out)
 

@@ -1,13 +1,12 @@
 """scripts/speed and its peers as real processes at tiny sizes: alone and with two ranks, and the result file's schema."""
 
-import importlib.util
 import json
 import os
 import statistics
 import sys
 import unittest
 
-from support import SCALEMARK, SOURCE, ProgramTest, free_port, main, mpirun
+from support import PYTHON_HAS_TORCH, SCALEMARK, SOURCE, ProgramTest, free_port, main, mpirun
 
 PEERS = SOURCE / "scripts" / "peers"
 SHORT = ["--threads", "1", "--steps", "3", "--warmup", "1", "--batch_size", "2"]
@@ -17,7 +16,7 @@ TRANSFORMER = [PEERS / "pytorch_transformer.py", "--layers", "1", "--width", "32
                "--vocabulary", "50", "--sequence_length", "8", *SHORT]
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch"), "no torch in this Python")
+@unittest.skipUnless(PYTHON_HAS_TORCH, "no torch in this Python")
 class Peers(ProgramTest):
     def check(self, out, unit, units, ranks, steps=3):
         said = json.loads(out)

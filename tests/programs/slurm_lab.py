@@ -26,7 +26,8 @@ KILL_WAIT_SECONDS = 5  # between Slurm's SIGTERM and its SIGKILL; a site's defau
 libc = ctypes.CDLL(None, use_errno=True)
 
 # No control groups, no accounting: a container has neither. Both nodes have the same two CPUs, or the only one, and
-# call each a core (config_overrides), whatever hardware threads they are.
+# call each a core (config_overrides), whatever hardware threads they are. The nodes of the partition gpus are there by
+# name: jobs can be asked of them, as of a cluster of 4 x 8 GPUs, and wait.
 SLURM_CONF = """\
 ClusterName=lab
 SlurmctldHost=login
@@ -57,6 +58,9 @@ InactiveLimit=0
 NodeName=n0 NodeHostname=n0 NodeAddr=10.78.0.1 Port=6818 CPUs={cores} Boards=1 SocketsPerBoard=1 CoresPerSocket={cores} ThreadsPerCore=1 RealMemory=500
 NodeName=n1 NodeHostname=n1 NodeAddr=10.78.0.2 Port=6819 CPUs={cores} Boards=1 SocketsPerBoard=1 CoresPerSocket={cores} ThreadsPerCore=1 RealMemory=500
 PartitionName=lab Nodes=n0,n1 Default=YES MaxTime=INFINITE State=UP
+GresTypes=gpu
+NodeName=g[0-3] NodeAddr=10.78.0.9 Port=6820 CPUs=96 Boards=1 SocketsPerBoard=2 CoresPerSocket=48 ThreadsPerCore=1 RealMemory=500 Gres=gpu:8 State=DOWN
+PartitionName=gpus Nodes=g[0-3] MaxTime=INFINITE State=UP
 """
 
 # Slurm resolves no name where there is but a loopback interface.
@@ -186,7 +190,7 @@ class SlurmLab:
 
     @staticmethod
     def idle():
-        done = subprocess.run(["sinfo", "-h", "-N", "-o", "%t"], capture_output=True, text=True, check=False)
+        done = subprocess.run(["sinfo", "-h", "-N", "-p", "lab", "-o", "%t"], capture_output=True, text=True, check=False)
         return done.stdout.split() == ["idle"] * len(NODES)
 
     @staticmethod

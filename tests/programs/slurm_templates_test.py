@@ -4,6 +4,8 @@ mpirun and apptainer: containers and quoting. Under a real Slurm: slurm_test.py.
 import json
 import os
 import pathlib
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,7 +33,7 @@ class Words(unittest.TestCase):
             (self.folder / name).write_text(STAND_IN)
             (self.folder / name).chmod(0o755)
 
-    def started(self, script, conf, *words, code=0, expect=0):
+    def started(self, script, conf, *words, code=0, expect=0, cpus="8"):
         """The commands that the script starts, with these lines at the end of site.conf."""
         with open(self.scripts / "site.conf", "a", encoding="utf-8") as file:
             file.write(f"SCALEMARK='{self.folder}/scalemark'\nRESULTS='{self.folder}/my results'\n{conf}\n")
@@ -39,7 +41,7 @@ class Words(unittest.TestCase):
         taken_down.unlink(missing_ok=True)
         environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "TAKEN_DOWN": str(taken_down),
                        "PREFLIGHT_CODE": str(code), "SLURM_SUBMIT_DIR": str(self.scripts), "SLURM_NTASKS": "4",
-                       "SLURM_CPUS_PER_TASK": "8", "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "job"}
+                       "SLURM_CPUS_PER_TASK": cpus, "SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "job"}
         environment.pop("SITE_CONF", None)
         done = subprocess.run(["bash", self.scripts / script, *words], env=environment, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, expect, done.stderr)
@@ -65,6 +67,15 @@ class Words(unittest.TestCase):
             self.assertEqual(words[:7], ["mpirun", "-n", "4", "--map-by", "slot:PE=8", "--bind-to", "core"])
             self.assertEqual(words[7:14], ["apptainer", "exec", "--nv", "--bind", "/a b", IMAGE, f"{self.folder}/scalemark"])
 
+    def test_the_worked_example_starts_32_ranks_as_the_documents_say(self):
+        text = (TEMPLATES.parents[1] / "docs/slurm.md").read_text().split("## Worked example")[1]
+        line = next(line for line in text.splitlines() if line.startswith("./submit run.sbatch"))
+        printed = shlex.split(re.search(r"^ +(srun .*)$", text, re.MULTILINE)[1])
+        [_, measured], _ = self.started("run.sbatch", "LAUNCHER=srun", *shlex.split(line.split(" -- ")[1]), cpus="12")
+        words = [word.replace(f"{self.folder}/my results/job-7", "RESULTS/scalemark-run-JOB").replace(f"{self.folder}/", "")
+                 for word in measured]
+        self.assertEqual(words, printed)
+
     def test_without_a_container_there_are_no_words_of_one(self):
         for launcher in ("srun", "mpirun"):
             commands, _ = self.started("run.sbatch", f"LAUNCHER={launcher}")
@@ -87,6 +98,31 @@ class Words(unittest.TestCase):
             with self.subTest(conf=conf, code=code):
                 started, _ = self.started("run.sbatch", conf, code=code, expect=expect)
                 self.assertEqual([words[words.index(f"{self.folder}/scalemark") + 1] for words in started], commands)
+
+    def test_a_dry_run_prints_what_would_be_submitted(self):
+        (self.folder / "sbatch").write_text(STAND_IN.replace("*sys.argv[1:]", 'os.environ["SITE_CONF"], *sys.argv[1:]'))
+        (self.folder / "sbatch").chmod(0o755)
+        words = ["run.sbatch", "--nodes=4", "--gpus-per-node=8", "--comment=two words", "--", "--model", "resnet50", "--label", "it's"]
+        for flag in ("--dry_run", "--dry-run"):
+            with self.subTest(flag=flag):
+                taken_down = self.folder / "taken_down"
+                environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "TAKEN_DOWN": str(taken_down)}
+                printed = subprocess.run([self.scripts / "submit", flag, *words], env=environment, capture_output=True, text=True, check=True)
+                self.assertFalse(taken_down.exists())
+                for command in (["bash", "-c", printed.stdout], [self.scripts / "submit", *words]):
+                    subprocess.run(command, env=environment, check=True)
+                would, did = taken_down.read_text().splitlines()
+                taken_down.unlink()
+                self.assertEqual(would, did)
+                self.assertEqual(json.loads(did), ["sbatch", str(self.scripts / "site.conf"), "--exclusive", *words[1:4],
+                                                   str(self.scripts / "run.sbatch"), *words[5:]])
+
+    def test_submit_says_how_it_is_called(self):
+        for words, code in (([], 2), (["--help"], 0), (["-h"], 0)):
+            with self.subTest(words=words):
+                done = subprocess.run([self.scripts / "submit", *words], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, code)
+                self.assertIn("usage: submit [--dry_run] SCRIPT", done.stderr if code else done.stdout)
 
 
 if __name__ == "__main__":

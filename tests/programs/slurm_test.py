@@ -4,6 +4,7 @@ the time limit, requeue, scancel and a failing rank. Where such a lab can't be m
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -235,6 +236,24 @@ class Templates(SlurmTest):
         self.assertEqual(self.end("FAILED"), 4)
         self.assert_nothing_left()
         self.assertEqual(self.record()["status"], "failed")
+
+
+class WorkedExample(SlurmTest):
+    def test_slurm_takes_the_lines_of_the_documents_for_4_nodes_of_8_gpus(self):
+        """The nodes are there by name only: the jobs wait for them."""
+        text = (SOURCE / "docs/slurm.md").read_text().split("## Worked example")[1]
+        lines = [shlex.split(line)[1:] for line in text.split("```")[1].splitlines()[1:]]
+        for words in lines:
+            words.insert(words.index("--"), "--partition=gpus")
+            if words[0] == "--dry_run":
+                self.run_program(self.scripts / "submit", *words)
+                self.assertEqual(self.slurm("squeue", "-h"), "")
+                continue
+            self.submit(*words)
+            self.assertEqual((self.field("NumNodes").split("-")[0], self.field("NumTasks"), self.field("NumCPUs"), self.field("TresPerNode")),
+                             ("4", "32", "384", "gres:gpu:8"))
+            self.assertEqual(self.field("JobState"), "PENDING")
+            self.wait_until(lambda: self.field("Reason").startswith("ReqNodeNotAvail"), "it waits for something else than the nodes")
 
 
 class Sweeps(SlurmTest):

@@ -3,6 +3,7 @@
 A suite ends with support.main(): its exit code is 77, which ctest shows as a skip, only where every test was skipped.
 """
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -29,6 +30,8 @@ VARIABLES = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": 
 ROOF = "--roofline"
 # Steps of which each takes about as long as the other, whatever else the machine does.
 STEADY = ["--inject", "delay:milliseconds=5"]
+# Without what it depends on (scripts/setup with SCALEMARK_CUDA=OFF) it can't be imported.
+PYTHON_HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "sympy"))
 SKIPPED = 77  # tests/programs/CMakeLists.txt: SKIP_RETURN_CODE
 SMALL = ["--model", "smallnet", "--batch_size", "4", "--num_warmup_batches", "1", "--display_every", "5"]
 

@@ -76,7 +76,23 @@ class Points(SweepTest):
         self.assertIn("[8/8]", err)
         self.assertIn("left", err)
         self.assertRegex(out, r"ranks=1 precision=fp32 +2 +0 .*images/sec +1\.000\n")
-        self.assertRegex(out, r"fastest: ranks=\d precision=\w+, \d\.\d+ x ranks=1 precision=fp32\n")
+        self.assertRegex(out, r"fastest: not shown; repeat \d+ times "
+                              r"\(largest mean: ranks=\d precision=\w+, \d\.\d+ x ranks=1 precision=fp32\)\n")
+
+    def test_the_table_is_there_as_json(self):
+        words = self.plan(axes={"ranks": [1, 2]}, repeats=2, default={"ranks": 1})
+        table, _ = self.run_program(*words)
+        out, _ = self.run_program(*words, "--json")  # everything is done
+        sweep = json.loads(out)
+        self.assertEqual([point["launches"] for point in sweep["points"]], [2, 2])
+        for point in sweep["points"]:
+            self.assertIn(point["point"], table)
+            rates = [self.read(f"out/{record}")["throughput"]["mean"] for record in point["records"]]
+            self.assertAlmostEqual(point["throughput"]["largest"], max(rates), delta=1e-6 * max(rates))
+        self.assertEqual(sweep["points"][0]["over_default"], 1)
+        self.assertFalse(sweep["fastest"]["shown"])
+        _, err = self.run_program(*words, "--json", "--dry_run", expect=2)
+        self.assertIn("--dry_run prints commands", err)
 
     def test_variables_reach_the_ranks_or_are_taken_away(self):
         self.run_program(*self.plan(axes={"env.NCCL_ALGO": ["Ring", None]}), env=self.environment(NCCL_ALGO="Tree"))

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "talk.hpp"
+
 namespace scalemark::console_test {
 namespace {
 
@@ -55,6 +57,14 @@ TEST(FormatDuration, ReadsAsPeopleSay) {
   EXPECT_EQ(format_duration(3900), "1 h 05 min");
   EXPECT_EQ(format_duration(7199), "2 h 00 min");
   EXPECT_EQ(format_duration(std::numeric_limits<double>::quiet_NaN()), "unknown");
+  EXPECT_EQ(about_duration(0.2), "less than 1 s");
+  EXPECT_EQ(about_duration(150), "about 2 min 30 s");
+}
+
+TEST(Counted, OneIsNoPlural) {
+  EXPECT_EQ(counted(1, "point"), "1 point");
+  EXPECT_EQ(counted(0, "point"), "0 points");
+  EXPECT_EQ(counted(2, "launch"), "2 launches");
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ TEST(PlanProgress, PrintsThePlanWithItsEstimateFirst) {
             "plan: 2 runs, about 1 min 30 s together\n"
             "  round 1/1, 1 rank, about 20 s\n"
             "  round 1/1, 2 ranks, about 1 min 10 s\n");
+  console.text.clear();
+  PlanProgress(std::vector<PlannedSegment>{{"round 1/1, 1 rank", 0.1}}, console.output(false));
+  EXPECT_EQ(console.text,
+            "plan: 1 run, less than 1 s together\n  round 1/1, 1 rank, less than 1 s\n");
 }
 
 TEST(PlanProgress, CorrectsTheTimeLeftByTheTimeTaken) {

@@ -39,6 +39,7 @@ Json curve() {
              {"trend", nullptr},
              {"baseline_throughput", nullptr},
              {"exposed_seconds", nullptr},
+             {"exposed_ci95", nullptr},
              {"exposed_method", nullptr},
              {"time_to_solution_seconds", nullptr},
              {"target", nullptr},
@@ -55,6 +56,7 @@ Json curve() {
              {"trend", nullptr},
              {"baseline_throughput", 62.0},
              {"exposed_seconds", 0.1342},
+             {"exposed_ci95", {0.1311, 0.1373}},
              {"exposed_method", "baseline"},
              {"time_to_solution_seconds", nullptr},
              {"target", nullptr},
@@ -73,13 +75,22 @@ TEST(ScalingTable, NamesADip) {
                   "\ndip: 16 ranks reach 95.9 % where the points beside them let expect 97.0 %\n"));
 }
 
+TEST(ScalingTable, SaysWhereExposedCommunicationMayBeNone) {
+  Json record = curve();
+  record["points"][1]["exposed_ci95"] = {-0.0012, 0.2};
+  EXPECT_THAT(scaling_table(record),
+              testing::HasSubstr("  not distinguishable from 0 [-1.2, 200.0] ms\n"));
+  record["points"][1]["exposed_ci95"] = nullptr;
+  EXPECT_THAT(scaling_table(record), testing::HasSubstr("  134.2 ms (3.1 %)\n"));
+}
+
 TEST(ScalingTable, OfACurveWithBaselines) {
   EXPECT_EQ(scaling_table(curve()),
             R"(Weak scaling of resnet50, fp32
 
-ranks            images/sec               speedup               efficiency  exposed communication
-    1  3.912 [3.850, 3.970]                  1.00                  100.0 %                      -
-   16  60.05 [59.10, 61.02]  15.35 [15.10, 15.60]  95.9 % [94.4 %, 97.5 %]       134.2 ms (3.1 %)
+ranks            images/sec               speedup               efficiency            exposed communication
+    1  3.912 [3.850, 3.970]                  1.00                  100.0 %                                -
+   16  60.05 [59.10, 61.02]  15.35 [15.10, 15.60]  95.9 % [94.4 %, 97.5 %]  134.2 [131.1, 137.3] ms (3.1 %)
 
 [ ]: 95 % interval, Student's t over 3 repeats in one launch; speedup and efficiency paired by round.
 It says nothing of other launches.
@@ -91,7 +102,8 @@ TEST(ScalingTable, OfOneRepeatWithoutBaselines) {
   Json record = curve();
   record["scaling"] = "strong";
   for (Json& point : record["points"]) {
-    for (const char* key : {"ci95", "speedup_ci95", "efficiency_ci95", "baseline_throughput"})
+    for (const char* key :
+         {"ci95", "speedup_ci95", "efficiency_ci95", "exposed_ci95", "baseline_throughput"})
       point[key] = nullptr;
     point["repeats"] = {repeat(false)};
   }
@@ -114,13 +126,14 @@ TEST(ScalingTable, NamesTheResourceAndTheGlobalBatch) {
   record["config"]["global_batch_size"]["value"] = 256;
   const std::string text = scaling_table(record);
   EXPECT_TRUE(text.starts_with("Weak scaling of resnet50, fp32, global batch 256\n")) << text;
-  EXPECT_NE(text.find("efficiency by node  exposed"), std::string::npos) << text;
+  EXPECT_NE(text.find("efficiency by node            exposed"), std::string::npos) << text;
 }
 
 TEST(ScalingTable, OfATimeToSolutionAndATargetLoss) {
   Json record = curve();
   for (Json& point : record["points"]) {
-    for (const char* key : {"ci95", "speedup_ci95", "efficiency_ci95", "baseline_throughput"})
+    for (const char* key :
+         {"ci95", "speedup_ci95", "efficiency_ci95", "exposed_ci95", "baseline_throughput"})
       point[key] = nullptr;
     point["repeats"] = {repeat(false)};
     point["exposed_method"] = "wait";

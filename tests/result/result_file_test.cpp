@@ -271,7 +271,8 @@ TEST(ResultFile, ManyProcessesAtOnce) {
   for (pid_t child : children) waitpid(child, nullptr, 0);
   std::set<std::string> reasons;
   for (const auto& entry : fs::directory_iterator(tree.root()))
-    if (entry.path().extension() == ".json") reasons.insert(read_record(entry.path())["reason"]);
+    if (entry.path().extension() == ".json")
+      reasons.insert(read_record(entry.path())["reason"].get<std::string>());
   EXPECT_EQ(reasons.size(), static_cast<std::size_t>(kWriters));
 }
 

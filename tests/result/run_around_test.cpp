@@ -53,6 +53,38 @@ TEST(CheckpointPart, NoneWithinTheRun) {
   EXPECT_TRUE(record["unavailable"].contains("checkpoint.write_seconds"));
 }
 
+TEST(PhasesPart, AreMeansOverStepsAndRanks) {
+  auto a = make_report(0, {1, 1}, {0, 0}), b = make_report(1, {1, 1}, {0, 0});
+  a.samples.phase_seconds = {0, 0.5, 1, 0.25, 0.25, 0, 0, 0};
+  b.samples.phase_seconds = {0.25, 0.5, 1, 0, 0, 0, 0.125, 0.125};
+  const Json phases = record_of(make_facts(2), {a, b})["phases"];
+  EXPECT_EQ(phases["clock"], "host");
+  const Json seconds = {{"input", 0.0625},         {"forward", 0.25},     {"backward", 0.5},
+                        {"communication", 0.0625}, {"optimizer", 0.0625}, {"checkpoint", 0.},
+                        {"agreement", 0.03125},    {"rest", 0.03125}};
+  EXPECT_EQ(phases["seconds"], seconds);
+  EXPECT_DOUBLE_EQ(phases["fractions"]["backward"], 0.5);
+  EXPECT_DOUBLE_EQ(phases["fractions"]["agreement"], 0.03125);
+}
+
+TEST(PhasesPart, WhatC10dWaitsForOnAGpuIsNotKnown) {
+  auto report = make_report(0, {1}, {0});
+  report.samples.phase_seconds = {0, 0.25, 0.75, 0, 0, 0, 0, 0};
+  RunFacts facts = make_facts(2);
+  facts.device = "cuda";
+  facts.reducer = "c10d";
+  const Json record = record_of(facts, {report});
+  EXPECT_EQ(record["phases"]["clock"], "events of the stream");
+  EXPECT_TRUE(record["phases"]["seconds"]["communication"].is_null());
+  EXPECT_TRUE(record["unavailable"].contains("phases.fractions.communication"));
+}
+
+TEST(PhasesPart, AreNullWithoutAMeasuredRun) {
+  const Json record = make_failed_record(test::make_context(), 2, {Status::failed, "lost"});
+  EXPECT_TRUE(record["phases"].is_null());
+  EXPECT_TRUE(record["unavailable"].contains("phases"));
+}
+
 TEST(InputPart, IsPerStepAndTheMeanOverRanks) {
   auto a = make_report(0, {1, 1}, {0, 0}), b = make_report(1, {1, 1}, {0, 0});
   a.samples.input = {InputPlace::host, 64, 0.4, 0.2};

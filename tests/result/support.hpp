@@ -31,6 +31,9 @@ inline RankReport make_report(int rank, std::vector<double> steps, std::vector<d
   for (double step : report.samples.step_seconds) report.samples.wall_seconds += step;
   report.samples.loss.assign(report.samples.step_seconds.size(), 7.0);
   report.noise.steal = 0.01 * (rank + 1);
+  report.noise.busy_cpu_seconds = 8;
+  report.noise.own_cpu_seconds = 8;
+  report.noise.seconds = 10;
   report.noise.throttled_seconds = 0;
   report.noise.load1 = 1.5;
   report.noise.context_switches = 3;

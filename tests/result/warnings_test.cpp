@@ -34,6 +34,19 @@ TEST(RunWarnings, NameStragglersAndWhatDisturbed) {
                           "the hypervisor took up to 4.1 % of the CPU time (steal)"));
 }
 
+TEST(RunWarnings, NameWhatOtherProcessesUsedWhereItIsMore) {
+  Json record = run();
+  const auto others = [&](double cpus, double seconds) {
+    record["noise"]["foreign"] = {
+        {"host", "n1"}, {"cpus", cpus}, {"of_cpus", 2}, {"seconds", seconds}};
+    return run_warnings(record);
+  };
+  EXPECT_THAT(others(1.34, 20),
+              ElementsAre("other processes used 1.3 of 2 CPUs of n1 while this was measured"));
+  EXPECT_THAT(others(0.09, 20), IsEmpty());   // daemons
+  EXPECT_THAT(others(1.34, 0.1), IsEmpty());  // a few ticks
+}
+
 TEST(RunWarnings, OfALossThatDiverged) {
   Json record = run();
   record["loss"] = {{"first", 6.9}, {"last", 123.4}, {"diverged", true}};

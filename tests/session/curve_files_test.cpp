@@ -1,6 +1,9 @@
 #include "session/curve_files.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "error.hpp"
 #include "platform/temporary_folder.hpp"
@@ -52,6 +55,59 @@ TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
   EXPECT_TRUE(fs::exists(folder_ / path));
   EXPECT_TRUE(fs::exists(foreign));
   EXPECT_EQ(runs(), 2u);
+}
+
+TEST_F(CurveFilesTest, WholeRoundsOfAnUnfinishedCurveAreKept) {
+  const std::vector<std::int64_t> ranks{1, 2};
+  const std::vector<CurveSegment> plan = curve_segments(ranks, 3, true, 1);
+  const auto all = [](const Json&, const CurveSegment&) { return true; };
+  std::set<std::string> written;
+  {
+    CurveFiles files(folder_ / "s.json");
+    for (std::size_t i = 0; i < 5; ++i) {  // of nine: a round has one run of 1 and two of 2 ranks
+      const CurveSegment& s = plan[i];
+      Json record = run(fmt::format("{}2345678-", i + 1));
+      if (i == 4) record["status"] = "failed";
+      written.insert(
+          files.write_run(record, static_cast<int>(ranks[s.point]), s.round + 1, s.baseline));
+    }
+    EXPECT_TRUE(CurveFiles(folder_ / "other.json").unfinished(plan, ranks, all).empty());
+  }
+  CurveFiles files(folder_ / "s.json");
+  EXPECT_TRUE(files.unfinished(plan, ranks, [](const Json&, const CurveSegment&) { return false; })
+                  .empty());
+  const auto kept = files.unfinished(plan, ranks, all);
+  ASSERT_EQ(kept.size(), 3u) << "the second round is not whole";
+  Json points = Json::array();
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(kept[i].segment, plan[i]);
+    EXPECT_TRUE(written.contains(kept[i].path));
+    points.push_back({{"path", kept[i].path}});
+  }
+  Json finished = envelope("scaling", Status::ok);
+  finished["points"] = points;
+  files.write_curve(finished);
+  EXPECT_TRUE(fs::exists(folder_ / kept[0].path));
+  EXPECT_TRUE(CurveFiles(folder_ / "s.json").unfinished(plan, ranks, all).empty())
+      << "a finished curve is measured once more";
+}
+
+TEST_F(CurveFilesTest, WhatAnUnfinishedCurveNamesStaysWhereItIsKept) {
+  const std::vector<std::int64_t> ranks{1};
+  const std::vector<CurveSegment> plan = curve_segments(ranks, 2, false, 1);
+  {
+    CurveFiles files(folder_ / "s.json");
+    Json unfinished = curve(files.write_run(run("11111111-"), 1, 1, false));
+    unfinished["status"] = "interrupted";
+    unfinished["reason"] = "stopped";
+    files.write_curve(unfinished);
+  }
+  CurveFiles files(folder_ / "s.json");
+  const auto kept =
+      files.unfinished(plan, ranks, [](const Json&, const CurveSegment&) { return true; });
+  ASSERT_EQ(kept.size(), 1u);
+  files.write_curve(curve(kept[0].path));
+  EXPECT_TRUE(fs::exists(folder_ / kept[0].path));
 }
 
 TEST_F(CurveFilesTest, LeavesNoEmptyFolderOfACurveThatNeverRan) {

@@ -126,6 +126,7 @@ class SmallCpu : public DeviceBackend {
   Stream stream() const override { return nullptr; }
   void synchronize() override {}
   std::unique_ptr<StepClock> make_step_clock() override { return cpu_->make_step_clock(); }
+  std::unique_ptr<PhaseClock> make_phase_clock() override { return cpu_->make_phase_clock(); }
   std::unique_ptr<ScalarReader> make_scalar_reader() override { return cpu_->make_scalar_reader(); }
   std::optional<std::int64_t> peak_memory_bytes() const override { return std::nullopt; }
   void reset_peak_memory() override {}

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <numeric>
+
 #include "error.hpp"
 #include "measure/clock.hpp"
 
@@ -39,6 +41,28 @@ TEST(CpuBackend, ItsClockLeavesPausesOut) {
   clock->pause();
   clock->mark();
   EXPECT_TRUE(clock->seconds().empty());
+}
+
+TEST(CpuBackend, TimeBelongsToThePhaseThatWasEntered) {
+  const auto phases = make_device_backend(Device::cpu, 0)->make_phase_clock();
+  const double start = steady_seconds();
+  usleep(3000);  // nobody's
+  const double first = steady_seconds();
+  phases->enter(StepPhase::forward);
+  usleep(2000);
+  phases->enter(StepPhase::optimizer);
+  usleep(1000);
+  phases->enter(StepPhase::forward);
+  usleep(2000);
+  phases->pause();
+  const double most = steady_seconds() - first;
+  usleep(3000);
+  phases->pause();  // nothing was entered
+  const PhaseSeconds& seconds = phases->seconds();
+  EXPECT_GE(seconds[static_cast<std::size_t>(StepPhase::forward)], 0.004);
+  EXPECT_GE(seconds[static_cast<std::size_t>(StepPhase::optimizer)], 0.001);
+  EXPECT_LE(std::accumulate(seconds.begin(), seconds.end(), 0.), most);
+  EXPECT_GT(steady_seconds() - start, most + 0.006);
 }
 
 TEST(CpuBackend, ReadsAScalarAtOnce) {

@@ -9,7 +9,11 @@ namespace {
 TEST(GpuInput, BringsTheBatchesInTurn) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
   const auto device = make_device_backend(Device::cuda, 0);
-  const auto model = make_model({"smallnet", 32, 10, true});
+  ModelOptions options;
+  options.name = "smallnet";
+  options.image_size = 32;
+  options.num_classes = 10;
+  const auto model = make_model(options);
   std::vector<Batch> batches;
   std::vector<std::vector<Batch>> micro_batches;
   for (std::int64_t i = 0; i < 5; ++i) {

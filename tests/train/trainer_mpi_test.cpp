@@ -57,6 +57,42 @@ TEST(Trainer, MeasuresEveryStepAndTheLossFalls) {
   }
 }
 
+TEST(Trainer, TellsWhereItsStepsGo) {
+  RunConfig config = small_config();
+  const Samples samples = run(config).samples;
+  const auto of = [](const Samples& all, StepPhase phase) {
+    return all.phase_seconds[static_cast<std::size_t>(phase)];
+  };
+  const auto sum = [](const auto& list) { return std::accumulate(list.begin(), list.end(), 0.); };
+  // The clocks are read one after the other.
+  EXPECT_NEAR(sum(samples.phase_seconds), sum(samples.step_seconds),
+              1e-3 + 0.01 * sum(samples.step_seconds));
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward, StepPhase::optimizer})
+    EXPECT_GT(of(samples, phase), 0);
+  // Of what a step waits for, the reducer's part is communication, the rest the agreement's.
+  EXPECT_LE(sum(samples.wait_seconds),
+            of(samples, StepPhase::communication) + of(samples, StepPhase::agreement) + 1e-3);
+
+  config.forward_only = true;
+  const Samples forward = run(config, CommunicatorKind::none).samples;
+  EXPECT_GT(of(forward, StepPhase::forward), 0);
+  EXPECT_EQ(of(forward, StepPhase::backward), 0);
+  EXPECT_EQ(of(forward, StepPhase::optimizer), 0);
+}
+
+TEST(Trainer, AWaitForALateRankIsCommunication) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
+  RunConfig config = small_config();
+  config.inject = parse_injection("delay:rank=0:milliseconds=20");
+  const Samples samples = run(config).samples;
+  const auto seconds = [&](StepPhase phase) {
+    return samples.phase_seconds[static_cast<std::size_t>(phase)];
+  };
+  // The delay itself lies between the steps of rank 0.
+  const StepPhase late = world().rank() == 0 ? StepPhase::rest : StepPhase::communication;
+  EXPECT_GT(seconds(late), 0.75 * 12 * 0.020);
+}
+
 TEST(Trainer, Fp16FollowsFp32WithItsLossScaled) {
   RunConfig config = small_config();
   const Samples exact = run(config).samples;

@@ -2,6 +2,7 @@
 #include "analysis/compare/set_summary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -36,6 +37,21 @@ std::map<std::string, std::set<std::string>> variables_of(const ResultSet& set) 
   return variables;
 }
 
+/// How many launches others disturbed, and the worst of it.
+void add_foreign_load(std::vector<std::string>& notes, const ResultSet& set) {
+  const ForeignLoad* most = nullptr;
+  int disturbed = 0;
+  for (const MeasuredLaunch& launch : set.launches) {
+    if (!launch.foreign || !launch.foreign->notable()) continue;
+    ++disturbed;
+    if (!most || launch.foreign->cpus > most->cpus) most = &*launch.foreign;
+  }
+  if (most)
+    notes.push_back(fmt::format("{} of {} launches of {} were measured on a busy machine: {} of {}",
+                                disturbed, set.launches.size(), set.label, most->words(),
+                                most->host));
+}
+
 }  // namespace
 
 Json set_json(const ResultSet& set) {
@@ -68,6 +84,7 @@ std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Mat
       notes.push_back(fmt::format("variables differ between {} and {}: {}", sets[0].label,
                                   sets[i].label, fmt::join(names, ", ")));
   }
+  for (const ResultSet& set : sets) add_foreign_load(notes, set);
   for (const ResultSet& set : sets) {
     const Json revisions = distinct(set, &MeasuredLaunch::revision);
     if (revisions.size() > 1)

@@ -2,6 +2,7 @@
 #include "analysis/gate/judge.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/settings.hpp"
+#include "result/foreign_load.hpp"
 #include "result/warnings.hpp"
 
 namespace scalemark {
@@ -28,6 +31,15 @@ void fill_settings(Json& record, const std::vector<PreflightRank>& ranks) {
   record["settings"] = settings_json(settings, record["unavailable"]);
 }
 
+/// Of how fast something was.
+bool is_speed(const CheckResult& result) {
+  static constexpr std::string_view kChecks[] = {"gemm.",       "memory_bandwidth", "noise_quantum",
+                                                 "collective.", "scratch",          "gpu.copies."};
+  return result.statistic != "wrong_elements" &&
+         std::ranges::any_of(
+             kChecks, [&](std::string_view check) { return result.name.starts_with(check); });
+}
+
 /// Where more ranks than CPUs share cores, chance makes some slower than others: no node's fault.
 void excuse_crowded_ranks(std::vector<CheckResult>& results, const Json& record,
                           const std::vector<PreflightRank>& ranks) {
@@ -40,6 +52,23 @@ void excuse_crowded_ranks(std::vector<CheckResult>& results, const Json& record,
     if (others.size() + 1 <= ranks[place].report.affinity.cpus.size()) continue;
     result.status = CheckStatus::warn;
     result.message += fmt::format("; {} ranks share its cores", others.size() + 1);
+  }
+}
+
+/// What a busy host explains is said first: others' load slows whatever is measured beside it.
+void name_foreign_load(std::vector<CheckResult>& results, const std::vector<PreflightRank>& ranks) {
+  std::vector<RankReport> reports;
+  for (const PreflightRank& rank : ranks) reports.push_back(rank.report);
+  const auto loads = foreign_loads(reports);
+  for (CheckResult& result : results) {
+    const bool not_kept = result.status == CheckStatus::fail || result.status == CheckStatus::warn;
+    if (!not_kept || !is_speed(result)) continue;
+    for (const ForeignLoad& load : loads)
+      if (load.notable() && (result.host.empty() || result.host == load.host)) {
+        result.message =
+            fmt::format("{} of {} meanwhile; {}", load.words(), load.host, result.message);
+        break;
+      }
   }
 }
 
@@ -58,6 +87,7 @@ void apply_preflight_rules(Json& record, const std::vector<PreflightRank>& ranks
   }
   auto results = evaluate(applied, preflight_values(record));
   excuse_crowded_ranks(results, record, ranks);
+  name_foreign_load(results, ranks);
   if (!pinning && !gpus) results.push_back(no_gpu_check(record));
   for (const CheckResult& result : results) record["checks"].push_back(to_json(result));
   explain_nulls(record, "checks", "skipped, or not of one rank or host alone");

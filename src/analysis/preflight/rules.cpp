@@ -22,6 +22,7 @@ constexpr std::string_view kDefaultRules = R"({
     {"check": "memory_bandwidth", "statistic": "bytes_per_second", "relative_to_median": 0.75, "level": "warn"},
     {"check": "noise", "statistic": "steal", "max": 0.05, "level": "warn"},
     {"check": "noise", "statistic": "throttled_fraction", "max": 0.05, "level": "warn"},
+    {"check": "noise", "statistic": "foreign_cpus", "max": 0.2, "level": "warn"},
     {"check": "nic.*", "statistic": "errors", "max": 0, "level": "warn"},
     {"check": "binding", "statistic": "overlaps", "max": 0, "level": "warn"},
     {"check": "binding", "statistic": "as_asked", "equals": true, "level": "warn"},

@@ -29,7 +29,8 @@ constexpr std::array kQuantum{
     Statistic{"best_mean_seconds", "s", false}, Statistic{"p99_seconds", "s", false},
     Statistic{"max_over_min", "", false}};
 constexpr std::array kNoise{Statistic{"steal", "", false}, Statistic{"throttled", "s", false},
-                            Statistic{"load", "", false}, Statistic{"context_switches", "", false}};
+                            Statistic{"load", "", false}, Statistic{"context_switches", "", false},
+                            Statistic{"foreign_cpus", "CPUs", false}};
 constexpr std::array kScratch{Statistic{"write_bytes_per_second", "bytes/s", true},
                               Statistic{"read_bytes_per_second", "bytes/s", true}};
 constexpr std::array kHost{Statistic{"memory_available_bytes", "bytes", true},
@@ -49,7 +50,7 @@ void add(CheckedValues& values, const std::string& check,
     value.statistic = statistic.name;
     value.unit = statistic.unit;
     value.higher_is_better = statistic.higher_is_better;
-    if (object.is_object()) value.value = object.at(statistic.name);
+    if (object.is_object()) value.value = object.value(statistic.name, Json());
     values.push_back(std::move(value));
   }
 }

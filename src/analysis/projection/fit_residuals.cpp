@@ -2,6 +2,7 @@
 #include "analysis/projection/fit_residuals.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 #include "analysis/projection/model_fit.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

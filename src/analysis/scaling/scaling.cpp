@@ -75,6 +75,18 @@ void check_rounds(const std::vector<PointRuns>& points) {
   }
 }
 
+/// A round's step beyond that of its baseline, or what it waited.
+std::optional<Interval> exposed_interval(const PointRuns& runs) {
+  std::vector<double> exposed;
+  for (std::size_t round = 0; round < runs.repeats.size(); ++round) {
+    const PointRepeat& repeat = runs.repeats[round];
+    exposed.push_back(runs.baselines.empty()
+                          ? repeat.wait_seconds_mean
+                          : repeat.step_seconds_mean - runs.baselines[round].step_seconds_mean);
+  }
+  return student_interval(exposed);
+}
+
 void set_exposed(ScalingPoint& point, const PointRuns& runs) {
   if (!runs.baselines.empty()) {
     point.baseline_throughput = total(runs.baselines).rate();
@@ -90,6 +102,7 @@ void set_exposed(ScalingPoint& point, const PointRuns& runs) {
     point.exposed_seconds = wait / steps;
     point.exposed_method = "wait";
   }
+  if (point.exposed_seconds) point.exposed_ci95 = exposed_interval(runs);
 }
 
 TimeToSolution time_to_solution(const PointRuns& runs, const PointRuns& base,

@@ -76,6 +76,7 @@ struct ScalingPoint {
   std::optional<Trend> trend;  ///< none at the ends, and where an efficiency is not known
   std::optional<double> baseline_throughput;
   std::optional<double> exposed_seconds;  ///< per step, see exposed_method; none for one rank
+  std::optional<Interval> exposed_ci95;   ///< Student's t over the rounds, paired by round
   std::string exposed_method;  ///< "baseline": mean step minus no-communication mean step; "wait":
                                ///< waiting time, where no baseline was measured; empty for one rank
   std::optional<TimeToSolution> solution;

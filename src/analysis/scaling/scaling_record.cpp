@@ -11,6 +11,7 @@
 #include "models/catalog.hpp"
 #include "result/record_schemas.hpp"
 #include "result/warnings.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -46,15 +47,17 @@ class PointWriter {
 
 /// Why numbers of a point are null.
 struct Reasons {
-  std::string interval, baseline, resources, solution, target;
+  std::string repeats, interval, baseline, resources, solution, target;
 };
 
 Reasons reasons_of(const ScalingPoint& point, const ResolvedConfig& config, bool is_base) {
   const std::string one_repeat = "one repeat has no interval: ask for more with --repeats";
-  return {is_base ? "the base is compared with itself" : one_repeat,
+  return {one_repeat,
+          is_base ? "the base is compared with itself" : one_repeat,
           point.ranks == 1 ? "one rank has nothing to communicate"
                            : "no run without communication was asked for",
-          why_uncounted(config.resource), "no --solution_steps was asked for",
+          why_uncounted(config.resource),
+          "no --solution_steps was asked for",
           "no --target_loss was asked for"};
 }
 
@@ -100,8 +103,7 @@ void write_point(Json& record, const ResolvedConfig& config, const ScalingPoint&
   PointWriter writer(record);
   write_place(writer, config, point.ranks, base_ranks, point.resources);
   writer.value("throughput", point.throughput, "");
-  writer.value("ci95", or_null(point.ci95),
-               "one repeat has no interval: ask for more with --repeats");
+  writer.value("ci95", or_null(point.ci95), why.repeats);
   writer.value("speedup", point.speedup, "");
   writer.value("speedup_ci95", or_null(point.speedup_ci95), why.interval);
   writer.value("efficiency", or_null(point.efficiency), why.resources);
@@ -110,6 +112,8 @@ void write_point(Json& record, const ResolvedConfig& config, const ScalingPoint&
   writer.value("trend", trend_json(point.trend), "a point with two neighbours has one");
   writer.value("baseline_throughput", or_null(point.baseline_throughput), why.baseline);
   writer.value("exposed_seconds", or_null(point.exposed_seconds), why.baseline);
+  writer.value("exposed_ci95", or_null(point.exposed_ci95),
+               point.exposed_seconds ? why.repeats : why.baseline);
   writer.value("exposed_method", null_if_empty(point.exposed_method), why.baseline);
   write_solution(writer, point, why);
   writer.value("target", target_json(point.target), why.target);
@@ -129,6 +133,17 @@ std::optional<double> as_real(const std::optional<std::int64_t>& steps) {
   return steps ? std::optional(static_cast<double>(*steps)) : std::nullopt;
 }
 
+/// Where the interval of a point leaves all open: empty, or what would help.
+std::string too_noisy(const ScalingPoint& point, const std::string& unit) {
+  constexpr double kWidest = 2;  // between its ends
+  if (!point.ci95 || point.ci95->hi <= kWidest * point.ci95->lo) return "";
+  return fmt::format(
+      "too noisy to show anything: {} {} of {} ranks could be {} to {}; more rounds (--repeats 5), "
+      "longer ones (--num_batches), or a quieter machine (--wait_for_idle 600) would help",
+      four_digits(point.throughput), unit, point.ranks, four_digits(point.ci95->lo),
+      four_digits(point.ci95->hi));
+}
+
 void write_curve(Json& record, const ResolvedConfig& config, const std::vector<PointRuns>& points) {
   const CurveQuestions questions{config.resource, as_real(config.solution_steps),
                                  as_real(config.base_solution_steps),
@@ -136,8 +151,10 @@ void write_curve(Json& record, const ResolvedConfig& config, const std::vector<P
   const ScalingCurve curve =
       make_scaling_curve(record["unit"], record["scaling"], points, questions);
   record["base"] = {{"ranks", curve.base_ranks}, {"throughput", curve.base_throughput}};
-  for (const ScalingPoint& point : curve.points)
+  for (const ScalingPoint& point : curve.points) {
     write_point(record, config, point, curve.base_ranks);
+    add_warnings(record, {too_noisy(point, record["unit"])});
+  }
 }
 
 void write_unfinished_curve(Json& record, const ResolvedConfig& config,
@@ -160,6 +177,7 @@ Json make_scaling_record(const RecordContext& context, int world_size,
   record["scaling"] = to_string(config.scaling);
   record["resource"] = to_string(config.resource);
   record["repeat_unit"] = "in_process";
+  record["kept_rounds"] = 0;
   record["config_hash"] = config_hash(config, world_size);
   add_warnings(record, noise.warnings());
   add_warnings(record, {preflight_warning(record)});

@@ -51,10 +51,11 @@ struct ArithmeticSettings {
   static void describe(auto& rows) {
     using S = ArithmeticSettings;
     rows.group("Arithmetic", Role::identity, kTraining);
-    rows.add("precision", &S::precision, "TYPE[,TYPE...]",
+    rows.add("precision", &S::precision, "TYPE,...",
              "compute type; in training weights and their update stay fp32")
         .listed(&S::more_precisions)
-        .of(kWithModel);
+        .of(kWithModel)
+        .often_used();
     rows.add("data_format", &S::data_format, "FORMAT",
              "memory layout of images; NHWC is channels_last")
         .alias("NHWC", DataFormat::channels_last)  // tf_cnn_benchmarks' words
@@ -65,8 +66,8 @@ struct ArithmeticSettings {
              "learning rate; with a schedule that at the end of its warm-up")
         .in(0, 1e6)
         .otherwise(
-            "0.1, with adam and adamw 0.0001, with lamb 0.000625; with vaswani (width x "
-            "warm-up)^-0.5");
+            "0.1 (0.005 of networks that 0.1 makes diverge), with adam and adamw 0.0001, with lamb "
+            "0.000625; with vaswani (width x warm-up)^-0.5");
     rows.add("momentum", &S::momentum, "FACTOR", "of --optimizer momentum and lars").in(0, 1);
     rows.add("adam_beta1", &S::adam_beta1, "FACTOR",
              "decay of the first moment (adam, adamw, lamb)")
@@ -88,7 +89,7 @@ struct ArithmeticSettings {
         .in(0, 1);
     rows.add("dropout", &S::dropout, "PROBABILITY",
              "of sequence models: on embeddings, attention, residual and the Transformer's "
-             "activation")
+             "activation; of vgg16, alexnet and inception3: around the last linear layers")
         .in(0, 0.99)
         .otherwise("the model's default");
     rows.add("label_smoothing", &S::label_smoothing, "SHARE",

@@ -23,16 +23,21 @@ struct CurveSettings {
   std::optional<std::int64_t> base_batch_size;      ///< samples per rank of the base
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
+  std::optional<std::string> torch;  ///< folder of LibTorch; unset: where it was linked from
 
   static void describe(auto& rows) {
     using S = CurveSettings;
     rows.group("Curve (scale)", Role::measurement, Command::scale);
     rows.add("ranks", &S::ranks, "N,N,...|auto",
              "points of the curve, ascending; auto: powers of two up to what the machine holds, "
-             "and that")
+             "and that. Of run, infer and preflight: how many to start")
         .in(1, 1e6)
-        .is({Trait::implied, Trait::varies_with_ranks});
-    rows.add("repeats", &S::repeats, "N", "measurements of every point, interleaved").in(1, 10000);
+        .of(kEverywhere)
+        .is({Trait::implied, Trait::varies_with_ranks, Trait::typed})
+        .often_used();
+    rows.add("repeats", &S::repeats, "N", "measurements of every point, interleaved")
+        .in(1, 10000)
+        .often_used();
     rows.add("baseline", &S::baseline, "", "measure every point without communication too");
     rows.add("resource", &S::resource, "NAME",
              "what efficiency counts: ranks, nodes, cores or GPUs");
@@ -50,10 +55,17 @@ struct CurveSettings {
         .otherwise("as the other points");
     rows.add("launcher", &S::launcher, "NAME",
              "starts the ranks; auto: srun in a Slurm allocation with PMIx, else mpirun")
-        .role(Role::output);
+        .role(Role::output)
+        .of(kEverywhere);
     rows.add("hostfile", &S::hostfile, "FILE", "hosts for mpirun")
         .role(Role::output)
-        .otherwise("this machine, or the allocation");
+        .otherwise("this machine, or the allocation")
+        .of(kEverywhere);
+    rows.add("torch", &S::torch, "FOLDER",
+             "LibTorch's, with lib/ in it, of the release that this program was built with")
+        .role(Role::output)
+        .otherwise("where it was linked from, or lib/ of an installed tree")
+        .of(kEverywhere);
   }
 
   static void check(const auto& whole) {
@@ -68,11 +80,18 @@ struct CurveSettings {
   /// Lists are for curves.
   static void check_single(const auto& whole) {
     const auto& config = whole.given;
-    if (!config.more_precisions.empty() || !config.more_global_batch_sizes.empty())
+    for (const auto& [key, listed] :
+         {std::pair{"precision", !config.more_precisions.empty()},
+          {"batch_size", !config.more_batch_sizes.empty()},
+          {"global_batch_size", !config.more_global_batch_sizes.empty()}})
+      if (listed)
+        whole.refuse(
+            "--{}: a list makes a curve of each value, which is for scalemark scale; scalemark {} "
+            "takes one",
+            key, name_of(whole.command));
+    if (config.ranks.size() > 1)
       whole.refuse(
-          "--{}: a list makes a curve of each value, which is for scalemark scale; scalemark {} "
-          "takes one",
-          config.more_precisions.empty() ? "global_batch_size" : "precision",
+          "--ranks: a list is a curve, which is for scalemark scale; scalemark {} takes one number",
           name_of(whole.command));
   }
 

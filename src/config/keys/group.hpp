@@ -36,7 +36,8 @@ enum class Trait {
   implied,       ///< not in config_hash: the world size, or the global batch in samples, says it
   found_by_run,  ///< a run's record knows it better than its configuration, which may say auto
   varies_with_ranks,  ///< may differ between the launches of one curve
-  catalog,            ///< its words have a list of their own, `scalemark list`
+  typed,    ///< of other commands than scale on the command line alone: a file's is a curve
+  catalog,  ///< its words have a list of their own, `scalemark list`
 };
 
 template <typename E>

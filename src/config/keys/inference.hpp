@@ -19,8 +19,8 @@ struct InferenceSettings {
     using S = InferenceSettings;
     rows.group("Inference (infer)", Role::identity, Command::infer);
     rows.add("mode", &S::mode, "MODE",
-             "batch: throughput of batches; single_stream: one query after the other, the latency "
-             "of each");
+             "throughput of batches; single_stream: the latency of one query after the other")
+        .often_used();
     rows.add("fused", &S::fused, "SWITCH",
              "fold batch normalisation into convolutions, and let oneDNN add and clip as it writes")
         .is(Trait::found_by_run);

@@ -52,7 +52,8 @@ struct MachineSettings {
     rows.group("Machine and communication", Role::identity, kTraining);
     rows.add("device", &S::device, "DEVICE", "auto: cuda where a GPU is visible, else cpu")
         .of(kEverywhere)
-        .is(Trait::found_by_run);
+        .is(Trait::found_by_run)
+        .often_used();
     rows.add("num_intra_threads", &S::num_intra_threads, "N", "compute threads per rank")
         .in(1, 4096)
         .otherwise("the CPUs that the rank may run on")
@@ -72,7 +73,8 @@ struct MachineSettings {
         .of(kEverywhere);
     rows.add("communicator", &S::communicator, "NAME",
              "carries the gradients; auto: nccl on cuda, mpi on cpu, none for one rank")
-        .is({Trait::found_by_run, Trait::varies_with_ranks});
+        .is({Trait::found_by_run, Trait::varies_with_ranks})
+        .often_used();
     rows.add("bucket_mb", &S::bucket_mb, "MIB", "gradients per bucket, in MiB").in(1e-3, 65536);
     rows.add("first_bucket_mb", &S::first_bucket_mb, "MIB",
              "gradients of the first bucket: a small one starts early")

@@ -24,8 +24,9 @@ inline constexpr std::int64_t kLargestBatchSize = 1'000'000;
 
 struct ModelSettings {
   std::string model = "resnet50";
-  std::optional<std::int64_t> batch_size;  ///< samples per rank; unset: the catalog's default
-  bool largest_batch = false;              ///< --batch_size max: batch_size is found before the run
+  std::optional<std::int64_t> batch_size;      ///< samples per rank; unset: the catalog's default
+  std::vector<std::int64_t> more_batch_sizes;  ///< a curve each
+  bool largest_batch = false;  ///< --batch_size max: batch_size is found before the run
   std::optional<std::int64_t> global_batch_size;      ///< samples over all ranks
   std::vector<std::int64_t> more_global_batch_sizes;  ///< a curve each
   std::optional<std::int64_t> global_batch_tokens;    ///< target tokens over all ranks
@@ -47,15 +48,18 @@ struct ModelSettings {
     rows.group("Model and batch", Role::identity, kTraining);
     rows.add("model", &S::model, "NAME", "network; `scalemark list models` describes them")
         .one_of_models()
-        .of(kWithModel);
-    rows.add("batch_size", &S::batch_size, "N|max",
+        .of(kWithModel)
+        .often_used();
+    rows.add("batch_size", &S::batch_size, "N[,N...]|max",
              "samples per rank; what weak scaling fixes; max: the most that fit, found before "
              "the run")
         .in(1, static_cast<double>(kLargestBatchSize))
         .or_word("max", &S::largest_batch)
+        .listed(&S::more_batch_sizes)
         .otherwise("the model's default; 1 in a single stream")
         .of(kWithModel)
-        .is(Trait::varies_with_ranks);
+        .is(Trait::varies_with_ranks)
+        .often_used();
     rows.add("global_batch_size", &S::global_batch_size, "N[,N...]",
              "samples over all ranks; what strong scaling fixes")
         .listed(&S::more_global_batch_sizes)
@@ -73,7 +77,8 @@ struct ModelSettings {
         .in(1, 1e6)
         .otherwise("the batch of a rank");
     rows.add("scaling", &S::scaling, "MODE",
-             "weak: batch per rank fixed; strong: global batch fixed");
+             "weak: batch per rank fixed; strong: global batch fixed")
+        .often_used();
     rows.add("image_size", &S::image_size, "PIXELS", "height and width of the synthetic images")
         .in(32, 4096)
         .otherwise("the model's default")
@@ -130,6 +135,11 @@ struct ModelSettings {
       whole.refuse(
           "--scaling strong fixes the batch over all ranks and needs --global_batch_size or "
           "--global_batch_tokens (--batch_size is per rank)");
+    if (!config.more_batch_sizes.empty() &&
+        (config.global_batch_size || config.global_batch_tokens))
+      whole.refuse(
+          "--batch_size: a list makes a curve of each batch per rank, and a global batch has one; "
+          "leave one of the two out");
     if (config.forward_only && config.micro_batch_size)
       whole.refuse("--micro_batch_size splits the batch of training; leave out --forward_only");
   }
@@ -140,11 +150,14 @@ struct ModelSettings {
     if (config.sequence_length && facts.sequence_length == 0)
       whole.refuse("--sequence_length: {} has images, no sequences", facts.name);
     const std::int64_t length = config.sequence_length.value_or(facts.sequence_length);
-    if (facts.sequence_length > 0 && (length < facts.shortest || length > facts.longest))
+    if (facts.sequence_length > 0 && (length < facts.smallest || length > facts.longest))
       whole.refuse("--sequence_length {}: {} takes {} to {} tokens", length, facts.name,
-                   facts.shortest, facts.longest);
+                   facts.smallest, facts.longest);
     if (config.image_size && facts.image_size == 0)
       whole.refuse("--image_size: {} has sequences, no images", facts.name);
+    if (config.image_size && config.image_size < facts.smallest)
+      whole.refuse("--image_size {}: {} takes {} pixels and more", *config.image_size, facts.name,
+                   facts.smallest);
   }
 
   static void check_lengths(const auto& whole) {

@@ -23,19 +23,21 @@ struct OutputSettings {
     rows.add("output", &S::output, "FILE", "where the record is written")
         .otherwise("no file")
         .of(kEverywhere)
-        .is(Trait::presentation);
+        .is(Trait::presentation)
+        .often_used();
     rows.add("json", &S::json, "", "the record on stdout, nothing else")
         .of(kEverywhere)
-        .is(Trait::presentation);
+        .is(Trait::presentation)
+        .often_used();
     rows.add("display_every", &S::display_every, "N", "steps between two console lines")
         .in(1, 1e9)
         .of(kWithModel);
     rows.add("timestamps", &S::timestamps, "", "a timestamp before every console line")
         .of(kWithModel)
         .is(Trait::presentation);
-    rows.add("dry_run", &S::dry_run, "",
-             "print batches, memory and bytes of every point, and start nothing")
-        .is(Trait::presentation);
+    rows.add("dry_run", &S::dry_run, "", "print batches, memory and bytes, start nothing")
+        .is(Trait::presentation)
+        .often_used();
     rows.add("label", &S::label, "TEXT", "free text kept in the record")
         .otherwise("no label")
         .of(kEverywhere);

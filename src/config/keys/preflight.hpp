@@ -31,18 +31,21 @@ struct PreflightSettings {
     rows.add("scratch_mb", &S::scratch_mb, "MIB", "of the scratch file, one a host").in(1, 1048576);
     rows.add("rules", &S::rules, "FILE", "limits that the measured numbers must keep")
         .role(Role::output)
-        .otherwise("those that need no baseline");
+        .otherwise("those that need no baseline")
+        .often_used();
     rows.add("make_rules", &S::make_rules, "FILE",
-             "write rules with the numbers of this measurement, of nodes known to be good")
+             "write rules with these numbers; of nodes known to be good")
         .role(Role::output)
-        .otherwise("no file");
+        .otherwise("no file")
+        .often_used();
     rows.add("rules_margin", &S::rules_margin, "FRACTION",
              "of --make_rules: between a measured number and its limit")
         .role(Role::output)
         .in(0, 0.99);
     rows.add("pinning", &S::pinning, "",
              "only where ranks run: host, cores, NUMA node, GPU, binding")
-        .role(Role::output);
+        .role(Role::output)
+        .often_used();
   }
 
   static void check(const auto& whole) {

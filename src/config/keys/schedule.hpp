@@ -68,7 +68,8 @@ struct ScheduleSettings {
     if (shape == Shape::polynomial && !config.lr_decay_steps)
       config.lr_decay_steps = config.num_warmup_batches + config.num_batches;
     if (config.init_learning_rate) return;
-    config.init_learning_rate = default_rates(*config.optimizer).learning_rate;
+    config.init_learning_rate =
+        std::min(default_rates(*config.optimizer).learning_rate, facts.learning_rate);
     if (shape == Shape::piecewise) config.init_learning_rate = config.lr_schedule.rates.front();
     if (shape == Shape::vaswani && facts.width > 0)
       config.init_learning_rate =

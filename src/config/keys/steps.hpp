@@ -14,7 +14,8 @@ struct StepSettings {
   std::optional<double> target_loss;  ///< stop when the loss has come down to this
   std::int64_t checkpoint_every = 0;  ///< steps; 0: none
   std::optional<std::string> checkpoint_dir;  ///< unset: the system's temporary folder
-  double timeout = 300;  ///< seconds that start-up, a step or a collective may take
+  double wait_for_idle = 0;  ///< seconds to wait for a quiet machine before the clock
+  double timeout = 300;      ///< seconds that start-up, a step or a collective may take
 
   static void describe(auto& rows) {
     using S = StepSettings;
@@ -22,7 +23,8 @@ struct StepSettings {
     rows.add("num_batches", &S::num_batches, "N", "measured steps")
         .in(1, 1e9)
         .of(kWithModel)
-        .is(Trait::varies_with_ranks);
+        .is(Trait::varies_with_ranks)
+        .often_used();
     rows.add("num_warmup_batches", &S::num_warmup_batches, "N", "steps before the clock starts")
         .in(0, 1e9)
         .of(kWithModel)
@@ -50,6 +52,11 @@ struct StepSettings {
              "where checkpoints are written and removed again")
         .role(Role::output)
         .otherwise("TMPDIR, or /tmp");
+    rows.add("wait_for_idle", &S::wait_for_idle, "SECONDS",
+             "before the clock, wait up to this long until others leave the machine alone")
+        .in(0, 86400)
+        .role(Role::output)
+        .of(kEverywhere);
     rows.add("timeout", &S::timeout, "SECONDS",
              "deadline of start-up, of a step and of a collective; then exit code 5")
         .in(1, 86400)

@@ -147,6 +147,7 @@ class C10dReducer : public StepReducer {
 
   std::vector<Bucket>& buckets() override { return buckets_; }
   double last_wait_seconds() const override { return times_->wait_seconds; }
+  bool waits_in_backward() const override { return true; }
   double last_communication_seconds() const override { return times_->communication_seconds(); }
   StepTraffic traffic() const override { return traffic_; }
 

@@ -7,8 +7,10 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <deque>
+#include <vector>
 
 #include "error.hpp"
 #include "platform/memory_limit.hpp"
@@ -40,6 +42,53 @@ class CudaClock : public StepClock {
  private:
   std::deque<at::cuda::CUDAEvent> marks_;
   std::vector<double> seconds_;
+};
+
+/// As the clock above. Events are used again, for making one takes as long as recording it.
+class CudaPhases : public PhaseClock {
+ public:
+  ~CudaPhases() override {
+    if (ranged_) nvtxRangePop();
+  }
+  void enter(StepPhase phase) override {
+    if (ranged_) nvtxRangePop();
+    nvtxRangePushA(kStepPhases[static_cast<std::size_t>(phase)]);
+    ranged_ = true;
+    if (spare_.empty()) spare_.emplace_back(cudaEventDefault);
+    marks_.push_back({phase, std::move(spare_.back())});
+    spare_.pop_back();
+    marks_.back().begin.record(at::cuda::getCurrentCUDAStream());
+    if (phase == StepPhase::rest) read();  // once a step
+  }
+  void pause() override {
+    enter(StepPhase::rest);  // ends the one before
+    at::cuda::getCurrentCUDAStream().synchronize();
+    read();
+    spare_.push_back(std::move(marks_.front().begin));
+    marks_.clear();
+    nvtxRangePop();
+    ranged_ = false;
+  }
+  const PhaseSeconds& seconds() const override { return seconds_; }
+
+ private:
+  struct Mark {
+    StepPhase phase;
+    at::cuda::CUDAEvent begin;
+  };
+  void read() {
+    while (marks_.size() > 1 && marks_[1].begin.query()) {
+      Mark& first = marks_.front();
+      seconds_[static_cast<std::size_t>(first.phase)] +=
+          first.begin.elapsed_time(marks_[1].begin) * 1e-3;
+      spare_.push_back(std::move(first.begin));
+      marks_.pop_front();
+    }
+  }
+  std::deque<Mark> marks_;
+  std::vector<at::cuda::CUDAEvent> spare_;
+  PhaseSeconds seconds_{};
+  bool ranged_ = false;
 };
 
 /// Copies into two pinned slots in turn, and reads the one of the step before.
@@ -96,6 +145,7 @@ class CudaBackend : public DeviceBackend {
   Stream stream() const override { return at::cuda::getCurrentCUDAStream(index_).stream(); }
   void synchronize() override { c10::cuda::device_synchronize(); }
   std::unique_ptr<StepClock> make_step_clock() override { return std::make_unique<CudaClock>(); }
+  std::unique_ptr<PhaseClock> make_phase_clock() override { return std::make_unique<CudaPhases>(); }
   std::unique_ptr<ScalarReader> make_scalar_reader() override {
     return std::make_unique<CudaReader>();
   }
@@ -166,8 +216,7 @@ std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank
   const VisibleGpus gpus = count_gpus();
   if (gpus.count == 0 && device == Device::automatic) return make_cpu_backend();
   if (gpus.count == 0)
-    throw EnvironmentError("--device cuda: " + gpus.reason +
-                           "; update the driver, or use --device cpu");
+    throw EnvironmentError("--device cuda: " + why_no_cuda() + ", or use --device cpu");
   // A launcher may give each task a GPU of its own; ranks on one UUID are refused later.
   if (gpus.count == 1) return std::make_unique<CudaBackend>(0);
   if (local_rank >= gpus.count)
@@ -176,6 +225,11 @@ std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank
         "--device cpu",
         local_rank, gpus.count, gpus.count));
   return std::make_unique<CudaBackend>(local_rank);
+}
+
+std::string why_no_cuda() {
+  const VisibleGpus gpus = count_gpus();
+  return gpus.count > 0 ? "" : gpus.reason + "; update the driver";
 }
 
 }  // namespace scalemark

@@ -7,7 +7,8 @@ namespace scalemark {
 namespace {
 
 constexpr char kMissing[] =
-    "--reducer c10d: this build lacks it, for the headers of Gloo were not found; install "
+    "--reducer c10d: this build lacks it, for the headers of Gloo were not found, or LibTorch is "
+    "older than 2.11; install "
     "libgloo-dev and build again (scripts/setup), or use --reducer scalemark";
 
 }  // namespace

@@ -6,11 +6,12 @@ namespace scalemark {
 
 std::unique_ptr<DeviceBackend> make_device_backend(Device device, int /*local_rank*/) {
   if (device == Device::cuda)
-    throw EnvironmentError(
-        "--device cuda: this build has no CUDA; use --device cpu, or build against a LibTorch with "
-        "CUDA "
-        "(scripts/setup)");
+    throw EnvironmentError("--device cuda: " + why_no_cuda() + ", or use --device cpu");
   return make_cpu_backend();
+}
+
+std::string why_no_cuda() {
+  return "this build has no CUDA; build against a LibTorch with CUDA (scripts/setup)";
 }
 
 }  // namespace scalemark

@@ -54,6 +54,7 @@ TEST(ScalingRecord, OfACompleteCurveIsValid) {
   EXPECT_EQ(r["points"][1]["repeats"].size(), 4u);
   EXPECT_DOUBLE_EQ(r["points"][1]["repeats"][0]["throughput"], 320.0 / 44);
   EXPECT_EQ(r["points"][1]["exposed_method"], "baseline");
+  EXPECT_EQ(r["points"][1]["exposed_ci95"].size(), 2u);
   EXPECT_EQ(r["repeat_unit"], "in_process");
   expect_valid(r, "complete");
 }
@@ -80,6 +81,9 @@ TEST(ScalingRecord, GivesEveryReasonOfANull) {
   EXPECT_EQ(r["unavailable"]["points.ci95"],
             "one repeat has no interval: ask for more with --repeats");
   EXPECT_EQ(r["points"][1]["exposed_method"], "wait");
+  EXPECT_EQ(r["unavailable"]["points.exposed_ci95"],
+            "one rank has nothing to communicate; one repeat has no interval: ask for more "
+            "with --repeats");
   expect_valid(r, "one_repeat");
 }
 

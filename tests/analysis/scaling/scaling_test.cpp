@@ -156,6 +156,9 @@ TEST(ScalingCurve, ExposedIsTheStepBeyondTheBaseline) {
   const ScalingPoint point = make_scaling_curve("images/sec", "weak", two_rounds()).points[1];
   EXPECT_EQ(point.exposed_method, "baseline");
   EXPECT_DOUBLE_EQ(*point.exposed_seconds, 26.0 / 16 - 22.0 / 16);
+  ASSERT_TRUE(point.exposed_ci95);
+  EXPECT_DOUBLE_EQ(point.exposed_ci95->lo, 0.25);  // in both rounds
+  EXPECT_DOUBLE_EQ(point.exposed_ci95->hi, 0.25);
   EXPECT_DOUBLE_EQ(*point.baseline_throughput, 320.0 / 22);
   EXPECT_EQ(point.repeats.size(), 4u);
   EXPECT_FALSE(point.repeats[1].baseline);
@@ -171,6 +174,9 @@ TEST(ScalingCurve, WithoutABaselineExposedIsTheWaitWeightedBySteps) {
   EXPECT_EQ(point.exposed_method, "wait");
   EXPECT_DOUBLE_EQ(*point.exposed_seconds, (4 * 0.1 + 12 * 0.3) / 16);
   EXPECT_FALSE(point.baseline_throughput);
+  const auto interval = student_interval(std::vector{0.1, 0.3});
+  EXPECT_DOUBLE_EQ(point.exposed_ci95->lo, interval->lo);
+  EXPECT_DOUBLE_EQ(point.exposed_ci95->hi, interval->hi);
 }
 
 TEST(ScalingCurve, OneRankExposesNothing) {

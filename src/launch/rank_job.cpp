@@ -1,7 +1,8 @@
-// See scale_job.hpp.
-#include "launch/scale_job.hpp"
+// See rank_job.hpp.
+#include "launch/rank_job.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "analysis/scaling/scaling.hpp"
@@ -12,23 +13,38 @@
 #include "launch/relay.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
-#include "result/records.hpp"
+#include "result/inference_record.hpp"
+#include "result/preflight_record.hpp"
+#include "result/run_record.hpp"
 #include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
 namespace {
 
+RecordContext context_of(const LoadedConfig& loaded) {
+  return {loaded, system_info(), recorded_environment(process_environment())};
+}
+
 /// Where not even the ranks' first words have come.
-PartialResults nothing_measured(const LoadedConfig& loaded, int ranks, const Outcome& outcome) {
+PartialResults no_curve(const LoadedConfig& loaded, int ranks, const Outcome& outcome) {
   const CurveConfig first = curves_of(loaded.config).front();
   LoadedConfig measured = loaded;
   measured.config = first.config;
   PartialResults partial;
-  partial.record =
-      make_scaling_record({measured, system_info(), recorded_environment(process_environment())},
-                          ranks, {}, {}, outcome);
+  partial.record = make_scaling_record(context_of(measured), ranks, {}, {}, outcome);
   if (first.config.output) partial.path = curve_path(*first.config.output, first.name);
+  return partial;
+}
+
+PartialResults nothing_measured(const LoadedConfig& loaded, int ranks, const Outcome& outcome) {
+  if (loaded.command == Command::scale) return no_curve(loaded, ranks, outcome);
+  const auto make = loaded.command == Command::run     ? make_failed_record
+                    : loaded.command == Command::infer ? make_failed_inference_record
+                                                       : make_failed_preflight_record;
+  PartialResults partial;
+  partial.record = make(context_of(loaded), ranks, outcome);
+  partial.path = loaded.config.output.value_or("");
   return partial;
 }
 
@@ -38,6 +54,8 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
   const ResolvedConfig& config = loaded.config;
   const Outcome outcome{status_of_launch(end.code, end.stopped), end.reason};
   auto partial = handover.partial();
+  // The last words of a single measurement are its record already.
+  if (!partial && end.told && loaded.command != Command::scale) return;
   if (!partial && !leaves_a_record(end.code)) return;
   if (!partial) partial = nothing_measured(loaded, ranks, outcome);
   Json& records = partial->finished;
@@ -60,14 +78,14 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
   put(record_text(curves_of(config).size() == 1 ? records.front() : records));
 }
 
-void announce(const ScaleJob& job) {
+void announce(const RankJob& job) {
   const std::string launcher = launcher_program(job.request);
-  const auto counted = [](int n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
-  tell(fmt::format("{} starts {} with {} each; points: {}", launcher,
-                   counted(job.request.ranks, "rank"), counted(job.request.cpus_per_rank, "core"),
-                   fmt::join(job.points.ranks, ", ")));
+  const std::string points = job.points.ranks.size() == 1
+                                 ? ""
+                                 : fmt::format("; points: {}", fmt::join(job.points.ranks, ", "));
+  tell(fmt::format("{} starts {} with {} each{}", launcher,
+                   counted(static_cast<std::size_t>(job.request.ranks), "rank"),
+                   counted(static_cast<std::size_t>(job.request.cpus_per_rank), "core"), points));
   if (job.request.oversubscribe) tell("more ranks than cores: they share cores and are not bound");
   if (geteuid() == 0 && launcher == "mpirun")
     tell("running as root: mpirun gets --allow-run-as-root");
@@ -79,8 +97,8 @@ std::filesystem::path result_folder(const ResolvedConfig& config) {
 
 }  // namespace
 
-ScaleLaunch plan_scale(const ResolvedConfig& config, const Resources& resources) {
-  ScaleLaunch launch;
+PlannedRanks plan_ranks(const ResolvedConfig& config, const Resources& resources) {
+  PlannedRanks launch;
   const int per_host =
       resources.gpus_per_host > 0 ? resources.gpus_per_host : resources.cores_per_host;
   launch.ranks = config.ranks.empty()
@@ -91,10 +109,11 @@ ScaleLaunch plan_scale(const ResolvedConfig& config, const Resources& resources)
   return launch;
 }
 
-ScaleJob scale_job(const ResolvedConfig& config, const std::vector<std::string>& arguments) {
+RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arguments) {
+  const ResolvedConfig& config = loaded.config;
   const auto environment = process_environment();
   const Resources resources = find_resources(config.device, config.hostfile, environment);
-  ScaleJob job{plan_scale(config, resources), {}, resources.hosts > 1};
+  RankJob job{plan_ranks(config, resources), {}, resources.hosts > 1};
   if (!config.largest_batch) check_points(config, job.points.ranks);
   LaunchRequest& request = job.request;
   request.launcher =
@@ -104,12 +123,12 @@ ScaleJob scale_job(const ResolvedConfig& config, const std::vector<std::string>&
   request.cpus_per_rank = job.points.placement.cpus_per_rank;
   request.hostfile = config.hostfile;
   request.oversubscribe = job.points.placement.oversubscribe;
-  request.program = {own_path().string(), "scale"};
+  request.program = {own_path().string(), std::string(name_of(loaded.command))};
   request.program.insert(request.program.end(), arguments.begin(), arguments.end());
   return job;
 }
 
-ExitCode supervise_scale(const LoadedConfig& loaded, ScaleJob job) {
+ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   const ResolvedConfig& config = loaded.config;
   const HandoverFolder handover(result_folder(config));
   tell_ranks(job.request, job.several_hosts);

@@ -1,12 +1,12 @@
 // Points, cores per rank, the engine's variables, and the whole front door with a launcher and an
 // engine of our own.
-#include "launch/scale_job.hpp"
+#include "launch/rank_job.hpp"
 
 #include "config/load.hpp"
 #include "launch/engine_start.hpp"
 #include "launch_support.hpp"
 
-namespace scalemark::scale_job_test {
+namespace scalemark::rank_job_test {
 namespace {
 
 using ::testing::Contains;
@@ -16,13 +16,13 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
 
-ScaleLaunch plan(const std::vector<std::int64_t>& ranks, Resources resources) {
+PlannedRanks plan(const std::vector<std::int64_t>& ranks, Resources resources) {
   RunConfig config;
   config.ranks = ranks;
-  return plan_scale(config, resources);
+  return plan_ranks(config, resources);
 }
 
-TEST(PlanScale, AutoFillsTheMachine) {
+TEST(PlanRanks, AutoFillsTheMachine) {
   EXPECT_THAT(plan({}, {.cores_per_host = 6}).ranks, ElementsAre(1, 2, 4, 6));
   EXPECT_EQ(plan({}, {.cores_per_host = 6}).placement.cpus_per_rank, 1);
   EXPECT_THAT(plan({}, {.cores_per_host = 2, .hosts = 2}).ranks, ElementsAre(1, 2, 4));
@@ -30,8 +30,8 @@ TEST(PlanScale, AutoFillsTheMachine) {
   EXPECT_EQ(plan({}, {.cores_per_host = 64, .gpus_per_host = 4}).placement.cpus_per_rank, 16);
 }
 
-TEST(PlanScale, CoresOfARankAreTheSameAtEveryPoint) {
-  const ScaleLaunch launch = plan({1, 3}, {.cores_per_host = 8});
+TEST(PlanRanks, CoresOfARankAreTheSameAtEveryPoint) {
+  const PlannedRanks launch = plan({1, 3}, {.cores_per_host = 8});
   EXPECT_EQ(launch.largest, 3);
   EXPECT_EQ(launch.placement.cpus_per_rank, 2);
   EXPECT_FALSE(launch.placement.oversubscribe);
@@ -63,7 +63,8 @@ TEST(EngineVariables, ThreadsFollowTheMaskUnlessSaidOtherwise) {
 class Supervised : public ::testing::Test {
  protected:
   /// `script` stands for mpirun.
-  int run(const std::string& script, const std::string& extra = "") {
+  int run(const std::string& script, const std::string& extra = "",
+          Command command = Command::scale) {
     folder_.write("bin/mpirun", "#!/bin/sh\n" + script + "\n", true);
     return in_child([&] {
       setenv("PATH", ((folder_ / "bin") + ":/usr/bin:/bin").c_str(), 1);
@@ -74,8 +75,8 @@ class Supervised : public ::testing::Test {
       if (!freopen((folder_ / "stderr").c_str(), "w", stderr)) return 99;
       setvbuf(stderr, nullptr, _IONBF, 0);
       try {
-        const LoadedConfig loaded = load_config(Command::scale, arguments, {});
-        return static_cast<int>(supervise_scale(loaded, scale_job(loaded.config, arguments)));
+        const LoadedConfig loaded = load_config(command, arguments, {});
+        return static_cast<int>(supervise_ranks(loaded, rank_job(loaded, arguments)));
       } catch (const Error& error) {
         return static_cast<int>(error.code());
       }
@@ -107,6 +108,26 @@ exit 137)"),
   EXPECT_EQ(record["status"], "failed");
   EXPECT_EQ(record["points"].size(), 1u);
   EXPECT_THAT(record["reason"].get<std::string>(), HasSubstr("137"));
+}
+
+TEST_F(Supervised, ASingleMeasurementThatIsKilledLeavesARecordOfItsKind) {
+  for (const auto& [command, kind] : {std::pair{Command::run, "run"},
+                                      {Command::infer, "inference"},
+                                      {Command::preflight, "preflight"}}) {
+    std::filesystem::remove(output());
+    EXPECT_EQ(run("exit 137", "", command), 4);
+    const auto record = nlohmann::json::parse(read_text(output()));
+    EXPECT_EQ(record["kind"], kind);
+    EXPECT_EQ(record["status"], "failed");
+  }
+}
+
+TEST_F(Supervised, LastWordsOfASingleMeasurementAreItsRecord) {
+  EXPECT_EQ(run(R"(echo '{"exit_code": 5, "reason": "hangs"}' > $SMK_INTERNAL_HANDOVER/abort.json
+exit 5)",
+                "", Command::run),
+            5);
+  EXPECT_FALSE(std::filesystem::exists(output())) << "rank 0 has written it, or could not";
 }
 
 TEST_F(Supervised, AKilledFamilyKeepsItsFinishedCurves) {
@@ -144,4 +165,4 @@ TEST_F(Supervised, EveryWordReachesTheRanks) {
 }
 
 }  // namespace
-}  // namespace scalemark::scale_job_test
+}  // namespace scalemark::rank_job_test

@@ -1,0 +1,37 @@
+// Ranks that a command starts itself, outside a launcher: `scale`, and `run`, `infer` and
+// `preflight` with --ranks. How many, the launch, and what to say when the job dies.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "error.hpp"
+#include "launch/launch.hpp"
+#include "launch/placement.hpp"
+
+namespace scalemark {
+
+struct PlannedRanks {
+  std::vector<std::int64_t> ranks;  ///< points of the curve; else the one number
+  int largest = 1;                  ///< ranks to launch
+  Placement placement;              ///< the same at every point
+};
+
+/// Resolves `--ranks auto` and the cores of a rank.
+PlannedRanks plan_ranks(const ResolvedConfig& config, const Resources& resources);
+
+struct RankJob {
+  PlannedRanks points;
+  LaunchRequest request;
+  bool several_hosts = false;
+};
+
+/// `scalemark COMMAND ARGUMENTS` on every rank. Throws ConfigError where a batch does not divide.
+RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arguments);
+
+/// Launches it and watches it. Where the job dies without a word, writes what it had so far, if
+/// only that it failed, to --output, with the reason.
+ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job);
+
+}  // namespace scalemark

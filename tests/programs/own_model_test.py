@@ -1,0 +1,73 @@
+"""A network of the user's own, as a file of TorchScript: trained, scaled and asked like those of the catalog."""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from support import PYTHON_HAS_TORCH, SCALEMARK, ProgramTest, main
+
+PYTHON = sys.executable
+SAVE = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
+torch.jit.save(torch.jit.script(net), "net.pt")
+"""
+PARAMETERS = 8 * 3 * 9 + 8 + 16 + 80 + 10
+OWN = ["--model_file", "net.pt", "--input_shape", "3x32x32", "--batch_size", "4", "--num_warmup_batches", "2"]
+
+
+@unittest.skipUnless(PYTHON_HAS_TORCH, "no Python with torch here to write a module")
+class OwnModel(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        subprocess.run([PYTHON, "-c", SAVE], check=True, cwd=self.folder)
+
+    def test_it_is_trained_and_asked(self):
+        for command in ("run", "infer"):
+            with self.subTest(command):
+                record = self.record_of(command, *OWN, "--num_batches", "10", "--model_flops", "442368")
+                self.assertEqual((record["status"], record["model"], record["unit"]), ("ok", "torchscript", "samples/sec"))
+                self.assertEqual(record["parameters"], PARAMETERS)
+                self.assertGreater(record["achieved_flops"], 0)
+
+    def test_it_learns_in_every_precision_and_over_ranks(self):
+        for precision in ("fp32", "bf16"):
+            with self.subTest(precision):
+                record = self.record_of("run", "--ranks", "2", *OWN, "--num_batches", "60", "--precision", precision,
+                                        "--init_learning_rate", "0.1", "--lr_schedule", "constant")
+                self.assertLess(record["loss"]["last"], 0.8 * record["loss"]["first"])
+                self.assertGreaterEqual(record["communication"]["bytes_per_step"], 4 * PARAMETERS)
+
+    def test_a_curve(self):
+        record = self.record_of("scale", "--ranks", "1,2", *OWN, "--num_batches", "5", "--repeats", "1")
+        self.assertEqual([point["ranks"] for point in record["points"]], [1, 2])
+
+    def test_the_file_and_not_its_place_is_what_is_measured(self):
+        first = self.record_of("run", *OWN, "--num_batches", "3")
+        (self.folder / "elsewhere.pt").write_bytes((self.folder / "net.pt").read_bytes())
+        other = self.record_of("run", *OWN, "--num_batches", "3", "--model_file", "elsewhere.pt")
+        self.assertEqual(first["config_hash"], other["config_hash"])
+        with open(self.folder / "elsewhere.pt", "ab") as file:
+            file.write(b" ")
+        _, err = self.run_program(SCALEMARK, "run", *OWN, "--model_file", "elsewhere.pt", "--model_digest",
+                                  first["config"]["model_digest"]["value"], expect=2)
+        self.assertIn("has the SHA-256", err)
+
+    def test_what_has_no_meaning_is_refused(self):
+        for words, said in ((["--model_file", "net.pt"], "needs --input_shape"), ([*OWN, "--model", "vgg"], "unknown"),
+                            ([*OWN, "--model", "smallnet"], "one network is measured"), ([*OWN, "--dry_run"], "tells nothing"),
+                            ([*OWN, "--input_shape", "3x-1"], "3x224x224"), ([*OWN, "--model_file", "none.pt"], "no such file"),
+                            (["--input_shape", "3"], "belong to --model_file"), ([*OWN, "--input_shape", "5"], "fails")):
+            with self.subTest(said):
+                _, err = self.run_program(SCALEMARK, "run", *words, expect=2)
+                self.assertIn(said, err)
+                self.assertNotIn("Traceback", err)
+        pathlib.Path(self.folder / "net.pt").write_text("no module")
+        _, err = self.run_program(SCALEMARK, "run", *OWN, expect=6)
+        self.assertIn("no TorchScript module", err)
+
+
+if __name__ == "__main__":
+    main()
