@@ -71,13 +71,14 @@ class LargestBatch(ProgramTest):
         self.check(record, record["units_per_query"])
 
     def test_a_cgroup_is_a_limit_too(self):
-        with little_memory(GIB) as enter:
+        with little_memory(GIB) as (enter, most_charged):
             self.run_program(SCALEMARK, "run", "--model", "smallnet", "--image_size", "128", "--batch_size", "max",
                              "--num_batches", "10", "--num_warmup_batches", "0", "--output", "r.json", preexec_fn=enter)
+            # Not the resident set: pages of libraries that others have read before are not this group's.
+            self.assertTrue(GIB / 4 < most_charged() <= GIB)
         record = self.read("r.json")
         self.check(record, record["global_batch_size"])
         self.assertLess(record["batch_size_search"]["limit_bytes"], GIB)
-        self.assertLess(record["memory"]["peak_rss_bytes"], GIB)
 
     def test_refusals_name_the_remedy(self):
         for flags, text in ((["--scaling", "strong", "--global_batch_size", "8"], "weak scaling"),

@@ -63,7 +63,7 @@ class Memory(ProgramTest):
     BIG = ["--model", "resnet18", "--batch_size", "256", "--num_batches", "3", "--num_intra_threads", "1"]
 
     def test_07_what_the_kernel_killed_is_named(self):
-        with little_memory(800 << 20) as enter:
+        with little_memory(800 << 20) as (enter, _):
             _, err = self.run_program(SCALEMARK, "scale", *self.BIG, "--ranks", "2", "--baseline=false", "--output", "s.json", expect=4,
                                       preexec_fn=enter)
         record = self.read("s.json")

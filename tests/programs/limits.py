@@ -20,7 +20,7 @@ def remove_group(group):
 
 @contextlib.contextmanager
 def little_memory(most_bytes):
-    """What a child calls (preexec_fn) to share so much memory with all that it starts."""
+    """What a child calls (preexec_fn) to share so much memory with all that it starts; most bytes that were charged."""
     group = pathlib.Path("/sys/fs/cgroup/memory") / f"scalemark-test-{uuid.uuid4()}"
     try:
         group.mkdir()
@@ -28,7 +28,8 @@ def little_memory(most_bytes):
     except OSError as error:
         raise unittest.SkipTest("no memory cgroup of version 1 that this user may make") from error
     try:
-        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+        yield (lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
+               lambda: int((group / "memory.max_usage_in_bytes").read_text()))
     finally:
         remove_group(group)
 
