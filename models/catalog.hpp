@@ -46,22 +46,15 @@ inline constexpr std::array kModels{
 #undef MODEL
 };
 
-/// A network of the user's, from a file: what it has is not known before it is loaded.
-inline constexpr ModelFacts kFileModel{"torchscript",
-                                       "samples/sec",
-                                       "samples",
-                                       8,
-                                       0,
-                                       0.,
-                                       0.,
-                                       0,
-                                       0,
-                                       1,
-                                       "momentum",
-                                       0.1,
-                                       0.,
-                                       0.,
-                                       "a TorchScript module (--model_file)"};
+/// A network of the user's: what it has is not known before it is loaded.
+constexpr ModelFacts own_model(std::string_view name, std::string_view description) {
+  return {name, "samples/sec", "samples", 8,  0,  0.,         0., 0, 0,
+          1,    "momentum",    0.1,       0., 0., description};
+}
+inline constexpr std::array kOwnModels{
+    own_model("torchscript", "a TorchScript module (--model_file)"),
+    own_model("library", "a model of a shared library (--model_library)")};
+inline constexpr const ModelFacts &kFileModel = kOwnModels[0], &kLibraryModel = kOwnModels[1];
 
 /// Forward FLOPs of one sequence of `length` tokens (source and target).
 constexpr double forward_flops_at(const ModelFacts& facts, std::int64_t length) {
@@ -78,7 +71,8 @@ constexpr double forward_flops_at(const ModelFacts& facts, std::int64_t length) 
 constexpr std::optional<ModelFacts> find_model(std::string_view name) {
   for (const ModelFacts& facts : kModels)
     if (facts.name == name) return facts;
-  if (name == kFileModel.name) return kFileModel;
+  for (const ModelFacts& facts : kOwnModels)
+    if (facts.name == name) return facts;
   return std::nullopt;
 }
 

@@ -87,6 +87,7 @@ class FileModel : public Model {
     } else {
       batch.targets = at::zeros({batch_size}, at::kLong).to(device);  // the module knows its own
     }
+    if (options_.counts_tokens) batch.units = batch.loss_count;
     batch.padded_units = batch.units;
     return batch;
   }

@@ -3,7 +3,8 @@
 // precision or optimizers. For inference some take a frozen form (models/frozen.hpp).
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/expanding_array.h>
+#include <torch/nn/module.h>
 
 #include <memory>
 #include <optional>

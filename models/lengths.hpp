@@ -1,7 +1,9 @@
 // Lengths of synthetic sequences, drawn from a stated distribution.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/core/Generator.h>
+
+#include <cstdint>
 
 #include "models/length_distribution.hpp"
 

@@ -12,7 +12,8 @@ namespace scalemark {
 #include "models/catalog.inc"
 #undef MODEL
 
-std::shared_ptr<Model> make_file_model(const ModelOptions& options);  // file_model.cpp
+std::shared_ptr<Model> make_file_model(const ModelOptions& options);     // file_model.cpp
+std::shared_ptr<Model> make_library_model(const ModelOptions& options);  // library_model.cpp
 
 namespace {
 
@@ -28,6 +29,7 @@ constexpr std::array<Factory, kModels.size()> kFactories{
 
 std::shared_ptr<Model> make_model(const ModelOptions& options) {
   if (!options.file.empty()) return make_file_model(options);
+  if (!options.library.empty()) return make_library_model(options);
   std::string names;
   for (std::size_t i = 0; i < kModels.size(); ++i) {
     if (kModels[i].name == options.name) return kFactories[i](options);

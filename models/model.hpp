@@ -1,7 +1,7 @@
 // What a trainer needs of a network: parameters, a synthetic batch, a loss as a sum and its count.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <functional>
@@ -54,11 +54,13 @@ struct ModelOptions {
   Lengths lengths = {};
   double dropout = 0;
   double label_smoothing = 0;
-  // Of a file of the user's.
-  std::string file = {};                       ///< TorchScript; empty: a network of the catalog
+  // Of a network of the user's.
+  std::string file = {};                       ///< TorchScript; empty: none
+  std::string library = {};                    ///< shared library; empty: none
   std::vector<std::int64_t> input_shape = {};  ///< of one sample
   bool integer_inputs = false;                 ///< below num_classes
   FileLoss file_loss = FileLoss::cross_entropy;
+  bool counts_tokens = false;  ///< units are targets, not samples
 };
 
 class Model : public torch::nn::Module {

@@ -7,10 +7,19 @@
 #include <cmath>
 #include <cstdio>
 
+#include "event_lines.hpp"
+
 namespace scalemark {
 namespace {
 
+constexpr std::string_view kWarning = "warning: ";
+
 void print_line(std::string_view prefix, std::string_view text) {
+  if (uses_event_lines()) {
+    const bool warning = text.starts_with(kWarning);
+    if (warning) text.remove_prefix(kWarning.size());
+    return write_event(warning ? "warning" : "message", {{"text", text}});
+  }
   std::fprintf(stderr, "%.*s%.*s\n", static_cast<int>(prefix.size()), prefix.data(),
                static_cast<int>(text.size()), text.data());
 }

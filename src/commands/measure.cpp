@@ -9,6 +9,7 @@
 #include "config/arguments.hpp"
 #include "config/curves.hpp"
 #include "config/load.hpp"
+#include "event_lines.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/rank_job.hpp"
 #include "platform/platform.hpp"
@@ -69,6 +70,7 @@ bool leave_srun_without_pmi() {
 ExitCode measure(Command command, const CommandLine& line) {
   const LoadedConfig loaded =
       load_config(command, static_cast<int>(line.arguments.size()), line.argv + 2);
+  if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   const auto hint = launcher_hint(process_environment());
   // Ranks of a launch leave together: there the engine reads it.
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);

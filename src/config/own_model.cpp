@@ -23,7 +23,7 @@ std::vector<std::int64_t> shape_of(std::string_view text) {
   }
 }
 
-std::string digest_of_file(const std::string& path) {
+std::string digest_of_file(std::string_view flag, const std::string& path) {
   constexpr std::size_t kLargestModel = std::size_t{16} << 30;
   static std::map<std::string, std::string> known;  // of every point of a plan once
   std::string& digest = known[path];
@@ -31,7 +31,7 @@ std::string digest_of_file(const std::string& path) {
   try {
     return digest = sha256_hex(read_input_file(path, kLargestModel));
   } catch (const InputFault& fault) {
-    const std::string what = fmt::format("--model_file {}: {}", path, fault.what());
+    const std::string what = fmt::format("{} {}: {}", flag, path, fault.what());
     if (fault.missing) throw ConfigError(what);
     throw ResultError(what);
   }

@@ -7,6 +7,7 @@
 
 #include "config/hash.hpp"
 #include "config/keys.hpp"
+#include "config/names.hpp"
 #include "error.hpp"
 #include "models/catalog.hpp"
 
@@ -25,6 +26,12 @@ ResolvedConfig::ResolvedConfig(RunConfig given) : RunConfig(std::move(given)) {
   for_each_group([&]<typename Group>() {
     if constexpr (requires { Group::resolve(*this, facts); }) Group::resolve(*this, facts);
   });
+}
+
+std::string unit_of(const RunConfig& config) {
+  if (config.brings_model()) return to_string(config.model_unit) + "/sec";
+  const auto facts = find_model(config.model);
+  return facts ? std::string(facts->unit) : "images/sec";
 }
 
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {

@@ -54,6 +54,10 @@ struct LoadedConfig {
   std::vector<std::string> warnings;      ///< e.g. unknown SCALEMARK_* variables, for stderr
 };
 
+/// Of the catalog, or what --model_unit says of a network of the user's; "images/sec" of a model
+/// that is not known.
+std::string unit_of(const RunConfig& config);
+
 /// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every
 /// key of the command; a run's are those of `scale` too.
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded);

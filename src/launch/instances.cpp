@@ -118,8 +118,8 @@ class Instances {
     if (!launch.outcome.ok())
       return fmt::format("{}: {}", to_string(launch.outcome.status), launch.outcome.reason);
     const LaunchFigures figures = launch_figures(launch.instances);
-    const std::string rate = fmt::format("{} {}", four_digits(figures.throughput),
-                                         find_model(plan_.config.config.model)->unit);
+    const std::string rate =
+        fmt::format("{} {}", four_digits(figures.throughput), unit_of(plan_.config.config));
     if (launch.instances.size() == 1) return rate;
     return fmt::format("{} together, overlap {:.3f}", rate, figures.overlap);
   }

@@ -77,6 +77,7 @@ struct Samples {
   std::vector<double> loss;          ///< mean loss over all ranks' samples of every step
   std::vector<double> units;         ///< of this rank in every step, without padding
   double padded_units = 0;           ///< of all steps, with it
+  double began = 0;                  ///< steady_seconds() of this rank's machine; stays there
   double wall_seconds = 0;           ///< between the two synchronised points around the loop,
                                      ///< without the turns of others
   std::int64_t turns = 0;            ///< 0: the loop was not divided into turns

@@ -37,24 +37,11 @@ std::map<std::string, EnergyZone> read_energy_zones(const fs::path& root, std::s
   return zones;
 }
 
-EnergyMeter::EnergyMeter(bool host, std::string gpu_uuid, fs::path root, double period_seconds)
-    : root_(std::move(root)), period_seconds_(period_seconds), gpu_uuid_(std::move(gpu_uuid)) {
-  if (!gpu_uuid_.empty()) gpu_start_ = gpu_joules(gpu_uuid_);
-  if (!host) return;
+EnergyCounter::EnergyCounter(fs::path root) : root_(std::move(root)) {
   zones_ = read_energy_zones(root_, reason_);
-  if (!zones_.empty()) thread_ = std::thread([this] { watch(); });
 }
 
-EnergyMeter::~EnergyMeter() { stop(); }
-
-void EnergyMeter::watch() {
-  std::unique_lock lock(mutex_);
-  const auto period = std::chrono::duration<double>(period_seconds_);
-  while (!wake_.wait_for(lock, period, [this] { return stopping_; })) read();
-}
-
-/// The mutex is held, or the thread has ended.
-void EnergyMeter::read() {
+void EnergyCounter::read() {
   std::string reason;
   const auto now = read_energy_zones(root_, reason);
   for (auto& [name, zone] : zones_) {
@@ -69,9 +56,32 @@ void EnergyMeter::read() {
   }
 }
 
+std::optional<double> EnergyCounter::joules() const {
+  return zones_.empty() || lost_ ? std::nullopt : std::optional(joules_);
+}
+
+std::string EnergyCounter::reason() const {
+  return lost_ ? "a RAPL counter went away during the measurement" : reason_;
+}
+
+EnergyMeter::EnergyMeter(bool host, std::string gpu_uuid, fs::path root, double period_seconds)
+    : period_seconds_(period_seconds), gpu_uuid_(std::move(gpu_uuid)) {
+  if (!gpu_uuid_.empty()) gpu_start_ = gpu_joules(gpu_uuid_);
+  if (host) host_.emplace(std::move(root));
+  if (host_ && host_->has_zones()) thread_ = std::thread([this] { watch(); });
+}
+
+EnergyMeter::~EnergyMeter() { stop(); }
+
+void EnergyMeter::watch() {
+  std::unique_lock lock(mutex_);
+  const auto period = std::chrono::duration<double>(period_seconds_);
+  while (!wake_.wait_for(lock, period, [this] { return stopping_; })) host_->read();
+}
+
 double EnergyMeter::host_joules_so_far() {
   const std::lock_guard lock(mutex_);
-  return joules_;
+  return host_ ? host_->joules().value_or(0) : 0;
 }
 
 Energy EnergyMeter::stop() {
@@ -82,11 +92,13 @@ Energy EnergyMeter::stop() {
     }
     wake_.notify_all();
     thread_.join();
-    read();
+    host_->read();
   }
   Energy energy;
-  energy.reason = lost_ ? "a RAPL counter went away during the measurement" : reason_;
-  if (!zones_.empty() && !lost_) energy.host_joules = joules_;
+  if (host_) {
+    energy.reason = host_->reason();
+    energy.host_joules = host_->joules();
+  }
   if (const auto end = gpu_start_ ? gpu_joules(gpu_uuid_) : std::nullopt)
     energy.gpu_joules = *end - *gpu_start_;
   return energy;

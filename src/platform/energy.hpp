@@ -22,6 +22,24 @@ struct EnergyZone {
 std::map<std::string, EnergyZone> read_energy_zones(const std::filesystem::path& root,
                                                     std::string& reason);
 
+/// Adds up what the zones count, across their wraps; read at least once a minute.
+class EnergyCounter {
+ public:
+  explicit EnergyCounter(std::filesystem::path root);
+  void read();
+  bool has_zones() const { return !zones_.empty(); }
+  /// Since the construction, as last read; nullopt with a reason where that is not known.
+  std::optional<double> joules() const;
+  std::string reason() const;
+
+ private:
+  std::filesystem::path root_;
+  std::string reason_;
+  std::map<std::string, EnergyZone> zones_;  ///< as last read
+  double joules_ = 0;
+  bool lost_ = false;  ///< a zone could not be read any more
+};
+
 /// Joules of a GPU since its driver was loaded; nullopt without NVML or before Volta.
 std::optional<double> gpu_joules(const std::string& uuid);
 
@@ -50,15 +68,11 @@ class EnergyMeter {
 
  private:
   void watch();
-  void read();
 
-  std::filesystem::path root_;
   double period_seconds_;
-  std::string gpu_uuid_, reason_;
+  std::string gpu_uuid_;
   std::optional<double> gpu_start_;
-  std::map<std::string, EnergyZone> zones_;  ///< as last read
-  double joules_ = 0;
-  bool lost_ = false;  ///< a zone could not be read any more
+  std::optional<EnergyCounter> host_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

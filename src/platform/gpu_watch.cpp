@@ -7,8 +7,6 @@
 namespace scalemark {
 namespace {
 
-constexpr int kSm = 1, kMemory = 2;  // nvmlClockType_t
-constexpr int kCorrected = 0, kUncorrected = 1, kVolatile = 0;
 constexpr unsigned kMostNvlinks = 18;
 constexpr unsigned long long kXidEvents = 0x8;
 constexpr auto kPeriod = std::chrono::milliseconds(20);
@@ -32,7 +30,7 @@ struct GpuWatch::Device {
   }
 
   GpuSample sample() const {
-    GpuSample now{mhz(nvml.clock, kSm), mhz(nvml.clock, kMemory), std::nullopt};
+    GpuSample now{mhz(nvml.clock, kNvmlSm), mhz(nvml.clock, kNvmlMemory), std::nullopt};
     unsigned long long reasons = 0;
     if (nvml.clock_reasons != nullptr && nvml.clock_reasons(gpu, &reasons) == 0)
       now.reasons = reasons;
@@ -43,8 +41,8 @@ struct GpuWatch::Device {
   std::optional<EccErrors> ecc_errors() const {
     unsigned long long corrected = 0, uncorrected = 0;
     if (nvml.ecc_errors == nullptr ||
-        nvml.ecc_errors(gpu, kCorrected, kVolatile, &corrected) != 0 ||
-        nvml.ecc_errors(gpu, kUncorrected, kVolatile, &uncorrected) != 0)
+        nvml.ecc_errors(gpu, kNvmlCorrected, kNvmlVolatile, &corrected) != 0 ||
+        nvml.ecc_errors(gpu, kNvmlUncorrected, kNvmlVolatile, &uncorrected) != 0)
       return std::nullopt;
     return EccErrors{corrected, uncorrected};
   }
@@ -73,8 +71,8 @@ struct GpuWatch::Device {
       health.memory_bytes = static_cast<std::int64_t>(memory.total);
       health.memory_free_bytes = static_cast<std::int64_t>(memory.free);
     }
-    health.sm_max_mhz = mhz(nvml.max_clock, kSm);
-    health.memory_max_mhz = mhz(nvml.max_clock, kMemory);
+    health.sm_max_mhz = mhz(nvml.max_clock, kNvmlSm);
+    health.memory_max_mhz = mhz(nvml.max_clock, kNvmlMemory);
     int now = 0, later = 0;
     if (nvml.ecc_mode != nullptr && nvml.ecc_mode(gpu, &now, &later) == 0)
       health.ecc_enabled = now != 0;

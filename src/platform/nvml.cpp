@@ -54,6 +54,8 @@ void Nvml::find_optional() {
   find(library_, slice, "nvmlDeviceGetMigDeviceHandleByIndex");
   find(library_, clock, "nvmlDeviceGetClockInfo");
   find(library_, max_clock, "nvmlDeviceGetMaxClockInfo");
+  find(library_, temperature, "nvmlDeviceGetTemperature");
+  find(library_, power, "nvmlDeviceGetPowerUsage");
   if (!find(library_, clock_reasons, "nvmlDeviceGetCurrentClocksEventReasons"))
     find(library_, clock_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");  // its older name
   find(library_, ecc_mode, "nvmlDeviceGetEccMode");

@@ -9,6 +9,11 @@
 
 namespace scalemark {
 
+inline constexpr int kNvmlSm = 1, kNvmlMemory = 2;              // nvmlClockType_t
+inline constexpr int kNvmlCorrected = 0, kNvmlUncorrected = 1;  // nvmlMemoryErrorType_t
+inline constexpr int kNvmlVolatile = 0;                         // nvmlEccCounterType_t
+inline constexpr int kNvmlGpuSensor = 0;                        // nvmlTemperatureSensors_t
+
 using NvmlDevice = struct nvmlDevice_st*;
 using NvmlEventSet = struct nvmlEventSet_st*;
 struct NvmlPciInfo {
@@ -46,8 +51,10 @@ struct NvmlApi {
   int (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
   int (*most_slices)(NvmlDevice, unsigned*) = nullptr;
   int (*slice)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
-  int (*clock)(NvmlDevice, int, unsigned*) = nullptr;      ///< of a type, now, MHz
-  int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;  ///< of a type, MHz
+  int (*clock)(NvmlDevice, int, unsigned*) = nullptr;        ///< of a type, now, MHz
+  int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;    ///< of a type, MHz
+  int (*temperature)(NvmlDevice, int, unsigned*) = nullptr;  ///< of a sensor, degrees Celsius
+  int (*power)(NvmlDevice, unsigned*) = nullptr;             ///< milliwatts
   int (*clock_reasons)(NvmlDevice, unsigned long long*) = nullptr;
   int (*ecc_mode)(NvmlDevice, int*, int*) = nullptr;  ///< now, after a reboot
   int (*ecc_errors)(NvmlDevice, int, int, unsigned long long*) = nullptr;

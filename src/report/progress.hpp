@@ -4,7 +4,10 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "json.hpp"
 
 namespace scalemark {
 
@@ -20,6 +23,8 @@ struct ProgressOutput {
       write;                        ///< text with its own newlines and carriage returns
   std::function<double()> seconds;  ///< a steady clock
   bool updating = false;            ///< one line that is written over instead of a line per run
+  /// Set: what is said is an event, and no text.
+  std::function<void(std::string_view event, const Json& fields)> event = {};
 
   /// Updating where stderr is a terminal and stdout is not: step lines on the same terminal would
   /// tear the line.
@@ -28,7 +33,7 @@ struct ProgressOutput {
 
 class PlanProgress {
  public:
-  /// Prints the plan: the number of runs, the titles in order, and how long they will take
+  /// Says the plan: the number of runs, the titles in order, and how long they will take
   /// together.
   explicit PlanProgress(std::vector<PlannedSegment> plan,
                         ProgressOutput output = ProgressOutput::standard());

@@ -56,6 +56,24 @@ std::string phases(const Json& record) {
   return text;
 }
 
+std::string windows(const Json& record) {
+  const Json& windows = record.at("windows");
+  if (windows.is_null()) return "";
+  const std::string title =
+      fmt::format("{} of {:g} s: ", counted(windows.at("series").size(), "window"),
+                  windows.at("seconds").get<double>());
+  const Json& drift = windows.at("drift");
+  if (drift.is_null()) return title + "too few to tell whether the throughput drifts";
+  const std::string verdict = drift.at("verdict");
+  const std::string words = verdict == "steady"      ? "the throughput is steady"
+                            : verdict == "not shown" ? "no drift is shown, nor that there is none"
+                                                     : "the throughput gets " + verdict;
+  return fmt::format("{}{}, {:+.2g} % from begin to end, 95 % interval [{:+.2g}, {:+.2g}] %", title,
+                     words, 100 * drift.at("change").get<double>(),
+                     100 * drift.at("ci95")[0].get<double>(),
+                     100 * drift.at("ci95")[1].get<double>());
+}
+
 std::string communication(const Json& record) {
   const Json& c = record.at("communication");
   if (c.is_null() || c.at("exposed_seconds").is_null()) return "";
@@ -160,17 +178,19 @@ std::string summary(std::string text, const std::vector<std::string>& lines, con
 
 std::string run_summary(const Json& record, std::size_t told) {
   if (record.at("status") != "ok") return without_throughput(record);
-  return summary(throughput(record),
-                 {steps(record), phases(record), batch_search(record), communication(record),
-                  input(record), checkpoints(record), compute(record), target(record)},
-                 record, told);
+  return summary(
+      throughput(record),
+      {steps(record), phases(record), windows(record), batch_search(record), communication(record),
+       input(record), checkpoints(record), compute(record), target(record)},
+      record, told);
 }
 
 std::string inference_summary(const Json& record, std::size_t told) {
   if (record.at("status") != "ok") return without_throughput(record);
-  return summary(throughput(record),
-                 {latencies(record), batch_search(record), compute(record), fused(record)}, record,
-                 told);
+  return summary(
+      throughput(record),
+      {latencies(record), windows(record), batch_search(record), compute(record), fused(record)},
+      record, told);
 }
 
 }  // namespace scalemark

@@ -32,7 +32,7 @@ Json start_inference_record(const RecordContext& context, int world_size, const 
     record["config_hash"] = config_hash(keys, world_size, Command::infer);
     record["batch_size_per_rank"] = plan_batch(keys, world_size).batch_size_per_rank;
   }
-  if (const auto model = find_model(keys.model)) record["unit"] = model->unit;
+  if (find_model(keys.model)) record["unit"] = unit_of(keys);
   return record;
 }
 
@@ -151,6 +151,7 @@ Json make_inference_record(const RecordContext& context, const InferenceFacts& f
   fill_latency(record, metrics);
   fill_rank_entries(record, facts, reports, metrics);
   fill_flops(record, facts, metrics);
+  fill_windows(record, context.config.config, facts.units_per_step, reports);
   fill_resources(record, reports);
   explain_nulls(record, "", "not reported by the engine");
   add_warnings(record, run_warnings(record));

@@ -1,4 +1,8 @@
 // A rank's report as JSON: what travels to rank 0.
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "result/run_record.hpp"
 
 namespace scalemark {
@@ -39,6 +43,42 @@ NoiseEvidence noise_from_json(const json& object) {
   noise.error_counters = object.at("error_counters").get<std::map<std::string, std::uint64_t>>();
   return noise;
 }
+
+constexpr std::array<std::pair<const char*, std::optional<double> MachineReading::*>, 11> kReadings{
+    {{"cpu_mhz", &MachineReading::cpu_mhz},
+     {"memory_bytes", &MachineReading::memory_bytes},
+     {"cpu_celsius", &MachineReading::cpu_celsius},
+     {"host_joules", &MachineReading::host_joules},
+     {"busy_cpu_seconds", &MachineReading::busy_cpu_seconds},
+     {"nic_errors", &MachineReading::nic_errors},
+     {"gpu_mhz", &MachineReading::gpu_mhz},
+     {"gpu_celsius", &MachineReading::gpu_celsius},
+     {"gpu_watts", &MachineReading::gpu_watts},
+     {"gpu_memory_bytes", &MachineReading::gpu_memory_bytes},
+     {"gpu_errors", &MachineReading::gpu_errors}}};
+
+/// By key a list over time, of keys that were ever read.
+json readings_to_json(const std::vector<MachineReading>& readings) {
+  json lists{{"at", json::array()}};
+  for (const MachineReading& reading : readings) lists["at"].push_back(reading.at);
+  for (const auto& [key, value] : kReadings) {
+    if (std::ranges::none_of(readings, [&](auto& r) { return (r.*value).has_value(); })) continue;
+    for (const MachineReading& reading : readings)
+      lists[key].push_back(or_null<json>(reading.*value));
+  }
+  return lists;
+}
+
+std::vector<MachineReading> readings_from_json(const json& lists) {
+  std::vector<MachineReading> readings(lists.at("at").size());
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    readings[i].at = lists["at"][i];
+    for (const auto& [key, value] : kReadings)
+      if (lists.contains(key) && !lists[key].at(i).is_null())
+        readings[i].*value = lists[key][i].get<double>();
+  }
+  return readings;
+}
 }  // namespace
 
 json to_json(const RankReport& report) {
@@ -57,6 +97,7 @@ json to_json(const RankReport& report) {
           {"threads", report.threads},
           {"samples", to_json(report.samples)},
           {"noise", noise_to_json(report.noise)},
+          {"readings", readings_to_json(report.readings)},
           {"host_joules", or_null<json>(report.energy.host_joules)},
           {"gpu_joules", or_null<json>(report.energy.gpu_joules)},
           {"energy_reason", report.energy.reason},
@@ -87,6 +128,7 @@ RankReport rank_report_from_json(const json& object) {
   report.threads = object.at("threads");
   report.samples = samples_from_json(object.at("samples"));
   report.noise = noise_from_json(object.at("noise"));
+  report.readings = readings_from_json(object.at("readings"));
   report.energy.host_joules = optional_at<double>(object, "host_joules");
   report.energy.gpu_joules = optional_at<double>(object, "gpu_joules");
   report.energy.reason = object.at("energy_reason");

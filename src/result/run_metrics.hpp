@@ -51,6 +51,10 @@ void fill_facts(Json& record, const RunFacts& facts);
 void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason);
 /// phases: where a rank's step goes, mean over ranks and steps.
 void fill_phases(Json& record, const RunFacts& facts, const std::vector<RankReport>& reports);
+/// windows: throughput and machine by time, and whether the throughput drifts; of --window_seconds.
+/// `units_per_step`: of all ranks.
+void fill_windows(Json& record, const ResolvedConfig& config, double units_per_step,
+                  const std::vector<RankReport>& reports);
 void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
                         const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// What the rows of embedding tables add to a step's communication, per rank.

@@ -63,6 +63,7 @@ Json make_run_record(const RecordContext& context, const RunFacts& given,
   fill_steps(record, metrics, "no step was completed");
   fill_phases(record, facts, reports);
   fill_turns(record, reports);
+  fill_windows(record, config.config, facts.units_per_step, reports);
   if (!reports.empty()) record["stop_reason"] = to_string(reports.front().samples.stop_reason);
   fill_batch_search(record, facts.batch_search);
   fill_communication(record, config, facts, reports, metrics);
@@ -85,7 +86,7 @@ Json make_failed_record(const RecordContext& context, int world_size, const Outc
   Json record = start_run_record(context, world_size, outcome);
   const std::string why =
       "the run ended before it was measured: " + record["reason"].get<std::string>();
-  if (const auto model = find_model(config.model)) record["unit"] = model->unit;
+  if (find_model(config.model)) record["unit"] = unit_of(config);
   try {
     const BatchPlan batch = plan_batch(config, world_size);
     record["batch_size_per_rank"] = batch.batch_size_per_rank;

@@ -13,6 +13,7 @@
 #include "measure/statistics.hpp"
 #include "platform/binding.hpp"
 #include "platform/energy.hpp"
+#include "platform/machine_watch.hpp"
 #include "platform/platform.hpp"
 #include "result/record_context.hpp"
 
@@ -31,6 +32,7 @@ struct RankReport {
   int threads = 1;
   Samples samples;
   NoiseEvidence noise;
+  std::vector<MachineReading> readings;  ///< `at` from the loop's begin; of --window_seconds
   Energy energy;  ///< of its host where it is the host's first rank, and of its GPU
   bool energy_of_host = false;
   double communication_cpu_seconds = 0;  ///< CPU time of the communication thread during the loop

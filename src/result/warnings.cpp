@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "result/noise_summary.hpp"
 #include "talk.hpp"
 
@@ -16,6 +18,21 @@ std::string straggler_warning(const Json& record) {
       list += fmt::format("{}rank {} on {}", list.empty() ? "" : ", ", rank.at("rank").dump(),
                           rank.at("host").get<std::string>());
   return list.empty() ? "" : "slower than the others (straggler): " + list;
+}
+
+/// Of --window_seconds: with what changed beside it.
+std::string drift_warning(const Json& record) {
+  const Json drift = record.value("/windows/drift"_json_pointer, Json());
+  if (!drift.is_object()) return "";
+  const bool slower = drift.at("verdict") == "slower";
+  if (!slower && drift.at("verdict") != "faster") return "";
+  std::string beside;
+  for (const auto& [key, change] : drift.at("beside").items())
+    beside += fmt::format("{}{} by {:+.2g} %", beside.empty() ? "; beside it changed " : ", ", key,
+                          100 * change.get<double>());
+  return fmt::format("the throughput {} by {:.2g} % while it was measured{}{}",
+                     slower ? "fell" : "rose", 100 * std::abs(drift.at("change").get<double>()),
+                     beside, slower ? "" : "; more --num_warmup_batches leave the rise out");
 }
 
 }  // namespace
@@ -54,7 +71,7 @@ std::vector<std::string> run_warnings(const Json& record) {
   NoiseSummary noise;
   noise.add(record);
   std::vector<std::string> all{straggler_warning(record), divergence_warning(record),
-                               preflight_warning(record)};
+                               drift_warning(record), preflight_warning(record)};
   const auto disturbed = noise.warnings();
   all.insert(all.end(), disturbed.begin(), disturbed.end());
   std::erase(all, "");

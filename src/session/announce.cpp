@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "config/names.hpp"
+#include "event_lines.hpp"
 #include "models/catalog.hpp"
 #include "probe/convolution.hpp"
 #include "report/console.hpp"
@@ -34,6 +35,15 @@ std::string device_words(const Session& session) {
 void announce_run(const Session& session, const ResolvedConfig& config, const BatchPlan& batch,
                   const std::vector<int>& ranks) {
   const int threads = at::get_num_threads();
+  if (session.is_root() && uses_event_lines())
+    write_event("start", {{"command", name_of(session.loaded.command)},
+                          {"model", config.model},
+                          {"precision", to_string(config.precision)},
+                          {"batch_size_per_rank", batch.batch_size_per_rank},
+                          {"global_batch_size", batch.global_batch_size},
+                          {"ranks", ranks},
+                          {"threads", threads},
+                          {"device", device_words(session)}});
   const bool strong = config.scaling == Scaling::strong;
   session.say(fmt::format("{} {}, {} {}, {} rank{} x {} thread{}, {}", config.model,
                           to_string(config.precision), strong ? "global batch" : "batch",

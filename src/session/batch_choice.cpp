@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "models/catalog.hpp"
+#include "talk.hpp"
 #include "train/batch_search.hpp"
 #include "train/inferencer.hpp"
 #include "train/trainer.hpp"
@@ -49,9 +50,9 @@ MeasuredConfig choose_batch(Session& session, LoadedConfig loaded, bool keeps_we
   session.device->release_free_memory();
   // A signal may come before anything was tried; the run that follows stops at its first step.
   config.batch_size = std::max(search.largest, kFirstBatch);
-  session.say(fmt::format("batch size max: {} {} a rank, limited by {} ({} sizes tried)",
+  session.say(fmt::format("batch size max: {} {} a rank, limited by {} ({} tried)",
                           *config.batch_size, find_model(config.model)->sample, search.limited_by,
-                          search.tried.size()));
+                          counted(search.tried.size(), "size")));
   return {std::move(loaded), std::move(search)};
 }
 

@@ -7,6 +7,7 @@
 
 #include "analysis/scaling/point_repeat.hpp"
 #include "config/curves.hpp"
+#include "event_lines.hpp"
 #include "platform/platform.hpp"
 #include "report/console.hpp"
 #include "result/warnings.hpp"
@@ -163,7 +164,8 @@ Json Curve::measure_here(const CurveSegment& segment, Point& point, RunGroup& gr
   }
   if (progress_) progress_->start();
   trainer_->set_batch(point.batch);
-  StepPrinter printer(session_, trainer_->units_per_step_of_rank() * point.runs.ranks);
+  StepPrinter printer(session_, point.runs.ranks,
+                      trainer_->units_per_step_of_rank() * point.runs.ranks);
   Json record = measure_run(session_, *trainer_, group, baseline,
                             segment.baseline ? nullptr : printer.observer());
   if (!segment.baseline && !record.is_null()) printer.total(record);
@@ -226,6 +228,11 @@ void Curve::finish(Status status) {
     record_ = make_record({status, reason});
     publish_(record_);
     if (files_) files_->write_curve(record_);
+    if (uses_event_lines())
+      write_event("result", {{"status", record_["status"]},
+                             {"reason", reason},
+                             {"points", record_["points"].size()},
+                             {"record", files_ ? Json(files_->path().string()) : Json()}});
     if (!config().json)
       (files_ ? show : put)("\n" + scaling_table(record_, session_.warnings.size()));
     if (!reason.empty()) session_.say(fmt::format("{}: {}", to_string(status), reason));

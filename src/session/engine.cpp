@@ -6,6 +6,7 @@
 
 #include "comm/abort.hpp"
 #include "config/keys.hpp"
+#include "event_lines.hpp"
 #include "platform/announced_rank.hpp"
 #include "result/early_error.hpp"
 #include "session/commands.hpp"
@@ -59,6 +60,8 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_li
     tell(words);
     code = exit_code_of(error);
   }
+  if (world.rank() == 0 && uses_event_lines())
+    write_event("end", {{"exit_code", static_cast<int>(code)}});
   // Without a session there is no record yet: where one is due, the supervisor makes it.
   if (session || !leaves_a_record(code)) handover.publish_exit_code(code);
   return code;
@@ -81,6 +84,7 @@ int engine_main(int argc, char** argv) {
     tell_before_mpi(exit_code_of(error), error.what());
     return static_cast<int>(exit_code_of(error));
   }
+  if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   const auto& injection = loaded.config.inject;
   if (injection && injection->kind == "exit_before_init" && injection->rank == rank_before_mpi())
     std::_Exit(0);

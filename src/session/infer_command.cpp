@@ -3,7 +3,6 @@
 
 #include "comm/abort.hpp"
 #include "measure/clock.hpp"
-#include "models/catalog.hpp"
 #include "report/console.hpp"
 #include "result/inference_record.hpp"
 #include "session/announce.hpp"
@@ -22,7 +21,7 @@ InferenceFacts inference_facts(const Session& session, const Inferencer& inferen
                                const MeasuredConfig& measured, const BatchPlan& batch) {
   const ResolvedConfig& config = measured.config();
   InferenceFacts facts;
-  facts.unit = find_model(config.model)->unit;
+  facts.unit = unit_of(config);
   facts.world_size = session.world.size();
   facts.units_per_step = inferencer.units_per_query() * facts.world_size;
   facts.batch = batch;
@@ -32,7 +31,7 @@ InferenceFacts inference_facts(const Session& session, const Inferencer& inferen
   facts.allocator = allocator_name();
   facts.precision_native = session.device->native(config.precision);
   facts.parameters = inferencer.parameter_count();
-  facts.flops_per_sample = forward_flops_per_sample(config);
+  facts.flops_per_sample = forward_flops_per_sample(config, inferencer.counted_flops());
   facts.fused = inferencer.fused();
   return facts;
 }
@@ -52,11 +51,14 @@ Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& mea
   session.device->reset_peak_memory();
   reset_peak_rss();
   const NoiseSnapshot before = session.noise_now();
+  const auto watch = watch_machine(session, world, measured.config());
   Samples samples = inferencer.measure(world, observer, session.start_line);
   const NoiseEvidence noise = noise_between(before, session.noise_now());
 
-  const auto reports =
-      gather_reports(world, rank_report(session, world.rank(), std::move(samples), noise));
+  std::vector<MachineReading> readings = readings_of(watch.get(), samples);
+  RankReport mine = rank_report(session, world.rank(), std::move(samples), noise);
+  mine.readings = std::move(readings);
+  const auto reports = gather_reports(world, mine);
   if (!session.is_root()) return nullptr;
   return make_inference_record(session.record_context(measured.loaded), facts, reports);
 }
@@ -91,7 +93,7 @@ ExitCode infer_command(Session& session) {
       session.warn(
           "oneDNN's fused operators are not to be had on this device: batch normalisation "
           "is folded, the rest runs operator by operator (--fused off folds nothing)");
-    StepPrinter printer(session, inferencer->units_per_query() * world.size());
+    StepPrinter printer(session, world.size(), inferencer->units_per_query() * world.size());
     const Json record = measure(session, *inferencer, measured, batch, printer.observer());
     return publish(session, printer, output.get(), record, inference_summary);
   });

@@ -67,9 +67,8 @@ EmbeddingFacts embedding_facts(const ResolvedConfig& config, Trainer& trainer,
 RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& group,
                    const std::optional<Baseline>& baseline) {
   const ResolvedConfig& config = group.measured.config();
-  const ModelFacts model = *find_model(config.model);
   RunFacts facts;
-  facts.unit = model.unit;
+  facts.unit = unit_of(config);
   facts.units_per_step = trainer.units_per_step_of_rank() * group.ranks.size();
   facts.batch = group.batch;
   facts.batch_search = group.measured.batch_search;
@@ -83,7 +82,8 @@ RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& gro
   facts.allocator = allocator_name();
   facts.precision_native = session.device->native(config.precision);
   facts.parameters = trainer.parameter_count();
-  facts.flops_per_sample = forward_flops_per_sample(config) * (config.forward_only ? 1 : 3);
+  facts.flops_per_sample =
+      forward_flops_per_sample(config, trainer.counted_flops()) * (config.forward_only ? 1 : 3);
   if (group.communicator->moves_data()) facts.reducer = to_string(config.reducer);
   if (!config.forward_only && !trainer.parameters().tables().empty())
     facts.embedding = embedding_facts(config, trainer, *group.communicator);
@@ -102,6 +102,23 @@ void add_traffic(RunFacts& facts, const StepTraffic& traffic) {
 }
 
 }  // namespace
+
+std::unique_ptr<MachineWatch> watch_machine(const Session& session, const RankGroup& ranks,
+                                            const ResolvedConfig& config) {
+  if (!config.window_seconds) return nullptr;
+  constexpr double kLooksInAWindow = 4;
+  return std::make_unique<MachineWatch>(
+      Watched{session.affinity.cpus, ranks.local_rank() == 0, session.device->uuid()},
+      *config.window_seconds / kLooksInAWindow);
+}
+
+std::vector<MachineReading> readings_of(MachineWatch* watch, const Samples& samples) {
+  if (!watch) return {};
+  std::vector<MachineReading> readings = watch->stop();
+  for (MachineReading& reading : readings) reading.at -= samples.began;
+  std::erase_if(readings, [](const MachineReading& reading) { return reading.at < 0; });
+  return readings;
+}
 
 RankReport rank_report(const Session& session, int rank, Samples samples,
                        const NoiseEvidence& noise) {
@@ -143,8 +160,8 @@ std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& 
   return ranks.all_sum({mine}).front();
 }
 
-double forward_flops_per_sample(const ResolvedConfig& config) {
-  if (config.model_flops) return *config.model_flops;
+double forward_flops_per_sample(const ResolvedConfig& config, double counted) {
+  if (config.brings_model()) return config.model_flops.value_or(counted);
   const ModelFacts model = *find_model(config.model);
   if (config.length_distribution != LengthDistribution::fixed) return 0;
   if (model.sequence_length > 0)
@@ -191,16 +208,19 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   const double cpu_before = group.ranks.communication_cpu_seconds();
   const bool first_of_host = group.ranks.local_rank() == 0;
   EnergyMeter meter(first_of_host, session.device->uuid());
+  const auto watch = watch_machine(session, group.ranks, group.measured.config());
   Samples samples = trainer.measure(group.ranks, *group.communicator, observer, session.start_line);
   const double cpu_seconds = group.ranks.communication_cpu_seconds() - cpu_before;
   const Energy energy = meter.stop();
   const NoiseEvidence noise = noise_between(before, session.noise_now());
+  std::vector<MachineReading> readings = readings_of(watch.get(), samples);
 
   if (group.communicator->moves_data() && !session.config().forward_only)
     add_traffic(facts, trainer.last_traffic());
   RankReport report = rank_report(session, group.ranks.rank(), std::move(samples), noise);
   report.communication_cpu_seconds = cpu_seconds;
   report.energy = energy;
+  report.readings = std::move(readings);
   report.energy_of_host = first_of_host;
   report.gradient_buffer_bytes = trainer.gradient_buffer_bytes();
   report.weight_bytes = trainer.weight_bytes();

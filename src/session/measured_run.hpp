@@ -24,6 +24,12 @@ struct RunGroup {
   std::optional<double> gemm_flops;  ///< of all ranks together, measured once
 };
 
+/// Looks at this rank's machine from now on; null without --window_seconds.
+std::unique_ptr<MachineWatch> watch_machine(const Session& session, const RankGroup& ranks,
+                                            const ResolvedConfig& config);
+/// Ends the watch, if there is one; of the measured loop alone.
+std::vector<MachineReading> readings_of(MachineWatch* watch, const Samples& samples);
+
 /// What every kind of measurement reports of a rank; gradient_buffer_bytes is left to the caller.
 RankReport rank_report(const Session& session, int rank, Samples samples,
                        const NoiseEvidence& noise);
@@ -36,9 +42,10 @@ std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine)
 std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& config,
                                         RankGroup& ranks);
 
-/// FLOPs of one sample's forward pass; 0 (unknown) for sequences of varying length and for images
-/// of another size or number of classes than the catalog's.
-double forward_flops_per_sample(const ResolvedConfig& config);
+/// FLOPs of one sample's forward pass; `counted`: of a network of the user's. 0 (unknown) for
+/// sequences of varying length and for images of another size or number of classes than the
+/// catalog's.
+double forward_flops_per_sample(const ResolvedConfig& config, double counted);
 
 /// Made by every rank of the group; resolves `--communicator` for its size, which with `--reducer
 /// c10d` is Gloo or NCCL for one rank too. `baseline`:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "comm/abort.hpp"
+#include "event_lines.hpp"
 #include "session/error_words.hpp"
 #include "streams.hpp"
 
@@ -22,6 +23,12 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, con
   return publish_at_root(session, [&] {
     printer.total(record);
     deliver(record, output, session.config().json);
+    if (uses_event_lines())
+      write_event("result", {{"status", record["status"]},
+                             {"reason", record["reason"]},
+                             {"throughput", record["throughput"]},
+                             {"unit", record["unit"]},
+                             {"record", output ? Json(output->path().string()) : Json()}});
     session.say(summary(record, session.warnings.size()));
     if (output) {
       session.handover.publish_partial({Json::array({record}), nullptr, output->path()});

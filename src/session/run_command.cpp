@@ -31,7 +31,8 @@ ExitCode run_command(Session& session) {
     announce_run(session, measured.config(), group.batch, {session.world.size()});
     session.world.watchdog().enter("model");
     Trainer trainer(measured.config(), *session.device, session.world, group.batch);
-    StepPrinter printer(session, trainer.units_per_step_of_rank() * session.world.size());
+    StepPrinter printer(session, session.world.size(),
+                        trainer.units_per_step_of_rank() * session.world.size());
     const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
     return publish(session, printer, output.get(), record, run_summary);
   });

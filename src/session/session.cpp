@@ -15,6 +15,7 @@
 #include "config/names.hpp"
 #include "platform/unused_gpu.hpp"
 #include "result/preflight_reference.hpp"
+#include "session/live_report.hpp"
 #include "talk.hpp"
 #include "train/denormals.hpp"
 
@@ -75,6 +76,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
   set_system(system, "mpi", world.library_version());
   set_system(system, "openmp", openmp_runtime());
   set_system(system, "denormals", denormals_are_flushed() ? "flushed" : "kept");
+  open_metrics();
   open_device();
 }
 
@@ -98,6 +100,18 @@ NoiseSnapshot Session::noise_now() const {
 void Session::warn(const std::string& warning) {
   say("warning: " + warning);
   warnings.push_back(warning);
+}
+
+void Session::warn_once(const std::string& warning) {
+  if (std::ranges::find(warnings, warning) == warnings.end()) warn(warning);
+}
+
+/// Whether it can be written shows before anything is measured.
+void Session::open_metrics() {
+  world.agree_on([&] {
+    if (is_root() && config().openmetrics)
+      replace_text(*config().openmetrics, openmetrics_text(idle_state(*this, world.size())));
+  });
 }
 
 void Session::refuse_singletons() const {

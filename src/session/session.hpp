@@ -37,6 +37,8 @@ class Session {
   NoiseSnapshot noise_now() const;
   /// The same as a warning that also stands in every record made from now on.
   void warn(const std::string& warning);
+  /// The same, once however often it is said.
+  void warn_once(const std::string& warning);
 
   const LoadedConfig loaded;          ///< of the whole command
   std::vector<std::string> warnings;  ///< that the user has been told
@@ -57,6 +59,7 @@ class Session {
   void compare_configurations();
   void read_preflight();
   void open_device();
+  void open_metrics();
   void warn_of_unused_gpus();
 };
 

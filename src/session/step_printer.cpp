@@ -4,18 +4,22 @@
 
 #include <cmath>
 
+#include "event_lines.hpp"
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
-#include "models/catalog.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
 
-StepPrinter::StepPrinter(const Session& session, double units_per_step) {
-  if (!session.is_root() || session.config().json) return;
+StepPrinter::StepPrinter(Session& session, int ranks, double units_per_step)
+    : display_every_(session.config().display_every) {
+  if (!session.is_root()) return;
+  if (uses_event_lines() || session.config().openmetrics)
+    live_.emplace(session, ranks, units_per_step);
+  if (session.config().json) return;
   const bool timestamps = session.config().timestamps;
   lines_.emplace(
-      std::string(find_model(session.config().model)->unit), units_per_step,
+      unit_of(session.config()), units_per_step,
       [timestamps](const std::string& line) {
         show((timestamps ? utc_timestamp() + " " : "") + line + "\n");
       },
@@ -23,14 +27,17 @@ StepPrinter::StepPrinter(const Session& session, double units_per_step) {
 }
 
 StepObserver StepPrinter::observer() {
-  if (!lines_) return nullptr;
-  lines_->header();
+  if (!lines_ && !live_) return nullptr;
+  if (lines_) lines_->header();
   return [this](long step, double loss, const std::vector<double>& seconds) {
-    lines_->step(step, std::isnan(loss) ? 1000 * median(seconds) : loss, seconds);
+    if (live_) live_->step(step, loss, seconds);
+    if (lines_ && (step == 1 || step % display_every_ == 0))
+      lines_->step(step, std::isnan(loss) ? 1000 * median(seconds) : loss, seconds);
   };
 }
 
 void StepPrinter::total(const Json& record) {
+  if (live_) live_->end(record);
   if (lines_ && !record["throughput"].is_null()) lines_->total(record["throughput"]["mean"]);
 }
 

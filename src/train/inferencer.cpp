@@ -40,6 +40,7 @@ Inferencer::Inferencer(const ResolvedConfig& config, DeviceBackend& device, Rank
   const at::ScalarType dtype = compute_dtype(config_.precision);
   device.set_precision(config_.precision);
   model_->to(device.device());
+  counted_flops_ = own_forward_flops(config_, *model_);
   freeze(*model_, dtype, config_.fused == Fused::on);
 
   queries_ = make_queries(batch_size);
@@ -60,8 +61,7 @@ std::vector<Batch> Inferencer::make_queries(std::int64_t batch_size) {
 
 Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, StartLine* line) {
   const c10::InferenceMode inference;
-  StepLoop loop(device_, group, InjectedFault(config_.inject, rank_), Stop::alone,
-                config_.display_every);
+  StepLoop loop(device_, group, InjectedFault(config_.inject, rank_), Stop::alone);
   const bool single_stream = config_.mode == InferenceMode::single_stream;
   std::vector<double> latencies;
   const auto ask = [&](long number) {

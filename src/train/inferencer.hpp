@@ -42,6 +42,7 @@ class Inferencer {
   const std::string& fused() const { return fused_; }
   double units_per_query() const { return queries_.front().units; }
   std::int64_t parameter_count() const { return parameters_; }
+  double counted_flops() const { return counted_flops_; }  ///< see Trainer
 
  private:
   std::vector<Batch> make_queries(std::int64_t batch_size);
@@ -51,6 +52,7 @@ class Inferencer {
   int rank_;
   std::shared_ptr<Model> model_;
   std::int64_t parameters_;
+  double counted_flops_ = 0;
   std::string fused_;
   std::vector<Batch> queries_;
 };

@@ -15,7 +15,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     : trainer_(trainer),
       reducer_(make_step_reducer(trainer, group, communicator)),
       fault_(fault),
-      loop_(trainer.device, group, fault, Stop::together, trainer.config.display_every),
+      loop_(trainer.device, group, fault, Stop::together),
       learning_rate_(trainer.config, trainer.plan.global_batch_size),
       scaler_(trainer.config),
       input_(make_input_pipeline(trainer.config.input, trainer.device, trainer.batches,

@@ -38,7 +38,9 @@ struct StepLoop::Phase {
         reader(device.make_scalar_reader()),
         rule(stopping_rule),
         observer(step_observer),
-        line(start_line && start_line->takes_turns() ? start_line : nullptr) {}
+        line(start_line && start_line->takes_turns() ? start_line : nullptr) {
+    samples.began = start;
+  }
 
   double seconds() const { return steady_seconds() - start - samples.paused_seconds; }
 
@@ -53,9 +55,8 @@ struct StepLoop::Phase {
   Samples samples;
 };
 
-StepLoop::StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop,
-                   long display_every)
-    : device_(device), group_(group), fault_(fault), stop_(stop), display_every_(display_every) {}
+StepLoop::StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop)
+    : device_(device), group_(group), fault_(fault), stop_(stop) {}
 
 Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
                       const StepObserver& observer,
@@ -152,8 +153,7 @@ void StepLoop::make_way(Phase& phase) {
 }
 
 void StepLoop::show(Phase& phase, long step, double loss) const {
-  const bool displayed = step == 1 || step % display_every_ == 0;
-  if (phase.observer && displayed) phase.observer(step, loss, phase.clock->seconds());
+  if (phase.observer) phase.observer(step, loss, phase.clock->seconds());
 }
 
 }  // namespace scalemark

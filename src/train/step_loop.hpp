@@ -13,8 +13,8 @@
 
 namespace scalemark {
 
-/// Called on every rank when a displayed step (the first and every display_every-th of the loop,
-/// counted from 1) is known, one with a loss one step later; rank 0 prints. `loss` is NaN where
+/// Called on every rank when a step of the loop, counted from 1, is known, one with a loss one step
+/// later; rank 0 prints. `loss` is NaN where
 /// steps have none. `step_seconds` holds at least the steps that are known so far.
 using StepObserver =
     std::function<void(long step, double loss, const std::vector<double>& step_seconds)>;
@@ -40,8 +40,7 @@ enum class Stop { together, alone };
 
 class StepLoop {
  public:
-  StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop,
-           long display_every);
+  StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop);
 
   /// For the step: what it does from here on.
   void enter(StepPhase phase) { phases_->enter(phase); }
@@ -64,7 +63,6 @@ class StepLoop {
   RankGroup& group_;
   InjectedFault fault_;
   Stop stop_;
-  long display_every_;
   long step_ = 0;
   std::unique_ptr<PhaseClock> phases_;  ///< of the run so far
 };

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/count_flops.hpp"
 #include "train/input_pipeline.hpp"
 #include "train/precision.hpp"
 #include "train/trainer_impl.hpp"
@@ -57,12 +58,25 @@ std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& grou
   options.dropout = *config.dropout;
   options.label_smoothing = config.label_smoothing;
   options.file = config.model_file.value_or("");
+  options.library = config.model_library.value_or("");
+  options.counts_tokens = config.model_unit == OwnUnit::tokens;
   options.input_shape = shape_of(config.input_shape.value_or(""));
   options.integer_inputs = config.input_dtype == InputDtype::int64;
   options.file_loss = static_cast<FileLoss>(config.loss);
   std::shared_ptr<Model> model = make_model(options);
   share_weights(*model, group);
   return model;
+}
+
+double own_forward_flops(const ResolvedConfig& config, Model& model) {
+  if (!config.brings_model() || config.model_flops) return 0;
+  const bool training = model.is_training();
+  const at::Device device = model.parameters().front().device();
+  model.eval();
+  const std::int64_t counted =
+      count_forward_flops(model, model.synthetic_batch(1, 0, device, at::kFloat));
+  model.train(training);
+  return static_cast<double>(counted);
 }
 
 namespace {
@@ -83,6 +97,7 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   device.set_precision(config.precision);
   auto model = build_model(config, group);
   model->to(device.device());
+  const double flops = own_forward_flops(config, *model);
   auto optimizer = make_update_rule(config);
   const auto probe = std::make_shared<TableProbe>();
   model->set_gate(probe);
@@ -95,6 +110,7 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   model->train(!config.forward_only);
   impl_.reset(new Impl{
       config, device, group.rank(), model, parameters, std::move(optimizer), {}, {}, {}, {}});
+  impl_->counted_flops = flops;
   set_batch(batch);
 }
 
@@ -174,6 +190,7 @@ std::int64_t Trainer::gradient_buffer_bytes() const {
   const bool twice = impl_->config.reducer == Reducer::c10d && impl_->traffic.messages > 0;
   return impl_->parameters->gradient_bytes() + (twice ? impl_->traffic.bytes : 0);
 }
+double Trainer::counted_flops() const { return impl_->counted_flops; }
 StepTraffic Trainer::last_traffic() const { return impl_->traffic; }
 std::int64_t Trainer::batch_bytes() const { return bytes_of(impl_->batches); }
 

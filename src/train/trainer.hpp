@@ -64,6 +64,8 @@ class Trainer {
 
   void set_batch(const BatchPlan& batch);  ///< strong scaling: per point
   std::int64_t parameter_count() const;
+  /// Of the forward pass of one sample, of a network of the user's whose FLOPs nobody gave; else 0.
+  double counted_flops() const;
   /// Of all gradient buckets, those that c10d holds beside the flat ones included.
   std::int64_t gradient_buffer_bytes() const;
   StepTraffic last_traffic() const;   ///< of a step of the last measurement

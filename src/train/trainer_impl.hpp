@@ -17,6 +17,7 @@ struct Trainer::Impl {
   std::vector<Batch> batches;  ///< taken in turn, one a step; they lie where --input says
   std::vector<std::vector<Batch>> micro_batches;  ///< parts of each of `batches`
   std::vector<at::Tensor> initial_weights;        ///< by bucket; empty where they were not kept
+  double counted_flops = 0;                       ///< see Trainer::counted_flops()
   bool untouched = true;                          ///< no step has changed the weights yet
   StepTraffic traffic = {};                       ///< of the last measurement
   std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of rank 0, once they are open
@@ -34,6 +35,9 @@ std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup
 /// The network of a configuration on the CPU: seeded, and rank 0's weights where they
 /// differ.
 std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& group);
+
+/// Trainer::counted_flops() of a network that was just built, on its device. Changes nothing of it.
+double own_forward_flops(const ResolvedConfig& config, Model& model);
 
 /// For MeasuredLoop::set_after_step(): writes every --checkpoint_every-th measured step where the
 /// trainer's checkpoints are open, and adds to `samples`, which outlives it. Throws ResultError.

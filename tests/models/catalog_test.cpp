@@ -2,10 +2,9 @@
 // that really run, and one training step.
 #include "models/catalog.hpp"
 
-#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
-#include "models/model.hpp"
+#include "models/count_flops.hpp"
 
 namespace scalemark {
 
@@ -26,43 +25,6 @@ std::shared_ptr<Model> make(const ModelFacts& facts, std::int64_t largest = 1 <<
   return make_model(options);
 }
 
-/// The operator under way: multiply-adds per element of its output. Its inputs can be seen only at
-/// its start, its output only at its end.
-struct Call : at::ObserverContext {
-  explicit Call(std::int64_t terms) : multiply_adds(terms) {}
-  std::int64_t multiply_adds;
-};
-
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
-  const std::string_view name = call.name();
-  if (name == "aten::scaled_dot_product_attention")  // scores and values, each over all sources
-    return std::make_unique<Call>(2 * call.inputs()[1].toTensor().size(2));
-  if (name != "aten::conv2d" && name != "aten::linear") return nullptr;
-  const auto weight = call.inputs()[1].toTensor().sizes();  // [out, in, ...]
-  return std::make_unique<Call>(c10::multiply_integers(weight.slice(1)));
-}
-
-thread_local std::int64_t counted_flops = 0;
-
-void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
-  if (const auto* operation = dynamic_cast<Call*>(context))
-    counted_flops += 2 * operation->multiply_adds * call.outputs()[0].toTensor().numel();
-}
-
-/// FLOPs of the convolutions and matrix products that a forward pass really calls, from their
-/// shapes.
-std::int64_t forward_flops(Model& model, const Batch& batch) {
-  const at::NoGradGuard no_grad;
-  counted_flops = 0;
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
-                                                     .needsInputs(true)
-                                                     .needsOutputs(true)
-                                                     .scopes({at::RecordScope::FUNCTION}));
-  model.forward(batch);
-  at::removeCallback(handle);
-  return counted_flops;
-}
-
 class Catalog : public ::testing::TestWithParam<ModelFacts> {};
 
 // One test for all three, since most of its time goes into the weights of the largest models.
@@ -78,11 +40,11 @@ TEST_P(Catalog, ParametersWidthAndFlopsAreThoseOfTheNetwork) {
   EXPECT_EQ(GetParam().parameters, parameters);
   EXPECT_EQ(GetParam().width, width);
   const Batch batch = model->synthetic_batch(1, 1, at::kCPU, at::kFloat);
-  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), forward_flops(*model, batch));
+  EXPECT_EQ(std::llround(GetParam().forward_flops_per_sample), count_forward_flops(*model, batch));
   if (GetParam().sequence_length == 0) return;
   const auto shorter = make(GetParam(), 8);
   EXPECT_EQ(std::llround(forward_flops_at(GetParam(), 8)),
-            forward_flops(*shorter, shorter->synthetic_batch(1, 1, at::kCPU, at::kFloat)));
+            count_forward_flops(*shorter, shorter->synthetic_batch(1, 1, at::kCPU, at::kFloat)));
 }
 
 TEST_P(Catalog, TakesATrainingStep) {

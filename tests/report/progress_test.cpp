@@ -58,5 +58,28 @@ TEST(PlanProgress, OnATerminalWritesOverOneLine) {
   EXPECT_EQ(console.text, "\r\x1b[K[1/1] a ...\r\x1b[K[1/1] a: 1.000 images/sec; took 20 s\n");
 }
 
+TEST(PlanProgress, ForProgramsEverythingIsAnEvent) {
+  Console console;
+  std::vector<std::pair<std::string, Json>> events;
+  ProgressOutput output = console.output(false);
+  output.event = [&](std::string_view event, const Json& fields) {
+    events.emplace_back(event, fields);
+  };
+  PlanProgress progress({{"a", 20}, {"b", 30}}, output);
+  progress.start();
+  console.now += 40;
+  progress.finish(7.5, "images/sec");
+  EXPECT_EQ(console.text, "");
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].first, "plan");
+  EXPECT_EQ(events[0].second["runs"][1]["title"], "b");
+  EXPECT_EQ(events[0].second["expected_seconds"], 50.);
+  EXPECT_EQ(events[1].first, "run_begin");
+  EXPECT_EQ(events[1].second["number"], 1);
+  EXPECT_EQ(events[2].first, "run_end");
+  EXPECT_EQ(events[2].second["throughput"], 7.5);
+  EXPECT_EQ(events[2].second["left_seconds"], 60.);
+}
+
 }  // namespace
 }  // namespace scalemark::progress_test

@@ -26,6 +26,7 @@ Json run() {
           {"communication", nullptr},
           {"optimizer", 0.0806},
           {"rest", 0.0002}}}}},
+      {"windows", nullptr},
       {"communication",
        {{"communicator", "mpi"},
         {"bytes_per_step", 102228128},

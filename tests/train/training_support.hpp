@@ -18,7 +18,6 @@ inline RunConfig small_config() {
   config.batch_size = 4;
   config.num_batches = 12;
   config.num_warmup_batches = 2;
-  config.display_every = 5;
   config.init_learning_rate = 0.02;
   config.bucket_mb = 0.02;
   return config;

@@ -259,8 +259,7 @@ Json make_instances_record(const RecordContext& context, const InstancesPlan& pl
   Json record = start_record("instances", context, outcome);
   record["job"] = job.command == Command::infer ? "infer" : "run";
   record["model"] = job.config.model;
-  const auto model = find_model(job.config.model);
-  record["unit"] = model ? std::string(model->unit) : "images/sec";
+  record["unit"] = unit_of(job.config);
   record["repeat_unit"] = "launch";
   record["least_overlap"] = kLeastOverlap;
   record["config"].update(plan.own_config);

@@ -171,9 +171,8 @@ Json make_scaling_record(const RecordContext& context, int world_size,
                          const std::vector<PointRuns>& points, const NoiseSummary& noise,
                          const Outcome& outcome) {
   const ResolvedConfig& config = context.config.config;
-  const auto model = find_model(config.model);
   Json record = start_record("scaling", context, outcome);
-  record["unit"] = model ? std::string(model->unit) : "images/sec";
+  record["unit"] = unit_of(config);
   record["scaling"] = to_string(config.scaling);
   record["resource"] = to_string(config.resource);
   record["repeat_unit"] = "in_process";

@@ -7,12 +7,17 @@
 
 namespace scalemark {
 
+enum class ProgressKind { text, jsonl };
+constexpr auto names_of(ProgressKind) { return Names{"text", "jsonl"}; }
+
 struct OutputSettings {
   std::optional<std::string> output;  ///< path of the record
   bool json = false;                  ///< the record on stdout, nothing else
   std::int64_t display_every = 10;
-  bool timestamps = false;  ///< a timestamp before every console line
-  bool dry_run = false;     ///< print the plan and its memory, start nothing
+  ProgressKind progress = ProgressKind::text;  ///< of what stderr says
+  std::optional<std::string> openmetrics;      ///< path of a file for monitoring
+  bool timestamps = false;                     ///< a timestamp before every console line
+  bool dry_run = false;                        ///< print the plan and its memory, start nothing
   std::optional<std::string> label;
   std::optional<std::string> preflight;  ///< path of a preflight's record, which the record names
   std::optional<Injection> inject;
@@ -33,6 +38,16 @@ struct OutputSettings {
         .in(1, 1e9)
         .of(kWithModel);
     rows.add("timestamps", &S::timestamps, "", "a timestamp before every console line")
+        .of(kWithModel)
+        .is(Trait::presentation);
+    rows.add("progress", &S::progress, "FORM",
+             "stderr in text, or as JSON objects, a line each, for programs")
+        .of(kEverywhere)
+        .is(Trait::presentation);
+    rows.add("openmetrics", &S::openmetrics, "FILE",
+             "rewritten every second with the state of the run, for node_exporter's textfile "
+             "collector and other readers of OpenMetrics")
+        .otherwise("no file")
         .of(kWithModel)
         .is(Trait::presentation);
     rows.add("dry_run", &S::dry_run, "", "print batches, memory and bytes, start nothing")

@@ -14,8 +14,9 @@ struct StepSettings {
   std::optional<double> target_loss;  ///< stop when the loss has come down to this
   std::int64_t checkpoint_every = 0;  ///< steps; 0: none
   std::optional<std::string> checkpoint_dir;  ///< unset: the system's temporary folder
-  double wait_for_idle = 0;  ///< seconds to wait for a quiet machine before the clock
-  double timeout = 300;      ///< seconds that start-up, a step or a collective may take
+  double wait_for_idle = 0;              ///< seconds to wait for a quiet machine before the clock
+  std::optional<double> window_seconds;  ///< of the series that the record keeps
+  double timeout = 300;                  ///< seconds that start-up, a step or a collective may take
 
   static void describe(auto& rows) {
     using S = StepSettings;
@@ -57,6 +58,13 @@ struct StepSettings {
         .in(0, 86400)
         .role(Role::output)
         .of(kEverywhere);
+    rows.add("window_seconds", &S::window_seconds, "SECONDS",
+             "keep throughput, clocks, temperature, power, memory and errors by windows of this "
+             "length, and say whether the throughput drifts")
+        .in(1, 86400)
+        .role(Role::output)
+        .otherwise("no series")
+        .of(kWithModel);
     rows.add("timeout", &S::timeout, "SECONDS",
              "deadline of start-up, of a step and of a collective; then exit code 5")
         .in(1, 86400)

@@ -1,0 +1,41 @@
+// What programs learn of a run while it goes on: events on stderr (--progress jsonl) and the file
+// of --openmetrics, once a second at most.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "result/openmetrics.hpp"
+#include "session/session.hpp"
+
+namespace scalemark {
+
+/// The state of a run that has not begun.
+LiveState idle_state(const Session& session, int ranks);
+
+/// Of rank 0.
+class LiveReport {
+ public:
+  LiveReport(Session& session, int ranks, double units_per_step);
+  ~LiveReport();  ///< says that nothing runs any more
+  LiveReport(const LiveReport&) = delete;
+  LiveReport& operator=(const LiveReport&) = delete;
+
+  /// See StepObserver. What it costs does not grow with the number of steps.
+  void step(long step, double loss, const std::vector<double>& step_seconds);
+  /// Of a run that has come to its end, from its record.
+  void end(const Json& record);
+
+ private:
+  void report(long step, double loss, const std::vector<double>& step_seconds);
+  void write_file();
+  double seconds_left() const;
+
+  Session& session_;
+  double units_per_step_;
+  LiveState state_;
+  std::size_t told_steps_ = 0;  ///< of which the last state told
+  double last_ = 0;             ///< steady_seconds() of it
+};
+
+}  // namespace scalemark

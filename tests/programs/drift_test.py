@@ -1,0 +1,30 @@
+"""A machine that gets slower while a run is measured."""
+
+import pathlib
+import time
+
+from limits import half_a_cpu
+from support import SCALEMARK, SMALL, ProgramTest, main
+
+
+class Drift(ProgramTest):
+    def test_a_machine_that_gets_slower_is_said_so(self):
+        """After a third of the run the process gets half of a CPU."""
+        with half_a_cpu() as group:
+            # No sleeping in the steps: what is taken away must be felt.
+            process = self.start(SCALEMARK, "run", *SMALL, "--num_batches", "1000000", "--max_seconds", "9",
+                                 "--window_seconds", "1", "--output", "r.json")
+            self.wait_for_line(process.stdout, "images/sec")
+            time.sleep(3.5)
+            for thread in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+                group.write_text(thread.name)
+            _, err = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, 0, err)
+        drift = self.read("r.json")["windows"]["drift"]
+        self.assertEqual(drift["verdict"], "slower", drift)
+        self.assertLess(drift["change"], -0.2)
+        self.assertIn("the throughput fell by", err)
+
+
+if __name__ == "__main__":
+    main()
