@@ -31,7 +31,7 @@ std::string plan_text(const ResolvedConfig& config, const std::vector<std::int64
 ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
   const bool curve = command == Command::scale;
   const auto ranks = !curve                 ? std::vector<std::int64_t>{tasks}
-                     : config.ranks.empty() ? default_ranks(tasks)
+                     : config.ranks.empty() ? default_ranks(tasks, config.ranks_per_node)
                                             : config.ranks;
   if (curve) check_points(config, ranks);
   const std::string text = plan_text(config, ranks, curve);

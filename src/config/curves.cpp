@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "config/names.hpp"
 #include "config/sweep_plan.hpp"
 #include "error.hpp"
@@ -50,6 +52,11 @@ std::filesystem::path curve_path(const std::filesystem::path& output, const std:
 }
 
 ResolvedConfig point_config(ResolvedConfig curve, std::int64_t ranks, std::int64_t base_ranks) {
+  if (!curve.more_micro_batch_sizes.empty()) {
+    const auto at = std::ranges::find(curve.ranks, ranks) - curve.ranks.begin();
+    if (at > 0) curve.micro_batch_size = curve.more_micro_batch_sizes.at(at - 1);
+    curve.more_micro_batch_sizes.clear();
+  }
   if (ranks != base_ranks || !curve.base_batch_size) return curve;
   curve.batch_size = curve.base_batch_size;
   curve.global_batch_size = *curve.base_batch_size * ranks;
@@ -71,6 +78,12 @@ void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>&
     throw ConfigError(
         "--base_batch_size and --base_solution_steps are of the smallest rank count, which has no "
         "larger one to be compared with here: give two or more in --ranks, or leave them out");
+  if (const auto more = config.more_micro_batch_sizes.size();
+      more > 0 && more + 1 != config.ranks.size())
+    throw ConfigError(
+        fmt::format("--micro_batch_size has {} values and --ranks {}: give one value, or one for "
+                    "each point of --ranks",
+                    more + 1, config.ranks.size()));
   for (const CurveConfig& curve : curves_of(config))
     for (const std::int64_t n : ranks) plan_batch(point_config(curve.config, n, ranks.front()), n);
 }

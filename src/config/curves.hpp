@@ -23,14 +23,16 @@ std::vector<CurveConfig> curves_of(const ResolvedConfig& config);
 /// Where the record of a curve lies: FILE.json, in a family FILE-NAME.json.
 std::filesystem::path curve_path(const std::filesystem::path& output, const std::string& name);
 
-/// The configuration of a curve's point of `ranks` ranks: the curve's, but the base (the smallest
-/// rank count) has the batch of --base_batch_size where that is given.
+/// The configuration of a curve's point of `ranks` ranks: the curve's, but with its own value of a
+/// --micro_batch_size that is a list, and the base (the smallest rank count) has the batch of
+/// --base_batch_size where that is given.
 ResolvedConfig point_config(ResolvedConfig curve, std::int64_t ranks, std::int64_t base_ranks);
 /// The same with the origins of what was replaced.
 LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t base_ranks);
 
 /// Throws ConfigError where a batch does not divide at one of the points `ranks` (ascending) of
-/// one of the curves, or where a base of its own has no other point to be compared with.
+/// one of the curves, where there is not a --micro_batch_size for each point, or where a base of
+/// its own has no other point to be compared with.
 void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>& ranks);
 
 /// One measured run of a curve.

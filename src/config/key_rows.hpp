@@ -169,6 +169,11 @@ class Row {
     };
     return *this;
   }
+  /// Such a list has a value for each point of one curve.
+  Row& by_point() {
+    key_.by_point = true;
+    return *this;
+  }
 
  private:
   Key& key_;

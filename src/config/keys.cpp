@@ -68,7 +68,9 @@ std::string legal_value(const Key& key) {
 }  // namespace
 
 std::string legal_values(const Key& key) {
-  return legal_value(key) + (key.listed ? "; of scale a list too, a curve each" : "");
+  return legal_value(key) + (!key.listed    ? ""
+                             : key.by_point ? "; of scale a list too, one for each point"
+                                            : "; of scale a list too, a curve each");
 }
 
 std::string default_text(const Key& key) {

@@ -33,7 +33,8 @@ struct Key {
   std::vector<std::string> planned;  ///< words of later versions: refused, but not as unknown
   std::string unset;                 ///< what happens without a value; empty: there is a default
   bool often_used = false;           ///< in the help that fits a screen
-  bool listed = false;  ///< `scale` also takes a list, a curve each: an array, or a,b,c
+  bool listed = false;    ///< `scale` also takes a list, a curve each: an array, or a,b,c
+  bool by_point = false;  ///< of which each point of the one curve takes its own
   std::function<nlohmann::ordered_json(const RunConfig&)> get;
   std::function<void(RunConfig&, const nlohmann::ordered_json&)>
       set;  ///< of a value from check_value()

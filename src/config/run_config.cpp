@@ -64,9 +64,12 @@ std::string config_hash(const ResolvedConfig& config, std::int64_t world_size, C
   return sha256_hex(hashed_config(config, world_size, command).dump());
 }
 
-std::vector<std::int64_t> default_ranks(std::int64_t largest) {
+std::vector<std::int64_t> default_ranks(std::int64_t largest,
+                                        std::optional<std::int64_t> ranks_per_node) {
   std::vector<std::int64_t> ranks;
-  for (std::int64_t n = 1; n < largest; n *= 2) ranks.push_back(n);
+  const std::int64_t node = std::min(ranks_per_node.value_or(largest), largest);
+  for (std::int64_t n = 1; n < node; n *= 2) ranks.push_back(n);
+  for (std::int64_t n = node; n < largest; n *= 2) ranks.push_back(n);
   ranks.push_back(largest);
   return ranks;
 }

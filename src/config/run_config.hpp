@@ -73,8 +73,10 @@ nlohmann::json hashed_config(const ResolvedConfig& config, std::int64_t world_si
 std::string config_hash(const ResolvedConfig& config, std::int64_t world_size,
                         Command command = Command::run);
 
-/// The points of `--ranks auto`: powers of two up to `largest`, and `largest`.
-std::vector<std::int64_t> default_ranks(std::int64_t largest);
+/// The points of `--ranks auto`: powers of two up to what a node holds, and that; then whole nodes,
+/// likewise, up to `largest`, and `largest`. Unset: all are on one.
+std::vector<std::int64_t> default_ranks(std::int64_t largest,
+                                        std::optional<std::int64_t> ranks_per_node = {});
 
 /// Samples of one point: over all ranks, of a rank, and of one forward and backward pass.
 struct BatchPlan {

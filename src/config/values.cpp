@@ -172,7 +172,7 @@ Json check_list(const Key& key, const Json& values, std::string_view place) {
         std::find(key.words.begin(), key.words.end(), value) != key.words.end())
       refuse_at(item_of(place, i),
                 fmt::format("{} stands alone; a list is of numbers", shown(value)));
-    if (std::find(list.begin(), list.end(), value) != list.end())
+    if (!key.by_point && std::find(list.begin(), list.end(), value) != list.end())
       refuse_at(place, fmt::format("{} is there twice; each value makes a curve", shown(value)));
     list.push_back(value);
   }

@@ -62,8 +62,14 @@ std::vector<std::string> srun_command(const LaunchRequest& request) {
         "--nodelist)");
   std::vector<std::string> words{"srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n",
                                  std::to_string(request.ranks)};
-  if (request.ranks_per_node)
-    words.push_back("--ntasks-per-node=" + std::to_string(*request.ranks_per_node));
+  // Without -N Slurm spreads a step over all nodes of the allocation, and by block it shares tasks
+  // out evenly: three on two nodes of two would be one and two.
+  if (request.ranks_per_node) {
+    const std::string per_node = std::to_string(*request.ranks_per_node);
+    const int nodes = (request.ranks + *request.ranks_per_node - 1) / *request.ranks_per_node;
+    words.insert(words.end(), {"-N", std::to_string(nodes), "--ntasks-per-node=" + per_node,
+                               "--distribution=plane=" + per_node});
+  }
   if (request.oversubscribe)
     words.insert(words.end(), {"--overcommit", "--cpu-bind=none"});
   else

@@ -25,7 +25,8 @@ struct Placement {
   int cpus_per_rank = 1;       ///< an equal share of a host's cores
   bool oversubscribe = false;  ///< more ranks than cores on a host
 };
-/// `ranks_per_node`: unset: as few as the hosts allow.
+/// `ranks_per_node`: unset: as few as the hosts allow. ConfigError where the hosts hold fewer than
+/// `ranks` so.
 Placement place_ranks(int ranks, const Resources& resources,
                       std::optional<int> ranks_per_node = std::nullopt);
 

@@ -71,6 +71,8 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   tell_ranks(request, resources.hosts > 1);
   request.program = {build_.program.string(), std::string(name_of(plan_.command))};
   request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
+  if (request.ranks_per_node)
+    request.program.push_back(fmt::format("--ranks_per_node={}", *request.ranks_per_node));
   request.program.push_back("--output=" + fs::absolute(record_path(index, repeat)).string());
   return request;
 }

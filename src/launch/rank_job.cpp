@@ -101,11 +101,14 @@ PlannedRanks plan_ranks(const ResolvedConfig& config, const Resources& resources
   PlannedRanks launch;
   const int per_host =
       resources.gpus_per_host > 0 ? resources.gpus_per_host : resources.cores_per_host;
-  launch.ranks = config.ranks.empty()
-                     ? default_ranks(static_cast<std::int64_t>(per_host) * resources.hosts)
-                     : config.ranks;
+  if (config.ranks_per_node) launch.ranks_per_node = static_cast<int>(*config.ranks_per_node);
+  if (config.ranks.empty() && resources.hosts > 1 && !launch.ranks_per_node)
+    launch.ranks_per_node = per_host;  // points fill one node after the other
+  const std::int64_t on_node = launch.ranks_per_node.value_or(per_host);
+  launch.ranks =
+      config.ranks.empty() ? default_ranks(on_node * resources.hosts, on_node) : config.ranks;
   launch.largest = static_cast<int>(launch.ranks.back());
-  launch.placement = place_ranks(launch.largest, resources);
+  launch.placement = place_ranks(launch.largest, resources, launch.ranks_per_node);
   return launch;
 }
 
@@ -120,11 +123,14 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
       config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
   request.hydra = built_for_hydra();
   request.ranks = job.points.largest;
+  request.ranks_per_node = job.points.ranks_per_node;
   request.cpus_per_rank = job.points.placement.cpus_per_rank;
   request.hostfile = config.hostfile;
   request.oversubscribe = job.points.placement.oversubscribe;
   request.program = {own_path().string(), std::string(name_of(loaded.command))};
   request.program.insert(request.program.end(), arguments.begin(), arguments.end());
+  if (request.ranks_per_node && !config.ranks_per_node)
+    request.program.push_back(fmt::format("--ranks_per_node={}", *request.ranks_per_node));
   return job;
 }
 

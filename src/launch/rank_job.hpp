@@ -13,9 +13,10 @@
 namespace scalemark {
 
 struct PlannedRanks {
-  std::vector<std::int64_t> ranks;  ///< points of the curve; else the one number
-  int largest = 1;                  ///< ranks to launch
-  Placement placement;              ///< the same at every point
+  std::vector<std::int64_t> ranks;    ///< points of the curve; else the one number
+  int largest = 1;                    ///< ranks to launch
+  std::optional<int> ranks_per_node;  ///< that the launcher is asked for
+  Placement placement;                ///< the same at every point
 };
 
 /// Resolves `--ranks auto` and the cores of a rank.

@@ -31,11 +31,11 @@ double half_square(std::span<const double> values, std::size_t lag) {
 
 }  // namespace
 
-std::optional<Drift> find_drift(std::span<const double> values) {
+std::optional<RunDrift> find_drift(std::span<const double> values) {
   if (values.size() < kLeastDrift || !(mean(values) > 0)) return std::nullopt;
   const std::size_t third = values.size() / 3;
   const auto n = static_cast<double>(values.size());
-  Drift drift;
+  RunDrift drift;
   const double near = half_square(values, 1);
   if (near > 0)
     drift.autocorrelation = std::clamp(half_square(values, 2) / near - 1, 0., kMostAutocorrelation);

@@ -13,7 +13,7 @@ inline constexpr std::size_t kLeastDrift = 12;
 /// As many as a long run is best cut into: more are more alike, fewer tell less.
 inline constexpr std::size_t kDriftValues = 60;
 
-struct Drift {
+struct RunDrift {
   double change = 0;           ///< mean of the last third less that of the first, of that of all
   Interval ci95{0, 0};         ///< of it
   double p = 1;                ///< two-sided, that there is none
@@ -26,6 +26,6 @@ struct Drift {
 /// largest ones: so that neither a slope nor a step counts as noise. Degrees of freedom
 /// (n / 2 - 1) (1 - r) / (1 + r), at least 2. `values` of equal lengths of time, in their order;
 /// nullopt for fewer than kLeastDrift, or where their mean is not above 0.
-std::optional<Drift> find_drift(std::span<const double> values);
+std::optional<RunDrift> find_drift(std::span<const double> values);
 
 }  // namespace scalemark

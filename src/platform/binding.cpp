@@ -1,6 +1,8 @@
 // See binding.hpp.
 #include "platform/binding.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "error.hpp"
@@ -125,6 +127,28 @@ std::vector<int> move_near_gpu(int local_rank) {
     return {};
   }
   return cpus;
+}
+
+std::vector<std::pair<std::string, int>> ranks_of_nodes(const std::vector<std::string>& hosts) {
+  std::vector<std::pair<std::string, int>> nodes;
+  for (const std::string& host : hosts) {
+    if (nodes.empty() || nodes.back().first != host) nodes.emplace_back(host, 0);
+    ++nodes.back().second;
+  }
+  return nodes;
+}
+
+std::string placement_words(const std::vector<std::pair<std::string, int>>& nodes) {
+  constexpr std::size_t kShown = 8;
+  std::string words;
+  for (std::size_t i = 0; i < std::min(nodes.size(), kShown); ++i)
+    words += fmt::format("{}{}{} on {}", i == 0 ? "" : ", ", nodes[i].second,
+                         i > 0                  ? ""
+                         : nodes[i].second == 1 ? " rank"
+                                                : " ranks",
+                         nodes[i].first);
+  return nodes.size() <= kShown ? words
+                                : fmt::format("{} and so on over {} nodes", words, nodes.size());
 }
 
 }  // namespace scalemark

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platform/topology.hpp"
@@ -56,5 +57,10 @@ std::vector<int> cpus_for_gpu(hwloc_topology_t topology, const std::vector<std::
 /// host and the visible GPUs alike. Empty, and nothing moved, where it runs near its GPU already,
 /// where there is none, or where the kernel refuses.
 std::vector<int> move_near_gpu(int local_rank);
+
+/// Runs of neighbouring ranks on one host, in their order: {host, ranks}. `hosts`: by rank.
+std::vector<std::pair<std::string, int>> ranks_of_nodes(const std::vector<std::string>& hosts);
+/// "4 ranks on n0, 2 on n1"; of many nodes the first.
+std::string placement_words(const std::vector<std::pair<std::string, int>>& nodes);
 
 }  // namespace scalemark

@@ -149,6 +149,7 @@ Json make_inference_record(const RecordContext& context, const InferenceFacts& f
              "the measured loop did not begin");
   fill_rates(record, outcome, rates_of(facts, metrics), "queries", "no query was answered");
   fill_latency(record, metrics);
+  fill_placement(record, reports);
   fill_rank_entries(record, facts, reports, metrics);
   fill_flops(record, facts, metrics);
   fill_windows(record, context.config.config, facts.units_per_step, reports);

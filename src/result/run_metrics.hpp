@@ -68,6 +68,8 @@ void fill_embedding(Json& record, const RunFacts& facts, const std::vector<RankR
 /// Of each rank: which, where, on what and whether it is bound as it was asked for; reasons for
 /// what is unknown go to `record`.
 std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& reports);
+/// placement: how many ranks are on which host, in the order of ranks.
+void fill_placement(Json& record, const std::vector<RankReport>& reports);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// Of --length_distribution: tokens, padding and imbalance.
 void fill_lengths(Json& record, const ResolvedConfig& config,

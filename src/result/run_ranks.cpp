@@ -149,6 +149,14 @@ std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& repo
   return entries;
 }
 
+void fill_placement(Json& record, const std::vector<RankReport>& reports) {
+  std::vector<std::string> hosts;
+  for (const RankReport& report : reports) hosts.push_back(report.host);
+  record["placement"] = Json::array();
+  for (const auto& [host, ranks] : ranks_of_nodes(hosts))
+    record["placement"].push_back({{"host", host}, {"ranks", ranks}});
+}
+
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics) {
   const bool measured = !metrics.step_seconds.empty();
   const auto entries = rank_entries(record, reports);

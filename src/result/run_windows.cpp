@@ -165,28 +165,33 @@ Json series_of(const std::vector<RankReport>& reports, double length, double uni
   return series;
 }
 
+/// Mean of a key in the rows [first, last) that have it.
+std::optional<double> mean_of(const Json& series, const char* key, std::size_t first,
+                              std::size_t last) {
+  double sum = 0, count = 0;
+  for (std::size_t i = first; i < last; ++i) {
+    if (!series[i][key].is_number()) continue;
+    sum += series[i][key].get<double>();
+    ++count;
+  }
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
 /// What changed of the machine from the first third of the windows to the last, by a hundredth or
 /// more: a fraction of the first.
 Json changes_beside(const Json& series) {
   Json changes = Json::object();
-  const std::size_t third = series.size() / 3;
+  const std::size_t n = series.size(), third = n / 3;
   for (const Gauge& gauge : kGauges) {
-    double first = 0, last = 0;
-    bool known = third > 0;
-    for (std::size_t i = 0; known && i < third; ++i) {
-      const Json &early = series[i][gauge.key], &late = series[series.size() - 1 - i][gauge.key];
-      known = early.is_number() && late.is_number();
-      if (!known) break;
-      first += early.get<double>();
-      last += late.get<double>();
-    }
-    if (known && first > 0 && std::abs(last / first - 1) >= kSteadyFraction)
-      changes[gauge.key] = last / first - 1;
+    const auto first = mean_of(series, gauge.key, 0, third);
+    const auto last = mean_of(series, gauge.key, n - third, n);
+    if (first && last && *first > 0 && std::abs(*last / *first - 1) >= kSteadyFraction)
+      changes[gauge.key] = *last / *first - 1;
   }
   return changes;
 }
 
-std::string verdict_of(const Drift& drift) {
+std::string verdict_of(const RunDrift& drift) {
   if (drift.p <= kDriftLevel && std::abs(drift.change) >= kSteadyFraction)
     return drift.change < 0 ? "slower" : "faster";
   const bool steady = drift.ci95.lo >= -kSteadyFraction && drift.ci95.hi <= kSteadyFraction;
@@ -194,8 +199,8 @@ std::string verdict_of(const Drift& drift) {
 }
 
 /// Of pieces of equal length, each of two steps or more, however long the windows are.
-std::optional<Drift> drift_of(const std::vector<RankReport>& reports, double seconds,
-                              double units_per_step) {
+std::optional<RunDrift> drift_of(const std::vector<RankReport>& reports, double seconds,
+                                 double units_per_step) {
   std::size_t pieces = kDriftValues;
   for (const RankReport& report : reports)
     pieces = std::min(pieces, report.samples.step_seconds.size() / 2);

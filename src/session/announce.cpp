@@ -11,6 +11,7 @@
 #include "config/names.hpp"
 #include "event_lines.hpp"
 #include "models/catalog.hpp"
+#include "platform/binding.hpp"
 #include "probe/convolution.hpp"
 #include "report/console.hpp"
 #include "train/precision.hpp"
@@ -45,11 +46,13 @@ void announce_run(const Session& session, const ResolvedConfig& config, const Ba
                           {"threads", threads},
                           {"device", device_words(session)}});
   const bool strong = config.scaling == Scaling::strong;
-  session.say(fmt::format("{} {}, {} {}, {} rank{} x {} thread{}, {}", config.model,
+  const auto nodes = ranks_of_nodes(session.hosts);
+  const std::string placed = nodes.size() > 1 ? "; " + placement_words(nodes) : "";
+  session.say(fmt::format("{} {}, {} {}, {} rank{} x {} thread{}, {}{}", config.model,
                           to_string(config.precision), strong ? "global batch" : "batch",
                           strong ? batch.global_batch_size : batch.batch_size_per_rank,
                           fmt::join(ranks, ", "), ranks == std::vector{1} ? "" : "s", threads,
-                          threads == 1 ? "" : "s", device_words(session)));
+                          threads == 1 ? "" : "s", device_words(session), placed));
 }
 
 double expected_seconds(const ResolvedConfig& config, double step) {

@@ -19,7 +19,7 @@
 namespace scalemark {
 
 std::vector<std::int64_t> curve_ranks(const ResolvedConfig& config, int world_size) {
-  return config.ranks.empty() ? default_ranks(world_size) : config.ranks;
+  return config.ranks.empty() ? default_ranks(world_size, config.ranks_per_node) : config.ranks;
 }
 
 Curve::Curve(Session& session, MeasuredConfig measured, CurveFiles* files, Publish publish)
@@ -53,7 +53,7 @@ ExitCode Curve::run() {
 /// Takes over the whole rounds that an earlier command with this output measured on these hosts,
 /// by this build and with this configuration, before it was ended.
 void Curve::resume() {
-  const auto hosts = session_.world.gather(host_name());
+  const auto& hosts = session_.hosts;
   session_.world.agree_on([&] {
     if (!files_) return;
     std::vector<std::int64_t> ranks;

@@ -13,6 +13,7 @@
 #include "config/curves.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
+#include "platform/binding.hpp"
 #include "platform/unused_gpu.hpp"
 #include "result/preflight_reference.hpp"
 #include "session/live_report.hpp"
@@ -63,6 +64,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
     : loaded(std::move(loaded_config)),
       warnings(loaded.warnings),
       world(std::move(group)),
+      hosts(world.all_gather(host_name())),
       environment(process_environment()),
       handover(environment, world.rank() == 0),
       affinity(achieved_affinity()) {
@@ -71,6 +73,7 @@ Session::Session(LoadedConfig loaded_config, RankGroup group)
   refuse_other_world();
   tell_of_patient_srun();
   compare_configurations();
+  check_placement();
   read_preflight();
   system = system_info();
   set_system(system, "mpi", world.library_version());
@@ -165,10 +168,28 @@ void Session::compare_configurations() {
   });
 }
 
+/// What --ranks_per_node asks for: a launcher may do otherwise and only warn.
+void Session::check_placement() {
+  if (!config().ranks_per_node) return;
+  const auto nodes = ranks_of_nodes(hosts);
+  const auto asked = static_cast<std::int64_t>(*config().ranks_per_node);
+  bool as_asked = true;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    as_asked = as_asked &&
+               (nodes[i].second == asked || (i + 1 == nodes.size() && nodes[i].second < asked));
+  if (as_asked) return;
+  world.agree_on([&] {
+    throw EnvironmentError(fmt::format(
+        "--ranks_per_node {}: the launcher placed the ranks, in their order, so: {}. Remedy: "
+        "srun -N {} --ntasks-per-node={} --distribution=plane={}, or mpirun --map-by ppr:{}:node; "
+        "or leave the launcher away and scalemark starts them itself",
+        asked, placement_words(nodes), (world.size() + asked - 1) / asked, asked, asked, asked));
+  });
+}
+
 /// Rank 0 may be the only one that sees the file.
 void Session::read_preflight() {
   if (!config().preflight) return;
-  const auto hosts = world.all_gather(host_name());
   world.agree_on([&] {
     if (is_root())
       preflight = preflight_reference(read_preflight_record(*config().preflight), hosts);

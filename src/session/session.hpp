@@ -43,6 +43,7 @@ class Session {
   const LoadedConfig loaded;          ///< of the whole command
   std::vector<std::string> warnings;  ///< that the user has been told
   RankGroup world;
+  std::vector<std::string> hosts;  ///< by rank
   std::map<std::string, std::string>
       environment;  ///< of this process, whole; never recorded as it is
   Handover handover;
@@ -57,6 +58,7 @@ class Session {
   void refuse_other_world() const;
   void tell_of_patient_srun() const;
   void compare_configurations();
+  void check_placement();
   void read_preflight();
   void open_device();
   void open_metrics();

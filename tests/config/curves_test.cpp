@@ -122,6 +122,23 @@ TEST(PointConfig, TheBaseMayHaveItsOwnBatch) {
   EXPECT_NE(config_hash(base.config, 2), config_hash(curve.config, 2));
 }
 
+TEST(PointConfig, AMicroBatchForEachPoint) {
+  const LoadedConfig curve =
+      load_scale({"--model=transformer_big", "--scaling=strong", "--global_batch_tokens=819200",
+                  "--ranks=16,64,200", "--micro_batch_size=16,10,16"});
+  EXPECT_EQ(plan_batch(point_config(curve.config, 16, 16), 16).micro_batch_size, 16);
+  EXPECT_EQ(plan_batch(point_config(curve.config, 64, 16), 64).micro_batch_size, 10);  // of 200
+  EXPECT_EQ(plan_batch(point_config(curve.config, 200, 16), 200).micro_batch_size, 16);
+  EXPECT_TRUE(curves_of(curve.config).front().name.empty());  // it is one curve
+  const auto refusal = [](std::vector<std::string> words) {
+    return refused(std::move(words), {}, Command::scale);
+  };
+  EXPECT_THAT(refusal({"--ranks=1,2", "--micro_batch_size=4,2,1"}),
+              HasSubstr("one for each point"));
+  EXPECT_THAT(refusal({"--micro_batch_size=4,2"}), HasSubstr("give both"));
+  EXPECT_THAT(refused({"--micro_batch_size=4,2"}, {}, Command::run), HasSubstr("a list is for"));
+}
+
 TEST(PointConfig, ABatchOfTheBaseNeedNotDivideTheOthers) {
   EXPECT_NO_THROW(load_scale({"--model=smallnet", "--scaling=strong", "--global_batch_size=8",
                               "--ranks=3,4", "--solution_steps=10", "--base_batch_size=5"}));

@@ -130,6 +130,10 @@ TEST(Ranks, AutoIsPowersOfTwoAndTheLargest) {
   EXPECT_THAT(default_ranks(2), ElementsAre(1, 2));
   EXPECT_THAT(default_ranks(6), ElementsAre(1, 2, 4, 6));
   EXPECT_THAT(default_ranks(8), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(default_ranks(24, 6), ElementsAre(1, 2, 4, 6, 12, 24));  // whole nodes
+  EXPECT_THAT(default_ranks(18, 6), ElementsAre(1, 2, 4, 6, 12, 18));
+  EXPECT_THAT(default_ranks(4, 8), ElementsAre(1, 2, 4));
+  EXPECT_THAT(default_ranks(3, 1), ElementsAre(1, 2, 3));
 }
 
 /// A configuration in which `key` differs from `base`.

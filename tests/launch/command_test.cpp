@@ -62,6 +62,12 @@ TEST(LaunchCommand, Srun) {
   EXPECT_THAT(launch_command(request(Launcher::srun, 4, 2), true),
               ElementsAre("srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n", "4",
                           "--cpus-per-task=2", "--cpu-bind=cores", "prog", "--label", "two words"));
+  LaunchRequest by_node = request(Launcher::srun, 5, 1);
+  by_node.ranks_per_node = 2;
+  EXPECT_THAT(launch_command(by_node, true),
+              ElementsAre("srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n", "5", "-N", "3",
+                          "--ntasks-per-node=2", "--distribution=plane=2", "--cpus-per-task=1",
+                          "--cpu-bind=cores", "prog", "--label", "two words"));
   LaunchRequest with_hosts = request(Launcher::srun, 4, 2);
   with_hosts.hostfile = "hosts";
   EXPECT_THROW(launch_command(with_hosts, false), ConfigError);

@@ -43,7 +43,7 @@ const auto slope = [](std::size_t i, std::size_t n) {
   return -6. * static_cast<double>(i) / static_cast<double>(n);
 };
 const auto step = [](std::size_t i, std::size_t n) { return 2 * i < n ? 0. : -6.; };
-const auto shown = [](const Drift& drift) { return drift.p <= 0.01; };
+const auto shown = [](const RunDrift& drift) { return drift.p <= 0.01; };
 
 TEST(Drift, NoiseIsRarelyOne) {
   EXPECT_LE(share(60, 0, nothing, shown), 0.015);
@@ -58,7 +58,7 @@ TEST(Drift, ASlopeAndAStepAreFound) {
 }
 
 TEST(Drift, TheIntervalHoldsTheChange) {
-  const auto held = [](const Drift& drift) {
+  const auto held = [](const RunDrift& drift) {
     const double change = -6. / 97;  // of a step, to the mean
     return drift.ci95.lo <= change && change <= drift.ci95.hi;
   };
@@ -73,7 +73,7 @@ TEST(Drift, ChangeIsThatOfTheThirds) {
 }
 
 TEST(Drift, OfTheSameValuesThereIsNone) {
-  const Drift drift = *find_drift(Values(20, 5.));
+  const RunDrift drift = *find_drift(Values(20, 5.));
   EXPECT_EQ(drift.change, 0);
   EXPECT_EQ(drift.p, 1);
   EXPECT_EQ(drift.ci95.lo, 0);

@@ -113,6 +113,34 @@ class Srun(SlurmTest):
         self.assertEqual((len(first["cpus"].split(",")), len(second["cpus"].split(","))), (1, 1))
         self.assertNotEqual(first["cpus"], second["cpus"])
 
+    def allocated(self, *words, **options):
+        """Within an allocation of both nodes, of which scalemark starts its ranks itself."""
+        return self.run_program("salloc", "-Q", "-N2", "--ntasks-per-node", CORES, SCALEMARK, *words, *SHORT, **options)
+
+    @unittest.skipIf(CORES < 2, "one core")
+    def test_ranks_per_node_fill_one_node_after_the_other(self):
+        for ranks, asked, placed in ((2, 2, [2]), (3, 2, [2, 1]), (2, 1, [1, 1])):
+            with self.subTest(ranks=ranks, asked=asked):
+                self.allocated("run", "--ranks", ranks, "--ranks_per_node", asked, "--output", f"{ranks}-{asked}.json")
+                placement = self.read(f"{ranks}-{asked}.json")["placement"]
+                self.assertEqual([node["ranks"] for node in placement], placed)
+        _, err = self.allocated("run", "--ranks", 4, "--ranks_per_node", 1, expect=2)
+        self.assertIn("need 4 nodes, and here are 2", err)
+
+    @unittest.skipIf(CORES < 2, "one core")
+    def test_a_curve_fills_nodes_by_itself(self):
+        self.allocated("scale", "--repeats", "1", "--no-baseline", "--output", "s.json")
+        points = [self.read(path)["placement"] for path in sorted((self.folder / "s.runs").glob("*.json"))]
+        self.assertEqual([[node["ranks"] for node in nodes] for nodes in points], [[1], [2], [2, 2]])
+
+    def test_another_placement_than_was_asked_for_is_exit_7(self):
+        """srun spreads over the whole allocation, and only warns of a --ntasks-per-node that it does not keep."""
+        _, err = self.srun("--mpi=pmix", "-N2", "-n2", *ONE_CORE, SCALEMARK, "run", *SHORT, "--ranks_per_node", "2", "--output", "r.json",
+                           expect=7)
+        self.assertIn("1 rank on n0, 1 on n1", err)
+        self.assertIn("srun -N 1 --ntasks-per-node=2", err)
+        self.assertFalse((self.folder / "r.json").exists())
+
     def test_without_pmix_nothing_is_measured(self):
         _, err = self.srun("--mpi=none", "-N2", "-n2", SCALEMARK, "run", *SHORT, "--output", "r.json", expect=7)
         self.assertIn("Remedy: srun --mpi=pmix", err)

@@ -15,6 +15,7 @@ constexpr auto names_of(Launcher) { return Names{"auto", "mpirun", "srun"}; }
 
 struct CurveSettings {
   std::vector<std::int64_t> ranks;  ///< empty: powers of two that this machine holds
+  std::optional<std::int64_t> ranks_per_node;
   std::int64_t repeats = 3;
   bool baseline = true;  ///< measure each point without communication too
   Resource resource = Resource::rank;
@@ -35,6 +36,12 @@ struct CurveSettings {
         .of(kEverywhere)
         .is({Trait::implied, Trait::varies_with_ranks, Trait::typed})
         .often_used();
+    rows.add("ranks_per_node", &S::ranks_per_node, "N",
+             "ranks on each node, one node after the other; another placement is exit code 7")
+        .in(1, 1e6)
+        .otherwise("as even as the nodes allow")
+        .role(Role::output)
+        .of(kEverywhere);
     rows.add("repeats", &S::repeats, "N", "measurements of every point, interleaved")
         .in(1, 10000)
         .often_used();
@@ -83,12 +90,11 @@ struct CurveSettings {
     for (const auto& [key, listed] :
          {std::pair{"precision", !config.more_precisions.empty()},
           {"batch_size", !config.more_batch_sizes.empty()},
-          {"global_batch_size", !config.more_global_batch_sizes.empty()}})
+          {"global_batch_size", !config.more_global_batch_sizes.empty()},
+          {"micro_batch_size", !config.more_micro_batch_sizes.empty()}})
       if (listed)
-        whole.refuse(
-            "--{}: a list makes a curve of each value, which is for scalemark scale; scalemark {} "
-            "takes one",
-            key, name_of(whole.command));
+        whole.refuse("--{}: a list is for the curves of scalemark scale; scalemark {} takes one",
+                     key, name_of(whole.command));
     if (config.ranks.size() > 1)
       whole.refuse(
           "--ranks: a list is a curve, which is for scalemark scale; scalemark {} takes one number",
@@ -108,6 +114,8 @@ struct CurveSettings {
       whole.refuse(
           "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per "
           "rank; give --batch_size, or --scaling strong");
+    if (!config.more_micro_batch_sizes.empty() && config.ranks.empty())
+      whole.refuse("--micro_batch_size: a list has a value for each point of --ranks; give both");
     if (!config.ranks.empty() && !config.largest_batch) check_points(whole.resolved, config.ranks);
   }
 

@@ -30,7 +30,8 @@ struct ModelSettings {
   std::optional<std::int64_t> global_batch_size;      ///< samples over all ranks
   std::vector<std::int64_t> more_global_batch_sizes;  ///< a curve each
   std::optional<std::int64_t> global_batch_tokens;    ///< target tokens over all ranks
-  std::optional<std::int64_t> micro_batch_size;  ///< samples of a pass; unset: the rank's batch
+  std::optional<std::int64_t> micro_batch_size;      ///< samples of a pass; unset: the rank's batch
+  std::vector<std::int64_t> more_micro_batch_sizes;  ///< of a curve's second point and so on
   Scaling scaling = Scaling::weak;
   std::optional<std::int64_t> image_size;       ///< pixels
   std::optional<std::int64_t> sequence_length;  ///< tokens
@@ -71,10 +72,12 @@ struct ModelSettings {
         .in(1, 1e12)
         .otherwise("--global_batch_size")
         .is(Trait::implied);
-    rows.add("micro_batch_size", &S::micro_batch_size, "N",
+    rows.add("micro_batch_size", &S::micro_batch_size, "N[,N...]",
              "samples of one forward and backward pass; gradients are accumulated over a rank's "
-             "batch")
+             "batch; of a curve one for each of its points, too")
         .in(1, 1e6)
+        .listed(&S::more_micro_batch_sizes)
+        .by_point()
         .otherwise("the batch of a rank");
     rows.add("scaling", &S::scaling, "MODE",
              "weak: batch per rank fixed; strong: global batch fixed")
