@@ -17,6 +17,11 @@
 namespace scalemark {
 namespace {
 
+bool is_one_of(const Json& value, const std::vector<std::string>& words) {
+  return value.is_string() &&
+         std::ranges::find(words, value.get_ref<const std::string&>()) != words.end();
+}
+
 constexpr std::size_t kMostListed = 64;  // of a curve, and curves of a list
 
 /// A JSON value as the user may have written it, short enough for a message.
@@ -135,11 +140,8 @@ Json parse_list(std::string_view text, bool numbers) {
 }
 
 Json check_single(const Key& key, const Json& value, std::string_view place) {
-  if (value.is_string() &&
-      std::find(key.planned.begin(), key.planned.end(), value) != key.planned.end())
-    return check_choice(key, value, place);
-  if (value.is_string() && std::find(key.words.begin(), key.words.end(), value) != key.words.end())
-    return value;
+  if (is_one_of(value, key.planned)) return check_choice(key, value, place);
+  if (is_one_of(value, key.words)) return value;
   switch (key.kind) {
     case Kind::boolean:
       if (!value.is_boolean()) wrong_type(key, value, place, "a truth value");
@@ -168,8 +170,7 @@ Json check_list(const Key& key, const Json& values, std::string_view place) {
   Json list = Json::array();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Json value = check_single(key, values[i], item_of(place, i));
-    if (values.size() > 1 &&
-        std::find(key.words.begin(), key.words.end(), value) != key.words.end())
+    if (values.size() > 1 && is_one_of(value, key.words))
       refuse_at(item_of(place, i),
                 fmt::format("{} stands alone; a list is of numbers", shown(value)));
     if (!key.by_point && std::find(list.begin(), list.end(), value) != list.end())

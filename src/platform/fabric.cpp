@@ -61,11 +61,15 @@ void for_each_port(const fs::path& root, Visit visit) {
 std::vector<FabricPort> read_fabric_ports(const fs::path& root) {
   std::vector<FabricPort> ports;
   for_each_port(root, [&](const std::string& name, const fs::path& folder) {
-    FabricPort port{name, read_text(folder / "state"), std::nullopt};  // "4: ACTIVE"
+    FabricPort port{name, read_text(folder / "state"), std::nullopt, std::nullopt};  // "4: ACTIVE"
     if (port.state && port.state->find(": ") != std::string::npos)
       port.state = port.state->substr(port.state->find(": ") + 2);
     const std::string rate = read_text(folder / "rate").value_or("");  // "100 Gb/sec (4X EDR)"
     port.gigabits_per_second = to_number(rate.substr(0, rate.find(' ')));
+    // Counted in words of four bytes, also where the link has more lanes.
+    if (const auto words = to_number(read_text(folder / "counters/port_xmit_data").value_or(""));
+        words && *words >= 0)
+      port.sent_bytes = 4 * static_cast<std::uint64_t>(*words);
     ports.push_back(std::move(port));
   });
   return ports;
@@ -81,6 +85,12 @@ ErrorCounters read_error_counters(const fs::path& root) {
     add(counters, name, folder / "hw_counters", kOfHardware);
   });
   return counters;
+}
+
+std::map<std::string, std::uint64_t> errors_by_link(const ErrorCounters& counters) {
+  std::map<std::string, std::uint64_t> links;
+  for (const auto& [name, value] : counters) links[name.substr(0, name.rfind('.'))] += value;
+  return links;
 }
 
 ErrorCounters risen(const ErrorCounters& before, const ErrorCounters& after) {

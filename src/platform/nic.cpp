@@ -25,6 +25,7 @@ Nic read_nic(const fs::path& folder) {
   Nic nic;
   nic.name = folder.filename();
   nic.state = read_text(folder / "operstate");
+  nic.over_infiniband = read_text(folder / "type") == "32";  // ARPHRD_INFINIBAND
   std::error_code error;
   nic.physical = fs::exists(folder / "device", error);
   const fs::path driver = fs::read_symlink(folder / "device/driver", error);

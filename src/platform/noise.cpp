@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "measure/clock.hpp"
+#include "platform/fabric.hpp"
 #include "platform/processes.hpp"
 #include "platform/sources.hpp"
 
@@ -38,7 +39,29 @@ std::optional<CpuSeconds> cpu_seconds(std::string_view proc_stat, double ticks_p
   return seconds;
 }
 
-NoiseSnapshot noise_snapshot(std::optional<int> family) {
+namespace {
+
+void read_links(NoiseSnapshot& snapshot, const std::filesystem::path& root) {
+  const std::vector<Nic> nics = read_nics(root);
+  // Bridges and veth pairs repeat the traffic of the physical interfaces; alone (a network
+  // namespace) they are the traffic.
+  const bool physical = std::ranges::any_of(nics, &Nic::physical);
+  for (const Nic& nic : nics) {
+    if (physical && !nic.physical) continue;
+    if (!nic.over_infiniband) snapshot.nic_bytes[nic.name] = {nic.rx_bytes, nic.tx_bytes};
+    snapshot.nic_errors[nic.name] = nic.errors;
+  }
+  const auto errors = errors_by_link(read_error_counters(root));
+  for (const FabricPort& port : read_fabric_ports(root)) {
+    if (port.sent_bytes) snapshot.port_bytes[port.name] = *port.sent_bytes;
+    const auto counted = errors.find(port.name);
+    if (counted != errors.end()) snapshot.nic_errors[port.name] = counted->second;
+  }
+}
+
+}  // namespace
+
+NoiseSnapshot noise_snapshot(std::optional<int> family, const std::filesystem::path& root) {
   NoiseSnapshot snapshot;
   snapshot.taken_at = steady_seconds();
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -56,15 +79,7 @@ NoiseSnapshot noise_snapshot(std::optional<int> family) {
   snapshot.own_cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   snapshot.voluntary_switches = usage.ru_nvcsw;
   snapshot.involuntary_switches = usage.ru_nivcsw;
-  const std::vector<Nic> nics = read_nics();
-  // Bridges and veth pairs repeat the traffic of the physical interfaces; alone (a network
-  // namespace) they are the traffic.
-  const bool physical = std::ranges::any_of(nics, &Nic::physical);
-  for (const Nic& nic : nics) {
-    if (physical && !nic.physical) continue;
-    snapshot.nic_bytes[nic.name] = {nic.rx_bytes, nic.tx_bytes};
-    snapshot.nic_errors[nic.name] = nic.errors;
-  }
+  read_links(snapshot, root);
   return snapshot;
 }
 
@@ -89,13 +104,18 @@ NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& af
   noise.seconds = after.taken_at - before.taken_at;
   noise.load1 = after.load1;
   noise.context_switches = after.involuntary_switches - before.involuntary_switches;
-  for (const auto& [name, bytes] : after.nic_bytes) {
-    const auto old = before.nic_bytes.find(name);
-    if (old == before.nic_bytes.end()) continue;
-    // A counter that went backwards belongs to an interface that was made anew.
-    noise.nic_bytes = noise.nic_bytes.value_or(0) +
-                      (bytes.second >= old->second.second ? bytes.second - old->second.second : 0);
-  }
+  // A counter that went backwards belongs to an interface that was made anew.
+  const auto add = [&](const std::string& name, std::uint64_t old, std::uint64_t now) {
+    const std::uint64_t sent = now >= old ? now - old : 0;
+    noise.link_bytes[name] = sent;
+    noise.nic_bytes = noise.nic_bytes.value_or(0) + sent;
+  };
+  for (const auto& [name, bytes] : after.nic_bytes)
+    if (const auto old = before.nic_bytes.find(name); old != before.nic_bytes.end())
+      add(name, old->second.second, bytes.second);
+  for (const auto& [name, bytes] : after.port_bytes)
+    if (const auto old = before.port_bytes.find(name); old != before.port_bytes.end())
+      add(name, old->second, bytes);
   for (const auto& [name, errors] : after.nic_errors) {
     const auto old = before.nic_errors.find(name);
     if (old != before.nic_errors.end() && errors >= old->second)

@@ -82,10 +82,13 @@ struct NoiseSnapshot {
   std::int64_t involuntary_switches = 0;
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>
       nic_bytes;                                    ///< name -> (rx, tx), loopback excluded
-  std::map<std::string, std::uint64_t> nic_errors;  ///< name -> rx+tx errors and drops
+  std::map<std::string, std::uint64_t> port_bytes;  ///< sent by InfiniBand and RoCE ports
+  std::map<std::string, std::uint64_t> nic_errors;  ///< name -> rx+tx errors and drops; ports too
 };
-/// `family`: the process whose descendants, this one among them, are measured beside one another.
-NoiseSnapshot noise_snapshot(std::optional<int> family = {});
+/// `root`: of interfaces and ports. `family`: the process whose descendants, this one among them,
+/// are measured beside one another.
+NoiseSnapshot noise_snapshot(std::optional<int> family = {},
+                             const std::filesystem::path& root = "/");
 
 /// Differences of two snapshots, summable over ranks of different hosts. steal: fraction of all CPU
 /// time.
@@ -99,7 +102,8 @@ struct NoiseEvidence {
   std::optional<double> load1;
   std::int64_t context_switches = 0;  ///< involuntary, of this process
   std::optional<std::uint64_t>
-      nic_bytes;  ///< transmitted by all interfaces of this host, loopback excluded
+      nic_bytes;  ///< transmitted by all interfaces and ports of this host, loopback excluded
+  std::map<std::string, std::uint64_t> link_bytes;  ///< the same by interface and port
   std::map<std::string, std::uint64_t> error_counters;
 };
 NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& after);

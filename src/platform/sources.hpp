@@ -57,6 +57,7 @@ struct Nic {
   std::string name;
   std::optional<std::string> state, driver;
   std::optional<std::int64_t> speed_mbps;
+  bool over_infiniband = false;  ///< IP over a port, which counts its bytes too
   bool physical =
       false;  ///< has a device below it (also virtio); false for bridges, veth pairs and the like
   std::uint64_t rx_bytes = 0, tx_bytes = 0;

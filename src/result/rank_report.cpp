@@ -26,6 +26,7 @@ json noise_to_json(const NoiseEvidence& noise) {
           {"load1", or_null<json>(noise.load1)},
           {"context_switches", noise.context_switches},
           {"nic_bytes", or_null<json>(noise.nic_bytes)},
+          {"link_bytes", noise.link_bytes},
           {"error_counters", noise.error_counters}};
 }
 
@@ -40,6 +41,7 @@ NoiseEvidence noise_from_json(const json& object) {
   noise.load1 = optional_at<double>(object, "load1");
   noise.context_switches = object.at("context_switches");
   noise.nic_bytes = optional_at<std::uint64_t>(object, "nic_bytes");
+  noise.link_bytes = object.at("link_bytes").get<std::map<std::string, std::uint64_t>>();
   noise.error_counters = object.at("error_counters").get<std::map<std::string, std::uint64_t>>();
   return noise;
 }

@@ -101,8 +101,9 @@ Json record_at(const fs::path& path) {
 
 Json read_record_or_study(const fs::path& path) {
   Json content = parse_json(read_file(path), path);
-  const bool study = content.is_object() &&
-                     std::ranges::find(kStudies, content.value("kind", Json())) != kStudies.end();
+  const bool study =
+      content.is_object() && content.value("kind", Json()).is_string() &&
+      std::ranges::find(kStudies, content["kind"].get<std::string>()) != kStudies.end();
   if (study) return content;
   complete(path, content);
   return content;

@@ -1,7 +1,9 @@
 // The parts of a run record that speak of ranks: communication, affinity, loss, memory and noise.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "config/names.hpp"
 #include "json.hpp"
@@ -13,20 +15,39 @@ namespace scalemark {
 namespace {
 constexpr std::size_t kMostTracePoints = 1000;
 
-/// Bytes that the network interfaces sent per step and rank. Ranks of one host see the same
-/// counters, which are read around warm-up and measured loop: `steps` counts both.
-std::optional<double> nic_bytes_per_step(const std::vector<RankReport>& reports,
-                                         std::size_t steps) {
+/// Bytes that the links of all hosts sent, per step and rank, in all (nullopt: not known) and by
+/// link per step. Ranks of one host see the same counters, which are read around warm-up and
+/// measured loop: `steps` counts both.
+void fill_links(Json& record, const std::vector<RankReport>& reports, double steps) {
+  bool known = steps > 0 && !reports.empty();
   std::map<std::string, std::uint64_t> by_host;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> by_link;
   for (const RankReport& report : reports) {
-    if (!report.noise.nic_bytes) return std::nullopt;
+    known = known && report.noise.nic_bytes;
+    if (!known) break;
     auto& bytes = by_host[report.host];
     bytes = std::max(bytes, *report.noise.nic_bytes);
+    for (const auto& [link, sent] : report.noise.link_bytes) {
+      auto& most = by_link[{report.host, link}];
+      most = std::max(most, sent);
+    }
   }
-  if (steps == 0 || reports.empty()) return std::nullopt;
+  Json& communication = record["communication"];
+  if (!known) {
+    for (const char* key : {"nic_bytes_per_step", "links"})
+      set_unavailable(record, std::string("communication.") + key,
+                      "no counters of network interfaces on every host, or no step");
+    return;
+  }
   double total = 0;
   for (const auto& [host, bytes] : by_host) total += static_cast<double>(bytes);
-  return total / static_cast<double>(steps) / static_cast<double>(reports.size());
+  communication["nic_bytes_per_step"] = total / steps / static_cast<double>(reports.size());
+  communication["links"] = Json::array();
+  for (const auto& [link, bytes] : by_link)
+    if (bytes > 0)
+      communication["links"].push_back({{"host", link.first},
+                                        {"link", link.second},
+                                        {"bytes_per_step", static_cast<double>(bytes) / steps}});
 }
 
 void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics,
@@ -85,18 +106,17 @@ void fill_communication(Json& record, const LoadedConfig& config, const RunFacts
                              {"bytes_per_step", facts.bytes_per_step + rows.bytes},
                              {"wire_bytes_per_step", facts.wire_bytes_per_step + rows.wire_bytes},
                              {"nic_bytes_per_step", nullptr},
+                             {"links", nullptr},
                              {"messages_per_step", messages}};
   for (const char* key : {"transport", "algorithm"})
     if (record["communication"][key].is_null())
       set_unavailable(record, std::string("communication.") + key,
                       "the communicator does not tell");
-  set_number(record, "communication.nic_bytes_per_step",
-             metrics.step_seconds.empty()
-                 ? std::nullopt
-                 : nic_bytes_per_step(
-                       reports, metrics.step_seconds.size() +
-                                    static_cast<std::size_t>(config.config.num_warmup_batches)),
-             "no counters of network interfaces on every host, or no step");
+  const std::size_t steps = metrics.step_seconds.size();
+  fill_links(record, reports,
+             steps == 0 ? 0
+                        : static_cast<double>(steps) +
+                              static_cast<double>(config.config.num_warmup_batches));
   fill_exposed(record, facts, metrics, messages);
   set_number(record, "communication.baseline_throughput", facts.baseline_throughput,
              "no run without communication was measured on these ranks");

@@ -152,7 +152,7 @@ RunConfig changed(const Key& key, const RunConfig& base) {
       break;
     case Kind::choice:
       for (const std::string& word : key.choices)
-        if (word != before) {
+        if (nlohmann::ordered_json(word) != before) {
           key.set(config, check_value(key, word, "test"));
           if (key.get(config) != before) break;
         }

@@ -56,6 +56,8 @@ TEST(FabricPorts, SayStateAndRate) {
   EXPECT_EQ(ports[0].name, "mlx5_0/1");
   EXPECT_EQ(ports[0].state, "ACTIVE");
   EXPECT_EQ(ports[0].gigabits_per_second, 100);
+  EXPECT_EQ(ports[0].sent_bytes, 4 * 99U);
+  EXPECT_EQ(ports[1].sent_bytes, std::nullopt);
   EXPECT_EQ(ports[1].state, "DOWN");
   EXPECT_EQ(ports[1].gigabits_per_second, std::nullopt);
 }

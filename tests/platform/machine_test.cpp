@@ -9,9 +9,11 @@
 #include <thread>
 
 #include "platform/sources.hpp"
+#include "platform/tree.hpp"
 
 namespace scalemark::machine_test {
 namespace {
+using test::Tree;
 
 TEST(CpuList, KernelFormat) {
   EXPECT_EQ(format_cpu_list({}), "");
@@ -116,6 +118,33 @@ TEST(Noise, DifferencesOfMadeSnapshots) {
   EXPECT_FALSE(noise.family_cpu_seconds);
   EXPECT_EQ(noise.nic_bytes, 3000U);
   EXPECT_EQ(noise.error_counters, (std::map<std::string, std::uint64_t>{{"eth0", 3}}));
+}
+
+/// Ethernet, RDMA beside it, and IP over InfiniBand, which the port counts too.
+void links(Tree& tree, int ethernet, int words, int ip_over_ib, int retries) {
+  const std::string net = "sys/class/net/", port = "sys/class/infiniband/mlx5_0/ports/1/";
+  tree.file(net + "eth0/device/x", "")
+      .file(net + "eth0/type", "1\n")
+      .file(net + "eth0/statistics/tx_bytes", std::to_string(ethernet))
+      .file(net + "ib0/device/x", "")
+      .file(net + "ib0/type", "32\n")
+      .file(net + "ib0/statistics/tx_bytes", std::to_string(ip_over_ib))
+      .file(port + "counters/port_xmit_data", std::to_string(words))
+      .file(port + "counters/symbol_error", "5\n")
+      .file(port + "hw_counters/out_of_sequence", std::to_string(retries));
+}
+
+TEST(Noise, CountsWhatPortsSendAndTheirErrorsOnce) {
+  Tree tree;
+  links(tree, 1000, 100, 70, 1);
+  const NoiseSnapshot before = noise_snapshot({}, tree.root());
+  links(tree, 1500, 350, 570, 4);
+  const NoiseEvidence noise = noise_between(before, noise_snapshot({}, tree.root()));
+  EXPECT_EQ(noise.link_bytes,
+            (std::map<std::string, std::uint64_t>{{"eth0", 500}, {"mlx5_0/1", 4 * 250}}));
+  EXPECT_EQ(noise.nic_bytes, 1500U);
+  EXPECT_EQ(noise.error_counters,
+            (std::map<std::string, std::uint64_t>{{"eth0", 0}, {"ib0", 0}, {"mlx5_0/1", 3}}));
 }
 
 TEST(Noise, NothingKnownIsEmpty) {

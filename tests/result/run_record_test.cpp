@@ -145,6 +145,15 @@ TEST(RunRecord, NicBytesAddHostsAndCountEachOnce) {
   EXPECT_DOUBLE_EQ(
       record_of(make_facts(4), reports)["communication"]["nic_bytes_per_step"].get<double>(),
       400. / 12);
+  for (std::size_t i = 0; i < reports.size(); ++i)
+    reports[i].noise.link_bytes = {{"eth0", 800}, {"mlx5_0/1", i < 2 ? 7000U : 0U}};
+  const Json links = record_of(make_facts(4), reports)["communication"]["links"];
+  ASSERT_EQ(links.size(), 3u);  // what sent nothing is left out
+  EXPECT_EQ(links[1]["host"], "node0");
+  EXPECT_EQ(links[1]["link"], "mlx5_0/1");
+  EXPECT_DOUBLE_EQ(
+      links[1]["bytes_per_step"].get<double>() / links[0]["bytes_per_step"].get<double>(),
+      7000. / 800);
   reports[3].noise.nic_bytes = std::nullopt;
   EXPECT_TRUE(record_of(make_facts(4), reports)["communication"]["nic_bytes_per_step"].is_null());
 }
