@@ -30,7 +30,7 @@ class Windows(ProgramTest):
                 self.assertGreaterEqual(len(series), 3)
                 steps = record["steps"] if command == "run" else record["queries"]
                 self.assertEqual(sum(row["steps"] for row in series), steps)
-                self.assertAlmostEqual(sum(row["seconds"] for row in series), record["wall_seconds"], delta=0.3)
+                self.assertAlmostEqual(sum(row["seconds"] for row in series), record["wall_seconds"], delta=1)
                 for row in series[:3]:
                     self.assertGreater(row["memory_bytes"], 1e7)
                     self.assertGreaterEqual(row["busy_cpus"], 0)
