@@ -40,14 +40,17 @@ Resources find_resources(Device device, const std::optional<std::string>& hostfi
 }
 
 Placement place_ranks(int ranks, const Resources& resources, std::optional<int> ranks_per_node) {
-  if (ranks_per_node && ranks > *ranks_per_node * resources.hosts)
-    throw ConfigError(fmt::format(
-        "{} ranks, {} on each node, need {} nodes, and here {} {}: give more --ranks_per_node, "
-        "fewer ranks or more nodes (--hostfile, sbatch --nodes)",
-        ranks, *ranks_per_node, (ranks + *ranks_per_node - 1) / *ranks_per_node,
-        resources.hosts == 1 ? "is" : "are", resources.hosts));
   const int per_host = ranks_per_node.value_or((ranks + resources.hosts - 1) / resources.hosts);
   return {std::max(1, resources.cores_per_host / per_host), per_host > resources.cores_per_host};
+}
+
+void refuse_too_few_hosts(int ranks, const Resources& resources, int ranks_per_node) {
+  if (ranks <= static_cast<std::int64_t>(ranks_per_node) * resources.hosts) return;
+  throw ConfigError(fmt::format(
+      "{} ranks, {} on each node, need {} nodes, and here {} {}: give more --ranks_per_node, "
+      "fewer ranks or more nodes (--hostfile, sbatch --nodes)",
+      ranks, ranks_per_node, (ranks + ranks_per_node - 1) / ranks_per_node,
+      resources.hosts == 1 ? "is" : "are", resources.hosts));
 }
 
 int count_hosts(const std::string& hostfile) {

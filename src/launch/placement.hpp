@@ -25,10 +25,12 @@ struct Placement {
   int cpus_per_rank = 1;       ///< an equal share of a host's cores
   bool oversubscribe = false;  ///< more ranks than cores on a host
 };
-/// `ranks_per_node`: unset: as few as the hosts allow. ConfigError where the hosts hold fewer than
-/// `ranks` so.
+/// `ranks_per_node`: unset: as few as the hosts allow.
 Placement place_ranks(int ranks, const Resources& resources,
                       std::optional<int> ranks_per_node = std::nullopt);
+
+/// ConfigError where the hosts, with so many ranks on each, hold fewer than `ranks`.
+void refuse_too_few_hosts(int ranks, const Resources& resources, int ranks_per_node);
 
 /// Hosts in an Open MPI host file: lines that are neither empty nor comments, each name once.
 /// ConfigError where it does not exist or names none.

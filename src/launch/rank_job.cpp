@@ -118,6 +118,8 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   const Resources resources = find_resources(config.device, config.hostfile, environment);
   RankJob job{plan_ranks(config, resources), {}, resources.hosts > 1};
   if (!config.largest_batch) check_points(config, job.points.ranks);
+  if (job.points.ranks_per_node && !config.dry_run)
+    refuse_too_few_hosts(job.points.largest, resources, *job.points.ranks_per_node);
   LaunchRequest& request = job.request;
   request.launcher =
       config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
