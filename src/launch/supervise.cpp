@@ -97,7 +97,17 @@ bool redirect(const ChildProcess& process) {
   return out >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0;
 }
 
-[[noreturn]] void become(const ChildProcess& process, const sigset_t& mask, pid_t supervisor) {
+/// For execvp(): made before the fork, since between it and the exec nothing may be allocated where
+/// other threads (Relay's) may hold an allocator's lock.
+std::vector<char*> argv_of(const ChildProcess& process) {
+  std::vector<char*> argv;
+  for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  return argv;
+}
+
+[[noreturn]] void become(const ChildProcess& process, char* const* argv, const sigset_t& mask,
+                         pid_t supervisor) {
   setpgid(0, 0);
   if (!redirect(process)) {
     tell(fmt::format("cannot write {}: {}", process.output, std::strerror(errno)));
@@ -114,10 +124,7 @@ bool redirect(const ChildProcess& process) {
     std::fflush(stderr);
     _exit(static_cast<int>(exit_code_of(error)));
   }
-  std::vector<char*> argv;
-  for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
+  execvp(argv[0], argv);
   tell(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
   _exit(127);
 }
@@ -164,13 +171,14 @@ class Children {
     std::fflush(nullptr);
     const pid_t supervisor = getpid();
     for (const ChildProcess& process : processes) {
+      const std::vector<char*> argv = argv_of(process);
       const pid_t child = fork();
       if (child < 0) {
         const int error = errno;
         kill_leftovers();
         throw EnvironmentError(fmt::format("cannot start a process: {}", std::strerror(error)));
       }
-      if (child == 0) become(process, mask, supervisor);
+      if (child == 0) become(process, argv.data(), mask, supervisor);
       setpgid(child, child);  // also here: whoever comes first
       running_.push_back(child);
     }

@@ -34,7 +34,7 @@ TEXT
 for version in 7:1:"required is at least \"2.8\"" 8:0:"2.8.0"; do
   IFS=: read -r minor code text <<<"$version"
   printf '#define TORCH_VERSION_%s %s\n' MAJOR 2 MINOR "$minor" PATCH 0 >"$torch/include/torch/headeronly/version.h"
-  expect "$code" "$text" cmake -S "$folder/project" -B "$folder/project/$minor" -DTORCH_ROOT="$torch"
+  expect "$code" "$text" cmake -G Ninja -S "$folder/project" -B "$folder/project/$minor" -DTORCH_ROOT="$torch"
 done
 
 # A dpkg that knows every package but one; the rest is real.
