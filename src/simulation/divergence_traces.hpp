@@ -1,5 +1,5 @@
-// Made loss traces on which the divergence verdict is tried out: by the program behind the table in
-// docs/measurements.md, and with fewer repetitions by a test.
+// Made loss traces on which the divergence verdict is tried out: by the program behind the numbers
+// in docs/measurements.md, and with fewer repetitions by a test.
 #pragma once
 
 #include <cmath>

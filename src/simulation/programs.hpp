@@ -12,8 +12,7 @@ namespace scalemark::simulation {
 /// "launches" prints the second half alone. 1 where a promise is broken.
 int coverage(const std::vector<std::string>& arguments);
 
-/// How often the divergence verdict is wrong: the table of docs/measurements.md. [REPETITIONS]; the
-/// published table has the default.
+/// How often the divergence verdict is wrong, summed up in docs/measurements.md. [REPETITIONS]
 int divergence(const std::vector<std::string>& arguments);
 
 /// How often the gate is right and how many pairs of launches it takes: the tables of docs/gate.md.

@@ -211,7 +211,7 @@ class NoFiles(DamagedTest):
 
 
 class Size(DamagedTest):
-    """No more memory than a small machine has: the seconds are measured in docs/records.md."""
+    """No more memory than a small machine has."""
 
     def limited(self, *words, expect, megabytes=400):
         process = subprocess.run(["bash", "-c", f'ulimit -v {megabytes << 10}; exec "$@"', "bash", SCALEMARK, *words], cwd=self.folder,

@@ -1,4 +1,4 @@
-"""The rows of docs/reliability.md that any launcher meets: real kills, stops and wrong sums. Whoever inherits says how ranks
+"""The faults of docs/faults.md that any launcher meets: real kills, stops and wrong sums. Whoever inherits says how ranks
 are started. Each row checks the exit code, the message, the time, that no process is left (ProgramTest) and that an earlier
 result stays or gives way to a valid one. With FAULT_TIMES=FILE the seconds from fault to end are kept there."""
 
