@@ -1,4 +1,4 @@
-// The program of the divergence table in docs/measurements.md; see programs.hpp.
+// The program of the divergence numbers in docs/measurements.md; see programs.hpp.
 #include <fmt/format.h>
 
 #include <cstdlib>
