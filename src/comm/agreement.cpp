@@ -77,7 +77,7 @@ std::vector<double> AgreedStop::exchange(std::span<const double> words) {
               "MPI_Iallreduce");
     return std::vector{request};
   };
-  impl_->posted = impl_->group->world->start(post);
+  impl_->posted = impl_->group->world->start(post, MpiWorld::Poster::caller_alone);
   return before;
 }
 

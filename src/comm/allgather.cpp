@@ -18,7 +18,7 @@ namespace {
 struct GatherLayout {
   std::size_t unit_bytes = 0;  ///< 0: nothing to gather
   std::vector<int> counts, displacements;
-  MPI_Datatype unit = MPI_DATATYPE_NULL;  ///< made, used and freed on the MPI thread
+  MPI_Datatype unit = MPI_DATATYPE_NULL;  ///< made, used and freed in turn
 };
 
 void check_buffers(const Peers& peers, const Buffer& mine, const Buffer& all,
@@ -81,7 +81,7 @@ std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& 
         "MPI_Iallgatherv");
     return {request};
   };
-  // A stage of its own, for handles are freed on the MPI thread only.
+  // A stage of its own, for handles are freed in turn only.
   const auto free_unit = [layout]() -> std::vector<MPI_Request> {
     if (layout->unit != MPI_DATATYPE_NULL) check_mpi(MPI_Type_free(&layout->unit), "MPI_Type_free");
     return {};

@@ -1,5 +1,5 @@
 // Internal to comm/: an allgather of host memory whose blocks may differ in length, as stages of an
-// operation on the MPI thread.
+// operation.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,13 @@
-// See collective_probe.hpp.
+// See collective_probe.hpp. Data goes to and from the carrier in tiles, so that buffers of a GPU
+// need no twin in host memory.
 #include "comm/collective_probe.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
-#include "comm/rank_group_impl.hpp"
 #include "error.hpp"
-#include "measure/clock.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
@@ -17,6 +17,7 @@ namespace {
 // are exact in fp32 on up to 67,000 ranks.
 constexpr std::size_t kPeriod = 251;
 constexpr int kFewestRepetitions = 3, kMostRepetitions = 10'000;
+constexpr std::size_t kTile = std::size_t{4} << 20;  // elements
 
 /// Element i of what rank `from` sends to rank `to` (0 where all get the same).
 float value(std::size_t from, std::size_t to, std::size_t i) {
@@ -30,33 +31,20 @@ std::vector<float> sums(std::size_t ranks) {
   return table;
 }
 
-void call_mpi(Collective collective, MPI_Comm comm, const std::vector<float>& sent,
-              std::vector<float>& received, int elements, int block) {
-  float* const to = received.data();
-  switch (collective) {
-    case Collective::allreduce:
-      return check_mpi(MPI_Allreduce(MPI_IN_PLACE, to, elements, MPI_FLOAT, MPI_SUM, comm),
-                       "MPI_Allreduce");
-    case Collective::allgather:
-      return check_mpi(MPI_Allgather(sent.data(), block, MPI_FLOAT, to, block, MPI_FLOAT, comm),
-                       "MPI_Allgather");
-    case Collective::alltoall:
-      return check_mpi(MPI_Alltoall(sent.data(), block, MPI_FLOAT, to, block, MPI_FLOAT, comm),
-                       "MPI_Alltoall");
-    case Collective::broadcast:
-      break;
-  }
-  check_mpi(MPI_Bcast(to, elements, MPI_FLOAT, 0, comm), "MPI_Bcast");
+/// `use(first, tile)` for all of `elements`.
+void for_each_tile(std::size_t elements,
+                   const std::function<void(std::size_t first, std::span<float>)>& use) {
+  std::vector<float> tile(std::min(elements, kTile));
+  for (std::size_t first = 0; first < elements; first += kTile)
+    use(first, std::span(tile).first(std::min(kTile, elements - first)));
+}
+
+template <typename F>
+void set(std::span<float> tile, std::size_t first, F element) {
+  for (std::size_t i = 0; i < tile.size(); ++i) tile[i] = element(first + i);
 }
 
 }  // namespace
-
-CollectiveProbe::CollectiveProbe(RankGroup& group, std::int64_t largest)
-    : group_(group),
-      communicator_(make_communicator(CommunicatorKind::mpi, group, -1)),
-      sent_(static_cast<std::size_t>(collective_bytes(Collective::alltoall, largest, group.size()) /
-                                     4)),
-      received_(std::max(sent_.size(), static_cast<std::size_t>(largest / 4))) {}
 
 std::vector<double> CollectiveProbe::of_all_ranks(double mine) {
   std::vector<double> values(static_cast<std::size_t>(group_.size()), 0.);
@@ -67,26 +55,25 @@ std::vector<double> CollectiveProbe::of_all_ranks(double mine) {
 void CollectiveProbe::fill(Collective collective, std::size_t elements) {
   const auto rank = static_cast<std::size_t>(group_.rank());
   const std::size_t block = elements / static_cast<std::size_t>(group_.size());
-  std::fill_n(received_.begin(), elements, -1.f);
-  switch (collective) {
-    case Collective::allreduce:
-      for (std::size_t i = 0; i < elements; ++i) received_[i] = value(rank, 0, i);
-      return;
-    case Collective::allgather:
-      for (std::size_t i = 0; i < block; ++i) sent_[i] = value(rank, 0, i);
-      return;
-    case Collective::alltoall:
-      for (std::size_t i = 0; i < elements; ++i) sent_[i] = value(rank, i / block, i % block);
-      return;
-    case Collective::broadcast:
-      break;
-  }
-  if (rank == 0)
-    for (std::size_t i = 0; i < elements; ++i) received_[i] = value(0, 0, i);
+  for_each_tile(elements, [&](std::size_t first, std::span<float> tile) {
+    set(tile, first, [](std::size_t) { return -1.f; });
+    carrier_.put_received(first, tile);
+  });
+  if (collective == Collective::broadcast && rank != 0) return;
+  const bool in_place = carrier_.in_place(collective);
+  const bool gathers = collective == Collective::allgather;
+  const std::size_t offset = in_place && gathers ? rank * block : 0;
+  for_each_tile(gathers ? block : elements, [&](std::size_t first, std::span<float> tile) {
+    set(tile, first, [&](std::size_t i) {
+      return collective == Collective::alltoall ? value(rank, i / block, i % block)
+                                                : value(rank, 0, i);
+    });
+    in_place ? carrier_.put_received(offset + first, tile) : carrier_.put_sent(first, tile);
+  });
 }
 
 std::string CollectiveProbe::compare(Collective collective, std::size_t elements,
-                                     std::int64_t& wrong) const {
+                                     std::int64_t& wrong) {
   const auto ranks = static_cast<std::size_t>(group_.size());
   const auto rank = static_cast<std::size_t>(group_.rank());
   const std::size_t block = elements / ranks;
@@ -104,54 +91,40 @@ std::string CollectiveProbe::compare(Collective collective, std::size_t elements
     }
     return value(0, 0, i);
   };
-  std::string first;
-  for (std::size_t i = 0; i < elements; ++i) {
-    if (received_[i] == right(i)) continue;
-    if (wrong++ == 0)
-      first = fmt::format("rank {}: element {} is {}, not {}", rank, i, received_[i], right(i));
-  }
-  return first;
-}
-
-/// One behind the other, each timed on this rank.
-std::vector<double> CollectiveProbe::run(Collective collective, Carrier carrier, std::int64_t bytes,
-                                         int repetitions) {
-  const auto elements = static_cast<int>(bytes / 4);
-  std::vector<double> seconds;
-  seconds.reserve(static_cast<std::size_t>(repetitions));
-  group_.barrier();
-  if (carrier == Carrier::scalemark) {
-    const Buffer buffer{received_.data(), static_cast<std::size_t>(elements), DataType::f32};
-    for (int i = 0; i < repetitions; ++i) {
-      const double start = steady_seconds();
-      communicator_->allreduce(buffer);
-      seconds.push_back(steady_seconds() - start);
-    }
-    return seconds;
-  }
-  const auto impl = group_.impl();
-  impl->world->call("collective", [&] {
-    for (int i = 0; i < repetitions; ++i) {
-      const double start = steady_seconds();
-      call_mpi(collective, impl->communicator, sent_, received_, elements,
-               elements / group_.size());
-      seconds.push_back(steady_seconds() - start);
+  std::string words;
+  for_each_tile(elements, [&](std::size_t first, std::span<float> tile) {
+    carrier_.get_received(first, tile);
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+      if (tile[i] == right(first + i)) continue;
+      if (wrong++ == 0)
+        words = fmt::format("rank {}: element {} is {}, not {}", rank, first + i, tile[i],
+                            right(first + i));
     }
   });
-  return seconds;
+  return words;
 }
 
-CollectiveTiming CollectiveProbe::measure(Collective collective, Carrier carrier,
-                                          std::int64_t asked_bytes, double seconds, bool corrupt) {
-  if (carrier == Carrier::scalemark && collective != Collective::allreduce)
-    throw CommError(
-        fmt::format("collective probe: there is no {} but MPI's", to_string(collective)));
+std::vector<double> CollectiveProbe::run(Collective collective, std::size_t elements,
+                                         int repetitions) {
+  group_.barrier();
+  return carrier_.run(collective, elements, repetitions);
+}
+
+CollectiveTiming CollectiveProbe::measure(Collective collective, std::int64_t asked_bytes,
+                                          double seconds, bool corrupt) {
+  if (!carrier_.carries(collective))
+    throw CommError(fmt::format("collective probe: this carrier has no {}", to_string(collective)));
   CollectiveTiming timing;
   timing.bytes = collective_bytes(collective, asked_bytes, group_.size());
   const auto elements = static_cast<std::size_t>(timing.bytes / 4);
   fill(collective, elements);
-  const double first = run(collective, carrier, timing.bytes, 1).front();
-  if (corrupt) received_[elements / 2] += 1;
+  const double first = run(collective, elements, 1).front();
+  if (corrupt) {
+    float damaged = 0;
+    carrier_.get_received(elements / 2, {&damaged, 1});
+    ++damaged;
+    carrier_.put_received(elements / 2, {&damaged, 1});
+  }
   std::int64_t wrong = 0;
   const std::string message = compare(collective, elements, wrong);
   for (const double of_rank : of_all_ranks(static_cast<double>(wrong)))
@@ -161,11 +134,14 @@ CollectiveTiming CollectiveProbe::measure(Collective collective, Carrier carrier
       if (timing.first_wrong.empty()) timing.first_wrong = text;
 
   // Sums of sums would overflow; zeros stay zeros.
-  std::fill(received_.begin(), received_.end(), 0.f);
+  for_each_tile(elements, [&](std::size_t at, std::span<float> tile) {
+    std::ranges::fill(tile, 0.f);
+    carrier_.put_received(at, tile);
+  });
   const double longest = std::ranges::max(of_all_ranks(first));
   timing.repetitions = static_cast<int>(std::clamp(
       seconds / std::max(longest, 1e-7), double{kFewestRepetitions}, double{kMostRepetitions}));
-  const auto times = run(collective, carrier, timing.bytes, timing.repetitions);
+  const auto times = run(collective, elements, timing.repetitions);
   timing.seconds = std::ranges::max(of_all_ranks(median(times)));
   return timing;
 }

@@ -1,19 +1,14 @@
-// Times and checks collectives over all ranks of a group, in host memory: MPI's own in a bare loop
-// on the MPI thread, and the allreduce that training uses. Collective itself. LibTorch-free.
+// Times and checks collectives over all ranks of a group, whoever carries them. Collective itself.
+// LibTorch-free.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "comm/communicator.hpp"
-#include "measure/bus_bandwidth.hpp"
+#include "comm/collective_carrier.hpp"
 
 namespace scalemark {
-
-/// Who moves the data.
-enum class Carrier { mpi, scalemark };
 
 struct CollectiveTiming {
   std::int64_t bytes = 0;  ///< collective_bytes()
@@ -25,28 +20,25 @@ struct CollectiveTiming {
 
 class CollectiveProbe {
  public:
-  /// Two buffers of `largest` bytes each are taken. For two ranks and more.
-  CollectiveProbe(RankGroup& group, std::int64_t largest);
+  /// For two ranks and more. Both outlive the probe.
+  CollectiveProbe(RankGroup& group, CollectiveCarrier& carrier)
+      : group_(group), carrier_(carrier) {}
 
   /// One untimed collective of known data, whose every element is compared on every rank; then at
   /// least 3 timed ones, one behind the other, for about `seconds`. `corrupt`: this rank damages
-  /// one element before the comparison (--inject corrupt_allreduce). Carrier::scalemark has an
-  /// allreduce only. Throws CommError.
-  CollectiveTiming measure(Collective collective, Carrier carrier, std::int64_t asked_bytes,
-                           double seconds, bool corrupt = false);
-
-  const Communicator& communicator() const { return *communicator_; }
+  /// one element before the comparison (--inject corrupt_allreduce). Throws CommError, also for a
+  /// collective that the carrier has not.
+  CollectiveTiming measure(Collective collective, std::int64_t asked_bytes, double seconds,
+                           bool corrupt = false);
 
  private:
-  std::vector<double> run(Collective collective, Carrier carrier, std::int64_t bytes,
-                          int repetitions);
   void fill(Collective collective, std::size_t elements);
-  std::string compare(Collective collective, std::size_t elements, std::int64_t& wrong) const;
+  std::string compare(Collective collective, std::size_t elements, std::int64_t& wrong);
+  std::vector<double> run(Collective collective, std::size_t elements, int repetitions);
   std::vector<double> of_all_ranks(double mine);
 
   RankGroup& group_;
-  std::unique_ptr<Communicator> communicator_;
-  std::vector<float> sent_, received_;  ///< allreduce and broadcast work in received_
+  CollectiveCarrier& carrier_;
 };
 
 }  // namespace scalemark

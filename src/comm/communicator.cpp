@@ -12,6 +12,7 @@ namespace {
 class CompletedOperation : public Pending {
  public:
   void wait() override {}
+  std::optional<OperationTimes> times() override { return OperationTimes(); }
 };
 
 class NoCommunicator : public Communicator {

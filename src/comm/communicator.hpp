@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,13 @@ struct Buffer {
   std::size_t bytes() const { return count * size_of(type); }
 };
 
+/// The course of an operation, in seconds since a moment that all operations of a step share.
+struct OperationTimes {
+  double posted = 0;                    ///< its data was there: from here on it could run
+  double done = 0;                      ///< complete
+  double wait_begin = 0, wait_end = 0;  ///< in which nothing was computed for want of it
+};
+
 /// A started operation.
 class Pending {
  public:
@@ -37,8 +45,10 @@ class Pending {
   /// CPU: sleeps until complete, under the watchdog's deadline. CUDA: makes the stream that was
   /// given at the start wait.
   virtual void wait() = 0;
-  /// CPU communicators: seconds from the post to completion, once complete; CUDA: 0.
-  virtual double seconds() const { return 0; }
+  /// After wait(); nullopt as long as they are not known. CPU: at once, by the host's clock. CUDA:
+  /// by events, once the stream has passed them; nobody waits for that. Throws CommError where the
+  /// device has failed.
+  virtual std::optional<OperationTimes> times() = 0;
 };
 
 /// One that is complete already: nothing was sent, or it ran before it was handed out.
@@ -78,6 +88,9 @@ class Communicator {
   virtual std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                                    const std::vector<std::size_t>& counts,
                                                    Stream stream);
+  /// The moment on `stream` from which OperationTimes of what is started from here on count; where
+  /// they come from the device. Before the first operation of a step.
+  virtual void begin_step(Stream) {}
   /// Blocking convenience.
   void allreduce(const Buffer& buffer, Stream stream = nullptr) {
     start_allreduce(buffer, stream)->wait();

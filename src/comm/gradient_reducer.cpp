@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "error.hpp"
-#include "measure/clock.hpp"
 
 namespace scalemark {
 
@@ -18,12 +17,11 @@ GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer>
       parameters_in_(std::move(parameters_in)),
       overlap_(overlap),
       missing_(parameters_in_),
-      last_seconds_(buckets_.size()) {
+      of_table_(buckets_.size()) {
   if (buckets_.size() != parameters_in_.size())
     throw CommError(fmt::format("{} buckets but {} parameter counts: one of each per bucket",
                                 buckets_.size(), parameters_in_.size()));
   pending_.reserve(buckets_.size());
-  posted_.reserve(buckets_.size());
 }
 
 void GradientReducer::add(int bucket, Stream stream) {
@@ -39,7 +37,6 @@ void GradientReducer::add(int bucket, Stream stream) {
 }
 
 void GradientReducer::start_next(Stream stream) {
-  posted_.push_back(steady_seconds());
   if (buckets_[next_].count == 0)  // it travels some other way
     pending_.push_back(completed_operation());
   else
@@ -57,35 +54,17 @@ void GradientReducer::finalize(Stream stream, const std::function<void(std::size
           *open, parameters_in_[static_cast<std::size_t>(open - missing_.begin())]));
   }
   while (next_ < buckets_.size()) start_next(stream);
-  last_wait_ = 0;
   for (std::size_t i = 0; i < pending_.size(); ++i) {
-    const double before = steady_seconds();
     pending_[i]->wait();
-    last_wait_ += steady_seconds() - before;
+    if (buckets_[i].count > 0 && communicator_.moves_data())
+      log_.add(std::move(pending_[i]), of_table_[i]);
     if (on_sum) on_sum(i);
   }
-  note_times();
+  log_.end_step();
   pending_.clear();
-  posted_.clear();
   missing_ = parameters_in_;
   next_ = 0;
 }
-
-void GradientReducer::note_times() {
-  last_communication_ = 0;
-  bool first = true;
-  for (std::size_t i = 0; i < pending_.size(); ++i) {
-    last_seconds_[i] = pending_[i]->seconds();
-    if (buckets_[i].count == 0) continue;
-    if (std::exchange(first, false)) first_post_ = posted_[i];
-    last_communication_ =
-        std::max(last_communication_, posted_[i] - first_post_ + last_seconds_[i]);
-  }
-  if (!communicator_.moves_data()) last_communication_ = 0;
-}
-
-double GradientReducer::last_wait_seconds() const { return last_wait_; }
-double GradientReducer::last_communication_seconds() const { return last_communication_; }
 
 std::int64_t GradientReducer::bytes_per_step() const {
   std::int64_t bytes = 0;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/communication_log.hpp"
 #include "comm/communicator.hpp"
 
 namespace scalemark {
@@ -21,6 +22,11 @@ class GradientReducer {
   GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
                   std::vector<int> parameters_in, Overlap overlap);
 
+  /// Marks buckets that carry gradients of embedding tables, for log().
+  void set_of_table(std::vector<bool> of_table) { of_table_ = std::move(of_table); }
+
+  /// Before the first gradient of a step is computed on `stream`.
+  void begin_step(Stream stream) { communicator_.begin_step(stream); }
   /// A parameter of `bucket` has its gradient in the buffer. `stream`: where that gradient is
   /// computed.
   void add(int bucket, Stream stream);
@@ -29,12 +35,8 @@ class GradientReducer {
   /// way. A bucket that is not full is an error (CommError naming it) unless nothing moves.
   void finalize(Stream stream, const std::function<void(std::size_t bucket)>& on_sum = {});
 
-  double last_wait_seconds() const;           ///< of finalize(), without on_sum
-  double last_communication_seconds() const;  ///< first post to last completion of the last step
-  /// Of the last step: from the post of this bucket to its completion; 0 where nothing was sent.
-  double last_seconds(std::size_t bucket) const { return last_seconds_[bucket]; }
-  /// Of the last step's first bucket, steady_seconds().
-  double first_post() const { return first_post_; }
+  /// What the buckets cost; operations that a step waits for in on_sum() may be added.
+  CommunicationLog& log() { return log_; }
   std::int64_t bytes_per_step() const;  ///< payload per rank, as it travels
   std::int64_t wire_bytes_per_step() const;
   std::int64_t messages_per_step() const;
@@ -46,14 +48,11 @@ class GradientReducer {
   Overlap overlap_;
   std::vector<int> missing_;
   std::vector<std::unique_ptr<Pending>> pending_;
-  std::vector<double> posted_;  ///< steady_seconds(), of pending_
-  std::size_t next_ = 0;        ///< the first bucket that has not started
-  double last_wait_ = 0, last_communication_ = 0;
-  std::vector<double> last_seconds_;
-  double first_post_ = 0;
+  std::size_t next_ = 0;  ///< the first bucket that has not started
+  std::vector<bool> of_table_;
+  CommunicationLog log_;
 
   void start_next(Stream stream);
-  void note_times();
 };
 
 /// The untimed data check: fills every bucket with rank-dependent values (small integers, exact in

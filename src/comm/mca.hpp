@@ -18,7 +18,7 @@ enum class AllreduceAlgorithm : int { library = 0, ring = 1, recursive_doubling 
 
 /// Open MPI picks a binomial tree for an in-place nonblocking allreduce, which moves the whole
 /// buffer log2(N) times. Ring is right for large buffers, recursive doubling for small ones. Used
-/// by the MPI thread only.
+/// in turn (MpiWorld) only.
 class AllreduceSelector {
  public:
   static constexpr std::int64_t ring_from_bytes = 64 * 1024;

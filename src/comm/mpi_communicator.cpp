@@ -38,6 +38,8 @@ class MpiPending : public Pending {
   }
   void wait() override {
     if (std::exchange(waited_, true)) return;
+    times_.posted = seconds_of(operations_.front()->posted);
+    times_.wait_begin = steady_seconds();
     std::exception_ptr error;  // of the first that failed; none may be left in flight
     for (const auto& operation : operations_) {
       try {
@@ -47,21 +49,17 @@ class MpiPending : public Pending {
       }
     }
     if (error) std::rethrow_exception(error);
+    times_.wait_end = steady_seconds();
+    for (const auto& operation : operations_)
+      times_.done = std::max(times_.done, seconds_of(operation->completed));
   }
-  double seconds() const override {
-    double seconds = 0;
-    for (const auto& operation : operations_) {
-      if (!world_->done(*operation)) return 0;
-      const auto since_post = operation->completed - operations_.front()->posted;
-      seconds = std::max(seconds, std::chrono::duration<double>(since_post).count());
-    }
-    return seconds;
-  }
+  std::optional<OperationTimes> times() override { return times_; }
 
  private:
   std::shared_ptr<MpiWorld> world_;
   std::vector<std::shared_ptr<Operation>> operations_;
   const char* phase_;
+  OperationTimes times_;
   bool waited_ = false;
 };
 
@@ -72,8 +70,8 @@ struct Kind {
 
 }  // namespace
 
-/// What operations need on the MPI thread; shared with them, because the communicator may be gone
-/// before their last stage. The last owner lets go on the MPI thread.
+/// What operations need in turn; shared with them, because the communicator may be gone
+/// before their last stage. The last owner lets go in turn.
 struct MpiCommunicator::Handles {
   MPI_Comm communicator = MPI_COMM_NULL;
   MPI_Op sum_bf16 = MPI_OP_NULL, sum_f16 = MPI_OP_NULL;
@@ -136,7 +134,9 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
         if (alone) return std::vector<MPI_Request>{};
         const auto bytes = static_cast<std::int64_t>(buffer.bytes());
         return world->selector().post(bytes, [&] { return handles->start(buffer, largest); });
-      });
+      },
+      buffer.bytes() <= MpiWorld::kEagerBytes ? MpiWorld::Poster::caller_alone
+                                              : MpiWorld::Poster::caller);
   return std::make_unique<MpiPending>(group_->world, std::vector{std::move(operation)});
 }
 

@@ -55,16 +55,17 @@ void want_descriptors() {
 
 }  // namespace
 
-void start_mpi() {
+bool start_mpi() {
   want_descriptors();
   setenv("PATH", "/usr/local/bin:/usr/bin:/bin", /*overwrite=*/0);  // a rank alone starts a daemon
   std::atexit(end_of_start);
   is_starting = true;
   int provided = MPI_THREAD_SINGLE;
-  const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   is_starting = false;
   if (code != MPI_SUCCESS)
     throw EnvironmentError("MPI_Init_thread failed: see Open MPI's message above");
+  return provided >= MPI_THREAD_SERIALIZED;
 }
 
 }  // namespace scalemark

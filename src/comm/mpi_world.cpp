@@ -1,4 +1,5 @@
-// The MPI thread: its life, its queue of commands and its rounds of tests.
+// The MPI thread: its life, the queue of commands and the rounds of calls, its own and those of
+// threads that wait.
 #include "comm/mpi_world.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <functional>
 
 #include "comm/abort.hpp"
 #include "comm/mpi_start.hpp"
@@ -19,7 +21,9 @@ namespace scalemark {
 namespace {
 
 constexpr std::size_t longest_host = 64;
-constexpr std::chrono::microseconds busy_test{20};  ///< a longer round of tests has moved data
+constexpr double busy_round = 20e-6;  ///< seconds; a longer round of calls has moved data
+constexpr unsigned timer_slack =
+    1000;  ///< ns; the default of 50 us would double the shortest pauses
 
 std::vector<std::string> gather_hosts(int size) {
   std::array<char, longest_host> own{};
@@ -36,7 +40,28 @@ std::vector<std::string> gather_hosts(int size) {
 
 }  // namespace
 
+/// Held by who makes MPI calls.
+class MpiWorld::Turn {
+ public:
+  explicit Turn(MpiWorld& world) : world_(world), lock_(world.turn_) { note_holder(); }
+  /// False where another thread has it, or this one already.
+  Turn(MpiWorld& world, std::try_to_lock_t) : world_(world), lock_(world.turn_, std::defer_lock) {
+    if (world_.holder_ == std::this_thread::get_id()) return;
+    if (lock_.try_lock()) note_holder();
+  }
+  ~Turn() {
+    if (lock_.owns_lock()) world_.holder_ = std::thread::id();
+  }
+  explicit operator bool() const { return lock_.owns_lock(); }
+
+ private:
+  void note_holder() { world_.holder_ = std::this_thread::get_id(); }
+  MpiWorld& world_;
+  std::unique_lock<std::mutex> lock_;
+};
+
 MpiWorld::MpiWorld(Watchdog& watchdog) : watchdog_(watchdog) {
+  prctl(PR_SET_TIMERSLACK, timer_slack);  // of this thread, which will wait
   std::promise<void> up;
   auto is_up = up.get_future();
   thread_ = std::thread([this, up = std::move(up)]() mutable { main_loop(std::move(up)); });
@@ -71,7 +96,7 @@ void MpiWorld::initialize() {
   const char* chosen = std::getenv(name);
   const std::string user_value = chosen ? chosen : "";
   set_mca_defaults();
-  start_mpi();
+  any_thread_ = start_mpi();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -88,28 +113,43 @@ void MpiWorld::initialize() {
 
 void MpiWorld::main_loop(std::promise<void> up) {
   prctl(PR_SET_NAME, "scalemark-mpi");
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 us would double the shortest pauses
+  prctl(PR_SET_TIMERSLACK, timer_slack);
   try {
+    const Turn turn(*this);
     initialize();
-    up.set_value();
   } catch (...) {
     up.set_exception(std::current_exception());
     return;
   }
+  up.set_value();
   Pacer pacer;
+  const auto is_helped = [this] { return any_thread_ && waiting_ > 0; };
   while (true) {
-    bool worked = run_commands();
-    worked = test_operations() || worked;
-    if (roll_call_) roll_call_->tick();
+    Round round;
+    {
+      const Turn turn(*this);
+      round = make_calls();
+    }
     std::unique_lock lock(mutex_);
     if (stop_) return;
-    // At rest, one request is in flight where there are peers: the wait for roll-calls.
-    const bool idle = outstanding_.requests() <= (hosts_.size() > 1 ? 1u : 0u);
-    const auto pause = pacer.pause({worked, waiting_ > 0, idle});
+    const bool idle = idle_ || is_helped();
+    const auto pause = pacer.pause({round.worked && !is_helped(), waiting_ > 0 && !idle, idle});
     nudged_ = false;
     if (pause.count() > 0)
-      wake_.wait_for(lock, pause, [&] { return stop_ || nudged_ || !commands_.empty(); });
+      wake_.wait_for(lock, pause,
+                     [&] { return stop_ || nudged_ || (!commands_.empty() && !is_helped()); });
   }
+}
+
+/// In turn.
+MpiWorld::Round MpiWorld::make_calls() {
+  const auto begin = Clock::now();
+  bool worked = run_commands();
+  worked = test_operations() || worked;
+  if (roll_call_) roll_call_->tick();
+  idle_ = outstanding_.requests() <= (hosts_.size() > 1 ? 1u : 0u);
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return {worked || seconds > busy_round, seconds};
 }
 
 bool MpiWorld::run_commands() {
@@ -123,20 +163,18 @@ bool MpiWorld::run_commands() {
 }
 
 bool MpiWorld::test_operations() {
-  const auto before = Clock::now();
   const auto finished = outstanding_.test();
-  const auto after = Clock::now();
+  if (finished.empty()) return false;
+  const auto now = Clock::now();
   for (const auto& operation : finished)
     if (operation->on_complete) operation->on_complete();
-  if (!finished.empty()) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& operation : finished) {
-      operation->completed = after;
-      operation->done = true;
-    }
-    completed_.notify_all();
+  const std::lock_guard lock(mutex_);
+  for (const auto& operation : finished) {
+    operation->completed = now;
+    operation->done = true;
   }
-  return !finished.empty() || after - before > busy_test;
+  completed_.notify_all();
+  return true;
 }
 
 void MpiWorld::enqueue(std::function<void()> command) {
@@ -147,10 +185,31 @@ void MpiWorld::enqueue(std::function<void()> command) {
   wake_.notify_one();
 }
 
-std::shared_ptr<Operation> MpiWorld::start(std::vector<Operation::Post> stages) {
+void MpiWorld::nudge() {
+  {
+    const std::lock_guard lock(mutex_);
+    nudged_ = true;
+  }
+  wake_.notify_one();
+}
+
+/// False where another thread has the turn.
+bool MpiWorld::post_here(const std::shared_ptr<Operation>& operation) {
+  if (!any_thread_) return false;
+  const Turn turn(*this, std::try_to_lock);
+  if (!turn) return false;
+  run_commands();  // what was started before goes first
+  outstanding_.post(operation);
+  return true;
+}
+
+std::shared_ptr<Operation> MpiWorld::start(std::vector<Operation::Post> stages, Poster poster) {
   auto operation = std::make_shared<Operation>();
   operation->stages = std::move(stages);
-  enqueue([this, operation] { outstanding_.post(operation); });
+  if (poster == Poster::mpi_thread || !post_here(operation))
+    enqueue([this, operation] { outstanding_.post(operation); });
+  else if (poster == Poster::caller || (idle_ && hosts_.size() > 2))
+    nudge();
   return operation;
 }
 
@@ -158,16 +217,38 @@ void MpiWorld::wait(Operation& operation, const char* phase) {
   const PhaseScope scope(watchdog_, phase);
   std::unique_lock lock(mutex_);
   ++waiting_;
-  nudged_ = true;
-  wake_.notify_one();
-  completed_.wait(lock, [&] { return operation.done; });
-  --waiting_;
+  if (any_thread_) {
+    lock.unlock();
+    for (Pacer pacer; !operation.done;) help(pacer, operation);
+    lock.lock();
+  } else {
+    nudged_ = true;
+    wake_.notify_one();
+    completed_.wait(lock, [&] { return operation.done.load(); });
+  }
+  const bool last = --waiting_ == 0;
+  const bool more = !idle_ || !commands_.empty();
+  lock.unlock();
+  if (any_thread_ && last && more) nudge();
   if (!operation.error.empty()) throw CommError(fmt::format("{}: {}", phase, operation.error));
 }
 
-bool MpiWorld::done(const Operation& operation) const {
-  const std::lock_guard lock(mutex_);
-  return operation.done;
+/// A round of calls, or a pause where there is nothing to do.
+void MpiWorld::help(Pacer& pacer, const Operation& operation) {
+  Round round;
+  if (const Turn turn(*this, std::try_to_lock); turn) round = make_calls();
+  helpers_seconds_.fetch_add(round.seconds);
+  const auto pause = pacer.pause({round.worked, /*waited=*/true, /*idle=*/false});
+  if (pause.count() == 0) return;
+  std::unique_lock lock(mutex_);
+  completed_.wait_for(lock, pause, [&] { return operation.done.load(); });
+}
+
+void MpiWorld::run(const char* phase, Operation::Post post) {
+  auto operation = std::make_shared<Operation>();
+  operation->stages.push_back(std::move(post));
+  if (!post_here(operation)) enqueue([this, operation] { outstanding_.post(operation); });
+  wait(*operation, phase);
 }
 
 void MpiWorld::release(std::function<void()> free_handles) {
@@ -204,7 +285,8 @@ double MpiWorld::cpu_seconds() const {
   clockid_t clock{};
   timespec used{};
   if (pthread_getcpuclockid(native_, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
-  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec) +
+         helpers_seconds_;
 }
 
 std::string MpiWorld::ask_roll_call() {
@@ -218,12 +300,12 @@ std::string MpiWorld::ask_roll_call() {
   if (text.wait_for(RollCall::patience + std::chrono::milliseconds{500}) ==
       std::future_status::ready)
     return text.get();
-  return "  no roll-call: this rank's own MPI thread hangs inside an MPI call";
+  return "  no roll-call: this rank itself hangs inside an MPI call";
 }
 
 void MpiWorld::abort(int exit_code) {
   const auto leave = [exit_code] { MPI_Abort(MPI_COMM_WORLD, exit_code); };
-  if (pthread_equal(pthread_self(), native_)) return leave();
+  if (holder_ == std::this_thread::get_id()) return leave();
   enqueue(leave);
 }
 

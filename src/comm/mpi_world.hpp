@@ -1,12 +1,15 @@
-// Internal to comm/: the one thread that owns all MPI calls of a process. It initialises MPI,
-// starts nonblocking operations, tests them, answers roll-calls and finalises. Open MPI polls; this
-// thread sleeps between tests, so it never steals the core that computes.
+// Internal to comm/: MPI in this process. One thread at a time makes MPI calls, whoever holds the
+// turn: as a rule the MPI thread, which initialises MPI, starts nonblocking operations, tests them,
+// answers roll-calls and finalises. Open MPI polls; this thread sleeps between tests, so it never
+// steals the core that computes. A thread that waits for an operation has a free core: it makes the
+// calls itself meanwhile, since handing them over would take longer than a small operation.
 #pragma once
 
 #include <pthread.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -41,11 +44,11 @@ class MpiWorld {
   Watchdog& watchdog() const { return watchdog_; }
   int rank() const { return rank_; }
   const std::vector<std::string>& hosts() const { return hosts_; }  ///< by world rank
+  /// Used by the MPI thread, and by others in MPI calls.
   double cpu_seconds() const;
 
-  /// Runs `f` on the MPI thread under the deadline of `phase` and gives its result. For the few MPI
-  /// calls that only exist as blocking ones; ranks should pass a barrier before them, since they
-  /// poll.
+  /// Runs `f` in turn under the deadline of `phase` and gives its result. For the few MPI calls
+  /// that only exist as blocking ones; ranks should pass a barrier before them, since they poll.
   template <typename F>
   std::invoke_result_t<F> call(const char* phase, F f) {
     const PhaseScope scope(watchdog_, phase);
@@ -56,31 +59,47 @@ class MpiWorld {
     return result.get();
   }
 
-  /// Hands an operation to the MPI thread; returns at once.
-  std::shared_ptr<Operation> start(std::vector<Operation::Post> stages);
-  std::shared_ptr<Operation> start(Operation::Post post) {
-    return start(std::vector{std::move(post)});
+  /// Who posts an operation. mpi_thread: its first stage is work. caller: it is quick, and is
+  /// posted here and now where nobody else has the turn. caller_alone: it is small too
+  /// (kEagerBytes), so that between two ranks the library needs no further call of this one: nobody
+  /// wakes up for it.
+  enum class Poster { mpi_thread, caller, caller_alone };
+  static constexpr std::size_t kEagerBytes = 4000;  ///< Open MPI's least eager limit is 4 KiB
+
+  /// Starts an operation; returns at once.
+  std::shared_ptr<Operation> start(std::vector<Operation::Post> stages,
+                                   Poster poster = Poster::mpi_thread);
+  std::shared_ptr<Operation> start(Operation::Post post, Poster poster = Poster::mpi_thread) {
+    return start(std::vector{std::move(post)}, poster);
   }
-  /// Sleeps until `operation` is complete, under the deadline of `phase`. Throws CommError where it
-  /// failed.
+  /// Makes MPI calls, or sleeps, until `operation` is complete, under the deadline of `phase`.
+  /// Throws CommError where it failed.
   void wait(Operation& operation, const char* phase);
   /// Both.
-  void run(const char* phase, Operation::Post post) { wait(*start(std::move(post)), phase); }
-  bool done(const Operation& operation) const;
+  void run(const char* phase, Operation::Post post);
 
-  /// Any thread, returns at once: `free_handles` runs on the MPI thread, unless MPI is finalised by
-  /// then.
+  /// Any thread, returns at once: `free_handles` runs in turn, unless MPI is finalised by then.
   void release(std::function<void()> free_handles);
   /// Collective: waits for all ranks asleep, then MPI_Finalize. Later calls do nothing.
   void finalize();
 
-  /// MPI thread only.
+  /// In turn only.
   AllreduceSelector& selector() { return *selector_; }
 
  private:
+  class Turn;
+  struct Round {
+    bool worked = false;  ///< something was started, completed or moved
+    double seconds = 0;   ///< that it took
+  };
+
   void enqueue(std::function<void()> command);
+  bool post_here(const std::shared_ptr<Operation>& operation);
+  void nudge();
   void main_loop(std::promise<void> up);
   void initialize();
+  void help(Pacer& pacer, const Operation& operation);
+  Round make_calls();
   bool run_commands();
   bool test_operations();
   void shut_down();
@@ -90,12 +109,19 @@ class MpiWorld {
   Watchdog& watchdog_;
   int rank_ = 0;
   std::vector<std::string> hosts_;
+  bool any_thread_ = false;  ///< may make MPI calls, one at a time
+
+  std::mutex turn_;  ///< of what follows
+  std::atomic<std::thread::id> holder_{};
   MPI_Comm roll_communicator_ = MPI_COMM_NULL;
   std::optional<AllreduceSelector> selector_;
   Outstanding outstanding_;
   std::unique_ptr<RollCall> roll_call_;
 
-  mutable std::mutex mutex_;
+  std::atomic<bool> idle_{true};            ///< nothing in flight but the wait for roll-calls
+  std::atomic<double> helpers_seconds_{0};  ///< in MPI calls, of threads that waited
+
+  mutable std::mutex mutex_;           ///< of what follows, and of operations' errors
   std::condition_variable wake_;       ///< the MPI thread
   std::condition_variable completed_;  ///< those who wait for operations
   std::deque<std::function<void()>> commands_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/collective_carrier.hpp"
 #include "comm/communicator.hpp"
 
 namespace scalemark {
@@ -12,6 +13,9 @@ std::unique_ptr<Communicator> make_nccl_communicator(RankGroup& group, int cuda_
 /// Carries CUDA buffers through pinned host memory and `host` (mpi with --device cuda).
 std::unique_ptr<Communicator> make_host_staged_communicator(std::unique_ptr<Communicator> host,
                                                             int cuda_device);
+/// Collectives of fp32 on GPU memory; see make_carrier().
+std::unique_ptr<CollectiveCarrier> make_nccl_carrier(RankGroup& group, int cuda_device,
+                                                     std::int64_t largest, bool in_place);
 /// "2.28.9", or empty in a build without NCCL.
 std::string nccl_version();
 }  // namespace scalemark

@@ -3,14 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace scalemark {
 
 /// The log of this process, from its construction on, which must come before the first call of
-/// NCCL. Where the user has set NCCL_DEBUG or NCCL_DEBUG_FILE, the log is theirs and this one stays
-/// empty.
+/// NCCL. Where the user has set NCCL_DEBUG, what was asked for goes to stderr as it comes, since
+/// stdout is data; where NCCL_DEBUG_FILE too, it goes there, and is read from there.
 class NcclLog {
  public:
   NcclLog();
@@ -22,7 +23,10 @@ class NcclLog {
   std::string text(std::size_t from = 0) const;
 
  private:
-  int file_ = -1;
+  class Tee;
+  int file_ = -1;           ///< in memory
+  std::string users_file_;  ///< its path; opened when it is read, since NCCL makes it
+  std::unique_ptr<Tee> tee_;
 };
 
 /// The transports of the channels in a log ("Channel 00/0 : 0[0] -> 1[1] via P2P/IPC"), each once,

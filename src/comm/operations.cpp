@@ -53,7 +53,7 @@ bool Outstanding::start_stages(const std::shared_ptr<Operation>& operation) {
     }
     if (!requests.empty()) return true;
   }
-  operation->stages.clear();  // what they hold is let go on the MPI thread
+  operation->stages.clear();  // what they hold is let go in turn
   return false;
 }
 

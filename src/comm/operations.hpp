@@ -1,7 +1,7 @@
-// Internal to comm/: started MPI operations, and the set of them that the MPI thread tests
-// together.
+// Internal to comm/: started MPI operations, and the set of them that are tested together.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -17,24 +17,23 @@ namespace scalemark {
 /// Throws CommError naming the MPI call where `result` is not MPI_SUCCESS.
 void check_mpi(int result, const char* call);
 
-/// A started operation of one or more stages. `done`, `error` and `completed` belong to MpiWorld's
-/// lock.
+/// A started operation of one or more stages. `error` and `completed` stand once it is `done`.
 struct Operation {
-  /// Runs on the MPI thread, starts a stage and gives its requests. Kept until the operation ends,
+  /// Runs in turn (MpiWorld), starts a stage and gives its requests. Kept until the operation ends,
   /// with the buffers that it holds.
   using Post = std::function<std::vector<MPI_Request>()>;
 
   std::vector<Post> stages;  ///< each starts when the requests of the one before are complete
   std::size_t next_stage = 0;
-  std::function<void()> on_complete;  ///< on the MPI thread; may be empty
+  std::function<void()> on_complete;  ///< in turn; may be empty
   std::size_t open_requests = 0;
   Clock::time_point posted = Clock::now();
   Clock::time_point completed{};
-  bool done = false;
+  std::atomic<bool> done{false};
   std::string error;  ///< empty: succeeded
 };
 
-/// The operations in flight; used by the MPI thread only.
+/// The operations in flight; used in turn only.
 class Outstanding {
  public:
   void post(std::shared_ptr<Operation> operation);
@@ -53,10 +52,9 @@ class Outstanding {
   void drop_null_requests();
 };
 
-/// How long the MPI thread sleeps between tests. Tests that find work shorten the pause, since more
-/// is on the way; tests that find none lengthen it, so that the core belongs to who computes. While
-/// another thread waits for an operation its core is free, and the MPI thread may spin for a
-/// moment.
+/// How long a thread sleeps between rounds of MPI calls. Tests that find work shorten the pause,
+/// since more is on the way; tests that find none lengthen it, so that the core belongs to who
+/// computes. While a thread waits for an operation its core is free, and it may spin for a moment.
 class Pacer {
  public:
   struct Situation {

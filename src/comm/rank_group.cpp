@@ -1,4 +1,4 @@
-// Control collectives: each posts a nonblocking MPI operation on the MPI thread and sleeps until it
+// Control collectives: each posts a nonblocking MPI operation and waits until it
 // is complete.
 #include "comm/rank_group.hpp"
 

@@ -70,7 +70,7 @@ class RankGroup {
   }
 
   Watchdog& watchdog() const;
-  /// CPU seconds that the MPI thread has used.
+  /// CPU seconds of communication: of the MPI thread, and of others in MPI calls.
   double communication_cpu_seconds() const;
   /// Collective; MPI_Finalize on the last group of the process. Also done by the destructor of the
   /// world's last copy, unless an abort is under way.

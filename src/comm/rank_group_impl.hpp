@@ -18,7 +18,7 @@ struct RankGroup::Impl {
   int local_rank = 0, local_size = 1;
   int hosts = 1;  ///< that the ranks of this group run on
 
-  /// Owns `communicator`. On the MPI thread.
+  /// Owns `communicator`. In turn (MpiWorld).
   Impl(std::shared_ptr<MpiWorld> world, MPI_Comm communicator);
   ~Impl() {
     if (communicator == MPI_COMM_WORLD) return;

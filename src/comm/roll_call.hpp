@@ -21,7 +21,7 @@ class RollCall {
   static constexpr std::chrono::milliseconds patience{1000};  ///< after which a rank is "silent"
   using Start = std::function<void(std::shared_ptr<Operation>)>;
 
-  /// `start` hands an operation to the MPI thread's set. All calls are made on the MPI thread.
+  /// `start` hands an operation to the MPI thread's set. All calls are made in turn (MpiWorld).
   RollCall(MPI_Comm communicator, std::vector<std::string> hosts, const Watchdog& watchdog,
            Start start);
   /// Asks all other ranks; `report` gets the text after `patience`, or earlier when all have

@@ -30,7 +30,7 @@ struct Shard {
 };
 Shard shard_of(std::size_t count, int ranks, int rank);
 
-/// One allreduce, in place, in three stages on the MPI thread. Every rank sends each peer its
+/// One allreduce, in place, in three stages. Every rank sends each peer its
 /// shard, sums its own one over all ranks, and sends the sum to all: n - s elements and then (P -
 /// 1) s for a shard of s, which is 2 (P - 1) / P x n on average over the ranks.
 ///

@@ -8,8 +8,10 @@
 
 namespace scalemark {
 
-double steady_seconds() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+double steady_seconds() { return seconds_of(Clock::now()); }
+
+double seconds_of(Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
 std::string utc_timestamp() {

@@ -13,6 +13,7 @@ using Clock = std::chrono::steady_clock;
 /// Seconds on a clock that never steps (CLOCK_MONOTONIC); only differences within a machine mean
 /// something.
 double steady_seconds();
+double seconds_of(Clock::time_point time);  ///< of the same clock
 
 /// When something ran, in steady_seconds(), which all processes of a machine share.
 struct Window {

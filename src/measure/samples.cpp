@@ -88,7 +88,7 @@ nlohmann::json to_json(const Samples& samples) {
                {"dynamic", samples.loss_scaling->dynamic},
                {"skipped_steps", samples.loss_scaling->skipped_steps}};
   return {{"step_seconds", samples.step_seconds},
-          {"wait_seconds", samples.wait_seconds},
+          {"wait_seconds", finite_or_null(samples.wait_seconds)},
           {"phase_seconds", samples.phase_seconds},
           {"loss", finite_or_null(samples.loss)},
           {"units", samples.units},
@@ -116,7 +116,7 @@ Samples samples_from_json(const nlohmann::json& json) {
   try {
     Samples samples;
     samples.step_seconds = json.at("step_seconds").get<std::vector<double>>();
-    samples.wait_seconds = json.at("wait_seconds").get<std::vector<double>>();
+    samples.wait_seconds = numbers(json.at("wait_seconds"));
     samples.phase_seconds = json.at("phase_seconds").get<PhaseSeconds>();
     samples.loss = numbers(json.at("loss"));
     samples.units = json.at("units").get<std::vector<double>>();

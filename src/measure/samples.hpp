@@ -72,7 +72,7 @@ struct InputSamples {
 /// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.
 struct Samples {
   std::vector<double> step_seconds;  ///< local time of every step, without barriers
-  std::vector<double> wait_seconds;  ///< of that, waiting for communication
+  std::vector<double> wait_seconds;  ///< of that, waiting for communication; NaN: not known
   PhaseSeconds phase_seconds{};      ///< of all steps, on the device's clock
   std::vector<double> loss;          ///< mean loss over all ranks' samples of every step
   std::vector<double> units;         ///< of this rank in every step, without padding
@@ -91,7 +91,8 @@ struct Samples {
   CheckpointSamples checkpoints;
   InputSamples input;
 };
-/// For the way from a rank to rank 0. Non-finite losses travel as null and come back as NaN.
+/// For the way from a rank to rank 0. Non-finite losses and waits travel as null and come back as
+/// NaN.
 nlohmann::json to_json(const Samples& samples);
 /// Throws RunError naming the key for anything that to_json does not write.
 Samples samples_from_json(const nlohmann::json& json);

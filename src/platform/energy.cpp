@@ -1,7 +1,6 @@
 // See energy.hpp.
 #include "platform/energy.hpp"
 
-#include <chrono>
 #include <utility>
 
 #include "platform/sources.hpp"
@@ -65,33 +64,26 @@ std::string EnergyCounter::reason() const {
 }
 
 EnergyMeter::EnergyMeter(bool host, std::string gpu_uuid, fs::path root, double period_seconds)
-    : period_seconds_(period_seconds), gpu_uuid_(std::move(gpu_uuid)) {
+    : gpu_uuid_(std::move(gpu_uuid)) {
   if (!gpu_uuid_.empty()) gpu_start_ = gpu_joules(gpu_uuid_);
   if (host) host_.emplace(std::move(root));
-  if (host_ && host_->has_zones()) thread_ = std::thread([this] { watch(); });
-}
-
-EnergyMeter::~EnergyMeter() { stop(); }
-
-void EnergyMeter::watch() {
-  std::unique_lock lock(mutex_);
-  const auto period = std::chrono::duration<double>(period_seconds_);
-  while (!wake_.wait_for(lock, period, [this] { return stopping_; })) host_->read();
+  if (!host_ || !host_->has_zones()) return;
+  thread_.emplace(period_seconds, [this, period_seconds] {
+    host_->read();
+    return period_seconds;
+  });
 }
 
 double EnergyMeter::host_joules_so_far() {
-  const std::lock_guard lock(mutex_);
-  return host_ ? host_->joules().value_or(0) : 0;
+  if (!thread_) return 0;
+  const std::lock_guard lock(thread_->mutex());
+  return host_->joules().value_or(0);
 }
 
 Energy EnergyMeter::stop() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
+  if (thread_) {
+    thread_->stop();
+    thread_.reset();
     host_->read();
   }
   Energy energy;

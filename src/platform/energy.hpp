@@ -2,13 +2,12 @@
 // powercap) and of GPUs (NVML).
 #pragma once
 
-#include <condition_variable>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
+
+#include "platform/periodic.hpp"
 
 namespace scalemark {
 
@@ -57,7 +56,6 @@ class EnergyMeter {
   /// `host`: count this host's packages (one rank of a host does); `gpu_uuid`: empty without a GPU.
   EnergyMeter(bool host, std::string gpu_uuid, std::filesystem::path root = "/",
               double period_seconds = 60);
-  ~EnergyMeter();
   EnergyMeter(const EnergyMeter&) = delete;
   EnergyMeter& operator=(const EnergyMeter&) = delete;
 
@@ -67,16 +65,10 @@ class EnergyMeter {
   Energy stop();
 
  private:
-  void watch();
-
-  double period_seconds_;
   std::string gpu_uuid_;
   std::optional<double> gpu_start_;
   std::optional<EnergyCounter> host_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::optional<Periodic> thread_;  ///< where there is something to read
 };
 
 }  // namespace scalemark

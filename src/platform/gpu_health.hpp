@@ -2,17 +2,16 @@
 // errors, NVLink (through NVML), and the ways to its memory. LibTorch- and CUDA-free.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "platform/periodic.hpp"
 
 namespace scalemark {
 
@@ -65,15 +64,11 @@ class GpuWatch {
 
  private:
   struct Device;
-  void watch();
 
   std::unique_ptr<Device> device_;
   GpuHealth health_;
   std::vector<GpuSample> samples_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::optional<Periodic> thread_;  ///< under load
 };
 
 /// (PCI bus id, XID) of every "NVRM: Xid (PCI:0000:3b:00): 79, ..." in a kernel log; the bus id

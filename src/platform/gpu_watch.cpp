@@ -1,6 +1,4 @@
 // A GPU's state by NVML, before, while and after it works. See gpu_health.hpp.
-#include <chrono>
-
 #include "platform/gpu_health.hpp"
 #include "platform/nvml.hpp"
 
@@ -9,7 +7,7 @@ namespace {
 
 constexpr unsigned kMostNvlinks = 18;
 constexpr unsigned long long kXidEvents = 0x8;
-constexpr auto kPeriod = std::chrono::milliseconds(20);
+constexpr double kPeriodSeconds = 0.02;
 
 }  // namespace
 
@@ -114,24 +112,14 @@ GpuWatch::GpuWatch(const std::string& uuid) : device_(std::make_unique<Device>()
 GpuWatch::~GpuWatch() { end_load(); }
 
 void GpuWatch::begin_load() {
-  if (health_.reason.empty()) thread_ = std::thread([this] { watch(); });
-}
-
-void GpuWatch::watch() {
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kPeriod, [this] { return stopping_; }))
+  if (!health_.reason.empty()) return;
+  thread_.emplace(kPeriodSeconds, [this] {
     samples_.push_back(device_->sample());
+    return kPeriodSeconds;
+  });
 }
 
-void GpuWatch::end_load() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-}
+void GpuWatch::end_load() { thread_.reset(); }
 
 GpuHealth GpuWatch::health() const {
   GpuHealth now = health_;

@@ -88,10 +88,12 @@ MachineWatch::MachineWatch(Watched watched, double period_seconds, fs::path root
       nvml_.reset();
   }
   readings_.push_back(look());
-  thread_ = std::thread([this] { watch(); });
+  thread_.emplace(period_seconds_, [this] {
+    readings_.push_back(look());
+    if (readings_.size() >= kMostReadings) thin_out();
+    return period_seconds_;
+  });
 }
-
-MachineWatch::~MachineWatch() { end_thread(); }
 
 MachineReading MachineWatch::look() {
   ++looks_;
@@ -112,31 +114,15 @@ MachineReading MachineWatch::look() {
   return now;
 }
 
-void MachineWatch::watch() {
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, std::chrono::duration<double>(period_seconds_),
-                         [this] { return stopping_; })) {
-    readings_.push_back(look());
-    if (readings_.size() < kMostReadings) continue;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < readings_.size(); i += 2) readings_[kept++] = readings_[i];
-    readings_.resize(kept);
-    period_seconds_ *= 2;
-  }
-}
-
-void MachineWatch::end_thread() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+void MachineWatch::thin_out() {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < readings_.size(); i += 2) readings_[kept++] = readings_[i];
+  readings_.resize(kept);
+  period_seconds_ *= 2;
 }
 
 std::vector<MachineReading> MachineWatch::stop() {
-  end_thread();
+  thread_->stop();
   readings_.push_back(look());
   return std::move(readings_);
 }

@@ -3,33 +3,18 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "platform/energy.hpp"
+#include "platform/machine_reading.hpp"
 #include "platform/nvml.hpp"
+#include "platform/periodic.hpp"
 
 namespace scalemark {
-
-/// One look. Of the whole host only where this rank looks at it. Counters, which only grow: joules,
-/// seconds and errors.
-struct MachineReading {
-  double at = 0;                           ///< steady_seconds()
-  std::optional<double> cpu_mhz;           ///< mean of the CPUs that this process may use
-  std::optional<double> memory_bytes;      ///< resident, of this process
-  std::optional<double> cpu_celsius;       ///< the hottest sensor of the host's CPUs
-  std::optional<double> host_joules;       ///< of the host's packages and memory
-  std::optional<double> busy_cpu_seconds;  ///< of all CPUs and processes of the host
-  std::optional<double> nic_errors;        ///< errors and drops of the host's network interfaces
-  std::optional<double> gpu_mhz, gpu_celsius, gpu_watts, gpu_memory_bytes;
-  std::optional<double> gpu_errors;  ///< of ECC, corrected ones too
-};
 
 /// Mean clock of these logical CPUs, MHz; nullopt where the kernel does not tell (most virtual
 /// machines).
@@ -54,7 +39,6 @@ class MachineWatch {
   static constexpr std::size_t kMostReadings = 2000;
 
   MachineWatch(Watched watched, double period_seconds, std::filesystem::path root = "/");
-  ~MachineWatch();
   MachineWatch(const MachineWatch&) = delete;
   MachineWatch& operator=(const MachineWatch&) = delete;
 
@@ -63,9 +47,8 @@ class MachineWatch {
   std::vector<MachineReading> stop();
 
  private:
-  void watch();
   MachineReading look();
-  void end_thread();
+  void thin_out();
 
   Watched watched_;
   double period_seconds_;
@@ -75,10 +58,7 @@ class MachineWatch {
   NvmlDevice gpu_ = nullptr;
   std::vector<MachineReading> readings_;
   std::atomic<std::size_t> looks_ = 0;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::optional<Periodic> thread_;
 };
 
 }  // namespace scalemark

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/preflight/values.hpp"
+#include "report/fleet_table.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -161,7 +162,8 @@ std::string binding_text(const Json& binding) {
 std::string preflight_table(const Json& record) {
   std::string tables = ranks_table(record) + "\n" + hosts_table(record) + gpus_table(record);
   for (const Json& host : record.at("hosts")) tables += peers_table(host);
-  return tables + collectives_table(record.at("collectives")) + checks_list(record);
+  return tables + collectives_table(record.at("collectives")) + fleet_table(record) +
+         checks_list(record);
 }
 
 std::string pinning_table(const Json& record) {

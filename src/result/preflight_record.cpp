@@ -79,6 +79,8 @@ Json make_preflight_record(const RecordContext& context, const PreflightFacts& f
     add_counters(host, rank.report.noise.error_counters);
   }
   record["collectives"] = facts.collectives;
+  record["pairs"] = facts.pairs;
+  explain_nulls(record, "pairs", "all ranks are on one host, or --pinning measures nothing");
   if (facts.device != "cuda")
     for (const char* path : {"ranks.gpu_health", "hosts.gpu_peers"})
       explain_nulls(record, path, "the ranks use no GPU");

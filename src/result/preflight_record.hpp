@@ -29,6 +29,7 @@ struct PreflightFacts {
   Json collectives =
       nullptr;  ///< {"transport", "algorithm", "rows", "allreduce_ratio"}; null: none
   std::string no_collectives;  ///< why
+  Json pairs = nullptr;        ///< of hosts: [{"hosts", "bytes", "latency_seconds", ...}]
 };
 
 /// `ranks` in their order. `checks` is empty and `verdict` null until the rules have judged.

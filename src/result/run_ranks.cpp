@@ -50,6 +50,9 @@ void fill_links(Json& record, const std::vector<RankReport>& reports, double ste
                                         {"bytes_per_step", static_cast<double>(bytes) / steps}});
 }
 
+constexpr const char* kNoWait =
+    "the reducer does not tell how long the device waited for communication";
+
 void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics,
                   std::int64_t messages) {
   std::string none;
@@ -72,10 +75,15 @@ void fill_exposed(Json& record, const RunFacts& facts, const RunMetrics& metrics
              told ? std::optional(metrics.communication) : std::nullopt, untold);
   const bool baseline = facts.baseline_step_seconds && metrics.mean_step > 0;
   const double exposed = baseline ? metrics.mean_step - *facts.baseline_step_seconds : metrics.wait;
-  set_number(record, "communication.exposed_seconds", exposed, "");
-  record["communication"]["exposed_method"] = baseline ? "baseline" : "wait";
+  const bool known = std::isfinite(exposed);
+  set_number(record, "communication.exposed_seconds", known ? std::optional(exposed) : std::nullopt,
+             kNoWait);
+  if (known)
+    record["communication"]["exposed_method"] = baseline ? "baseline" : "wait";
+  else
+    set_unavailable(record, "communication.exposed_method", kNoWait);
   std::optional<double> overlap;
-  if (told) overlap = std::clamp(1.0 - exposed / metrics.communication, 0.0, 1.0);
+  if (told && known) overlap = std::clamp(1.0 - exposed / metrics.communication, 0.0, 1.0);
   set_number(record, "communication.overlap_fraction", overlap, untold);
 }
 
@@ -186,11 +194,14 @@ void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunM
     rank["step_seconds_mean"] = measured ? finite_or_null(metrics.rank_step[i]) : Json(nullptr);
     rank["wait_seconds_mean"] = measured ? finite_or_null(metrics.rank_wait[i]) : Json(nullptr);
     rank["units_per_step"] = measured ? Json(metrics.rank_units[i]) : Json(nullptr);
-    rank["straggler"] = measured ? Json(static_cast<bool>(metrics.straggler[i])) : Json(nullptr);
+    rank["straggler"] = measured && !rank["wait_seconds_mean"].is_null()
+                            ? Json(static_cast<bool>(metrics.straggler[i]))
+                            : Json(nullptr);
     for (const char* key :
          {"step_seconds_mean", "wait_seconds_mean", "units_per_step", "straggler"})
       if (rank[key].is_null())
-        record["unavailable"][std::string("ranks.") + key] = "no step was completed";
+        record["unavailable"][std::string("ranks.") + key] =
+            measured ? kNoWait : "no step was completed";
     record["ranks"].push_back(std::move(rank));
   }
 }

@@ -13,7 +13,7 @@
 #include "measure/statistics.hpp"
 #include "platform/binding.hpp"
 #include "platform/energy.hpp"
-#include "platform/machine_watch.hpp"
+#include "platform/machine_reading.hpp"
 #include "platform/platform.hpp"
 #include "result/record_context.hpp"
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "platform/machine_watch.hpp"
 #include "result/run_record.hpp"
 #include "session/batch_choice.hpp"
 #include "session/session.hpp"

@@ -66,6 +66,7 @@ Json measure(Session& session, const std::vector<PreflightRule>& rules) {
     facts.no_collectives = "one rank has nobody to communicate with";
   else
     facts.collectives = measure_collectives(session);
+  if (!session.config().pinning && session.world.size() > 1) facts.pairs = measure_pairs(session);
   mine.report.noise = noise_between(before, noise_snapshot());
   if (!mine.host.is_null()) mine.host["risen_counters"] = risen(counters, read_error_counters());
   const auto ranks = gather_ranks(session.world, mine);

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "analysis/settings.hpp"
 #include "comm/collective_probe.hpp"
 #include "comm/mca_parameters.hpp"
+#include "error.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/scratch_file.hpp"
 #include "probe/fixed_work.hpp"
@@ -26,6 +28,7 @@ namespace {
 constexpr double kQuantum = 1e-3;                 // seconds
 constexpr std::int64_t kTriadElements = 8 << 20;  // of each array: 64 MiB
 const std::vector<std::int64_t> kSizes{8, 1024, 65536, 1 << 20, 16 << 20, 64 << 20};
+const std::vector<std::int64_t> kGpuSizes{8, 1024, 65536, 1 << 20, 16 << 20, 256 << 20, 1LL << 30};
 
 /// Rank 0 says how much work a quantum is: a slow rank that chose its own would seem as fast as the
 /// others.
@@ -148,7 +151,7 @@ Json row_of(Collective collective, Carrier carrier, const CollectiveTiming& timi
   const double rate = algorithm_bandwidth(timing.bytes, timing.seconds);
   const bool right = timing.first_wrong.empty();
   return {{"collective", to_string(collective)},
-          {"carrier", carrier == Carrier::mpi ? "mpi" : "scalemark"},
+          {"carrier", to_string(carrier)},
           {"bytes", timing.bytes},
           {"seconds", timing.seconds},
           {"algbw", rate},
@@ -190,27 +193,40 @@ PreflightRank measure_rank(Session& session) {
 Json measure_collectives(Session& session) {
   RankGroup& world = session.world;
   const ResolvedConfig& config = session.config();
+  const at::Device device = session.device->device();
   world.watchdog().enter("collectives");
-  const auto& sizes = config.sizes.empty() ? kSizes : config.sizes;
-  CollectiveProbe probe(world, sizes.back());
+  const auto& sizes = config.sizes.empty() ? (device.is_cuda() ? kGpuSizes : kSizes) : config.sizes;
   const bool corrupt =
       config.inject && (config.inject->rank < 0 || config.inject->rank == world.rank());
+  const std::int64_t host_limit = device.is_cuda() ? kSizes.back() : std::int64_t{1} << 30;
+  if (!device.is_cuda() && sizes.back() > host_limit)
+    throw ConfigError("--sizes: collectives of more than 1 GiB need --device cuda");
+  std::map<Carrier, std::unique_ptr<CollectiveCarrier>> carriers;
+  for (const Carrier carrier : kHostCarriers)
+    carriers[carrier] = make_carrier(carrier, world, std::min(sizes.back(), host_limit));
+  if (device.is_cuda())
+    for (const Carrier carrier : kDeviceCarriers)
+      carriers[carrier] = make_carrier(carrier, world, sizes.back(), device.index());
   Json rows = Json::array(), ratios = Json::array();
-  const auto measure = [&](Collective collective, Carrier carrier, std::int64_t bytes) {
-    leave_if_stopped(session);
-    const auto timing = probe.measure(collective, carrier, bytes, config.seconds / 10, corrupt);
-    rows.push_back(row_of(collective, carrier, timing, world.size()));
-    return timing;
-  };
   for (const Collective collective : kCollectives)
     for (const std::int64_t bytes : sizes) {
-      const double mpi = measure(collective, Carrier::mpi, bytes).seconds;
-      if (collective != Collective::allreduce) continue;
-      const auto own = measure(collective, Carrier::scalemark, bytes);
-      ratios.push_back({{"bytes", own.bytes}, {"scalemark_over_mpi", own.seconds / mpi}});
+      std::map<Carrier, CollectiveTiming> timings;
+      for (const auto& [kind, carrier] : carriers) {
+        const bool on_host = kind == Carrier::mpi || kind == Carrier::scalemark;
+        if (!carrier->carries(collective) || (on_host && bytes > host_limit)) continue;
+        leave_if_stopped(session);
+        timings[kind] = CollectiveProbe(world, *carrier)
+                            .measure(collective, bytes, config.seconds / 10, corrupt);
+        rows.push_back(row_of(collective, kind, timings[kind], world.size()));
+      }
+      if (const auto own = timings.find(Carrier::scalemark); own != timings.end())
+        ratios.push_back(
+            {{"bytes", own->second.bytes},
+             {"scalemark_over_mpi", own->second.seconds / timings.at(Carrier::mpi).seconds}});
     }
-  return {{"transport", null_if_empty(probe.communicator().transport())},
-          {"algorithm", null_if_empty(probe.communicator().algorithm())},
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world, -1);
+  return {{"transport", null_if_empty(communicator->transport())},
+          {"algorithm", null_if_empty(communicator->algorithm())},
           {"rows", rows},
           {"allreduce_ratio", ratios}};
 }

@@ -21,4 +21,8 @@ PreflightRank measure_rank(Session& session);
 /// ranks. For two ranks and more.
 Json measure_collectives(Session& session);
 
+/// The links between every two hosts, by a rank of each: at rank 0 the record's `pairs`, elsewhere
+/// and where all ranks are on one host null.
+Json measure_pairs(Session& session);
+
 }  // namespace scalemark

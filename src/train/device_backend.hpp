@@ -63,6 +63,8 @@ class DeviceBackend {
   virtual std::string uuid() const = 0;  ///< empty on the CPU
   virtual Stream stream() const = 0;     ///< current stream
   virtual void synchronize() = 0;
+  /// Whether the host only queues work, so that its clock tells nothing of the device's steps.
+  virtual bool works_behind_host() const { return false; }
   virtual std::unique_ptr<StepClock> make_step_clock() = 0;
   virtual std::unique_ptr<PhaseClock> make_phase_clock() = 0;
   virtual std::unique_ptr<ScalarReader> make_scalar_reader() = 0;

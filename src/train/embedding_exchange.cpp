@@ -24,21 +24,26 @@ at::Tensor first_rows(at::Tensor& memory, std::int64_t count, const at::Tensor& 
 }  // namespace
 
 EmbeddingExchange::EmbeddingExchange(FlatParameters& parameters, RankGroup& group,
-                                     Communicator& communicator)
+                                     Communicator& communicator, GradientReducer& reducer)
     : tables_(parameters.tables()),
       group_(group),
       communicator_(communicator),
+      log_(reducer.log()),
       alone_(!communicator.moves_data() || communicator.size() == 1) {
   for (TableRows& rows : tables_) {
     if (rows.table.gathered()) gathers_.push_back({&rows, {}, {}, {}, {}, {}});
     converted_before_.push_back(rows.converting_seconds);
   }
   sums_.rows.resize(tables_.size());
+  std::vector<bool> of_table(parameters.buckets().size());
+  for (const TableRows& rows : tables_)
+    if (rows.table.reduced()) of_table[static_cast<std::size_t>(rows.bucket)] = true;
+  reducer.set_of_table(std::move(of_table));
 }
 
-/// How many rows a rank sends depends on its batch alone, so the ranks tell each other first.
+/// How many rows a rank sends depends on its batch alone, so the ranks tell each other first. On a
+/// GPU the host waits for that while the stream still computes, so that wait is nobody's.
 void EmbeddingExchange::start(Stream stream) {
-  seconds_ = last_wait_ = 0;
   if (gathers_.empty()) return;
   const auto ranks = static_cast<std::size_t>(alone_ ? 1 : group_.size());
   const auto own = static_cast<std::size_t>(alone_ ? 0 : group_.rank());
@@ -47,8 +52,7 @@ void EmbeddingExchange::start(Stream stream) {
     counts[i * ranks + own] = static_cast<double>(gathers_[i].rows->rows.count());
   const double before = steady_seconds();
   if (!alone_) counts = group_.all_sum(std::move(counts));
-  last_wait_ += steady_seconds() - before;
-  posted_ = steady_seconds();
+  if (tables_.front().gradient.is_cpu()) log_.add_wait(steady_seconds() - before);
   for (std::size_t i = 0; i < gathers_.size(); ++i) {
     const auto first = counts.begin() + static_cast<std::ptrdiff_t>(i * ranks);
     post(gathers_[i], {first, first + static_cast<std::ptrdiff_t>(ranks)}, stream);
@@ -90,10 +94,10 @@ std::unique_ptr<Pending> EmbeddingExchange::post(const at::Tensor& mine, const a
 void EmbeddingExchange::finish(std::size_t bucket) {
   for (Gather& gather : gathers_) {
     if (static_cast<std::size_t>(gather.rows->bucket) != bucket) continue;
-    const double before = steady_seconds();
-    for (const auto& pending : gather.pending) pending->wait();
-    last_wait_ += steady_seconds() - before;
-    for (const auto& pending : gather.pending) seconds_ = std::max(seconds_, pending->seconds());
+    for (auto& pending : gather.pending) {
+      pending->wait();
+      log_.add(std::move(pending), /*of_table=*/true);
+    }
     gather.pending.clear();
     const double start = steady_seconds();
     if (!gather.rows->table.reduced()) gather.rows->gradient.zero_();
@@ -104,22 +108,13 @@ void EmbeddingExchange::finish(std::size_t bucket) {
   }
 }
 
-void EmbeddingExchange::end_step(const GradientReducer& reducer) {
-  double longest = seconds_;
+void EmbeddingExchange::end_step() {
   for (std::size_t i = 0; i < tables_.size(); ++i) {
     const TableRows& rows = tables_[i];
     sums_.rows[i] += static_cast<double>(rows.rows.count());
     sums_.densify_seconds += rows.converting_seconds - converted_before_[i];
     converted_before_[i] = rows.converting_seconds;
-    if (rows.table.reduced())
-      longest = std::max(longest, reducer.last_seconds(static_cast<std::size_t>(rows.bucket)));
   }
-  sums_.exchange_seconds += longest;
-  last_communication_ = std::max(reducer.last_communication_seconds(), seconds_);
-  if (seconds_ == 0 || reducer.messages_per_step() == 0) return;
-  const double later = posted_ - reducer.first_post();
-  last_communication_ = later >= 0 ? std::max(last_communication_, later + seconds_)
-                                   : std::max(seconds_, last_communication_ - later);
 }
 
 EmbeddingSamples EmbeddingExchange::take() {

@@ -16,7 +16,9 @@ class EmbeddingExchange {
  public:
   /// `group`: the ranks of `communicator`; agrees on how many rows each of them sends. Where
   /// nothing moves, or there is no other rank, own rows are all there are.
-  EmbeddingExchange(FlatParameters& parameters, RankGroup& group, Communicator& communicator);
+  /// `reducer`: of the dense parts, which keeps the log of the step.
+  EmbeddingExchange(FlatParameters& parameters, RankGroup& group, Communicator& communicator,
+                    GradientReducer& reducer);
 
   /// After the last backward pass of a step, by all ranks: starts gathering. Does nothing where no
   /// table gathers.
@@ -24,13 +26,10 @@ class EmbeddingExchange {
   /// Once the bucket's dense part is summed, before anything reads its gradients: waits for the
   /// rows of its tables and adds them, in rank order, so that all ranks get the same bits.
   void finish(std::size_t bucket);
-  /// The step is over: takes down its times and bytes. `reducer`: of the dense parts.
-  void end_step(const GradientReducer& reducer);
+  /// The step is over: takes down its rows.
+  void end_step();
 
-  double last_wait_seconds() const { return last_wait_; }
-  /// Of the buckets and the rows of the last step: first post to last completion.
-  double last_communication_seconds() const { return last_communication_; }
-  /// The sums since the last call.
+  /// The sums since the last call, but for exchange_seconds.
   EmbeddingSamples take();
 
  private:
@@ -49,12 +48,10 @@ class EmbeddingExchange {
   std::vector<TableRows>& tables_;
   RankGroup& group_;
   Communicator& communicator_;
+  CommunicationLog& log_;
   bool alone_;  ///< nothing is sent
   std::vector<Gather> gathers_;
   std::vector<double> converted_before_;  ///< by table
-  double posted_ = 0;                     ///< steady_seconds(), of the first gather of the step
-  double seconds_ = 0;                    ///< of the longest gather of the step
-  double last_wait_ = 0, last_communication_ = 0;
   EmbeddingSamples sums_;
 };
 

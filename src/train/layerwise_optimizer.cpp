@@ -64,7 +64,7 @@ class Lamb : public LayerwiseRule {
         epsilon_(*config.adam_epsilon),
         weight_decay_(*config.weight_decay) {}
   int states() const override { return 2; }
-  void begin_step() override { ++step_; }
+  void begin_step(const at::Tensor&) override { ++step_; }
   void restart() override { step_ = 0; }
   std::int64_t steps() const override { return static_cast<std::int64_t>(step_); }
 
@@ -113,6 +113,7 @@ class Lars : public LayerwiseRule {
         weight_decay_(*config.weight_decay),
         trust_(config.lars_trust_coefficient) {}
   int states() const override { return 1; }
+  void begin_step(const at::Tensor&) override {}
 
  protected:
   void update(const std::vector<Part>& parts, bool vector) override {

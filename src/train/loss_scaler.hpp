@@ -16,21 +16,24 @@ namespace scalemark {
 /// it. Without --fp16_enable_auto_loss_scale such steps are left out too, but the scale stays.
 class LossScaler {
  public:
-  /// Of other precisions than fp16 it does nothing: the scale is 1.
-  explicit LossScaler(const ResolvedConfig& config);
+  /// Only for fp16: where it is not enabled, nothing else is called.
+  LossScaler(const ResolvedConfig& config, at::Device device);
 
   bool enabled() const { return enabled_; }
-  double scale() const { return scale_; }
-  /// Divides summed gradients by the scale and adapts it. False where one of them is not finite:
-  /// the weights must stay as they are. Equal sums make equal decisions, so ranks need not agree.
-  bool unscale(std::vector<Bucket>& buckets);
-  /// So far.
+  /// fp32 [1] on the device.
+  const at::Tensor& scale() const { return scale_; }
+  /// Divides summed gradients by the scale and adapts it, without waiting for the device. fp32 [1]
+  /// there: 1 where one of them is not finite, so that the weights must stay as they are, else 0.
+  /// Equal sums make equal decisions, so ranks need not agree.
+  at::Tensor unscale(std::vector<Bucket>& buckets);
+  /// So far; waits for the device.
   LossScaling report() const;
 
  private:
   bool enabled_, dynamic_;
-  double initial_, scale_;
-  std::int64_t growth_interval_, steps_since_change_ = 0, skipped_ = 0;
+  double initial_;
+  std::int64_t growth_interval_;
+  at::Tensor scale_, steps_since_change_, skipped_;  ///< [1], on the device
 };
 
 }  // namespace scalemark

@@ -2,6 +2,8 @@
 // loss and on whether to stop.
 #include "train/measured_loop.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -17,7 +19,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together),
       learning_rate_(trainer.config, trainer.plan.global_batch_size),
-      scaler_(trainer.config),
+      scaler_(trainer.config, trainer.device.device()),
       input_(make_input_pipeline(trainer.config.input, trainer.device, trainer.batches,
                                  trainer.micro_batches)) {
   std::vector<double> mine;
@@ -35,7 +37,6 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer, StartLine* line) {
   input_->restart();
-  double waited_in_backward = 0;
   const auto step = [&](long number) {
     loop_.enter(StepPhase::input);
     const std::size_t turn = static_cast<std::size_t>(number) % trainer_.batches.size();
@@ -46,18 +47,30 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     loop_.enter(StepPhase::checkpoint);
     after_step_(number);
     loop_.enter(StepPhase::rest);
-    if (reducer_->waits_in_backward()) waited_in_backward += reducer_->last_wait_seconds();
     const Batch& batch = trainer_.batches[turn];
-    return StepOutcome{loss * loss_share_[turn], reducer_->last_wait_seconds(),
-                       reducer_->last_communication_seconds(), batch.units, batch.padded_units};
+    return StepOutcome{loss * loss_share_[turn], batch.units, batch.padded_units};
   };
   Samples samples = loop_.run(steps, phase, std::move(rule), observer, step, line);
-  samples.phase_seconds[static_cast<std::size_t>(StepPhase::backward)] -= waited_in_backward;
-  samples.phase_seconds[static_cast<std::size_t>(StepPhase::communication)] += waited_in_backward;
   samples.embedding = reducer_->take_embedding();
+  add_communication(samples);
   samples.input = input_->samples();
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
   return samples;
+}
+
+void MeasuredLoop::add_communication(Samples& samples) {
+  const CommunicationTimes times = reducer_->take_times();
+  const std::size_t steps = std::min(times.wait_seconds.size(), samples.wait_seconds.size());
+  double waited = 0;
+  for (std::size_t i = 0; i < steps; ++i) {
+    samples.wait_seconds[i] += times.wait_seconds[i];
+    waited += times.wait_seconds[i];
+  }
+  samples.communication_seconds = times.communication_seconds;
+  samples.embedding.exchange_seconds = times.table_seconds;
+  if (!reducer_->waits_in_backward() || !std::isfinite(waited)) return;
+  samples.phase_seconds[static_cast<std::size_t>(StepPhase::backward)] -= waited;
+  samples.phase_seconds[static_cast<std::size_t>(StepPhase::communication)] += waited;
 }
 
 at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
@@ -96,9 +109,15 @@ void MeasuredLoop::update() {
   reducer_->finalize();
   loop_.enter(StepPhase::optimizer);
   std::vector<Bucket>& buckets = reducer_->buckets();
-  if (!scaler_.unscale(buckets)) return;
+  at::Tensor skip;
+  if (scaler_.enabled()) skip = scaler_.unscale(buckets);
+  // Reading it costs nothing on the CPU, and a stop of the device elsewhere.
+  if (skip.defined() && (skip.is_cpu() || !optimizer.can_skip())) {
+    if (skip.item<float>() != 0) return;
+    skip = at::Tensor();
+  }
   if (trainer_.config.clip_norm) clip_gradients(buckets, *trainer_.config.clip_norm);
-  optimizer.begin_step();
+  optimizer.begin_step(skip);
   for (Bucket& bucket : buckets) optimizer.update(bucket);
 }
 
@@ -110,12 +129,25 @@ at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
   return loss;
 }
 
+/// Without an update: cuDNN and cuBLAS choose their kernels when they meet a shape.
+void MeasuredLoop::meet_shapes() {
+  if (!trainer_.device.works_behind_host()) return;
+  const at::AutoGradMode mode(!trainer_.config.forward_only);
+  for (std::size_t i = 0; i < trainer_.batches.size(); ++i)
+    for (const Batch& batch : input_->take(static_cast<long>(i))) {
+      reducer_->begin_pass(/*first=*/true, /*last=*/false);
+      const at::Tensor loss = trainer_.model->loss_sum(batch);
+      if (!trainer_.config.forward_only) loss.backward();
+    }
+}
+
 Samples Trainer::measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
                          StartLine* line) {
   Impl& trainer = *impl_;
-  trainer.restart();
   MeasuredLoop loop(trainer, group, communicator,
                     InjectedFault(trainer.config.inject, trainer.rank));
+  loop.meet_shapes();
+  trainer.restart();
   const Samples warm_up = loop.run(trainer.config.num_warmup_batches, "warm-up",
                                    StoppingRule(std::nullopt, std::nullopt), nullptr);
   Samples samples;

@@ -15,11 +15,13 @@ class MeasuredLoop {
   MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator,
                const InjectedFault& fault);
 
+  /// Passes over every batch before the first step, on a device that chooses its kernels by shape.
+  void meet_shapes();
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers go on from
   /// run to run. wall_seconds is left to the caller.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
               StartLine* line = nullptr);
-  double loss_scale() const { return scaler_.scale(); }
+  double loss_scale() const { return scaler_.enabled() ? scaler_.report().last : 1; }
   StepTraffic traffic() const { return reducer_->traffic(); }
 
   /// Called inside every step to come, after its update, with its number.
@@ -33,6 +35,8 @@ class MeasuredLoop {
   at::Tensor train_step(long number, std::size_t turn, const std::vector<Batch>& micro_batches);
   at::Tensor forward_step(long number, const Batch& batch);
   void update();
+  /// What the reducer took down of the steps of `samples`.
+  void add_communication(Samples& samples);
 
   Trainer::Impl& trainer_;
   std::unique_ptr<StepReducer> reducer_;

@@ -7,6 +7,7 @@
 #include <ATen/ops/_fused_sgd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "train/bucket_parts.hpp"
 
@@ -37,6 +38,11 @@ class ElementwiseRule : public UpdateRule {
   ElementwiseRule(double weight_decay, bool spares_vectors)
       : weight_decay_(weight_decay), spares_vectors_(spares_vectors) {}
 
+  void begin_step(const at::Tensor& skip) override {
+    skip_ = skip.defined() ? std::optional(skip) : std::nullopt;
+  }
+  bool can_skip() const override { return true; }
+
   void update(Bucket& bucket) override {
     const at::NoGradGuard no_grad;
     const bool chunked = bucket.shadow.defined() && bucket.weights.is_cpu();
@@ -52,8 +58,10 @@ class ElementwiseRule : public UpdateRule {
 
  protected:
   virtual void update(const Part& part, double weight_decay) = 0;
+  const std::optional<at::Tensor>& skip() const { return skip_; }
 
  private:
+  std::optional<at::Tensor> skip_;
   double weight_decay_;
   bool spares_vectors_;
 };
@@ -69,7 +77,7 @@ class Sgd : public ElementwiseRule {
     // The momentum starts as zero, so that the first step is no special case.
     at::_fused_sgd_(part.weights, part.gradients, part.state, weight_decay, momentum_,
                     learning_rate_, /*dampening=*/0., /*nesterov=*/false, /*maximize=*/false,
-                    /*is_first_step=*/false);
+                    /*is_first_step=*/false, /*grad_scale=*/{}, skip());
   }
 
  private:
@@ -85,27 +93,38 @@ class Adam : public ElementwiseRule {
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon) {}
   int states() const override { return 2; }
-  void begin_step() override { ++step_; }
-  void restart() override { step_ = 0; }
-  std::int64_t steps() const override { return static_cast<std::int64_t>(step_); }
+  void begin_step(const at::Tensor& skip) override {
+    ElementwiseRule::begin_step(skip);
+    ++step_;
+    if (skip.defined()) skipped_ = skipped_.defined() ? skipped_ + skip : skip.clone();
+  }
+  void restart() override {
+    step_ = 0;
+    skipped_ = at::Tensor();
+  }
+  std::int64_t steps() const override {
+    return static_cast<std::int64_t>(step_ - (skipped_.defined() ? skipped_.item<double>() : 0));
+  }
 
  protected:
   void update(const Part& part, double weight_decay) override {
-    const at::Tensor step = at::full({}, step_, part.weights.options());
+    at::Tensor step = at::full({}, step_, part.weights.options());
+    if (skipped_.defined()) step -= skipped_[0];
     if (decoupled_)
       at::_fused_adamw_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
                         learning_rate_, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
-                        /*maximize=*/false);
+                        /*maximize=*/false, /*grad_scale=*/{}, skip());
     else
       at::_fused_adam_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
                        learning_rate_, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
-                       /*maximize=*/false);
+                       /*maximize=*/false, /*grad_scale=*/{}, skip());
   }
 
  private:
   bool decoupled_;
   double beta1_, beta2_, epsilon_;
   double step_ = 0;
+  at::Tensor skipped_;  ///< of them, [1] on the device; undefined: none can have been
 };
 
 std::unique_ptr<UpdateRule> rule_of(const ResolvedConfig& config) {

@@ -18,8 +18,11 @@ class UpdateRule {
   double learning_rate() const { return learning_rate_; }
   /// Steps since the start or restart(), of rules that count them; else 0.
   virtual std::int64_t steps() const { return 0; }
-  /// Before the first bucket of a step.
-  virtual void begin_step() {}
+  /// Before the first bucket of a step. `skip`, where it is defined: fp32 [1] on the device, which
+  /// the host has not read; where it is 1 the step changes nothing.
+  virtual void begin_step(const at::Tensor& skip = {}) = 0;
+  /// Whether begin_step() takes a `skip`.
+  virtual bool can_skip() const { return false; }
   /// Forgets the steps so far; the caller zeroes the states.
   virtual void restart() {}
   /// Weights, states and shadow; what the gradients hold afterwards is undefined.

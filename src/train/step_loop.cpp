@@ -76,8 +76,9 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
     const auto posted = words(phase, loss);
     const double before_exchange = steady_seconds();
     stop = read(phase, phase.agreed ? phase.agreed->exchange(posted) : posted);
-    phase.samples.wait_seconds.push_back(steady_seconds() - before_exchange + done.wait_seconds);
-    phase.samples.communication_seconds += done.communication_seconds;
+    // A device that works behind the host goes on computing meanwhile.
+    phase.samples.wait_seconds.push_back(
+        device_.works_behind_host() ? 0 : steady_seconds() - before_exchange);
     phase.samples.units.push_back(done.units);
     phase.samples.padded_units += done.padded_units;
     phases_->enter(StepPhase::rest);

@@ -23,10 +23,8 @@ using StepObserver =
 struct StepOutcome {
   /// This rank's share of the global mean: a scalar on the device; undefined where steps have none.
   at::Tensor loss;
-  double wait_seconds = 0;           ///< for communication
-  double communication_seconds = 0;  ///< first bucket posted to last bucket complete
-  double units = 0;                  ///< of this rank's batch, without padding
-  double padded_units = 0;           ///< with it
+  double units = 0;         ///< of this rank's batch, without padding
+  double padded_units = 0;  ///< with it
 };
 
 /// Waits at a line, if there is one, to start or, at the end of all measuring, to leave. There is

@@ -16,7 +16,7 @@ class FlatReducer : public StepReducer {
         device_(trainer.device),
         reducer_(communicator, parameters_->gradient_buffers(), parameters_->parameters_in(),
                  *trainer.config.overlap),
-        embeddings_(*parameters_, group, communicator) {
+        embeddings_(*parameters_, group, communicator, reducer_) {
     parameters_->set_on_ready([this](int bucket) { reducer_.add(bucket, device_.stream()); });
   }
   ~FlatReducer() override {
@@ -24,22 +24,20 @@ class FlatReducer : public StepReducer {
   }
 
   /// In the last pass calls reducer_.add() as gradients arrive.
-  void begin_pass(bool first, bool last) override { parameters_->begin_pass(first, last); }
+  void begin_pass(bool first, bool last) override {
+    if (first) reducer_.begin_step(device_.stream());
+    parameters_->begin_pass(first, last);
+  }
   void finalize(const std::function<void(std::size_t)>& on_sum) override {
     embeddings_.start(device_.stream());
     reducer_.finalize(device_.stream(), [&](std::size_t bucket) {
       embeddings_.finish(bucket);
       if (on_sum) on_sum(bucket);
     });
-    embeddings_.end_step(reducer_);
+    embeddings_.end_step();
   }
   std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
-  double last_wait_seconds() const override {
-    return reducer_.last_wait_seconds() + embeddings_.last_wait_seconds();
-  }
-  double last_communication_seconds() const override {
-    return embeddings_.last_communication_seconds();
-  }
+  CommunicationTimes take_times() override { return reducer_.log().take(); }
   StepTraffic traffic() const override {
     return {reducer_.bytes_per_step(), reducer_.wire_bytes_per_step(),
             reducer_.messages_per_step()};

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "comm/communication_log.hpp"
 #include "measure/samples.hpp"
 #include "train/flat_parameters.hpp"
 
@@ -31,13 +32,13 @@ class StepReducer {
   /// What the optimizer updates: every parameter lies in one of them. Valid until begin_pass().
   virtual std::vector<Bucket>& buckets() = 0;
 
-  virtual double last_wait_seconds() const = 0;  ///< for sums after the last backward pass
+  /// Of the steps since the last call; after DeviceBackend::synchronize(). Waits are those for sums
+  /// after the last backward pass, NaN where they are not known; communication_seconds is 0 there.
+  virtual CommunicationTimes take_times() = 0;
   /// Whether it waits before the last backward pass returns, not in finalize().
   virtual bool waits_in_backward() const { return false; }
-  /// First bucket posted to last bucket complete; 0 where that is not known.
-  virtual double last_communication_seconds() const = 0;
   virtual StepTraffic traffic() const = 0;
-  /// What the gradients of embedding tables cost since the last call.
+  /// What the gradients of embedding tables cost since the last call, but for exchange_seconds.
   virtual EmbeddingSamples take_embedding() { return {}; }
 };
 

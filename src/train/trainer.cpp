@@ -102,7 +102,7 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   const auto probe = std::make_shared<TableProbe>();
   model->set_gate(probe);
   const std::vector<int> order = agreed_order(*model, device.device(), group);
-  const FlatLayout layout{bytes(config.bucket_mb), bytes(config.first_bucket_mb),
+  const FlatLayout layout{bytes(bucket_mb(config, device)), bytes(config.first_bucket_mb),
                           optimizer->states(), compute_dtype(config.precision),
                           with_strategy(probe->tables(*model), config)};
   auto parameters = std::make_shared<FlatParameters>(*model, order, layout);

@@ -28,6 +28,11 @@ struct Trainer::Impl {
   void restart();
 };
 
+/// --bucket_mb, or the device's default.
+inline double bucket_mb(const ResolvedConfig& config, const DeviceBackend& device) {
+  return config.bucket_mb.value_or(default_bucket_mb(device.device().is_cuda()));
+}
+
 /// The reducer of `--reducer` for one measurement; scalemark's own with communicator `none`.
 std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
                                                Communicator& communicator);

@@ -12,25 +12,28 @@ namespace {
 using testing::world;
 
 TEST(CollectiveProbe, EveryCollectiveMovesTheRightData) {
-  CollectiveProbe probe(world(), 1 << 20);
+  const auto mpi = make_carrier(Carrier::mpi, world(), 1 << 20);
+  const auto own = make_carrier(Carrier::scalemark, world(), 1 << 20);
   for (const Collective collective : kCollectives)
     for (const std::int64_t bytes : {4, 8, 1000, 65536, 1 << 20}) {
-      const auto timing = probe.measure(collective, Carrier::mpi, bytes, 1e-3);
+      const auto timing = CollectiveProbe(world(), *mpi).measure(collective, bytes, 1e-3);
       EXPECT_EQ(timing.bytes, collective_bytes(collective, bytes, world().size()));
       EXPECT_EQ(timing.wrong_elements, 0) << to_string(collective) << " " << timing.first_wrong;
       EXPECT_GT(timing.seconds, 0);
       EXPECT_GE(timing.repetitions, 3);
     }
   for (const std::int64_t bytes : {4, 1000, 1 << 20})
-    EXPECT_EQ(probe.measure(Collective::allreduce, Carrier::scalemark, bytes, 1e-3).wrong_elements,
-              0);
+    EXPECT_EQ(
+        CollectiveProbe(world(), *own).measure(Collective::allreduce, bytes, 1e-3).wrong_elements,
+        0);
 }
 
 TEST(CollectiveProbe, ADamagedElementIsFoundAndNamedOnAllRanks) {
-  CollectiveProbe probe(world(), 1024);
+  const auto mpi = make_carrier(Carrier::mpi, world(), 1024);
   const int last = world().size() - 1;
   for (const Collective collective : kCollectives) {
-    const auto timing = probe.measure(collective, Carrier::mpi, 1024, 1e-3, world().rank() == last);
+    const auto timing =
+        CollectiveProbe(world(), *mpi).measure(collective, 1024, 1e-3, world().rank() == last);
     EXPECT_EQ(timing.wrong_elements, 1) << to_string(collective);
     EXPECT_THAT(timing.first_wrong,
                 ::testing::HasSubstr("rank " + std::to_string(last) + ": element"));
@@ -38,8 +41,9 @@ TEST(CollectiveProbe, ADamagedElementIsFoundAndNamedOnAllRanks) {
 }
 
 TEST(CollectiveProbe, OnlyTheAllreduceIsScalemarksOwn) {
-  CollectiveProbe probe(world(), 1024);
-  EXPECT_THROW(probe.measure(Collective::broadcast, Carrier::scalemark, 1024, 1e-3), CommError);
+  const auto own = make_carrier(Carrier::scalemark, world(), 1024);
+  EXPECT_THROW(CollectiveProbe(world(), *own).measure(Collective::broadcast, 1024, 1e-3),
+               CommError);
 }
 
 }  // namespace

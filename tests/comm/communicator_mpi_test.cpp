@@ -137,7 +137,7 @@ TEST(MpiCommunicator, CarriesManyOperationsAtOnce) {
     pending[i]->wait();  // any order of waiting will do
   for (std::size_t i = 0; i < pending.size(); ++i) {
     expect_sums(buffers[i]);
-    EXPECT_GT(pending[i]->seconds(), 0.0);
+    EXPECT_GT(pending[i]->times()->done, pending[i]->times()->posted);
     EXPECT_NO_THROW(pending[i]->wait());
   }
 }
@@ -241,7 +241,7 @@ TEST(GradientReducer, SumsBucketsOfRealRanks) {
     for (int bucket = 0; bucket < 3; ++bucket) reducer.add(bucket, nullptr);
     reducer.finalize(nullptr);
     for (auto& any : storage) expect_sums(any);
-    EXPECT_GT(reducer.last_communication_seconds(), 0.0);
+    EXPECT_GT(reducer.log().take().communication_seconds, 0.0);
   }
 }
 

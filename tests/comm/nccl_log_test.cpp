@@ -1,10 +1,14 @@
 // NCCL's log in memory, and what it says of the transport.
 #include "comm/nccl_log.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+
+#include "tests/support/test_folder.hpp"
 
 namespace scalemark::nccl_log_test {
 namespace {
@@ -22,7 +26,7 @@ TEST(NcclTransport, IsWhatTheChannelsNameEachOnce) {
             "");
 }
 
-class Log : public testing::Test {
+class NcclLogFile : public testing::Test {
  protected:
   void SetUp() override { forget(); }
   void TearDown() override { forget(); }
@@ -31,7 +35,7 @@ class Log : public testing::Test {
   }
 };
 
-TEST_F(Log, HoldsWhatIsWrittenToTheFileThatNcclIsTold) {
+TEST_F(NcclLogFile, HoldsWhatIsWrittenToTheFileThatNcclIsTold) {
   const NcclLog log;
   ASSERT_STREQ(std::getenv("NCCL_DEBUG"), "INFO");
   FILE* file = std::fopen(std::getenv("NCCL_DEBUG_FILE"), "w");
@@ -44,12 +48,53 @@ TEST_F(Log, HoldsWhatIsWrittenToTheFileThatNcclIsTold) {
   EXPECT_EQ(log.text(6), "second\n");
 }
 
-TEST_F(Log, OfTheUserIsLeftAlone) {
+/// Writes as NCCL does.
+void write_lines() {
+  FILE* file = std::fopen(std::getenv("NCCL_DEBUG_FILE"), "w");
+  ASSERT_NE(file, nullptr);
+  std::fputs("n0:1:2 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via P2P/IPC\n", file);
+  std::fputs("n0:1:2 [0] init.cc:1 NCCL WARN no room\n", file);
+  std::fclose(file);
+}
+
+TEST_F(NcclLogFile, OfTheUserGoesToStderrAndIsReadToo) {
+  setenv("NCCL_DEBUG", "info", 1);
+  testing::internal::CaptureStderr();
+  std::string text;
+  {
+    const NcclLog log;
+    EXPECT_STREQ(std::getenv("NCCL_DEBUG"), "info");
+    EXPECT_EQ(std::getenv("NCCL_DEBUG_SUBSYS"), nullptr);
+    write_lines();
+    for (int i = 0; i < 500 && text.find("no room") == text.npos; ++i) {
+      usleep(10'000);
+      text = log.text();
+    }
+  }
+  EXPECT_EQ(nccl_transport(text), "P2P/IPC");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), text);
+}
+
+TEST_F(NcclLogFile, OfAUserWhoWantsWarningsShowsNoMore) {
   setenv("NCCL_DEBUG", "WARN", 1);
+  testing::internal::CaptureStderr();
+  {
+    const NcclLog log;
+    EXPECT_STREQ(std::getenv("NCCL_DEBUG"), "INFO");
+    write_lines();
+  }  // what is in the pipe is read to its end
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "n0:1:2 [0] init.cc:1 NCCL WARN no room\n");
+}
+
+TEST_F(NcclLogFile, InAFileOfTheUserIsReadThere) {
+  const TestFolder folder;
+  setenv("NCCL_DEBUG", "INFO", 1);
+  setenv("NCCL_DEBUG_FILE", (folder / "log.%p").c_str(), 1);
   const NcclLog log;
-  EXPECT_STREQ(std::getenv("NCCL_DEBUG"), "WARN");
-  EXPECT_EQ(std::getenv("NCCL_DEBUG_FILE"), nullptr);
   EXPECT_EQ(log.text(), "");
+  setenv("NCCL_DEBUG_FILE", (folder / fmt::format("log.{}", getpid())).c_str(), 1);
+  write_lines();
+  EXPECT_EQ(nccl_transport(log.text()), "P2P/IPC");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/preflight/apply_rules.hpp"
+#include "report/fleet_table.hpp"
 #include "result/preflight_support.hpp"
 
 namespace scalemark::preflight_table_test {
@@ -61,6 +62,26 @@ TEST(PreflightTable, ShowsGpusAndTheirLinks) {
   EXPECT_THAT(text, HasSubstr("300.0"));
   EXPECT_THAT(text, HasSubstr("20.0*"));
   EXPECT_THAT(text, HasSubstr("mlx5_0/1 100.0 Gbit/s"));
+}
+
+TEST(PreflightTable, PutsTheHostThatIsFurthestBehindFirst) {
+  EXPECT_THAT(preflight_table(judged(test::preflight_ranks(2))), Not(HasSubstr("furthest behind")));
+  auto ranks = test::preflight_ranks(6);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].report.host = fmt::format("node{}", i / 2);
+    if (i % 2 == 0) ranks[i].host["host"] = ranks[i].report.host;
+  }
+  ranks[3].measured["memory_bandwidth"]["bytes_per_second"] = 9e9;  // of node1, which has another
+  PreflightFacts facts;
+  facts.world_size = 6;
+  facts.pairs = test::preflight_pairs(3);
+  const Json record =
+      make_preflight_record({LoadedConfig(), {Json::object(), {}}, {}}, facts, ranks);
+  const std::string text = fleet_table(record);
+  EXPECT_THAT(text, HasSubstr("250 MB/s (0.25)"));
+  EXPECT_THAT(text, HasSubstr("9 GB/s (0.90)"));
+  EXPECT_LT(text.find("node2"), text.find("node1"));
+  EXPECT_LT(text.find("node1"), text.find("node0"));
 }
 
 TEST(ShownValue, HasUnitsAndPrefixes) {

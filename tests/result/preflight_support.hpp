@@ -1,6 +1,8 @@
 // Hand-made ranks and collectives of preflight.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -89,6 +91,18 @@ inline std::vector<PreflightRank> gpu_ranks(int count) {
       rank.host["gpu_peers"] = peer_links_json({{0, 1, true, 3e11}, {1, 0, false, 2e10}});
   }
   return ranks;
+}
+
+/// Of hosts "node0", "node1", ...: 1 GB/s and 10 us, of the last one a quarter.
+inline Json preflight_pairs(int hosts) {
+  Json pairs = Json::array();
+  for (int first = 0; first < hosts; ++first)
+    for (int second = first + 1; second < hosts; ++second)
+      pairs.push_back({{"hosts", {fmt::format("node{}", first), fmt::format("node{}", second)}},
+                       {"bytes", 4 << 20},
+                       {"latency_seconds", 1e-5},
+                       {"bytes_per_second", second + 1 == hosts ? 2.5e8 : 1e9}});
+  return pairs;
 }
 
 inline Json preflight_row(const std::string& collective, const std::string& carrier,

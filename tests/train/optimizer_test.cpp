@@ -135,6 +135,31 @@ TEST(Update, UnderAScheduleIsThatOfTorch) {
   }
 }
 
+/// A step that is skipped on the device is as none: weights, states, and Adam's count of steps.
+TEST(Update, SkipsAStepThatTheHostHasNotRead) {
+  for (const Optimizer optimizer :
+       {Optimizer::sgd, Optimizer::momentum, Optimizer::adam, Optimizer::adamw}) {
+    const auto train = [&](const std::vector<double>& gradients) {
+      const auto rule = make_update_rule(config_of({optimizer, 0.01, false}));
+      EXPECT_TRUE(rule->can_skip());
+      torch::manual_seed(1);
+      Bucket bucket = make_bucket(1001, rule->states(), false);
+      for (const double gradient : gradients) {
+        bucket.gradients.fill_(gradient);
+        rule->begin_step(at::full({1}, std::isfinite(gradient) ? 0.f : 1.f));
+        rule->update(bucket);
+      }
+      return std::pair{bucket.weights, rule->steps()};
+    };
+    const auto [skipped, steps] = train({0.5, INFINITY, -0.25});
+    const auto [without, fewer] = train({0.5, -0.25});
+    EXPECT_TRUE(at::equal(skipped, without)) << to_string(optimizer);
+    EXPECT_EQ(steps, fewer) << to_string(optimizer);
+  }
+  for (const Optimizer optimizer : {Optimizer::lamb, Optimizer::lars})
+    EXPECT_FALSE(make_update_rule(config_of({optimizer, 0, false}))->can_skip());
+}
+
 /// Losses (per sample) of `steps` steps of smallnet on one batch.
 std::vector<double> train_smallnet(at::ScalarType dtype, int steps) {
   torch::manual_seed(1);

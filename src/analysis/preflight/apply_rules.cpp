@@ -34,7 +34,8 @@ void fill_settings(Json& record, const std::vector<PreflightRank>& ranks) {
 /// Of how fast something was.
 bool is_speed(const CheckResult& result) {
   static constexpr std::string_view kChecks[] = {"gemm.",       "memory_bandwidth", "noise_quantum",
-                                                 "collective.", "scratch",          "gpu.copies."};
+                                                 "collective.", "scratch",          "gpu.copies.",
+                                                 "pair."};
   return result.statistic != "wrong_elements" &&
          std::ranges::any_of(
              kChecks, [&](std::string_view check) { return result.name.starts_with(check); });
@@ -82,6 +83,7 @@ void apply_preflight_rules(Json& record, const std::vector<PreflightRank>& ranks
   std::vector<PreflightRule> applied;
   for (const PreflightRule& rule : rules) {
     if (rule.statistic == "near_gpu" && !gpus) continue;
+    if (rule.check.starts_with("pair.") && record.at("hosts").size() < 2) continue;
     if (pinning ? rule.check == "binding" : gpus || !rule.check.starts_with("gpu."))
       applied.push_back(rule);
   }

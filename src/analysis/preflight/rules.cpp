@@ -37,6 +37,8 @@ constexpr std::string_view kDefaultRules = R"({
     {"check": "gpu.nvlink", "statistic": "inactive", "max": 0, "level": "warn"},
     {"check": "gpu.copies.near", "statistic": "to_device_bytes_per_second", "relative_to_median": 0.75, "level": "fail"},
     {"check": "gpu.copies.near", "statistic": "from_device_bytes_per_second", "relative_to_median": 0.75, "level": "fail"},
+    {"check": "pair.host", "statistic": "bytes_per_second", "relative_to_median": 0.75, "level": "fail"},
+    {"check": "pair.link", "statistic": "of_hosts", "min": 0.5, "level": "warn"},
     {"check": "collective.*", "statistic": "wrong_elements", "max": 0, "level": "fail"}
   ]
 }
@@ -101,7 +103,8 @@ std::optional<CheckStatus> level_from_baseline(const PreflightValue& value) {
   };
   if (is("gemm.", "flops") || is("memory_bandwidth", "bytes_per_second") ||
       is("noise_quantum", "best_mean_seconds") || is("gpu.copies.", "to_device_bytes_per_second") ||
-      is("gpu.copies.", "from_device_bytes_per_second") || is("gpu.peers.", "bytes_per_second"))
+      is("gpu.copies.", "from_device_bytes_per_second") || is("gpu.peers.", "bytes_per_second") ||
+      is("pair.host", "bytes_per_second"))
     return CheckStatus::fail;
   if (is("collective.", "busbw") && is_rate_of_size(value, false)) return CheckStatus::fail;
   if (is("collective.", "seconds") && is_rate_of_size(value, true)) return CheckStatus::warn;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "analysis/preflight/gpu_values.hpp"
 #include "platform/platform.hpp"
@@ -38,6 +39,9 @@ constexpr std::array kHost{Statistic{"memory_available_bytes", "bytes", true},
 constexpr std::array kCollective{
     Statistic{"seconds", "s", false}, Statistic{"algbw", "bytes/s", true},
     Statistic{"busbw", "bytes/s", true}, Statistic{"wrong_elements", "", false}};
+
+constexpr std::array kPair{Statistic{"bytes_per_second", "bytes/s", true},
+                           Statistic{"latency_seconds", "s", false}};
 
 /// Those of `object` (null: they are unknown) as `check` of the place that `like` names.
 template <std::size_t N>
@@ -167,6 +171,39 @@ void add_collectives(CheckedValues& values, const Json& collectives) {
   }
 }
 
+/// Of a host its best pair, which a bad link to one other does not spoil; of a pair its part of
+/// what its hosts do elsewhere, which is small where the link between just these two is bad.
+void add_pairs(CheckedValues& values, const Json& pairs) {
+  if (!pairs.is_array()) return;
+  std::map<std::string, Json> best;
+  for (const Json& pair : pairs)
+    for (const Json& host : pair.at("hosts")) {
+      Json& of_host = best[host];
+      if (of_host.is_null()) of_host = pair;
+      for (const auto& [statistic, higher] :
+           {std::pair{"bytes_per_second", true}, {"latency_seconds", false}})
+        if (higher ? pair.at(statistic) > of_host[statistic]
+                   : pair.at(statistic) < of_host[statistic])
+          of_host[statistic] = pair[statistic];
+    }
+  PreflightValue here;
+  for (const auto& [host, pair] : best) {
+    here.host = host;
+    add(values, "pair.host", kPair, pair, here);
+  }
+  for (const Json& pair : pairs) {
+    const std::string first = pair.at("hosts")[0], second = pair.at("hosts")[1];
+    const double rate = pair.at("bytes_per_second");
+    const double expected = std::min(best[first]["bytes_per_second"].get<double>(),
+                                     best[second]["bytes_per_second"].get<double>());
+    here.host = first + " - " + second;
+    here.detail = fmt::format("{} between them, {} with others", shown_value(rate, "bytes/s"),
+                              shown_value(expected, "bytes/s"));
+    add(values, "pair.link", std::array{Statistic{"of_hosts", "", true}},
+        {{"of_hosts", expected > 0 ? rate / expected : 1.}}, here);
+  }
+}
+
 void add_binding(CheckedValues& values, const Json& ranks) {
   for (const Json& rank : ranks) {
     const Json& binding = rank.at("binding");
@@ -205,6 +242,7 @@ std::vector<PreflightValue> preflight_values(const Json& record) {
   for (const Json& rank : record.at("ranks")) add_rank(values, rank, record.at("wall_seconds"));
   for (const Json& host : record.at("hosts")) add_host(values, host);
   add_collectives(values, record.at("collectives"));
+  add_pairs(values, record.at("pairs"));
   add_binding(values, record.at("ranks"));
   add_settings(values, record.at("settings"));
   return values;

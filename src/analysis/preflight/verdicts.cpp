@@ -56,6 +56,11 @@ CheckResult skipped(const PreflightRule& rule, const std::string& name, const st
   return result;
 }
 
+std::string median_words(const PreflightValue& value, std::size_t count) {
+  const std::string one = value.rank ? "rank" : "host";
+  return count == 2 ? "better " + one : "median of the " + one + "s";
+}
+
 /// `reference`: of relative_to_median.
 CheckResult check_value(const PreflightRule& rule, const PreflightValue& value, double reference,
                         std::size_t ranks) {
@@ -84,9 +89,9 @@ CheckResult check_value(const PreflightRule& rule, const PreflightValue& value, 
       const double better = value.higher_is_better ? reference : number;
       result.value = better > 0 ? worse / better : 1.;
       kept = result.value.get<double>() >= rule.limit.get<double>();
-      result.message = fmt::format(
-          "{}{}, {:.2f} of the {} ({})", begin, what, result.value.get<double>(),
-          ranks == 2 ? "better rank" : "median of the ranks", shown_value(reference, value.unit));
+      result.message =
+          fmt::format("{}{}, {:.2f} of the {} ({})", begin, what, result.value.get<double>(),
+                      median_words(value, ranks), shown_value(reference, value.unit));
     }
   }
   result.status = kept ? CheckStatus::pass : rule.level;

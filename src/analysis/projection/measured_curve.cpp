@@ -78,7 +78,10 @@ void add_work(MeasuredCurve& curve, const MeasuredLaunch& launch) {
   curve.units_per_sample = units_per_sample(launch, *facts);
   const bool two_bytes = value_or<std::string>(launch, "wire_dtype", "fp32") != "fp32";
   curve.buckets.gradient_bytes = curve.parameters * (two_bytes ? 2 : 4);
-  curve.buckets.bucket_bytes = value_or(launch, "bucket_mb", 8.) * kMebi;
+  curve.buckets.bucket_bytes =
+      value_or(launch, "bucket_mb",
+               default_bucket_mb(value_or<std::string>(launch, "device", "") == "cuda")) *
+      kMebi;
   curve.buckets.first_bucket_bytes = value_or(launch, "first_bucket_mb", 1.) * kMebi;
   curve.buckets.hiding =
       hiding_from(value_or<std::string>(launch, "overlap", "backward")).value_or(Hiding::backward);

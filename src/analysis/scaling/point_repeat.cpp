@@ -1,5 +1,7 @@
 #include "analysis/scaling/point_repeat.hpp"
 
+#include <limits>
+
 #include "analysis/resources.hpp"
 
 namespace scalemark {
@@ -14,9 +16,12 @@ PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline
   repeat.units = run.at("units_per_step").get<double>() * steps;
   repeat.seconds = repeat.units / run.at("throughput").at("mean").get<double>();
   repeat.step_seconds_mean = repeat.seconds / steps;
-  for (const auto& rank : run.at("ranks"))
+  for (const auto& rank : run.at("ranks")) {
+    const Json& wait = rank.at("wait_seconds_mean");
     repeat.wait_seconds_mean +=
-        rank.at("wait_seconds_mean").get<double>() / static_cast<double>(run.at("ranks").size());
+        (wait.is_null() ? std::numeric_limits<double>::quiet_NaN() : wait.get<double>()) /
+        static_cast<double>(run.at("ranks").size());
+  }
   repeat.resources = count_resources(run, resource);
   const auto loss = run.find("loss");
   if (loss == run.end() || !loss->is_object()) return repeat;

@@ -99,6 +99,7 @@ void set_exposed(ScalingPoint& point, const PointRuns& runs) {
       wait += repeat.wait_seconds_mean * n;
       steps += n;
     }
+    if (!std::isfinite(wait)) return;
     point.exposed_seconds = wait / steps;
     point.exposed_method = "wait";
   }

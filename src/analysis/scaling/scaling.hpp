@@ -17,7 +17,7 @@ struct PointRepeat : Work {  ///< of all measured steps of all ranks, in wall se
   std::string run_id;        ///< id of the run record
   std::string run_path;      ///< relative to the scaling record; empty where no file was asked for
   double step_seconds_mean = 0;
-  double wait_seconds_mean = 0;                 ///< mean over ranks, per step
+  double wait_seconds_mean = 0;                 ///< mean over ranks, per step; NaN: not known
   bool baseline = false;                        ///< communicator none
   std::optional<int> resources = std::nullopt;  ///< what the run ran on; unset: unknown
   /// Of training, warm-up included, until the target loss was reached; unset: it was not.

@@ -16,17 +16,14 @@ inline void check_cuda(cudaError_t result, const char* call) {
 }
 
 inline void check_nccl(ncclResult_t result, const char* call) {
-  if (result != ncclSuccess && result != ncclInProgress)
+  if (result != ncclSuccess)
     throw CommError(std::string(call) + " failed: " + ncclGetErrorString(result));
 }
 
-/// Owns a CUDA event without timing.
+/// Owns a CUDA event that knows its time.
 class CudaEvent {
  public:
-  CudaEvent() {
-    check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming),
-               "cudaEventCreateWithFlags");
-  }
+  CudaEvent() { check_cuda(cudaEventCreate(&event_), "cudaEventCreate"); }
   ~CudaEvent() { cudaEventDestroy(event_); }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/cuda/check.hpp"
+#include "comm/cuda/operation_events.hpp"
 #include "comm/nccl_factory.hpp"
 
 namespace scalemark {
@@ -37,43 +37,46 @@ class StagedPending : public Pending {
   /// `start` begins it on the pinned copies of `sent` and `received`, which may be the same.
   StagedPending(HostOperation start, const Buffer& sent, const Buffer& received,
                 std::shared_ptr<PinnedMemory> staged_sent,
-                std::shared_ptr<PinnedMemory> staged_received, cudaStream_t compute,
-                cudaStream_t copies)
+                std::shared_ptr<PinnedMemory> staged_received, EventPool& pool,
+                const SharedEvent& origin, cudaStream_t compute, cudaStream_t copies)
       : start_(std::move(start)),
         received_(received),
         staged_sent_(std::move(staged_sent)),
         staged_received_(std::move(staged_received)),
+        pool_(pool),
+        events_{origin, pool.record(compute), {}, {}, {}},
         compute_(compute),
         copies_(copies) {
-    check_cuda(cudaEventRecord(event_, compute_), "cudaEventRecord");
-    check_cuda(cudaStreamWaitEvent(copies_, event_, 0), "cudaStreamWaitEvent");
+    check_cuda(cudaStreamWaitEvent(copies_, *events_.posted, 0), "cudaStreamWaitEvent");
     check_cuda(cudaMemcpyAsync(staged_sent_->data(), sent.data, sent.bytes(),
                                cudaMemcpyDeviceToHost, copies_),
                "cudaMemcpyAsync");
-    check_cuda(cudaEventRecord(event_, copies_), "cudaEventRecord");
+    copied_ = pool_.record(copies_);
   }
   ~StagedPending() override { cudaStreamSynchronize(copies_); }
 
+  /// The host waits, but the stream first computes what it has: its own wait begins after that.
   void wait() override {
-    check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize");
-    const auto operation = start_(staged_sent_->data(), staged_received_->data());
-    operation->wait();
-    seconds_ = operation->seconds();
+    events_.wait_begin = pool_.record(compute_);
+    check_cuda(cudaEventSynchronize(*copied_), "cudaEventSynchronize");
+    start_(staged_sent_->data(), staged_received_->data())->wait();
     check_cuda(cudaMemcpyAsync(received_.data, staged_received_->data(), received_.bytes(),
                                cudaMemcpyHostToDevice, copies_),
                "cudaMemcpyAsync");
-    check_cuda(cudaEventRecord(event_, copies_), "cudaEventRecord");
-    check_cuda(cudaStreamWaitEvent(compute_, event_, 0), "cudaStreamWaitEvent");
+    events_.done = pool_.record(copies_);
+    check_cuda(cudaStreamWaitEvent(compute_, *events_.done, 0), "cudaStreamWaitEvent");
+    events_.wait_end = pool_.record(compute_);
   }
-  double seconds() const override { return seconds_; }
+  std::optional<OperationTimes> times() override { return events_.times(); }
 
  private:
   HostOperation start_;
   Buffer received_;
   std::shared_ptr<PinnedMemory> staged_sent_, staged_received_;
+  EventPool& pool_;
+  OperationEvents events_;
+  SharedEvent copied_;
   cudaStream_t compute_, copies_;
-  CudaEvent event_;
-  double seconds_ = 0;
 };
 
 class HostStagedCommunicator : public Communicator {
@@ -95,12 +98,15 @@ class HostStagedCommunicator : public Communicator {
     return host_->transport() + ", staged through pinned host memory";
   }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return host_->wire_bytes(bytes); }
+  void begin_step(Stream stream) override {
+    origin_ = events_.record(static_cast<cudaStream_t>(stream));
+  }
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override {
     const auto sum = [this, buffer](void* data, void*) {
       return host_->start_allreduce({data, buffer.count, buffer.type}, nullptr);
     };
     const auto staged = memory(buffer.bytes());
-    return std::make_unique<StagedPending>(sum, buffer, buffer, staged, staged,
+    return std::make_unique<StagedPending>(sum, buffer, buffer, staged, staged, events_, origin_,
                                            static_cast<cudaStream_t>(stream), copies_);
   }
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
@@ -111,8 +117,8 @@ class HostStagedCommunicator : public Communicator {
                                     counts, nullptr);
     };
     const auto staged = memory(mine.bytes());
-    return std::make_unique<StagedPending>(gather, mine, all, staged, memory(all.bytes()),
-                                           static_cast<cudaStream_t>(stream), copies_);
+    return std::make_unique<StagedPending>(gather, mine, all, staged, memory(all.bytes()), events_,
+                                           origin_, static_cast<cudaStream_t>(stream), copies_);
   }
 
  private:
@@ -131,6 +137,8 @@ class HostStagedCommunicator : public Communicator {
 
   std::unique_ptr<Communicator> host_;
   std::vector<std::shared_ptr<PinnedMemory>> memory_;
+  EventPool events_;
+  SharedEvent origin_;
   cudaStream_t copies_ = nullptr;
 };
 

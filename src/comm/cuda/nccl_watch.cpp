@@ -54,9 +54,14 @@ std::string NcclWatch::look(int& exit_code) {
     return fmt::format("NCCL: {} ({}); NCCL_DEBUG=WARN says more", ncclGetErrorString(state),
                        ncclGetLastError(communicator_));
   }
-  while (!in_flight_.empty() && cudaEventQuery(*in_flight_.front().done) == cudaSuccess)
+  cudaError_t passed = cudaSuccess;
+  while (!in_flight_.empty() && (passed = cudaEventQuery(*in_flight_.front().done)) == cudaSuccess)
     in_flight_.pop_front();
   if (in_flight_.empty()) return {};
+  if (passed != cudaErrorNotReady) {
+    exit_code = static_cast<int>(ExitCode::failed);
+    return fmt::format("GPU {} has failed: {}", cuda_device_, cudaGetErrorString(passed));
+  }
   const std::chrono::duration<double> age = Clock::now() - in_flight_.front().started;
   if (age.count() <= watchdog_.timeout()) return {};
   exit_code = static_cast<int>(ExitCode::timeout);

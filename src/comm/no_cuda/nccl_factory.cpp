@@ -17,6 +17,10 @@ std::unique_ptr<Communicator> make_host_staged_communicator(std::unique_ptr<Comm
       "with CUDA");
 }
 
+std::unique_ptr<CollectiveCarrier> make_nccl_carrier(RankGroup&, int, std::int64_t, bool) {
+  throw EnvironmentError("this build has no NCCL: its collectives cannot be timed");
+}
+
 std::string nccl_version() { return {}; }
 
 }  // namespace scalemark

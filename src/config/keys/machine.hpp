@@ -32,6 +32,9 @@ constexpr auto names_of(EmbeddingGradients) { return Names{"dense", "sparse", "s
 enum class TiedGradient { dense, sparse };
 constexpr auto names_of(TiedGradient) { return Names{"dense", "sparse"}; }
 
+/// A GPU is busy with one of PyTorch's size; a CPU wants to begin earlier.
+constexpr double default_bucket_mb(bool cuda) { return cuda ? 25 : 8; }
+
 struct MachineSettings {
   Device device = Device::automatic;
   std::optional<std::int64_t> num_intra_threads;  ///< per rank; unset: the achieved CPU mask
@@ -39,7 +42,8 @@ struct MachineSettings {
   bool flush_denormals = true;                    ///< on the CPU, to zero
   GpuBinding gpu_binding = GpuBinding::near;
   CommunicatorKind communicator = CommunicatorKind::automatic;
-  double bucket_mb = 8;        ///< MiB of gradients per bucket
+  /// MiB of gradients per bucket; unset: default_bucket_mb().
+  std::optional<double> bucket_mb;
   double first_bucket_mb = 1;  ///< of the first one, so that communication starts early
   std::optional<Overlap> overlap;
   WireDtype wire_dtype = WireDtype::fp32;
@@ -75,7 +79,9 @@ struct MachineSettings {
              "carries the gradients; auto: nccl on cuda, mpi on cpu, none for one rank")
         .is({Trait::found_by_run, Trait::varies_with_ranks})
         .often_used();
-    rows.add("bucket_mb", &S::bucket_mb, "MIB", "gradients per bucket, in MiB").in(1e-3, 65536);
+    rows.add("bucket_mb", &S::bucket_mb, "MIB", "gradients per bucket, in MiB")
+        .in(1e-3, 65536)
+        .otherwise("8 on a CPU, 25 on a GPU");
     rows.add("first_bucket_mb", &S::first_bucket_mb, "MIB",
              "gradients of the first bucket: a small one starts early")
         .in(1e-3, 65536);

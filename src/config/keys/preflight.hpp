@@ -19,8 +19,10 @@ struct PreflightSettings {
     using S = PreflightSettings;
     rows.group("Checks (preflight)", Role::measurement, Command::preflight);
     rows.add("sizes", &S::sizes, "BYTES,...|auto",
-             "of the collectives; auto: 8, 1024, 65536, 1048576, 16777216, 67108864")
-        .in(4, 1 << 30);
+             "of the collectives; auto: 8, 1024, 65536, 1048576, 16777216, 67108864; on GPUs to 1 "
+             "GiB, "
+             "and more than that on GPUs alone")
+        .in(4, std::int64_t{8} << 30);
     rows.add("seconds", &S::seconds, "SECONDS",
              "of measuring, for each of GEMM, memory and noise; a tenth of it for each collective "
              "and size")

@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -116,7 +117,7 @@ class C10dReducer : public StepReducer {
         leaves_(model_->parameters()),
         gate_(std::make_shared<AutogradGate>(compute_dtype(trainer.config.precision))),
         times_(std::make_shared<StepTimes>()) {
-    make_reducer(trainer.config);
+    make_reducer(trainer.config, bucket_mb(trainer.config, trainer.device));
     parameters_->take_leaf_gradients(false);
     model_->set_gate(gate_);
     view_buckets();
@@ -141,20 +142,24 @@ class C10dReducer : public StepReducer {
   /// The backward pass itself ends when all sums are there.
   void finalize(const std::function<void(std::size_t)>& on_sum) override {
     gate_->forget_casts();
+    // Of CUDA buffers the callbacks say when the host was there, and nothing of the stream.
+    const bool timed = parameters_->buckets().front().weights.is_cpu();
+    taken_.wait_seconds.push_back(timed ? times_->wait_seconds
+                                        : std::numeric_limits<double>::quiet_NaN());
+    taken_.communication_seconds += timed ? times_->communication_seconds() : 0;
     if (!on_sum) return;
     for (std::size_t i = 0; i < buckets_.size(); ++i) on_sum(i);
   }
 
   std::vector<Bucket>& buckets() override { return buckets_; }
-  double last_wait_seconds() const override { return times_->wait_seconds; }
+  CommunicationTimes take_times() override { return std::exchange(taken_, {}); }
   bool waits_in_backward() const override { return true; }
-  double last_communication_seconds() const override { return times_->communication_seconds(); }
   StepTraffic traffic() const override { return traffic_; }
 
  private:
-  void make_reducer(const ResolvedConfig& config) {
+  void make_reducer(const ResolvedConfig& config, double bucket_mb) {
     const auto bytes = [](double mib) { return static_cast<std::int64_t>(mib * 1024 * 1024); };
-    const std::int64_t cap = bytes(config.bucket_mb), first_cap = bytes(config.first_bucket_mb);
+    const std::int64_t cap = bytes(bucket_mb), first_cap = bytes(config.first_bucket_mb);
     std::vector<at::Tensor> ready;
     std::vector<std::int64_t> order;
     for (const Slice& slice : parameters_->slices()) {
@@ -221,6 +226,7 @@ class C10dReducer : public StepReducer {
   std::vector<at::Tensor> leaves_;
   std::shared_ptr<AutogradGate> gate_;
   std::shared_ptr<StepTimes> times_;
+  CommunicationTimes taken_;
   std::unique_ptr<c10d::Reducer> reducer_;
   std::vector<Bucket> buckets_;  ///< one a parameter
   StepTraffic traffic_;

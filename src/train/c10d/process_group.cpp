@@ -116,6 +116,7 @@ class WorkPending : public Pending {
       throw CommError("allreduce failed: " + words_of(error));
     }
   }
+  std::optional<OperationTimes> times() override { return std::nullopt; }
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;

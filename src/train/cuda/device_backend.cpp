@@ -131,6 +131,7 @@ class CudaBackend : public DeviceBackend {
  public:
   explicit CudaBackend(int index) : index_(static_cast<c10::DeviceIndex>(index)) {
     c10::cuda::set_device(index_);
+    at::globalContext().setBenchmarkCuDNN(true);
   }
   at::Device device() const override { return {at::kCUDA, index_}; }
   std::string name() const override { return properties().name; }
@@ -144,6 +145,7 @@ class CudaBackend : public DeviceBackend {
   }
   Stream stream() const override { return at::cuda::getCurrentCUDAStream(index_).stream(); }
   void synchronize() override { c10::cuda::device_synchronize(); }
+  bool works_behind_host() const override { return true; }
   std::unique_ptr<StepClock> make_step_clock() override { return std::make_unique<CudaClock>(); }
   std::unique_ptr<PhaseClock> make_phase_clock() override { return std::make_unique<CudaPhases>(); }
   std::unique_ptr<ScalarReader> make_scalar_reader() override {

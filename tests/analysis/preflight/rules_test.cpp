@@ -212,5 +212,35 @@ TEST(PreflightDefaults, AreTheOnesOfTheDocument) {
               HasSubstr(std::string(default_preflight_rules())));
 }
 
+/// What the default rules do not let pass of these pairs.
+std::vector<std::string> faults_of_pairs(const Json& pairs) {
+  PreflightFacts facts;
+  facts.pairs = pairs;
+  Json record = make_preflight_record({LoadedConfig(), {Json::object(), {}}, {}}, facts,
+                                      test::preflight_ranks(2));
+  std::vector<std::string> faults;
+  for (const CheckResult& result : evaluate(
+           parse_preflight_rules(default_preflight_rules(), "default"), preflight_values(record)))
+    if (result.name.starts_with("pair.") && result.status != CheckStatus::pass)
+      faults.push_back(fmt::format("{} {}", result.name, result.message));
+  return faults;
+}
+
+TEST(PreflightRules, NameTheHostWhoseLinkIsSlow) {
+  EXPECT_EQ(faults_of_pairs(test::preflight_pairs(4)),
+            std::vector<std::string>{
+                "pair.host node3: 250 MB/s, 0.25 of the median of the hosts (1 GB/s)"});
+}
+
+TEST(PreflightRules, NameTheTwoHostsBetweenWhichALinkIsBad) {
+  Json pairs = test::preflight_pairs(4);
+  for (Json& pair : pairs) pair["bytes_per_second"] = 1e9;
+  EXPECT_EQ(faults_of_pairs(pairs), std::vector<std::string>{});
+  pairs[1]["bytes_per_second"] = 1e8;  // of node0 and node2
+  EXPECT_EQ(faults_of_pairs(pairs),
+            std::vector<std::string>{"pair.link node0 - node2: 100 MB/s between them, 1 GB/s "
+                                     "with others"});
+}
+
 }  // namespace
 }  // namespace scalemark::rules_test

@@ -1,0 +1,52 @@
+// See communication_log.hpp.
+#include "comm/communication_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "error.hpp"
+
+namespace scalemark {
+
+void CommunicationLog::add(std::unique_ptr<Pending> operation, bool of_table) {
+  step_.operations.emplace_back(std::move(operation), of_table);
+}
+
+void CommunicationLog::end_step() {
+  unread_.push_back(std::exchange(step_, {}));
+  read();
+}
+
+CommunicationTimes CommunicationLog::take() {
+  read();
+  if (!unread_.empty())
+    throw CommError(
+        fmt::format("the times of the last {} steps are asked for before the device has ended them",
+                    unread_.size()));
+  return std::exchange(times_, {});
+}
+
+void CommunicationLog::read() {
+  while (!unread_.empty() && read(unread_.front())) unread_.pop_front();
+}
+
+/// False where one of the times is not known yet.
+bool CommunicationLog::read(const Step& step) {
+  double wait = step.wait_seconds, first = 0, last = 0, table = 0;
+  for (std::size_t i = 0; i < step.operations.size(); ++i) {
+    const auto& [operation, of_table] = step.operations[i];
+    const auto times = operation->times();
+    if (!times) return false;
+    wait += times->wait_end - times->wait_begin;
+    first = i == 0 ? times->posted : std::min(first, times->posted);
+    last = i == 0 ? times->done : std::max(last, times->done);
+    if (of_table) table = std::max(table, times->done - times->posted);
+  }
+  times_.wait_seconds.push_back(wait);
+  times_.communication_seconds += last - first;
+  times_.table_seconds += table;
+  return true;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,47 @@
+// What communication cost the steps of a rank, from the times of its operations. On a device that
+// works behind the host these are known some steps late. LibTorch-free.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "comm/communicator.hpp"
+
+namespace scalemark {
+
+/// Of consecutive steps.
+struct CommunicationTimes {
+  std::vector<double> wait_seconds;  ///< by step: nothing was computed for want of a result
+  double communication_seconds = 0;  ///< sum of: first operation posted to last one done
+  double table_seconds = 0;          ///< sum of: the longest that carries gradients of tables
+};
+
+class CommunicationLog {
+ public:
+  /// An operation of the step under way, after its wait(). `of_table`: it carries gradients of an
+  /// embedding table.
+  void add(std::unique_ptr<Pending> operation, bool of_table);
+  /// A wait of the step under way of which no operation tells.
+  void add_wait(double seconds) { step_.wait_seconds += seconds; }
+  void end_step();
+  /// Of the steps since the last call, all of which must have ended on the device too
+  /// (DeviceBackend::synchronize()); else CommError, as where the device has failed.
+  CommunicationTimes take();
+
+ private:
+  struct Step {
+    std::vector<std::pair<std::unique_ptr<Pending>, bool>> operations;
+    double wait_seconds = 0;
+  };
+
+  void read();
+  bool read(const Step& step);
+
+  Step step_;
+  std::deque<Step> unread_;
+  CommunicationTimes times_;
+};
+
+}  // namespace scalemark

@@ -1,0 +1,119 @@
+// Collectives of fp32 values on GPU memory, timed by events on NCCL's stream.
+#include <algorithm>
+
+#include "comm/cuda/nccl_connection.hpp"
+#include "comm/cuda/operation_events.hpp"
+#include "comm/nccl_factory.hpp"
+
+namespace scalemark {
+namespace {
+
+class DeviceFloats {
+ public:
+  explicit DeviceFloats(std::int64_t bytes) {
+    check_cuda(cudaMalloc(&data_, static_cast<std::size_t>(bytes)), "cudaMalloc");
+  }
+  ~DeviceFloats() { cudaFree(data_); }
+  DeviceFloats(const DeviceFloats&) = delete;
+  DeviceFloats& operator=(const DeviceFloats&) = delete;
+  float* at(std::size_t first) const { return static_cast<float*>(data_) + first; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class NcclCarrier : public CollectiveCarrier {
+ public:
+  NcclCarrier(RankGroup& group, int cuda_device, std::int64_t largest, bool in_place)
+      : rank_(static_cast<std::size_t>(group.rank())),
+        size_(static_cast<std::size_t>(group.size())),
+        in_place_(in_place),
+        connection_(group, cuda_device),
+        received_(largest),
+        sent_(in_place ? 4 : largest) {}
+
+  /// As nccl-tests: an alltoall has no form in place.
+  bool carries(Collective collective) const override {
+    return !in_place_ || collective != Collective::alltoall;
+  }
+  bool in_place(Collective) const override { return in_place_; }
+  void put_sent(std::size_t first, std::span<const float> values) override {
+    copy(sent_.at(first), values.data(), values.size_bytes(), cudaMemcpyHostToDevice);
+  }
+  void put_received(std::size_t first, std::span<const float> values) override {
+    copy(received_.at(first), values.data(), values.size_bytes(), cudaMemcpyHostToDevice);
+  }
+  void get_received(std::size_t first, std::span<float> values) override {
+    copy(values.data(), received_.at(first), values.size_bytes(), cudaMemcpyDeviceToHost);
+  }
+
+  std::vector<double> run(Collective collective, std::size_t elements, int repetitions) override {
+    std::vector<SharedEvent> marks{events_.record(connection_.stream())};
+    for (int i = 0; i < repetitions; ++i) {
+      check_nccl(post(collective, elements), "an NCCL collective");
+      marks.push_back(events_.record(connection_.stream()));
+    }
+    connection_.watch().add(marks.back());
+    check_cuda(cudaStreamSynchronize(connection_.stream()), "cudaStreamSynchronize");
+    std::vector<double> seconds;
+    for (std::size_t i = 1; i < marks.size(); ++i)
+      seconds.push_back(seconds_between(marks[i - 1], marks[i]));
+    return seconds;
+  }
+
+ private:
+  void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    check_cuda(cudaMemcpyAsync(to, from, bytes, kind, connection_.stream()), "cudaMemcpyAsync");
+    check_cuda(cudaStreamSynchronize(connection_.stream()), "cudaStreamSynchronize");
+  }
+
+  ncclResult_t post(Collective collective, std::size_t elements) {
+    const std::size_t block = elements / size_;
+    const bool gathers = collective == Collective::allgather;
+    float* const to = received_.at(0);
+    const float* const from = in_place_ ? received_.at(gathers ? rank_ * block : 0) : sent_.at(0);
+    const ncclComm_t comm = connection_.communicator();
+    const cudaStream_t stream = connection_.stream();
+    switch (collective) {
+      case Collective::allreduce:
+        return ncclAllReduce(from, to, elements, ncclFloat32, ncclSum, comm, stream);
+      case Collective::allgather:
+        return ncclAllGather(from, to, block, ncclFloat32, comm, stream);
+      case Collective::alltoall:
+        return alltoall(block);
+      case Collective::broadcast:
+        break;
+    }
+    return ncclBroadcast(from, to, elements, ncclFloat32, 0, comm, stream);
+  }
+
+  ncclResult_t alltoall(std::size_t block) {
+    check_nccl(ncclGroupStart(), "ncclGroupStart");
+    ncclResult_t queued = ncclSuccess;
+    for (std::size_t peer = 0; peer < size_; ++peer) {
+      for (const ncclResult_t result :
+           {ncclSend(sent_.at(peer * block), block, ncclFloat32, static_cast<int>(peer),
+                     connection_.communicator(), connection_.stream()),
+            ncclRecv(received_.at(peer * block), block, ncclFloat32, static_cast<int>(peer),
+                     connection_.communicator(), connection_.stream())})
+        if (result != ncclSuccess) queued = result;
+    }
+    const ncclResult_t ended = ncclGroupEnd();  // also after an error: the group must be closed
+    return queued != ncclSuccess ? queued : ended;
+  }
+
+  std::size_t rank_, size_;
+  bool in_place_;
+  EventPool events_;
+  NcclConnection connection_;
+  DeviceFloats received_, sent_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectiveCarrier> make_nccl_carrier(RankGroup& group, int cuda_device,
+                                                     std::int64_t largest, bool in_place) {
+  return std::make_unique<NcclCarrier>(group, cuda_device, largest, in_place);
+}
+
+}  // namespace scalemark

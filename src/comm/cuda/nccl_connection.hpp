@@ -1,0 +1,39 @@
+// Internal to comm/cuda/: the ranks of a group connected by NCCL, with a stream for what they do
+// together, and the watch over it.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.hpp"
+#include "comm/cuda/check.hpp"
+#include "comm/cuda/nccl_watch.hpp"
+#include "comm/nccl_log.hpp"
+
+namespace scalemark {
+
+/// Of this process, made before the first call of NCCL.
+const NcclLog& nccl_log();
+
+ncclDataType_t nccl_type(DataType type);
+
+class NcclConnection {
+ public:
+  /// Collective. Throws CommError.
+  NcclConnection(RankGroup& group, int cuda_device);
+  ~NcclConnection();
+  NcclConnection(const NcclConnection&) = delete;
+  NcclConnection& operator=(const NcclConnection&) = delete;
+
+  ncclComm_t communicator() const { return communicator_; }
+  cudaStream_t stream() const { return stream_; }
+  NcclWatch& watch() { return *watch_; }
+
+ private:
+  void connect(RankGroup& group);
+
+  cudaStream_t stream_ = nullptr;
+  ncclComm_t communicator_ = nullptr;
+  std::unique_ptr<NcclWatch> watch_;
+};
+
+}  // namespace scalemark
