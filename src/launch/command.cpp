@@ -127,15 +127,15 @@ Launcher detect_launcher(const std::map<std::string, std::string>& environment) 
 }
 
 std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root) {
-  if (request.direct) return request.program;
   std::vector<std::string> words;
   const auto add = [&](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
-  if (request.launcher == Launcher::srun)
+  if (request.launcher == Launcher::srun && !request.direct)
     add(srun_command(request));
-  else
+  else if (!request.direct)
     add(request.hydra ? hydra_command(request) : mpirun_command(request, is_root));
+  add(request.container);
   add(request.program);
   return words;
 }

@@ -8,6 +8,7 @@
 
 #include "config/injection.hpp"
 #include "config/keys.hpp"
+#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/log_tail.hpp"
@@ -204,16 +205,18 @@ LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot
   asked.binds_itself = true;
   asked.environment = {{kSlotVariable, slot_words(place.places, ranks / place.places.size())}};
   asked.program = instance_command(request, slot, record);
+  if (!asked.direct)
+    asked.launcher =
+        config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
+  put_in_container(asked, config, {record.parent_path(), !place.places.front().uuid.empty()});
   if (asked.direct) return asked;
-  asked.launcher =
-      config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
   asked.hydra = built_for_hydra();
   asked.hostfile = config.hostfile;
   asked.hosts = place.hosts();
   asked.ranks_per_node = static_cast<int>(ranks / asked.hosts.size());
   for (std::string& host : asked.hosts)
     if (host.empty()) host = asked.launcher == Launcher::srun ? host_name() : "localhost";
-  if (!asked.here) asked.forward = variables_for_hosts(environment);
+  if (!asked.here) asked.forward = variables_for_hosts(process_environment());
   // mpirun starts its daemons by steps of Slurm, beside those of other instances.
   if (environment.contains("SLURM_JOB_ID")) asked.environment.emplace_back("SLURM_OVERLAP", "1");
   return asked;

@@ -20,14 +20,23 @@
 namespace scalemark {
 namespace {
 
-void require_program(const std::string& name) {
+void require_program(const std::string& name, const std::string& remedy) {
+  if (name.find('/') != name.npos && access(name.c_str(), X_OK) == 0) return;
   std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
   for (std::string folder; std::getline(folders, folder, ':');)
     if (access((folder + "/" + name).c_str(), X_OK) == 0) return;
-  throw EnvironmentError(
-      fmt::format("{} is not in PATH: install the MPI that scalemark --version names, or choose "
-                  "--launcher mpirun|srun",
-                  name));
+  throw EnvironmentError(fmt::format("{} is not in PATH: {}", name, remedy));
+}
+
+/// Of what srun starts on other hosts nothing is known here.
+void require_programs(const LaunchRequest& request) {
+  if (!request.direct)
+    require_program(launcher_program(request),
+                    "install the MPI that scalemark --version names, or choose --launcher "
+                    "mpirun|srun");
+  if (!request.container.empty() && (request.direct || request.launcher != Launcher::srun))
+    require_program(request.container.front(),
+                    "install it, or say with --container_runtime how the image is run");
 }
 
 std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how,
@@ -115,7 +124,7 @@ Supervision supervision_of(double timeout) {
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   std::vector<ChildProcess> processes;
   for (const Job& job : jobs) {
-    if (!job.request.direct) require_program(launcher_program(job.request));
+    require_programs(job.request);
     processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
                            setenv(kHandoverVariable, job.handover.path().c_str(), 1);
                            if (job.request.launcher == Launcher::srun)

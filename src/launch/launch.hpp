@@ -33,7 +33,10 @@ struct LaunchRequest {
   /// Variables of this launch alone; without a value the variable is taken away.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   bool hydra = false;  ///< mpirun is that of MPICH and its kin: mpiexec.hydra
-  bool here = false;   ///< every rank is known to run on this host
+  /// Between the launcher's words and the program: flags of srun, or a program that enters a
+  /// container (container.hpp).
+  std::vector<std::string> container;
+  bool here = false;  ///< every rank is known to run on this host
   std::vector<std::string>
       program;  ///< program and arguments, each one word, never through a shell
 };
