@@ -23,10 +23,17 @@ std::string runtime_of(const ContainerSettings& settings, Launcher launcher) {
   return settings.container_runtime.value_or(standard);
 }
 
+/// From the root, without a slash at the end.
+std::string full_name(const fs::path& folder) {
+  const fs::path name = fs::absolute(folder).lexically_normal();
+  return (name.has_filename() ? name : name.parent_path()).string();
+}
+
 /// Folders that the container shows under their own names.
 std::vector<std::string> shown_folders(const LaunchRequest& request, const ContainerView& view) {
-  std::vector<std::string> folders{fs::absolute(view.results).lexically_normal().string(),
-                                   fs::current_path().string()};
+  std::vector<std::string> folders{full_name(view.results)};
+  if (const std::string cwd = fs::current_path().string(); cwd != folders.front())
+    folders.push_back(cwd);
   if (!view.own_program)
     folders.push_back(fs::path(request.program.front()).parent_path().parent_path().string());
   for (const std::string& folder : folders)
@@ -83,10 +90,9 @@ std::vector<std::string> own_words(const std::string& runtime, const std::string
   std::vector<std::string> words;
   std::istringstream text(runtime);
   for (std::string word; text >> word;)
-    words.push_back(
-        filled(word, {{"{image}", image},
-                      {"{results}", fs::absolute(view.results).lexically_normal().string()},
-                      {"{cwd}", fs::current_path().string()}}));
+    words.push_back(filled(word, {{"{image}", image},
+                                  {"{results}", full_name(view.results)},
+                                  {"{cwd}", fs::current_path().string()}}));
   return words;
 }
 
@@ -115,8 +121,7 @@ void put_in_container(LaunchRequest& request, const ContainerSettings& settings,
   if (!settings.container) return;
   std::error_code error;
   const bool file = fs::exists(*settings.container, error);
-  const std::string image =
-      file ? fs::absolute(*settings.container).lexically_normal().string() : *settings.container;
+  const std::string image = file ? full_name(*settings.container) : *settings.container;
   const std::string runtime = runtime_of(settings, request.launcher);
   const bool srun = request.launcher == Launcher::srun && !request.direct;
   if (runtime == "pyxis" && !srun)

@@ -107,20 +107,30 @@ class Launch {
     launch.instances.push_back(std::move(result));
   }
 
+  /// The first that failed by itself. Those that end together with all others have said what they
+  /// ended with before anybody saw them end.
+  std::optional<std::size_t> first_failed() const {
+    if (ends_.first_failed) return ends_.first_failed;
+    const auto found = std::ranges::find_if(
+        ends_.jobs, [](const JobEnd& end) { return end.code != ExitCode::ok; });
+    if (found == ends_.jobs.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - ends_.jobs.begin());
+  }
+
   void set_outcome(LaunchedInstances& launched) const {
+    const auto failed = first_failed();
     Outcome& outcome = launched.launch.outcome;
     if (std::ranges::any_of(ends_.jobs, &JobEnd::stopped))
       outcome = {Status::interrupted, "stopped from outside"};
     else if (std::ranges::any_of(ends_.jobs, &JobEnd::ran_out))
       outcome = {Status::timeout, late()};
-    else if (!ends_.first_failed && !complete_)
+    else if (!failed && !complete_)
       outcome = {Status::failed,
                  "an instance ended without a record or without its measured window"};
     launched.code = exit_code_of(outcome.status);
-    if (!outcome.ok() || !ends_.first_failed) return;
-    const std::size_t i = *ends_.first_failed;
-    launched.code = ends_.jobs[i].code;
-    outcome = {status_of_failed(launched.code, records_[i]), cause(i)};
+    if (!outcome.ok() || !failed) return;
+    launched.code = ends_.jobs[*failed].code;
+    outcome = {status_of_failed(launched.code, records_[*failed]), cause(*failed)};
   }
 
   /// Of an instance that failed by itself: nobody has stopped it.
