@@ -12,6 +12,13 @@ else
   if [[ -n $CONTAINER_IMAGE ]]; then launch+=(--container-image="$CONTAINER_IMAGE" "${CONTAINER_FLAGS[@]}"); fi
 fi
 
+# The flags with which scalemark itself, outside (HOST_SCALEMARK), starts ranks in the container.
+in_container=()
+if [[ -n $CONTAINER_IMAGE ]]; then
+  if [[ $LAUNCHER == mpirun ]]; then runtime="apptainer exec ${CONTAINER_FLAGS[*]} {image}"; else runtime="--container-image={image} ${CONTAINER_FLAGS[*]}"; fi
+  in_container=(--container "$CONTAINER_IMAGE" --container_runtime="$runtime" --container_program "$SCALEMARK")
+fi
+
 # preflight RECORD: checks the job's nodes, as PREFLIGHT says; what is measured later names the record.
 preflight() {
   local record=$1 code=0

@@ -122,8 +122,18 @@ FlagGroup row_flags() {
 }
 
 /// Flags that belong to one way of calling it, by the flag or word that chooses it.
-const std::vector<std::string> kOfBuilds{"base",     "new",      "pairs",   "max_seconds", "seed",
-                                         "launcher", "hostfile", "dry_run", "alternate"};
+const std::vector<std::string> kOfBuilds{"base",
+                                         "new",
+                                         "pairs",
+                                         "max_seconds",
+                                         "seed",
+                                         "launcher",
+                                         "hostfile",
+                                         "dry_run",
+                                         "alternate",
+                                         "container",
+                                         "container_runtime",
+                                         "container_program"};
 const std::vector<std::string> kOfSets{"paired", "varied", "other_machine", "allow_failed"};
 
 class Reader {
@@ -312,7 +322,7 @@ CommandHelp commands::gate_help(const CommandLine&) {
       "that can't be told.",
       {"BASE NEW [--flag]...", "PLAN.json --base BUILD --new BUILD --output DIR [--flag]...",
        "--save_baseline FILE SET [--because TEXT]", "--history SET SET SET ..."},
-      {verdict_flags(), build_flags(), set_flags(), row_flags()},
+      {verdict_flags(), build_flags(), container_flags(), set_flags(), row_flags()},
       {"scalemark gate plan.json --base HEAD~1 --new HEAD --output results/gate",
        "scalemark gate results/before results/after --junit gate.xml",
        "scalemark gate --save_baseline base.json results/before"},

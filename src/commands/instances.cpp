@@ -44,7 +44,9 @@ FlagGroup own_flags() {
        {.name = "slots",
         .value_name = "PLACE;PLACE;...",
         .text = "where they run; one item each, between semicolons: CPUs (0-3,8), the UUID of a "
-                "GPU or MIG slice, perhaps with its CPUs (UUID@0-3), or gpu or mig for all of them",
+                "GPU or MIG slice, perhaps with its CPUs (UUID@0-3), or gpu or mig for all of "
+                "them; several places of one job are joined by +, those of other hosts begin with "
+                "a name (n1:0-3)",
         .standard = "all GPUs and slices, else equal shares of the cores, one core each without "
                     "--instances",
         .often_used = true},
@@ -129,23 +131,24 @@ void place(InstancesPlan& plan, const Words& words) {
   const auto layout = words.own.find("slots");
   if (layout != words.own.end()) check_text(layout->second, "--slots");
   const Device device = plan.config.config.device;
-  plan.slots = make_slots(layout == words.own.end() ? std::nullopt : std::optional(layout->second),
-                          listed ? std::optional(plan.instances.back()) : std::nullopt, device,
-                          slot_source(device));
+  plan.slots =
+      make_slots({layout == words.own.end() ? std::nullopt : std::optional(layout->second),
+                  listed ? std::optional(plan.instances.back()) : std::nullopt, device, plan.ranks},
+                 slot_source(device));
   find_numa(plan.slots);
   const auto slots = static_cast<std::int64_t>(plan.slots.size());
   if (!listed) plan.instances = text == "all" ? up_to(slots) : default_ranks(slots);
 }
 
 /// What a run alone may do, but not several of them side by side.
-void check_job(const ResolvedConfig& config) {
-  if (!config.ranks.empty())
-    throw ConfigError("--ranks: an instance is one rank; --instances says how many run at once");
+void check_job(const ResolvedConfig& config, std::int64_t ranks) {
+  if (config.ranks_per_node)
+    throw ConfigError("--ranks_per_node: --slots says where ranks run; leave it out");
   if (config.largest_batch)
     throw ConfigError(
         "--batch_size max: each instance would look for memory that its neighbours take too; give "
         "a number");
-  plan_batch(config, 1);
+  plan_batch(config, ranks);
 }
 
 Json own_config(const InstancesPlan& plan, const Words& words, double launch_timeout) {
@@ -176,13 +179,14 @@ CommandHelp commands::instances_help(const CommandLine& line) {
     groups.push_back(std::move(group));
   }
   return {"instances",
-          "Jobs of one rank side by side on disjoint cores, GPUs or MIG slices: throughput and "
-          "latency of each alone and with neighbours. All other flags are the job's.",
+          "Jobs side by side on disjoint cores, GPUs, MIG slices or hosts, each of one rank or of "
+          "--ranks: throughput and latency of each alone and with neighbours. All other flags are "
+          "the job's.",
           {"[--flag value]..."},
           std::move(groups),
           {"scalemark instances --model resnet50 --dry_run",
            "scalemark instances --job infer --instances 1,2,4 --output instances.json",
-           "scalemark instances --slots \"0-3;4-7\" --model bert_base"},
+           "scalemark instances --ranks 2 --slots \"0-3;4-7\" --model bert_base"},
           fmt::format("From the second group on these are the flags of scalemark {}.\n"
                       "Exit codes: 0 ok, 2 usage, 4 to 7 the most severe of its launches, 6 result "
                       "not writable.\n",
@@ -201,7 +205,9 @@ InstancesRequest read_instances_request(std::span<const std::string> arguments) 
   }
   const auto environment = environment_lines();
   plan.config = load_config(read_job(words), all, environment);
-  check_job(plan.config.config);
+  const ResolvedConfig& config = plan.config.config;
+  if (!config.ranks.empty()) plan.ranks = config.ranks.front();
+  check_job(config, plan.ranks);
   plan.repeats =
       words.own.contains("repeats") ? read_as("repeats", words, "repeats").get<std::int64_t>() : 3;
   // Both are seconds that something may take.

@@ -9,16 +9,13 @@
 namespace scalemark {
 
 void apply_launch_flags(SweepPlan& plan, const FlagReader& flags) {
-  RunConfig launch;
-  launch.launcher = plan.launcher;
-  launch.hostfile = plan.hostfile;
-  for (const char* name : {"launcher", "hostfile"}) {
+  RunConfig launch = launch_keys(plan);
+  for (const char* name : kLaunchKeys) {
     const Key& key = *find_key(name);
     if (const auto value = flags.text(name))
       key.set(launch, parse_value(key, *value, fmt::format("--{}", name)));
   }
-  plan.launcher = launch.launcher;
-  plan.hostfile = launch.hostfile;
+  set_launch_keys(plan, launch);
 }
 
 FlagHelp launcher_flag(const std::string& standard) {
@@ -32,6 +29,18 @@ FlagHelp launcher_flag(const std::string& standard) {
 FlagHelp hostfile_flag(const std::string& standard) {
   return {
       .name = "hostfile", .value_name = "FILE", .text = "hosts of mpirun", .standard = standard};
+}
+
+FlagGroup container_flags() {
+  FlagGroup group{"Container", {}};
+  for (const char* name : {"container", "container_runtime", "container_program"}) {
+    const Key& key = *find_key(name);
+    group.flags.push_back({.name = key.name,
+                           .value_name = key.value_name,
+                           .text = key.help,
+                           .standard = "the plan's"});
+  }
+  return group;
 }
 
 }  // namespace scalemark

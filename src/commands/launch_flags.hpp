@@ -7,11 +7,13 @@
 
 namespace scalemark {
 
-/// --launcher and --hostfile, where they were given. Throws ConfigError.
+/// --launcher, --hostfile and those of containers, where they were given. Throws ConfigError.
 void apply_launch_flags(SweepPlan& plan, const FlagReader& flags);
 
 /// Their help; `standard` says what holds without them.
 FlagHelp launcher_flag(const std::string& standard);
 FlagHelp hostfile_flag(const std::string& standard);
+/// As keys of containers, which the plan may have too.
+FlagGroup container_flags();
 
 }  // namespace scalemark

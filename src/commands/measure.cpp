@@ -10,6 +10,7 @@
 #include "config/curves.hpp"
 #include "config/load.hpp"
 #include "event_lines.hpp"
+#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/rank_job.hpp"
 #include "platform/platform.hpp"
@@ -75,6 +76,7 @@ ExitCode measure(Command command, const CommandLine& line) {
   // Ranks of a launch leave together: there the engine reads it.
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
   const bool starts_ranks = command == Command::scale || !loaded.config.ranks.empty();
+  if (hint || !starts_ranks) refuse_outside_container(loaded.config, hint.has_value());
   if (starts_ranks && !hint) return start_ranks(loaded, line.arguments);
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
   if (!leave_srun_without_pmi()) return ExitCode::environment;

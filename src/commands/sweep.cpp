@@ -68,7 +68,8 @@ CommandHelp commands::sweep_help(const CommandLine&) {
           .text = "launch again what is done but has lost its record",
           .often_used = true},
          launcher_flag("the plan's, else auto"),
-         hostfile_flag("the plan's")}}},
+         hostfile_flag("the plan's")}},
+       container_flags()},
       {"scalemark list configs", "scalemark sweep configs/sweeps/threads.json --dry_run",
        "scalemark sweep configs/sweeps/threads.json --output results/threads"},
       "A plan is described in docs/sweep.md; shipped ones: scalemark list configs.\n"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/keys/arithmetic.hpp"
+#include "config/keys/container.hpp"
 #include "config/keys/curve.hpp"
 #include "config/keys/inference.hpp"
 #include "config/keys/machine.hpp"
@@ -31,8 +32,8 @@ struct KeyGroups : Group... {
 
 /// As given: unset is what nobody has decided.
 struct RunConfig : KeyGroups<ModelSettings, OwnModelSettings, StepSettings, ArithmeticSettings,
-                             ScheduleSettings, MachineSettings, CurveSettings, InferenceSettings,
-                             PreflightSettings, OutputSettings> {};
+                             ScheduleSettings, MachineSettings, CurveSettings, ContainerSettings,
+                             InferenceSettings, PreflightSettings, OutputSettings> {};
 
 /// With the model's defaults in place of what is unset: image_size or sequence_length, optimizer,
 /// learning rate and its schedule, beta 2, epsilon, weight decay, dropout; and overlap. What is

@@ -22,10 +22,25 @@ namespace {
 constexpr std::int64_t kMostLaunches = 100'000;
 
 /// Members of a plan.
-const std::vector<std::string> kMembers{"$schema", "description", "command",   "settings",
-                                        "axes",    "points",      "default",   "repeats",
-                                        "seed",    "launcher",    "hostfile",  "launch_timeout",
-                                        "before",  "after",       "alternate", "command_timeout"};
+const std::vector<std::string> kMembers{"$schema",
+                                        "description",
+                                        "command",
+                                        "settings",
+                                        "axes",
+                                        "points",
+                                        "default",
+                                        "repeats",
+                                        "seed",
+                                        "launcher",
+                                        "hostfile",
+                                        "container",
+                                        "launch_timeout",
+                                        "before",
+                                        "after",
+                                        "container_runtime",
+                                        "container_program",
+                                        "alternate",
+                                        "command_timeout"};
 
 bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
@@ -107,11 +122,10 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
   read_seconds(json, "launch_timeout", plan.launch_timeout, place("launch_timeout"));
   read_seconds(json, "command_timeout", plan.command_timeout, place("command_timeout"));
   RunConfig launch;
-  for (const char* key : {"launcher", "hostfile"})
+  for (const char* key : kLaunchKeys)
     if (json.contains(key))
       find_key(key)->set(launch, check_value(*find_key(key), json[key], place(key)));
-  plan.launcher = launch.launcher;
-  plan.hostfile = launch.hostfile;
+  set_launch_keys(plan, launch);
 
   const CommonOfPoints common{
       context, name,
@@ -125,6 +139,20 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
   if (json.contains("default"))
     plan.standard = find_standard(plan.points, context, json["default"], place("default"));
   return plan;
+}
+
+void set_launch_keys(SweepPlan& plan, const RunConfig& launch) {
+  plan.launcher = launch.launcher;
+  plan.hostfile = launch.hostfile;
+  plan.container = launch;
+}
+
+RunConfig launch_keys(const SweepPlan& plan) {
+  RunConfig launch;
+  launch.launcher = plan.launcher;
+  launch.hostfile = plan.hostfile;
+  static_cast<ContainerSettings&>(launch) = plan.container;
+  return launch;
 }
 
 SweepPlan read_sweep_plan(const std::filesystem::path& path,

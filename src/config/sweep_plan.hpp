@@ -2,6 +2,7 @@
 // own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -52,7 +53,15 @@ struct SweepPlan {
   double command_timeout = 60;   ///< seconds that a command before or after one may take
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
+  ContainerSettings container;  ///< without an image: that of the point, if it has one
 };
+
+/// Members of a plan, and flags of whoever launches it, that are keys of a launch.
+inline constexpr std::array<const char*, 5> kLaunchKeys{"launcher", "hostfile", "container",
+                                                        "container_runtime", "container_program"};
+/// What they say in `launch`, into the plan, and the other way round.
+void set_launch_keys(SweepPlan& plan, const RunConfig& launch);
+RunConfig launch_keys(const SweepPlan& plan);
 
 /// {point, repeat} of every launch: each repeat once through all points, in an order shuffled by
 /// the seed.

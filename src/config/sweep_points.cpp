@@ -122,6 +122,9 @@ std::string id_of(const SweepPoint& point) {
   identity["ranks"] = launch.ranks;
   identity["ranks_per_node"] = launch.ranks_per_node.value_or(0);
   identity["cpus_per_rank"] = launch.cpus_per_rank.value_or(0);
+  if (point.config.container)
+    identity["container"] = {*point.config.container,
+                             point.config.container_runtime.value_or(kStandardRuntimes)};
   if (point.settings.contains(kLevelSetting)) identity["level"] = point.settings[kLevelSetting];
   if (!point.commands.empty())
     identity["commands"] = {{"before", point.commands.before}, {"after", point.commands.after}};

@@ -38,6 +38,12 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
   return fmt::format("{}", fmt::join(words, separator));
 }
 
+std::string trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == text.npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
+}
+
 std::string canonical_name(std::string_view name) {
   std::string canonical(name);
   std::replace(canonical.begin(), canonical.end(), '-', '_');

@@ -15,6 +15,9 @@ std::string quote(std::string_view text);
 /// "a, b, c" for the separator ", ".
 std::string join(const std::vector<std::string>& words, std::string_view separator);
 
+/// Without spaces at both ends.
+std::string trimmed(std::string_view text);
+
 /// `-` becomes `_`.
 std::string canonical_name(std::string_view name);
 

@@ -21,16 +21,32 @@ bool srun_has_pmix() {
   return pclose(pipe) == 0 && text.find("pmix") != text.npos;
 }
 
+/// Ranks that are not bound: more than there are cores, or they bind themselves.
+bool is_unbound(const LaunchRequest& request) {
+  return request.oversubscribe || request.binds_itself;
+}
+
+/// "n0,n1", of mpirun with the ranks of each behind `separator`.
+std::string host_list(const LaunchRequest& request, const std::string& separator = "") {
+  std::string list;
+  for (const std::string& host : request.hosts)
+    list +=
+        (list.empty() ? "" : ",") + host +
+        (separator.empty() ? "" : separator + std::to_string(request.ranks_per_node.value_or(1)));
+  return list;
+}
+
 /// Hydra carries the whole environment to every host, and asks nobody before it puts more ranks
 /// than cores on one.
 std::vector<std::string> hydra_command(const LaunchRequest& request) {
   std::vector<std::string> words{launcher_program(request), "-n", std::to_string(request.ranks)};
   if (request.hostfile) words.insert(words.end(), {"-f", *request.hostfile});
+  if (!request.hosts.empty()) words.insert(words.end(), {"-hosts", host_list(request)});
   if (request.ranks_per_node)
     words.insert(words.end(), {"-ppn", std::to_string(*request.ranks_per_node)});
-  words.insert(words.end(),
-               {"-bind-to",
-                request.oversubscribe ? "none" : "core:" + std::to_string(request.cpus_per_rank)});
+  words.insert(
+      words.end(),
+      {"-bind-to", is_unbound(request) ? "none" : "core:" + std::to_string(request.cpus_per_rank)});
   return words;
 }
 
@@ -42,9 +58,10 @@ std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_ro
   if (is_root) add({"--allow-run-as-root"});
   add({"-n", std::to_string(request.ranks)});
   if (request.hostfile) add({"--hostfile", *request.hostfile});
+  if (!request.hosts.empty()) add({"--host", host_list(request, ":")});
   const std::string place =
       request.ranks_per_node ? "ppr:" + std::to_string(*request.ranks_per_node) + ":node" : "slot";
-  if (request.oversubscribe)
+  if (is_unbound(request))
     add({"--map-by", place + ":OVERSUBSCRIBE", "--bind-to",
          "none"});  // it refuses to bind more ranks than cores
   else
@@ -70,7 +87,9 @@ std::vector<std::string> srun_command(const LaunchRequest& request) {
     words.insert(words.end(), {"-N", std::to_string(nodes), "--ntasks-per-node=" + per_node,
                                "--distribution=plane=" + per_node});
   }
-  if (request.oversubscribe)
+  if (!request.hosts.empty()) words.push_back("--nodelist=" + host_list(request));
+  if (request.binds_itself) words.emplace_back("--overlap");  // beside steps of other instances
+  if (is_unbound(request))
     words.insert(words.end(), {"--overcommit", "--cpu-bind=none"});
   else
     words.insert(words.end(),
@@ -97,6 +116,7 @@ bool built_for_hydra() {
 }
 
 std::string launcher_program(const LaunchRequest& request) {
+  if (request.direct) return "scalemark";
   if (request.launcher == Launcher::srun) return "srun";
   return request.hydra ? "mpiexec.hydra" : "mpirun";
 }
@@ -111,10 +131,11 @@ std::vector<std::string> launch_command(const LaunchRequest& request, bool is_ro
   const auto add = [&](const std::vector<std::string>& more) {
     words.insert(words.end(), more.begin(), more.end());
   };
-  if (request.launcher == Launcher::srun)
+  if (request.launcher == Launcher::srun && !request.direct)
     add(srun_command(request));
-  else
+  else if (!request.direct)
     add(request.hydra ? hydra_command(request) : mpirun_command(request, is_root));
+  add(request.container);
   add(request.program);
   return words;
 }

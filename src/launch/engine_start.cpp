@@ -16,7 +16,9 @@
 #include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
 #include "platform/platform.hpp"
+#include "platform/slot_share.hpp"
 #include "platform/stop_signals.hpp"
+#include "result/handover.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -87,6 +89,39 @@ void find_torch(const std::optional<std::string>& torch, const fs::path& engine)
   if (torch || !fs::exists(linked_torch(), error)) refuse_missing_libraries(engine);
 }
 
+/// A rank of another host that reaches no record would measure for nothing.
+void require_shared_folder(const std::string& host) {
+  const char* folder = std::getenv(kHandoverVariable);
+  std::error_code error;
+  if (folder && fs::exists(folder, error)) return;
+  throw EnvironmentError(fmt::format(
+      "{} is not there on host {}: instances on several hosts need a folder for their results that "
+      "all hosts see; give one with --output",
+      folder ? fs::path(folder).parent_path().string() : kHandoverVariable, host));
+}
+
+/// Of a rank of scalemark instances: its CPUs, and the devices that it sees.
+void take_share(const char* slot, Device device) {
+  const std::string host = host_name();
+  const SlotShare share = share_of_slot(slot, host, announced_local_rank());
+  if (share.on_named_host) require_shared_folder(host);
+  pin_to(share.cpus);
+  const std::string cpus = format_cpu_list(share.cpus);
+  if (achieved_affinity().cpus != share.cpus)
+    throw EnvironmentError(
+        fmt::format("host {} lets this process have CPUs {} of {} alone: give others with --slots",
+                    host, format_cpu_list(achieved_affinity().cpus), cpus));
+  setenv("SMK_INTERNAL_BINDING", ("slot " + cpus).c_str(), 1);
+  // A slot of CPUs sees no GPU.
+  if (!share.devices.empty() || device != Device::cpu)
+    setenv("CUDA_VISIBLE_DEVICES", share.devices.c_str(), 1);
+}
+
+void move_near_own_gpu() {
+  if (const auto cpus = move_near_gpu(announced_local_rank()); !cpus.empty())
+    setenv("SMK_INTERNAL_BINDING", ("near GPU: " + format_cpu_list(cpus)).c_str(), 1);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> engine_variables(
@@ -121,9 +156,10 @@ std::filesystem::path own_path() {
 }
 
 void become_engine(const ResolvedConfig& config, char** argv) {
-  if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
-    if (const auto cpus = move_near_gpu(announced_local_rank()); !cpus.empty())
-      setenv("SMK_INTERNAL_BINDING", ("near GPU: " + format_cpu_list(cpus)).c_str(), 1);
+  if (const char* slot = std::getenv(kSlotVariable))
+    take_share(slot, config.device);
+  else if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
+    move_near_own_gpu();
   const auto engine = own_path().parent_path().parent_path() / "libexec" / "scalemark-engine";
   find_torch(config.torch, engine);
   const auto variables =

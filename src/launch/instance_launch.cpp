@@ -4,39 +4,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
+#include <memory>
 
 #include "config/injection.hpp"
 #include "config/keys.hpp"
+#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
-#include "launch/launch.hpp"
+#include "launch/job.hpp"
 #include "launch/log_tail.hpp"
 #include "measure/clock.hpp"
-#include "platform/memory_limit.hpp"
+#include "platform/platform.hpp"
+#include "platform/temporary_folder.hpp"
 #include "rendezvous/start_line.hpp"
-#include "result/handover.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// In the child: its place, and the line at which it waits.
-void settle(const Slot& slot, Device device, const Starter& starter, std::size_t line) {
-  pin_to(slot.cpus);
-  setenv("SMK_INTERNAL_BINDING", ("slot " + format_cpu_list(slot.cpus)).c_str(), 1);
-  unsetenv(kHandoverVariable);
-  // A slot of CPUs sees no GPU.
-  if (!slot.uuid.empty() || device != Device::cpu)
-    setenv("CUDA_VISIBLE_DEVICES", slot.uuid.c_str(), 1);
-  starter.hand_over(line);
+bool any_elsewhere(const InstancesPlan& plan) {
+  return !std::ranges::all_of(plan.slots, &Slot::is_here);
+}
+
+std::vector<int> ranks_of_jobs(const InstancesPlan& plan, std::size_t jobs) {
+  return std::vector<int>(jobs, static_cast<int>(plan.ranks));
 }
 
 class Launch {
  public:
   Launch(const InstancesRequest& request, const std::vector<std::size_t>& slots,
          const fs::path& folder, const std::string& name)
-      : request_(request), slots_(slots), stem_(folder / name), starter_(slots.size()) {}
+      : request_(request),
+        slots_(slots),
+        stem_(folder / name),
+        starter_(local_.path(), ranks_of_jobs(request.plan, slots.size()),
+                 any_elsewhere(request.plan)) {}
 
   LaunchedInstances run() {
     Supervision how;
@@ -50,7 +51,7 @@ class Launch {
       if (steady_seconds() < limit) starter_.update();
     };
     how.on_wake = listen;
-    exits_ = supervise_all(processes(), how);
+    ends_ = run_jobs(jobs(), how);
     listen();  // to what was said last
 
     LaunchedInstances launched;
@@ -69,13 +70,18 @@ class Launch {
     return fmt::format("the instance on slot {} ({})", slots_[i], slot(i).title());
   }
 
-  std::vector<ChildProcess> processes() const {
-    std::vector<ChildProcess> made;
-    const Device device = request_.plan.config.config.device;
-    for (std::size_t i = 0; i < slots_.size(); ++i)
-      made.push_back({instance_command(request_, slots_[i], file(i, ".json")),
-                      file(i, ".log").string(),
-                      [this, i, device] { settle(slot(i), device, starter_, i); }});
+  std::vector<Job> jobs() {
+    std::vector<Job> made;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      // First: it sets a variable that goes to other hosts.
+      handovers_.push_back(std::make_unique<HandoverFolder>(stem_.parent_path()));
+      LaunchRequest asked = instance_request(request_, slots_[i], file(i, ".json"));
+      asked.environment.push_back(starter_.variable(i));
+      const fs::path session = local_.path() / fmt::format("session-{}", i);
+      fs::create_directory(session);
+      made.push_back({std::move(asked), *handovers_.back(), file(i, ".log").string(),
+                      session_folder(session)});
+    }
     return made;
   }
 
@@ -101,20 +107,30 @@ class Launch {
     launch.instances.push_back(std::move(result));
   }
 
+  /// The first that failed by itself. Those that end together with all others have said what they
+  /// ended with before anybody saw them end.
+  std::optional<std::size_t> first_failed() const {
+    if (ends_.first_failed) return ends_.first_failed;
+    const auto found = std::ranges::find_if(
+        ends_.jobs, [](const JobEnd& end) { return end.code != ExitCode::ok; });
+    if (found == ends_.jobs.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - ends_.jobs.begin());
+  }
+
   void set_outcome(LaunchedInstances& launched) const {
+    const auto failed = first_failed();
     Outcome& outcome = launched.launch.outcome;
-    if (exits_.stopped_by_us)
+    if (std::ranges::any_of(ends_.jobs, &JobEnd::stopped))
       outcome = {Status::interrupted, "stopped from outside"};
-    else if (exits_.overdue)
+    else if (std::ranges::any_of(ends_.jobs, &JobEnd::ran_out))
       outcome = {Status::timeout, late()};
-    else if (!exits_.first_failed && !complete_)
+    else if (!failed && !complete_)
       outcome = {Status::failed,
                  "an instance ended without a record or without its measured window"};
     launched.code = exit_code_of(outcome.status);
-    if (!outcome.ok() || !exits_.first_failed) return;
-    const std::size_t i = *exits_.first_failed;
-    launched.code = map_launcher_exit({exits_.raw_status[i]}, std::nullopt);
-    outcome = {status_of_failed(launched.code, records_[i]), cause(i)};
+    if (!outcome.ok() || !failed) return;
+    launched.code = ends_.jobs[*failed].code;
+    outcome = {status_of_failed(launched.code, records_[*failed]), cause(*failed)};
   }
 
   /// Of an instance that failed by itself: nobody has stopped it.
@@ -127,7 +143,7 @@ class Launch {
   std::string late() const {
     std::string names;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (!exits_.ran_out[i]) continue;
+      if (!ends_.jobs[i].ran_out) continue;
       const bool waited = starter_.is_ready(i) && !starter_.has_started();
       names += fmt::format("{}{}{}", names.empty() ? "" : ", ", title(i),
                            waited ? " (waiting for the others)" : "");
@@ -137,12 +153,11 @@ class Launch {
   }
 
   std::string cause(std::size_t i) const {
-    const int status = exits_.raw_status[i];
     const Json& record = records_[i];
     const std::string reason = record.is_null() ? "" : record.value("reason", "");
     if (!reason.empty()) return fmt::format("{}: {}", title(i), reason);
     const std::string tail = last_lines(file(i, ".log"));
-    return fmt::format("{}: {}{}; {}", title(i), end_words(status), memory_kills_.told(),
+    return fmt::format("{}: {}; {}", title(i), ends_.jobs[i].reason,
                        tail.empty() ? "its log is empty" : "its log ends: " + tail);
   }
 
@@ -158,9 +173,10 @@ class Launch {
   const InstancesRequest& request_;
   const std::vector<std::size_t>& slots_;
   fs::path stem_;
+  TemporaryFolder local_;  // for sockets: not on a network file system
   Starter starter_;
-  SupervisedExits exits_;
-  MemoryKills memory_kills_;
+  std::vector<std::unique_ptr<HandoverFolder>> handovers_;
+  JobEnds ends_;
   std::vector<Json> records_;  ///< null: it left none
   bool complete_ = true;
 };
@@ -184,6 +200,36 @@ std::vector<std::string> instance_command(const InstancesRequest& request, std::
   words.emplace_back("--json=false");
   words.push_back("--output=" + record.string());
   return words;
+}
+
+LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot,
+                               const fs::path& record) {
+  const ResolvedConfig& config = request.plan.config.config;
+  const Slot& place = request.plan.slots[slot];
+  const auto environment = process_environment();
+  const auto ranks = static_cast<std::size_t>(request.plan.ranks);
+  LaunchRequest asked;
+  asked.ranks = static_cast<int>(ranks);
+  asked.here = place.is_here();
+  asked.direct = asked.here && config.ranks.empty();
+  asked.binds_itself = true;
+  asked.environment = {{kSlotVariable, slot_words(place.places, ranks / place.places.size())}};
+  asked.program = instance_command(request, slot, record);
+  if (!asked.direct)
+    asked.launcher =
+        config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
+  put_in_container(asked, config, {record.parent_path(), !place.places.front().uuid.empty()});
+  if (asked.direct) return asked;
+  asked.hydra = built_for_hydra();
+  asked.hostfile = config.hostfile;
+  asked.hosts = place.hosts();
+  asked.ranks_per_node = static_cast<int>(ranks / asked.hosts.size());
+  for (std::string& host : asked.hosts)
+    if (host.empty()) host = asked.launcher == Launcher::srun ? host_name() : "localhost";
+  if (!asked.here) asked.forward = variables_for_hosts(process_environment());
+  // mpirun starts its daemons by steps of Slurm, beside those of other instances.
+  if (environment.contains("SLURM_JOB_ID")) asked.environment.emplace_back("SLURM_OVERLAP", "1");
+  return asked;
 }
 
 LaunchedInstances launch_instances(const InstancesRequest& request,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launch/instances.hpp"
+#include "launch/launch.hpp"
 
 namespace scalemark {
 
@@ -14,6 +15,11 @@ namespace scalemark {
 /// job, then what the supervisor decides.
 std::vector<std::string> instance_command(const InstancesRequest& request, std::size_t slot,
                                           const std::filesystem::path& record);
+
+/// How the ranks of the instance on a slot are started: by a launcher on exactly its hosts, unless
+/// it is one rank on this one.
+LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot,
+                               const std::filesystem::path& record);
 
 struct LaunchedInstances {
   InstanceLaunch launch;  ///< paths of files are absolute; a log is kept where it is not ok

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -58,7 +59,8 @@ class Instances {
   void print() const {
     for (std::size_t i = 0; i < plan_.slots.size(); ++i)
       put(fmt::format("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
-                      shell_quoted(instance_command(request_, i, "RECORD.json"))));
+                      shell_quoted(launch_command(instance_request(request_, i, "RECORD.json"),
+                                                  geteuid() == 0))));
     const auto repeats = static_cast<std::size_t>(plan_.repeats);
     say(fmt::format("{}: every slot alone, and {} instances at once, {}",
                     counted(sets_.size() * repeats, "launch"), fmt::join(plan_.instances, ", "),
@@ -70,8 +72,13 @@ class Instances {
     const ResolvedConfig& config = plan_.config.config;
     for (const std::string& warning : plan_.config.warnings) say("warning: " + warning);
     Files files(config.output);
-    for (std::size_t i = 0; i < plan_.slots.size(); ++i)
-      say(fmt::format("slot {}: {}", i, plan_.slots[i].title()));
+    for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
+      const Slot& slot = plan_.slots[i];
+      say(fmt::format("slot {}: {}{}", i, slot.title(),
+                      plan_.ranks > 1 ? fmt::format(", {} ranks", plan_.ranks) : ""));
+      if (slot.is_crowded(plan_.ranks))
+        say(fmt::format("slot {} has fewer CPUs than ranks: they share them", i));
+    }
     const auto order = launch_order(sets_.size(), plan_.repeats, config.seed);
     progress.expect(order.size());
     for (const auto& [index, repeat] : order) {

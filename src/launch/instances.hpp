@@ -1,5 +1,5 @@
-// Instances: ordinary runs or inferences of one rank each, side by side on disjoint
-// parts of this machine, started together; each is measured alone too.
+// Instances: ordinary runs or inferences, side by side on disjoint parts of this machine or of
+// several, started together; each is measured alone too.
 #pragma once
 
 #include <functional>

@@ -20,19 +20,30 @@
 namespace scalemark {
 namespace {
 
-void require_program(const std::string& name) {
+void require_program(const std::string& name, const std::string& remedy) {
+  if (name.find('/') != name.npos && access(name.c_str(), X_OK) == 0) return;
   std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
   for (std::string folder; std::getline(folders, folder, ':');)
     if (access((folder + "/" + name).c_str(), X_OK) == 0) return;
-  throw EnvironmentError(
-      fmt::format("{} is not in PATH: install the MPI that scalemark --version names, or choose "
-                  "--launcher mpirun|srun",
-                  name));
+  throw EnvironmentError(fmt::format("{} is not in PATH: {}", name, remedy));
+}
+
+/// Of what srun starts on other hosts nothing is known here.
+void require_programs(const LaunchRequest& request) {
+  if (!request.direct)
+    require_program(launcher_program(request),
+                    "install the MPI that scalemark --version names, or choose --launcher "
+                    "mpirun|srun");
+  if (!request.container.empty() && (request.direct || request.launcher != Launcher::srun))
+    require_program(request.container.front(),
+                    "install it, or say with --container_runtime how the image is run");
 }
 
 std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how,
                           const MemoryKills& memory) {
   const std::string launcher = launcher_program(job.request);
+  if (job.request.direct && !exit.overdue && !exit.hung)
+    return end_words(exit.raw_status) + memory.told();
   if (exit.overdue)
     return fmt::format("stopped after {:g} s, the limit of a launch", *how.limit_seconds);
   if (exit.hung)
@@ -113,7 +124,7 @@ Supervision supervision_of(double timeout) {
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   std::vector<ChildProcess> processes;
   for (const Job& job : jobs) {
-    require_program(launcher_program(job.request));
+    require_programs(job.request);
     processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
                            setenv(kHandoverVariable, job.handover.path().c_str(), 1);
                            if (job.request.launcher == Launcher::srun)
@@ -148,10 +159,17 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
     ends.jobs.push_back(
         end_of(jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue, exits.hung}, how,
                memory));
+  for (std::size_t i = 0; i < jobs.size(); ++i) ends.jobs[i].ran_out = exits.ran_out[i];
   const auto aborted = std::ranges::find_if(ends.jobs, &JobEnd::told);
   if (aborted != ends.jobs.end())
     ends.first_failed = static_cast<std::size_t>(aborted - ends.jobs.begin());
   return ends;
+}
+
+std::map<std::string, std::string> session_folder(const std::filesystem::path& folder) {
+  const char* place = "OMPI_MCA_orte_tmpdir_base";
+  if (std::getenv(place)) return {};
+  return {{place, folder.string()}};
 }
 
 void tell_ranks(LaunchRequest& request, bool several_hosts) {

@@ -1,6 +1,7 @@
 // One job of ranks, from its launch to what its end means.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ struct JobEnd {
   bool told = false;     ///< the ranks have printed the reason
   bool stopped = false;  ///< from outside: a signal reached the supervisor
   bool hung = false;     ///< nothing was heard of it: ended for that
+  bool ran_out = false;  ///< it still ran when the limit of the launch was over
 };
 
 /// One of several jobs that run side by side.
@@ -34,6 +36,11 @@ struct JobEnds {
   /// The first that failed or aborted by itself: the others were stopped for it.
   std::optional<std::size_t> first_failed;
 };
+
+/// The variable that gives one of several launchers at a time a place of its own for its files,
+/// the existing `folder`, unless the user has set one. Open MPI 4 keeps them below one folder of
+/// all its jobs: of two launchers that make it at the same moment one fails.
+std::map<std::string, std::string> session_folder(const std::filesystem::path& folder);
 
 /// How jobs are watched whose ranks give themselves `timeout` seconds for every phase.
 Supervision supervision_of(double timeout);

@@ -24,12 +24,19 @@ struct LaunchRequest {
   int cpus_per_rank = 1;
   std::optional<int> ranks_per_node;  ///< unset: the launcher fills one node after the other
   std::optional<std::string> hostfile;
+  /// That all ranks go to, `ranks_per_node` on each; empty: wherever the launcher likes.
+  std::vector<std::string> hosts;
+  bool binds_itself = false;         ///< ranks do (slot_share.hpp): the launcher is not to
+  bool direct = false;               ///< one rank here, which needs no launcher
   bool oversubscribe = false;        ///< more ranks than cores: binding is impossible and said so
   std::vector<std::string> forward;  ///< variables that mpirun must carry to other hosts
   /// Variables of this launch alone; without a value the variable is taken away.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   bool hydra = false;  ///< mpirun is that of MPICH and its kin: mpiexec.hydra
-  bool here = false;   ///< every rank is known to run on this host
+  /// Between the launcher's words and the program: flags of srun, or a program that enters a
+  /// container (container.hpp).
+  std::vector<std::string> container;
+  bool here = false;  ///< every rank is known to run on this host
   std::vector<std::string>
       program;  ///< program and arguments, each one word, never through a shell
 };
@@ -40,7 +47,7 @@ Launcher detect_launcher(const std::map<std::string, std::string>& environment);
 /// Whether this build's MPI is MPICH or one of its kin, whose ranks only Hydra starts.
 bool built_for_hydra();
 
-/// The program that launches: "mpirun", "mpiexec.hydra" or "srun".
+/// The program that launches: "mpirun", "mpiexec.hydra" or "srun"; without one its own.
 std::string launcher_program(const LaunchRequest& request);
 
 /// The exact argv; variables are not in it, where other users could read them. Binding is always

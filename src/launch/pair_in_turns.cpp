@@ -3,28 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <map>
-
 #include "launch/placement.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "rendezvous/turns.hpp"
 
 namespace scalemark {
-namespace {
-
-/// Of one job of the pair. Open MPI 4 keeps its files below one folder of all its jobs; of two
-/// launchers that make it at the same moment one fails, so each gets a place of its own.
-std::map<std::string, std::string> variables_of_job(const std::string& address,
-                                                    const TemporaryFolder& own) {
-  std::map<std::string, std::string> variables{{"SMK_INTERNAL_TURNS", address}};
-  const char* place = "OMPI_MCA_orte_tmpdir_base";
-  if (!std::getenv(place)) variables[place] = own.path().string();
-  return variables;
-}
-
-}  // namespace
 
 std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
                                             const std::array<PointLauncher, 2>& sides) {
@@ -55,7 +39,8 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
     const PointLauncher& side = sides[order[i]];
     entries.push_back(side.begin(point, repeat));
     jobs.push_back(side.job_of(point, repeat, handovers[i]));
-    jobs.back().environment = variables_of_job(giver.address(i), local[i]);
+    jobs.back().environment = session_folder(local[i].path());
+    jobs.back().environment["SMK_INTERNAL_TURNS"] = giver.address(i);
   }
   Supervision how = sides[0].supervision(point);
   how.end_seconds = 0;  // one that waits for its turn would wait for ever

@@ -7,6 +7,7 @@
 
 #include "config/keys.hpp"
 #include "config/names.hpp"
+#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/log_tail.hpp"
@@ -18,7 +19,7 @@
 namespace scalemark {
 namespace fs = std::filesystem;
 
-Build own_build() { return {own_path(), build_info().at("revision")}; }
+Build own_build() { return {own_path(), build_info().at("revision"), true, true}; }
 
 std::string outcome_of(const JournalEntry& entry, const Json& record) {
   if (entry.status == "ok")
@@ -68,12 +69,14 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   request.oversubscribe = placement.oversubscribe;
   request.hostfile = hostfile;
   request.environment = point.launch.environment;
-  tell_ranks(request, resources.hosts > 1);
   request.program = {build_.program.string(), std::string(name_of(plan_.command))};
   request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
   if (request.ranks_per_node)
     request.program.push_back(fmt::format("--ranks_per_node={}", *request.ranks_per_node));
   request.program.push_back("--output=" + fs::absolute(record_path(index, repeat)).string());
+  put_in_container(request, plan_.container.container ? plan_.container : point.config,
+                   {folder_, resources.gpus_per_host > 0, build_.own});
+  tell_ranks(request, resources.hosts > 1);
   return request;
 }
 

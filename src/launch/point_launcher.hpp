@@ -20,6 +20,7 @@ struct Build {
   std::filesystem::path program;
   std::string revision;
   bool takes_turns = true;  ///< its runs can measure in turns with those of another
+  bool own = false;         ///< this program: an image may bring it
 };
 
 /// This program.

@@ -8,6 +8,7 @@
 #include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
 #include "config/names.hpp"
+#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/relay.hpp"
@@ -131,6 +132,7 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   request.oversubscribe = job.points.placement.oversubscribe;
   request.program = {own_path().string(), std::string(name_of(loaded.command))};
   request.program.insert(request.program.end(), arguments.begin(), arguments.end());
+  put_in_container(request, config, {result_folder(config), resources.gpus_per_host > 0});
   if (request.ranks_per_node && !config.ranks_per_node)
     request.program.push_back(fmt::format("--ranks_per_node={}", *request.ranks_per_node));
   return job;

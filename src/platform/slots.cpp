@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <sstream>
 
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/topology.hpp"
@@ -17,37 +17,41 @@
 namespace scalemark {
 namespace {
 
-constexpr std::size_t kMostCpus = 65536;
-
 [[noreturn]] void refuse(const std::string& what) { throw ConfigError("--slots: " + what); }
 
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(' ');
-  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
-/// A slot, and the CPUs that its GPU is near to where it is still without any.
+/// A place, and the CPUs that its GPU is near to where it is still without any.
 struct Item {
-  Slot slot;
+  SlotPlace place;
   std::vector<int> near = {};
   bool placed = true;
 };
 
 class Layout {
  public:
-  Layout(Device device, const SlotSource& source) : device_(device), source_(source) {
+  Layout(const SlotRequest& request, const SlotSource& source)
+      : request_(request), ranks_(static_cast<std::size_t>(request.ranks)), source_(source) {
     for (const auto& core : source.cores) allowed_.insert(core.begin(), core.end());
   }
 
+  /// An item between semicolons: a slot, or as many as a word stands for.
   void add(const std::string& text) {
     const std::string item = trimmed(text);
     if (item.empty()) refuse("an item between semicolons is empty; such as \"0-3;4-7\"");
-    const bool named = item.starts_with("GPU-") || item.starts_with("MIG-");
-    const bool all = item == "gpu" || item == "mig";
-    if ((named || all) && device_ == Device::cpu)
-      refuse(fmt::format("{} is no list of CPUs, and --device is cpu", quote(item)));
-    if (all) return add_all(item == "mig");
-    named ? add_named(item) : add_cpus(item);
+    const bool slices = item == "mig";
+    const std::size_t before = items_.size();
+    if (item != "gpu" && !slices) {
+      std::istringstream places(item + "+");
+      for (std::string place; std::getline(places, place, '+');) add_place(place, item);
+      slot_sizes_.push_back(items_.size() - before);
+      return check_ranks(item);
+    }
+    refuse_on_cpu(item);
+    for (const GpuInfo& gpu : source_.gpus.gpus) {
+      if (!slices && !gpu.mig) add_device(gpu, nullptr);
+      for (std::size_t i = 0; slices && i < gpu.slices.size(); ++i) add_device(gpu, &gpu.slices[i]);
+    }
+    if (items_.size() == before) refuse_none(slices);
+    share_out(items_.size() - before);
   }
 
   /// All GPUs and slices there are.
@@ -56,31 +60,54 @@ class Layout {
       if (!gpu.mig) add_device(gpu, nullptr);
       for (const MigSlice& slice : gpu.slices) add_device(gpu, &slice);
     }
+    share_out(items_.size());
   }
 
   std::vector<Slot> slots() {
     place_devices();
     std::vector<Slot> made;
-    for (Item& item : items_) made.push_back(std::move(item.slot));
+    auto item = items_.begin();
+    for (const std::size_t size : slot_sizes_) {
+      Slot& slot = made.emplace_back();
+      for (std::size_t i = 0; i < size; ++i) slot.places.push_back(std::move((item++)->place));
+    }
     return made;
   }
 
  private:
-  void add_cpus(const std::string& text) {
-    if (device_ == Device::cuda)
-      refuse(fmt::format("{} has no GPU, and --device cuda needs one in every slot", quote(text)));
-    Item item;
-    item.slot.cpus = take(text, text);
-    items_.push_back(std::move(item));
+  /// Slots of as many devices as a job has ranks; what is left over stays idle.
+  void share_out(std::size_t devices) {
+    if (devices < ranks_ && devices > 0)
+      refuse(fmt::format("{} for jobs of {} ranks: each rank needs one of its own; fewer --ranks",
+                         counted(devices, "GPU or slice"), ranks_));
+    slot_sizes_.insert(slot_sizes_.end(), devices / ranks_, ranks_);
+    items_.resize(items_.size() - devices % ranks_);
   }
 
-  void add_all(bool slices) {
-    const std::size_t before = items_.size();
-    for (const GpuInfo& gpu : source_.gpus.gpus) {
-      if (!slices && !gpu.mig) add_device(gpu, nullptr);
-      for (std::size_t i = 0; slices && i < gpu.slices.size(); ++i) add_device(gpu, &gpu.slices[i]);
-    }
-    if (items_.size() > before) return;
+  /// Of the slot that was just added.
+  void check_ranks(const std::string& item) const {
+    const std::size_t places = slot_sizes_.back();
+    const auto first = items_.end() - static_cast<std::ptrdiff_t>(places);
+    const bool device =
+        std::any_of(first, items_.end(), [](const Item& one) { return !one.place.uuid.empty(); });
+    if (device ? places != ranks_ : ranks_ % places != 0)
+      refuse(fmt::format("{} has {}, and a job {}: {} (--ranks)", quote(item),
+                         counted(places, "place"), counted(ranks_, "rank"),
+                         device ? "each rank needs a GPU or slice of its own"
+                                : "each place takes as many of them"));
+    std::map<std::string, std::size_t> on_host;
+    for (auto one = first; one != items_.end(); ++one) ++on_host[one->place.host];
+    for (const auto& [host, count] : on_host)
+      if (count != on_host.begin()->second)
+        refuse(fmt::format("{}: give every host of a slot as many places", quote(item)));
+  }
+
+  void refuse_on_cpu(const std::string& item) const {
+    if (request_.device == Device::cpu)
+      refuse(fmt::format("{} is no list of CPUs, and --device is cpu", quote(item)));
+  }
+
+  [[noreturn]] void refuse_none(bool slices) const {
     const std::string& reason = source_.gpus.reason;
     throw EnvironmentError(
         fmt::format("--slots {}: there is none{}", slices ? "mig" : "gpu",
@@ -89,14 +116,54 @@ class Layout {
                              : ": all visible GPUs are in MIG mode; name their slices, or mig"));
   }
 
-  void add_named(const std::string& text) {
-    const std::size_t at = text.find('@');
-    const std::string uuid = trimmed(text.substr(0, at));
-    if (!add_device_of(uuid))
-      throw EnvironmentError(fmt::format("--slots: there is no {} (visible: {})", uuid, visible()));
-    if (at == text.npos) return;
-    items_.back().slot.cpus = take(text.substr(at + 1), text);
+  void add_place(const std::string& text, const std::string& item) {
+    const PlaceWords words = place_words(text);
+    const bool here =
+        words.host.empty() || words.host == "localhost" || is_same_host(words.host, host_name());
+    if (text.find(':') != text.npos) check_host(words.host, item);
+    if (words.uuid.empty())
+      add_cpus(item);
+    else
+      add_named(words, item, here);
+    SlotPlace& place = items_.back().place;
+    place.host = words.host;
+    place.here = here;
+    if (!words.cpus) return;
+    place.cpus = take(*words.cpus, item, place);
     items_.back().placed = true;
+  }
+
+  /// It becomes a word of the launcher's.
+  static void check_host(const std::string& host, const std::string& item) {
+    const auto legal = [](unsigned char c) {
+      return std::isalnum(c) || c == '.' || c == '-' || c == '_';
+    };
+    if (host.empty() || host.front() == '-' || !std::ranges::all_of(host, legal))
+      refuse(fmt::format("{}: {} is no name of a host, such as n0 in \"n0:0-3;n1:0-3\"",
+                         quote(item), quote(host)));
+  }
+
+  void add_cpus(const std::string& item) {
+    if (request_.device == Device::cuda)
+      refuse(fmt::format("{} has no GPU, and --device cuda needs one in every slot", quote(item)));
+    items_.emplace_back();
+  }
+
+  void add_named(const PlaceWords& words, const std::string& item, bool here) {
+    refuse_on_cpu(item);
+    if (!here && !words.cpus)
+      refuse(
+          fmt::format("{}: what is near a GPU of another host is not known here; give its CPUs, "
+                      "as in {}:{}@0-7",
+                      quote(item), words.host, words.uuid));
+    if (here && !add_device_of(words.uuid))
+      throw EnvironmentError(
+          fmt::format("--slots: there is no {} (visible: {})", words.uuid, visible()));
+    if (here) return;
+    Item far;
+    far.place.kind = words.uuid.starts_with("MIG-") ? SlotPlace::Kind::mig : SlotPlace::Kind::gpu;
+    far.place.uuid = words.uuid;
+    add_item(std::move(far));
   }
 
   /// False where there is none.
@@ -114,12 +181,16 @@ class Layout {
 
   void add_device(const GpuInfo& gpu, const MigSlice* slice) {
     Item item;
-    item.slot.kind = slice ? Slot::Kind::mig : Slot::Kind::gpu;
-    item.slot.uuid = slice ? slice->uuid : gpu.uuid;
-    item.slot.device_name = slice && !slice->name.empty() ? slice->name : gpu.name;
+    item.place.kind = slice ? SlotPlace::Kind::mig : SlotPlace::Kind::gpu;
+    item.place.uuid = slice ? slice->uuid : gpu.uuid;
+    item.place.device_name = slice && !slice->name.empty() ? slice->name : gpu.name;
     item.near = gpu.near_cpus;
     item.placed = false;
-    if (!uuids_.insert(item.slot.uuid).second) refuse(item.slot.uuid + " is there twice");
+    add_item(std::move(item));
+  }
+
+  void add_item(Item item) {
+    if (!uuids_.insert(item.place.uuid).second) refuse(item.place.uuid + " is there twice");
     items_.push_back(std::move(item));
   }
 
@@ -133,20 +204,21 @@ class Layout {
   }
 
   /// CPUs that the user names; each belongs to one slot.
-  std::vector<int> take(const std::string& list, const std::string& item) {
-    auto cpus = parse_cpu_list(trimmed(list));
+  std::vector<int> take(const std::string& list, const std::string& item, const SlotPlace& place) {
+    auto cpus = parse_cpu_list(list);
     if (!cpus)
       refuse(
           fmt::format("{} is neither a list of CPUs such as 0-3,8 nor a UUID (GPU-..., MIG-...) "
                       "nor gpu or mig",
                       quote(list)));
     for (const int cpu : *cpus) {
-      if (!allowed_.contains(cpu))
+      if (place.here && !allowed_.contains(cpu))
         refuse(fmt::format("CPU {} of {} is not among those that this process may use ({})", cpu,
                            quote(item), format_cpu_list({allowed_.begin(), allowed_.end()})));
-      if (!owner_.try_emplace(cpu, item).second)
+      auto& owner = owner_[place.here ? "" : place.host.substr(0, place.host.find('.'))];
+      if (!owner.try_emplace(cpu, item).second)
         refuse(fmt::format("CPU {} is in {} and in {}; slots have no CPU in common", cpu,
-                           quote(owner_[cpu]), quote(item)));
+                           quote(owner[cpu]), quote(item)));
     }
     std::ranges::sort(*cpus);
     return *cpus;
@@ -154,9 +226,12 @@ class Layout {
 
   /// Whole free cores near a GPU; where its mask or the machine leaves none there, all free ones.
   std::vector<std::vector<int>> free_cores(const std::vector<int>& near) const {
+    static const std::map<int, std::string> kNone;
+    const auto found = owner_.find("");
+    const auto& owners_here = found == owner_.end() ? kNone : found->second;
     std::vector<std::vector<int>> all, close;
     for (const auto& core : source_.cores) {
-      if (std::ranges::any_of(core, [&](int cpu) { return owner_.contains(cpu); })) continue;
+      if (std::ranges::any_of(core, [&](int cpu) { return owners_here.contains(cpu); })) continue;
       all.push_back(core);
       if (std::ranges::find(near, core.front()) != near.end()) close.push_back(core);
     }
@@ -171,92 +246,74 @@ class Layout {
       std::vector<Item*> group;
       for (Item& item : items_)
         if (!item.placed && item.near == first.near) group.push_back(&item);
-      auto parts = free_cores(first.near);
-      if (parts.size() < group.size()) {
-        std::vector<std::vector<int>> single;
-        for (const auto& core : parts)
-          for (const int cpu : core) single.push_back({cpu});
-        parts = std::move(single);
+      const auto free = free_cores(first.near);
+      const auto shares = equal_shares(free, group.size());
+      if (shares.empty())
+        refuse(fmt::format("{} GPUs or slices share {}: each needs one of its own; name fewer",
+                           group.size(), counted(free.size(), "core")));
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        group[i]->place.cpus = shares[i];
+        group[i]->placed = true;
+        for (const int cpu : shares[i]) owner_[""][cpu] = group[i]->place.uuid;
       }
-      if (parts.size() < group.size())
-        refuse(fmt::format("{} GPUs or slices share {} CPUs: each needs one of its own; name fewer",
-                           group.size(), parts.size()));
-      const std::size_t share = parts.size() / group.size();
-      for (std::size_t i = 0; i < group.size(); ++i) give(*group[i], parts, i * share, share);
     }
   }
 
-  void give(Item& item, const std::vector<std::vector<int>>& parts, std::size_t first,
-            std::size_t count) {
-    auto& cpus = item.slot.cpus;
-    for (std::size_t i = first; i < first + count; ++i)
-      cpus.insert(cpus.end(), parts[i].begin(), parts[i].end());
-    std::ranges::sort(cpus);
-    for (const int cpu : cpus) owner_[cpu] = item.slot.uuid;
-    item.placed = true;
-  }
-
-  Device device_;
+  const SlotRequest& request_;
+  std::size_t ranks_;
   const SlotSource& source_;
   std::set<int> allowed_;
-  std::map<int, std::string> owner_;  ///< of a CPU: its item
+  /// By host, "" for this one, of a CPU: its item.
+  std::map<std::string, std::map<int, std::string>> owner_;
   std::set<std::string> uuids_;
-  std::vector<Item> items_;
+  std::vector<Item> items_;              ///< places, slot after slot
+  std::vector<std::size_t> slot_sizes_;  ///< places of each slot
 };
 
-std::vector<Slot> equal_shares(std::int64_t count, const SlotSource& source) {
+/// Without a layout and without GPUs.
+std::vector<Slot> shares_of_cores(const SlotRequest& request, const SlotSource& source) {
   const auto cores = static_cast<std::int64_t>(source.cores.size());
-  if (count > cores)
-    throw ConfigError(
-        fmt::format("--instances {}: only {}, and every instance needs one of its own; give CPUs "
-                    "(--slots \"0;1;2\") to count threads of cores",
-                    count, counted(source.cores.size(), "core")));
+  const std::int64_t count =
+      request.count.value_or(std::max<std::int64_t>(1, source.usable_cores / request.ranks));
+  if (count > cores / request.ranks)
+    throw ConfigError(fmt::format(
+        "--instances {}{}: only {}, and every {} needs one of its own; give CPUs (--slots "
+        "\"0;1;2\") to count threads of cores",
+        count, request.ranks > 1 ? fmt::format(" of {} ranks", request.ranks) : "",
+        counted(source.cores.size(), "core"), request.ranks > 1 ? "rank" : "instance"));
   std::vector<Slot> slots;
-  const std::int64_t share = cores / count;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::vector<int>& cpus = slots.emplace_back().cpus;
-    for (std::int64_t j = i * share; j < (i + 1) * share; ++j) {
-      const auto& core = source.cores[static_cast<std::size_t>(j)];
-      cpus.insert(cpus.end(), core.begin(), core.end());
-    }
-    std::ranges::sort(cpus);
-  }
+  for (std::vector<int>& cpus : equal_shares(source.cores, static_cast<std::size_t>(count)))
+    slots.emplace_back().places.emplace_back().cpus = std::move(cpus);
   return slots;
 }
 
 }  // namespace
 
-std::string to_string(Slot::Kind kind) {
-  if (kind == Slot::Kind::cpu) return "cpu";
-  return kind == Slot::Kind::gpu ? "gpu" : "mig";
+bool Slot::is_here() const { return std::ranges::all_of(places, &SlotPlace::here); }
+
+bool Slot::is_crowded(std::int64_t ranks) const {
+  const auto each = static_cast<std::size_t>(ranks) / places.size();
+  return std::ranges::any_of(places, [&](const SlotPlace& one) { return one.cpus.size() < each; });
+}
+
+std::vector<std::string> Slot::hosts() const {
+  std::vector<std::string> names;
+  for (const SlotPlace& place : places)
+    if (std::ranges::find(names, place.host) == names.end()) names.push_back(place.host);
+  return names;
 }
 
 std::string Slot::title() const {
-  const std::string list = (cpus.size() == 1 ? "CPU " : "CPUs ") + format_cpu_list(cpus);
-  return uuid.empty() ? list : uuid + " with " + list;
-}
-
-std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
-  std::vector<int> cpus;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const std::string_view range = text.substr(0, comma);
-    const std::size_t dash = range.find('-');
-    const auto first = parse_integer(range.substr(0, dash));
-    const auto last = dash == range.npos ? first : parse_integer(range.substr(dash + 1));
-    constexpr std::int64_t most = kMostCpus;
-    if (!first || !last || *first < 0 || *last < *first || *last >= most) return std::nullopt;
-    if (cpus.size() + static_cast<std::size_t>(*last - *first) >= kMostCpus) return std::nullopt;
-    for (std::int64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
-    if (comma == text.npos) return cpus;
-    text.remove_prefix(comma + 1);
-  }
+  std::vector<std::string> titles;
+  for (const SlotPlace& place : places) titles.push_back(place.title());
+  return join(titles, " and ");
 }
 
 void find_numa(std::vector<Slot>& slots) {
   const Topology topology = load_topology();
   for (Slot& slot : slots)
-    if (topology) slot.numa = numa_of(topology.get(), slot.cpus);
+    for (SlotPlace& place : slot.places)
+      if (topology && place.here) place.numa = numa_of(topology.get(), place.cpus);
 }
 
 SlotSource slot_source(Device device) {
@@ -270,14 +327,13 @@ SlotSource slot_source(Device device) {
   return source;
 }
 
-std::vector<Slot> make_slots(const std::optional<std::string>& layout,
-                             std::optional<std::int64_t> count, Device device,
-                             const SlotSource& source) {
-  if (device == Device::cuda && source.gpus.gpus.empty())
+std::vector<Slot> make_slots(const SlotRequest& request, const SlotSource& source) {
+  const auto& [layout, count, device, ranks] = request;
+  if (device == Device::cuda && source.gpus.gpus.empty() && !layout)
     throw EnvironmentError("--device cuda: " + source.gpus.reason);
   if (!layout && (device == Device::cpu || source.gpus.gpus.empty()))
-    return equal_shares(count.value_or(source.usable_cores), source);
-  Layout made(device, source);
+    return shares_of_cores(request, source);
+  Layout made(request, source);
   if (layout) {
     std::istringstream items(*layout + ";");
     for (std::string item; std::getline(items, item, ';');) made.add(item);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "json.hpp"
+#include "platform/container.hpp"
 #include "platform/sources.hpp"
 #include "platform/topology.hpp"
 
@@ -37,6 +38,7 @@ void add_software(SystemInfo& info) {
   put(info, "distribution", name, "no /etc/os-release");
   const Virtualisation virtualisation = read_virtualisation();
   put(info, "virtualisation", virtualisation.kind, "/proc/cpuinfo is not readable");
+  add_container(info, process_environment(), virtualisation.kind);
   put(info, "hypervisor", virtualisation.hypervisor, "neither the CPU nor the firmware names one");
 }
 

@@ -1,5 +1,5 @@
 // Internal to rendezvous/: what both ends of a line between a measurement and whoever started it
-// say. Messages keep their bounds (SOCK_SEQPACKET).
+// say.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,9 +9,11 @@
 
 namespace scalemark {
 
-inline constexpr char kReady = 'r';  ///< to begin, or to go on
-inline constexpr char kEnded = 'e';  ///< measured; nobody else is to be disturbed by what follows
+inline constexpr char kReady = 'r';   ///< to begin, or to go on
+inline constexpr char kEnded = 'e';   ///< measured; nobody else is to be disturbed by what follows
+inline constexpr char kWindow = 'w';  ///< when it was; a ToldWindow follows
 inline constexpr char kGo = 'g';
+inline constexpr char kHere = 'h';  ///< the token was right (LineListener)
 
 inline void close_line(int& line) {
   if (line >= 0) close(line);

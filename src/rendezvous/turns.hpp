@@ -6,14 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
-namespace scalemark {
+#include "rendezvous/line_address.hpp"
 
-/// The descriptor of a line to a TurnGiver's socket, closed on exec. EnvironmentError where nobody
-/// listens there.
-int connect_to_turns(const std::string& path);
+namespace scalemark {
 
 /// The end of whoever starts both jobs; their ranks run on this host. Nobody measures before all
 /// ranks of both are ready. Then turns go to the first job, the second, the second, the first, and
@@ -28,7 +27,7 @@ class TurnGiver {
   TurnGiver& operator=(const TurnGiver&) = delete;
 
   /// For SMK_INTERNAL_TURNS of a job.
-  std::string address(std::size_t job) const { return jobs_[job].path; }
+  std::string address(std::size_t job) const { return jobs_[job].listener->address(); }
   /// Descriptors on which something may be said.
   std::vector<int> inputs() const;
   /// Hears what was said and gives the next turn. Call it whenever an input has something.
@@ -42,8 +41,7 @@ class TurnGiver {
     char word = 0;  ///< what it waits with; 0: it computes
   };
   struct Job {
-    std::string path;
-    int listener = -1;
+    std::unique_ptr<LineListener> listener;
     std::size_t ranks = 0, turns = 0;
     std::vector<Line> lines = {};
 

@@ -26,10 +26,26 @@ std::string milliseconds(const Json& latency, const char* quantile) {
   return four_digits(1000 * latency.at(quantile).get<double>());
 }
 
-std::string place_of(const Json& slot) {
-  const std::string cpus = slot.at("cpus");
+std::string place_of(const Json& place) {
+  const std::string cpus = place.at("cpus");
   const std::string list = (cpus.find_first_of(",-") == cpus.npos ? "CPU " : "CPUs ") + cpus;
-  return slot.at("gpu_uuid").is_null() ? list : slot.at("gpu_uuid").get<std::string>();
+  return place.at("gpu_uuid").is_null() ? list : place.at("gpu_uuid").get<std::string>();
+}
+
+/// Hosts are named where a slot is on several.
+std::string places_of(const Json& slot) {
+  if (slot.value("places", Json()).size() < 2) return place_of(slot);
+  std::string text;
+  for (const Json& place : slot["places"])
+    text += (text.empty() ? "" : " + ") +
+            (slot.at("cpus").is_null() ? place.at("host").get<std::string>() + ": " : "") +
+            place_of(place);
+  return text;
+}
+
+std::string ranks_words(const Json& record) {
+  const Json ranks = record.value("ranks_per_instance", Json());
+  return ranks.is_number() && ranks > 1 ? fmt::format(" of {} ranks each", ranks.dump()) : "";
 }
 
 std::string counted_instances(const Json& point) {
@@ -60,7 +76,7 @@ std::string instance_table(const Json& record) {
       const Json& alone = instance.at("alone_latency_seconds");
       const Json& with = instance.at("latency_seconds");
       rows.push_back({point.at("instances").dump(), slot.dump(),
-                      place_of(record.at("slots").at(slot.get<std::size_t>())),
+                      places_of(record.at("slots").at(slot.get<std::size_t>())),
                       rate(instance.at("alone")), rate(instance.at("throughput")),
                       fixed(instance.at("ratio")), milliseconds(alone, "p50"),
                       milliseconds(with, "p50"), milliseconds(with, "p90"),
@@ -91,10 +107,10 @@ std::string instances_table(const Json& raw, std::size_t told) {
   const Json record = shown_record(raw);
   const Json& config = record.at("config");
   const std::string head = fmt::format(
-      "Instances of {} {} ({}), mean of {} repeat{}, a fresh launch each\n\n",
+      "Instances of {} {} ({}){}, mean of {} repeat{}, a fresh launch each\n\n",
       record.at("model").get<std::string>(), config.at("precision").at("value").get<std::string>(),
-      record.at("job").get<std::string>(), config.at("repeats").at("value").dump(),
-      config.at("repeats").at("value") == 1 ? "" : "s");
+      record.at("job").get<std::string>(), ranks_words(record),
+      config.at("repeats").at("value").dump(), config.at("repeats").at("value") == 1 ? "" : "s");
   return head + point_table(record) + instance_table(record) +
          "\nRates of a point: units of all instances / (last end - first start); x slot 0: that / "
          "slot 0 alone;\nof alone: rates with neighbours / rates alone; overlap: intersection of "

@@ -173,6 +173,8 @@ MeasuredLaunch of_instances(const Json& record, const Json& point, const Json& r
   launch.keys["kind"] = "instances";
   launch.keys["ranks"] = launch.ranks;
   launch.keys["instances"] = point.at("instances");
+  const Json ranks = record.value("ranks_per_instance", Json());  // null in older records
+  launch.keys["ranks_per_instance"] = ranks.is_null() ? Json(1) : ranks;
   launch.host = record.at("system").at("host");
   launch.machine = machine_of(record.at("system"));
   for (const auto& [name, value] : record.at("environment").items())

@@ -6,6 +6,7 @@
 
 #include "commands/subcommands.hpp"
 #include "config/injection.hpp"
+#include "launch/engine_start.hpp"
 #include "launch/instance_launch.hpp"
 
 namespace scalemark::instances_test {
@@ -69,6 +70,34 @@ TEST(InstancesRequest, AFaultIsOfASlot) {
   EXPECT_THAT(instance_command(all, 1, "a"), Contains("--inject=kill:step=3"));
 }
 
+std::vector<std::string> launched(const InstancesRequest& request, std::size_t slot) {
+  const auto words = launch_command(instance_request(request, slot, "a.json"), false);
+  return {words.begin(), std::ranges::find(words, own_path().string())};
+}
+
+TEST(InstancesRequest, OneRankOfThisHostNeedsNoLauncher) {
+  EXPECT_THAT(launched(read({"--slots", cpu()}), 0), ElementsAre());
+}
+
+TEST(InstancesRequest, SeveralRanksAreLaunchedOnTheirHostsAndBindThemselves) {
+  const auto several =
+      read({"--launcher", "mpirun", "--ranks", "4", "--slots", cpu() + ";n1:0-3+n2:0-3"});
+  EXPECT_EQ(several.plan.ranks, 4);
+  EXPECT_EQ(launched(several, 0),
+            (std::vector<std::string>{"mpirun", "-n", "4", "--host", "localhost:4", "--map-by",
+                                      "ppr:4:node:OVERSUBSCRIBE", "--bind-to", "none", "-x",
+                                      "SMK_INTERNAL_SLOT"}));
+  EXPECT_THAT(launched(several, 1), Contains("n1:2,n2:2"));
+  EXPECT_THAT(launched(several, 1), Contains("ppr:2:node:OVERSUBSCRIBE"));
+  EXPECT_EQ(instance_request(several, 1, "a").environment.at(0).second, "2 n1:0-3+n2:0-3");
+  const auto stepped = read({"--launcher", "srun", "--ranks", "2", "--slots", "n1:0+n2:0"});
+  EXPECT_EQ(
+      launched(stepped, 0),
+      (std::vector<std::string>{"srun", "--mpi=pmix", "--kill-on-bad-exit=1", "-n", "2", "-N", "2",
+                                "--ntasks-per-node=1", "--distribution=plane=1", "--nodelist=n1,n2",
+                                "--overlap", "--overcommit", "--cpu-bind=none"}));
+}
+
 TEST(InstancesRequest, CheckpointsOfInstancesLieApart) {
   const auto request =
       read({"--slots", cpu(), "--checkpoint_every", "5", "--checkpoint_dir", "/c"});
@@ -91,6 +120,9 @@ TEST(InstancesRequest, WrongWordsAreRefused) {
   EXPECT_THAT(refusal({"--job", "infer", "--optimizer", "adam"}), HasSubstr("scalemark infer"));
   EXPECT_THAT(refusal({"--modle", "trivial"}), HasSubstr("--model"));
   EXPECT_THAT(refusal({"--ranks", "1,2"}), HasSubstr("--ranks"));
+  EXPECT_THAT(refusal({"--ranks_per_node", "1"}), HasSubstr("--ranks_per_node"));
+  EXPECT_THAT(refusal({"--ranks", "2", "--scaling", "strong", "--global_batch_size", "3"}),
+              HasSubstr("global_batch_size"));
 }
 
 TEST(InstancesRequest, HelpHasBothKindsOfFlags) {

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 import unittest
+import uuid
 
 from support import SCALEMARK, ProgramTest, main, mpirun
 
@@ -17,6 +18,8 @@ BRIEF = [*SMALL, "--num_batches", "1000000", "--max_seconds", "0.3"]
 CPUS = sorted(os.sched_getaffinity(0))
 BOTH_FIRST = "1"  # of an order in which the launch of both comes before those of one alone
 TWO = [*"--device cpu --slots".split(), f"{CPUS[0]};{CPUS[-1]}"]
+HALVES = [CPUS[:len(CPUS) // 2], CPUS[len(CPUS) // 2:]]
+OF_RANKS = [*"--device cpu --launcher mpirun --slots".split(), ";".join(",".join(map(str, half)) for half in HALVES)]
 
 
 @unittest.skipIf(len(CPUS) < 2, "needs two CPUs")
@@ -123,6 +126,76 @@ class Measuring(InstancesTest):
         self.assertEqual(list(self.folder.iterdir()), [])
 
 
+class SeveralRanks(InstancesTest):
+    """Two launchers at a time on one machine, none of which may begin at core 0."""
+
+    def test_jobs_of_ranks_run_side_by_side_on_exactly_their_cpus(self):
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                self.instances("--ranks", ranks, *TIMED, "--output", "i.json", slots=OF_RANKS)
+                record = self.read("i.json")
+                self.assertEqual((record["status"], record["ranks_per_instance"]), ("ok", ranks))
+                self.assertEqual(len(children := self.children(record)), 4)
+                for name, child in children.items():
+                    slot = int(re.search(r"slot(\d)", name)[1])
+                    self.assertEqual((child["world_size"], child["communication"]["communicator"]), (ranks, "mpi"))
+                    self.assert_on(child["ranks"], HALVES[slot])
+                both = record["points"][1]
+                self.assertGreater(both["overlap"], 0.5)
+                repeat, = both["repeats"]
+                span = max(instance["window_seconds"][1] for instance in repeat["instances"])
+                self.assertAlmostEqual(both["cumulative"]["mean"], sum(i["units"] for i in repeat["instances"]) / span)
+
+    def assert_on(self, ranks, cpus):
+        """Equal shares, where there are as many CPUs as ranks; else all of them."""
+        got = [list(map(int, rank["cpus"].split(","))) if "-" not in rank["cpus"] else None for rank in ranks]
+        for rank, own in zip(ranks, got):
+            self.assertEqual(rank["affinity_requested"], "slot " + rank["cpus"])
+            if own:
+                self.assertLessEqual(set(own), set(cpus))
+        if len(cpus) < len(ranks):
+            self.assertEqual(got, [list(cpus)] * len(ranks))
+        elif all(got):
+            self.assertEqual(len({cpu for own in got for cpu in own}), sum(map(len, got)))
+
+    def test_inference_of_ranks(self):
+        self.instances("--job", "infer", "--ranks", "2", "--model", "smallnet", "--repeats", "1", "--num_batches", "1000000",
+                       "--max_seconds", "1", "--instances", "2", "--output", "i.json", slots=OF_RANKS)
+        self.assertEqual({child["world_size"] for child in self.children(self.read("i.json")).values()}, {2})
+
+    def test_a_killed_rank_ends_its_job_and_the_neighbour(self):
+        self.instances("--ranks", "2", *BRIEF, "--inject", "kill:rank=1:step=5", "--instances", "2", "--output", "i.json", slots=OF_RANKS,
+                       expect=4)
+        record = self.read("i.json")
+        self.assertEqual([part["status"] for part in record["alone"]], ["ok", "failed"])
+        self.assertRegex(record["points"][0]["reason"], r"the instance on slot 1 .*signal 9")
+
+    def test_ctrl_c_reaches_all_ranks(self):
+        process = self.start(SCALEMARK, "instances", *OF_RANKS, "--ranks", "2", *ENDLESS, "--seed", BOTH_FIRST, "--output", "i.json")
+        self.wait_until_they_measure("2-instances", 2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, err)
+        self.assertEqual(self.read("i.json")["status"], "interrupted")
+
+    def test_compare_refuses_other_numbers_of_ranks(self):
+        for name, ranks in (("1", 1), ("2", 2), ("again", 2)):
+            self.instances(*(["--ranks", ranks] if ranks > 1 else []), *BRIEF, "--instances", "2", "--output", f"{name}.json", slots=OF_RANKS)
+        self.run_program(SCALEMARK, "compare", "2.json", "again.json")
+        _, err = self.run_program(SCALEMARK, "compare", "1.json", "2.json", expect=2)
+        self.assertIn("ranks_per_instance", err)
+        new_ids = re.sub(r'"(id|run)": "[^"]*"', lambda key: f'"{key[1]}": "{uuid.uuid4()}"', (self.folder / "1.json").read_text())
+        old = json.loads(new_ids)
+        del old["ranks_per_instance"]
+        old["schema_revision"] = 4
+        for slot in old["slots"]:
+            del slot["places"]
+        (self.folder / "old.json").write_text(json.dumps(old))
+        self.run_program(SCALEMARK, "compare", "old.json", "1.json")
+        _, err = self.run_program(SCALEMARK, "compare", "old.json", "2.json", expect=2)
+        self.assertIn("ranks_per_instance", err)
+
+
 class Failures(InstancesTest):
     def test_a_killed_instance_is_named_and_the_rest_goes_on(self):
         out, _ = self.instances(*BRIEF, "--inject", "kill:rank=1:step=5", "--output", "i.json", expect=4)
@@ -208,7 +281,7 @@ class WrongInput(InstancesTest):
             with self.subTest(layout=layout):
                 _, err = self.instances("--output", "i.json", slots=["--device", "cpu", "--slots", layout], expect=2)
                 self.assertIn(text, err)
-        for words, text in ((["--instances", "3"], "2 slots"), (["--instances", "2,1"], "must ascend"), (["--job", "scale"], "run, infer"),
+        for words, text in ((["--instances", "3"], "2 slots"), (["--ranks", "1,2"], "one number"), (["--ranks_per_node", "1"], "--slots"), (["--instances", "2,1"], "must ascend"), (["--job", "scale"], "run, infer"),
                             (["--slot", "0"], "--slots"), (["--model", "resnet51"], "resnet50"), (["--batch_size", "max"], "number"),
                             (["--job", "infer", "--momentum", "0.5"], "scalemark run")):
             with self.subTest(words=words):

@@ -96,6 +96,33 @@ class Ranks(ProgramTest):
         [instance] = record["points"][0]["repeats"][0]["instances"]
         self.assertEqual([host for host, _ in places(self.read(instance["path"]))], ["n0"])
 
+    def instances(self, ranks, slots, *words):
+        """The record, and where the ranks of each instance ran when all ran together."""
+        self.run_program(NETLAB, "--cores_per_host", CORES, "--", SCALEMARK, "instances", "--device", "cpu", "--ranks", ranks, "--slots", slots,
+                         *SMALL, "--num_batches", "1000000", "--max_seconds", "1", "--repeats", "1", *words, "--output", "i.json")
+        record = self.read("i.json")
+        [repeat] = record["points"][-1]["repeats"]
+        return record, [places(self.read(instance["path"])) for instance in repeat["instances"]]
+
+    def test_instances_run_side_by_side_on_hosts_of_their_own(self):
+        cpu = min(os.sched_getaffinity(0))
+        record, both = self.instances(2, f"n0:{cpu};n1:{cpu}")
+        self.assertEqual(both, [[("n0", str(cpu))] * 2, [("n1", str(cpu))] * 2])
+        self.assertGreater(record["points"][1]["overlap"], 0.5)
+        self.assertEqual([slot["places"][0]["host"] for slot in record["slots"]], ["n0", "n1"])
+
+    @unittest.skipIf(CORES < 2, "one core")
+    def test_two_jobs_each_over_both_hosts(self):
+        first, second = sorted(os.sched_getaffinity(0))[:2]
+        record, both = self.instances(2, f"n0:{first}+n1:{first};n0:{second}+n1:{second}", "--instances", "2")
+        self.assertEqual(both, [[("n0", str(cpu)), ("n1", str(cpu))] for cpu in (first, second)])
+        self.assertIsNone(record["slots"][0]["cpus"])
+
+    def test_cpus_that_another_host_does_not_have(self):
+        words = [*SMALL, "--num_batches", "5", "--repeats", "1", "--instances", "1", "--device", "cpu"]
+        _, err = self.run_program(NETLAB, "--", SCALEMARK, "instances", *words, "--slots", "n1:60000", expect=7)
+        self.assertIn("60000", err)
+
     def test_lost_frames_are_sent_again_and_the_result_stands(self):
         (self.folder / "job").write_text(f"""
             {' '.join(MPIRUN)} {SCALEMARK} run --model resnet18 --image_size 32 --batch_size 1 --num_batches 3 \

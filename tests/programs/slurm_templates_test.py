@@ -87,10 +87,20 @@ class Words(unittest.TestCase):
         [_, measured], _ = self.started("curve.sbatch", "LAUNCHER=mpirun")
         self.assertEqual(measured[:4], ["scalemark", "scale", "--launcher", "mpirun"])
 
-    def test_a_sweep_refuses_one(self):
-        commands, err = self.started("sweep.sbatch", "CONTAINER_IMAGE=image.sif", "plan.json", expect=2)
+    def test_a_sweep_starts_its_launches_in_one_from_outside(self):
+        for launcher, flags, runtime in (("srun", "--container-mounts=/a:/b", "--container-image={image} --container-mounts=/a:/b"),
+                                         ("mpirun", "--nv --bind /a", "apptainer exec --nv --bind /a {image}")):
+            conf = (f"LAUNCHER={launcher}; CONTAINER_IMAGE='{IMAGE}'; CONTAINER_FLAGS=({flags})\n"
+                    f"HOST_SCALEMARK='{self.folder}/scalemark'; SCALEMARK=/opt/inside")
+            [preflight, sweep], _ = self.started("sweep.sbatch", conf, "plan.json")
+            self.assertIn("/opt/inside", preflight)
+            self.assertEqual(sweep, ["scalemark", "sweep", "plan.json", "--output", f"{self.folder}/my results/plan", "--launcher", launcher,
+                                     "--container", IMAGE, f"--container_runtime={runtime}", "--container_program", "/opt/inside"])
+
+    def test_a_sweep_refuses_flags_that_it_would_part(self):
+        commands, err = self.started("sweep.sbatch", "CONTAINER_IMAGE=image.sif; CONTAINER_FLAGS=(--bind '/a b')", "plan.json", expect=2)
         self.assertEqual(commands, [])
-        self.assertIn("CONTAINER_IMAGE", err)
+        self.assertIn("/a b", err)
 
     def test_preflight_is_a_switch(self):
         for conf, code, expect, commands in (("PREFLIGHT=yes", 4, 4, ["preflight"]), ("PREFLIGHT=yes", 0, 0, ["preflight", "run"]),
@@ -116,6 +126,14 @@ class Words(unittest.TestCase):
                 self.assertEqual(would, did)
                 self.assertEqual(json.loads(did), ["sbatch", str(self.scripts / "site.conf"), "--exclusive", *words[1:4],
                                                    str(self.scripts / "run.sbatch"), *words[5:]])
+
+    def test_a_dry_run_names_the_container(self):
+        with open(self.scripts / "site.conf", "a", encoding="utf-8") as file:
+            file.write(f"CONTAINER_IMAGE='{IMAGE}'; CONTAINER_FLAGS=(--nv)\n")
+        printed = subprocess.run([self.scripts / "submit", "--dry_run", "run.sbatch"], capture_output=True, text=True, check=True).stdout
+        comment = printed.splitlines()[-1]
+        self.assertTrue(comment.startswith("# srun starts each rank in "), comment)
+        self.assertEqual(shlex.split(comment.split(" in ", 1)[1]), [IMAGE, "--nv"])
 
     def test_submit_says_how_it_is_called(self):
         for words, code in (([], 2), (["--help"], 0), (["-h"], 0)):

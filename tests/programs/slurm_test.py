@@ -133,6 +133,21 @@ class Srun(SlurmTest):
         points = [self.read(path)["placement"] for path in sorted((self.folder / "s.runs").glob("*.json"))]
         self.assertEqual([[node["ranks"] for node in nodes] for nodes in points], [[1], [2], [2, 2]])
 
+    def test_instances_on_both_nodes(self):
+        """By steps of srun, and by mpirun, whose daemons are such steps."""
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                self.allocated("instances", "--launcher", launcher, "--device", "cpu", "--ranks", "2", "--slots", "n0:0;n1:0",
+                               "--repeats", "1", "--output", "i.json")
+                record = self.read("i.json")
+                [repeat] = record["points"][1]["repeats"]
+                self.assertEqual([places(self.read(instance["path"])) for instance in repeat["instances"]],
+                                 [[("n0", "0")] * 2, [("n1", "0")] * 2])
+
+    def test_instances_need_a_folder_that_all_nodes_see(self):
+        _, err = self.allocated("instances", "--device", "cpu", "--slots", "n0:0;n1:0", "--repeats", "1", "--output", "/tmp/i.json", expect=7)
+        self.assertIn("that all hosts see", err)
+
     def test_another_placement_than_was_asked_for_is_exit_7(self):
         """srun spreads over the whole allocation, and only warns of a --ntasks-per-node that it does not keep."""
         _, err = self.srun("--mpi=pmix", "-N2", "-n2", *ONE_CORE, SCALEMARK, "run", *SHORT, "--ranks_per_node", "2", "--output", "r.json",

@@ -7,26 +7,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <functional>
+#include <memory>
 
 #include "error.hpp"
 #include "measure/clock.hpp"
+#include "support/test_folder.hpp"
 
 namespace scalemark::start_line_test {
 namespace {
 
 using Environment = std::map<std::string, std::string>;
-constexpr const char* kVariable = "SMK_INTERNAL_START_LINE";
 
-Environment handed_over() { return {{kVariable, std::getenv(kVariable)}}; }
-
-/// A process that has line `line` and ends with the status of `body`.
-pid_t start(const Starter& starter, std::size_t line, const std::function<int()>& body) {
+/// A process that ends with the status of `body`.
+pid_t start(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child != 0) return child;
-  starter.hand_over(line);
   _exit(body());
+}
+
+/// Where a rank of a job finds its line; a port is tried on this host alone.
+Environment line_of(const Starter& starter, std::size_t job) {
+  auto [name, address] = starter.variable(job);
+  if (const std::size_t at = address.find('@'); at != address.npos)
+    address = address.substr(0, at + 1) + "127.0.0.1" + address.substr(address.rfind(':'));
+  return {{name, address}};
 }
 
 /// Its exit status; -1 for a signal.
@@ -39,8 +44,8 @@ int end_of(pid_t child) {
 bool never() { return false; }
 
 /// Waits at the line, then says when.
-int measured() {
-  StartLine line(handed_over());
+int measured(const Environment& environment) {
+  StartLine line(environment);
   line.wait(never);
   const double now = steady_seconds();
   line.report({now, now + 0.5});
@@ -57,15 +62,28 @@ bool updates_until(Starter& starter, const std::function<bool()>& done) {
   return false;
 }
 
-TEST(StartLine, NobodyBeginsBeforeAllAreReady) {
-  Starter starter(2);
+/// Lines of this machine, and of ranks on other hosts.
+class StartLines : public testing::TestWithParam<bool> {
+ protected:
+  Starter starter_of(const std::vector<int>& ranks) const {
+    return Starter(folder_.path(), ranks, GetParam());
+  }
+  TestFolder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(Here, StartLines, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(ByPorts, StartLines, testing::Values(true));
+
+TEST_P(StartLines, NobodyBeginsBeforeAllAreReady) {
+  Starter starter = starter_of({2, 1});
   int go[2];
   ASSERT_EQ(pipe(go), 0);
-  const pid_t first = start(starter, 0, measured);
-  const pid_t second = start(starter, 1, [&] {
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 2; ++rank)
+    children.push_back(start([&] { return measured(line_of(starter, 0)); }));
+  children.push_back(start([&] {
     char byte = 0;  // its warm-up takes until it is told
-    return read(go[0], &byte, 1) == 1 ? measured() : 1;
-  });
+    return read(go[0], &byte, 1) == 1 ? measured(line_of(starter, 1)) : 1;
+  }));
   EXPECT_TRUE(updates_until(starter, [&] { return starter.is_ready(0); }));
   usleep(50'000);
   starter.update();
@@ -75,50 +93,50 @@ TEST(StartLine, NobodyBeginsBeforeAllAreReady) {
   EXPECT_EQ(write(go[1], "x", 1), 1);
   EXPECT_TRUE(updates_until(starter, [&] { return starter.window(0) && starter.window(1); }));
   EXPECT_TRUE(starter.has_started());
-  for (const std::size_t line : {std::size_t{0}, std::size_t{1}}) {
-    EXPECT_GE(starter.window(line)->start, before);
-    EXPECT_NEAR(starter.window(line)->end - starter.window(line)->start, 0.5, 1e-6);
+  for (const std::size_t job : {std::size_t{0}, std::size_t{1}}) {
+    const double kNoise = GetParam() ? 0.02 : 0;  // of the estimate of another host's clock
+    EXPECT_GE(starter.window(job)->start, before - kNoise);
+    EXPECT_GE(starter.window(job)->end - starter.window(job)->start, 0.5 - 1e-6);
   }
-  EXPECT_EQ(end_of(first), 0);
-  EXPECT_EQ(end_of(second), 0);
+  for (const pid_t child : children) EXPECT_EQ(end_of(child), 0);
   for (const int end : go) close(end);
 }
 
-TEST(StartLine, TheEndOfTheSupervisorEndsTheWait) {
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    StartLine line(Environment{{kVariable, std::to_string(ends[1])}});
+TEST_P(StartLines, TheEndOfTheSupervisorEndsTheWait) {
+  auto starter = std::make_unique<Starter>(folder_.path(), std::vector{1, 1}, GetParam());
+  const pid_t child = start([&] {
+    StartLine line(line_of(*starter, 0));
     try {
       line.wait(never);
     } catch (const RunError&) {
-      _exit(4);
+      return 4;
     }
-    _exit(0);
-  }
-  close(ends[1]);
-  char ready = 0;
-  EXPECT_EQ(read(ends[0], &ready, 1), 1);
-  close(ends[0]);
+    return 0;
+  });
+  EXPECT_TRUE(updates_until(*starter, [&] { return starter->is_ready(0); }));
+  starter.reset();
   EXPECT_EQ(end_of(child), 4);
 }
 
-TEST(StartLine, TheEndOfAProcessClosesItsInput) {
-  Starter starter(2);
-  const pid_t child = start(starter, 0, [] { return 3; });
-  EXPECT_EQ(starter.inputs().size(), 2u);
-  EXPECT_EQ(end_of(child), 3);
-  EXPECT_TRUE(updates_until(starter, [&] { return starter.inputs().empty(); }));
+TEST_P(StartLines, TheEndOfAProcessClosesItsInput) {
+  Starter starter = starter_of({1, 1});
+  const std::size_t listening = starter.inputs().size();
+  const pid_t child = start([&] {
+    StartLine line(line_of(starter, 0));
+    return 3;
+  });
+  EXPECT_TRUE(updates_until(starter, [&] {
+    return starter.inputs().size() > listening || waitpid(child, nullptr, WNOHANG) == child;
+  }));
+  EXPECT_TRUE(updates_until(starter, [&] { return starter.inputs().size() == listening; }));
   EXPECT_FALSE(starter.has_started());
 }
 
-TEST(StartLine, AWaitMayBeLeft) {
-  Starter starter(2);
-  const pid_t child = start(starter, 0, [] {
+TEST_P(StartLines, AWaitMayBeLeft) {
+  Starter starter = starter_of({1, 1});
+  const pid_t child = start([&] {
     int asked = 0;
-    StartLine line(handed_over());
+    StartLine line(line_of(starter, 0));
     line.wait([&] { return ++asked > 2; });
     return asked;
   });
@@ -126,12 +144,32 @@ TEST(StartLine, AWaitMayBeLeft) {
   EXPECT_EQ(end_of(child), 3);
 }
 
+TEST(StartLine, WhoDoesNotKnowTheTokenIsNotHeard) {
+  Starter starter({}, {1}, true);
+  Environment wrong = line_of(starter, 0);
+  std::string& address = wrong.begin()->second;
+  address[6] = address[6] == '0' ? '1' : '0';
+  const pid_t child = start([&] {
+    try {
+      StartLine line(wrong);
+    } catch (const EnvironmentError&) {
+      return 7;
+    }
+    return 0;
+  });
+  int status = 0;
+  EXPECT_TRUE(updates_until(starter, [&] { return waitpid(child, &status, WNOHANG) == child; }));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_FALSE(starter.is_ready(0));
+}
+
 TEST(StartLine, WithoutASupervisorNothingIsWaitedFor) {
   StartLine line(Environment{});
   line.wait(never);
   line.report({0, 1});
-  for (const char* wrong : {"", "x", "-1", "999999"})
-    EXPECT_THROW(StartLine(Environment{{kVariable, wrong}}), EnvironmentError) << wrong;
+  for (const char* wrong : {"", "x", "/nowhere"})
+    EXPECT_THROW(StartLine(Environment{{"SMK_INTERNAL_START_LINE", wrong}}), EnvironmentError)
+        << wrong;
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ InstanceLaunch launch(std::vector<std::size_t> slots, double units, double end =
 
 Json record(const std::vector<InstanceLaunch>& launches) {
   InstancesPlan plan;
-  plan.slots = {Slot{Slot::Kind::cpu, {0}}, Slot{Slot::Kind::gpu, {1}, {}, "GPU-1", "H100"}};
+  plan.slots = {Slot{{SlotPlace{SlotPlace::Kind::cpu, {0}}}},
+                Slot{{SlotPlace{SlotPlace::Kind::gpu, {1}, {}, "GPU-1", "H100"}}}};
   plan.instances = {1, 2};
   plan.own_config = {{"repeats", {{"value", 1}, {"origin", "command_line"}}}};
   return make_instances_record({plan.config, {Json::object(), {}}, {}}, plan, launches, {});

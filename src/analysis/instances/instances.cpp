@@ -49,7 +49,7 @@ std::vector<std::vector<std::size_t>> slot_sets(const InstancesPlan& plan) {
 }
 
 std::string instances_hash(const InstancesPlan& plan) {
-  nlohmann::json keys = hashed_config(plan.config.config, 1, plan.config.command);
+  nlohmann::json keys = hashed_config(plan.config.config, plan.ranks, plan.config.command);
   keys["job"] = plan.config.command == Command::infer ? "infer" : "run";
   keys["instances"] = plan.instances.back();
   keys["repeats"] = plan.repeats;

@@ -1,4 +1,4 @@
-// Jobs side by side on one machine: what each does alone and with neighbours, from their records:
+// Jobs side by side: what each does alone and with neighbours, from their records:
 // pure functions (formulas in docs/measurements.md).
 #pragma once
 
@@ -54,6 +54,7 @@ struct InstancesPlan {
   std::vector<Slot> slots;            ///< as many as the most instances
   std::vector<std::int64_t> instances;  ///< points, ascending
   std::int64_t repeats = 1;
+  std::int64_t ranks = 1;  ///< of an instance
 };
 
 /// Every set of slots that is measured: each slot alone, then the first K slots for every point of

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "analysis/instances/instances.hpp"
 #include "analysis/intervals.hpp"
@@ -72,16 +73,18 @@ class Writer {
   void slots() {
     Json& list = record_["slots"] = Json::array();
     for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
-      const Slot& slot = plan_.slots[i];
-      const bool device = slot.kind != Slot::Kind::cpu;
-      list.push_back({{"slot", i},
-                      {"kind", to_string(slot.kind)},
-                      {"cpus", format_cpu_list(slot.cpus)},
-                      {"numa", slot.numa},
-                      {"gpu_uuid", device ? Json(slot.uuid) : Json(nullptr)},
-                      {"gpu_name", device ? Json(slot.device_name) : Json(nullptr)}});
-      for (const char* key : {"gpu_uuid", "gpu_name"})
-        if (!device) add_reason(record_, std::string("slots.") + key, "a slot of CPUs alone");
+      const std::vector<SlotPlace>& places = plan_.slots[i].places;
+      Json entry = place_json(places.front(), "slots.");
+      Json each = Json::array();
+      for (const SlotPlace& place : places) {
+        Json one = place_json(place, "slots.places.");
+        one["host"] = place.host.empty() ? host_name() : place.host;
+        each.push_back(std::move(one));
+      }
+      if (places.size() > 1) join_places(entry, places);
+      entry["slot"] = i;
+      entry["places"] = std::move(each);
+      list.push_back(std::move(entry));
     }
   }
 
@@ -113,6 +116,37 @@ class Writer {
   }
 
  private:
+  Json place_json(const SlotPlace& place, const std::string& where) {
+    const bool device = place.kind != SlotPlace::Kind::cpu;
+    Json entry{{"kind", to_string(place.kind)},
+               {"cpus", format_cpu_list(place.cpus)},
+               {"numa", place.numa},
+               {"gpu_uuid", device ? Json(place.uuid) : Json(nullptr)},
+               {"gpu_name", null_if_empty(place.device_name)}};
+    for (const char* key : {"gpu_uuid", "gpu_name"})
+      if (entry[key].is_null())
+        add_reason(record_, where + key,
+                   device ? "a device of another host" : "a slot of CPUs alone");
+    return entry;
+  }
+
+  /// What the places of a slot have in common.
+  void join_places(Json& entry, const std::vector<SlotPlace>& places) {
+    const bool one_host = std::ranges::all_of(
+        places, [&](const SlotPlace& place) { return place.host == places.front().host; });
+    std::set<int> cpus, numa;
+    for (const SlotPlace& place : places) {
+      cpus.insert(place.cpus.begin(), place.cpus.end());
+      numa.insert(place.numa.begin(), place.numa.end());
+    }
+    entry["cpus"] = one_host ? Json(format_cpu_list({cpus.begin(), cpus.end()})) : Json(nullptr);
+    entry["numa"] = one_host ? Json(numa) : Json::array();
+    entry["gpu_uuid"] = entry["gpu_name"] = nullptr;
+    for (const char* key : {"cpus", "gpu_uuid", "gpu_name"})
+      if (entry[key].is_null())
+        add_reason(record_, std::string("slots.") + key, "a slot of several places");
+  }
+
   Json point(const SlotGroup& group, std::size_t instances) {
     Json entry{{"instances", instances},
                {"status", to_string(group.outcome.status)},
@@ -260,6 +294,7 @@ Json make_instances_record(const RecordContext& context, const InstancesPlan& pl
   record["job"] = job.command == Command::infer ? "infer" : "run";
   record["model"] = job.config.model;
   record["unit"] = unit_of(job.config);
+  record["ranks_per_instance"] = plan.ranks;
   record["repeat_unit"] = "launch";
   record["least_overlap"] = kLeastOverlap;
   record["config"].update(plan.own_config);

@@ -31,7 +31,8 @@ InstanceLaunch launch(std::int64_t repeat, std::vector<InstanceResult> results) 
 
 InstancesPlan plan(std::int64_t repeats = 2) {
   InstancesPlan made;
-  made.slots = {Slot{Slot::Kind::cpu, {0}, {0}}, Slot{Slot::Kind::mig, {1}, {0}, "MIG-1", "1g"}};
+  made.slots = {Slot{{SlotPlace{SlotPlace::Kind::cpu, {0}, {0}}}},
+                Slot{{SlotPlace{SlotPlace::Kind::mig, {1}, {0}, "MIG-1", "1g"}}}};
   made.instances = {1, 2};
   made.repeats = repeats;
   made.own_config = {{"job", {{"value", "run"}, {"origin", "default"}}}};
@@ -127,7 +128,29 @@ TEST(InstancesRecord, OfACompleteMeasurement) {
   EXPECT_EQ(both["repeats"][0]["instances"][1]["window_seconds"], (Json{1.0, 11.0}));
   EXPECT_EQ(r["points"][0]["speedup"], 1.0);
   EXPECT_EQ(r["slots"][1]["gpu_uuid"], "MIG-1");
+  EXPECT_EQ(r["ranks_per_instance"], 1);
   expect_valid(r, "complete");
+}
+
+TEST(InstancesRecord, OfJobsOfSeveralRanksOnSeveralHosts) {
+  InstancesPlan asked = plan();
+  asked.ranks = 2;
+  asked.slots[0].places = {SlotPlace{SlotPlace::Kind::cpu, {0, 1}, {0}},
+                           SlotPlace{SlotPlace::Kind::cpu, {3}, {0}}};
+  SlotPlace far{SlotPlace::Kind::gpu, {1}, {}, "GPU-1"};
+  far.host = "n1";
+  asked.slots[1].places[0].host = "n0";
+  asked.slots[1].places.push_back(far);
+  const Json r = record(asked, launches());
+  EXPECT_EQ(r["ranks_per_instance"], 2);
+  EXPECT_EQ(r["slots"][0]["cpus"], "0-1,3");
+  EXPECT_EQ(r["slots"][0]["places"][1]["cpus"], "3");
+  EXPECT_EQ(r["slots"][0]["places"][0]["host"], host_name());
+  EXPECT_TRUE(r["slots"][1]["cpus"].is_null()) << "CPU 1 of two hosts";
+  EXPECT_EQ(r["slots"][1]["places"][1]["host"], "n1");
+  EXPECT_EQ(r["slots"][1]["places"][1]["gpu_uuid"], "GPU-1");
+  EXPECT_NE(instances_hash(asked), instances_hash(plan()));
+  expect_valid(r, "several-ranks");
 }
 
 TEST(InstancesRecord, OneRepeatAndFewSteps) {
@@ -185,7 +208,7 @@ TEST(InstancesRecord, WhatWasNotMeasuredIsInterrupted) {
 TEST(InstancesHash, IsOfWhatDecidesTheMeasurement) {
   const std::string hash = instances_hash(plan());
   InstancesPlan other = plan();
-  other.slots[0].cpus = {7};
+  other.slots[0].places[0].cpus = {7};
   EXPECT_EQ(instances_hash(other), hash) << "where it runs is the machine's";
   other.repeats = 3;
   EXPECT_NE(instances_hash(other), hash);

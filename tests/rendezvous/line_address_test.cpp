@@ -1,0 +1,41 @@
+// Lines by sockets and by ports: who may come, and addresses that lead nowhere.
+#include "rendezvous/line_address.hpp"
+
+#include <gtest/gtest.h>
+
+#include "error.hpp"
+#include "rendezvous/line_socket.hpp"
+#include "support/test_folder.hpp"
+
+namespace scalemark::line_address_test {
+namespace {
+
+TEST(LineAddress, ThatLeadsNowhere) {
+  EXPECT_THROW(connect_line("/nowhere/line"), EnvironmentError);
+  EXPECT_THROW(connect_line("/" + std::string(200, 'x')), EnvironmentError);
+  for (const char* address : {"", "tcp://", "tcp://a", "tcp://a@", "tcp://a@:1", "tcp://a@x:1",
+                              "tcp://a@127.0.0.1:1", "tcp://a@127.0.0.1:x"})
+    EXPECT_THROW(connect_line(address), EnvironmentError) << address;
+}
+
+TEST(LineAddress, OfASocketInAFolder) {
+  const TestFolder folder;
+  const LineListener listener(folder.path() / "line");
+  EXPECT_EQ(listener.accept(), -1);
+  int theirs = connect_line(listener.address());
+  int ours = listener.accept();
+  EXPECT_GE(theirs, 0);
+  EXPECT_GE(ours, 0);
+  close_line(theirs);
+  close_line(ours);
+}
+
+TEST(LineAddress, OfAPortNamesTheHostAndASecret) {
+  const LineListener one, other;
+  EXPECT_EQ(one.token().size(), 32u);
+  EXPECT_NE(one.token(), other.token());
+  EXPECT_TRUE(one.address().starts_with("tcp://" + one.token() + "@")) << one.address();
+}
+
+}  // namespace
+}  // namespace scalemark::line_address_test
