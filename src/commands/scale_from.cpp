@@ -45,7 +45,22 @@ struct SweepFolder {
   std::vector<MissingLaunches> missing;
 };
 
-/// `planned_alone`: leaves out what was launched by another plan or build.
+/// Those of the plan in its order, then others, which `planned_alone` leaves out.
+void order_by_plan(std::vector<JournalEntry>& entries, const PlannedLaunches& planned,
+                   bool planned_alone) {
+  std::map<std::string, std::size_t> places;
+  for (const auto& point : planned.points) places.emplace(point.id, places.size());
+  const auto place_of = [&](const JournalEntry& entry) {
+    const auto found = places.find(entry.point);
+    const bool is_planned = found != places.end() && entry.revision == planned.revision &&
+                            entry.repeat <= planned.repeats;
+    return is_planned ? found->second : places.size();
+  };
+  std::ranges::stable_sort(entries, {}, place_of);
+  if (planned_alone)
+    std::erase_if(entries, [&](const auto& entry) { return place_of(entry) == places.size(); });
+}
+
 SweepFolder read_folder(const fs::path& folder, Resource resource, bool planned_alone) {
   if (!fs::exists(journal_of(folder)))
     throw ConfigError(
@@ -54,12 +69,7 @@ SweepFolder read_folder(const fs::path& folder, Resource resource, bool planned_
                     folder.string()));
   std::vector<JournalEntry> last = last_entries(read_journal(journal_of(folder)));
   const auto planned = read_planned(folder);
-  if (planned && planned_alone)
-    std::erase_if(last, [&](const JournalEntry& entry) {
-      return entry.revision != planned->revision || entry.repeat > planned->repeats ||
-             std::ranges::find(planned->points, entry.point, &PlannedLaunches::Point::id) ==
-                 planned->points.end();
-    });
+  if (planned) order_by_plan(last, *planned, planned_alone);
   SweepFolder read{{}, missing_launches(last, planned)};
   ResultSet copies;
   copies.label = folder.string();

@@ -18,8 +18,6 @@ namespace {
 /// Seconds: a launch that hangs is ended by --timeout.
 constexpr int kLongestLaunch = 1'000'000;
 
-/// What curves of a family differ by.
-constexpr std::array kListed{"model", "precision", "reducer", "batch_size", "global_batch_size"};
 /// What the plan itself says.
 constexpr std::array kOfPlan{"ranks", "ranks_per_node", "launcher", "hostfile"};
 
@@ -59,9 +57,8 @@ Json points_of_curve(const CurveConfig& curve, const ResolvedConfig& family,
   Json points = Json::array();
   for (const std::int64_t n : ranks) {
     Json point = {{"ranks", n}};
-    for (const char* name : kListed)
-      if (const Key& key = *find_key(name); key.get(family).is_array())
-        point[name] = key.get(curve.config);
+    for (const Key& key : all_keys())
+      if (key.listed && key.get(family).is_array()) point[key.name] = key.get(curve.config);
     if (curve.config.ranks_per_node)
       point["ranks_per_node"] = std::min(*curve.config.ranks_per_node, n);
     points.push_back(point);

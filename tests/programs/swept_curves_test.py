@@ -90,7 +90,7 @@ class Records(SweptCurves):
         self.assertIn("3 fresh launches of each point", out)
         self.assertIn("paired by repeat", out)
         self.assertNotIn("in one launch", out)
-        self.assertRegex(out, r"Curves side by side, images/sec\n\nranks +smallnet +trivial +trivial over smallnet\n +1 ")
+        self.assertRegex(out, r"Curves side by side, images/sec\n\nranks +trivial +smallnet +smallnet over trivial\n +1 ")
         self.assertEqual(err.count("record: "), 2)
 
     def test_by_node_and_to_a_solution_as_json(self):

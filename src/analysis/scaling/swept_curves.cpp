@@ -130,6 +130,7 @@ void split_communicators(const KeyValues& keys, const Runs& runs, const Runs& ba
   }
 }
 
+/// In the order of their first launches.
 std::vector<CurveRuns> groups_of(const std::vector<SweptRun>& runs) {
   const Baselines baselines(runs);
   std::map<KeyValues, Runs> alike;
@@ -140,6 +141,7 @@ std::vector<CurveRuns> groups_of(const std::vector<SweptRun>& runs) {
     for (Runs* some : {&curve.runs, &curve.baselines})
       std::ranges::stable_sort(
           *some, {}, [](const SweptRun* run) { return std::pair(run->ranks, run->entry.repeat); });
+  std::ranges::sort(all, {}, [](const CurveRuns& curve) { return std::ranges::min(curve.runs); });
   return all;
 }
 

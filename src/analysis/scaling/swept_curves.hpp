@@ -46,7 +46,7 @@ struct SweptCurves {
 
 /// Launches that differ in their ranks alone, and in what may follow from these, are one curve;
 /// those with communicator none its baselines. Other builds, other settings, weak and strong make
-/// other curves. The result points into `runs`.
+/// other curves. In the order of their first launches; the result points into `runs`.
 SweptCurves swept_curves(const std::vector<SweptRun>& runs);
 
 /// The scaling record of a curve. `asked`: resource, steps to solution, output.
