@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "analysis/run_plan.hpp"
+#include "commands/scale_from.hpp"
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"
 #include "config/curves.hpp"
@@ -72,6 +73,8 @@ ExitCode measure(Command command, const CommandLine& line) {
   const LoadedConfig loaded =
       load_config(command, static_cast<int>(line.arguments.size()), line.argv + 2);
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
+  if (loaded.config.from) return scale_from(loaded);
+  if (loaded.config.repeat_unit == RepeatUnit::launch) return scale_by_launches(loaded);
   const auto hint = launcher_hint(process_environment());
   // Ranks of a launch leave together: there the engine reads it.
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);

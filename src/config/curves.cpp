@@ -7,6 +7,7 @@
 
 #include "config/names.hpp"
 #include "config/sweep_plan.hpp"
+#include "config/text.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -20,6 +21,17 @@ std::vector<T> whole(const T& first, const std::vector<U>& more) {
   return list;
 }
 
+/// Without what makes a family of it.
+ResolvedConfig single(ResolvedConfig config) {
+  config.more_models.clear();
+  config.more_precisions.clear();
+  config.more_reducers.clear();
+  config.more_batch_sizes.clear();
+  config.more_global_batch_sizes.clear();
+  config.batch_per_precision = false;
+  return config;
+}
+
 }  // namespace
 
 std::vector<CurveConfig> curves_of(const ResolvedConfig& config) {
@@ -29,19 +41,27 @@ std::vector<CurveConfig> curves_of(const ResolvedConfig& config) {
   const std::vector<Batch> batches =
       by_rank ? whole(config.batch_size, config.more_batch_sizes)
               : whole(config.global_batch_size, config.more_global_batch_sizes);
+  const std::vector<Precision> precisions = whole(config.precision, config.more_precisions);
   std::vector<CurveConfig> curves;
-  for (const Precision precision : whole(config.precision, config.more_precisions))
-    for (const Batch& batch : batches) {
-      CurveConfig curve{"", config};
-      curve.config.precision = precision;
-      (by_rank ? curve.config.batch_size : curve.config.global_batch_size) = batch;
-      curve.config.more_precisions.clear();
-      curve.config.more_batch_sizes.clear();
-      curve.config.more_global_batch_sizes.clear();
-      if (!config.more_precisions.empty()) curve.name = to_string(precision);
-      if (many_batches) curve.name += fmt::format("{}b{}", curve.name.empty() ? "" : "-", *batch);
-      curves.push_back(std::move(curve));
-    }
+  const auto add = [&](const ResolvedConfig& of_model, Precision precision, Reducer reducer,
+                       const Batch& batch) {
+    std::vector<std::string> names;
+    if (!config.more_models.empty()) names.push_back(of_model.model);
+    if (precisions.size() > 1) names.push_back(to_string(precision));
+    if (!config.more_reducers.empty()) names.push_back(to_string(reducer));
+    if (many_batches) names.push_back(fmt::format("b{}", *batch));
+    curves.push_back({join(names, "-"), single(of_model)});
+    ResolvedConfig& curve = curves.back().config;
+    curve.precision = precision;
+    curve.reducer = reducer;
+    (by_rank ? curve.batch_size : curve.global_batch_size) = batch;
+  };
+  for (const std::string& model : whole(config.model, config.more_models))
+    for (std::size_t p = 0; p < precisions.size(); ++p)
+      for (const Reducer reducer : whole(config.reducer, config.more_reducers))
+        for (std::size_t b = 0; b < batches.size(); ++b)
+          if (!config.batch_per_precision || p == b)
+            add(config.of_model(model), precisions[p], reducer, batches[b]);
   return curves;
 }
 

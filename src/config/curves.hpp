@@ -13,11 +13,12 @@ namespace scalemark {
 
 /// One curve: the configuration with every list reduced to one value.
 struct CurveConfig {
-  std::string name;  ///< what it differs by: "bf16", "b16", "bf16-b16"; empty where it is alone
+  std::string name;  ///< what it differs by: "bf16", "resnet50-bf16-b16"; empty where it is alone
   ResolvedConfig config;
 };
 
-/// The curves of a configuration, batches within precisions, each in the order given.
+/// The curves of a configuration: batches within reducers within precisions within models, each in
+/// the order given; with --batch_per_precision the batch of each precision alone.
 std::vector<CurveConfig> curves_of(const ResolvedConfig& config);
 
 /// Where the record of a curve lies: FILE.json, in a family FILE-NAME.json.

@@ -118,6 +118,20 @@ void check_groups(const WholeConfig& whole) {
   });
 }
 
+/// Of lists of models and reducers; what the first of them warns of has been kept.
+void check_others(const Layers& layers, const ResolvedConfig& resolved, Command command) {
+  if (resolved.more_models.empty() && resolved.more_reducers.empty()) return;
+  std::vector<std::string> told;
+  for (const CurveConfig& curve : curves_of(resolved)) {
+    RunConfig given = layers.given;
+    given.model = curve.config.model;
+    given.reducer = curve.config.reducer;
+    given.more_models.clear();
+    given.more_reducers.clear();
+    check_groups({given, ResolvedConfig(given), *find_model(given.model), command, told});
+  }
+}
+
 }  // namespace
 
 LoadedConfig load_config(Command command, std::span<const std::string> arguments,
@@ -138,6 +152,7 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
   });
   const ResolvedConfig resolved(layers.given);
   check_groups({layers.given, resolved, *find_model(resolved.model), command, layers.warnings});
+  check_others(layers, resolved, command);
   return {resolved, command, std::move(layers.origins), std::move(layers.warnings)};
 }
 

@@ -8,6 +8,7 @@
 #include "config/hash.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
+#include "config/values.hpp"
 #include "error.hpp"
 #include "models/catalog.hpp"
 
@@ -22,10 +23,19 @@ ModelFacts facts_of(const RunConfig& config) {
 }  // namespace
 
 ResolvedConfig::ResolvedConfig(RunConfig given) : RunConfig(std::move(given)) {
+  if (!more_models.empty()) given_ = std::make_shared<const RunConfig>(*this);
   const ModelFacts facts = facts_of(*this);
   for_each_group([&]<typename Group>() {
     if constexpr (requires { Group::resolve(*this, facts); }) Group::resolve(*this, facts);
   });
+}
+
+ResolvedConfig ResolvedConfig::of_model(const std::string& name) const {
+  if (!given_) return *this;
+  RunConfig one = *given_;
+  one.model = name;
+  one.more_models.clear();
+  return one;
 }
 
 std::string unit_of(const RunConfig& config) {
@@ -44,6 +54,24 @@ nlohmann::ordered_json config_to_json(const LoadedConfig& loaded) {
         {"origin", to_string(origin == loaded.origins.end() ? Origin::standard : origin->second)}};
   }
   return json;
+}
+
+LoadedConfig config_from_json(const nlohmann::ordered_json& json, Command command,
+                              const std::string& place) {
+  RunConfig config;
+  LoadedConfig loaded;
+  loaded.command = command;
+  for (const auto& [name, entry] : json.items()) {
+    const Key* key = find_key(name);
+    if (!key) continue;
+    const nlohmann::ordered_json& value = entry.at("value");
+    const bool is_auto = value.is_array() && value.empty();  // as records have it
+    key->set(config, is_auto ? value : check_value(*key, value, fmt::format("{}/{}", place, name)));
+    loaded.origins[name] =
+        from_string<Origin>(entry.at("origin").get<std::string>()).value_or(Origin::standard);
+  }
+  loaded.config = ResolvedConfig(std::move(config));
+  return loaded;
 }
 
 nlohmann::json hashed_config(const ResolvedConfig& config, std::int64_t world_size,

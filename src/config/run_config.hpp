@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -41,6 +42,11 @@ struct RunConfig : KeyGroups<ModelSettings, OwnModelSettings, StepSettings, Arit
 struct ResolvedConfig : RunConfig {
   ResolvedConfig() : ResolvedConfig(RunConfig{}) {}
   ResolvedConfig(RunConfig given);
+  /// The same of another one of its models, with that model's defaults.
+  ResolvedConfig of_model(const std::string& name) const;
+
+ private:
+  std::shared_ptr<const RunConfig> given_;  ///< where there are several models
 };
 
 /// Where the value of a key came from; written into the record as origin.
@@ -62,6 +68,12 @@ std::string unit_of(const RunConfig& config);
 /// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every
 /// key of the command; a run's are those of `scale` too.
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded);
+
+/// The configuration that a record's `config` tells, and its origins: of `command`. ConfigError,
+/// beginning with `place`, where a value is none of its key; keys that this version lacks are left
+/// out.
+LoadedConfig config_from_json(const nlohmann::ordered_json& json, Command command,
+                              const std::string& place);
 
 /// What config_hash() covers: every identity and measurement key that the command's records show,
 /// with the batch resolved for `world_size`, which stands in for `ranks`. Two of these differ in

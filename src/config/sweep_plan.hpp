@@ -22,6 +22,7 @@ struct PointLaunch {
   int ranks = 1;
   std::optional<int> ranks_per_node;
   std::optional<int> cpus_per_rank;  ///< unset: an equal share of a host's cores
+  std::optional<Binding> binding;    ///< unset: core
   /// Variables of the launch; without a value the variable is taken away.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
 };

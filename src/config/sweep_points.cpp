@@ -9,6 +9,7 @@
 #include "config/hash.hpp"
 #include "config/json_file.hpp"
 #include "config/load.hpp"
+#include "config/names.hpp"
 #include "config/shown_variables.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
@@ -103,6 +104,7 @@ PointLaunch launch_of(const Json& settings) {
   for (const auto& [name, value] : settings.items()) {
     if (name == "ranks_per_node") launch.ranks_per_node = value.get<int>();
     if (name == "cpus_per_rank") launch.cpus_per_rank = value.get<int>();
+    if (name == "binding") launch.binding = from_string<Binding>(value.get<std::string>());
     if (name.starts_with(kVariablePrefix))
       launch.environment.emplace_back(
           name.substr(kVariablePrefix.size()),
@@ -125,6 +127,7 @@ std::string id_of(const SweepPoint& point) {
   if (point.config.container)
     identity["container"] = {*point.config.container,
                              point.config.container_runtime.value_or(kStandardRuntimes)};
+  if (launch.binding) identity["binding"] = to_string(*launch.binding);
   if (point.settings.contains(kLevelSetting)) identity["level"] = point.settings[kLevelSetting];
   if (!point.commands.empty())
     identity["commands"] = {{"before", point.commands.before}, {"after", point.commands.after}};
@@ -185,12 +188,7 @@ void refuse_same_settings(const CommonOfPoints& common, const SweepPoint& point,
 
 }  // namespace
 
-std::string SweepPoint::title() const {
-  std::string text;
-  for (const auto& [name, value] : settings.items())
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, text_of(value));
-  return text.empty() ? "the only point" : text;
-}
+std::string SweepPoint::title() const { return settings_title(settings); }
 
 LaunchWords SweepPoint::words(std::int64_t repeat) const {
   return {std::to_string(launch.ranks), std::to_string(repeat),

@@ -10,6 +10,7 @@
 #include "config/file_layer.hpp"
 #include "config/json_file.hpp"
 #include "config/keys.hpp"
+#include "config/names.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
@@ -19,21 +20,40 @@
 namespace scalemark {
 namespace {
 
-constexpr std::array<std::string_view, 3> kLaunchSettings{"ranks", "ranks_per_node",
-                                                          "cpus_per_rank"};
+constexpr std::string_view kBinding = "binding";
+constexpr std::array<std::string_view, 4> kLaunchSettings{"ranks", "ranks_per_node",
+                                                          "cpus_per_rank", kBinding};
 constexpr std::string_view kCores = "cores";
 
-/// The number that "cores", "cores-1", "cores/2" or "cores*8" stands for, at least 1; any other
-/// value as it is.
+/// The number behind a sign such as "/4"; nullopt where there is none from 1 to a million.
+std::optional<std::int64_t> number_behind(std::string_view text) {
+  const auto number = text.empty() ? std::nullopt : parse_integer(text.substr(1));
+  return number && *number >= 1 && *number <= 1'000'000 ? number : std::nullopt;
+}
+
+/// The number that "cores", "cores-1", "cores/2", "cores/4-1" or "cores*8" stands for, at least 1;
+/// any other value as it is.
 Json with_cores(const Json& value, int cores) {
   if (!value.is_string() || !value.get_ref<const std::string&>().starts_with(kCores)) return value;
-  const std::string rest = value.get<std::string>().substr(kCores.size());
-  if (rest.empty()) return cores;
-  const auto number = parse_integer(rest.substr(1));
-  if (!number || *number < 1 || *number > 1'000'000) return value;
-  if (rest[0] == '-') return std::max<std::int64_t>(1, cores - *number);
-  if (rest[0] == '/') return std::max<std::int64_t>(1, cores / *number);
-  return rest[0] == '*' ? Json(cores * *number) : value;
+  const std::string text = value.get<std::string>().substr(kCores.size());
+  const std::string_view rest = text;
+  const std::size_t minus = std::min(rest.find('-'), rest.size());
+  const std::string_view share = rest.substr(0, minus), less = rest.substr(minus);
+  const auto shared = number_behind(share), left_out = number_behind(less);
+  if ((!share.empty() && !shared) || (!less.empty() && !left_out)) return value;
+  std::int64_t number = cores;
+  if (!share.empty() && share[0] != '/' && share[0] != '*') return value;
+  if (!share.empty()) number = share[0] == '/' ? number / *shared : number * *shared;
+  return std::max<std::int64_t>(1, number - left_out.value_or(0));
+}
+
+Json check_binding(const Json& value, const std::string& place) {
+  const auto binding =
+      value.is_string() ? from_string<Binding>(value.get<std::string>()) : std::nullopt;
+  if (!binding)
+    refuse_at(place,
+              fmt::format("{} is no binding (legal: core, socket, numa, none)", value.dump()));
+  return value;
 }
 
 void check_variable(const std::string& name, const Json& value, const std::string& place) {
@@ -66,6 +86,7 @@ std::pair<std::string, Json> check_setting(const SettingsContext& context,
     return {written, value};
   }
   const std::string name = canonical_name(written);
+  if (name == kBinding) return {name, check_binding(value, place)};
   if (is_launch_setting(name))
     return {name, whole_number(with_cores(value, context.cores), 1, 1'000'000, place)};
   if (is_key(name, Trait::presentation))
@@ -75,6 +96,14 @@ std::pair<std::string, Json> check_setting(const SettingsContext& context,
     refuse_at(place, fmt::format("no key of scalemark {}; leave it out", name_of(context.command)));
   const bool number = key.kind == Kind::integer;
   return {key.name, check_value(key, number ? with_cores(value, context.cores) : value, place)};
+}
+
+std::string settings_title(const Json& settings) {
+  std::string text;
+  for (const auto& [name, value] : settings.items())
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name,
+                        value.is_string() ? value.get<std::string>() : value.dump());
+  return text.empty() ? "the only point" : text;
 }
 
 std::int64_t whole_number(const Json& value, std::int64_t low, std::int64_t high,

@@ -16,9 +16,14 @@ inline constexpr std::string_view kVariablePrefix = "env.";
 /// The setting of a point that names its level of "alternate".
 inline constexpr const char* kLevelSetting = "alternate";
 
+/// What the launcher binds a rank to: as many cores as it has, its whole socket or NUMA node, or
+/// nothing.
+enum class Binding { core, socket, numa, none };
+constexpr auto names_of(Binding) { return Names{"core", "socket", "numa", "none"}; }
+
 struct SettingsContext {
   Command command = Command::run;
-  int cores = 1;  ///< of a host: what "cores", "cores-1", "cores/2" and "cores*8" stand for
+  int cores = 1;  ///< of a host: what "cores", "cores-1", "cores/4-1" and "cores*8" stand for
 };
 
 /// A checked pair of a plan: canonical name and value. ConfigError that begins with `place`.
@@ -27,7 +32,7 @@ std::pair<std::string, nlohmann::ordered_json> check_setting(const SettingsConte
                                                              const nlohmann::ordered_json& value,
                                                              const std::string& place);
 
-/// ranks, ranks_per_node, cpus_per_rank: settings of a launch, not keys of the command.
+/// ranks, ranks_per_node, cpus_per_rank, binding: settings of a launch, not keys of the command.
 bool is_launch_setting(std::string_view name);
 
 /// An object of a plan with canonical names and checked values, whole numbers in place of
@@ -35,6 +40,9 @@ bool is_launch_setting(std::string_view name);
 nlohmann::ordered_json check_settings(const SettingsContext& context,
                                       const nlohmann::ordered_json& object,
                                       const std::string& place);
+
+/// "precision=bf16 ranks=2", or "the only point": of the settings that make a point differ.
+std::string settings_title(const nlohmann::ordered_json& settings);
 
 /// ConfigError where it is none from `low` to `high`.
 std::int64_t whole_number(const nlohmann::ordered_json& value, std::int64_t low, std::int64_t high,

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "config/names.hpp"
 #include "config/shown_variables.hpp"
 #include "launch/launch.hpp"
 #include "result/records.hpp"
@@ -21,8 +22,8 @@ bool srun_has_pmix() {
   return pclose(pipe) == 0 && text.find("pmix") != text.npos;
 }
 
-/// Ranks that are not bound: more than there are cores, or they bind themselves.
-bool is_unbound(const LaunchRequest& request) {
+/// Ranks that the launcher is not to count cores for.
+bool may_share_cores(const LaunchRequest& request) {
   return request.oversubscribe || request.binds_itself;
 }
 
@@ -44,9 +45,12 @@ std::vector<std::string> hydra_command(const LaunchRequest& request) {
   if (!request.hosts.empty()) words.insert(words.end(), {"-hosts", host_list(request)});
   if (request.ranks_per_node)
     words.insert(words.end(), {"-ppn", std::to_string(*request.ranks_per_node)});
+  const std::string cores = ":" + std::to_string(request.cpus_per_rank);
   words.insert(
       words.end(),
-      {"-bind-to", is_unbound(request) ? "none" : "core:" + std::to_string(request.cpus_per_rank)});
+      {"-bind-to", !request.is_bound() ? "none"
+                                       : to_string(request.binding) +
+                                             (request.binding == Binding::core ? cores : "")});
   return words;
 }
 
@@ -61,15 +65,25 @@ std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_ro
   if (!request.hosts.empty()) add({"--host", host_list(request, ":")});
   const std::string place =
       request.ranks_per_node ? "ppr:" + std::to_string(*request.ranks_per_node) + ":node" : "slot";
-  if (is_unbound(request))
-    add({"--map-by", place + ":OVERSUBSCRIBE", "--bind-to",
-         "none"});  // it refuses to bind more ranks than cores
-  else
+  const std::string binding = to_string(request.binding);
+  if (!request.is_bound())  // it refuses to bind more ranks than cores
+    add({"--map-by", place + (may_share_cores(request) ? ":OVERSUBSCRIBE" : ""), "--bind-to",
+         "none"});
+  else if (request.binding == Binding::core)
     add({"--map-by", place + ":PE=" + std::to_string(request.cpus_per_rank), "--bind-to", "core"});
+  else  // in turns, or both ranks of two sockets would share the first
+    add({"--map-by", request.ranks_per_node ? place : binding, "--bind-to", binding});
   for (const std::string& name : request.forward) add({"-x", name});
   for (const auto& [name, value] : request.environment)
     if (value) add({"-x", name});
   return words;
+}
+
+/// Slurm calls a NUMA node a locality domain.
+std::string srun_bind(const LaunchRequest& request) {
+  const std::string policy = to_string(request.binding);
+  if (request.binding == Binding::numa) return "--cpu-bind=ldoms";
+  return "--cpu-bind=" + policy + (request.binding == Binding::none ? "" : "s");
 }
 
 std::vector<std::string> srun_command(const LaunchRequest& request) {
@@ -89,11 +103,11 @@ std::vector<std::string> srun_command(const LaunchRequest& request) {
   }
   if (!request.hosts.empty()) words.push_back("--nodelist=" + host_list(request));
   if (request.binds_itself) words.emplace_back("--overlap");  // beside steps of other instances
-  if (is_unbound(request))
+  if (may_share_cores(request))
     words.insert(words.end(), {"--overcommit", "--cpu-bind=none"});
   else
     words.insert(words.end(),
-                 {"--cpus-per-task=" + std::to_string(request.cpus_per_rank), "--cpu-bind=cores"});
+                 {"--cpus-per-task=" + std::to_string(request.cpus_per_rank), srun_bind(request)});
   return words;
 }
 

@@ -175,8 +175,10 @@ std::map<std::string, std::string> session_folder(const std::filesystem::path& f
 void tell_ranks(LaunchRequest& request, bool several_hosts) {
   // srun counts hardware threads, mpirun cores.
   const char* what = request.launcher == Launcher::srun ? "cpus" : "core";
-  const std::string binding =
-      request.oversubscribe ? "none" : fmt::format("{}:{}", what, request.cpus_per_rank);
+  const std::string binding = !request.is_bound() ? "none"
+                              : request.binding == Binding::core
+                                  ? fmt::format("{}:{}", what, request.cpus_per_rank)
+                                  : to_string(request.binding);
   setenv("SMK_INTERNAL_BINDING", binding.c_str(), 1);
   request.here = !several_hosts && request.launcher != Launcher::srun;
   if (several_hosts) request.forward = variables_for_hosts(process_environment());

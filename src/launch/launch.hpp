@@ -13,15 +13,19 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "config/sweep_settings.hpp"
 #include "error.hpp"
 
 namespace scalemark {
 
 /// What a launch asks for.
 struct LaunchRequest {
+  bool is_bound() const { return binding != Binding::none && !oversubscribe && !binds_itself; }
+
   Launcher launcher = Launcher::automatic;  ///< automatic: detect_launcher()
   int ranks = 1;
   int cpus_per_rank = 1;
+  Binding binding = Binding::core;
   std::optional<int> ranks_per_node;  ///< unset: the launcher fills one node after the other
   std::optional<std::string> hostfile;
   /// That all ranks go to, `ranks_per_node` on each; empty: wherever the launcher likes.

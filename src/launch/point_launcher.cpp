@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "config/keys.hpp"
@@ -18,6 +19,24 @@
 
 namespace scalemark {
 namespace fs = std::filesystem;
+
+namespace {
+
+/// A rank that may run on more than its share of the cores computes with as many threads as one
+/// that is bound to it.
+void keep_threads(LaunchRequest& request, const ResolvedConfig& config,
+                  const std::map<std::string, std::string>& environment) {
+  if (request.binding == Binding::core || config.num_intra_threads) return;
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    const bool is_set = environment.contains(name) ||
+                        std::ranges::any_of(request.environment, [&](const auto& variable) {
+                          return variable.first == name;
+                        });
+    if (!is_set) request.environment.emplace_back(name, std::to_string(request.cpus_per_rank));
+  }
+}
+
+}  // namespace
 
 Build own_build() { return {own_path(), build_info().at("revision"), true, true}; }
 
@@ -69,6 +88,8 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   request.oversubscribe = placement.oversubscribe;
   request.hostfile = hostfile;
   request.environment = point.launch.environment;
+  request.binding = point.launch.binding.value_or(Binding::core);
+  keep_threads(request, point.config, environment_);
   request.program = {build_.program.string(), std::string(name_of(plan_.command))};
   request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
   if (request.ranks_per_node)

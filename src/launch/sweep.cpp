@@ -9,7 +9,7 @@
 
 #include "config/text.hpp"
 #include "launch/point_launcher.hpp"
-#include "result/journal.hpp"
+#include "result/sweep_folder.hpp"
 #include "streams.hpp"
 #include "talk.hpp"
 
@@ -25,7 +25,8 @@ class Sweep {
 
   SweepEnd run(LaunchProgress& progress) {
     launcher_.prepare_folders();
-    Journal journal(launcher_.folder() / "journal.jsonl");
+    Journal journal(journal_of(launcher_.folder()));
+    write_planned(launcher_.folder(), planned());
     find_lost(journal);
     const auto left = launches_left(journal);
     progress.expect(left.size());
@@ -43,6 +44,12 @@ class Sweep {
   }
 
  private:
+  PlannedLaunches planned() const {
+    PlannedLaunches all{launcher_.build().revision, plan_.repeats, {}};
+    for (const SweepPoint& point : plan_.points) all.points.push_back({point.id, point.settings});
+    return all;
+  }
+
   /// A measurement that vanished is the user's to put back, or to make again: never silently.
   void find_lost(const Journal& journal) {
     std::vector<std::string> names;

@@ -63,6 +63,20 @@ RequestedBinding requested_binding(const std::map<std::string, std::string>& env
   return {value("SLURM_CPU_BIND_TYPE"), std::nullopt};
 }
 
+std::optional<int> cores_of_policy(const std::string& policy, const std::vector<int>& cpus) {
+  const bool numa = policy == "numa";
+  if (cpus.empty() || (!numa && policy != "socket")) return std::nullopt;
+  const Topology topology = load_topology();
+  if (!topology) return std::nullopt;
+  std::vector<int> own;
+  const std::vector<int> all = numa ? cpus_of_numa(topology.get(), cpus.front())
+                                    : cpus_of_socket(topology.get(), cpus.front());
+  std::ranges::copy_if(all, std::back_inserter(own),
+                       [&](int cpu) { return contains(cpus_allowed(topology.get()), cpu); });
+  const auto cores = cores_within(topology.get(), own).size();
+  return cores == 0 ? std::nullopt : std::optional(static_cast<int>(cores));
+}
+
 std::vector<BindingVerdict> binding_verdicts(const std::vector<RankPlace>& places) {
   std::vector<BindingVerdict> verdicts;
   for (const RankPlace& place : places) {

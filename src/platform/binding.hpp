@@ -22,6 +22,10 @@ struct RequestedBinding {
 /// srun.
 RequestedBinding requested_binding(const std::map<std::string, std::string>& environment);
 
+/// Physical cores of the socket or NUMA node that the first of `cpus` is of, as far as a cgroup
+/// allows them: what `policy` "socket" or "numa" asks for. nullopt for other policies.
+std::optional<int> cores_of_policy(const std::string& policy, const std::vector<int>& cpus);
+
 /// A rank's place. CPU numbers are those of its host.
 struct RankPlace {
   int rank = 0;

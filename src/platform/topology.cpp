@@ -18,6 +18,14 @@ std::vector<int> numbers_in(hwloc_const_bitmap_t set) {
   for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i)) numbers.push_back(i);
   return numbers;
 }
+
+std::vector<int> cpus_of(hwloc_topology_t topology, hwloc_obj_type_t type, int cpu) {
+  for (hwloc_obj_t part = nullptr;
+       (part = hwloc_get_next_obj_by_type(topology, type, part)) != nullptr;)
+    if (part->cpuset != nullptr && hwloc_bitmap_isset(part->cpuset, static_cast<unsigned>(cpu)))
+      return numbers_in(part->cpuset);
+  return {};
+}
 }  // namespace
 
 Topology load_topology(bool pci) {
@@ -56,6 +64,14 @@ std::vector<std::vector<int>> cores_within(hwloc_topology_t topology,
 
 std::vector<int> cpus_allowed(hwloc_topology_t topology) {
   return numbers_in(hwloc_topology_get_allowed_cpuset(topology));
+}
+
+std::vector<int> cpus_of_socket(hwloc_topology_t topology, int cpu) {
+  return cpus_of(topology, HWLOC_OBJ_PACKAGE, cpu);
+}
+
+std::vector<int> cpus_of_numa(hwloc_topology_t topology, int cpu) {
+  return cpus_of(topology, HWLOC_OBJ_NUMANODE, cpu);
 }
 
 std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus) {

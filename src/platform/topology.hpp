@@ -28,6 +28,11 @@ std::vector<std::vector<int>> cores_within(hwloc_topology_t topology, const std:
 /// What a cgroup lets this process use of the machine, whatever its mask is now.
 std::vector<int> cpus_allowed(hwloc_topology_t topology);
 
+/// The logical CPUs of the socket, or of the NUMA node, that this one is of; empty where hwloc
+/// shows none.
+std::vector<int> cpus_of_socket(hwloc_topology_t topology, int cpu);
+std::vector<int> cpus_of_numa(hwloc_topology_t topology, int cpu);
+
 /// NUMA nodes of these logical CPUs, ascending.
 std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus);
 

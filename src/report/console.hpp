@@ -41,8 +41,9 @@ class StepLines {
 /// with a newline. A curve without status ok gives one line with its status and reason.
 std::string scaling_table(const Json& scaling_record, std::size_t told = 0);
 
-/// Several curves of the same points, by name: throughput of each, its ratio to the first one's,
-/// and what each took to a target loss. All have status ok; at least two.
+/// Several curves by name, those of each unit side by side: throughput of each, its ratio to the
+/// first one's, and what each took to a target loss. All have status ok; empty where no two share a
+/// unit.
 std::string family_table(const std::vector<std::string>& names,
                          const std::vector<Json>& scaling_records);
 

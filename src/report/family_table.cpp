@@ -1,6 +1,8 @@
 // The table at the end of a `scale` with several curves: says what their records say.
 #include <fmt/format.h>
 
+#include <map>
+
 #include "analysis/scaling/curve_ratio.hpp"
 #include "report/console.hpp"
 #include "report/text_table.hpp"
@@ -17,19 +19,28 @@ std::string ratio_text(const CurveRatio& ratio) {
 /// A line a rank count: the throughput of every curve, then its ratio to the first one's.
 std::string throughput_table(const std::vector<std::string>& names,
                              const std::vector<Json>& records) {
-  std::vector<std::vector<std::string>> rows{{"ranks"}};
-  for (const std::string& name : names) rows.front().push_back(name);
-  const Json& points = records.front().at("points");
-  for (const Json& point : points) rows.push_back({point.at("ranks").dump()});
+  std::vector<std::string> header{"ranks"};
+  std::map<int, std::vector<std::string>> rows;  // [ranks]: a cell a column, where there is one
+  const auto add_column = [&](const std::string& title) {
+    header.push_back(title);
+    for (auto& [ranks, cells] : rows) cells.resize(header.size(), kNone);
+  };
   for (const Json& record : records)
-    for (std::size_t i = 0; i < points.size(); ++i)
-      rows[i + 1].push_back(four_digits(record.at("points").at(i).at("throughput").get<double>()));
-  for (std::size_t curve = 1; curve < records.size(); ++curve) {
-    rows.front().push_back(fmt::format("{} over {}", names[curve], names.front()));
-    const auto ratios = curve_ratios(records[curve], records.front());
-    for (std::size_t i = 0; i < points.size(); ++i) rows[i + 1].push_back(ratio_text(ratios.at(i)));
+    for (const Json& point : record.at("points"))
+      rows[point.at("ranks").get<int>()] = {point.at("ranks").dump()};
+  for (std::size_t curve = 0; curve < records.size(); ++curve) {
+    add_column(names[curve]);
+    for (const Json& point : records[curve].at("points"))
+      rows[point.at("ranks").get<int>()].back() = four_digits(point.at("throughput").get<double>());
   }
-  return text_table(rows);
+  for (std::size_t curve = 1; curve < records.size(); ++curve) {
+    add_column(fmt::format("{} over {}", names[curve], names.front()));
+    for (const CurveRatio& ratio : curve_ratios(records[curve], records.front()))
+      rows[ratio.ranks].back() = ratio_text(ratio);
+  }
+  std::vector<std::vector<std::string>> table{header};
+  for (auto& [ranks, cells] : rows) table.push_back(std::move(cells));
+  return text_table(table);
 }
 
 /// Steps and seconds to the target loss; empty where none was asked for.
@@ -50,18 +61,40 @@ std::string target_table(const std::vector<std::string>& names, const std::vecto
                      loss.get<double>(), text_table(rows));
 }
 
-}  // namespace
-
-std::string family_table(const std::vector<std::string>& names, const std::vector<Json>& records) {
+std::string table_of_unit(const std::vector<std::string>& names, const std::vector<Json>& records) {
   const auto ratios = curve_ratios(records.back(), records.front());
   const bool intervals = !ratios.empty() && ratios.front().ci95;
+  const bool launches = records.front().at("repeat_unit") == "launch";
   return fmt::format(
       "Curves side by side, {}\n\n{}{}{}", records.front().at("unit").get<std::string>(),
       throughput_table(names, records),
-      intervals ? "\n[ ]: 95 % interval, Student's t over the rounds, paired. The curves ran one "
-                  "after the other:\na drift of the machine between them is not in it.\n"
-                : "",
+      !intervals ? ""
+      : launches
+          ? "\n[ ]: 95 % interval, Student's t over launches, paired by repeat of the sweep.\n"
+          : "\n[ ]: 95 % interval, Student's t over the rounds, paired. The curves ran one "
+            "after the other:\na drift of the machine between them is not in it.\n",
       target_table(names, records));
+}
+
+struct OfUnit {
+  std::vector<std::string> names;
+  std::vector<Json> records;
+};
+
+}  // namespace
+
+std::string family_table(const std::vector<std::string>& names, const std::vector<Json>& records) {
+  std::map<std::string, OfUnit> units;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    OfUnit& family = units[records[i].at("unit").get<std::string>()];
+    family.names.push_back(names[i]);
+    family.records.push_back(records[i]);
+  }
+  std::string text;
+  for (const auto& [unit, family] : units)
+    if (family.records.size() > 1)
+      text += (text.empty() ? "" : "\n") + table_of_unit(family.names, family.records);
+  return text;
 }
 
 }  // namespace scalemark

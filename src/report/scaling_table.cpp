@@ -1,7 +1,10 @@
 // The table at the end of `scale`: says what the scaling record says.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "report/console.hpp"
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -107,13 +110,25 @@ long repeats_of(const Json& point) {
 }
 
 std::string interval_note(const Json& record) {
-  const long repeats = repeats_of(record.at("points").at(0));
+  std::set<long> numbers;
+  for (const Json& point : record.at("points")) numbers.insert(repeats_of(point));
   const bool in_process = record.at("repeat_unit") == "in_process";
-  if (repeats < 2) return "No intervals: one repeat only (--repeats).\n";
+  if (*numbers.rbegin() < 2)
+    return in_process ? "No intervals: one repeat only (--repeats).\n"
+                      : "No intervals: one launch of each point only.\n";
+  const std::string counted = numbers.size() == 1
+                                  ? fmt::format("{}", *numbers.begin())
+                                  : fmt::format("{} to {}", *numbers.begin(), *numbers.rbegin());
+  if (in_process)
+    return fmt::format(
+        "[ ]: 95 % interval, Student's t over {} repeats in one launch; speedup and efficiency "
+        "paired by round.\nIt says nothing of other launches.\n",
+        counted);
   return fmt::format(
-      "[ ]: 95 % interval, Student's t over {} {}; speedup and efficiency paired by round.{}\n",
-      repeats, in_process ? "repeats in one launch" : "launches",
-      in_process ? "\nIt says nothing of other launches." : "");
+      "[ ]: 95 % interval, Student's t over the logarithms of {} fresh launches of each point; "
+      "speedup and\nefficiency paired by repeat, which is one pass of the sweep through all "
+      "points.\n",
+      counted);
 }
 
 std::string solution_note(const Json& record, const Columns& columns) {
@@ -160,6 +175,11 @@ std::string scaling_table(const Json& record, std::size_t told) {
   std::string title =
       fmt::format("{} scaling of {}, {}", record.at("scaling") == "weak" ? "Weak" : "Strong",
                   config_text(record, "model"), config_text(record, "precision"));
+  const Json settings = record.value("settings", Json());
+  for (const auto& [name, value] : settings.items())
+    if (name != "model" && name != "precision" && name != "global_batch_size")
+      title += fmt::format(", {} {}", shown(name),
+                           shown(value.is_string() ? value.get<std::string>() : value.dump()));
   if (!record.at("config").at("global_batch_size").at("value").is_null())
     title += ", global batch " + config_text(record, "global_batch_size");
   if (record.at("status") != "ok")

@@ -11,6 +11,7 @@
 #include "error.hpp"
 #include "measure/statistics.hpp"
 #include "result/schema_fault.hpp"
+#include "result/sweep_folder.hpp"
 
 namespace scalemark {
 namespace {
@@ -114,9 +115,9 @@ MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   return launch;
 }
 
-/// The first run record of a point that lies where the curve says; null where none does.
-Json run_beside(const Json& point, const fs::path& folder) {
-  for (const Json& repeat : point.at("repeats")) {
+/// The first run record of a point's repeats that lies where the curve says; null where none does.
+Json run_beside(const Json& repeats, const fs::path& folder) {
+  for (const Json& repeat : repeats) {
     if (repeat.at("baseline") == true || !repeat.at("path").is_string()) continue;
     const fs::path path = folder / repeat.at("path").get<std::string>();
     if (fs::exists(path)) return read_record(path);
@@ -124,13 +125,15 @@ Json run_beside(const Json& point, const fs::path& folder) {
   return nullptr;
 }
 
-MeasuredLaunch of_point(const Json& curve, const Json& point, const fs::path& path) {
+/// `repeats`: of the point.
+MeasuredLaunch of_point(const Json& curve, const Json& point, const Json& repeats,
+                        const fs::path& path) {
   MeasuredLaunch launch = start_launch(curve, path);
   launch.ranks = ranks_of(point.at("ranks"));
   launch.keys["kind"] = "run";
   launch.keys["ranks"] = launch.ranks;
   add_batch(launch, point);
-  const Json run = run_beside(point, path.parent_path());
+  const Json run = run_beside(repeats, path.parent_path());
   if (run.is_null()) {
     // With "auto" and unset values, which a curve repeats, a run alone knows these.
     for (const Key& key : all_keys())
@@ -149,11 +152,28 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const fs::path& pa
     add_step_deviation(launch, run);
   }
   add_baseline(launch, point.at("baseline_throughput"));
-  add_point_metrics(launch, point);
-  for (const Json& repeat : point.at("repeats"))
+  if (curve.at("repeat_unit") != "launch")
+    add_point_metrics(launch, point);
+  else if (!run.is_null())
+    add_record_metrics(launch, run);  // the point's are of all its launches
+  for (const Json& repeat : repeats)
     if (repeat.at("baseline") == false)
       launch.repeats.push_back({repeat.at("units"), repeat.at("seconds")});
   return launch;
+}
+
+/// A launch of its own each repeat, as the sweep that it comes from has it.
+void add_launches_of(std::vector<MeasuredLaunch>& launches, const Json& curve, const Json& point,
+                     const fs::path& path) {
+  for (const Json& repeat : point.at("repeats")) {
+    if (repeat.at("baseline") == true) continue;
+    MeasuredLaunch launch = of_point(curve, point, Json::array({repeat}), path);
+    launch.id = repeat.at("run");
+    launch.sweep = curve.at("id");
+    launch.repeat = repeat.at("repeat");
+    add_launch_settings(launch, curve.at("settings"));
+    launches.push_back(std::move(launch));
+  }
 }
 
 /// From the first start to the last end of the jobs: cumulative throughput is units over that.
@@ -189,7 +209,12 @@ MeasuredLaunch of_instances(const Json& record, const Json& point, const Json& r
 std::vector<MeasuredLaunch> launches_of(const Json& record, const fs::path& path) {
   std::vector<MeasuredLaunch> launches;
   if (record.at("kind") == "scaling") {
-    for (const Json& point : record.at("points")) launches.push_back(of_point(record, point, path));
+    for (const Json& point : record.at("points")) {
+      if (record.at("repeat_unit") == "launch")
+        add_launches_of(launches, record, point, path);
+      else
+        launches.push_back(of_point(record, point, point.at("repeats"), path));
+    }
   } else if (record.at("kind") == "instances") {
     for (const Json& point : record.at("points"))
       for (const Json& repeat : point.at("repeats"))

@@ -7,18 +7,14 @@
 #include <algorithm>
 #include <future>
 #include <set>
-#include <tuple>
 
 #include "error.hpp"
 #include "result/baseline.hpp"
-#include "result/journal.hpp"
+#include "result/sweep_folder.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
-
-/// Settings of a sweep that say how a point is launched, not what a record's configuration holds.
-constexpr const char* kLaunchSettings[] = {"ranks_per_node", "cpus_per_rank"};
 
 bool is_read(const RecordReader& reader, const Json& record) {
   return reader.kinds.contains(record.at("kind").get<std::string>());
@@ -85,36 +81,6 @@ void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   std::ranges::stable_sort(set.launches, {}, &MeasuredLaunch::started_at);
 }
 
-/// The last word of the journal on every launch, in the journal's order.
-std::vector<JournalEntry> last_entries(const std::vector<JournalEntry>& entries) {
-  std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> last_of;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    last_of[{entries[i].point, entries[i].revision, entries[i].repeat}] = i;
-  std::set<std::size_t> places;
-  for (const auto& [launch, place] : last_of) places.insert(place);
-  std::vector<JournalEntry> last;
-  for (const std::size_t place : places) last.push_back(entries[place]);
-  return last;
-}
-
-/// A record that the journal names and that is gone is a fault of the folder, not of the command.
-Json record_of(const fs::path& folder, const JournalEntry& entry) {
-  const fs::path path = folder / entry.record;
-  if (entry.record.empty() || !fs::exists(path))
-    throw ResultError(fmt::format(
-        "{}: the journal names it, but it is not there; put it back, or measure it again with "
-        "scalemark sweep PLAN.json --output {} --repair",
-        path.string(), folder.string()));
-  return read_record(path);
-}
-
-void add_settings(MeasuredLaunch& launch, const JournalEntry& entry) {
-  for (const char* name : kLaunchSettings)
-    launch.keys[name] = entry.settings.value(name, Json(nullptr));
-  for (const auto& [name, value] : entry.settings.items())
-    if (name.starts_with("env.") || name == "alternate") launch.keys[name] = value;
-}
-
 void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out,
                const RecordReader& reader) {
   const fs::path folder = set.path;
@@ -128,7 +94,7 @@ void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out,
          reader.launches(record_of(folder, entry), folder / entry.record)) {
       launch.sweep = identity;
       launch.repeat = entry.repeat;
-      add_settings(launch, entry);
+      add_launch_settings(launch, entry.settings);
       set.launches.push_back(std::move(launch));
     }
   }
@@ -166,7 +132,7 @@ ResultSet read_result_set(const std::string& label, const std::string& path,
   if (!fs::exists(path, error))
     throw ConfigError(fmt::format(
         "{}: no such file or folder; give a record, a folder of records or that of a sweep", path));
-  const fs::path journal = fs::path(path) / "journal.jsonl";
+  const fs::path journal = journal_of(path);
   if (!fs::is_directory(path, error))
     add_file(set, left_out, reader);
   else if (fs::exists(journal, error))

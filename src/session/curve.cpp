@@ -195,9 +195,11 @@ void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) 
 /// Rank 0: what the curve needs of a run.
 void Curve::take(const CurveSegment& segment, const Json& record, const std::string& path) {
   PointRuns& point = points_[segment.point].runs;
-  if (record["status"] == "ok")
-    (segment.baseline ? point.baselines : point.repeats)
-        .push_back(point_repeat(record, path, segment.baseline, config().resource));
+  if (record["status"] == "ok") {
+    PointRepeat repeat = point_repeat(record, path, segment.baseline, config().resource);
+    repeat.number = segment.round + 1;
+    (segment.baseline ? point.baselines : point.repeats).push_back(std::move(repeat));
+  }
   noise_.add(record);
   ++done_;
 }

@@ -127,6 +127,8 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
   report.host = host_name();
   report.affinity = session.affinity;
   report.affinity_requested = requested_binding(session.environment);
+  if (RequestedBinding& asked = report.affinity_requested; !asked.cores)
+    asked.cores = cores_of_policy(asked.text, report.affinity.cpus);
   report.cpus_of_host = session.cpus_of_host();
   if (session.device->device().is_cuda()) report.gpu = session.device->device().index();
   report.gpu_uuid = session.device->uuid();

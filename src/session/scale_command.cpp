@@ -142,7 +142,7 @@ class Family {
       names.push_back(curves_[i].name);
       complete.push_back(finished_[i]);
     }
-    if (complete.size() > 1) show("\n" + family_table(names, complete));
+    if (const std::string table = family_table(names, complete); !table.empty()) show("\n" + table);
   }
 
   Session& session_;

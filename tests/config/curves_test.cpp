@@ -35,6 +35,47 @@ TEST(Curves, AreNamedByWhatTheyDifferIn) {
               ElementsAre("bf16-b8", "bf16-b16", "fp32-b8", "fp32-b16"));
 }
 
+TEST(Curves, ModelsAndReducersHaveListsToo) {
+  EXPECT_THAT(
+      names({"--model=trivial,smallnet", "--reducer=scalemark,c10d", "--precision=fp32,bf16"}),
+      ElementsAre("trivial-fp32-scalemark", "trivial-fp32-c10d", "trivial-bf16-scalemark",
+                  "trivial-bf16-c10d", "smallnet-fp32-scalemark", "smallnet-fp32-c10d",
+                  "smallnet-bf16-scalemark", "smallnet-bf16-c10d"));
+}
+
+TEST(Curves, EachModelHasItsOwnDefaults) {
+  const LoadedConfig loaded = load_scale({"--model=smallnet,transformer_tiny"});
+  const auto curves = curves_of(loaded.config);
+  ASSERT_EQ(curves.size(), 2u);
+  for (const CurveConfig& curve : curves) {
+    const LoadedConfig alone = load_scale({"--model=" + curve.name});
+    EXPECT_EQ(hashed_config(curve.config, 2), hashed_config(alone.config, 2)) << curve.name;
+  }
+  EXPECT_TRUE(curves[0].config.image_size && !curves[0].config.sequence_length);
+  EXPECT_TRUE(!curves[1].config.image_size && curves[1].config.sequence_length);
+}
+
+TEST(Curves, WhatOneModelOrReducerCannotIsRefused) {
+  EXPECT_THAT(refused({"--model=smallnet,transformer_tiny", "--image_size=64"}, {}, Command::scale),
+              HasSubstr("transformer_tiny has sequences"));
+  EXPECT_THAT(refused({"--reducer=scalemark,c10d", "--wire_dtype=bf16"}, {}, Command::scale),
+              HasSubstr("--reducer c10d sends gradients as fp32"));
+  EXPECT_THAT(refused({"--model=smallnet,trivial"}), HasSubstr("scalemark scale"));
+}
+
+TEST(Curves, ABatchPerPrecisionMakesPairs) {
+  EXPECT_THAT(names({"--model=smallnet", "--precision=fp32,bf16", "--batch_size=4,8",
+                     "--batch_per_precision"}),
+              ElementsAre("fp32-b4", "bf16-b8"));
+  EXPECT_THAT(names(strong({"--precision=bf16,fp32", "--batch_per_precision"})),
+              ElementsAre("bf16-b8", "fp32-b16"));
+  for (const Words& unlike : {Words{"--batch_size=4,8,16"}, Words{"--batch_size=4"}, Words{}}) {
+    Words words{"--model=smallnet", "--precision=fp32,bf16", "--batch_per_precision"};
+    words.insert(words.end(), unlike.begin(), unlike.end());
+    EXPECT_THAT(refused(words, {}, Command::scale), HasSubstr("of one length"));
+  }
+}
+
 TEST(Curves, OfAListShowAndHashTheirOwnValue) {
   const LoadedConfig loaded = load_scale({"--model=smallnet", "--precision=fp32,bf16"});
   EXPECT_EQ(config_to_json(loaded)["precision"]["value"],

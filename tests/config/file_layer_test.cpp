@@ -37,7 +37,7 @@ TEST(File, ValuesHaveTheirPlaceAndRange) {
   EXPECT_THAT(refused_text(R"({"seed": 18446744073709551615})"), HasSubstr("out of range"));
   EXPECT_THAT(refused_text(R"({"seed": null})"), HasSubstr("/seed"));
   EXPECT_THAT(refused_text(R"({"json": 1})"), HasSubstr("true or false"));
-  EXPECT_THAT(refused_text(R"({"model": ["resnet50"]})"), HasSubstr("/model: an array"));
+  EXPECT_THAT(refused_text(R"({"optimizer": ["sgd"]})"), HasSubstr("/optimizer: an array"));
   EXPECT_THAT(refused_text(R"({"ranks": [1, "2"]})"), HasSubstr("/ranks/1"));
   EXPECT_THAT(refused_text(R"({"ranks": []})"), HasSubstr("/ranks"));
   EXPECT_THAT(refused_text(R"({"label": "a\u0000b"})"), HasSubstr("control characters"));

@@ -42,7 +42,7 @@ TEST(KeyTable, NamesAreUniqueAndEveryKeyIsDescribed) {
 }
 
 /// A new key is its row: no list elsewhere has to be extended. What the room itself does with keys
-/// concerns the batch, the launch and the plan of a sweep.
+/// concerns the batch, the launch and the plan of a sweep (that of a curve's baselines, too).
 TEST(KeyTable, AKeyIsNamedInItsRowAlone) {
   std::set<std::string> spelled;
   for (const auto& entry :
@@ -51,11 +51,11 @@ TEST(KeyTable, AKeyIsNamedInItsRowAlone) {
     for (const Key& key : all_keys())
       if (source.find('"' + key.name + '"') != source.npos) spelled.insert(key.name);
   }
-  EXPECT_EQ(spelled, (std::set<std::string>{"base_batch_size", "batch_size", "container",
-                                            "container_program", "container_runtime",
+  EXPECT_EQ(spelled, (std::set<std::string>{"base_batch_size", "batch_size", "communicator",
+                                            "container", "container_program", "container_runtime",
                                             "global_batch_size", "global_batch_tokens", "hostfile",
                                             "launcher", "micro_batch_size", "precision", "ranks",
-                                            "ranks_per_node", "repeats", "seed"}));
+                                            "ranks_per_node", "reducer", "repeats", "seed"}));
 }
 
 TEST(KeyDocs, TheSchemaIsThatOfTheTable) { expect_file(kSchema, config_schema().dump(2) + "\n"); }

@@ -1,6 +1,8 @@
 // Plans of sweeps: their points, the order of their launches, what is refused and where.
 #include "config/sweep_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -244,9 +246,33 @@ TEST(SweepPlan, RefusesCommandsWhereTheyDoNotBelong) {
 
 TEST(SweepPlan, CountsTheCoresOfAHost) {
   const SweepPlan plan = parse(R"({"settings": {"model": "trivial", "batch_size": "cores*8"},
-    "axes": {"ranks": ["cores", "cores-1", "cores/4", "cores-9", 6]}})");
-  EXPECT_THAT(titles(plan), ElementsAre("ranks=6", "ranks=5", "ranks=1"));  // each point once
+    "axes": {"ranks": ["cores", "cores-1", "cores/4", "cores-9", 6, "cores/2-1", "cores*2-3"]}})");
+  EXPECT_THAT(titles(plan), ElementsAre("ranks=6", "ranks=5", "ranks=1", "ranks=2", "ranks=9"));
   EXPECT_EQ(plan.points.front().config.batch_size, 48);
+}
+
+TEST(SweepPlan, RefusesWhatCountsNoCores) {
+  for (const char* written :
+       {"cores/0", "cores-", "cores/2-0", "cores/2/2", "cores-1-1", "cores+1"})
+    EXPECT_THAT(refusal([&] {
+                  parse(fmt::format(
+                      R"({{"settings": {{"model": "trivial", "cpus_per_rank": "{}"}}}})", written));
+                }),
+                HasSubstr("/settings/cpus_per_rank"))
+        << written;
+}
+
+TEST(SweepPlan, ABindingIsOfTheLaunch) {
+  const SweepPlan plan = parse(R"({"settings": {"model": "trivial", "ranks": 2},
+    "points": [{}, {"binding": "socket"}, {"binding": "none"}]})");
+  ASSERT_EQ(plan.points.size(), 3u);
+  EXPECT_EQ(plan.points[0].launch.binding, std::nullopt);
+  EXPECT_EQ(plan.points[1].launch.binding, Binding::socket);
+  EXPECT_EQ(plan.points[2].title(), "binding=none");
+  EXPECT_EQ(plan.points[1].config_hash, plan.points[2].config_hash);
+  EXPECT_NE(plan.points[1].id, plan.points[2].id);
+  EXPECT_THAT(refusal([] { parse(R"({"settings": {"model": "trivial", "binding": "thread"}})"); }),
+              HasSubstr("legal: core, socket, numa, none"));
 }
 
 TEST(SweepPlan, EveryShippedPlanLoads) {

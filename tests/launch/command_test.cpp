@@ -44,6 +44,30 @@ TEST(LaunchCommand, MoreRanksThanCoresAreNotBound) {
                           "none", "prog", "--label", "two words"));
 }
 
+TEST(LaunchCommand, BindingIsAskedForWhateverItIs) {
+  const auto words = [](Launcher launcher, Binding binding, bool hydra = false) {
+    LaunchRequest made = request(launcher, 2, 4);
+    made.binding = binding;
+    made.hydra = hydra;
+    return shell_quoted(launch_command(made, false));
+  };
+  EXPECT_THAT(words(Launcher::mpirun, Binding::socket),
+              HasSubstr("--map-by socket --bind-to socket"));
+  EXPECT_THAT(words(Launcher::mpirun, Binding::numa), HasSubstr("--map-by numa --bind-to numa"));
+  EXPECT_THAT(words(Launcher::mpirun, Binding::none), HasSubstr("--map-by slot --bind-to none"));
+  EXPECT_THAT(words(Launcher::srun, Binding::socket),
+              HasSubstr("--cpus-per-task=4 --cpu-bind=sockets"));
+  EXPECT_THAT(words(Launcher::srun, Binding::numa), HasSubstr("--cpu-bind=ldoms"));
+  EXPECT_THAT(words(Launcher::srun, Binding::none), HasSubstr("--cpu-bind=none"));
+  EXPECT_THAT(words(Launcher::mpirun, Binding::numa, true), HasSubstr("-bind-to numa prog"));
+  EXPECT_THAT(words(Launcher::mpirun, Binding::none, true), HasSubstr("-bind-to none"));
+  LaunchRequest by_node = request(Launcher::mpirun, 4, 1);
+  by_node.binding = Binding::numa;
+  by_node.ranks_per_node = 2;
+  EXPECT_THAT(shell_quoted(launch_command(by_node, false)),
+              HasSubstr("--map-by ppr:2:node --bind-to numa"));
+}
+
 TEST(LaunchCommand, HydraStartsTheRanksOfMpich) {
   LaunchRequest mpich = request(Launcher::mpirun, 4, 2);
   mpich.hydra = true;

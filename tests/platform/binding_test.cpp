@@ -55,6 +55,23 @@ TEST(Binding, TheNumberOfCoresIsAskedForToo) {
   EXPECT_EQ(binding_verdicts({two})[0].as_asked, false);
 }
 
+TEST(Binding, ASocketOrANumaNodeHasItsCores) {
+  const std::vector<int> cpus = achieved_affinity().cpus;
+  for (const char* policy : {"socket", "numa"})
+    if (const auto cores = cores_of_policy(policy, cpus)) EXPECT_GE(*cores, 1) << policy;
+  EXPECT_EQ(cores_of_policy("core", cpus), std::nullopt);
+  EXPECT_EQ(cores_of_policy("none", cpus), std::nullopt);
+  EXPECT_EQ(cores_of_policy("socket", {}), std::nullopt);
+  // Two ranks on the one socket of a host may run on all of it: as asked.
+  RankPlace rank = place(0, "a", {0, 1, 2, 3}, {"socket", 4});
+  rank.cores = 4;
+  RankPlace other = rank;
+  other.rank = 1;
+  EXPECT_EQ(binding_verdicts({rank, other})[0].as_asked, true);
+  rank.requested.cores = 2;  // of a host of two sockets
+  EXPECT_EQ(binding_verdicts({rank, other})[0].as_asked, false);
+}
+
 TEST(Binding, LaunchersSayWhatTheyWereAskedFor) {
   const auto asked = [](std::map<std::string, std::string> variables) {
     const RequestedBinding requested = requested_binding(variables);

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import os
 import signal
 import subprocess
 
@@ -171,6 +172,27 @@ class Levels(AlternateTest):
         _, err = self.run_program(*words)
         self.assertIn("4 launches are done", err)
         self.assertEqual(len(self.journal()), 6)
+
+    def test_shipped_plans_switch_what_they_compare(self):
+        """With stand-ins for the programs that take root, a NIC or a GPU."""
+        (self.folder / "bin").mkdir()
+        for name in ("ethtool", "nvidia-smi", "sleep"):
+            program = self.folder / "bin" / name
+            program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{self.folder}/said"\n')
+            program.chmod(0o755)
+        env = self.environment(PATH=f"{self.folder}/bin:{os.environ['PATH']}")
+        switches = {"link_rate": ("speed 25000", "speed 10000"), "nic_offload": ("tso on", "tso off"),
+                    "gpu_clocks": ("--reset-gpu-clocks", "--lock-gpu-clocks")}
+        for name, said_of_each in switches.items():
+            plan = json.loads((SOURCE / f"configs/sweeps/{name}.json").read_text())
+            words = self.plan(**{**plan, "settings": SETTINGS, "axes": {"ranks": [1]}, "repeats": 1})
+            self.run_program(*words[:-1], name, env=env)
+            levels = [json.loads(line)["settings"]["alternate"] for line in self.lines(f"{name}/journal.jsonl")]
+            self.assertEqual(sorted(levels), sorted(level["level"] for level in plan["alternate"]))
+            said = self.lines("said")
+            (self.folder / "said").unlink()
+            for word in said_of_each:
+                self.assertTrue(any(word in line for line in said), said)
 
     def test_the_shipped_plan_of_links_alternates(self):
         out, err = self.run_program(SCALEMARK, "sweep", SOURCE / "configs/sweeps/links.json", "--launcher", "mpirun", "--dry_run")

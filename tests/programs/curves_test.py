@@ -5,7 +5,7 @@ import os
 import pathlib
 import signal
 
-from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
+from support import SCALEMARK, SMALL, ProgramTest, expand, main, mpirun
 
 POINTS = ["--ranks", "1,2", "--repeats", "2", "--num_batches", "5"]
 STRONG = ["--model", "smallnet", "--scaling", "strong", "--num_warmup_batches", "1", "--display_every", "1000"]
@@ -210,12 +210,6 @@ class TimeToSolution(ProgramTest):
     def test_a_dry_run_shows_the_batch_of_the_base(self):
         plan, _ = self.run_program(SCALEMARK, "scale", *STRONG, *POINTS, *self.FLAGS, "--dry_run", "--json")
         self.assertEqual([p["batch_size_per_rank"] for p in json.loads(plan)["points"]], [2, 8])
-
-
-def expand(cpus):
-    """The numbers of "0-3,8"."""
-    parts = [part.split("-") for part in cpus.split(",")]
-    return {n for part in parts for n in range(int(part[0]), int(part[-1]) + 1)}
 
 
 if __name__ == "__main__":

@@ -332,6 +332,15 @@ class Sweeps(SlurmTest):
         self.assert_each_launch_once(4)
         self.assertIn("launches are done", self.said())
 
+    def test_every_binding_is_asked_of_srun(self):
+        policies = {"core": "cpus:1", "socket": "socket", "numa": "numa", "none": "none"}
+        self.submit("sweep.sbatch", "--", self.plan(axes={"binding": list(policies)}, settings={"ranks": 2, "cpus_per_rank": 1}))
+        self.assertEqual(self.end(), 0, self.said())
+        for entry in self.journal():
+            for rank in self.read(self.results / "plan" / entry["record"])["ranks"]:
+                self.assertEqual(rank["affinity_requested"], policies[entry["settings"]["binding"]])
+                self.assertIsNot(rank["binding"]["as_asked"], False, rank)
+
     def test_at_the_time_limit_it_requeues_itself(self):
         self.submit("sweep.sbatch", "--", self.plan(axes={"seed": [1, 2, 3]}, settings={"ranks": 2, "inject": "delay:milliseconds=200"}))
         self.wait_until(lambda: self.journal(), "no launch ends")

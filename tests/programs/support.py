@@ -52,6 +52,12 @@ def free_port():
         return sock.getsockname()[1]
 
 
+def expand(cpus):
+    """The numbers of "0-3,8"."""
+    parts = [part.split("-") for part in cpus.split(",")]
+    return {n for part in parts for n in range(int(part[0]), int(part[-1]) + 1)}
+
+
 def scaled(record, factor):
     """The same record, `factor` times as fast."""
     record = json.loads(json.dumps(record))

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from support import SCALEMARK, ProgramTest, main, mpirun, schema_errors
+from support import SCALEMARK, ProgramTest, expand, main, mpirun, schema_errors
 
 SETTINGS = {"model": "smallnet", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 4, "num_intra_threads": 1}
 
@@ -109,6 +109,19 @@ class Points(SweepTest):
         record = next(word for word in shlex.split(command) if word.startswith("--output=")).removeprefix("--output=")
         subprocess.run(["bash", "-c", command], check=True, cwd=self.folder, env=self.environment(), capture_output=True, timeout=60)
         self.assertEqual(json.loads(pathlib.Path(record).read_text())["environment"]["NCCL_ALGO"], "a b;$(c)")
+
+    def test_ranks_are_bound_as_the_plan_says_and_keep_their_threads(self):
+        plain = {name: value for name, value in self.environment().items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        self.run_program(*self.plan(axes={"binding": ["core", "socket", "numa", "none"]},
+                                    settings={"ranks": 2, "cpus_per_rank": 1, "num_intra_threads": None}), env=plain)
+        for entry in self.journal():
+            asked = entry["settings"]["binding"]
+            for rank in self.read(f"out/{entry['record']}")["ranks"]:
+                self.assertEqual(rank["affinity_requested"], "core:1" if asked == "core" else asked)
+                self.assertIsNot(rank["binding"]["as_asked"], False, rank)
+                self.assertEqual(rank["threads"], 1)
+                if asked == "none":
+                    self.assertEqual(expand(rank["cpus"]), os.sched_getaffinity(0))
 
     def test_inference_too(self):
         self.run_program(*self.plan(command="infer", axes={"fused": ["on", "off"]}))

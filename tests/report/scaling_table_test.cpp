@@ -189,6 +189,42 @@ a drift of the machine between them is not in it.
 )");
 }
 
+TEST(FamilyTable, OfLaunchesThatDoNotHaveAllPoints) {
+  std::vector<Json> records{complete(4, {4, 4}), complete(7.6, {7.6, 7.6})};
+  for (Json& record : records) record["repeat_unit"] = "launch";
+  Json more = records[1]["points"][0];
+  more["ranks"] = 4;
+  records[1]["points"].push_back(more);
+  EXPECT_EQ(family_table({"fp32", "bf16"}, records), R"(Curves side by side, images/sec
+
+ranks   fp32   bf16        bf16 over fp32
+    1  4.000  7.600  1.900 [1.900, 1.900]
+    4      -  7.600                     -
+
+[ ]: 95 % interval, Student's t over launches, paired by repeat of the sweep.
+)");
+}
+
+TEST(FamilyTable, RatesOfOtherUnitsAreNotDivided) {
+  std::vector<Json> records{complete(4, {4}), complete(7, {7}), complete(5, {5})};
+  records[1]["unit"] = "tokens/sec";
+  const std::string table = family_table({"a", "b", "c"}, records);
+  EXPECT_THAT(table, testing::HasSubstr("c over a"));
+  EXPECT_THAT(table, testing::Not(testing::HasSubstr("b over")));
+  EXPECT_EQ(family_table({"a", "b"}, {records[0], records[1]}), "");
+}
+
+TEST(ScalingTable, OfLaunchesSaysWhatTheIntervalIsOver) {
+  Json record = curve();
+  record["repeat_unit"] = "launch";
+  record["settings"] = {{"model", "resnet50"}, {"env.NCCL_ALGO", "Ring"}};
+  record["points"][1]["repeats"].erase(0);
+  const std::string table = scaling_table(record);
+  EXPECT_THAT(table, testing::StartsWith("Weak scaling of resnet50, fp32, env.NCCL_ALGO Ring\n"));
+  EXPECT_THAT(table, testing::HasSubstr("of 2 to 3 fresh launches of each point"));
+  EXPECT_THAT(table, testing::HasSubstr("paired by repeat"));
+}
+
 TEST(FamilyTable, SaysWhatTheTargetLossTook) {
   std::vector<Json> records{complete(4, {4}), complete(6, {6})};
   for (Json& record : records) record["config"]["target_loss"]["value"] = 0.3;

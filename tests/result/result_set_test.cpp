@@ -121,6 +121,27 @@ TEST(ResultSet, OfACurveHasALaunchAPointWithItsRounds) {
   EXPECT_TRUE(alone.launches[1].unknown.contains("num_intra_threads"));
 }
 
+TEST(ResultSet, OfACurveOfLaunchesHasThoseOfItsSweep) {
+  Tree tree;
+  Json record = curve(tree, "f");
+  record["repeat_unit"] = "launch";
+  record["settings"] = {{"env.NCCL_ALGO", "Ring"}, {"model", "resnet50"}};
+  tree.file("f/c.json", record_text(record));
+  const ResultSet set = read_result_set("x", (tree.root() / "f/c.json").string());
+  ASSERT_EQ(set.launches.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const MeasuredLaunch& launch = set.launches[i];
+    const Json& repeat = record["points"][i / 2]["repeats"][i % 2];
+    EXPECT_EQ(launch.id, repeat["run"]);  // by which a copy is known
+    EXPECT_EQ(launch.sweep, record["id"]);
+    EXPECT_EQ(launch.repeat, static_cast<std::int64_t>(i % 2) + 1);
+    ASSERT_EQ(launch.repeats.size(), 1U);
+    EXPECT_DOUBLE_EQ(launch.repeats[0].rate(), repeat["throughput"].get<double>());
+    EXPECT_EQ(launch.keys.at("env.NCCL_ALGO"), "Ring");
+    EXPECT_TRUE(launch.keys.at("binding").is_null());
+  }
+}
+
 /// A journal line and its record.
 void sweep_launch(Tree& tree, std::string& journal, int repeat, const Json& record,
                   const std::string& status) {

@@ -1,15 +1,22 @@
 #include "analysis/scaling/curve_ratio.hpp"
 
+#include <map>
+
 #include "analysis/intervals.hpp"
 
 namespace scalemark {
 namespace {
 
-/// Throughputs of the repeats with communication, in round order.
-std::vector<double> throughputs(const Json& point) {
-  std::vector<double> rates;
-  for (const Json& repeat : point.at("repeats"))
-    if (!repeat.at("baseline").get<bool>()) rates.push_back(repeat.at("throughput"));
+/// Throughputs of the repeats with communication by number; in records of before they had one, by
+/// place.
+std::map<std::int64_t, double> throughputs(const Json& point) {
+  std::map<std::int64_t, double> rates;
+  for (const Json& repeat : point.at("repeats")) {
+    if (repeat.at("baseline").get<bool>()) continue;
+    const Json number = repeat.value("repeat", Json());
+    rates[number.is_null() ? static_cast<std::int64_t>(rates.size()) + 1
+                           : number.get<std::int64_t>()] = repeat.at("throughput");
+  }
   return rates;
 }
 
@@ -17,11 +24,13 @@ CurveRatio ratio_of(const Json& point, const Json& reference) {
   CurveRatio made;
   made.ranks = point.at("ranks");
   made.ratio = point.at("throughput").get<double>() / reference.at("throughput").get<double>();
-  std::vector<double> ratios = throughputs(point);
-  const std::vector<double> others = throughputs(reference);
-  if (ratios.size() != others.size()) return made;
-  for (std::size_t round = 0; round < ratios.size(); ++round) ratios[round] /= others[round];
-  made.ci95 = log_interval(ratios);
+  const auto ours = throughputs(point), theirs = throughputs(reference);
+  std::vector<double> ratios;
+  for (const auto& [number, rate] : ours)
+    if (const auto other = theirs.find(number); other != theirs.end())
+      ratios.push_back(rate / other->second);
+  if (ours.size() == theirs.size() && ratios.size() == ours.size())
+    made.ci95 = log_interval(ratios);
   return made;
 }
 

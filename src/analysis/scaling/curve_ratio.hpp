@@ -1,4 +1,4 @@
-// Two curves of one launch side by side: pure functions of their records.
+// Two curves of one launch or one sweep side by side: pure functions of their records.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace scalemark {
 struct CurveRatio {
   int ranks = 1;
   double ratio = 0;
-  /// Student's t on the log ratios of round k of both; nullopt for one repeat, or where the numbers
-  /// of repeats differ.
+  /// Student's t on the log ratios of round or repeat k of both; nullopt for one repeat, or where
+  /// one has repeats that the other lacks.
   std::optional<Interval> ci95;
 };
 

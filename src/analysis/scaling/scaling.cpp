@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "analysis/intervals.hpp"
 #include "error.hpp"
@@ -30,15 +29,40 @@ std::optional<Interval> throughput_interval(const std::vector<PointRepeat>& repe
   return log_interval(rates);
 }
 
-/// Pairing by round takes out what a round has in common: a machine that was slow for a while.
-template <typename Value>
-std::optional<Interval> ratio_interval(const std::vector<PointRepeat>& repeats,
-                                       const std::vector<PointRepeat>& base, Value value) {
-  std::vector<double> ratios;
-  for (std::size_t round = 0; round < repeats.size(); ++round)
-    ratios.push_back(value(repeats[round]) / value(base[round]));
-  return log_interval(ratios);
-}
+/// Repeats of two points with the same number, which one round or one pass of a sweep measured:
+/// pairing takes out what these have in common, a machine that was slow for a while. All repeats,
+/// and no pairs, where no number is in both.
+struct RepeatPairs {
+  std::vector<PointRepeat> ours, theirs;
+
+  RepeatPairs(const std::vector<PointRepeat>& all_ours,
+              const std::vector<PointRepeat>& all_theirs) {
+    for (const PointRepeat& repeat : all_ours) {
+      const auto partner = std::ranges::find(all_theirs, repeat.number, &PointRepeat::number);
+      if (partner == all_theirs.end()) continue;
+      ours.push_back(repeat);
+      theirs.push_back(*partner);
+    }
+    if (!ours.empty()) return;
+    ours = all_ours;
+    theirs = all_theirs;
+    paired = false;
+  }
+
+  /// `value` of each pair; of none where no number is in both.
+  template <typename Value>
+  std::vector<double> each(Value value) const {
+    std::vector<double> values;
+    for (std::size_t i = 0; paired && i < ours.size(); ++i)
+      values.push_back(value(ours[i], theirs[i]));
+    return values;
+  }
+
+ private:
+  bool paired = true;
+};
+
+double ratio_of_rates(const PointRepeat& a, const PointRepeat& b) { return a.rate() / b.rate(); }
 
 void check_repeats(const PointRuns& point, const std::vector<PointRepeat>& repeats,
                    const char* what) {
@@ -52,7 +76,7 @@ void check_repeats(const PointRuns& point, const std::vector<PointRepeat>& repea
   }
 }
 
-void check_rounds(const std::vector<PointRuns>& points) {
+void check_rounds(const std::vector<PointRuns>& points, RepeatUnit unit) {
   if (points.empty())
     throw RunError("scaling curve: there are no points; at least one rank count is needed");
   const std::size_t rounds = points.front().repeats.size();
@@ -60,12 +84,13 @@ void check_rounds(const std::vector<PointRuns>& points) {
     if (point.repeats.empty())
       throw RunError(
           fmt::format("scaling curve: the point of {} ranks has no repeats", point.ranks));
-    if (point.repeats.size() != rounds)
+    const bool in_process = unit == RepeatUnit::in_process;
+    if (in_process && point.repeats.size() != rounds)
       throw RunError(
           fmt::format("scaling curve: the point of {} ranks has {} repeats, that of {} ranks has "
                       "{}; every round must measure every point",
                       point.ranks, point.repeats.size(), points.front().ranks, rounds));
-    if (!point.baselines.empty() && point.baselines.size() != rounds)
+    if (in_process && !point.baselines.empty() && point.baselines.size() != rounds)
       throw RunError(
           fmt::format("scaling curve: the point of {} ranks has {} repeats but {} without "
                       "communication; each needs one or none has any",
@@ -75,48 +100,44 @@ void check_rounds(const std::vector<PointRuns>& points) {
   }
 }
 
-/// A round's step beyond that of its baseline, or what it waited.
-std::optional<Interval> exposed_interval(const PointRuns& runs) {
-  std::vector<double> exposed;
-  for (std::size_t round = 0; round < runs.repeats.size(); ++round) {
-    const PointRepeat& repeat = runs.repeats[round];
-    exposed.push_back(runs.baselines.empty()
-                          ? repeat.wait_seconds_mean
-                          : repeat.step_seconds_mean - runs.baselines[round].step_seconds_mean);
-  }
-  return student_interval(exposed);
-}
-
+/// A step beyond that of the same ranks without communication, or what it waited.
 void set_exposed(ScalingPoint& point, const PointRuns& runs) {
   if (!runs.baselines.empty()) {
+    const RepeatPairs pairs(runs.repeats, runs.baselines);
     point.baseline_throughput = total(runs.baselines).rate();
-    point.exposed_seconds = mean_step(runs.repeats) - mean_step(runs.baselines);
+    point.exposed_seconds = mean_step(pairs.ours) - mean_step(pairs.theirs);
+    point.exposed_ci95 = student_interval(pairs.each([](const auto& with, const auto& without) {
+      return with.step_seconds_mean - without.step_seconds_mean;
+    }));
     point.exposed_method = "baseline";
   } else if (runs.ranks > 1) {
+    std::vector<double> waits;
     double wait = 0, steps = 0;
     for (const PointRepeat& repeat : runs.repeats) {
       const double n = repeat.seconds / repeat.step_seconds_mean;
       wait += repeat.wait_seconds_mean * n;
       steps += n;
+      waits.push_back(repeat.wait_seconds_mean);
     }
     if (!std::isfinite(wait)) return;
     point.exposed_seconds = wait / steps;
+    point.exposed_ci95 = student_interval(waits);
     point.exposed_method = "wait";
   }
-  if (point.exposed_seconds) point.exposed_ci95 = exposed_interval(runs);
 }
 
 TimeToSolution time_to_solution(const PointRuns& runs, const PointRuns& base,
                                 const CurveQuestions& questions) {
   const double steps = *questions.solution_steps;
   const double base_steps = questions.base_solution_steps.value_or(steps);
-  const double base_seconds = base_steps * mean_step(base.repeats);
-  if (&runs == &base) return {base_seconds, 1, std::nullopt, std::nullopt};
+  if (&runs == &base) return {base_steps * mean_step(base.repeats), 1, std::nullopt, std::nullopt};
+  const RepeatPairs pairs(runs.repeats, base.repeats);
   TimeToSolution solution;
   solution.seconds = steps * mean_step(runs.repeats);
-  solution.speedup = base_seconds / solution.seconds;
-  const auto per_step = ratio_interval(
-      runs.repeats, base.repeats, [](const PointRepeat& r) { return 1 / r.step_seconds_mean; });
+  solution.speedup = base_steps * mean_step(pairs.theirs) / (steps * mean_step(pairs.ours));
+  const auto per_step = log_interval(pairs.each([](const auto& ours, const auto& theirs) {
+    return theirs.step_seconds_mean / ours.step_seconds_mean;
+  }));
   if (per_step)
     solution.speedup_ci95 =
         Interval{per_step->lo * base_steps / steps, per_step->hi * base_steps / steps};
@@ -152,9 +173,9 @@ ScalingPoint make_point(const PointRuns& runs, const PointRuns& base,
   point.ranks = runs.ranks;
   point.throughput = total(runs.repeats).rate();
   point.ci95 = throughput_interval(runs.repeats);
-  point.speedup = point.throughput / total(base.repeats).rate();
-  if (&runs != &base)
-    point.speedup_ci95 = ratio_interval(runs.repeats, base.repeats, std::mem_fn(&Work::rate));
+  const RepeatPairs pairs(runs.repeats, base.repeats);
+  point.speedup = total(pairs.ours).rate() / total(pairs.theirs).rate();
+  if (&runs != &base) point.speedup_ci95 = log_interval(pairs.each(ratio_of_rates));
   if (questions.solution_steps) point.solution = time_to_solution(runs, base, questions);
   if (questions.target_loss) point.target = target_loss(runs.repeats);
   point.resources = resources_of(runs, questions.resource);
@@ -179,6 +200,15 @@ std::optional<Trend> trend_of(const ScalingPoint& before, const ScalingPoint& po
 
 }  // namespace
 
+std::vector<PointRuns> numbered(std::vector<PointRuns> points) {
+  for (PointRuns& point : points)
+    for (auto* repeats : {&point.repeats, &point.baselines})
+      for (std::size_t i = 0; i < repeats->size(); ++i)
+        if (auto& number = (*repeats)[i].number; number == 0)
+          number = static_cast<std::int64_t>(i) + 1;
+  return points;
+}
+
 std::optional<int> resources_of(const PointRuns& runs, Resource resource) {
   if (resource == Resource::rank) return runs.ranks;
   if (runs.repeats.empty()) return std::nullopt;
@@ -188,17 +218,13 @@ std::optional<int> resources_of(const PointRuns& runs, Resource resource) {
 }
 
 ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scaling,
-                                const std::vector<PointRuns>& points,
-                                const CurveQuestions& questions) {
-  check_rounds(points);
-  std::vector<const PointRuns*> ascending;
-  for (const PointRuns& point : points) ascending.push_back(&point);
-  std::ranges::sort(ascending, {}, [](const PointRuns* point) { return point->ranks; });
-
-  const PointRuns& base = *ascending.front();
+                                std::vector<PointRuns> points, const CurveQuestions& questions) {
+  check_rounds(points, questions.repeat_unit);
+  points = numbered(std::move(points));
+  std::ranges::sort(points, {}, &PointRuns::ranks);
+  const PointRuns& base = points.front();
   ScalingCurve curve{unit, scaling, base.ranks, total(base.repeats).rate(), {}};
-  for (const PointRuns* point : ascending)
-    curve.points.push_back(make_point(*point, base, questions));
+  for (const PointRuns& point : points) curve.points.push_back(make_point(point, base, questions));
   for (std::size_t i = 1; i + 1 < curve.points.size(); ++i)
     curve.points[i].trend = trend_of(curve.points[i - 1], curve.points[i], curve.points[i + 1]);
   return curve;

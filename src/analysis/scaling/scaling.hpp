@@ -12,10 +12,11 @@
 
 namespace scalemark {
 
-/// One run of one point in one round.
+/// One run of one point in one round, or one launch of it.
 struct PointRepeat : Work {  ///< of all measured steps of all ranks, in wall seconds of the loop
   std::string run_id;        ///< id of the run record
   std::string run_path;      ///< relative to the scaling record; empty where no file was asked for
+  std::int64_t number = 0;   ///< its round, or the repeat of its sweep, from 1; 0: its place
   double step_seconds_mean = 0;
   double wait_seconds_mean = 0;                 ///< mean over ranks, per step; NaN: not known
   bool baseline = false;                        ///< communicator none
@@ -26,9 +27,8 @@ struct PointRepeat : Work {  ///< of all measured steps of all ranks, in wall se
 
 struct PointRuns {
   int ranks = 1;
-  std::vector<PointRepeat> repeats;  ///< with communication, in round order
-  std::vector<PointRepeat>
-      baselines;  ///< without, in round order; empty for one rank or --no-baseline
+  std::vector<PointRepeat> repeats;    ///< with communication, by number
+  std::vector<PointRepeat> baselines;  ///< without, by number; empty for one rank or --no-baseline
 };
 
 /// What a curve is asked beside throughput and speedup.
@@ -38,6 +38,7 @@ struct CurveQuestions {
   std::optional<double> solution_steps = std::nullopt;
   std::optional<double> base_solution_steps = std::nullopt;  ///< unset: solution_steps
   bool target_loss = false;                                  ///< runs end at a target loss
+  RepeatUnit repeat_unit = RepeatUnit::in_process;
 };
 
 /// Until the target loss was reached, mean over the repeats.
@@ -69,14 +70,14 @@ struct ScalingPoint {
   std::optional<Interval> ci95;  ///< Student's t on log throughput over repeats
   double speedup = 0;
   std::optional<Interval>
-      speedup_ci95;              ///< Student's t on log ratios paired by round; none for the base
+      speedup_ci95;              ///< Student's t on log ratios paired by number; none for the base
   std::optional<int> resources;  ///< what it ran on
   std::optional<double> efficiency;  ///< speedup / (resources / base resources)
   std::optional<Interval> efficiency_ci95;
   std::optional<Trend> trend;  ///< none at the ends, and where an efficiency is not known
   std::optional<double> baseline_throughput;
   std::optional<double> exposed_seconds;  ///< per step, see exposed_method; none for one rank
-  std::optional<Interval> exposed_ci95;   ///< Student's t over the rounds, paired by round
+  std::optional<Interval> exposed_ci95;   ///< Student's t over the repeats, paired by number
   std::string exposed_method;  ///< "baseline": mean step minus no-communication mean step; "wait":
                                ///< waiting time, where no baseline was measured; empty for one rank
   std::optional<TimeToSolution> solution;
@@ -93,21 +94,25 @@ struct ScalingCurve {
 };
 
 /// Throws RunError, naming point and round, where a point has no repeats, where points or baselines
-/// differ in their number of repeats (a round measures every point once), or where a repeat has no
-/// units or seconds. What efficiency counts are ranks, or the `resources` of the repeats.
+/// differ in their number of rounds (each measures every point once), or where a repeat has no
+/// units or seconds. What efficiency counts are ranks, or the `resources` of the repeats. Launches
+/// may have failed: a speedup is of those whose number both points have, or else of all.
 ScalingCurve make_scaling_curve(const std::string& unit, const std::string& scaling,
-                                const std::vector<PointRuns>& points,
+                                std::vector<PointRuns> points,
                                 const CurveQuestions& questions = {});
+
+/// With the place of each repeat where it has no number.
+std::vector<PointRuns> numbered(std::vector<PointRuns> points);
 
 /// What the repeats of a point ran on; nullopt where one does not know, or where they differ.
 std::optional<int> resources_of(const PointRuns& runs, Resource resource);
 
-/// The scaling record (kind "scaling", docs/schema/scaling.schema.json) of one curve, whose repeats
-/// are rounds of one launch. `world_size`: the largest rank count, for the configuration's hash.
-/// `noise`: of all its runs. With a status other than ok, points may miss repeats and no throughput
-/// is published: the repeats are listed, their run records stand on their own.
+/// The scaling record (kind "scaling", docs/schema/scaling.schema.json) of one curve. `world_size`:
+/// the largest rank count, for the configuration's hash. `noise`: of all its runs. With a status
+/// other than ok, points may miss repeats and no throughput is published: the repeats are listed,
+/// their run records stand on their own.
 Json make_scaling_record(const RecordContext& context, int world_size,
                          const std::vector<PointRuns>& points, const NoiseSummary& noise,
-                         const Outcome& outcome);
+                         const Outcome& outcome, RepeatUnit unit = RepeatUnit::in_process);
 
 }  // namespace scalemark

@@ -17,9 +17,10 @@ namespace scalemark {
 namespace {
 
 Json repeat_json(const PointRepeat& repeat) {
-  return {{"run", repeat.run_id},        {"path", null_if_empty(repeat.run_path)},
-          {"baseline", repeat.baseline}, {"units", repeat.units},
-          {"seconds", repeat.seconds},   {"throughput", repeat.rate()}};
+  return {{"run", repeat.run_id},       {"path", null_if_empty(repeat.run_path)},
+          {"repeat", repeat.number},    {"baseline", repeat.baseline},
+          {"units", repeat.units},      {"seconds", repeat.seconds},
+          {"throughput", repeat.rate()}};
 }
 
 /// Writes one point, which begins with all its keys, and says why what is missing is missing;
@@ -45,16 +46,25 @@ class PointWriter {
   Json& point_;
 };
 
+bool is_of_launches(const Json& record) {
+  return record.at("repeat_unit") == to_string(RepeatUnit::launch);
+}
+
 /// Why numbers of a point are null.
 struct Reasons {
   std::string repeats, interval, baseline, resources, solution, target;
 };
 
-Reasons reasons_of(const ScalingPoint& point, const ResolvedConfig& config, bool is_base) {
-  const std::string one_repeat = "one repeat has no interval: ask for more with --repeats";
+Reasons reasons_of(const ScalingPoint& point, const ResolvedConfig& config, bool is_base,
+                   bool launches) {
+  const std::string one_repeat =
+      launches ? "one launch, or one repeat in common with the base, has no interval: give the "
+                 "sweep more repeats"
+               : "one repeat has no interval: ask for more with --repeats";
   return {one_repeat,
           is_base ? "the base is compared with itself" : one_repeat,
           point.ranks == 1 ? "one rank has nothing to communicate"
+          : launches       ? "no point of the sweep has these settings without communication"
                            : "no run without communication was asked for",
           why_uncounted(config.resource),
           "no --solution_steps was asked for",
@@ -99,7 +109,7 @@ void write_place(PointWriter& writer, const ResolvedConfig& config, int ranks, i
 
 void write_point(Json& record, const ResolvedConfig& config, const ScalingPoint& point,
                  int base_ranks) {
-  const Reasons why = reasons_of(point, config, point.ranks == base_ranks);
+  const Reasons why = reasons_of(point, config, point.ranks == base_ranks, is_of_launches(record));
   PointWriter writer(record);
   write_place(writer, config, point.ranks, base_ranks, point.resources);
   writer.value("throughput", point.throughput, "");
@@ -134,26 +144,27 @@ std::optional<double> as_real(const std::optional<std::int64_t>& steps) {
 }
 
 /// Where the interval of a point leaves all open: empty, or what would help.
-std::string too_noisy(const ScalingPoint& point, const std::string& unit) {
+std::string too_noisy(const ScalingPoint& point, const std::string& unit, bool launches) {
   constexpr double kWidest = 2;  // between its ends
   if (!point.ci95 || point.ci95->hi <= kWidest * point.ci95->lo) return "";
   return fmt::format(
-      "too noisy to show anything: {} {} of {} ranks could be {} to {}; more rounds (--repeats 5), "
-      "longer ones (--num_batches), or a quieter machine (--wait_for_idle 600) would help",
+      "too noisy to show anything: {} {} of {} ranks could be {} to {}; more {}, longer ones "
+      "(--num_batches), or a quieter machine (--wait_for_idle 600) would help",
       four_digits(point.throughput), unit, point.ranks, four_digits(point.ci95->lo),
-      four_digits(point.ci95->hi));
+      four_digits(point.ci95->hi), launches ? "launches" : "rounds (--repeats 5)");
 }
 
 void write_curve(Json& record, const ResolvedConfig& config, const std::vector<PointRuns>& points) {
-  const CurveQuestions questions{config.resource, as_real(config.solution_steps),
-                                 as_real(config.base_solution_steps),
-                                 config.target_loss.has_value()};
+  const bool launches = is_of_launches(record);
+  const CurveQuestions questions{
+      config.resource, as_real(config.solution_steps), as_real(config.base_solution_steps),
+      config.target_loss.has_value(), launches ? RepeatUnit::launch : RepeatUnit::in_process};
   const ScalingCurve curve =
       make_scaling_curve(record["unit"], record["scaling"], points, questions);
   record["base"] = {{"ranks", curve.base_ranks}, {"throughput", curve.base_throughput}};
   for (const ScalingPoint& point : curve.points) {
     write_point(record, config, point, curve.base_ranks);
-    add_warnings(record, {too_noisy(point, record["unit"])});
+    add_warnings(record, {too_noisy(point, record["unit"], launches)});
   }
 }
 
@@ -169,26 +180,28 @@ void write_unfinished_curve(Json& record, const ResolvedConfig& config,
 
 Json make_scaling_record(const RecordContext& context, int world_size,
                          const std::vector<PointRuns>& points, const NoiseSummary& noise,
-                         const Outcome& outcome) {
+                         const Outcome& outcome, RepeatUnit unit) {
   const ResolvedConfig& config = context.config.config;
   Json record = start_record("scaling", context, outcome);
   record["unit"] = unit_of(config);
   record["scaling"] = to_string(config.scaling);
   record["resource"] = to_string(config.resource);
-  record["repeat_unit"] = "in_process";
+  record["repeat_unit"] = to_string(unit);
   record["kept_rounds"] = 0;
   record["config_hash"] = config_hash(config, world_size);
   add_warnings(record, noise.warnings());
   add_warnings(record, {preflight_warning(record)});
   if (outcome.ok())
-    write_curve(record, config, points);
+    write_curve(record, config, numbered(points));
   else
-    write_unfinished_curve(record, config, points);
+    write_unfinished_curve(record, config, numbered(points));
   for (const char* key : {"steps", "seconds"})
     explain_nulls(record, std::string("points.target.") + key,
                   "not every repeat came down to the target loss");
   // A file that nobody asked for is no fault, but the null must be explained.
-  explain_nulls(record, "points.repeats.path", "no --output: the run records were not written");
+  explain_nulls(record, "points.repeats.path",
+                unit == RepeatUnit::launch ? "no --output, to which it would be relative"
+                                           : "no --output: the run records were not written");
   explain_nulls(record, "", "the curve is not complete: " + record["reason"].get<std::string>());
   return record;
 }

@@ -10,6 +10,10 @@ namespace scalemark {
 enum class Resource { rank, node, core, gpu };
 constexpr auto names_of(Resource) { return Names{"rank", "node", "core", "gpu"}; }
 
+/// What a curve repeats: rounds of one launch, or launches.
+enum class RepeatUnit { in_process, launch };
+constexpr auto names_of(RepeatUnit) { return Names{"in_process", "launch"}; }
+
 enum class Launcher { automatic, mpirun, srun };
 constexpr auto names_of(Launcher) { return Names{"auto", "mpirun", "srun"}; }
 
@@ -17,7 +21,9 @@ struct CurveSettings {
   std::vector<std::int64_t> ranks;  ///< empty: powers of two that this machine holds
   std::optional<std::int64_t> ranks_per_node;
   std::int64_t repeats = 3;
-  bool baseline = true;  ///< measure each point without communication too
+  RepeatUnit repeat_unit = RepeatUnit::in_process;
+  std::optional<std::string> from;  ///< folder of a sweep, whose curves are shown
+  bool baseline = true;             ///< measure each point without communication too
   Resource resource = Resource::rank;
   std::optional<std::int64_t> solution_steps;       ///< steps to solution of the larger points
   std::optional<std::int64_t> base_solution_steps;  ///< of the base; unset: solution_steps
@@ -44,6 +50,17 @@ struct CurveSettings {
         .of(kEverywhere);
     rows.add("repeats", &S::repeats, "N", "measurements of every point, interleaved")
         .in(1, 10000)
+        .often_used();
+    rows.add("repeat_unit", &S::repeat_unit, "NAME",
+             "launch: every point and repeat is a fresh launch, in random order, journalled in "
+             "FILE.sweep/ beside --output; in_process: rounds of one launch")
+        .role(Role::output)
+        .often_used();
+    rows.add("from", &S::from, "DIR",
+             "starts nothing: the curves of a sweep's folder, a launch each repeat")
+        .role(Role::output)
+        .otherwise("the curve is measured")
+        .is(Trait::presentation)
         .often_used();
     rows.add("baseline", &S::baseline, "", "measure every point without communication too");
     rows.add("resource", &S::resource, "NAME",
@@ -88,7 +105,9 @@ struct CurveSettings {
   static void check_single(const auto& whole) {
     const auto& config = whole.given;
     for (const auto& [key, listed] :
-         {std::pair{"precision", !config.more_precisions.empty()},
+         {std::pair{"model", !config.more_models.empty()},
+          {"precision", !config.more_precisions.empty()},
+          {"reducer", !config.more_reducers.empty()},
           {"batch_size", !config.more_batch_sizes.empty()},
           {"global_batch_size", !config.more_global_batch_sizes.empty()},
           {"micro_batch_size", !config.more_micro_batch_sizes.empty()}})
@@ -114,6 +133,15 @@ struct CurveSettings {
       whole.refuse(
           "--global_batch_size and --global_batch_tokens: a weak-scaling curve fixes the batch per "
           "rank; give --batch_size, or --scaling strong");
+    if (config.brings_model() && !config.more_models.empty())
+      whole.refuse("--model: a list is of the catalog; a network of your own is measured alone");
+    const auto batches =
+        std::max(config.more_batch_sizes.size(), config.more_global_batch_sizes.size());
+    if (config.batch_per_precision && (batches == 0 || batches != config.more_precisions.size()))
+      whole.refuse(
+          "--batch_per_precision pairs the lists of --precision and of --batch_size or "
+          "--global_batch_size: give both, of one length (here {} and {})",
+          config.more_precisions.size() + 1, batches + 1);
     if (!config.more_micro_batch_sizes.empty() && config.ranks.empty())
       whole.refuse("--micro_batch_size: a list has a value for each point of --ranks; give both");
     if (!config.ranks.empty() && !config.largest_batch) check_points(whole.resolved, config.ranks);

@@ -48,6 +48,7 @@ struct MachineSettings {
   std::optional<Overlap> overlap;
   WireDtype wire_dtype = WireDtype::fp32;
   Reducer reducer = Reducer::scalemark;
+  std::vector<Reducer> more_reducers;  ///< a curve each
   EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
   TiedGradient tied_gradient = TiedGradient::dense;
 
@@ -89,8 +90,9 @@ struct MachineSettings {
         .not_yet({"step"})
         .otherwise("backward; none with --forward_only");
     rows.add("wire_dtype", &S::wire_dtype, "TYPE", "of gradients between ranks; sums are fp32");
-    rows.add("reducer", &S::reducer, "NAME",
-             "sums the gradients; c10d: LibTorch's own Reducer over Gloo or NCCL, to compare with");
+    rows.add("reducer", &S::reducer, "NAME,...",
+             "sums the gradients; c10d: LibTorch's own Reducer over Gloo or NCCL, to compare with")
+        .listed(&S::more_reducers);
     rows.add("embedding_gradients", &S::embedding_gradients, "HOW",
              "of embedding tables: dense (allreduce), sparse (indices and rows, allgather), or "
              "sparse made dense before the allreduce");

@@ -24,12 +24,14 @@ inline constexpr std::int64_t kLargestBatchSize = 1'000'000;
 
 struct ModelSettings {
   std::string model = "resnet50";
+  std::vector<std::string> more_models;        ///< a curve each
   std::optional<std::int64_t> batch_size;      ///< samples per rank; unset: the catalog's default
   std::vector<std::int64_t> more_batch_sizes;  ///< a curve each
   bool largest_batch = false;  ///< --batch_size max: batch_size is found before the run
   std::optional<std::int64_t> global_batch_size;      ///< samples over all ranks
   std::vector<std::int64_t> more_global_batch_sizes;  ///< a curve each
-  std::optional<std::int64_t> global_batch_tokens;    ///< target tokens over all ranks
+  bool batch_per_precision = false;  ///< the k-th batch is that of the k-th precision
+  std::optional<std::int64_t> global_batch_tokens;   ///< target tokens over all ranks
   std::optional<std::int64_t> micro_batch_size;      ///< samples of a pass; unset: the rank's batch
   std::vector<std::int64_t> more_micro_batch_sizes;  ///< of a curve's second point and so on
   Scaling scaling = Scaling::weak;
@@ -47,8 +49,9 @@ struct ModelSettings {
   static void describe(auto& rows) {
     using S = ModelSettings;
     rows.group("Model and batch", Role::identity, kTraining);
-    rows.add("model", &S::model, "NAME", "network; `scalemark list models` describes them")
+    rows.add("model", &S::model, "NAME,...", "network; `scalemark list models` describes them")
         .one_of_models()
+        .listed(&S::more_models)
         .of(kWithModel)
         .often_used();
     rows.add("batch_size", &S::batch_size, "N[,N...]|max",
@@ -67,6 +70,11 @@ struct ModelSettings {
         .in(1, 1e9)
         .otherwise("batch size x ranks")
         .is(Trait::varies_with_ranks);
+    rows.add("batch_per_precision", &S::batch_per_precision, "",
+             "lists of batches and of --precision are pairs, the k-th of both a curve; else each "
+             "batch makes a curve with each precision")
+        .role(Role::output)
+        .of({Command::scale});
     rows.add("global_batch_tokens", &S::global_batch_tokens, "N",
              "the same in target tokens, divided by --sequence_length")
         .in(1, 1e12)

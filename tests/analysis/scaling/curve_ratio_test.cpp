@@ -44,6 +44,17 @@ TEST(CurveRatio, OfOneRepeatOrUnequalOnesHasNoInterval) {
                    .ci95.has_value());
 }
 
+TEST(CurveRatio, RepeatsThatHaveANumberArePairedByIt) {
+  Json one = point(1, 12, {16, 10}), other = point(1, 6.5, {5, 10});
+  for (Json* both : {&one, &other}) {
+    (*both)["repeats"][0]["repeat"] = both == &one ? 1 : 2;
+    (*both)["repeats"][1]["repeat"] = both == &one ? 2 : 1;
+  }
+  const auto ratios = curve_ratios(curve({one}), curve({other}));
+  ASSERT_TRUE(ratios[0].ci95);
+  EXPECT_NEAR(ratios[0].ci95->lo * ratios[0].ci95->hi, 1.6 * 2, 1e-6);
+}
+
 TEST(CurveRatio, LeavesOutWhatOnlyOneCurveHas) {
   const auto ratios = curve_ratios(curve({point(1, 2, {2}), point(4, 8, {8})}),
                                    curve({point(2, 3, {3}), point(4, 4, {4})}));

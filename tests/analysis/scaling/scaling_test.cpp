@@ -274,6 +274,39 @@ std::string refusal(const std::vector<PointRuns>& points) {
   return "accepted";
 }
 
+/// The two rounds as launches of which the second of two ranks has failed.
+std::vector<PointRuns> launches_with_a_gap() {
+  auto points = two_rounds();
+  points[0].repeats = {points[0].repeats[0], repeat(20, 4, 8)};
+  points[0].repeats[1].number = 3;
+  points[0].repeats[0].number = 1;
+  points[1].repeats.push_back(repeat(10, 5, 8));
+  return points;
+}
+
+TEST(ScalingCurve, LaunchesThatFailedLeaveTheOthersPairedByTheirNumber) {
+  CurveQuestions questions;
+  questions.repeat_unit = RepeatUnit::launch;
+  auto points = launches_with_a_gap();
+  const ScalingPoint two = make_scaling_curve("images/sec", "weak", points, questions).points[1];
+  EXPECT_DOUBLE_EQ(two.throughput, 320.0 / 42);                // of both its launches
+  EXPECT_DOUBLE_EQ(two.speedup, (320.0 / 42) / (160.0 / 48));  // of repeats 1 and 3 of one rank
+  const double center = std::sqrt(16.0 / 10 * 5 / 2);
+  ASSERT_TRUE(two.speedup_ci95);
+  EXPECT_NEAR(std::sqrt(two.speedup_ci95->lo * two.speedup_ci95->hi), center, 1e-9);
+  EXPECT_DOUBLE_EQ(*two.exposed_seconds, 1.25 - 1) << "repeat 1 alone has a baseline";
+  EXPECT_FALSE(two.exposed_ci95);
+
+  for (PointRepeat& r : points[0].repeats) r.number += 10;
+  const ScalingPoint alone = make_scaling_curve("images/sec", "weak", points, questions).points[1];
+  EXPECT_DOUBLE_EQ(alone.speedup, (320.0 / 42) / (240.0 / 64)) << "nothing in common: of all";
+  EXPECT_FALSE(alone.speedup_ci95);
+}
+
+TEST(ScalingCurve, RoundsThatLackAPointAreRefused) {
+  EXPECT_THROW(make_scaling_curve("images/sec", "weak", launches_with_a_gap()), RunError);
+}
+
 TEST(ScalingCurve, RefusesWhatCannotBeCompared) {
   EXPECT_THAT(refusal({}), HasSubstr("no points"));
   EXPECT_THAT(refusal({{4, {}, {}}}), HasSubstr("4 ranks has no repeats"));
