@@ -91,9 +91,9 @@ class Branch : public torch::nn::Module {
   at::Tensor forward(at::Tensor x) {
     for (std::size_t i = 0; i < in_row_; ++i) x = layers_[i]->forward(x, Activation::relu);
     if (in_row_ == layers_.size()) return x;
-    return at::cat({layers_[in_row_]->forward(x, Activation::relu),
-                    layers_[in_row_ + 1]->forward(x, Activation::relu)},
-                   1);
+    return concatenated({layers_[in_row_]->forward(x, Activation::relu),
+                         layers_[in_row_ + 1]->forward(x, Activation::relu)},
+                        1);
   }
 
   std::int64_t out() const { return out_; }
@@ -122,7 +122,7 @@ class Mixed : public torch::nn::Module {
     for (const auto& branch : branches_) parts.push_back(branch->forward(x));
     parts.push_back(pooled_ ? pooled_->forward(at::avg_pool2d(x, 3, 1, 1), Activation::relu)
                             : at::max_pool2d(x, 3, 2));
-    return at::cat(parts, 1);
+    return concatenated(parts, 1);
   }
 
   std::int64_t out() const { return out_; }

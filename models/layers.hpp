@@ -35,6 +35,8 @@ class Freezable {
   /// Takes that form for good, computing in `dtype`, and gives up parameters that it no longer
   /// reads.
   virtual void freeze(at::ScalarType dtype) = 0;
+  /// Of a layer frozen as kQInt8, after a forward pass: from here on in int8.
+  virtual void quantize() = 0;
 };
 
 /// What a convolution is beside its channels; one number serves for rows and columns.
@@ -54,6 +56,7 @@ class Conv2d : public torch::nn::Module, public Freezable {
   /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void freeze(at::ScalarType dtype) override;
+  void quantize() override;
   /// The same with every output multiplied by `scale` and moved by `shift` [out], float64.
   std::shared_ptr<FrozenConv> frozen(at::ScalarType dtype, const at::Tensor& scale,
                                      const at::Tensor& shift);
@@ -95,7 +98,9 @@ class ConvNorm : public torch::nn::Module, public Freezable {
   /// taken. `residual` [N, out, H', W'] must not share memory with `x`.
   at::Tensor add_relu(const at::Tensor& x, const at::Tensor& residual);
   void freeze(at::ScalarType dtype) override;
+  void quantize() override;
   bool is_frozen() const { return frozen_ != nullptr; }
+  bool is_quantized() const;
 
  private:
   std::shared_ptr<Conv2d> conv_;
@@ -119,6 +124,7 @@ class Linear : public torch::nn::Module, public Freezable {
   /// [..., in] -> [..., out], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void freeze(at::ScalarType dtype) override;
+  void quantize() override;
 
  private:
   LayerGate gate_;

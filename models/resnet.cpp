@@ -112,7 +112,8 @@ class ResNet : public ImageModel {
   /// caches when the next one reads it; the last stage is small, and reads its weights once.
   std::int64_t images_at_once(const at::Tensor& images, int stage) const {
     constexpr std::array<std::int64_t, kStages> per_thread{1, 1, 2, 0};
-    const bool all = per_thread[stage] == 0 || !images.is_cpu() || !stem_->is_frozen();
+    const bool all = per_thread[stage] == 0 || !images.is_cpu() || !stem_->is_frozen() ||
+                     stem_->is_quantized();  // a quarter of the bytes
     return all ? images.size(0) : per_thread[stage] * at::get_num_threads();
   }
 

@@ -68,7 +68,7 @@ TEST(Checkpoints, TheLastHoldsTheTrainersWeightsBitForBit) {
   const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
   auto trainer =
       std::make_unique<Trainer>(config, *device, world(), plan_batch(config, world().size()));
-  world().agree_on([&] { trainer->open_checkpoints(); });
+  world().agree_on([&] { trainer->open_checkpoints(world()); });
   const Samples samples = trainer->measure(world(), *communicator, nullptr);
   if (world().rank() != 0) {
     EXPECT_EQ(samples.checkpoints.every, 0);
@@ -109,7 +109,7 @@ TEST(Checkpoints, AFolderThatCannotBeWrittenIsAgreedOn) {
   const auto device = make_device_backend(Device::cpu, 0);
   Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
   try {
-    world().agree_on([&] { trainer.open_checkpoints(); });
+    world().agree_on([&] { trainer.open_checkpoints(world()); });
     ADD_FAILURE() << "was not refused";
   } catch (const AgreedError& error) {
     EXPECT_EQ(error.code(), ExitCode::result);
