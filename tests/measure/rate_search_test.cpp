@@ -19,9 +19,10 @@ RateTrial trial(double rate, bool confirms, bool holds) {
 
 /// Rates up to `limit` hold.
 RateSearch search(double first, double limit) {
-  return search_rate(first, [&](double rate, bool confirms) -> std::optional<RateTrial> {
-    return trial(rate, confirms, rate <= limit);
-  });
+  return search_rate(first, first / 1024,
+                     [&](double rate, bool confirms) -> std::optional<RateTrial> {
+                       return trial(rate, confirms, rate <= limit);
+                     });
 }
 
 TEST(SearchRate, FindsEveryLimitWithinTheToleranceAndConfirmsIt) {
