@@ -80,17 +80,20 @@ at::Tensor Int8Conv::add_relu(const at::Tensor& x, const at::Tensor& residual) c
 }
 
 Int8Linear::Int8Linear(const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  at::globalContext().setQEngine(at::QEngine::X86);  // picks the faster of its two
+  at::globalContext().setQEngine(at::QEngine::X86);  // packs for the faster of its two
   packed_ = call_boxed("quantized::linear_prepack", quantized_weight(weight), bias)
                 .toCustomClass<LinearPackedParamsBase>();
+  at::globalContext().setQEngine(at::QEngine::ONEDNN);  // asked at every sum with a residual
 }
 
 at::Tensor Int8Linear::forward(const at::Tensor& x, Activation activation) const {
   const bool reduced = activation_levels() < 255;
-  const at::Tensor from = x.is_quantized() ? x.dequantize() : x.contiguous();
+  const at::Tensor from = dequantized(x).contiguous();
   if (activation == Activation::relu) return packed_->apply_dynamic_relu(from, reduced);
   return activated(packed_->apply_dynamic(from, reduced), activation);
 }
+
+at::Tensor dequantized(const at::Tensor& x) { return x.is_quantized() ? x.dequantize() : x; }
 
 at::Tensor concatenated(const std::vector<at::Tensor>& parts, std::int64_t dim) {
   if (!parts.front().is_quantized()) return at::cat(parts, dim);

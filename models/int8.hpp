@@ -5,7 +5,6 @@
 #include <ATen/native/quantized/PackedParams.h>
 
 #include <optional>
-#include <vector>
 
 #include "models/layers.hpp"
 
@@ -55,8 +54,5 @@ class Int8Linear {
  private:
   c10::intrusive_ptr<LinearPackedParamsBase> packed_;
 };
-
-/// at::cat(); of quint8 with the coarsest scale of the parts, where at::cat() takes the first's.
-at::Tensor concatenated(const std::vector<at::Tensor>& parts, std::int64_t dim);
 
 }  // namespace scalemark

@@ -38,6 +38,11 @@ at::Tensor activated(at::Tensor x, Activation activation) {
   return activation == Activation::relu ? x.relu_() : x;
 }
 
+at::Tensor max_pool(const at::Tensor& x, std::int64_t size, std::int64_t stride,
+                    std::int64_t padding) {
+  return at::max_pool2d(x, {size, size}, {stride, stride}, {padding, padding}, {1, 1});
+}
+
 Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
   // Drawn in row-major order: the same values in both memory formats, and the fast path of normal_.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "models/model.hpp"
 #include "models/parameter_gate.hpp"
@@ -24,6 +25,16 @@ enum class Activation { none, relu, gelu };
 
 /// `x` is written over where the activation allows it.
 at::Tensor activated(at::Tensor x, Activation activation);
+
+/// fp32 from quint8, whose means would be rounded to its steps; else `x`.
+at::Tensor dequantized(const at::Tensor& x);
+
+/// at::cat(); of quint8 with the coarsest scale of the parts, where at::cat() takes the first's.
+at::Tensor concatenated(const std::vector<at::Tensor>& parts, std::int64_t dim);
+
+/// Of squares of `size` pixels; quint8 too, whose operator reads two of each number.
+at::Tensor max_pool(const at::Tensor& x, std::int64_t size, std::int64_t stride,
+                    std::int64_t padding = 0);
 
 /// Torch's, added to the variance in batch normalisation.
 inline constexpr double kNormEpsilon = 1e-5;

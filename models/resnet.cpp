@@ -86,7 +86,7 @@ class ResNet : public ImageModel {
 
   at::Tensor forward(const Batch& batch) override {
     const at::Tensor x = features(batch.inputs, kStages - 1);  // 7x7x512 or 7x7x2048 of 224x224
-    return to_fp32(classifier_->forward(x.mean({2, 3})));
+    return to_fp32(classifier_->forward(dequantized(x).mean({2, 3})));
   }
 
  private:
@@ -105,7 +105,7 @@ class ResNet : public ImageModel {
 
   /// [N, 3, H, W] -> [N, 64, H / 4, W / 4].
   at::Tensor stem(const at::Tensor& images) {
-    return at::max_pool2d(stem_->forward(images, Activation::relu), 3, 2, 1);
+    return max_pool(stem_->forward(images, Activation::relu), 3, 2, 1);
   }
 
   /// Frozen layers on a CPU take so few images at once that what one layer writes is still in the

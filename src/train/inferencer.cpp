@@ -49,6 +49,11 @@ Inferencer::Inferencer(const ResolvedConfig& config, DeviceBackend& device, Rank
   const bool server = config_.mode == InferenceMode::server;
   units_per_query_ = part_of(queries_.front(), 0, server ? 1 : batch_size).units;
   const c10::InferenceMode inference;
+  if (int8) quantization_ = quantize(*model_, part_of(queries_.front(), 0, batch_size));
+  if (quantization_ && quantization_->layers == 0)
+    throw ConfigError(config_.model +
+                      ": --precision int8: it has no layer of this program's that could be "
+                      "quantised; use fp32 or bf16");
   for (const Batch& query :
        server ? std::vector{part_of(queries_.front(), 0, batch_size)} : queries_)
     if (!at::isfinite(model_->forward(query)).all().item<bool>())
