@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -49,9 +50,15 @@ bool use_fused_operators(const at::Tensor& weight) {
   return weight.is_cpu() && has_fused_operators(weight.scalar_type());
 }
 
-void freeze_below(torch::nn::Module& module, at::ScalarType dtype) {
-  if (auto* layer = dynamic_cast<Freezable*>(&module)) return layer->freeze(dtype);
-  for (const auto& child : module.children()) freeze_below(*child, dtype);
+/// What layers compute in before they are quantised.
+at::ScalarType before_int8(at::ScalarType dtype) {
+  return dtype == at::kQInt8 ? at::kFloat : dtype;
+}
+
+/// The layers of a network that have a frozen form.
+void for_each_freezable(torch::nn::Module& module, const std::function<void(Freezable&)>& visit) {
+  if (auto* layer = dynamic_cast<Freezable*>(&module)) return visit(*layer);
+  for (const auto& child : module.children()) for_each_freezable(*child, visit);
 }
 
 }  // namespace
@@ -68,11 +75,14 @@ bool has_fused_operators(at::ScalarType dtype) {
 
 FrozenConv::FrozenConv(const at::Tensor& weight, const at::Tensor& bias, const ConvOptions& options,
                        at::ScalarType dtype)
-    : weight_(weight.detach().to(dtype)),
-      bias_(bias.detach().to(dtype)),
+    : weight_(weight.detach().to(before_int8(dtype))),
+      bias_(bias.detach().to(before_int8(dtype))),
       stride_(2, options.stride),
       padding_(options.padding->begin(), options.padding->end()),
-      fused_(use_fused_operators(weight_)) {}
+      fused_(use_fused_operators(weight_)),
+      notes_ranges_(dtype == at::kQInt8) {
+  if (notes_ranges_) exact_ = weight_;
+}
 
 at::Tensor FrozenConv::plain(const at::Tensor& x) const {
   return at::conv2d(x, weight_, bias_, stride_, padding_);
@@ -89,7 +99,27 @@ const at::Tensor& FrozenConv::packed_for(const at::Tensor& x) {
   return weight_;
 }
 
+at::Tensor FrozenConv::noted(const at::Tensor& x, at::Tensor y) {
+  if (!notes_ranges_) return y;
+  input_.add(x);
+  output_.add(y);
+  return y;
+}
+
+void FrozenConv::quantize() {
+  int8_ = std::make_unique<Int8Conv>(exact_, bias_, stride_, padding_, input_, output_);
+  weight_ = bias_ = exact_ = at::Tensor();
+}
+
 at::Tensor FrozenConv::forward(const at::Tensor& x, Activation activation) {
+  return int8_ ? int8_->forward(x, activation) : noted(x, convolve(x, activation));
+}
+
+at::Tensor FrozenConv::add_relu(const at::Tensor& x, at::Tensor residual) {
+  return int8_ ? int8_->add_relu(x, residual) : noted(x, convolve_add_relu(x, residual));
+}
+
+at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
   if (!fused_) return activated(plain(x), activation);
   static const auto convolution =
       find_operator<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&, at::IntArrayRef,
@@ -100,7 +130,7 @@ at::Tensor FrozenConv::forward(const at::Tensor& x, Activation activation) {
                           Scalars(), variant);
 }
 
-at::Tensor FrozenConv::add_relu(const at::Tensor& x, at::Tensor residual) {
+at::Tensor FrozenConv::convolve_add_relu(const at::Tensor& x, at::Tensor residual) {
   if (!fused_) return residual.add_(plain(x)).relu_();
   static const auto convolution =
       find_operator<at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&, const Bias&,
@@ -112,11 +142,19 @@ at::Tensor FrozenConv::add_relu(const at::Tensor& x, at::Tensor residual) {
 }
 
 FrozenLinear::FrozenLinear(const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype)
-    : weight_(weight.detach().to(dtype)), fused_(use_fused_operators(weight_)) {
-  if (bias.defined()) bias_ = bias.detach().to(dtype);
+    : weight_(weight.detach().to(before_int8(dtype))),
+      fused_(use_fused_operators(weight_) && dtype != at::kQInt8) {
+  if (bias.defined()) bias_ = bias.detach().to(before_int8(dtype));
+}
+
+void FrozenLinear::quantize() {
+  int8_ = std::make_unique<Int8Linear>(weight_, bias_);
+  weight_ = at::Tensor();
+  bias_.reset();
 }
 
 at::Tensor FrozenLinear::forward(const at::Tensor& x, Activation activation) {
+  if (int8_) return int8_->forward(x, activation);
   if (!fused_) return activated(at::linear(x, weight_, bias_), activation);
   static const auto pack =
       find_operator<at::Tensor(const at::Tensor&, std::optional<std::int64_t>)>(
@@ -133,14 +171,27 @@ at::Tensor FrozenLinear::forward(const at::Tensor& x, Activation activation) {
 void freeze(Model& model, at::ScalarType dtype, bool fused) {
   const at::NoGradGuard no_grad;
   model.eval();
-  if (fused) freeze_below(model, dtype);
+  if (fused) for_each_freezable(model, [&](Freezable& layer) { layer.freeze(dtype); });
   for (const auto& module : model.modules()) {
     const bool norm = module->as<BatchNorm2d>() || module->as<LayerNorm>();
     for (at::Tensor& parameter : module->parameters(/*recurse=*/false)) {
-      if (!norm) parameter.set_data(parameter.to(dtype));
+      if (!norm) parameter.set_data(parameter.to(before_int8(dtype)));
       parameter.set_requires_grad(false);
     }
   }
+}
+
+Quantization quantize(Model& model, const Batch& batch) {
+  const c10::InferenceMode inference;
+  const at::Tensor exact = model.forward(batch);
+  Quantization made;
+  for_each_freezable(model, [&](Freezable& layer) {
+    layer.quantize();
+    ++made.layers;
+  });
+  const at::Tensor rounded = model.forward(batch);
+  made.relative_error = ((rounded - exact).abs().max() / exact.abs().max()).item<double>();
+  return made;
 }
 
 }  // namespace scalemark

@@ -5,9 +5,11 @@
 
 #include <torch/torch.h>
 
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "models/int8.hpp"
 #include "models/layers.hpp"
 
 namespace scalemark {
@@ -20,14 +22,21 @@ bool has_fused_operators(at::ScalarType dtype);
 class FrozenConv {
  public:
   /// `weight` [out, in, kernel, kernel] in its memory format, `bias` [out]; cast to `dtype`.
+  /// kQInt8: fp32 that notes its ranges, until quantize().
   FrozenConv(const at::Tensor& weight, const at::Tensor& bias, const ConvOptions& options,
              at::ScalarType dtype);
   /// [N, in, H, W] -> [N, out, H', W'].
   at::Tensor forward(const at::Tensor& x, Activation activation);
   /// relu(convolution + residual), written over `residual` [N, out, H', W'].
   at::Tensor add_relu(const at::Tensor& x, at::Tensor residual);
+  /// From here on in int8, with the ranges so far.
+  void quantize();
+  bool is_quantized() const { return int8_ != nullptr; }
 
  private:
+  at::Tensor convolve(const at::Tensor& x, Activation activation);
+  at::Tensor convolve_add_relu(const at::Tensor& x, at::Tensor residual);
+  at::Tensor noted(const at::Tensor& x, at::Tensor y);
   at::Tensor plain(const at::Tensor& x) const;
   const at::Tensor& packed_for(const at::Tensor& x);
 
@@ -35,25 +44,42 @@ class FrozenConv {
   std::vector<std::int64_t> stride_, padding_;
   bool fused_;           ///< computed by oneDNN's fused operators
   bool packed_ = false;  ///< weight_ is in oneDNN's own layout
+  bool notes_ranges_;    ///< of what it reads and writes
+  at::Tensor exact_;     ///< while it does: the weight as given
+  ActivationRange input_, output_;
+  std::unique_ptr<Int8Conv> int8_;
 };
 
 /// A matrix product for inference, likewise.
 class FrozenLinear {
  public:
-  /// `weight` [out, in], `bias` [out] or undefined; cast to `dtype`.
+  /// `weight` [out, in], `bias` [out] or undefined; cast to `dtype`. kQInt8: fp32 until quantize().
   FrozenLinear(const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype);
   /// [..., in] -> [..., out].
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
+  void quantize();
 
  private:
   at::Tensor weight_;
   std::optional<at::Tensor> bias_;
   bool fused_;
   bool packed_ = false;
+  std::unique_ptr<Int8Linear> int8_;
 };
 
 /// Makes a model ready for inference, for good: eval mode, no gradients, parameters in `dtype` (a
-/// norm's stay as they are). `fused`: layers take their frozen form.
+/// norm's stay as they are). `fused`: layers take their frozen form. kQInt8: fp32, for quantize().
 void freeze(Model& model, at::ScalarType dtype, bool fused);
+
+/// What quantize() made of a network.
+struct Quantization {
+  std::int64_t layers = 0;    ///< in int8
+  double relative_error = 0;  ///< largest difference of logits to fp32, of the largest logit
+};
+
+/// Of a model frozen as kQInt8: runs `batch` in fp32, whose values set the ranges of convolutions,
+/// turns its layers to int8 for good, and runs it again. Weights that are no Freezable layer's stay
+/// fp32.
+Quantization quantize(Model& model, const Batch& batch);
 
 }  // namespace scalemark

@@ -91,9 +91,9 @@ class Branch : public torch::nn::Module {
   at::Tensor forward(at::Tensor x) {
     for (std::size_t i = 0; i < in_row_; ++i) x = layers_[i]->forward(x, Activation::relu);
     if (in_row_ == layers_.size()) return x;
-    return at::cat({layers_[in_row_]->forward(x, Activation::relu),
-                    layers_[in_row_ + 1]->forward(x, Activation::relu)},
-                   1);
+    return concatenated({layers_[in_row_]->forward(x, Activation::relu),
+                         layers_[in_row_ + 1]->forward(x, Activation::relu)},
+                        1);
   }
 
   std::int64_t out() const { return out_; }
@@ -121,8 +121,8 @@ class Mixed : public torch::nn::Module {
     std::vector<at::Tensor> parts;
     for (const auto& branch : branches_) parts.push_back(branch->forward(x));
     parts.push_back(pooled_ ? pooled_->forward(at::avg_pool2d(x, 3, 1, 1), Activation::relu)
-                            : at::max_pool2d(x, 3, 2));
-    return at::cat(parts, 1);
+                            : max_pool(x, 3, 2));
+    return concatenated(parts, 1);
   }
 
   std::int64_t out() const { return out_; }
@@ -161,10 +161,10 @@ class Inception3 : public ImageModel {
     at::Tensor x = batch.inputs;
     for (std::size_t i = 0; i < stem_.size(); ++i) {
       x = stem_[i]->forward(x, Activation::relu);
-      if (i == 2 || i == 4) x = at::max_pool2d(x, 3, 2);  // 73x73x64, 35x35x192 of 299x299
+      if (i == 2 || i == 4) x = max_pool(x, 3, 2);  // 73x73x64, 35x35x192 of 299x299
     }
     for (const auto& block : blocks_) x = block->forward(x);  // 35x35x256, ... 8x8x2048
-    x = dropout(x.mean({2, 3}), is_training() ? dropout_ : 0);
+    x = dropout(dequantized(x).mean({2, 3}), is_training() ? dropout_ : 0);
     return to_fp32(classifier_->forward(x));
   }
 

@@ -38,6 +38,11 @@ at::Tensor activated(at::Tensor x, Activation activation) {
   return activation == Activation::relu ? x.relu_() : x;
 }
 
+at::Tensor max_pool(const at::Tensor& x, std::int64_t size, std::int64_t stride,
+                    std::int64_t padding) {
+  return at::max_pool2d(x, {size, size}, {stride, stride}, {padding, padding}, {1, 1});
+}
+
 Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
   // Drawn in row-major order: the same values in both memory formats, and the fast path of normal_.
@@ -73,6 +78,8 @@ void Conv2d::freeze(at::ScalarType dtype) {
   frozen_ = frozen(dtype, at::ones({weight_.size(0)}, of_outputs),
                    at::zeros({weight_.size(0)}, of_outputs));
 }
+
+void Conv2d::quantize() { frozen_->quantize(); }
 
 BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon)
     : gate_(std::move(gate)), epsilon_(epsilon) {
@@ -115,6 +122,10 @@ void ConvNorm::freeze(at::ScalarType dtype) {
   frozen_ = conv_->frozen(dtype, scale, shift);
 }
 
+void ConvNorm::quantize() { frozen_->quantize(); }
+
+bool ConvNorm::is_quantized() const { return frozen_ && frozen_->is_quantized(); }
+
 Linear::Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit init)
     : gate_(std::move(gate)) {
   weight_ = register_parameter("weight", linear_weight(init, in, out));
@@ -135,6 +146,8 @@ void Linear::freeze(at::ScalarType dtype) {
   release(bias_);
 }
 
+void Linear::quantize() { frozen_->quantize(); }
+
 Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
                        at::Device device, at::ScalarType dtype) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
@@ -154,19 +167,21 @@ at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                                 label_smoothing);
 }
 
+Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count) {
+  const double share = static_cast<double>(count) / static_cast<double>(batch.inputs.size(0));
+  const auto part = [&](const at::Tensor& whole) {
+    return whole.defined() ? whole.narrow(0, first, count) : whole;
+  };
+  return {part(batch.inputs),       part(batch.targets),        share * batch.units,
+          share * batch.loss_count, share * batch.padded_units, part(batch.decoder_inputs),
+          part(batch.padding),      part(batch.segments),       part(batch.masked_positions),
+          part(batch.next_sentence)};
+}
+
 std::vector<Batch> split(const Batch& batch, std::int64_t size) {
-  const std::int64_t samples = batch.inputs.size(0);
-  const double share = static_cast<double>(size) / static_cast<double>(samples);
   std::vector<Batch> parts;
-  for (std::int64_t begin = 0; begin < samples; begin += size) {
-    const auto part = [&](const at::Tensor& whole) {
-      return whole.defined() ? whole.narrow(0, begin, size) : whole;
-    };
-    parts.push_back({part(batch.inputs), part(batch.targets), share * batch.units,
-                     share * batch.loss_count, share * batch.padded_units,
-                     part(batch.decoder_inputs), part(batch.padding), part(batch.segments),
-                     part(batch.masked_positions), part(batch.next_sentence)});
-  }
+  for (std::int64_t first = 0; first < batch.inputs.size(0); first += size)
+    parts.push_back(part_of(batch, first, size));
   return parts;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "models/model.hpp"
 #include "models/parameter_gate.hpp"
@@ -25,6 +26,16 @@ enum class Activation { none, relu, gelu };
 /// `x` is written over where the activation allows it.
 at::Tensor activated(at::Tensor x, Activation activation);
 
+/// fp32 from quint8, whose means would be rounded to its steps; else `x`.
+at::Tensor dequantized(const at::Tensor& x);
+
+/// at::cat(); of quint8 with the coarsest scale of the parts, where at::cat() takes the first's.
+at::Tensor concatenated(const std::vector<at::Tensor>& parts, std::int64_t dim);
+
+/// Of squares of `size` pixels; quint8 too, whose operator reads two of each number.
+at::Tensor max_pool(const at::Tensor& x, std::int64_t size, std::int64_t stride,
+                    std::int64_t padding = 0);
+
 /// Torch's, added to the variance in batch normalisation.
 inline constexpr double kNormEpsilon = 1e-5;
 
@@ -35,6 +46,8 @@ class Freezable {
   /// Takes that form for good, computing in `dtype`, and gives up parameters that it no longer
   /// reads.
   virtual void freeze(at::ScalarType dtype) = 0;
+  /// Of a layer frozen as kQInt8, after a forward pass: from here on in int8.
+  virtual void quantize() = 0;
 };
 
 /// What a convolution is beside its channels; one number serves for rows and columns.
@@ -54,6 +67,7 @@ class Conv2d : public torch::nn::Module, public Freezable {
   /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void freeze(at::ScalarType dtype) override;
+  void quantize() override;
   /// The same with every output multiplied by `scale` and moved by `shift` [out], float64.
   std::shared_ptr<FrozenConv> frozen(at::ScalarType dtype, const at::Tensor& scale,
                                      const at::Tensor& shift);
@@ -95,7 +109,9 @@ class ConvNorm : public torch::nn::Module, public Freezable {
   /// taken. `residual` [N, out, H', W'] must not share memory with `x`.
   at::Tensor add_relu(const at::Tensor& x, const at::Tensor& residual);
   void freeze(at::ScalarType dtype) override;
+  void quantize() override;
   bool is_frozen() const { return frozen_ != nullptr; }
+  bool is_quantized() const;
 
  private:
   std::shared_ptr<Conv2d> conv_;
@@ -119,6 +135,7 @@ class Linear : public torch::nn::Module, public Freezable {
   /// [..., in] -> [..., out], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void freeze(at::ScalarType dtype) override;
+  void quantize() override;
 
  private:
   LayerGate gate_;

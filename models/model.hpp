@@ -32,6 +32,9 @@ struct Batch {
   at::Tensor next_sentence = {};     ///< of BERT: labels int64 [samples], 0 or 1
 };
 
+/// `count` samples from `first` on: views, with their equal share of units and loss count.
+Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count);
+
 /// Micro-batches of `size` samples, which must divide the batch: views, whose units and loss counts
 /// are equal shares.
 std::vector<Batch> split(const Batch& batch, std::int64_t size);

@@ -86,7 +86,7 @@ class ResNet : public ImageModel {
 
   at::Tensor forward(const Batch& batch) override {
     const at::Tensor x = features(batch.inputs, kStages - 1);  // 7x7x512 or 7x7x2048 of 224x224
-    return to_fp32(classifier_->forward(x.mean({2, 3})));
+    return to_fp32(classifier_->forward(dequantized(x).mean({2, 3})));
   }
 
  private:
@@ -105,14 +105,15 @@ class ResNet : public ImageModel {
 
   /// [N, 3, H, W] -> [N, 64, H / 4, W / 4].
   at::Tensor stem(const at::Tensor& images) {
-    return at::max_pool2d(stem_->forward(images, Activation::relu), 3, 2, 1);
+    return max_pool(stem_->forward(images, Activation::relu), 3, 2, 1);
   }
 
   /// Frozen layers on a CPU take so few images at once that what one layer writes is still in the
   /// caches when the next one reads it; the last stage is small, and reads its weights once.
   std::int64_t images_at_once(const at::Tensor& images, int stage) const {
     constexpr std::array<std::int64_t, kStages> per_thread{1, 1, 2, 0};
-    const bool all = per_thread[stage] == 0 || !images.is_cpu() || !stem_->is_frozen();
+    const bool all = per_thread[stage] == 0 || !images.is_cpu() || !stem_->is_frozen() ||
+                     stem_->is_quantized();  // a quarter of the bytes
     return all ? images.size(0) : per_thread[stage] * at::get_num_threads();
   }
 

@@ -73,6 +73,8 @@ void Embedding::freeze(at::ScalarType dtype) {
   projection_ = std::make_shared<FrozenLinear>(weight_, at::Tensor(), dtype);
 }
 
+void Embedding::quantize() { projection_->quantize(); }
+
 at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype) {
   if (!padding.defined()) return {};
   return at::zeros(padding.sizes(), padding.options().dtype(dtype))

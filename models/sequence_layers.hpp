@@ -41,6 +41,7 @@ class Embedding : public torch::nn::Module, public Freezable {
   at::Tensor project(const at::Tensor& x, const at::Tensor& bias = {});
   /// Of the projection; the table of vectors stays.
   void freeze(at::ScalarType dtype) override;
+  void quantize() override;
 
  private:
   LayerGate gate_;

@@ -26,7 +26,7 @@ class SmallNet : public ImageModel {
   at::Tensor forward(const Batch& batch) override {  // for 32x32 images: 16x16x16, 8x8x32, 4x4x64
     at::Tensor x = batch.inputs;
     for (const auto& convolution : convolutions_) x = convolution->forward(x, Activation::relu);
-    return to_fp32(classifier_->forward(x.mean({2, 3})));
+    return to_fp32(classifier_->forward(dequantized(x).mean({2, 3})));
   }
 
  private:

@@ -24,6 +24,11 @@ struct AgreedError : Error {
   using Error::Error;
 };
 
+/// The same while they measure: there is something to leave a record of.
+struct AgreedWhileMeasuring : AgreedError {
+  using AgreedError::AgreedError;
+};
+
 class RankGroup {
  public:
   /// Initialises MPI (on its own thread) under the watchdog's start-up deadline. Once a process.

@@ -72,6 +72,28 @@ EmbeddingSamples embedding_from_json(const nlohmann::json& json) {
   return embedding;
 }
 
+nlohmann::json server_to_json(const std::optional<ServerSamples>& server) {
+  if (!server) return nullptr;
+  return {{"arrival_rate", server->arrival_rate},
+          {"offered", server->offered},
+          {"queue_seconds", server->queue_seconds},
+          {"timer_lateness", server->timer_lateness},
+          {"batches", server->batches},
+          {"queue_length_max", server->queue_length_max},
+          {"ended_by", to_string(server->ended_by)}};
+}
+
+std::optional<ServerSamples> server_from_json(const nlohmann::json& json) {
+  if (json.is_null()) return std::nullopt;
+  return ServerSamples{json.at("arrival_rate"),
+                       json.at("offered"),
+                       json.at("queue_seconds").get<std::vector<double>>(),
+                       json.at("timer_lateness").get<std::vector<double>>(),
+                       json.at("batches"),
+                       json.at("queue_length_max"),
+                       from_string<ServerEnd>(json.at("ended_by").get<std::string>()).value()};
+}
+
 }  // namespace
 
 std::string to_string(StopReason reason) {
@@ -109,7 +131,8 @@ nlohmann::json to_json(const Samples& samples) {
            {{"place", to_string(samples.input.place)},
             {"bytes_per_step", samples.input.bytes_per_step},
             {"copy_seconds", samples.input.copy_seconds},
-            {"wait_seconds", samples.input.wait_seconds}}}};
+            {"wait_seconds", samples.input.wait_seconds}}},
+          {"server", server_to_json(samples.server)}};
 }
 
 Samples samples_from_json(const nlohmann::json& json) {
@@ -138,6 +161,7 @@ Samples samples_from_json(const nlohmann::json& json) {
     samples.input = {from_string<InputPlace>(input.at("place").get<std::string>()).value(),
                      input.at("bytes_per_step"), input.at("copy_seconds"),
                      input.at("wait_seconds")};
+    samples.server = server_from_json(json.at("server"));
     return samples;
   } catch (const nlohmann::json::exception& error) {
     throw RunError(fmt::format("samples of a rank: {}", error.what()));

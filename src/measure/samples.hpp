@@ -54,10 +54,10 @@ struct EmbeddingSamples {
   double densify_seconds = 0;  ///< adding rows into dense gradients
 };
 
-/// Checkpoints of rank 0 in the measured loop.
+/// Checkpoints that a rank wrote in the measured loop.
 struct CheckpointSamples {
-  std::int64_t every = 0;  ///< steps; 0: none are written
-  std::int64_t bytes = 0;  ///< of one; 0 before the first
+  std::int64_t every = 0;  ///< steps; 0: it writes none
+  std::int64_t bytes = 0;  ///< of its file; 0 before the first
   std::vector<double> write_seconds = {};
 };
 
@@ -67,6 +67,22 @@ struct InputSamples {
   std::int64_t bytes_per_step = 0;  ///< copied to the device
   double copy_seconds = 0;          ///< from the start of a copy to its end
   double wait_seconds = 0;          ///< of steps for their batch
+};
+
+/// Why a trial of --mode server ended: all queries answered; more waiting than a server that keeps
+/// up ever has; more late than its bound allows.
+enum class ServerEnd { all_served, overload, late };
+constexpr auto names_of(ServerEnd) { return Names{"all_served", "overload", "late"}; }
+
+/// How a rank served the queries of --mode server; its latencies are Samples::step_seconds.
+struct ServerSamples {
+  double arrival_rate = 0;             ///< offered to this rank, queries per second
+  std::int64_t offered = 0;            ///< queries that were to arrive
+  std::vector<double> queue_seconds;   ///< of each answered one: arrival to begin of its pass
+  std::vector<double> timer_lateness;  ///< of each wait of an idle server for an arrival, seconds
+  std::int64_t batches = 0;            ///< forward passes
+  std::int64_t queue_length_max = 0;   ///< waiting when a pass began, those of it too
+  ServerEnd ended_by = ServerEnd::all_served;
 };
 
 /// Times of one rank's measured loop (warm-up excluded), seconds on a steady clock.
@@ -90,6 +106,7 @@ struct Samples {
   EmbeddingSamples embedding;               ///< `rows` is empty without embedding tables
   CheckpointSamples checkpoints;
   InputSamples input;
+  std::optional<ServerSamples> server;  ///< of --mode server
 };
 /// For the way from a rank to rank 0. Non-finite losses and waits travel as null and come back as
 /// NaN.

@@ -21,6 +21,9 @@ bool cpuinfo_has_native(std::string_view cpuinfo, std::string_view precision) {
   if (precision == "fp16")
     return has_word(*flags, "avx512_fp16") || has_word(*flags, "amx_fp16") ||
            has_word(*flags, "asimdhp");
+  if (precision == "int8")
+    return has_word(*flags, "avx512_vnni") || has_word(*flags, "avx_vnni") ||
+           has_word(*flags, "amx_int8") || has_word(*flags, "asimddp");
   return false;  // no CPU has tf32
 }
 

@@ -30,6 +30,7 @@ std::string throughput(const Json& record) {
   const double mean = rate.at("mean");
   const std::string text = fmt::format("{}: {} {}", run_title(record), four_digits(mean),
                                        record.at("unit").get<std::string>());
+  if (record.value("mode", "") == "server") return text;  // as much as was offered
   if (rate.at("ci95").is_null()) return text + ", no interval (fewer than 30 effective samples)";
   return fmt::format("{}, 95 % interval [{}, {}] of {}", text, four_digits(rate["ci95"][0], mean),
                      four_digits(rate["ci95"][1], mean), rate.at("ci95_scope").get<std::string>());
@@ -106,11 +107,21 @@ std::string checkpoints(const Json& record) {
   if (checkpoint.at("write_seconds").is_null())
     return fmt::format("checkpoints: none within the measured steps (every {})",
                        checkpoint.at("every").dump());
-  return fmt::format("checkpoints: {} of {:.1f} MB, {} ms each ({:.2f} GB/s), {:.2g} % of the run",
-                     checkpoint.at("count").dump(), checkpoint.at("bytes").get<double>() / 1e6,
-                     milliseconds(checkpoint.at("write_seconds").at("mean")),
-                     checkpoint.at("bytes_per_second").get<double>() / 1e9,
-                     100 * checkpoint.at("step_overhead_fraction").get<double>());
+  const int files = checkpoint.at("files");
+  const std::string text =
+      fmt::format("checkpoints: {} of {}{:.1f} MB, {} ms each ({:.2f} GB/s), {:.2g} % of the run",
+                  checkpoint.at("count").dump(), files == 1 ? "" : fmt::format("{} x ", files),
+                  checkpoint.at("bytes").get<double>() / 1e6,
+                  milliseconds(checkpoint.at("write_seconds").at("mean")),
+                  checkpoint.at("total_bytes_per_second").get<double>() / 1e9,
+                  100 * checkpoint.at("step_overhead_fraction").get<double>());
+  const Json& storage = checkpoint.at("storage");
+  if (storage.is_null()) return text;
+  return fmt::format("{}; on {:g} Gbit/s of storage {} ms each (limited by the {}), {:.2g} %", text,
+                     storage.at("bytes_per_second").get<double>() * 8 / 1e9,
+                     milliseconds(storage.at("seconds")),
+                     storage.at("limited_by").get<std::string>(),
+                     100 * storage.at("overhead_fraction").get<double>());
 }
 
 std::string compute(const Json& record) {
@@ -158,6 +169,32 @@ std::string latencies(const Json& record) {
   return text + " ms";
 }
 
+std::string server(const Json& record) {
+  const Json& server = record.at("server");
+  if (server.is_null()) return "";
+  std::string text = fmt::format(
+      "server: {} queries/s offered, {} answered; in the queue {} ms, in service {} ms (means)",
+      four_digits(server.at("arrival_rate")), four_digits(server.at("achieved_rate")),
+      milliseconds(server.at("queue_seconds").at("mean")),
+      milliseconds(server.at("service_seconds").at("mean")));
+  if (server.at("ended_by") != "all_served")
+    text +=
+        "; " + record.at("unavailable").at("server.latency_at_quantile_seconds").get<std::string>();
+  if (!server.at("holds").is_null())
+    text += fmt::format("\nbound: quantile {} of the latency is {} ms, {} the bound of {} ms",
+                        server.at("latency_quantile").get<double>(),
+                        milliseconds(server.at("latency_at_quantile_seconds")),
+                        server.at("holds") == true ? "within" : "not within",
+                        milliseconds(server.at("latency_bound_seconds")));
+  const Json& search = server.at("search");
+  if (!search.is_null())
+    text += fmt::format(
+        "\nlargest rate that holds the bound: {}, after {} ({})",
+        search.at("found").is_null() ? "none" : four_digits(search["found"]) + " queries/s",
+        counted(search.at("trials").size(), "trial"), search.at("limited_by").get<std::string>());
+  return text;
+}
+
 std::string fused(const Json& record) {
   const std::string how = record.at("fused");
   if (how == "on") return "fused: batch normalisation folded, oneDNN's fused operators";
@@ -187,10 +224,10 @@ std::string run_summary(const Json& record, std::size_t told) {
 
 std::string inference_summary(const Json& record, std::size_t told) {
   if (record.at("status") != "ok") return without_throughput(record);
-  return summary(
-      throughput(record),
-      {latencies(record), windows(record), batch_search(record), compute(record), fused(record)},
-      record, told);
+  return summary(throughput(record),
+                 {latencies(record), server(record), windows(record), batch_search(record),
+                  compute(record), fused(record)},
+                 record, told);
 }
 
 }  // namespace scalemark

@@ -62,20 +62,32 @@ std::optional<Rates> rates_of(const InferenceFacts& facts, const InferenceMetric
                units / slowest, units / fastest, metrics.ci95};
 }
 
-void fill_latency(Json& record, const InferenceMetrics& metrics) {
+bool is_server(const std::vector<RankReport>& reports) {
+  return !reports.empty() && reports.front().samples.server;
+}
+
+void fill_latency(Json& record, const std::vector<RankReport>& reports,
+                  const InferenceMetrics& metrics) {
   record["queries"] = metrics.latency.size();
   if (metrics.latency.empty())
     return set_unavailable(record, "latency_seconds", "no query was answered");
-  record["latency_seconds"] = Json::object();
-  set_number(record, "latency_seconds.mean", mean(metrics.latency), "");
-  for (const auto& [key, q] : kQuantiles) {
-    const std::size_t least = samples_for_quantile(q);
-    const bool enough = metrics.latency.size() >= least;
-    set_number(record, std::string("latency_seconds.") + key,
-               enough ? std::optional(quantile(metrics.latency, q)) : std::nullopt,
-               "fewer than " + std::to_string(least) + " queries (--num_batches)");
+  QuantileRule rule;
+  if (is_server(reports)) {
+    rule = server_quantiles(ServerEnd::all_served);
+    for (const RankReport& report : reports)
+      if (report.samples.server->ended_by != ServerEnd::all_served)
+        rule = server_quantiles(report.samples.server->ended_by);
   }
+  fill_quantiles(record, "latency_seconds", metrics.latency, rule);
   record["latency_seconds"]["samples"] = metrics.latency;
+}
+
+/// What a rank answers is what it is offered: no rate of its own follows from its latencies.
+void drop_own_rates(Json& record) {
+  if (!record["throughput"].is_object()) return;
+  for (const char* key : {"median", "jitter", "per_rank_min", "per_rank_max", "ci95"})
+    set_unavailable(record, std::string("throughput.") + key,
+                    "queries arrive at the rate that is offered (--mode server)");
 }
 
 void fill_rank_entries(Json& record, const InferenceFacts& facts,
@@ -91,12 +103,24 @@ void fill_rank_entries(Json& record, const InferenceFacts& facts,
     rank["queries"] = metrics.queries[i];
     rank["latency_seconds_mean"] = answered ? Json(metrics.rank_latency[i]) : Json(nullptr);
     rank["throughput"] = answered ? Json(units / metrics.rank_latency[i]) : Json(nullptr);
+    if (reports[i].samples.server && answered)
+      rank["throughput"] =
+          units * static_cast<double>(metrics.queries[i]) / reports[i].samples.wall_seconds;
     rank["straggler"] = comparable ? Json(static_cast<bool>(slow[i])) : Json(nullptr);
     for (const char* key : {"latency_seconds_mean", "throughput", "straggler"})
       if (rank[key].is_null())
         record["unavailable"][std::string("ranks.") + key] = "a rank answered no query";
     record["ranks"].push_back(std::move(rank));
   }
+}
+
+void fill_quantization(Json& record, const std::optional<QuantizationFacts>& made) {
+  if (!made) return set_unavailable(record, "quantization", "--precision int8 was not asked for");
+  record["quantization"] = {{"layers", made->layers},
+                            {"weights", "symmetric, per output channel"},
+                            {"convolution_activations", "per tensor, ranges of one fp32 pass"},
+                            {"product_activations", "per tensor, range of each input"}};
+  set_number(record, "quantization.relative_error", made->relative_error, "");
 }
 
 void fill_flops(Json& record, const InferenceFacts& facts, const InferenceMetrics& metrics) {
@@ -108,8 +132,25 @@ void fill_flops(Json& record, const InferenceFacts& facts, const InferenceMetric
 
 }  // namespace
 
-std::size_t samples_for_quantile(double q) {
-  return static_cast<std::size_t>(std::lround(1 / (1 - q)));
+std::size_t samples_for_quantile(double q, double beyond) {
+  return static_cast<std::size_t>(std::lround(beyond / (1 - q)));
+}
+
+QuantileRule server_quantiles(ServerEnd end) {
+  return {10, "--min_query_count", server_end_reason(end)};
+}
+
+void fill_quantiles(Json& record, const std::string& path, const std::vector<double>& seconds,
+                    const QuantileRule& rule) {
+  set_number(record, path + ".mean", mean(seconds), "");
+  for (const auto& [key, q] : kQuantiles) {
+    const std::size_t least = samples_for_quantile(q, rule.beyond);
+    const bool stated = rule.never.empty() && seconds.size() >= least;
+    set_number(
+        record, path + "." + key, stated ? std::optional(quantile(seconds, q)) : std::nullopt,
+        rule.never.empty() ? "fewer than " + std::to_string(least) + " queries (" + rule.flag + ")"
+                           : rule.never);
+  }
 }
 
 InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, double units) {
@@ -141,6 +182,7 @@ Json make_inference_record(const RecordContext& context, const InferenceFacts& f
   Json record = start_inference_record(context, facts.world_size, outcome);
   fill_batch_search(record, facts.batch_search);
   record["fused"] = facts.fused;
+  fill_quantization(record, facts.quantization);
   set_number(record, "units_per_query", facts.units_per_step / facts.world_size, "");
   fill_facts(record, facts);
   record["stop_reason"] = to_string(metrics.stop_reason);
@@ -148,7 +190,9 @@ Json make_inference_record(const RecordContext& context, const InferenceFacts& f
              metrics.wall_seconds > 0 ? std::optional(metrics.wall_seconds) : std::nullopt,
              "the measured loop did not begin");
   fill_rates(record, outcome, rates_of(facts, metrics), "queries", "no query was answered");
-  fill_latency(record, metrics);
+  if (is_server(reports)) drop_own_rates(record);
+  fill_latency(record, reports, metrics);
+  fill_server(record, context.config.config, facts, reports);
   fill_placement(record, reports);
   fill_rank_entries(record, facts, reports, metrics);
   fill_flops(record, facts, metrics);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/rate_search.hpp"
 #include "result/run_record.hpp"
 
 namespace scalemark {
@@ -24,15 +25,41 @@ struct InferenceMetrics {
 };
 InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, double units);
 
-/// Samples below which a quantile is not stated: fewer would put it beyond all but the largest.
-/// 1 / (1 - q): 10 for p90, 1000 for p99.9.
-std::size_t samples_for_quantile(double q);
+/// Samples below which a quantile is not stated: fewer would put it beyond all but the `beyond`
+/// largest. beyond / (1 - q): for 1, 10 for p90 and 1000 for p99.9.
+std::size_t samples_for_quantile(double q, double beyond = 1);
+
+/// Of --precision int8.
+struct QuantizationFacts {
+  std::int64_t layers = 0;    ///< whose weights are in int8
+  double relative_error = 0;  ///< of the logits, against fp32
+};
 
 /// Facts of an inference run that are the same on all ranks; units_per_step is of one query of all
 /// ranks.
 struct InferenceFacts : RunFacts {
   std::string fused;  ///< "on", "folded" or "off": what --fused came to
+  std::optional<QuantizationFacts> quantization;
+  std::optional<RateSearch> rate_search;  ///< of --mode server without --arrival_rate
 };
+
+/// server: what --mode server offered, and how latencies come about; of other modes why it is null.
+void fill_server(Json& record, const ResolvedConfig& config, const InferenceFacts& facts,
+                 const std::vector<RankReport>& reports);
+/// Why a trial that ended so has no quantiles; empty where it has.
+std::string server_end_reason(ServerEnd end);
+
+/// Which quantiles are stated: of `beyond` / (1 - q) values and more, unless `never` says why none.
+struct QuantileRule {
+  double beyond = 1;
+  std::string flag = "--num_batches";  ///< that asks for more
+  std::string never = {};
+};
+/// Of a server ten lie beyond: of fewer, a quantile is that of a few bursts.
+QuantileRule server_quantiles(ServerEnd end);
+/// `path`: mean, p50, p90, p99 and p99_9 of `seconds`, which are not empty.
+void fill_quantiles(Json& record, const std::string& path, const std::vector<double>& seconds,
+                    const QuantileRule& rule);
 
 /// `reports` is ordered by rank. RunError: see outcome_of_inference().
 Json make_inference_record(const RecordContext& context, const InferenceFacts& facts,

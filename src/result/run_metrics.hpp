@@ -80,8 +80,9 @@ void fill_target(Json& record, const LoadedConfig& config, const std::vector<Ran
 void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
 void fill_batch_search(Json& record, const std::optional<BatchSearch>& search);
 void fill_input(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
-void fill_checkpoint(Json& record, const std::vector<RankReport>& reports,
-                     const RunMetrics& metrics);
+/// checkpoint: of all ranks that wrote one.
+void fill_checkpoint(Json& record, const ResolvedConfig& config,
+                     const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// Of warm-up and measured steps.
 void fill_energy(Json& record, const ResolvedConfig& config, const RunFacts& facts,
                  const std::vector<RankReport>& reports, const RunMetrics& metrics);

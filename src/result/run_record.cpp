@@ -68,7 +68,7 @@ Json make_run_record(const RecordContext& context, const RunFacts& given,
   fill_batch_search(record, facts.batch_search);
   fill_communication(record, config, facts, reports, metrics);
   fill_input(record, reports, metrics);
-  fill_checkpoint(record, reports, metrics);
+  fill_checkpoint(record, config.config, reports, metrics);
   fill_placement(record, reports);
   fill_ranks(record, reports, metrics);
   fill_loss(record, reports);

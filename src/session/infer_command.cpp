@@ -10,6 +10,7 @@
 #include "session/commands.hpp"
 #include "session/measured_run.hpp"
 #include "session/publish.hpp"
+#include "session/server_trials.hpp"
 #include "session/step_printer.hpp"
 #include "session/wait_for_idle.hpp"
 #include "train/inferencer.hpp"
@@ -33,6 +34,8 @@ InferenceFacts inference_facts(const Session& session, const Inferencer& inferen
   facts.parameters = inferencer.parameter_count();
   facts.flops_per_sample = forward_flops_per_sample(config, inferencer.counted_flops());
   facts.fused = inferencer.fused();
+  if (const auto& made = inferencer.quantization())
+    facts.quantization = QuantizationFacts{made->layers, made->relative_error};
   return facts;
 }
 
@@ -42,17 +45,26 @@ Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& mea
              const BatchPlan& batch, const StepObserver& observer) {
   RankGroup& world = session.world;
   InferenceFacts facts = inference_facts(session, inferencer, measured, batch);
+  const bool server = measured.config().mode == InferenceMode::server;
   facts.gemm_flops = measure_gemm_roof(session, measured.config(), world);
-  announce_time(session, world, measured.config(),
-                facts.flops_per_sample * static_cast<double>(batch.global_batch_size),
-                facts.gemm_flops);
+  if (!server)
+    announce_time(session, world, measured.config(),
+                  facts.flops_per_sample * static_cast<double>(batch.global_batch_size),
+                  facts.gemm_flops);
   wait_for_idle(session, world);
   facts.started_at = utc_timestamp();
   session.device->reset_peak_memory();
   reset_peak_rss();
   const NoiseSnapshot before = session.noise_now();
   const auto watch = watch_machine(session, world, measured.config());
-  Samples samples = inferencer.measure(world, observer, session.start_line);
+  Samples samples;
+  if (server) {
+    ServedTrials served = serve_trials(session, inferencer, measured.config());
+    samples = std::move(served.samples);
+    facts.rate_search = std::move(served.search);
+  } else {
+    samples = inferencer.measure(world, observer, session.start_line);
+  }
   const NoiseEvidence noise = noise_between(before, session.noise_now());
 
   std::vector<MachineReading> readings = readings_of(watch.get(), samples);
@@ -94,7 +106,10 @@ ExitCode infer_command(Session& session) {
           "oneDNN's fused operators are not to be had on this device: batch normalisation "
           "is folded, the rest runs operator by operator (--fused off folds nothing)");
     StepPrinter printer(session, world.size(), inferencer->units_per_query() * world.size());
-    const Json record = measure(session, *inferencer, measured, batch, printer.observer());
+    // Of queries that wait in a line, lines of the steps' format would be wrong.
+    const bool steps = measured.config().mode != InferenceMode::server;
+    const Json record =
+        measure(session, *inferencer, measured, batch, steps ? printer.observer() : StepObserver());
     return publish(session, printer, output.get(), record, inference_summary);
   });
 }

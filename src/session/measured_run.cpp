@@ -39,7 +39,7 @@ void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   auto& watchdog = group.ranks.watchdog();
   check_data(trainer, group, CheckTime::before);
   watchdog.enter("checkpoint folder");
-  group.ranks.agree_on([&] { trainer.open_checkpoints(); });
+  group.ranks.agree_on([&] { trainer.open_checkpoints(group.ranks); });
   group.gemm_flops = measure_gemm_roof(session, group.measured.config(), group.ranks);
   group.data_checked = true;
 }
@@ -153,7 +153,7 @@ std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine)
 
 std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& config,
                                         RankGroup& ranks) {
-  if (!config.roofline) return std::nullopt;
+  if (!config.roofline || config.precision == Precision::int8) return std::nullopt;
   ranks.watchdog().enter("GEMM roof");
   ranks.barrier();  // all ranks multiply at once, as they compute at once
   const bool cuda = session.device->device().is_cuda();

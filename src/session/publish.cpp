@@ -49,7 +49,8 @@ ExitCode with_last_words(
   try {
     return measure();
   } catch (const AgreedError& error) {
-    if (leaves_a_record(error.code())) leave(static_cast<int>(error.code()), error.what());
+    if (leaves_a_record(error.code()) || dynamic_cast<const AgreedWhileMeasuring*>(&error))
+      leave(static_cast<int>(error.code()), error.what());
     throw;
   } catch (const std::exception& error) {  // of this rank alone, which was measuring
     leave(static_cast<int>(exit_code_of(error)), measuring_words(error, session));

@@ -46,11 +46,12 @@ fs::path make_folder(const std::optional<std::string>& asked_for) {
   return path;
 }
 
-/// Alone in a folder.
-std::unique_ptr<FileLock> take_lock(const fs::path& folder) {
+/// Rank 0 is alone in a folder, another with its names.
+std::unique_ptr<FileLock> take_lock(const fs::path& folder, const CheckpointWriter& writer) {
   std::unique_ptr<FileLock> lock;
   try {
-    lock = FileLock::try_take(folder / ".scalemark-checkpoints.lock");
+    lock = FileLock::try_take(
+        folder / (".scalemark-checkpoints" + (writer.rank == 0 ? "" : writer.suffix()) + ".lock"));
   } catch (const std::system_error& error) {
     refuse(folder, "no file can be made there", error.code().value());
   }
@@ -103,8 +104,8 @@ class PendingFile {
 };
 
 /// A small file goes through the whole way, then the free space is compared.
-void probe(const fs::path& folder, std::int64_t bytes) {
-  const fs::path path = folder / "checkpoint-probe";
+void probe(const fs::path& folder, std::int64_t bytes, const CheckpointWriter& writer) {
+  const fs::path path = folder / ("checkpoint-probe" + writer.suffix());
   {
     PendingFile file(path);
     const std::string data(kProbeBytes, '\x5a');
@@ -114,34 +115,40 @@ void probe(const fs::path& folder, std::int64_t bytes) {
   unlink(path.c_str());
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
-  const auto needed =
-      static_cast<std::uintmax_t>(static_cast<std::int64_t>(kKept + 1) * (bytes + kArchiveBytes));
+  const auto needed = static_cast<std::uintmax_t>(static_cast<std::int64_t>(kKept + 1) *
+                                                  writer.files_of_node * (bytes + kArchiveBytes));
   if (!error && space.available < needed)
-    refuse(
-        folder,
-        fmt::format("{:.1f} MB are free, and three checkpoints take {:.1f} MB",
-                    static_cast<double>(space.available) / 1e6, static_cast<double>(needed) / 1e6),
-        ENOSPC);
+    refuse(folder,
+           fmt::format(
+               "{:.1f} MB are free, and three checkpoints take {:.1f} MB{}",
+               static_cast<double>(space.available) / 1e6, static_cast<double>(needed) / 1e6,
+               writer.files_of_node == 1 ? ""
+                                         : fmt::format(" in {} files each", writer.files_of_node)),
+           ENOSPC);
 }
 
-/// Temporary files of runs that were killed; the lock says that none is being written.
-void remove_leftovers(const fs::path& folder) {
+/// Temporary files of this writer in runs that were killed; the lock says that none is being
+/// written.
+void remove_leftovers(const fs::path& folder, const std::string& suffix) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(".checkpoint-") && name.ends_with(".pt.tmp"))
+    const bool of_a_rank = name.find("-rank") != name.npos;
+    if (name.starts_with(".checkpoint-") && name.ends_with(suffix + ".pt.tmp") &&
+        of_a_rank == !suffix.empty())
       fs::remove(entry.path(), ignored);
   }
 }
 
 }  // namespace
 
-CheckpointFolder::CheckpointFolder(const std::optional<std::string>& asked_for, std::int64_t bytes)
-    : folder_(make_folder(asked_for)), asked_for_(asked_for.has_value()) {
+CheckpointFolder::CheckpointFolder(const std::optional<std::string>& asked_for, std::int64_t bytes,
+                                   const CheckpointWriter& writer)
+    : folder_(make_folder(asked_for)), suffix_(writer.suffix()), asked_for_(asked_for.has_value()) {
   try {
-    lock_ = take_lock(folder_);
-    remove_leftovers(folder_);
-    probe(folder_, bytes);
+    lock_ = take_lock(folder_, writer);
+    remove_leftovers(folder_, suffix_);
+    probe(folder_, bytes, writer);
   } catch (...) {
     leave();
     throw;
@@ -168,7 +175,7 @@ void CheckpointFolder::remove_all_but(std::size_t newest) {
 }
 
 std::int64_t CheckpointFolder::write(torch::serialize::OutputArchive& archive, std::int64_t step) {
-  const fs::path path = folder_ / fmt::format("checkpoint-{:08}.pt", step);
+  const fs::path path = folder_ / fmt::format("checkpoint-{:08}{}.pt", step, suffix_);
   PendingFile file(path);
   archive.save_to([&file](const void* data, std::size_t size) { return file.write(data, size); });
   file.put_in_place();

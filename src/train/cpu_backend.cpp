@@ -5,6 +5,7 @@
 #include "config/names.hpp"
 #include "error.hpp"
 #include "measure/clock.hpp"
+#include "models/int8.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
 
@@ -88,6 +89,10 @@ class CpuBackend : public DeviceBackend {
     if (precision == Precision::tf32)
       throw EnvironmentError(
           "--precision tf32: no CPU has it; use fp32 or bf16, or a GPU (--device cuda)");
+    if (precision == Precision::int8 && !has_int8_operators())
+      throw EnvironmentError(
+          "--precision int8: this LibTorch has no quantised operators for this CPU; use fp32 or "
+          "bf16");
   }
 };
 

@@ -4,8 +4,8 @@
 #include "config/names.hpp"
 #include "error.hpp"
 #include "measure/clock.hpp"
-#include "models/frozen.hpp"
 #include "train/precision.hpp"
+#include "train/signals.hpp"
 #include "train/trainer_impl.hpp"
 
 namespace scalemark {
@@ -36,16 +36,26 @@ Inferencer::Inferencer(const ResolvedConfig& config, DeviceBackend& device, Rank
       rank_(group.rank()),
       model_(build_model(config_, group)),
       parameters_(count_parameters(*model_)),
-      fused_(fused_as(config_, device)) {
+      fused_(fused_as(config_, device)),
+      batch_size_(batch_size) {
   const at::ScalarType dtype = compute_dtype(config_.precision);
   device.set_precision(config_.precision);
   model_->to(device.device());
   counted_flops_ = own_forward_flops(config_, *model_);
-  freeze(*model_, dtype, config_.fused == Fused::on);
+  const bool int8 = config_.precision == Precision::int8;
+  freeze(*model_, int8 ? at::kQInt8 : dtype, config_.fused == Fused::on);
 
   queries_ = make_queries(batch_size);
+  const bool server = config_.mode == InferenceMode::server;
+  units_per_query_ = part_of(queries_.front(), 0, server ? 1 : batch_size).units;
   const c10::InferenceMode inference;
-  for (const Batch& query : queries_)
+  if (int8) quantization_ = quantize(*model_, part_of(queries_.front(), 0, batch_size));
+  if (quantization_ && quantization_->layers == 0)
+    throw ConfigError(config_.model +
+                      ": --precision int8: it has no layer of this program's that could be "
+                      "quantised; use fp32 or bf16");
+  for (const Batch& query :
+       server ? std::vector{part_of(queries_.front(), 0, batch_size)} : queries_)
     if (!at::isfinite(model_->forward(query)).all().item<bool>())
       throw RunError(config_.model + ": an output of the network is not finite in " +
                      to_string(config_.precision));
@@ -54,6 +64,9 @@ Inferencer::Inferencer(const ResolvedConfig& config, DeviceBackend& device, Rank
 std::vector<Batch> Inferencer::make_queries(std::int64_t batch_size) {
   const std::int64_t count = config_.mode == InferenceMode::single_stream ? kStreamQueries : 1;
   const auto seed = static_cast<std::uint64_t>(config_.seed) + 1 + rank_;
+  if (config_.mode == InferenceMode::server)  // a batch may begin with any of as many queries
+    return {model_->synthetic_batch(batch_size + kStreamQueries - 1, seed, device_.device(),
+                                    compute_dtype(config_.precision))};
   return split(model_->synthetic_batch(count * batch_size, seed, device_.device(),
                                        compute_dtype(config_.precision)),
                batch_size);
@@ -91,6 +104,46 @@ Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, Star
   group.watchdog().enter("end of measured loop");
   group.barrier();
   return samples;
+}
+
+/// The forward pass of `count` queries from number `first` on, waited for.
+void Inferencer::answer(std::int64_t first, std::int64_t count) {
+  InjectedFault(config_.inject, rank_).before_step(static_cast<long>(first));
+  model_->forward(part_of(queries_.front(), first % kStreamQueries, count));
+  device_.synchronize();
+}
+
+Inferencer::PassSeconds Inferencer::warm_up_server(RankGroup& group) {
+  const c10::InferenceMode inference;
+  const std::int64_t passes = std::max<std::int64_t>(1, config_.num_warmup_batches);
+  const auto mean_seconds = [&](std::int64_t count) {
+    const double start = steady_seconds();
+    for (std::int64_t i = 0; i < passes && !stop_requested(); ++i) {
+      group.watchdog().enter("warm-up", i);
+      answer(i, count);
+    }
+    return (steady_seconds() - start) / static_cast<double>(passes);
+  };
+  for (std::int64_t count = 1; count <= batch_size_; ++count) {
+    group.watchdog().enter("warm-up", count);
+    answer(0, count);
+  }
+  return {mean_seconds(1), mean_seconds(batch_size_)};
+}
+
+Samples Inferencer::serve(RankGroup& group, std::span<const double> arrivals,
+                          const ServerPolicy& policy) {
+  const c10::InferenceMode inference;
+  SteadyServerClock clock(steady_seconds());
+  return scalemark::serve(
+      arrivals, policy, clock,
+      [&](std::size_t first, std::size_t count) {
+        answer(static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
+      },
+      [&](std::size_t first) {
+        group.watchdog().enter("query", static_cast<long>(first));
+        return !stop_requested();
+      });
 }
 
 }  // namespace scalemark

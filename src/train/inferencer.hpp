@@ -10,7 +10,8 @@
 #include "comm/rank_group.hpp"
 #include "config/run_config.hpp"
 #include "measure/samples.hpp"
-#include "models/model.hpp"
+#include "measure/server.hpp"
+#include "models/frozen.hpp"
 #include "rendezvous/start_line.hpp"
 #include "train/device_backend.hpp"
 #include "train/step_loop.hpp"
@@ -33,6 +34,15 @@ class Inferencer {
   /// no turns. null: nowhere.
   Samples measure(RankGroup& group, const StepObserver& observer, StartLine* line = nullptr);
 
+  /// --mode server: passes of every batch size up to `batch_size`, then --num_warmup_batches of one
+  /// query and as many of full batches, of which it returns the mean seconds.
+  struct PassSeconds {
+    double one = 0, full = 0;
+  };
+  PassSeconds warm_up_server(RankGroup& group);
+  /// Serves queries that arrive at these seconds from now, on this rank by itself.
+  Samples serve(RankGroup& group, std::span<const double> arrivals, const ServerPolicy& policy);
+
   /// A few forward passes of this batch: the mean seconds of one. Leaves no queries behind, also
   /// where it throws for lack of memory: a new inferencer comes after it.
   double try_batch(std::int64_t batch_size);
@@ -40,12 +50,15 @@ class Inferencer {
   /// What --fused came to: "on"; "folded", where batch normalisation is folded but the device has
   /// no fused operators; "off".
   const std::string& fused() const { return fused_; }
-  double units_per_query() const { return queries_.front().units; }
+  const std::optional<Quantization>& quantization() const { return quantization_; }
+  /// Of one forward pass; with --mode server of one sample, which is a query.
+  double units_per_query() const { return units_per_query_; }
   std::int64_t parameter_count() const { return parameters_; }
   double counted_flops() const { return counted_flops_; }  ///< see Trainer
 
  private:
   std::vector<Batch> make_queries(std::int64_t batch_size);
+  void answer(std::int64_t first, std::int64_t count);
 
   ResolvedConfig config_;
   DeviceBackend& device_;
@@ -54,7 +67,10 @@ class Inferencer {
   std::int64_t parameters_;
   double counted_flops_ = 0;
   std::string fused_;
-  std::vector<Batch> queries_;
+  std::optional<Quantization> quantization_;  ///< of int8
+  std::int64_t batch_size_;
+  std::vector<Batch> queries_;  ///< with --mode server one batch, of which it takes parts
+  double units_per_query_ = 0;
 };
 
 }  // namespace scalemark

@@ -154,8 +154,8 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator, const Ste
   samples.stop_reason = warm_up.stop_reason;
   if (warm_up.stop_reason == StopReason::num_batches) {
     CheckpointSamples checkpoints;
-    loop.set_after_step(checkpoint_writer(trainer, group.watchdog(), checkpoints,
-                                          [&loop] { return loop.loss_scale(); }));
+    loop.set_after_step(
+        checkpoint_writer(trainer, group, checkpoints, [&loop] { return loop.loss_scale(); }));
     group.barrier();
     wait_at(line, group);
     const double start = steady_seconds();

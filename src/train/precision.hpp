@@ -8,7 +8,8 @@
 namespace scalemark {
 
 /// Type of activations and of the weights that layers compute with. tf32 is fp32 in memory: the
-/// GPU's matrix units round it as they read (DeviceBackend::set_precision).
+/// GPU's matrix units round it as they read (DeviceBackend::set_precision). int8 is fp32 between
+/// its layers.
 at::ScalarType compute_dtype(Precision precision);
 
 }  // namespace scalemark

@@ -171,10 +171,16 @@ void Trainer::set_batch(const BatchPlan& plan) {
     impl_->micro_batches.push_back(split(batch, plan.micro_batch_size));
 }
 
-void Trainer::open_checkpoints() {
-  if (impl_->config.checkpoint_every == 0 || impl_->rank != 0 || impl_->checkpoints) return;
+void Trainer::open_checkpoints(const RankGroup& ranks) {
+  const ResolvedConfig& config = impl_->config;
+  const CheckpointWriters who = config.checkpoint_writers;
+  const bool writes = who == CheckpointWriters::rank || ranks.rank() == 0 ||
+                      (who == CheckpointWriters::node && ranks.local_rank() == 0);
+  if (config.checkpoint_every == 0 || !writes || impl_->checkpoints) return;
+  CheckpointWriter writer{ranks.rank(), who == CheckpointWriters::root};
+  if (who == CheckpointWriters::rank) writer.files_of_node = ranks.local_size();
   impl_->checkpoints = std::make_unique<CheckpointFolder>(
-      impl_->config.checkpoint_dir, checkpoint_tensor_bytes(*impl_->model, *impl_->parameters));
+      config.checkpoint_dir, checkpoint_tensor_bytes(*impl_->model, *impl_->parameters), writer);
 }
 
 void Trainer::check_data(Communicator& communicator, int rank, CheckTime when) {

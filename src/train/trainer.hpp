@@ -58,9 +58,9 @@ class Trainer {
   /// come after it.
   double try_batch(RankGroup& alone, std::int64_t batch_size);
 
-  /// --checkpoint_every, on rank 0: makes and probes the folder; throws ResultError. The folder
-  /// goes with the trainer.
-  void open_checkpoints();
+  /// --checkpoint_every, on those of `ranks` that --checkpoint_writers names: makes and probes the
+  /// folder; throws ResultError. The folder goes with the trainer.
+  void open_checkpoints(const RankGroup& ranks);
 
   void set_batch(const BatchPlan& batch);  ///< strong scaling: per point
   std::int64_t parameter_count() const;

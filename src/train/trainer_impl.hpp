@@ -20,7 +20,7 @@ struct Trainer::Impl {
   double counted_flops = 0;                       ///< see Trainer::counted_flops()
   bool untouched = true;                          ///< no step has changed the weights yet
   StepTraffic traffic = {};                       ///< of the last measurement
-  std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of rank 0, once they are open
+  std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of a writer, once open
 
   std::vector<Batch> prepare_batches() const;  ///< of `plan`
   /// The weights as they were made, no momentum, dropout from its seed: every measurement trains
@@ -44,9 +44,10 @@ std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& grou
 /// Trainer::counted_flops() of a network that was just built, on its device. Changes nothing of it.
 double own_forward_flops(const ResolvedConfig& config, Model& model);
 
-/// For MeasuredLoop::set_after_step(): writes every --checkpoint_every-th measured step where the
-/// trainer's checkpoints are open, and adds to `samples`, which outlives it. Throws ResultError.
-std::function<void(long number)> checkpoint_writer(Trainer::Impl& trainer, Watchdog& watchdog,
+/// For MeasuredLoop::set_after_step(), of all ranks: writes every --checkpoint_every-th measured
+/// step where the trainer's checkpoints are open, and adds to `samples`, which outlives it. Throws
+/// AgreedWhileMeasuring.
+std::function<void(long number)> checkpoint_writer(Trainer::Impl& trainer, RankGroup& group,
                                                    CheckpointSamples& samples,
                                                    std::function<double()> loss_scale);
 

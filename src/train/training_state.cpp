@@ -55,15 +55,14 @@ std::int64_t checkpoint_tensor_bytes(const Model& model, FlatParameters& paramet
   return bytes;
 }
 
-std::function<void(long)> checkpoint_writer(Trainer::Impl& trainer, Watchdog& watchdog,
+std::function<void(long)> checkpoint_writer(Trainer::Impl& trainer, RankGroup& group,
                                             CheckpointSamples& samples,
                                             std::function<double()> loss_scale) {
-  if (!trainer.checkpoints) return [](long) {};
-  samples.every = trainer.config.checkpoint_every;
-  return [&trainer, &watchdog, &samples, scale = std::move(loss_scale)](long number) {
-    const long measured = number + 1 - static_cast<long>(trainer.config.num_warmup_batches);
-    if (measured % samples.every != 0) return;
-    watchdog.enter("checkpoint", number);
+  if (trainer.config.checkpoint_every == 0) return [](long) {};
+  const std::int64_t every = trainer.config.checkpoint_every;
+  if (trainer.checkpoints) samples.every = every;
+  const auto write = [&trainer, &samples, scale = std::move(loss_scale)](long number) {
+    if (!trainer.checkpoints) return;
     trainer.device.synchronize();  // the step's own work is not the checkpoint's
     const double begin = steady_seconds();
     const UpdateRule& rule = *trainer.optimizer;
@@ -72,6 +71,17 @@ std::function<void(long)> checkpoint_writer(Trainer::Impl& trainer, Watchdog& wa
                          {number + 1, rule.steps(), rule.learning_rate(), scale()});
     samples.bytes = trainer.checkpoints->write(archive, number + 1);
     samples.write_seconds.push_back(steady_seconds() - begin);
+  };
+  return [&trainer, &group, every, write](long number) {
+    const long measured = number + 1 - static_cast<long>(trainer.config.num_warmup_batches);
+    if (measured % every != 0) return;
+    group.watchdog().enter("checkpoint", number);
+    // The next step waits for the slowest anyway; a disk that is full ends all ranks alike.
+    try {
+      group.agree_on([&] { write(number); });
+    } catch (const AgreedError& error) {
+      throw AgreedWhileMeasuring(error.code(), error.what());
+    }
   };
 }
 

@@ -24,6 +24,7 @@ Samples example() {
   samples.embedding = {{96, 8}, 1000, 500, 250, 6, 0.25, 0.125};
   samples.checkpoints = {10, 1000, {0.5, 0.25}};
   samples.input = {InputPlace::host, 64, 0.125, 0.0625};
+  samples.server = {12.5, 3, {0.25, 0.5}, {1e-5}, 2, 4, ServerEnd::overload};
   return samples;
 }
 
@@ -54,6 +55,15 @@ TEST(Samples, SurviveTheJourneyAsText) {
   EXPECT_EQ(received.input.bytes_per_step, 64);
   EXPECT_EQ(received.input.copy_seconds, 0.125);
   EXPECT_EQ(received.input.wait_seconds, 0.0625);
+  ASSERT_TRUE(received.server);
+  EXPECT_EQ(received.server->arrival_rate, 12.5);
+  EXPECT_EQ(received.server->offered, 3);
+  EXPECT_EQ(received.server->queue_seconds, sent.server->queue_seconds);
+  EXPECT_EQ(received.server->timer_lateness, sent.server->timer_lateness);
+  EXPECT_EQ(received.server->batches, 2);
+  EXPECT_EQ(received.server->queue_length_max, 4);
+  EXPECT_EQ(received.server->ended_by, ServerEnd::overload);
+  EXPECT_FALSE(samples_from_json(to_json(Samples())).server);
 }
 
 TEST(Samples, EveryStopReasonHasItsOwnName) {

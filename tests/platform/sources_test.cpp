@@ -121,6 +121,10 @@ TEST(CpuInfo, NativePrecisions) {
   EXPECT_TRUE(cpuinfo_has_native("Features\t: fp asimd bf16", "bf16"));
   EXPECT_FALSE(cpuinfo_has_native("Features\t: fp asimd i8mm", "bf16"));
   EXPECT_TRUE(cpuinfo_has_native("flags\t: avx512_fp16", "fp16"));
+  EXPECT_TRUE(cpuinfo_has_native("flags\t: avx512f avx512_vnni", "int8"));
+  EXPECT_TRUE(cpuinfo_has_native("flags\t: avx2 avx_vnni", "int8"));
+  EXPECT_TRUE(cpuinfo_has_native("flags\t: amx_int8 amx_tile", "int8"));
+  EXPECT_FALSE(cpuinfo_has_native("flags\t: avx2 avx512f avx512_bf16", "int8"));
   EXPECT_TRUE(cpuinfo_has_native("", "fp32"));
   EXPECT_FALSE(cpuinfo_has_native("flags\t: avx512_bf16", "tf32"));
   EXPECT_FALSE(cpuinfo_has_native("", "bf16"));

@@ -188,6 +188,65 @@ class Checkpoints(ProgramTest):
                 (self.folder / "r.json").unlink()
 
 
+class CheckpointWriters(ProgramTest):
+    WORDS = [*SMALL, "--num_batches", "4", "--checkpoint_every", "2", "--checkpoint_dir", "c", "--output", "r.json"]
+
+    def test_every_rank_or_one_of_a_node_writes_a_file_of_its_own(self):
+        for writers, names in (("rank", ["checkpoint-00000005-rank0.pt", "checkpoint-00000005-rank1.pt"]),
+                               ("node", ["checkpoint-00000005-rank0.pt"])):
+            with self.subTest(writers=writers):
+                shutil.rmtree(self.folder / "c", ignore_errors=True)
+                _, err = self.run_program(*mpirun(2, SCALEMARK, "run", *self.WORDS, "--checkpoint_writers", writers))
+                checkpoint = self.read("r.json")["checkpoint"]
+                self.assertEqual(sorted(path.name for path in (self.folder / "c").iterdir()), names)
+                sizes = {(self.folder / "c" / name).stat().st_size for name in names}
+                self.assertEqual((checkpoint["writers"], checkpoint["files"], checkpoint["count"]), (writers, len(names), 2))
+                self.assertEqual({checkpoint["bytes"]}, sizes)
+                self.assertEqual(checkpoint["total_bytes"], len(names) * checkpoint["bytes"])
+                self.assertEqual([node["files"] for node in checkpoint["nodes"]], [len(names)])  # one machine
+                # The slowest file of each checkpoint counts, so all together are no faster than the sum of each.
+                rates = checkpoint["file_bytes_per_second"]
+                self.assertLessEqual(checkpoint["bytes_per_second"], rates["min"] * (1 + 1e-9))
+                self.assertIn("checkpoints: 2 of ", err)
+
+    def test_what_it_costs_on_the_storage_that_was_stated(self):
+        self.run_program(*mpirun(2, SCALEMARK, "run", *self.WORDS, "--checkpoint_writers", "rank", "--storage_gbit", "20",
+                                 "--storage_node_gbit", "0.5"))
+        record = self.read("r.json")
+        checkpoint = record["checkpoint"]
+        storage = checkpoint["storage"]
+        self.assertEqual((storage["bytes_per_second"], storage["node_bytes_per_second"]), (2.5e9, 6.25e7))
+        self.assertEqual(storage["limited_by"], "node")
+        self.assertAlmostEqual(storage["seconds"], checkpoint["total_bytes"] / 6.25e7)
+        step = (record["wall_seconds"] - 2 * checkpoint["write_seconds"]["mean"]) / 4
+        self.assertAlmostEqual(storage["overhead_fraction"], storage["seconds"] / (2 * step + storage["seconds"]))
+
+    def test_one_rank_that_cannot_write_ends_all_with_exit_6(self):
+        # What is in the way of rank 1's second checkpoint, and of its lock.
+        for obstacle, measured in ((".checkpoint-00000005-rank1.pt.tmp/x", True), (".scalemark-checkpoints-rank1.lock/x", False)):
+            with self.subTest(obstacle=obstacle):
+                shutil.rmtree(self.folder / "c", ignore_errors=True)
+                (self.folder / "c" / obstacle).mkdir(parents=True)
+                _, err = self.run_program(*mpirun(2, SCALEMARK, "run", *self.WORDS, "--checkpoint_writers", "rank"), expect=6)
+                self.assertIn("rank 1: checkpoint c", err)
+                if measured:
+                    record = self.read("r.json")
+                    self.assertEqual(record["status"], "failed")
+                    self.assertIn("rank 1: checkpoint c/checkpoint-00000005-rank1.pt", record["reason"])
+                    self.assertTrue((self.folder / "c/checkpoint-00000005-rank0.pt").exists())
+                    (self.folder / "r.json").unlink()
+                self.assertFalse((self.folder / "r.json").exists())
+
+    def test_two_runs_do_not_share_a_folder(self):
+        first = self.start(*mpirun(2, SCALEMARK, "run", *SMALL, "--num_batches", "1000000", "--checkpoint_every", "50",
+                                   "--checkpoint_dir", "c", "--checkpoint_writers", "rank"))
+        self.wait_until(lambda: list((self.folder / "c").glob("*-rank1.pt")))
+        _, err = self.run_program(SCALEMARK, "run", *self.WORDS, expect=6)
+        self.assertIn("another run writes its checkpoints there", err)
+        first.terminate()
+        first.communicate(timeout=60)
+
+
 class HostInput(ProgramTest):
     def test_losses_are_those_of_the_device_and_the_record_says_where_batches_came_from(self):
         records = {}

@@ -58,6 +58,18 @@ class Infer(ProgramTest):
                                "--fused", fused, "--precision", "bf16", "--output", f"{model}.json")
                     self.assertEqual(self.read(f"{model}.json")["fused"], fused)
 
+    def test_int8_says_how_it_was_quantised_and_how_far_it_rounds(self):
+        self.infer("--model", "resnet18", "--image_size", "32", "--batch_size", "2", "--num_batches", "3", "--precision", "int8",
+                   ROOF, "--output", "r.json", launch=mpirun(2))
+        record = self.read("r.json")
+        self.assertEqual((record["status"], record["precision"], record["fused"]), ("ok", "int8", "on"))
+        self.assertEqual(record["quantization"]["layers"], 21)
+        self.assertTrue(0 < record["quantization"]["relative_error"] < 0.15)
+        self.assertIsNone(record["roofline"]["gemm_flops"])  # a rate of fp32 would say nothing
+        for command, words, text in (("run", [], "scalemark infer"), ("infer", ["--fused", "off"], "--fused off")):
+            _, err = self.run_program(SCALEMARK, command, *SMALL, "--precision", "int8", *words, expect=2)
+            self.assertIn(text, err)
+
     def test_planned_ends(self):
         for flags, reason in ((["--max_seconds", "0.5"], "max_seconds"), (["--target_ci", "0.5", *STEADY], "target_ci")):
             self.infer(*SMALL, "--num_batches", "1000000", *flags, "--output", "r.json", launch=mpirun(2))
@@ -100,6 +112,93 @@ class Infer(ProgramTest):
                             "--output", "r.json", launch=mpirun(2), expect=5)
         self.assertIn("rank 1", err)
         self.assertEqual(self.read("r.json")["status"], "timeout")
+
+
+# A pass takes 5 ms at least: no more than 200 queries a second.
+SERVER = [*SMALL[:2], "--mode", "server", "--num_warmup_batches", "2", "--min_duration", "0", "--latency_quantile", "0.5",
+          "--inject", "delay:milliseconds=5"]
+
+
+class Server(ProgramTest):
+    def served(self, *words, launch=(), **options):
+        out, err = self.run_program(*launch, SCALEMARK, "infer", *SERVER, *words, "--output", "r.json", **options)
+        return self.read("r.json"), out, err
+
+    def test_queries_arrive_at_the_rate_of_the_job_shared_by_its_ranks(self):
+        record, out, err = self.served("--arrival_rate", "40", "--min_query_count", "121", "--latency_bound_ms", "60000",
+                                       launch=mpirun(2))
+        server = record["server"]
+        self.assertEqual((record["mode"], record["status"], record["batch_size_per_rank"]), ("server", "ok", 1))
+        self.assertAlmostEqual(server["arrival_rate"], 40)
+        self.assertEqual((server["queries_offered"], record["queries"]), (122, 122))
+        self.assertEqual([rank["queries"] for rank in record["ranks"]], [61, 61])
+        self.assertAlmostEqual(server["achieved_rate"], 122 / record["wall_seconds"])
+        self.assertAlmostEqual(record["throughput"]["mean"], server["achieved_rate"] * record["units_per_query"])
+        latency = record["latency_seconds"]
+        self.assertAlmostEqual(latency["mean"], server["queue_seconds"]["mean"] + server["service_seconds"]["mean"])
+        self.assertGreaterEqual(server["service_seconds"]["mean"], 0.005)  # the fault sleeps no less
+        self.assertIsNone(latency["p99"])
+        self.assertIn("fewer than 1000 queries (--min_query_count)", record["unavailable"]["latency_seconds.p99"])
+        self.assertTrue(server["holds"])
+        self.assertGreater(server["timer_lateness_seconds"]["waits"], 0)
+        self.assertIn("queries/s offered", err)
+        self.assertNotIn("Step", out)  # no lines of steps
+        self.assertIn("total images/sec", out)
+
+    def test_more_than_it_can_serve_ends_early_and_holds_nothing(self):
+        record, _, err = self.served("--arrival_rate", "2000", "--min_query_count", "100000", "--latency_bound_ms", "60000")
+        server = record["server"]
+        self.assertEqual((server["ended_by"], server["holds"]), ("overload", False))
+        self.assertLess(record["queries"], 100000)
+        self.assertIsNone(record["latency_seconds"]["p50"])
+        self.assertIn("overloaded", record["unavailable"]["latency_seconds.p50"])
+        self.assertIn("overloaded", err)
+
+    def test_batches_are_of_what_has_arrived(self):
+        # 28 of each rank; the oldest may wait for far longer than three more take to come.
+        record, _, _ = self.served("--arrival_rate", "100", "--min_query_count", "56", "--batch_size", "4",
+                                   "--max_queue_delay_ms", "60000", launch=mpirun(2))
+        self.assertEqual(record["server"]["batch_size_mean"], 4)
+
+    def test_the_largest_rate_is_searched_for_and_confirmed(self):
+        record, _, err = self.served("--latency_bound_ms", "2000", "--min_duration", "0.5", launch=mpirun(2))
+        search = record["server"]["search"]
+        trials = search["trials"]
+        self.assertEqual(search["limited_by"], "latency bound", trials)
+        self.assertEqual((trials[-1]["confirms"], trials[-1]["holds"]), (True, True))
+        self.assertEqual(trials[-1]["arrival_rate"], search["found"])
+        self.assertAlmostEqual(record["server"]["arrival_rate"], search["found"])
+        failed = min(trial["arrival_rate"] for trial in trials if not trial["holds"])
+        self.assertLessEqual(failed, 1.05 * search["found"] * (1 + 1e-9))
+        self.assertTrue(record["server"]["holds"])
+        self.assertEqual(err.count("queries/s: "), len(trials), err)
+        self.assertIn("largest rate that holds the bound", err)
+
+    def test_no_rate_holds_what_one_pass_exceeds(self):
+        record, _, err = self.served("--latency_bound_ms", "1")
+        search = record["server"]["search"]
+        self.assertEqual((search["found"], search["limited_by"]), (None, "no rate held it"))
+        self.assertEqual((record["status"], record["server"]["holds"]), ("ok", False))
+        self.assertIn("none", err)
+
+    def test_a_stop_ends_a_search(self):
+        process = self.start(SCALEMARK, "infer", *SERVER, "--latency_bound_ms", "2000", "--min_duration", "3", "--output", "r.json")
+        self.wait_for_line(process.stderr, "queries/s:")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4, err)
+        self.assertEqual(self.read("r.json")["status"], "interrupted")
+
+    def test_a_silent_rank_meets_the_deadline(self):
+        _, _, err = self.served("--arrival_rate", "40", "--timeout", "5", "--inject", "stop:rank=1:step=9", launch=mpirun(2), expect=5)
+        self.assertIn("rank 1", err)
+
+    def test_wrong_input(self):
+        for words, text in (([], "--latency_bound_ms"), (["--arrival_rate", "0"], "0.001 to"),
+                            (["--latency_bound_ms", "5", "--min_query_count", "3"], "needs 20"),
+                            (["--arrival_rate", "5", "--batch_size", "max"], "give a number")):
+            _, err = self.run_program(SCALEMARK, "infer", *SERVER, *words, expect=2)
+            self.assertIn(text, err)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,14 @@ class Ranks(ProgramTest):
         self.assertGreater(ratio, 1.0)
         self.assertLess(ratio, 1.03)
 
+    def test_a_checkpoint_of_each_host(self):
+        self.run_program(NETLAB, "--rate", "4gbit", "--", *MPIRUN, SCALEMARK, "run", *SMALL, "--num_batches", "4",
+                         "--checkpoint_every", "2", "--checkpoint_dir", "c", "--checkpoint_writers", "node", "--output", "r.json")
+        checkpoint = self.read("r.json")["checkpoint"]
+        self.assertEqual([(node["host"], node["files"]) for node in checkpoint["nodes"]], [("n0", 1), ("n1", 1)])
+        self.assertEqual(sorted(path.name for path in (self.folder / "c").glob("*.pt")),
+                         ["checkpoint-00000005-rank0.pt", "checkpoint-00000005-rank1.pt"])
+
     def test_a_sweep_changes_the_links_between_its_launches(self):
         plan = json.loads((SOURCE / "configs/sweeps/links.json").read_text())
         plan["settings"] = {"model": "trivial", "batch_size": 4, "num_batches": 5, "num_intra_threads": 1, "ranks_per_node": 1}

@@ -63,14 +63,26 @@ TEST(RunSummary, SaysWhatWasAroundTheStep) {
                           {"bytes", 204456256},
                           {"count", 10},
                           {"write_seconds", {{"mean", 0.25}, {"max", 0.4}}},
-                          {"bytes_per_second", 0.8e9},
-                          {"step_overhead_fraction", 0.0112}};
-  const std::string text = run_summary(record);
+                          {"files", 1},
+                          {"total_bytes_per_second", 0.8e9},
+                          {"step_overhead_fraction", 0.0112},
+                          {"storage", nullptr}};
+  std::string text = run_summary(record);
   EXPECT_NE(text.find("batch size: the largest of 3 tried, limited by memory\n"), text.npos);
   EXPECT_NE(text.find("input: 9.6 MB a step from host memory in 2.100 ms, of which 0.1000 ms"),
             text.npos)
       << text;
   EXPECT_NE(text.find("checkpoints: 10 of 204.5 MB, 250.0 ms each (0.80 GB/s), 1.1 % of the run\n"),
+            text.npos)
+      << text;
+  record["checkpoint"]["files"] = 8;
+  record["checkpoint"]["storage"] = {{"bytes_per_second", 2.5e9},
+                                     {"limited_by", "node"},
+                                     {"seconds", 0.5},
+                                     {"overhead_fraction", 0.02}};
+  text = run_summary(record);
+  EXPECT_NE(text.find("checkpoints: 10 of 8 x 204.5 MB"), text.npos) << text;
+  EXPECT_NE(text.find("; on 20 Gbit/s of storage 500.0 ms each (limited by the node), 2 %\n"),
             text.npos)
       << text;
 }
@@ -128,6 +140,7 @@ TEST(RunSummary, OfARunWithoutResultGivesStatusAndReason) {
 TEST(InferenceSummary, SaysWhatTheRecordSays) {
   Json record = run();
   record["mode"] = "single_stream";
+  record["server"] = nullptr;
   record["fused"] = "on";
   record["batch_size_per_rank"] = 1;
   record["queries"] = 200;
@@ -140,6 +153,44 @@ latency of 200 queries, single_stream: mean 21.54, p50 21.40, p90 22.10, p99 30.
 compute: 350.9 GFLOP/s, 86 % of the measured GEMM rate
 fused: batch normalisation folded, oneDNN's fused operators
 warning: slower than the others (straggler): rank 1 on n1)");
+}
+
+TEST(InferenceSummary, OfAServer) {
+  Json record = run();
+  record["mode"] = "server";
+  record["fused"] = "off";
+  record["queries"] = 1000;
+  record["latency_seconds"] = {
+      {"mean", 0.02}, {"p50", 0.02}, {"p90", 0.03}, {"p99", 0.04}, {"p99_9", nullptr}};
+  record["server"] = {
+      {"arrival_rate", 50.},
+      {"achieved_rate", 49.9},
+      {"queue_seconds", {{"mean", 0.005}}},
+      {"service_seconds", {{"mean", 0.015}}},
+      {"ended_by", "all_served"},
+      {"holds", true},
+      {"latency_quantile", 0.99},
+      {"latency_at_quantile_seconds", 0.04},
+      {"latency_bound_seconds", 0.05},
+      {"search", {{"found", 50.}, {"limited_by", "latency bound"}, {"trials", {1, 2}}}}};
+  EXPECT_NE(
+      inference_summary(record).find(
+          "server: 50.00 queries/s offered, 49.90 answered; in the queue 5.000 ms, in service "
+          "15.00 ms (means)\n"
+          "bound: quantile 0.99 of the latency is 40.00 ms, within the bound of 50.00 ms\n"
+          "largest rate that holds the bound: 50.00 queries/s, after 2 trials (latency bound)\n"),
+      std::string::npos)
+      << inference_summary(record);
+  record["server"].update({{"ended_by", "overload"},
+                           {"holds", false},
+                           {"latency_at_quantile_seconds", nullptr},
+                           {"search", nullptr}});
+  record["unavailable"]["server.latency_at_quantile_seconds"] = "the server was overloaded";
+  EXPECT_NE(inference_summary(record).find(
+                "(means); the server was overloaded\n"
+                "bound: quantile 0.99 of the latency is unknown ms, not within the bound of"),
+            std::string::npos)
+      << inference_summary(record);
 }
 
 }  // namespace

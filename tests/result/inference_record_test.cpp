@@ -12,6 +12,7 @@
 namespace scalemark::inference_record_test {
 namespace {
 using test::make_report;
+using testing::AllOf;
 using testing::HasSubstr;
 
 InferenceFacts facts_of(int world_size) {
@@ -128,6 +129,100 @@ TEST(InferenceRecord, TheGravestReasonOfAnyRankCounts) {
   EXPECT_TRUE(record["throughput"].is_null());
   EXPECT_EQ(record["partial_throughput"], 24.0);  // 3 x 16 images in 2 s
   EXPECT_TRUE(record["achieved_flops"].is_null());
+}
+
+LoadedConfig server_config(double bound_ms = 0) {
+  RunConfig keys;
+  keys.mode = InferenceMode::server;
+  keys.arrival_rate = 10;
+  if (bound_ms > 0) keys.latency_bound_ms = bound_ms;
+  LoadedConfig loaded = config();
+  loaded.config = ResolvedConfig(keys);
+  return loaded;
+}
+
+/// Half of each latency in the queue.
+RankReport served(int rank, const std::vector<double>& latency, double wall_seconds) {
+  RankReport report = report_of(rank, latency);
+  ServerSamples& server = report.samples.server.emplace();
+  server.arrival_rate = 5;
+  server.offered = static_cast<std::int64_t>(latency.size());
+  for (const double seconds : latency) server.queue_seconds.push_back(seconds / 2);
+  server.timer_lateness = {1e-5, 3e-5};
+  server.batches = server.offered / 2;
+  server.queue_length_max = 3 + rank;
+  report.samples.wall_seconds = wall_seconds;
+  return report;
+}
+
+Json server_record(const LoadedConfig& loaded, const std::vector<RankReport>& reports,
+                   std::optional<RateSearch> search = std::nullopt) {
+  InferenceFacts facts = facts_of(static_cast<int>(reports.size()));
+  facts.rate_search = std::move(search);
+  return make_inference_record(test::make_context(loaded), facts, reports);
+}
+
+TEST(ServerRecord, RatesAreTheOfferedAndTheAnsweredOfAllRanks) {
+  const Json record = server_record(
+      server_config(600), {served(0, milliseconds(1000), 100), served(1, milliseconds(1000), 50)});
+  const Json& server = record["server"];
+  EXPECT_EQ(server["arrival_rate"], 10.);
+  EXPECT_EQ(server["achieved_rate"], 20.);  // 2000 in 100 s
+  EXPECT_EQ(server["queries_offered"], 2000);
+  EXPECT_EQ(server["batch_size_mean"], 2.);
+  EXPECT_NEAR(server["queue_seconds"]["p50"].get<double>(), 0.5005 / 2, 1e-3);
+  EXPECT_NEAR(server["service_seconds"]["mean"].get<double>(), 0.5005 / 2, 1e-12);
+  EXPECT_NEAR(server["queue_length"]["mean"].get<double>(), 2000 * 0.25025 / 100, 1e-9);
+  EXPECT_EQ(server["queue_length"]["max"], 4);
+  EXPECT_NEAR(server["timer_lateness_seconds"]["mean"].get<double>(), 2e-5, 1e-12);
+  EXPECT_EQ(server["timer_lateness_seconds"]["waits"], 4);
+  EXPECT_NEAR(server["latency_at_quantile_seconds"].get<double>(), 0.99, 1e-3);
+  EXPECT_EQ(server["holds"], false);  // 990 of 600 ms
+  EXPECT_EQ(record["throughput"]["mean"], 2000 * 16 / 100.);
+  for (const char* key : {"median", "jitter", "per_rank_min", "per_rank_max", "ci95"})
+    EXPECT_TRUE(record["throughput"][key].is_null()) << key;
+  EXPECT_EQ(record["ranks"][1]["throughput"], 1000 * 16 / 50.);
+  EXPECT_EQ(
+      server_record(server_config(995), {served(0, milliseconds(1000), 1)})["server"]["holds"],
+      true);
+}
+
+TEST(ServerRecord, AQuantileNeedsTenQueriesBeyondIt) {
+  const Json record = server_record(server_config(500), {served(0, milliseconds(999), 1)});
+  EXPECT_TRUE(record["latency_seconds"]["p99"].is_null());
+  EXPECT_THAT(record["unavailable"]["latency_seconds.p99"].get<std::string>(),
+              AllOf(HasSubstr("fewer than 1000"), HasSubstr("--min_query_count")));
+  EXPECT_FALSE(record["latency_seconds"]["p90"].is_null());
+  EXPECT_TRUE(record["server"]["holds"].is_null());
+  EXPECT_THAT(record["unavailable"]["server.latency_at_quantile_seconds"].get<std::string>(),
+              HasSubstr("fewer than 1000"));
+}
+
+TEST(ServerRecord, AnOverloadedServerHasNoQuantilesAndHoldsNoBound) {
+  auto reports =
+      std::vector{served(0, milliseconds(2000), 100), served(1, milliseconds(2000), 100)};
+  reports[1].samples.server->ended_by = ServerEnd::overload;
+  const Json record = server_record(server_config(5000), reports);
+  EXPECT_EQ(record["status"], "ok");
+  EXPECT_EQ(record["server"]["ended_by"], "overload");
+  EXPECT_EQ(record["server"]["holds"], false);
+  for (const char* key : {"p50", "p99"}) EXPECT_TRUE(record["latency_seconds"][key].is_null());
+  EXPECT_THAT(record["unavailable"]["latency_seconds.p50"].get<std::string>(),
+              HasSubstr("overloaded"));
+}
+
+TEST(ServerRecord, TrialsOfASearchAndOtherModes) {
+  RateSearch search;
+  search.limited_by = "no rate held it";
+  search.trials = {{8, false, 100, 30, 2, std::nullopt, ServerEnd::late, false}};
+  const Json record = server_record(server_config(1), {served(0, milliseconds(50), 1)}, search);
+  EXPECT_EQ(record["server"]["search"]["trials"][0]["ended_by"], "late");
+  EXPECT_THAT(record["unavailable"]["server.search.found"].get<std::string>(),
+              HasSubstr("no rate held it"));
+  const Json given = server_record(server_config(), {served(0, milliseconds(50), 1)});
+  EXPECT_TRUE(given["server"]["search"].is_null());
+  EXPECT_TRUE(given["server"]["holds"].is_null());
+  EXPECT_TRUE(record_of({report_of(0, {1})})["server"].is_null());
 }
 
 TEST(InferenceRecord, OkWithoutQueriesIsAnError) {

@@ -44,6 +44,46 @@ TEST(CheckpointPart, CostsAndProjections) {
   EXPECT_DOUBLE_EQ(rows[15]["overhead_fraction"], 0.125 / 10000.125);
 }
 
+TEST(CheckpointPart, OfSeveralWritersTheSlowestCountsAndRatesAddUp) {
+  // node0: ranks 0 and 1, node1: rank 2. A file of 1 GB each; a checkpoint takes 2 s, then 4 s.
+  std::vector<RankReport> reports;
+  for (int rank = 0; rank < 3; ++rank) reports.push_back(make_report(rank, {4, 4}, {0, 0}));
+  reports[0].samples.checkpoints = {1, 1'000'000'000, {1, 1}};
+  reports[1].samples.checkpoints = {1, 1'000'000'000, {2, 2}};
+  reports[2].samples.checkpoints = {1, 1'000'000'000, {1, 4}};
+  LoadedConfig loaded;
+  RunConfig keys;
+  keys.checkpoint_writers = CheckpointWriters::rank;
+  keys.storage_gbit = 20;
+  loaded.config = ResolvedConfig(keys);
+  const auto of = [&](const LoadedConfig& config) {
+    return make_run_record(test::make_context(config), make_facts(3), reports)["checkpoint"];
+  };
+  const Json checkpoint = of(loaded);
+  EXPECT_EQ(checkpoint["writers"], "rank");
+  EXPECT_EQ(checkpoint["files"], 3);
+  EXPECT_EQ(checkpoint["bytes"], 1'000'000'000);
+  EXPECT_EQ(checkpoint["total_bytes"], 3'000'000'000);
+  EXPECT_DOUBLE_EQ(checkpoint["write_seconds"]["mean"], 3);
+  EXPECT_DOUBLE_EQ(checkpoint["total_bytes_per_second"], 1e9);  // 6 GB in 6 s
+  EXPECT_DOUBLE_EQ(checkpoint["bytes_per_second"], 1e9 / 3);
+  EXPECT_DOUBLE_EQ(checkpoint["file_bytes_per_second"]["max"], 1e9);
+  EXPECT_DOUBLE_EQ(checkpoint["file_bytes_per_second"]["min"], 0.4e9);
+  ASSERT_EQ(checkpoint["nodes"].size(), 2u);
+  EXPECT_EQ(checkpoint["nodes"][0],
+            (Json{{"host", "node0"}, {"files", 2}, {"bytes_per_second", 1e9}}));
+  EXPECT_EQ(checkpoint["nodes"][1]["bytes_per_second"], 0.4e9);
+  EXPECT_EQ(checkpoint["projected"][0]["storage_bytes_per_second"], 1e9);
+  // 8 s hold 2 steps of 1 s and 6 s of checkpoints. 20 Gbit/s take 3 GB in 1.2 s.
+  EXPECT_DOUBLE_EQ(checkpoint["storage"]["seconds"], 1.2);
+  EXPECT_EQ(checkpoint["storage"]["limited_by"], "file system");
+  EXPECT_DOUBLE_EQ(checkpoint["storage"]["overhead_fraction"], 1.2 / 2.2);
+  keys.storage_node_gbit = 10;  // node0's 2 GB take 1.6 s
+  loaded.config = ResolvedConfig(keys);
+  EXPECT_DOUBLE_EQ(of(loaded)["storage"]["seconds"], 1.6);
+  EXPECT_EQ(of(loaded)["storage"]["limited_by"], "node");
+}
+
 TEST(CheckpointPart, NoneWithinTheRun) {
   auto report = make_report(0, {1, 1}, {0, 0});
   report.samples.checkpoints = {10, 0, {}};

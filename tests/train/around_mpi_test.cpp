@@ -1,7 +1,9 @@
 // What is around the step, on 1 to 4 ranks: input from the host, checkpoints, the largest batch.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "error.hpp"
 #include "platform/tree.hpp"
@@ -68,7 +70,7 @@ TEST(Checkpoints, TheLastHoldsTheTrainersWeightsBitForBit) {
   const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
   auto trainer =
       std::make_unique<Trainer>(config, *device, world(), plan_batch(config, world().size()));
-  world().agree_on([&] { trainer->open_checkpoints(); });
+  world().agree_on([&] { trainer->open_checkpoints(world()); });
   const Samples samples = trainer->measure(world(), *communicator, nullptr);
   if (world().rank() != 0) {
     EXPECT_EQ(samples.checkpoints.every, 0);
@@ -109,11 +111,41 @@ TEST(Checkpoints, AFolderThatCannotBeWrittenIsAgreedOn) {
   const auto device = make_device_backend(Device::cpu, 0);
   Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
   try {
-    world().agree_on([&] { trainer.open_checkpoints(); });
+    world().agree_on([&] { trainer.open_checkpoints(world()); });
     ADD_FAILURE() << "was not refused";
   } catch (const AgreedError& error) {
     EXPECT_EQ(error.code(), ExitCode::result);
   }
+}
+
+TEST(Checkpoints, EveryRankWritesTheSameWholeState) {
+  const std::string folder = world().broadcast(
+      (fs::temp_directory_path() / ("checkpoints-" + std::to_string(getpid()))).string());
+  RunConfig config = small_config();
+  config.num_batches = 2;
+  config.checkpoint_every = 2;
+  config.checkpoint_dir = folder;
+  config.checkpoint_writers = CheckpointWriters::rank;
+  const auto device = make_device_backend(Device::cpu, 0);
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+  {
+    Trainer trainer(config, *device, world(), plan_batch(config, world().size()));
+    world().agree_on([&] { trainer.open_checkpoints(world()); });
+    const Samples samples = trainer.measure(world(), *communicator, nullptr);
+    EXPECT_EQ(samples.checkpoints.every, 2);
+    EXPECT_EQ(samples.checkpoints.write_seconds.size(), 1u);
+  }
+  world().barrier();
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(world().size()));
+  const std::string mine = "checkpoint-00000004-rank" + std::to_string(world().rank()) + ".pt";
+  EXPECT_TRUE(names.contains(mine)) << mine;
+  EXPECT_EQ(fs::file_size(fs::path(folder) / mine),
+            fs::file_size(fs::path(folder) / "checkpoint-00000004-rank0.pt"));
+  world().barrier();
+  if (world().rank() == 0) fs::remove_all(folder);
 }
 
 /// The CPU, with less memory than there is.

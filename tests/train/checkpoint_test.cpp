@@ -182,6 +182,33 @@ TEST(CheckpointFolder, IsOneRunsAtATime) {
   CheckpointFolder third(tree.root().string(), 1);
 }
 
+TEST(CheckpointFolder, WritersOfOneRunShareItAndTidyTheirOwn) {
+  Tree tree;
+  for (const char* left : {".checkpoint-00000003.pt.tmp", ".checkpoint-00000003-rank1.pt.tmp",
+                           ".checkpoint-00000003-rank11.pt.tmp"})
+    tree.file(left, "x");
+  Trained trained = train("smallnet");
+  {
+    CheckpointFolder first(tree.root().string(), 1, {0, false, 2});
+    CheckpointFolder second(tree.root().string(), 1, {1, false, 2});
+    EXPECT_TRUE(fs::exists(tree.root() / ".checkpoint-00000003.pt.tmp"));
+    EXPECT_FALSE(fs::exists(tree.root() / ".checkpoint-00000003-rank1.pt.tmp"));
+    EXPECT_TRUE(fs::exists(tree.root() / ".checkpoint-00000003-rank11.pt.tmp"));
+    write(first, trained, 7);
+    write(second, trained, 7);
+    // Of another run: rank 0 finds the folder taken, rank 1 its names.
+    for (const CheckpointWriter& writer :
+         {CheckpointWriter{}, CheckpointWriter{0, false, 2}, CheckpointWriter{1, false, 2}})
+      EXPECT_THROW(CheckpointFolder(tree.root().string(), 1, writer), ResultError);
+  }
+  EXPECT_TRUE(fs::exists(tree.root() / "checkpoint-00000007-rank0.pt"));
+  EXPECT_TRUE(fs::exists(tree.root() / "checkpoint-00000007-rank1.pt"));
+  // Room is needed for all files of the node.
+  const auto bytes = static_cast<std::int64_t>(fs::space(tree.root()).available / 4);
+  EXPECT_NO_THROW(CheckpointFolder(tree.root().string(), bytes, {0, false, 1}));
+  EXPECT_THROW(CheckpointFolder(tree.root().string(), bytes, {0, false, 2}), ResultError);
+}
+
 TEST(CheckpointFolder, RefusesAFileAndAFullDisk) {
   Tree tree;
   tree.file("file", "x");

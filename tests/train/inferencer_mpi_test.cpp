@@ -1,6 +1,7 @@
 // Inference on 1 to 4 ranks: every query is measured, ranks are independent, loops end as asked.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -53,6 +54,44 @@ TEST(Inferencer, ObserverSeesEveryQuery) {
   std::vector<long> all(small_config().num_batches);
   std::iota(all.begin(), all.end(), 1L);
   EXPECT_EQ(steps, all);
+}
+
+TEST(Inferencer, ServesWhatArrivesAloneOrInBatches) {
+  RunConfig config = small_config();
+  config.mode = InferenceMode::server;
+  const auto device = make_device_backend(Device::cpu, 0);
+  for (const std::int64_t batch : {1, 4}) {
+    config.batch_size = batch;
+    Inferencer inferencer(config, *device, world(), batch);
+    EXPECT_EQ(inferencer.units_per_query(), 1);
+    const auto pass = inferencer.warm_up_server(world());
+    EXPECT_GT(pass.one, 0);
+    EXPECT_GT(pass.full, 0);
+    const std::vector<double> at_once(40, 0.);
+    ServerPolicy policy;
+    policy.largest_batch = batch;
+    const Samples samples = inferencer.serve(world(), at_once, policy);
+    ASSERT_EQ(samples.step_seconds.size(), 40u);
+    EXPECT_EQ(samples.server->batches, 40 / batch);
+    EXPECT_EQ(samples.server->queue_length_max, 40);
+    for (std::size_t i = 0; i < 40; ++i)  // all wait for the first
+      EXPECT_GE(samples.step_seconds[i], samples.server->queue_seconds[i]);
+    EXPECT_EQ(samples.step_seconds.back(),
+              *std::max_element(samples.step_seconds.begin(), samples.step_seconds.end()));
+  }
+}
+
+TEST(Inferencer, Int8SaysHowFarItRounds) {
+  const auto device = make_device_backend(Device::cpu, 0);
+  RunConfig config = small_config();
+  EXPECT_FALSE(Inferencer(config, *device, world(), 3).quantization());
+  config.precision = Precision::int8;
+  Inferencer int8(config, *device, world(), 3);
+  ASSERT_TRUE(int8.quantization());
+  EXPECT_EQ(int8.quantization()->layers, 4);
+  EXPECT_GT(int8.quantization()->relative_error, 0);
+  EXPECT_LT(int8.quantization()->relative_error, 0.15);
+  EXPECT_EQ(int8.measure(world(), nullptr).step_seconds.size(), 12u);
 }
 
 TEST(Inferencer, SaysHowItIsFusedAndWhatAQueryIs) {

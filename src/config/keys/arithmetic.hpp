@@ -1,12 +1,14 @@
 // Keys of the arithmetic of a step: types, the optimizer and its constants.
 #pragma once
 
+#include <algorithm>
+
 #include "config/keys/group.hpp"
 
 namespace scalemark {
 
-enum class Precision { fp32, tf32, bf16, fp16 };
-constexpr auto names_of(Precision) { return Names{"fp32", "tf32", "bf16", "fp16"}; }
+enum class Precision { fp32, tf32, bf16, fp16, int8 };
+constexpr auto names_of(Precision) { return Names{"fp32", "tf32", "bf16", "fp16", "int8"}; }
 
 enum class DataFormat { channels_last, channels_first };
 constexpr auto names_of(DataFormat) { return Names{"channels_last", "channels_first"}; }
@@ -52,7 +54,7 @@ struct ArithmeticSettings {
     using S = ArithmeticSettings;
     rows.group("Arithmetic", Role::identity, kTraining);
     rows.add("precision", &S::precision, "TYPE,...",
-             "compute type; in training weights and their update stay fp32")
+             "compute type; in training weights and their update stay fp32; int8 is of infer")
         .listed(&S::more_precisions)
         .of(kWithModel)
         .often_used();
@@ -104,6 +106,16 @@ struct ArithmeticSettings {
     if (!config.adam_epsilon) config.adam_epsilon = rates.epsilon;
     if (!config.weight_decay) config.weight_decay = rates.weight_decay;
     if (!config.dropout) config.dropout = facts.dropout;
+  }
+
+  static void check(const auto& whole) {
+    const auto& config = whole.given;
+    if (whole.command == Command::infer) return;
+    if (config.precision == Precision::int8 ||
+        std::ranges::find(config.more_precisions, Precision::int8) != config.more_precisions.end())
+      whole.refuse(
+          "--precision int8 has no gradients: it is of scalemark infer alone; train in fp32, tf32, "
+          "bf16 or fp16");
   }
 };
 

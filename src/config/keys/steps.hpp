@@ -5,6 +5,10 @@
 
 namespace scalemark {
 
+/// Ranks that write a checkpoint, each the whole state: rank 0, the first of each node, or all.
+enum class CheckpointWriters { root, node, rank };
+constexpr auto names_of(CheckpointWriters) { return Names{"root", "node", "rank"}; }
+
 struct StepSettings {
   std::int64_t num_batches = 100;
   std::int64_t num_warmup_batches = 10;
@@ -14,6 +18,9 @@ struct StepSettings {
   std::optional<double> target_loss;  ///< stop when the loss has come down to this
   std::int64_t checkpoint_every = 0;  ///< steps; 0: none
   std::optional<std::string> checkpoint_dir;  ///< unset: the system's temporary folder
+  CheckpointWriters checkpoint_writers = CheckpointWriters::root;
+  std::optional<double> storage_gbit;       ///< of a file system that all nodes share
+  std::optional<double> storage_node_gbit;  ///< of one node to it
   double wait_for_idle = 0;              ///< seconds to wait for a quiet machine before the clock
   std::optional<double> window_seconds;  ///< of the series that the record keeps
   double timeout = 300;                  ///< seconds that start-up, a step or a collective may take
@@ -53,6 +60,20 @@ struct StepSettings {
              "where checkpoints are written and removed again")
         .role(Role::output)
         .otherwise("TMPDIR, or /tmp");
+    rows.add("checkpoint_writers", &S::checkpoint_writers, "RANKS",
+             "who writes a checkpoint, a file of the whole state each: rank 0, the first rank of "
+             "each node, or every rank");
+    rows.add("storage_gbit", &S::storage_gbit, "GBIT",
+             "write rate, Gbit/s, of a file system that all nodes share: the record projects what "
+             "checkpoints cost there")
+        .in(1e-3, 1e6)
+        .role(Role::output)
+        .otherwise("only common rates are projected");
+    rows.add("storage_node_gbit", &S::storage_node_gbit, "GBIT",
+             "what one node writes to it at most, Gbit/s")
+        .in(1e-3, 1e6)
+        .role(Role::output)
+        .otherwise("as much as the file system");
     rows.add("wait_for_idle", &S::wait_for_idle, "SECONDS",
              "before the clock, wait up to this long until others leave the machine alone")
         .in(0, 86400)
@@ -80,6 +101,12 @@ struct StepSettings {
       whole.refuse(
           "--checkpoint_dir is where checkpoints are written; say how often with "
           "--checkpoint_every N");
+    if (config.checkpoint_every == 0 && (config.storage_gbit || config.storage_node_gbit))
+      whole.refuse(
+          "--storage_gbit and --storage_node_gbit project what checkpoints cost; say how often "
+          "with --checkpoint_every N");
+    if (config.storage_node_gbit && !config.storage_gbit)
+      whole.refuse("--storage_node_gbit is a node's share of --storage_gbit, which is missing");
     // A target loss is for training, and best for a task that can be learnt.
     if (config.target_loss && config.forward_only)
       whole.refuse(

@@ -174,6 +174,10 @@ class CudaBackend : public DeviceBackend {
   }
   void set_precision(Precision precision) override {
     const bool tf32 = precision == Precision::tf32;
+    if (precision == Precision::int8)
+      throw EnvironmentError(
+          "--precision int8 is computed by the CPU's operators: use --device cpu, or fp16 or bf16 "
+          "on a GPU");
     if (tf32 && !native(precision))
       throw EnvironmentError(fmt::format(
           "--precision tf32: {} has no tf32 (Ampere and later have); use fp32 or fp16", name()));

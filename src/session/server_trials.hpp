@@ -1,0 +1,22 @@
+// `infer --mode server`: trials of all ranks at rates that they agree on.
+#pragma once
+
+#include <optional>
+
+#include "measure/rate_search.hpp"
+#include "session/session.hpp"
+#include "train/inferencer.hpp"
+
+namespace scalemark {
+
+struct ServedTrials {
+  Samples samples;                   ///< of this rank in the trial that counts
+  std::optional<RateSearch> search;  ///< without --arrival_rate
+};
+
+/// Warms up, then one trial at --arrival_rate, or as many as a search takes; of these the one that
+/// confirmed the rate counts, else the last. A rank is offered its equal share of the rate, in a
+/// stream of its own. All ranks call it.
+ServedTrials serve_trials(Session& session, Inferencer& inferencer, const ResolvedConfig& config);
+
+}  // namespace scalemark
