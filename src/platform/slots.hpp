@@ -17,7 +17,7 @@ namespace scalemark {
 struct Slot {
   std::vector<SlotPlace> places;
 
-  bool is_here() const;                    ///< on this machine alone
+  bool is_here() const;  ///< on this machine alone
   /// Fewer CPUs than ranks in one of its places: these share them.
   bool is_crowded(std::int64_t ranks) const;
   std::vector<std::string> hosts() const;  ///< each once, "" for this one, in their order

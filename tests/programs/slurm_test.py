@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+import container_test
 import slurm_lab
 from fault_table import FaultTable
 from support import SCALEMARK, SOURCE, ProgramTest, run_suite
@@ -147,6 +148,15 @@ class Srun(SlurmTest):
     def test_instances_need_a_folder_that_all_nodes_see(self):
         _, err = self.allocated("instances", "--device", "cpu", "--slots", "n0:0;n1:0", "--repeats", "1", "--output", "/tmp/i.json", expect=7)
         self.assertIn("that all hosts see", err)
+
+    def test_ranks_in_containers(self):
+        os.mkdir(self.folder / "image")
+        self.allocated("run", "--ranks", "2", "--ranks_per_node", "1", "--launcher", "srun", "--container", "image",
+                       "--container_runtime", container_test.RUNTIME, "--container_program", container_test.INSIDE, "--output", "r.json",
+                       env=self.environment(**container_test.stand_in()))
+        record = self.read("r.json")
+        self.assertEqual([host for host, _ in places(record)], ["n0", "n1"])
+        self.assertEqual((record["system"]["virtualisation"], record["system"]["container"]["mpi"]), ("container", "outside"))
 
     def test_another_placement_than_was_asked_for_is_exit_7(self):
         """srun spreads over the whole allocation, and only warns of a --ntasks-per-node that it does not keep."""
