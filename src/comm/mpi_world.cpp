@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
+#include <utility>
 
 #include "comm/abort.hpp"
 #include "comm/mpi_start.hpp"
@@ -133,8 +134,9 @@ void MpiWorld::main_loop(std::promise<void> up) {
     std::unique_lock lock(mutex_);
     if (stop_) return;
     const bool idle = idle_ || is_helped();
-    const auto pause = pacer.pause({round.worked && !is_helped(), waiting_ > 0 && !idle, idle});
-    nudged_ = false;
+    const bool nudged = std::exchange(nudged_, false);  // more is on the way
+    const auto pause =
+        pacer.pause({(round.worked || nudged) && !is_helped(), waiting_ > 0 && !idle, idle});
     if (pause.count() > 0)
       wake_.wait_for(lock, pause,
                      [&] { return stop_ || nudged_ || (!commands_.empty() && !is_helped()); });
