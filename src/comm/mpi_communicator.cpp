@@ -38,7 +38,6 @@ class MpiPending : public Pending {
   }
   void wait() override {
     if (std::exchange(waited_, true)) return;
-    times_.posted = seconds_of(operations_.front()->posted);
     times_.wait_begin = steady_seconds();
     std::exception_ptr error;  // of the first that failed; none may be left in flight
     for (const auto& operation : operations_) {
@@ -49,9 +48,12 @@ class MpiPending : public Pending {
       }
     }
     if (error) std::rethrow_exception(error);
-    times_.wait_end = steady_seconds();
-    for (const auto& operation : operations_)
+    times_.wait_end = times_.posted = steady_seconds();
+    for (const auto& operation : operations_) {  // none of a buffer without elements
+      times_.posted = std::min(times_.posted, seconds_of(operation->posted));
       times_.done = std::max(times_.done, seconds_of(operation->completed));
+    }
+    if (operations_.empty()) times_.done = times_.posted;
   }
   std::optional<OperationTimes> times() override { return times_; }
 

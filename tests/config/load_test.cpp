@@ -174,7 +174,7 @@ TEST(Preflight, HasKeysOfItsOwnAndForgetsThoseOfTraining) {
 TEST(Preflight, RefusesWhatItHasNot) {
   EXPECT_THAT(refused({"--model=resnet50"}, {}, Command::preflight), HasSubstr("scalemark run"));
   EXPECT_THAT(refused({"--sizes=8,4"}, {}, Command::preflight), HasSubstr("4,8"));
-  EXPECT_THAT(refused({"--sizes=0"}, {}, Command::preflight), HasSubstr("4 to 1073741824"));
+  EXPECT_THAT(refused({"--sizes=0"}, {}, Command::preflight), HasSubstr("4 to 8589934592"));
   EXPECT_THAT(refused({"--inject=nan_loss"}, {}, Command::preflight),
               HasSubstr("corrupt_allreduce"));
   EXPECT_THAT(refused({"--pinning", "--make_rules=r.json"}, {}, Command::preflight),

@@ -65,8 +65,6 @@ class OwnRanks(ProgramTest):
         self.assertIn("a list is a curve, which is for scalemark scale", err)
         _, err = self.run_program(*mpirun(2, SCALEMARK, "run", "--ranks", "3", *SMALL), expect=2)
         self.assertIn("--ranks asks for 3 ranks, but this launch has a world of 2", err)
-        _, err = self.run_program(SCALEMARK, "instances", "--ranks", "2", *SMALL, expect=2)
-        self.assertIn("an instance is one rank", err)
 
     def test_a_file_of_a_curve_starts_nothing(self):
         (self.folder / "curve.json").write_text('{"ranks": [1, 2], "model": "smallnet", "num_batches": 3}')

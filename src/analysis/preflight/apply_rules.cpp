@@ -83,7 +83,7 @@ void apply_preflight_rules(Json& record, const std::vector<PreflightRank>& ranks
   std::vector<PreflightRule> applied;
   for (const PreflightRule& rule : rules) {
     if (rule.statistic == "near_gpu" && !gpus) continue;
-    if (rule.check.starts_with("pair.") && record.at("hosts").size() < 2) continue;
+    if (rule.check.starts_with("pair.") && record.at("pairs").is_null()) continue;
     if (pinning ? rule.check == "binding" : gpus || !rule.check.starts_with("gpu."))
       applied.push_back(rule);
   }
