@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <filesystem>
+#include <map>
+#include <optional>
 
 #include "analysis/scaling/swept_curves.hpp"
 #include "config/curve_plan.hpp"
@@ -29,7 +31,7 @@ namespace fs = std::filesystem;
 
 /// What can be asked of launches that have been.
 constexpr std::array kQuestions{"from",   "resource", "solution_steps", "base_solution_steps",
-                                "output", "json",     "label"};
+                                "output", "json"};
 
 void refuse_measuring_flags(const LoadedConfig& asked) {
   for (const auto& [name, origin] : asked.origins)
@@ -41,6 +43,7 @@ void refuse_measuring_flags(const LoadedConfig& asked) {
 }
 
 struct SweepFolder {
+  std::string path;
   std::vector<SweptRun> runs;
   std::vector<MissingLaunches> missing;
 };
@@ -70,7 +73,7 @@ SweepFolder read_folder(const fs::path& folder, Resource resource, bool planned_
   std::vector<JournalEntry> last = last_entries(read_journal(journal_of(folder)));
   const auto planned = read_planned(folder);
   if (planned) order_by_plan(last, *planned, planned_alone);
-  SweepFolder read{{}, missing_launches(last, planned)};
+  SweepFolder read{folder.string(), {}, missing_launches(last, planned)};
   ResultSet copies;
   copies.label = folder.string();
   for (const JournalEntry& entry : last) {
@@ -108,9 +111,8 @@ void show_curves(const ResolvedConfig& config, const SweepFolder& folder) {
   for (const MissingLaunches& one : folder.missing) tell("incomplete: " + shown(one.words));
   if (swept.curves.empty())
     throw ConfigError(
-        fmt::format("--from {}: no launches of two rank counts that have all else in "
-                    "common, so no curve",
-                    *config.from));
+        fmt::format("{}: no launches of two rank counts that have all else in common, so no curve",
+                    folder.path));
   std::vector<Json> records;
   for (const SweptCurve& curve : swept.curves) {
     records.push_back(make_swept_record(curve, config));
@@ -146,8 +148,7 @@ ExitCode scale_from(const LoadedConfig& asked) {
 
 ExitCode scale_by_launches(const LoadedConfig& asked) {
   refuse_ranks("scalemark scale --repeat_unit launch launches its ranks itself");
-  LoadedConfig shown = asked;
-  ResolvedConfig& config = shown.config;
+  const ResolvedConfig& config = asked.config;
   const SweepPlan plan = plan_of(asked);
   std::optional<TemporaryFolder> temporary;
   if (!config.output && !config.dry_run) temporary.emplace();
@@ -158,7 +159,6 @@ ExitCode scale_by_launches(const LoadedConfig& asked) {
     print_sweep(plan, folder);
     return ExitCode::ok;
   }
-  config.from = folder.string();
   const HeldSignals until_the_table_is_printed;
   SweepProgress progress;
   const ExitCode code = run_sweep(plan, folder, {}, progress).code;

@@ -35,7 +35,7 @@ CommandHelp words_about(Command command) {
               {},
               {"scalemark scale --model resnet50 --ranks 1,2,4 --output curve.json",
                "scalemark scale --scaling strong --global_batch_size 256 --ranks 1,2",
-               "scalemark scale --ranks 1,2,4,8 --launcher mpirun --hostfile hosts"},
+               "scalemark scale --from results/sweep --output curve.json"},
               ""};
     case Command::infer:
       return {std::string(name_of(command)),

@@ -68,11 +68,11 @@ std::optional<int> cores_of_policy(const std::string& policy, const std::vector<
   if (cpus.empty() || (!numa && policy != "socket")) return std::nullopt;
   const Topology topology = load_topology();
   if (!topology) return std::nullopt;
+  const std::vector<int> domain = numa ? cpus_of_numa(topology.get(), cpus.front())
+                                       : cpus_of_socket(topology.get(), cpus.front());
   std::vector<int> own;
-  const std::vector<int> all = numa ? cpus_of_numa(topology.get(), cpus.front())
-                                    : cpus_of_socket(topology.get(), cpus.front());
-  std::ranges::copy_if(all, std::back_inserter(own),
-                       [&](int cpu) { return contains(cpus_allowed(topology.get()), cpu); });
+  std::ranges::copy_if(cpus, std::back_inserter(own),
+                       [&](int cpu) { return contains(domain, cpu); });
   const auto cores = cores_within(topology.get(), own).size();
   return cores == 0 ? std::nullopt : std::optional(static_cast<int>(cores));
 }

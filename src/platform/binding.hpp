@@ -22,8 +22,9 @@ struct RequestedBinding {
 /// srun.
 RequestedBinding requested_binding(const std::map<std::string, std::string>& environment);
 
-/// Physical cores of the socket or NUMA node that the first of `cpus` is of, as far as a cgroup
-/// allows them: what `policy` "socket" or "numa" asks for. nullopt for other policies.
+/// Physical cores of those `cpus` that are of one socket or NUMA node with the first: all that a
+/// rank has which was bound to it, perhaps within an allocation. nullopt for policies other than
+/// "socket" and "numa".
 std::optional<int> cores_of_policy(const std::string& policy, const std::vector<int>& cpus);
 
 /// A rank's place. CPU numbers are those of its host.

@@ -46,6 +46,24 @@ class Families(ProgramTest):
                          [("fp32", 4), ("fp32", 8), ("bf16", 4), ("bf16", 8)])
         self.assertEqual([p["batch_size_per_rank"] for p in curves[1]["points"]], [8, 4])
 
+    def test_a_curve_per_model_and_reducer(self):
+        out, _ = self.run_program(SCALEMARK, "scale", "--model", "smallnet,transformer_tiny", "--reducer", "scalemark,c10d", "--batch_size", "4",
+                                  "--num_warmup_batches", "1", *POINTS, "--nobaseline", "--output", "s.json")
+        for model, unit in (("smallnet", "images/sec"), ("transformer_tiny", "tokens/sec")):
+            for reducer in ("scalemark", "c10d"):
+                curve = self.read(f"s-{model}-{reducer}.json")
+                self.assertEqual((curve["status"], curve["unit"]), ("ok", unit))
+                self.assertEqual([r["repeat"] for r in curve["points"][1]["repeats"]], [1, 2])
+                run = self.read(curve["points"][1]["repeats"][0]["path"])
+                self.assertEqual((run["model"], run["communication"]["reducer"]), (model, reducer))
+            self.assertIn(f"Curves side by side, {unit}", out)
+        self.assertNotIn("transformer_tiny-scalemark over smallnet", out)
+
+    def test_a_batch_for_each_precision(self):
+        out, _ = self.run_program(SCALEMARK, "scale", "--model", "smallnet", *POINTS, "--precision", "fp32,bf16", "--batch_size", "4,8",
+                                  "--batch_per_precision", "--nobaseline", "--json")
+        self.assertEqual([(value(c, "precision"), value(c, "batch_size")) for c in json.loads(out)], [("fp32", 4), ("bf16", 8)])
+
     def test_a_curve_per_batch_of_a_rank(self):
         out, _ = self.run_program(SCALEMARK, "scale", "--model", "smallnet", *POINTS, "--batch_size", "4,8", "--nobaseline",
                                   "--output", "s.json")

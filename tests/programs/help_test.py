@@ -92,7 +92,7 @@ class Completion(ProgramTest):
         self.assertEqual(self.bash("run", "--momen"), ["--momentum"])
         self.assertEqual(self.bash("run", "--num-ba"), ["--num_batches"])
         self.assertEqual(self.bash("run", "--repeat"), [])  # a flag of scale
-        self.assertEqual(self.bash("scale", "--repeat"), ["--repeats"])
+        self.assertEqual(self.bash("scale", "--repeats"), ["--repeats"])
         self.assertIn("resnet50", self.bash("run", "--model", "resnet"))
         self.assertEqual(self.bash("run", "--optimizer", "la"), ["lamb", "lars"])
         self.assertEqual(self.bash("run", "--optimizer", "=", "la"), ["lamb", "lars"])

@@ -65,16 +65,21 @@ class Ranks(ProgramTest):
     def test_a_sweep_changes_the_links_between_its_launches(self):
         plan = json.loads((SOURCE / "configs/sweeps/links.json").read_text())
         plan["settings"] = {"model": "trivial", "batch_size": 4, "num_batches": 5, "num_intra_threads": 1, "ranks_per_node": 1}
-        plan.update(axes={"ranks": [2]}, repeats=1, after=[["/run/netlab/rsh", host, f"tc qdisc show dev {device}"]
+        plan.update(repeats=1, after=[["/run/netlab/rsh", host, f"tc qdisc show dev {device}"]
                                                            for host, device in (("n1", "eth0"), ("switch", "n1"))])
         (self.folder / "plan.json").write_text(json.dumps(plan))
         self.run_program(NETLAB, "--rate", "2gbit", "--", SCALEMARK, "sweep", "plan.json", "--output", "out")
         entries = [json.loads(line) for line in (self.folder / "out/journal.jsonl").read_text().splitlines()]
-        self.assertEqual(sorted(entry["settings"]["alternate"] for entry in entries), ["1gbit", "4gbit"])
+        self.assertEqual(sorted(entry["settings"]["alternate"] for entry in entries), ["1gbit"] * 2 + ["4gbit"] * 2)
         for entry in entries:
-            self.assertEqual([host for host, _ in places(self.read(f"out/{entry['record']}"))], ["n0", "n1"])
+            self.assertEqual([host for host, _ in places(self.read(f"out/{entry['record']}"))], ["n0", "n1"][:entry["settings"]["ranks"]])
             said = (self.folder / f"out/logs/{pathlib.Path(entry['record']).stem}.after.log").read_text()
             self.assertEqual(re.findall(r"rate (\d)Gbit", said), [entry["settings"]["alternate"][0]] * 2, said)
+        out, _ = self.run_program(SCALEMARK, "scale", "--from", "out", "--resource", "node", "--json")
+        curves = json.loads(out)
+        self.assertEqual([curve["settings"] for curve in curves], [{"alternate": "1gbit"}, {"alternate": "4gbit"}])
+        for curve in curves:
+            self.assertEqual([point["resources"] for point in curve["points"]], [1, 2])
 
     def test_c10d_connects_the_hosts_and_sends_a_ring(self):
         """By the interface that the lab names, and without a name by the one that there is."""

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "analysis/scaling/point_repeat.hpp"
 #include "analysis/scaling/swept_curves.hpp"
 #include "config/keys.hpp"
-#include "config/sweep_settings.hpp"
 #include "error.hpp"
 
 namespace scalemark {

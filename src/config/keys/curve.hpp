@@ -52,16 +52,14 @@ struct CurveSettings {
         .in(1, 10000)
         .often_used();
     rows.add("repeat_unit", &S::repeat_unit, "NAME",
-             "launch: every point and repeat is a fresh launch, in random order, journalled in "
-             "FILE.sweep/ beside --output; in_process: rounds of one launch")
-        .role(Role::output)
-        .often_used();
+             "rounds of one launch, or fresh launches; these in random order, journalled in "
+             "FILE.sweep/ beside --output, so that the same command goes on")
+        .role(Role::output);
     rows.add("from", &S::from, "DIR",
-             "starts nothing: the curves of a sweep's folder, a launch each repeat")
+             "folder of a sweep, whose curves are shown; nothing is started")
         .role(Role::output)
         .otherwise("the curve is measured")
-        .is(Trait::presentation)
-        .often_used();
+        .is(Trait::presentation);
     rows.add("baseline", &S::baseline, "", "measure every point without communication too");
     rows.add("resource", &S::resource, "NAME",
              "what efficiency counts: ranks, nodes, cores or GPUs");
