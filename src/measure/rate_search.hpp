@@ -17,8 +17,8 @@ struct RateTrial {
   double arrival_rate = 0;  ///< queries per second
   bool confirms = false;    ///< a repeat of a rate that held the bound
   std::int64_t queries = 0, answered = 0;
-  double seconds = 0;             ///< of the slowest rank
-  std::optional<double> latency;  ///< the bound quantile; unset where the trial ended early
+  double seconds = 0;                  ///< of the slowest rank
+  std::optional<double> latency = {};  ///< the bound quantile; unset where the trial ended early
   ServerEnd ended_by = ServerEnd::all_served;  ///< of the rank that ended first
   bool holds = false;
 };

@@ -22,8 +22,8 @@ struct ServerPolicy {
   std::int64_t largest_batch = 1;
   double max_queue_delay = 0;        ///< seconds that the oldest waits for others to fill a batch
   std::int64_t overload_queue = 50;  ///< more than these waiting: the queue grows, the trial ends
-  std::optional<double> latency_bound;  ///< seconds; with it a trial ends when
-  std::int64_t late_allowed = 0;        ///< more than these were later
+  std::optional<double> latency_bound = {};  ///< seconds; with it a trial ends when
+  std::int64_t late_allowed = 0;             ///< more than these were later
 };
 
 /// A tenth of the arrivals, at least 50 and two batches. A single server that is busy for the share

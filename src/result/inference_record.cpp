@@ -90,9 +90,22 @@ void drop_own_rates(Json& record) {
                     "queries arrive at the rate that is offered (--mode server)");
 }
 
+/// Mean seconds that a rank computes for a query: of a server without the queue, whose length is
+/// that of its arrivals.
+std::vector<double> rank_service(const std::vector<RankReport>& reports,
+                                 const InferenceMetrics& metrics) {
+  if (!is_server(reports)) return metrics.rank_latency;
+  std::vector<double> service;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const auto& queue = reports[i].samples.server->queue_seconds;
+    service.push_back(queue.empty() ? 0 : metrics.rank_latency[i] - mean(queue));
+  }
+  return service;
+}
+
 void fill_rank_entries(Json& record, const InferenceFacts& facts,
                        const std::vector<RankReport>& reports, const InferenceMetrics& metrics) {
-  const auto slow = stragglers(metrics.rank_latency);
+  const auto slow = stragglers(rank_service(reports, metrics));
   const bool comparable = std::ranges::all_of(metrics.queries, [](auto n) { return n > 0; });
   const double units = facts.units_per_step / facts.world_size;
   const auto entries = rank_entries(record, reports);

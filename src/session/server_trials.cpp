@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "config/names.hpp"
 #include "measure/clock.hpp"
@@ -82,7 +81,10 @@ class Trials {
     const auto arrivals = poisson_arrivals(share, queries, seed);
     world.watchdog().enter("server");
     world.barrier();
-    if (count_ == 1) wait_at(session_.start_line, world);
+    if (count_ == 1) {
+      wait_at(session_.start_line, world);
+      began_ = steady_seconds();
+    }
     Samples samples = inferencer_.serve(world, arrivals, policy_of(config_, queries, world.size()));
     samples.server->arrival_rate = share;
     // Who ended early waits for the arrivals of the others.
@@ -94,6 +96,9 @@ class Trials {
     watchdog.set_timeout(timeout);
     return samples;
   }
+
+  /// From the start line to now.
+  Window window() const { return {began_, steady_seconds()}; }
 
   RateSearch search(double first, double lowest, Samples& counts) {
     return search_rate(first, lowest, [&](double rate, bool confirms) -> std::optional<RateTrial> {
@@ -114,6 +119,7 @@ class Trials {
   Inferencer& inferencer_;
   const ResolvedConfig& config_;
   std::uint64_t count_ = 0;
+  double began_ = 0;
 };
 
 }  // namespace
@@ -123,7 +129,6 @@ ServedTrials serve_trials(Session& session, Inferencer& inferencer, const Resolv
   const Inferencer::PassSeconds mine = inferencer.warm_up_server(world);
   Trials trials(session, inferencer, config);
   ServedTrials served;
-  const double start = steady_seconds();
   if (config.arrival_rate) {
     served.samples = trials.run(*config.arrival_rate);
   } else {
@@ -135,7 +140,7 @@ ServedTrials serve_trials(Session& session, Inferencer& inferencer, const Resolv
     const bool hopeless = sums[0] / world.size() > *config.latency_bound_ms / 1e3;
     served.search = trials.search(first, hopeless ? first : first / 64, served.samples);
   }
-  if (session.start_line) session.start_line->report({start, steady_seconds()});
+  if (session.start_line) session.start_line->report(trials.window());
   return served;
 }
 

@@ -187,6 +187,13 @@ TEST(ServerRecord, RatesAreTheOfferedAndTheAnsweredOfAllRanks) {
       true);
 }
 
+TEST(ServerRecord, AStragglerIsSlowInServiceAndNotInTheQueue) {
+  auto reports = std::vector{served(0, {2, 2}, 4), served(1, {4, 4}, 4)};  // half in the queue
+  EXPECT_EQ(server_record(server_config(), reports)["ranks"][1]["straggler"], true);
+  reports[1].samples.server->queue_seconds = {3, 3};
+  EXPECT_EQ(server_record(server_config(), reports)["ranks"][1]["straggler"], false);
+}
+
 TEST(ServerRecord, AQuantileNeedsTenQueriesBeyondIt) {
   const Json record = server_record(server_config(500), {served(0, milliseconds(999), 1)});
   EXPECT_TRUE(record["latency_seconds"]["p99"].is_null());
