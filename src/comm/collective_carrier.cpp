@@ -6,6 +6,7 @@
 #include "comm/communicator.hpp"
 #include "comm/nccl_factory.hpp"
 #include "comm/rank_group_impl.hpp"
+#include "error.hpp"
 #include "measure/clock.hpp"
 
 namespace scalemark {
@@ -23,6 +24,8 @@ class HostCarrier : public CollectiveCarrier {
     std::ranges::copy(values, sent_.begin() + static_cast<std::ptrdiff_t>(first));
   }
   void put_received(std::size_t first, std::span<const float> values) override {
+    if (first + values.size() > received_.size())
+      throw CommError("collective: more than the carrier was made for");
     std::ranges::copy(values, received_.begin() + static_cast<std::ptrdiff_t>(first));
   }
   void get_received(std::size_t first, std::span<float> values) override {
@@ -105,16 +108,19 @@ std::string_view to_string(Carrier carrier) {
 
 std::unique_ptr<CollectiveCarrier> make_carrier(Carrier carrier, RankGroup& group,
                                                 std::int64_t largest, int cuda_device) {
+  // An element of every rank may be more.
+  const std::int64_t bytes =
+      std::max(largest, collective_bytes(Collective::alltoall, largest, group.size()));
   switch (carrier) {
     case Carrier::mpi:
-      return std::make_unique<MpiCarrier>(group, largest);
+      return std::make_unique<MpiCarrier>(group, bytes);
     case Carrier::scalemark:
-      return std::make_unique<ScalemarkCarrier>(group, largest);
+      return std::make_unique<ScalemarkCarrier>(group, bytes);
     case Carrier::nccl:
     case Carrier::nccl_in_place:
       break;
   }
-  return make_nccl_carrier(group, cuda_device, largest, carrier == Carrier::nccl_in_place);
+  return make_nccl_carrier(group, cuda_device, bytes, carrier == Carrier::nccl_in_place);
 }
 
 }  // namespace scalemark

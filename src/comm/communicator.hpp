@@ -92,7 +92,7 @@ class Communicator {
   /// they come from the device. Before the first operation of a step.
   virtual void begin_step(Stream) {}
   /// Blocking convenience.
-  void allreduce(const Buffer& buffer, Stream stream = nullptr) {
+  virtual void allreduce(const Buffer& buffer, Stream stream = nullptr) {
     start_allreduce(buffer, stream)->wait();
   }
 };

@@ -129,17 +129,31 @@ std::int64_t MpiCommunicator::wire_bytes(std::int64_t bytes) const {
 }
 
 std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, Stream) {
-  if (buffer.type == DataType::f32 && wire_ != WireDtype::fp32) return start_wire_sums(buffer);
+  if (is_rounded(buffer)) return start_wire_sums(buffer);
+  const bool small = buffer.bytes() <= MpiWorld::kEagerBytes;
+  const auto poster = small ? MpiWorld::Poster::caller_alone : MpiWorld::Poster::caller;
+  return std::make_unique<MpiPending>(group_->world, std::vector{start_sum(buffer, poster)});
+}
+
+void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
+  if (is_rounded(buffer)) return Communicator::allreduce(buffer, stream);
+  group_->world->wait(*start_sum(buffer, MpiWorld::Poster::waiter), "allreduce");
+}
+
+bool MpiCommunicator::is_rounded(const Buffer& buffer) const {
+  return buffer.type == DataType::f32 && wire_ != WireDtype::fp32;
+}
+
+std::shared_ptr<Operation> MpiCommunicator::start_sum(const Buffer& buffer,
+                                                      MpiWorld::Poster poster) {
   auto* const world = group_->world.get();
-  auto operation = world->start(
+  return world->start(
       [world, buffer, handles = handles_, largest = largest_count_, alone = size() == 1] {
         if (alone) return std::vector<MPI_Request>{};
         const auto bytes = static_cast<std::int64_t>(buffer.bytes());
         return world->selector().post(bytes, [&] { return handles->start(buffer, largest); });
       },
-      buffer.bytes() <= MpiWorld::kEagerBytes ? MpiWorld::Poster::caller_alone
-                                              : MpiWorld::Poster::caller);
-  return std::make_unique<MpiPending>(group_->world, std::vector{std::move(operation)});
+      poster);
 }
 
 std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, const Buffer& all,

@@ -27,9 +27,13 @@ class MpiCommunicator : public Communicator {
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream stream) override;
+  /// On this thread, without waking another.
+  void allreduce(const Buffer& buffer, Stream stream) override;
 
  private:
   struct Handles;
+  bool is_rounded(const Buffer& buffer) const;  ///< it travels in a 2-byte type
+  std::shared_ptr<Operation> start_sum(const Buffer& buffer, MpiWorld::Poster poster);
   std::unique_ptr<Pending> start_wire_sums(const Buffer& buffer);
 
   std::shared_ptr<RankGroup::Impl> group_;

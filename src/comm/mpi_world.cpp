@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -126,39 +127,40 @@ void MpiWorld::main_loop(std::promise<void> up) {
   Pacer pacer;
   const auto is_helped = [this] { return any_thread_ && waiting_ > 0; };
   while (true) {
-    Round round;
+    bool worked = false;
     {
       const Turn turn(*this);
-      round = make_calls();
+      const double start = steady_seconds();
+      worked = make_calls() || steady_seconds() - start > busy_round;
     }
     std::unique_lock lock(mutex_);
     if (stop_) return;
     const bool idle = idle_ || is_helped();
     const bool nudged = std::exchange(nudged_, false);  // more is on the way
     const auto pause =
-        pacer.pause({(round.worked || nudged) && !is_helped(), waiting_ > 0 && !idle, idle});
+        pacer.pause({(worked || nudged) && !is_helped(), waiting_ > 0 && !idle, idle});
     if (pause.count() > 0)
       wake_.wait_for(lock, pause,
                      [&] { return stop_ || nudged_ || (!commands_.empty() && !is_helped()); });
   }
 }
 
-/// In turn.
-MpiWorld::Round MpiWorld::make_calls() {
-  const auto begin = Clock::now();
+/// A round, in turn. True where something was started or completed.
+bool MpiWorld::make_calls() {
   bool worked = run_commands();
   worked = test_operations() || worked;
   if (roll_call_) roll_call_->tick();
   idle_ = outstanding_.requests() <= (hosts_.size() > 1 ? 1u : 0u);
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  return {worked || seconds > busy_round, seconds};
+  return worked;
 }
 
 bool MpiWorld::run_commands() {
+  if (!commanded_) return false;
   std::deque<std::function<void()>> commands;
   {
     const std::lock_guard lock(mutex_);
     commands.swap(commands_);
+    commanded_ = false;
   }
   for (auto& command : commands) command();
   return !commands.empty();
@@ -183,6 +185,7 @@ void MpiWorld::enqueue(std::function<void()> command) {
   {
     const std::lock_guard lock(mutex_);
     commands_.push_back(std::move(command));
+    commanded_ = true;
   }
   wake_.notify_one();
 }
@@ -210,7 +213,8 @@ std::shared_ptr<Operation> MpiWorld::start(std::vector<Operation::Post> stages, 
   operation->stages = std::move(stages);
   if (poster == Poster::mpi_thread || !post_here(operation))
     enqueue([this, operation] { outstanding_.post(operation); });
-  else if (poster == Poster::caller || (idle_ && hosts_.size() > 2))
+  else if (poster == Poster::caller ||
+           (poster == Poster::caller_alone && idle_ && hosts_.size() > 2))
     nudge();
   return operation;
 }
@@ -221,7 +225,7 @@ void MpiWorld::wait(Operation& operation, const char* phase) {
   ++waiting_;
   if (any_thread_) {
     lock.unlock();
-    for (Pacer pacer; !operation.done;) help(pacer, operation);
+    if (!operation.done) help(operation);
     lock.lock();
   } else {
     nudged_ = true;
@@ -235,22 +239,27 @@ void MpiWorld::wait(Operation& operation, const char* phase) {
   if (!operation.error.empty()) throw CommError(fmt::format("{}: {}", phase, operation.error));
 }
 
-/// A round of calls, or a pause where there is nothing to do.
-void MpiWorld::help(Pacer& pacer, const Operation& operation) {
-  Round round;
-  if (const Turn turn(*this, std::try_to_lock); turn) round = make_calls();
-  helpers_seconds_.fetch_add(round.seconds);
-  const auto pause = pacer.pause({round.worked, /*waited=*/true, /*idle=*/false});
-  if (pause.count() == 0) return;
-  std::unique_lock lock(mutex_);
-  completed_.wait_for(lock, pause, [&] { return operation.done.load(); });
-}
-
-void MpiWorld::run(const char* phase, Operation::Post post) {
-  auto operation = std::make_shared<Operation>();
-  operation->stages.push_back(std::move(post));
-  if (!post_here(operation)) enqueue([this, operation] { outstanding_.post(operation); });
-  wait(*operation, phase);
+/// Rounds of calls until it is done, with pauses where there is nothing to do.
+void MpiWorld::help(const Operation& operation) {
+  const auto begin = Clock::now();
+  std::chrono::duration<double> asleep{0};
+  Pacer pacer(begin);
+  while (true) {
+    bool worked = false;
+    if (const Turn turn(*this, std::try_to_lock); turn)
+      worked = make_calls();
+    else
+      std::this_thread::yield();  // who has it may share this core
+    if (operation.done) break;
+    const auto pause = pacer.pause({worked, /*waited=*/true, /*idle=*/false});
+    if (pause.count() == 0) continue;
+    const auto before = Clock::now();
+    std::unique_lock lock(mutex_);
+    completed_.wait_for(lock, pause, [&] { return operation.done.load(); });
+    asleep += Clock::now() - before;
+  }
+  helpers_seconds_ +=
+      std::max(0., std::chrono::duration<double>(operation.completed - begin - asleep).count());
 }
 
 void MpiWorld::release(std::function<void()> free_handles) {

@@ -62,8 +62,8 @@ class MpiWorld {
   /// Who posts an operation. mpi_thread: its first stage is work. caller: it is quick, and is
   /// posted here and now where nobody else has the turn. caller_alone: it is small too
   /// (kEagerBytes), so that between two ranks the library needs no further call of this one: nobody
-  /// wakes up for it.
-  enum class Poster { mpi_thread, caller, caller_alone };
+  /// wakes up for it. waiter: the caller waits for it at once, and makes the calls itself.
+  enum class Poster { mpi_thread, caller, caller_alone, waiter };
   static constexpr std::size_t kEagerBytes = 4000;  ///< Open MPI's least eager limit is 4 KiB
 
   /// Starts an operation; returns at once.
@@ -76,7 +76,9 @@ class MpiWorld {
   /// Throws CommError where it failed.
   void wait(Operation& operation, const char* phase);
   /// Both.
-  void run(const char* phase, Operation::Post post);
+  void run(const char* phase, Operation::Post post) {
+    wait(*start(std::move(post), Poster::waiter), phase);
+  }
 
   /// Any thread, returns at once: `free_handles` runs in turn, unless MPI is finalised by then.
   void release(std::function<void()> free_handles);
@@ -88,18 +90,13 @@ class MpiWorld {
 
  private:
   class Turn;
-  struct Round {
-    bool worked = false;  ///< something was started, completed or moved
-    double seconds = 0;   ///< that it took
-  };
-
   void enqueue(std::function<void()> command);
   bool post_here(const std::shared_ptr<Operation>& operation);
   void nudge();
   void main_loop(std::promise<void> up);
   void initialize();
-  void help(Pacer& pacer, const Operation& operation);
-  Round make_calls();
+  void help(const Operation& operation);
+  bool make_calls();
   bool run_commands();
   bool test_operations();
   void shut_down();
@@ -118,6 +115,7 @@ class MpiWorld {
   Outstanding outstanding_;
   std::unique_ptr<RollCall> roll_call_;
 
+  std::atomic<bool> commanded_{false};      ///< there are commands
   std::atomic<bool> idle_{true};            ///< nothing in flight but the wait for roll-calls
   std::atomic<double> helpers_seconds_{0};  ///< in MPI calls, of threads that waited
 

@@ -116,6 +116,12 @@ void Watchdog::enter(const char* phase, long step) {
   if (step >= 0) impl_->step = step;
 }
 
+const char* Watchdog::exchange(const char* phase) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->entered = Clock::now();
+  return std::exchange(impl_->phase, phase);
+}
+
 Progress Watchdog::progress() const {
   const std::lock_guard lock(impl_->mutex);
   return {impl_->phase, impl_->step, impl_->seconds_in_phase()};

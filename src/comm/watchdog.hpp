@@ -27,6 +27,8 @@ class Watchdog {
   ~Watchdog();
   /// Enters a phase; the clock starts anew. `step` < 0 keeps the last step.
   void enter(const char* phase, long step = -1);
+  /// enter(phase), and the phase before.
+  const char* exchange(const char* phase);
   Progress progress() const;
   void set_timeout(double seconds);
   /// Called every second from the watching thread, for as long as this process runs.
@@ -49,9 +51,7 @@ class Watchdog {
 class PhaseScope {
  public:
   PhaseScope(Watchdog& watchdog, const char* phase)
-      : watchdog_(watchdog), before_(watchdog.progress().phase) {
-    watchdog_.enter(phase);
-  }
+      : watchdog_(watchdog), before_(watchdog.exchange(phase)) {}
   ~PhaseScope() { watchdog_.enter(before_); }
   PhaseScope(const PhaseScope&) = delete;
   PhaseScope& operator=(const PhaseScope&) = delete;

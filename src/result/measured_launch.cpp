@@ -73,7 +73,7 @@ void add_machine(MeasuredLaunch& launch, const Json& run) {
   std::set<std::string> hosts;
   for (const Json& rank : run.at("ranks")) hosts.insert(rank.at("host").get<std::string>());
   launch.keys["hosts"] = hosts.size();
-  if (run.contains("communication"))
+  if (run.value("communication", Json()).is_object())  // of training
     for (const char* name : {"communicator", "transport"})
       set_known(launch, name, run["communication"].at(name));
   if (run.contains("fused")) set_known(launch, "fused", run["fused"]);
@@ -108,7 +108,7 @@ MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   add_record_metrics(launch, record);
   add_step_deviation(launch, record);
   launch.foreign = foreign_load(record);
-  if (record.contains("communication"))
+  if (record.value("communication", Json()).is_object())
     add_baseline(launch, record["communication"].at("baseline_throughput"));
   const double seconds = record.at("wall_seconds");
   launch.repeats = {{record.at("throughput").at("mean").get<double>() * seconds, seconds}};

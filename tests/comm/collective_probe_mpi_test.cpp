@@ -28,6 +28,16 @@ TEST(CollectiveProbe, EveryCollectiveMovesTheRightData) {
         0);
 }
 
+TEST(CollectiveProbe, HasRoomForAnElementOfEveryRank) {
+  const auto mpi = make_carrier(Carrier::mpi, world(), 4);
+  for (const Collective collective : kCollectives) {
+    const auto timing = CollectiveProbe(world(), *mpi).measure(collective, 4, 1e-4);
+    EXPECT_EQ(timing.wrong_elements, 0) << to_string(collective);
+    const std::vector<float> room(static_cast<std::size_t>(timing.bytes / 4));
+    EXPECT_NO_THROW(mpi->put_received(0, room));
+  }
+}
+
 TEST(CollectiveProbe, ADamagedElementIsFoundAndNamedOnAllRanks) {
   const auto mpi = make_carrier(Carrier::mpi, world(), 1024);
   const int last = world().size() - 1;

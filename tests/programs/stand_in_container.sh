@@ -1,10 +1,10 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # stand_in_container.sh IMAGE FOLDER PROGRAM...: runs a program in FOLDER within another root, as a container runtime does,
 # made of bind mounts over the folder IMAGE. They are seen in a mount namespace of this program alone, and everything of the
 # host but /tmp and /run is read-only in it. TREES: folders that it shows, parted by colons; BUILD: what lies in
 # /opt/scalemark there.
 set -e
-if [ -z "$SMK_TEST_NAMESPACE" ]; then SMK_TEST_NAMESPACE=1 exec unshare -m sh "$0" "$@"; fi
+if [ -z "$SMK_TEST_NAMESPACE" ]; then SMK_TEST_NAMESPACE=1 exec unshare -m bash "$0" "$@"; fi
 root=$1 folder=$2
 shift 2
 show() { # FOLDER PLACE [ro]

@@ -164,9 +164,14 @@ class ProgramTest(unittest.TestCase):
 class Result(unittest.TextTestResult):
     passed = 0
 
+    def startTest(self, test):
+        super().startTest(test)
+        self.begin = time.monotonic()
+
     def addSuccess(self, test):
         super().addSuccess(test)
         self.passed += 1
+        self.stream.writeln(f"  {time.monotonic() - self.begin:.1f} s")
 
 
 def run_suite():

@@ -114,11 +114,17 @@ Measured train(const ResolvedConfig& config, DeviceBackend& device, Communicator
   return {std::move(samples), trainer.last_traffic()};
 }
 
+ResolvedConfig several_buckets() {
+  RunConfig config = small_config();
+  config.first_bucket_mb = 0.02;
+  return config;
+}
+
 TEST(LateDevice, ReportsTheTimesOfEveryStep) {
   Progress progress;
   LateDevice device(progress);
   LateCommunicator communicator(progress);
-  const auto [samples, traffic] = train(small_config(), device, communicator);
+  const auto [samples, traffic] = train(several_buckets(), device, communicator);
   const auto buckets = static_cast<double>(traffic.messages);
   ASSERT_GT(buckets, 2);  // so that steps end before their times are known
   EXPECT_EQ(samples.wait_seconds, std::vector<double>(12, 0.25 * buckets));
