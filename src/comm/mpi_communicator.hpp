@@ -28,7 +28,7 @@ class MpiCommunicator : public Communicator {
                                            const std::vector<std::size_t>& counts,
                                            Stream stream) override;
   /// On this thread, without waking another.
-  void allreduce(const Buffer& buffer, Stream stream) override;
+  void allreduce(const Buffer& buffer, Stream stream = nullptr) override;
 
  private:
   struct Handles;
