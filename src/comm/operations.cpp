@@ -104,14 +104,21 @@ void Outstanding::drop_null_requests() {
 std::chrono::microseconds Pacer::pause(const Situation& now) {
   using std::chrono::microseconds;
   constexpr microseconds shortest{50}, longest{1000}, longest_waited{200}, spin{100};
-  constexpr microseconds between_roll_calls{100'000};
+  constexpr microseconds between_roll_calls{100'000}, busy_round{20};
   const auto time = Clock::now();
-  if (now.worked) {
+  // Rounds that followed each other took this one's time, so it has moved data.
+  const bool worked = now.worked || (spins_ && time - last_call_ > busy_round);
+  last_call_ = time;
+  spins_ = false;
+  if (worked) {
     last_work_ = time;
     pause_ = shortest;
   }
-  if (now.idle && !now.worked) return between_roll_calls;
-  if (now.waited && time - last_work_ < spin) return microseconds{0};
+  if (now.idle && !worked) return between_roll_calls;
+  if (now.waited && time - last_work_ < spin) {
+    spins_ = true;
+    return microseconds{0};
+  }
   const auto pause = pause_;
   pause_ = std::min(pause_ * 3 / 2, now.waited ? longest_waited : longest);
   return pause;

@@ -57,7 +57,7 @@ class Outstanding {
 /// computes. While a thread waits for an operation its core is free, and it may spin for a moment.
 class Pacer {
  public:
-  explicit Pacer(Clock::time_point now = Clock::now()) : last_work_(now) {}
+  explicit Pacer(Clock::time_point now = Clock::now()) : last_work_(now), last_call_(now) {}
   struct Situation {
     bool worked;  ///< the last round completed or moved something
     bool waited;  ///< a thread waits for an operation
@@ -67,7 +67,8 @@ class Pacer {
 
  private:
   std::chrono::microseconds pause_{50};
-  Clock::time_point last_work_;
+  Clock::time_point last_work_, last_call_;
+  bool spins_ = true;  ///< there was no pause before the round
 };
 
 }  // namespace scalemark
