@@ -58,7 +58,7 @@ TEST(Binding, TheNumberOfCoresIsAskedForToo) {
 TEST(Binding, ASocketOrANumaNodeHasItsCores) {
   const std::vector<int> cpus = achieved_affinity().cpus;
   for (const char* policy : {"socket", "numa"})
-    if (const auto cores = cores_of_policy(policy, cpus)) EXPECT_GE(*cores, 1) << policy;
+    EXPECT_GE(cores_of_policy(policy, cpus).value_or(1), 1) << policy;
   EXPECT_EQ(cores_of_policy("core", cpus), std::nullopt);
   EXPECT_EQ(cores_of_policy("none", cpus), std::nullopt);
   EXPECT_EQ(cores_of_policy("socket", {}), std::nullopt);
