@@ -152,12 +152,12 @@ class Ranks(ProgramTest):
         (self.folder / "job").write_text(f"""
             /run/netlab/rsh switch tc qdisc change dev n2 root tbf rate 50mbit burst 70000 latency 10ms &&
             exec {SCALEMARK} preflight --ranks 3 --seconds 0.2 --sizes 8 --scratch_mb 1 --output p.json""")
-        _, err = self.run_program(NETLAB, "--hosts", "3", "--cores_per_host", "1", "--rate", "1gbit", "--", "bash", "job", expect=4)
+        out, _ = self.run_program(NETLAB, "--hosts", "3", "--cores_per_host", "1", "--rate", "1gbit", "--", "bash", "job", expect=4)
         record = self.read("p.json")
         self.assertEqual(sorted(pair["hosts"] for pair in record["pairs"]), [["n0", "n1"], ["n0", "n2"], ["n1", "n2"]])
         slow = [check["host"] for check in record["checks"] if check["name"] == "pair.host" and check["status"] == "fail"]
         self.assertEqual(slow, ["n2"])
-        self.assertIn("furthest behind", err)
+        self.assertIn("furthest behind", out)
 
     def test_four_hosts_share_cores_where_there_are_too_few(self):
         _, err = self.run_program(NETLAB, "--hosts", "4", "--cores_per_host", "1", "--", SCALEMARK, "scale", *SMALL,
