@@ -12,6 +12,19 @@
 namespace scalemark {
 namespace {
 
+/// Seconds of every call of `work`.
+template <typename Work>
+std::vector<double> each_timed(int repetitions, Work work) {
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(repetitions));
+  for (int i = 0; i < repetitions; ++i) {
+    const double start = steady_seconds();
+    work();
+    seconds.push_back(steady_seconds() - start);
+  }
+  return seconds;
+}
+
 /// Buffers in host memory.
 class HostCarrier : public CollectiveCarrier {
  public:
@@ -42,16 +55,9 @@ class MpiCarrier : public HostCarrier {
   MpiCarrier(RankGroup& group, std::int64_t largest) : HostCarrier(largest), impl_(group.impl()) {}
 
   std::vector<double> run(Collective collective, std::size_t elements, int repetitions) override {
-    std::vector<double> seconds;
-    seconds.reserve(static_cast<std::size_t>(repetitions));
-    impl_->world->call("collective", [&] {
-      for (int i = 0; i < repetitions; ++i) {
-        const double start = steady_seconds();
-        call_mpi(collective, static_cast<int>(elements));
-        seconds.push_back(steady_seconds() - start);
-      }
+    return impl_->world->call("collective", [&] {
+      return each_timed(repetitions, [&] { call_mpi(collective, static_cast<int>(elements)); });
     });
-    return seconds;
   }
 
  private:
@@ -85,14 +91,9 @@ class ScalemarkCarrier : public HostCarrier {
   bool carries(Collective collective) const override { return collective == Collective::allreduce; }
 
   std::vector<double> run(Collective, std::size_t elements, int repetitions) override {
-    std::vector<double> seconds;
-    seconds.reserve(static_cast<std::size_t>(repetitions));
-    for (int i = 0; i < repetitions; ++i) {
-      const double start = steady_seconds();
+    return each_timed(repetitions, [&] {
       communicator_->allreduce({received_.data(), elements, DataType::f32});
-      seconds.push_back(steady_seconds() - start);
-    }
-    return seconds;
+    });
   }
 
  private:

@@ -1,6 +1,4 @@
 // Collectives of fp32 values on GPU memory, timed by events on NCCL's stream.
-#include <algorithm>
-
 #include "comm/cuda/nccl_connection.hpp"
 #include "comm/cuda/operation_events.hpp"
 #include "comm/nccl_factory.hpp"
@@ -88,18 +86,15 @@ class NcclCarrier : public CollectiveCarrier {
   }
 
   ncclResult_t alltoall(std::size_t block) {
-    check_nccl(ncclGroupStart(), "ncclGroupStart");
-    ncclResult_t queued = ncclSuccess;
-    for (std::size_t peer = 0; peer < size_; ++peer) {
-      for (const ncclResult_t result :
-           {ncclSend(sent_.at(peer * block), block, ncclFloat32, static_cast<int>(peer),
-                     connection_.communicator(), connection_.stream()),
-            ncclRecv(received_.at(peer * block), block, ncclFloat32, static_cast<int>(peer),
-                     connection_.communicator(), connection_.stream())})
-        if (result != ncclSuccess) queued = result;
-    }
-    const ncclResult_t ended = ncclGroupEnd();  // also after an error: the group must be closed
-    return queued != ncclSuccess ? queued : ended;
+    return post_grouped(static_cast<int>(size_), [&](int peer) {
+      const std::size_t first = static_cast<std::size_t>(peer) * block;
+      const ncclComm_t comm = connection_.communicator();
+      const ncclResult_t sent =
+          ncclSend(sent_.at(first), block, ncclFloat32, peer, comm, connection_.stream());
+      const ncclResult_t received =
+          ncclRecv(received_.at(first), block, ncclFloat32, peer, comm, connection_.stream());
+      return received != ncclSuccess ? received : sent;
+    });
   }
 
   std::size_t rank_, size_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "comm/cuda/nccl_connection.hpp"
@@ -86,18 +87,13 @@ class NcclCommunicator : public Communicator {
   /// operation.
   ncclResult_t broadcast_blocks(const Buffer& mine, const Buffer& all,
                                 const std::vector<std::size_t>& counts) {
-    check_nccl(ncclGroupStart(), "ncclGroupStart");
     auto* block = static_cast<char*>(all.data);
-    ncclResult_t queued = ncclSuccess;
-    for (int root = 0; root < size_; ++root) {
+    return post_grouped(size_, [&](int root) {
       const std::size_t count = counts[static_cast<std::size_t>(root)];
-      const ncclResult_t result = ncclBroadcast(mine.data, block, count, nccl_type(mine.type), root,
-                                                connection_.communicator(), connection_.stream());
-      if (result != ncclSuccess) queued = result;
-      block += count * size_of(mine.type);
-    }
-    const ncclResult_t ended = ncclGroupEnd();  // also after an error: the group must be closed
-    return queued != ncclSuccess ? queued : ended;
+      char* const to = std::exchange(block, block + count * size_of(mine.type));
+      return ncclBroadcast(mine.data, to, count, nccl_type(mine.type), root,
+                           connection_.communicator(), connection_.stream());
+    });
   }
 
   int size_;

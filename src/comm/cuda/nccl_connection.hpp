@@ -16,6 +16,18 @@ const NcclLog& nccl_log();
 
 ncclDataType_t nccl_type(DataType type);
 
+/// `post(peer)` of all `peers` ranks as one operation. After an error the others are queued too,
+/// since a group must be closed; throws CommError where it cannot be opened.
+template <typename Post>
+ncclResult_t post_grouped(int peers, Post post) {
+  check_nccl(ncclGroupStart(), "ncclGroupStart");
+  ncclResult_t queued = ncclSuccess;
+  for (int peer = 0; peer < peers; ++peer)
+    if (const ncclResult_t result = post(peer); result != ncclSuccess) queued = result;
+  const ncclResult_t ended = ncclGroupEnd();
+  return queued != ncclSuccess ? queued : ended;
+}
+
 class NcclConnection {
  public:
   /// Collective. Throws CommError.
