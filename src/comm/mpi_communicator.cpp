@@ -96,6 +96,7 @@ struct MpiCommunicator::Handles {
 
   Kind kind_of(DataType type) const;
   std::vector<MPI_Request> start(const Buffer& buffer, std::size_t largest_count) const;
+  MPI_Request start_part(void* data, std::size_t count, DataType type) const;
 };
 
 MpiCommunicator::MpiCommunicator(RankGroup& group, WireDtype wire, std::size_t largest_count)
@@ -137,7 +138,14 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
 
 void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
   if (is_rounded(buffer)) return Communicator::allreduce(buffer, stream);
-  group_->world->wait(*start_sum(buffer, MpiWorld::Poster::waiter), "allreduce");
+  MpiWorld& world = *group_->world;
+  if (size() == 1 || buffer.count > largest_count_ || buffer.bytes() > MpiWorld::kEagerBytes)
+    return world.wait(*start_sum(buffer, MpiWorld::Poster::waiter), "allreduce");
+  world.run_small("allreduce", [this, &buffer] {
+    return group_->world->selector().post(static_cast<std::int64_t>(buffer.bytes()), [&] {
+      return handles_->start_part(buffer.data, buffer.count, buffer.type);
+    });
+  });
 }
 
 bool MpiCommunicator::is_rounded(const Buffer& buffer) const {
@@ -210,18 +218,23 @@ Kind MpiCommunicator::Handles::kind_of(DataType type) const {
 
 std::vector<MPI_Request> MpiCommunicator::Handles::start(const Buffer& buffer,
                                                          std::size_t largest_count) const {
-  const Kind kind = kind_of(buffer.type);
   std::vector<MPI_Request> requests;
   for (std::size_t first = 0; first < buffer.count; first += largest_count) {
-    const auto count = static_cast<int>(std::min(largest_count, buffer.count - first));
     auto* part = static_cast<char*>(buffer.data) + first * size_of(buffer.type);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(
-        MPI_Iallreduce(MPI_IN_PLACE, part, count, kind.type, kind.sum, communicator, &request),
-        "MPI_Iallreduce");
-    requests.push_back(request);
+    requests.push_back(
+        start_part(part, std::min(largest_count, buffer.count - first), buffer.type));
   }
   return requests;
+}
+
+MPI_Request MpiCommunicator::Handles::start_part(void* data, std::size_t count,
+                                                 DataType type) const {
+  const Kind kind = kind_of(type);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), kind.type, kind.sum,
+                           communicator, &request),
+            "MPI_Iallreduce");
+  return request;
 }
 
 }  // namespace scalemark

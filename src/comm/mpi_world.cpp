@@ -27,6 +27,14 @@ constexpr double busy_round = 20e-6;  ///< seconds; a longer round of calls has 
 constexpr unsigned timer_slack =
     1000;  ///< ns; the default of 50 us would double the shortest pauses
 
+bool completes_soon(MPI_Request& request) {
+  constexpr int tests = 100;  // about 5 us
+  int complete = 0;
+  for (int i = 0; i < tests && !complete; ++i)
+    check_mpi(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+  return complete != 0;
+}
+
 std::vector<std::string> gather_hosts(int size) {
   std::array<char, longest_host> own{};
   gethostname(own.data(), own.size() - 1);
@@ -260,6 +268,18 @@ void MpiWorld::help(const Operation& operation) {
   }
   helpers_seconds_ +=
       std::max(0., std::chrono::duration<double>(operation.completed - begin - asleep).count());
+}
+
+void MpiWorld::run_small(const char* phase, const std::function<MPI_Request()>& post) {
+  MPI_Request begun = MPI_REQUEST_NULL;
+  if (any_thread_) {
+    if (const Turn turn(*this, std::try_to_lock); turn) {
+      run_commands();  // what was started before goes first
+      begun = post();
+      if (completes_soon(begun)) return;
+    }
+  }
+  run(phase, [&] { return std::vector{begun == MPI_REQUEST_NULL ? post() : begun}; });
 }
 
 void MpiWorld::release(std::function<void()> free_handles) {

@@ -80,6 +80,10 @@ class MpiWorld {
     wait(*start(std::move(post), Poster::waiter), phase);
   }
 
+  /// The same for a small operation of one request, which is tested by itself for a moment: what
+  /// every operation costs otherwise is longer than it. A late partner makes it one like any other.
+  void run_small(const char* phase, const std::function<MPI_Request()>& post);
+
   /// Any thread, returns at once: `free_handles` runs in turn, unless MPI is finalised by then.
   void release(std::function<void()> free_handles);
   /// Collective: waits for all ranks asleep, then MPI_Finalize. Later calls do nothing.

@@ -33,6 +33,16 @@ TEST(Pacer, SpinsOnlyForAMomentAndOnlyForAWaiter) {
     EXPECT_LE(pacer.pause({.worked = false, .waited = true, .idle = false}), microseconds{200});
 }
 
+TEST(Pacer, SleepsForAShareOfWhatAWaiterHasWaited) {
+  Pacer pacer(Clock::now() - microseconds{2'000});
+  const auto pause = pacer.pause({.worked = false, .waited = true, .idle = false});
+  EXPECT_GE(pause, microseconds{100});
+  EXPECT_LE(pause, microseconds{200});
+  EXPECT_EQ(Pacer(Clock::now() - std::chrono::seconds{1})
+                .pause({.worked = false, .waited = true, .idle = false}),
+            microseconds{200});
+}
+
 TEST(Pacer, TakesALongRoundForOneThatMovedData) {
   Pacer pacer;
   EXPECT_EQ(pacer.pause({.worked = true, .waited = true, .idle = false}), microseconds{0});
