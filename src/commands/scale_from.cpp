@@ -91,8 +91,11 @@ SweepFolder read_folder(const fs::path& folder, Resource resource, bool planned_
 
 void warn_of_missing(Json& record, const SweptCurve& curve,
                      const std::vector<MissingLaunches>& missing) {
-  for (const MissingLaunches& one : missing)
-    if (belongs_to(one, curve)) add_warnings(record, {"incomplete: " + one.words});
+  for (const MissingLaunches& one : missing) {
+    if (!belongs_to(one, curve)) continue;
+    add_warnings(record, {"incomplete: " + one.words});
+    record["failed_launches"] = record["failed_launches"].get<int>() + one.failed;
+  }
 }
 
 /// Tables of the curves, then those that can be compared side by side.

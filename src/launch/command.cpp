@@ -182,7 +182,9 @@ ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed
   for (const ExitCodeWords& known : kExitCodes)
     if (agreed_code == static_cast<int>(known.code)) return known.code;
   for (const ExitCodeWords& known : kExitCodes)
-    if (!known.of_gate && exit.raw_status == static_cast<int>(known.code)) return known.code;
+    if (!known.of_gate && known.code != ExitCode::usage &&
+        exit.raw_status == static_cast<int>(known.code))
+      return known.code;
   return is_signal_status(exit.raw_status) ? ExitCode::failed : ExitCode::environment;
 }
 

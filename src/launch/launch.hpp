@@ -142,8 +142,8 @@ bool is_signal_status(int raw_status);
 
 /// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
 /// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal
-/// (128+n) is `failed`, and everything else (mpirun's 1: root refused, too few slots) is the
-/// launcher's: `environment`.
+/// (128+n) is `failed`, and everything else is the launcher's, `environment`: mpirun's 1 (root
+/// refused, too few slots) and 2 (a host that cannot be reached; ranks say why they end with 2).
 ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code);
 
 }  // namespace scalemark

@@ -28,6 +28,12 @@ class LeftOut {
     add("with status " + status);
     ++failed_;
   }
+  /// Launches of a sweep that a curve of it is without.
+  void add_failed_of(const Json& record) {
+    const Json failed = record.value("failed_launches", Json());
+    for (int i = 0; failed.is_number() && i < failed.get<int>(); ++i)
+      add_failed("failed, of a curve");
+  }
   std::size_t failed() const { return failed_; }
   std::vector<std::string> sentences() const {
     std::vector<std::string> all;
@@ -70,6 +76,7 @@ void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
       continue;
     }
     parts.merge(runs_within(record));
+    left_out.add_failed_of(record);
     Found& found = all.emplace_back(Found{record.at("id"), record.at("status"), {}});
     if (found.status == "ok") found.launches = reader.launches(record, path);
   }
@@ -118,6 +125,7 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
         fmt::format("{}: {}", status, record.value("reason", Json("")).dump(-1, ' ', true)));
   else
     set.launches = reader.launches(record, set.path);
+  left_out.add_failed_of(record);
 }
 
 }  // namespace

@@ -61,6 +61,16 @@ class SweptCurves(ProgramTest):
         return self.run_program(SCALEMARK, "scale", "--from", "sweep", *words, **options)
 
 
+    def measure_again(self, output):
+        """Curves of a sweep that is the same but for the ids of its records."""
+        shutil.copytree(self.folder / "sweep", self.folder / "again")
+        for path in (self.folder / "again/runs").iterdir():
+            record = json.loads(path.read_text())
+            record["id"] = ("2" if record["id"][0] == "1" else "1") + record["id"][1:]
+            path.write_text(json.dumps(record))
+        self.run_program(SCALEMARK, "scale", "--from", "again", "--output", output)
+
+
 class Records(SweptCurves):
     def test_a_record_for_every_curve_and_its_table(self):
         out, err = self.scale("--output", "curves/c.json")
@@ -110,15 +120,7 @@ class Records(SweptCurves):
         self.assertIn("a copy is no second measurement", err)
         _, err = self.run_program(SCALEMARK, "project", "c-trivial.json", "--ranks", "4", "--output", "p.json")
         self.assertEqual(self.read("p.json")["curve"]["kind"], "launches")
-        shutil.copytree(self.folder / "sweep", self.folder / "again")
-
-        def renew(path):
-            record = json.loads(path.read_text())
-            record["id"] = "1" + record["id"][1:] if record["id"][0] != "1" else "2" + record["id"][1:]
-            path.write_text(json.dumps(record))
-        for path in (self.folder / "again/runs").iterdir():
-            renew(path)
-        self.run_program(SCALEMARK, "scale", "--from", "again", "--output", "d.json")
+        self.measure_again("d.json")
         self.run_program(SCALEMARK, "compare", "c-trivial.json", "d-trivial.json", "--output", "r.json")
         for point in self.read("r.json")["points"]:
             self.assertEqual((point["repeat_unit"], point["base_repeats"], point["repeats"]), ("launch", 3, 3))
@@ -149,6 +151,19 @@ class Misbehaving(SweptCurves):
         self.assertEqual([r["repeat"] for r in curve["points"][0]["repeats"]], [1, 2, 3])
         self.assertNotIn("incomplete", str(self.read("c-smallnet.json")["warnings"]))
         self.assertIn("2 to 3 fresh launches", out)
+
+    def test_a_curve_with_a_failed_launch_does_not_pass_a_gate(self):
+        self.measure_again("base.json")
+        entries = self.journal()
+        self.change(lambda entry: dict(entry, status="failed", exit_code=4, reason="rank 1 was lost")
+                    if entry == entries[0] else entry)
+        model = entries[0]["settings"]["model"]
+        self.scale("--output", "new.json")
+        self.assertEqual(self.read(f"new-{model}.json")["failed_launches"], 1)
+        self.assertEqual(self.read(f"base-{model}.json")["failed_launches"], 0)
+        _, err = self.run_program(SCALEMARK, "gate", f"base-{model}.json", f"new-{model}.json", expect=4)
+        self.assertIn("1 launch of new-%s did not end well (1 record with status failed, of a curve)" % model, err)
+        self.run_program(SCALEMARK, "gate", f"base-{model}.json", f"new-{model}.json", "--allow_failed", "1", expect=3)
 
     def test_copies_are_no_launches(self):
         ids = {}

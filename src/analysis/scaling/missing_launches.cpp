@@ -51,18 +51,21 @@ std::vector<MissingLaunches> missing_launches(const std::vector<JournalEntry>& l
     for (const auto& point : build.points) {
       std::vector<std::string> words;
       std::vector<std::int64_t> open;
+      int failed = 0;
       for (std::int64_t repeat = 1; repeat <= build.repeats; ++repeat) {
         const auto found = ended.find({point.id, build.revision, repeat});
         if (found == ended.end() || found->second->status == "interrupted")
           open.push_back(repeat);
-        else if (found->second->status != "ok")
+        else if (found->second->status != "ok") {
           words.push_back(fmt::format("repeat {} {} ({})", repeat, found->second->status,
                                       found->second->reason));
+          ++failed;
+        }
       }
       if (!open.empty()) words.push_back(repeats_text(open) + " not measured yet");
       if (!words.empty())
         all.push_back({point.settings, build.revision,
-                       fmt::format("{}: {}", settings_title(point.settings), join(words, ", "))});
+                       fmt::format("{}: {}", settings_title(point.settings), join(words, ", ")), failed});
     }
   return all;
 }

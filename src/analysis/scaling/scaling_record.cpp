@@ -8,6 +8,7 @@
 #include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
 #include "config/names.hpp"
+#include "config/text.hpp"
 #include "models/catalog.hpp"
 #include "result/record_schemas.hpp"
 #include "result/warnings.hpp"
@@ -148,10 +149,10 @@ std::string too_noisy(const ScalingPoint& point, const std::string& unit, bool l
   constexpr double kWidest = 2;  // between its ends
   if (!point.ci95 || point.ci95->hi <= kWidest * point.ci95->lo) return "";
   return fmt::format(
-      "too noisy to show anything: {} {} of {} ranks could be {} to {}; more {}, longer ones "
+      "too noisy to show anything: {} {} of {} could be {} to {}; more {}, longer ones "
       "(--num_batches), or a quieter machine (--wait_for_idle 600) would help",
-      four_digits(point.throughput), unit, point.ranks, four_digits(point.ci95->lo),
-      four_digits(point.ci95->hi), launches ? "launches" : "rounds (--repeats 5)");
+      four_digits(point.throughput), unit, counted(static_cast<std::size_t>(point.ranks), "rank"),
+      four_digits(point.ci95->lo), four_digits(point.ci95->hi), launches ? "launches" : "rounds (--repeats 5)");
 }
 
 void write_curve(Json& record, const ResolvedConfig& config, const std::vector<PointRuns>& points) {
@@ -188,6 +189,7 @@ Json make_scaling_record(const RecordContext& context, int world_size,
   record["resource"] = to_string(config.resource);
   record["repeat_unit"] = to_string(unit);
   record["kept_rounds"] = 0;
+  record["failed_launches"] = 0;
   record["config_hash"] = config_hash(config, world_size);
   add_warnings(record, noise.warnings());
   add_warnings(record, {preflight_warning(record)});

@@ -57,6 +57,7 @@ struct MissingLaunches {
   Json settings;
   std::string revision;
   std::string words;  ///< "ranks=4: repeat 1 failed (...), repeats 2, 3 not measured yet"
+  int failed = 0;     ///< of them; the others were not measured
 };
 
 /// What was planned and did not succeed; without a plan, what other points of the same build have.
