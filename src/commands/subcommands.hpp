@@ -32,6 +32,8 @@ ExitCode gate(const CommandLine& line);
 CommandHelp gate_help(const CommandLine& line);
 ExitCode project(const CommandLine& line);
 CommandHelp project_help(const CommandLine& line);
+ExitCode export_table(const CommandLine& line);
+CommandHelp export_table_help(const CommandLine& line);
 ExitCode list(const CommandLine& line);
 CommandHelp list_help(const CommandLine& line);
 ExitCode clean(const CommandLine& line);
@@ -66,6 +68,8 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::gate_help},
     {"project", "what a curve predicts: more ranks, other links, time to solution",
      commands::project, commands::project_help},
+    {"export", "records as one flat table, a row a launch and point: CSV or JSON lines",
+     commands::export_table, commands::export_table_help},
     {"list", "models and configurations", commands::list, commands::list_help},
     {"clean", "removes from this host what killed processes have left", commands::clean,
      commands::clean_help},

@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdio>
+#include <stdexcept>
 
 namespace scalemark {
 
@@ -24,6 +26,17 @@ std::string utc_timestamp() {
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
                      utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
                      (now - seconds).count());
+}
+
+double utc_milliseconds(const std::string& timestamp) {
+  std::tm utc{};
+  double seconds = 0;
+  if (std::sscanf(timestamp.c_str(), "%4d-%2d-%2dT%2d:%2d:%lfZ", &utc.tm_year, &utc.tm_mon,
+                  &utc.tm_mday, &utc.tm_hour, &utc.tm_min, &seconds) != 6)
+    throw std::invalid_argument("no timestamp: " + timestamp);
+  utc.tm_year -= 1900;
+  --utc.tm_mon;
+  return 1e3 * (static_cast<double>(timegm(&utc)) + seconds);
 }
 
 }  // namespace scalemark

@@ -24,4 +24,7 @@ struct Window {
 /// created_at.
 std::string utc_timestamp();
 
+/// Of such a timestamp, since 1970. std::invalid_argument where it is none.
+double utc_milliseconds(const std::string& timestamp);
+
 }  // namespace scalemark

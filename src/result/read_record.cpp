@@ -19,8 +19,9 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// What scripts write beside records.
-constexpr std::array<std::string_view, 3> kStudies{"speed", "gate_study", "published_curve"};
+/// What scripts, and sweeps, write beside records.
+constexpr std::array<std::string_view, 4> kStudies{"speed", "gate_study", "published_curve",
+                                                   "planned_launches"};
 
 [[noreturn]] void refuse_record(const fs::path& path, const std::string& what) {
   throw ResultError(fmt::format("record {}: {}", path.string(), what));

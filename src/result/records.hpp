@@ -69,7 +69,8 @@ class ResultFile {
 
   /// The path that is really written.
   const std::filesystem::path& path() const noexcept { return path_; }
-  void write(const Json& record);
+  void write(const Json& record) { write_text(record_text(record)); }
+  void write_text(std::string_view text);
 
  private:
   void write_temporary(std::string_view bytes, std::string_view what);
@@ -98,8 +99,9 @@ Json record_at(const std::filesystem::path& path);
 /// The same of a text; `path` is where it came from.
 Json parse_record(std::string_view text, const std::filesystem::path& path);
 
-/// The same for a file among others: those that scripts write (kind "speed", "gate_study",
-/// "published_curve"), which have no envelope, are none and yet no fault.
+/// The same for a file among others: those of kind "speed", "gate_study",
+/// "published_curve" (of scripts) and "planned_launches" (of sweeps), which have no envelope, are
+/// none and yet no fault.
 Json read_record_or_study(const std::filesystem::path& path);
 
 }  // namespace scalemark

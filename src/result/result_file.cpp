@@ -148,8 +148,8 @@ void ResultFile::write_temporary(std::string_view bytes, std::string_view what) 
   refuse(path_, what, error);
 }
 
-void ResultFile::write(const Json& record) {
-  write_temporary(record_text(record), "cannot be written");
+void ResultFile::write_text(std::string_view text) {
+  write_temporary(text, "cannot be written");
   if (rename(temporary_.c_str(), path_.c_str()) != 0)
     refuse(path_, "cannot be put in place", errno);
   sync_folder(folder_of(path_));

@@ -47,19 +47,6 @@ class LeftOut {
   std::size_t failed_ = 0;
 };
 
-std::vector<fs::path> json_files_below(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error))
-    if (it->path().extension() == ".json" && !it->path().filename().string().starts_with("."))
-      paths.push_back(it->path());
-  if (error)
-    throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
-  std::ranges::sort(paths);
-  return paths;
-}
-
 /// What is kept of a record while others, which may name it, are read: ten thousand are large.
 struct Found {
   std::string id, status;
@@ -69,7 +56,7 @@ struct Found {
 void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   std::vector<Found> all;
   std::set<std::string> parts;
-  for (const fs::path& path : json_files_below(set.path)) {
+  for (const fs::path& path : files_below(set.path, ".json")) {
     const Json record = read_record_or_study(path);
     if (!is_read(reader, record)) {
       left_out.add("of kind " + record.at("kind").get<std::string>());
@@ -129,6 +116,19 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
 }
 
 }  // namespace
+
+std::vector<fs::path> files_below(const fs::path& folder, const std::string& extension) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    if (it->path().extension() == extension && !it->path().filename().string().starts_with("."))
+      paths.push_back(it->path());
+  if (error)
+    throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  std::ranges::sort(paths);
+  return paths;
+}
 
 ResultSet read_result_set(const std::string& label, const std::string& path,
                           const RecordReader& reader) {

@@ -27,6 +27,10 @@ struct RecordReader {
       measured_launches;
 };
 
+/// Sorted, but for hidden ones; `extension` as ".json". ResultError where the folder can't be read.
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
+                                               const std::string& extension);
+
 /// Reads `path`: a record of the reader's kinds or a baseline; a folder with the journal of
 /// a sweep, whose last entry of each launch counts; or any other folder, with every *.json below
 /// it, in the order of their start. Runs that a curve of the same folder names belong to the curve.

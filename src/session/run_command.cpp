@@ -3,6 +3,7 @@
 #include "config/names.hpp"
 #include "models/catalog.hpp"
 #include "report/console.hpp"
+#include "result/mllog.hpp"
 #include "session/announce.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
@@ -14,16 +15,20 @@ namespace scalemark {
 
 ExitCode run_command(Session& session) {
   const ResolvedConfig& config = session.config();
-  std::unique_ptr<ResultFile> output;
+  std::unique_ptr<ResultFile> output, mllog;
   session.world.agree_on([&] {
     if (!config.largest_batch) plan_batch(config, session.world.size());
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
+    if (session.is_root() && config.mllog) mllog = std::make_unique<ResultFile>(*config.mllog);
   });
   MeasuredConfig measured{session.loaded};
   const auto leave = [&](int exit_code, const std::string& message) {
-    if (output)
-      output->write(make_failed_record(session.record_context(measured.loaded),
-                                       session.world.size(), {status_of_exit(exit_code), message}));
+    if (!output && !mllog) return;
+    const Json record =
+        make_failed_record(session.record_context(measured.loaded), session.world.size(),
+                           {status_of_exit(exit_code), message});
+    if (output) output->write(record);
+    if (mllog) mllog->write_text(mllog_text(record));
   };
   return with_last_words(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
@@ -34,7 +39,11 @@ ExitCode run_command(Session& session) {
     StepPrinter printer(session, session.world.size(),
                         trainer.units_per_step_of_rank() * session.world.size());
     const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
-    return publish(session, printer, output.get(), record, run_summary);
+    const ExitCode code = publish(session, printer, output.get(), record, run_summary);
+    session.world.agree_on([&] {
+      if (mllog) mllog->write_text(mllog_text(record));
+    });
+    return code;
   });
 }
 

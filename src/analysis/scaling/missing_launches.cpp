@@ -65,7 +65,8 @@ std::vector<MissingLaunches> missing_launches(const std::vector<JournalEntry>& l
       if (!open.empty()) words.push_back(repeats_text(open) + " not measured yet");
       if (!words.empty())
         all.push_back({point.settings, build.revision,
-                       fmt::format("{}: {}", settings_title(point.settings), join(words, ", ")), failed});
+                       fmt::format("{}: {}", settings_title(point.settings), join(words, ", ")),
+                       failed});
     }
   return all;
 }

@@ -152,7 +152,8 @@ std::string too_noisy(const ScalingPoint& point, const std::string& unit, bool l
       "too noisy to show anything: {} {} of {} could be {} to {}; more {}, longer ones "
       "(--num_batches), or a quieter machine (--wait_for_idle 600) would help",
       four_digits(point.throughput), unit, counted(static_cast<std::size_t>(point.ranks), "rank"),
-      four_digits(point.ci95->lo), four_digits(point.ci95->hi), launches ? "launches" : "rounds (--repeats 5)");
+      four_digits(point.ci95->lo), four_digits(point.ci95->hi),
+      launches ? "launches" : "rounds (--repeats 5)");
 }
 
 void write_curve(Json& record, const ResolvedConfig& config, const std::vector<PointRuns>& points) {

@@ -16,6 +16,7 @@ struct OutputSettings {
   std::int64_t display_every = 10;
   ProgressKind progress = ProgressKind::text;  ///< of what stderr says
   std::optional<std::string> openmetrics;      ///< path of a file for monitoring
+  std::optional<std::string> mllog;            ///< path of a log as MLPerf's tools read
   bool timestamps = false;                     ///< a timestamp before every console line
   bool dry_run = false;                        ///< print the plan and its memory, start nothing
   std::optional<std::string> label;
@@ -49,6 +50,11 @@ struct OutputSettings {
              "collector and other readers of OpenMetrics")
         .otherwise("no file")
         .of(kWithModel)
+        .is(Trait::presentation);
+    rows.add("mllog", &S::mllog, "FILE",
+             "the run as lines of MLPerf's logging (:::MLLOG), once it is over")
+        .otherwise("no file")
+        .of({Command::run})
         .is(Trait::presentation);
     rows.add("dry_run", &S::dry_run, "", "print batches, memory and bytes, start nothing")
         .is(Trait::presentation)
