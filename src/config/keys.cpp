@@ -19,7 +19,8 @@ const std::vector<Key>& all_keys() {
 }
 
 bool recorded(const Key& key, Command command) {
-  return key.commands.contains(command == Command::run ? Command::scale : command);
+  return key.commands.contains(command) ||
+         (command == Command::run && key.commands.contains(Command::scale));
 }
 
 const Key* find_key(std::string_view name) {
