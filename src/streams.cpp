@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "colour.hpp"
+
 namespace scalemark {
 
 void prepare_streams() {
@@ -53,7 +55,7 @@ int write_whole(int descriptor, std::string_view bytes) noexcept {
 
 void put(std::string_view text) {
   std::fflush(stdout);  // what a library has printed comes first
-  if (const int error = write_whole(STDOUT_FILENO, text); error != 0)
+  if (const int error = write_whole(STDOUT_FILENO, in_colour(text, STDOUT_FILENO)); error != 0)
     throw StdoutError(std::string(error == EBADF ? "it is closed" : std::strerror(error)) +
                       ": what was asked for there is lost");
 }

@@ -1,15 +1,55 @@
 // scalemark clean: what killed processes left on this host.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "platform/leftovers.hpp"
 #include "report/shown_text.hpp"
+#include "result/records.hpp"
 #include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
+namespace {
+
+/// Removes it, or leaves it where it only is to be listed.
+Json cleared(Leftover leftover, bool dry_run) {
+  Json one{{"path", leftover.path.string()},
+           {"what", leftover.what},
+           {"bytes", leftover.bytes},
+           {"removed", false},
+           {"failure", nullptr}};
+  if (dry_run) {
+    leave_leftover(std::move(leftover));
+    return one;
+  }
+  const std::string failure = remove_leftover(std::move(leftover));
+  one["removed"] = failure.empty();
+  if (failure.empty()) return one;
+  one["failure"] = failure;
+  tell(fmt::format("{}: {}", shown(one["path"].get<std::string>()), failure));
+  return one;
+}
+
+std::string table_of(const Json& list, bool dry_run) {
+  if (list.empty()) return "nothing is left behind\n";
+  std::string text;
+  double bytes = 0;
+  for (const Json& one : list) {
+    const std::int64_t size = one.at("bytes");
+    bytes += static_cast<double>(size);
+    if (!one.at("failure").is_null()) continue;
+    text += fmt::format("{} {} ({}, {} kB)\n", dry_run ? "would remove" : "removed",
+                        shown(one.at("path").get<std::string>()), one.at("what").get<std::string>(),
+                        (size + 1023) / 1024);
+  }
+  return text + fmt::format("together {:.1f} MB\n", 1e-6 * bytes);
+}
+
+}  // namespace
 
 CommandHelp commands::clean_help(const CommandLine&) {
   return {"clean",
@@ -18,7 +58,8 @@ CommandHelp commands::clean_help(const CommandLine&) {
           "what is provably dead goes.",
           {"[RESULTS...] [--flag]..."},
           {{"Flags",
-            {{.name = "dry_run", .text = "only lists it", .often_used = true, .letter = 'n'}}}},
+            {{.name = "dry_run", .text = "only lists it", .often_used = true, .letter = 'n'},
+             {.name = "json", .text = "the list as JSON on stdout, nothing else"}}}},
           {"scalemark clean --dry_run", "scalemark clean", "scalemark clean results"},
           "RESULTS: folders with results, looked through with all below them; without one the "
           "system's temporary folder and /dev/shm alone. Of Open MPI it is this user's (of root: "
@@ -38,26 +79,14 @@ ExitCode commands::clean(const CommandLine& line) {
   }
   Leftovers leftovers = find_leftovers(places);
   for (const std::string& undecided : leftovers.undecided) tell("left alone: " + shown(undecided));
-  ExitCode code = ExitCode::ok;
-  std::int64_t bytes = 0;
-  for (const Leftover& leftover : leftovers.found) bytes += leftover.bytes;
-  for (Leftover& leftover : leftovers.found) {
-    const std::string named = fmt::format("{} ({}, {} kB)", shown(leftover.path.string()),
-                                          leftover.what, (leftover.bytes + 1023) / 1024);
-    if (flags.has("dry_run")) {
-      put("would remove " + named + "\n");
-      leave_leftover(std::move(leftover));
-    } else if (const std::string failure = remove_leftover(std::move(leftover)); failure.empty()) {
-      put("removed " + named + "\n");
-    } else {
-      tell(fmt::format("{}: {}", named, failure));
-      code = ExitCode::result;
-    }
-  }
-  put(leftovers.found.empty()
-          ? "nothing is left behind\n"
-          : fmt::format("together {:.1f} MB\n", 1e-6 * static_cast<double>(bytes)));
-  return code;
+  Json list = Json::array();
+  for (Leftover& leftover : leftovers.found)
+    list.push_back(cleared(std::move(leftover), flags.has("dry_run")));
+  const bool failed =
+      std::ranges::any_of(list, [](const Json& one) { return !one["failure"].is_null(); });
+  put(flags.has("json") ? record_text({{"leftovers", list}})
+                        : table_of(list, flags.has("dry_run")));
+  return failed ? ExitCode::result : ExitCode::ok;
 }
 
 }  // namespace scalemark

@@ -25,7 +25,7 @@ std::vector<std::string> words_after(std::string_view subcommand) {
 std::vector<FlagHelp> flags_of(const Subcommand& subcommand) {
   std::vector<FlagHelp> flags{
       {.name = "help", .value_name = "", .text = "help; with all: every flag"}};
-  for (const FlagGroup& group : subcommand.help({}).groups)
+  for (const FlagGroup& group : whole_help(subcommand, {}).groups)
     flags.insert(flags.end(), group.flags.begin(), group.flags.end());
   return flags;
 }

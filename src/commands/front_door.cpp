@@ -15,6 +15,7 @@
 #include "report/shown_text.hpp"
 #include "result/early_error.hpp"
 #include "streams.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -35,8 +36,21 @@ const Subcommand& find_subcommand(const std::string& name) {
                                 quote(name), did_you_mean(name, names), join(names, ", ")));
 }
 
+bool has_flag(const CommandHelp& help, std::string_view name) {
+  return std::ranges::any_of(help.groups, [&](const FlagGroup& group) {
+    return std::ranges::find(group.flags, name, &FlagHelp::name) != group.flags.end();
+  });
+}
+
+/// Takes --quiet from the words of a subcommand that has no key of that name.
+CommandLine without_quiet(const Subcommand& subcommand, CommandLine line) {
+  if (!has_flag(subcommand.help(line), "quiet") && std::erase(line.arguments, "--quiet") > 0)
+    be_quiet();
+  return line;
+}
+
 std::string help_of(const Subcommand& subcommand, const CommandLine& line, HelpLength length) {
-  CommandHelp help = subcommand.help(line);
+  CommandHelp help = whole_help(subcommand, line);
   const auto share = installed_share(own_path());
   help.notes = with_installed_paths(help.notes, share);
   for (std::string& example : help.examples) example = with_installed_paths(example, share);
@@ -65,10 +79,18 @@ ExitCode dispatch(int argc, char** argv) {
   const Subcommand& subcommand = find_subcommand(name);
   if (const HelpLength length = asked_help(line.arguments); length != HelpLength::none)
     return print(help_of(subcommand, line, length));
-  return subcommand.call(line);
+  return subcommand.call(without_quiet(subcommand, line));
 }
 
 }  // namespace
+
+CommandHelp whole_help(const Subcommand& subcommand, const CommandLine& line) {
+  CommandHelp help = subcommand.help(line);
+  if (!has_flag(help, "quiet"))
+    help.groups.push_back(
+        {"Messages", {{.name = "quiet", .text = "stderr has warnings and errors alone"}}});
+  return help;
+}
 
 std::string overview() {
   std::size_t longest = 0;

@@ -34,7 +34,7 @@ std::string flag_entry(const FlagHelp& flag) {
 
 /// Flags that several subcommands have are said with each: a page is searched, not read.
 std::string subcommand_entry(const Subcommand& subcommand) {
-  const CommandHelp help = subcommand.help({});
+  const CommandHelp help = whole_help(subcommand, {});
   std::string text = fmt::format(".SS {}\n{}\n", help.name, roff(help.about));
   for (const std::string& usage : help.usages)
     text += fmt::format(".PP\n.B scalemark {}\n{}\n", help.name, roff(usage));

@@ -47,7 +47,7 @@ ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>&
   const RankJob job = rank_job(loaded, arguments);
   if (!config.dry_run) return supervise_ranks(loaded, job);
   put(plan_text(config, job.points.ranks, loaded.command == Command::scale));
-  tell("would start: " + command_line(job.request));
+  note("would start: " + command_line(job.request));
   return ExitCode::ok;
 }
 
@@ -73,6 +73,7 @@ ExitCode measure(Command command, const CommandLine& line) {
   const LoadedConfig loaded =
       load_config(command, static_cast<int>(line.arguments.size()), line.argv + 2);
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
+  if (loaded.config.quiet) be_quiet();
   if (loaded.config.from) return scale_from(loaded);
   if (loaded.config.repeat_unit == RepeatUnit::launch) return scale_by_launches(loaded);
   const auto hint = launcher_hint(process_environment());

@@ -125,7 +125,7 @@ void show_curves(const ResolvedConfig& config, const SweepFolder& folder) {
   for (std::size_t i = 0; config.output && i < records.size(); ++i) {
     ResultFile file(curve_path(*config.output, swept.curves[i].name), /*reserved_bytes=*/0);
     file.write(records[i]);
-    tell("record: " + file.path().string());
+    note("record: " + file.path().string());
   }
   if (config.json)
     put(record_text(records.size() == 1 ? records.front() : Json(records)));

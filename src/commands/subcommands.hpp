@@ -68,7 +68,7 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::gate_help},
     {"project", "what a curve predicts: more ranks, other links, time to solution",
      commands::project, commands::project_help},
-    {"export", "records as one flat table, a row a launch and point: CSV or JSON lines",
+    {"export", "records as one flat table: a row a launch, CSV or JSON lines",
      commands::export_table, commands::export_table_help},
     {"list", "models and configurations", commands::list, commands::list_help},
     {"clean", "removes from this host what killed processes have left", commands::clean,
@@ -76,6 +76,9 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
     {"completion", "completion of the command line, for bash, zsh or fish", commands::completion,
      commands::completion_help},
 });
+
+/// The table of its flags with those that every subcommand has: --quiet.
+CommandHelp whole_help(const Subcommand& subcommand, const CommandLine& line);
 
 /// Of later versions.
 inline constexpr std::array<std::string_view, 2> kLaterSubcommands{"study", "report"};

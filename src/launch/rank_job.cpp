@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analysis/scaling/scaling.hpp"
+#include "colour.hpp"
 #include "config/curves.hpp"
 #include "config/names.hpp"
 #include "launch/container.hpp"
@@ -71,7 +72,7 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
     if (!partial->path.empty()) {
       ResultFile file(partial->path);
       file.write(record);
-      tell(fmt::format("what was measured so far is in {}", file.path().string()));
+      note(fmt::format("what was measured so far is in {}", file.path().string()));
     }
     records.push_back(std::move(record));
   }
@@ -84,12 +85,12 @@ void announce(const RankJob& job) {
   const std::string points = job.points.ranks.size() == 1
                                  ? ""
                                  : fmt::format("; points: {}", fmt::join(job.points.ranks, ", "));
-  tell(fmt::format("{} starts {} with {} each{}", launcher,
+  note(fmt::format("{} starts {} with {} each{}", launcher,
                    counted(static_cast<std::size_t>(job.request.ranks), "rank"),
                    counted(static_cast<std::size_t>(job.request.cpus_per_rank), "core"), points));
-  if (job.request.oversubscribe) tell("more ranks than cores: they share cores and are not bound");
+  if (job.request.oversubscribe) note("more ranks than cores: they share cores and are not bound");
   if (geteuid() == 0 && launcher == "mpirun")
-    tell("running as root: mpirun gets --allow-run-as-root");
+    note("running as root: mpirun gets --allow-run-as-root");
 }
 
 std::filesystem::path result_folder(const ResolvedConfig& config) {
@@ -143,6 +144,7 @@ ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   const HandoverFolder handover(result_folder(config));
   tell_ranks(job.request, job.several_hosts);
   announce(job);
+  lend_colours();
   Relay relay;
   const Job launched{job.request, handover, {}, {}, {relay.out(), relay.err()}};
   const JobEnd end = run_jobs({launched}, supervision_of(config.timeout)).jobs.front();

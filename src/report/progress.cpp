@@ -25,6 +25,7 @@ double expected(const std::vector<PlannedSegment>& plan, std::size_t first, std:
 
 ProgressOutput ProgressOutput::standard() {
   return {[](const std::string& text) {
+            if (is_quiet()) return;
             std::fputs(text.c_str(), stderr);
             std::fflush(stderr);
           },

@@ -3,9 +3,11 @@
 
 #include <set>
 
+#include "report/bars.hpp"
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
+#include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -169,6 +171,23 @@ std::string exposed_note(const Json& record) {
   return "";
 }
 
+/// On a terminal alone, whose width is known.
+std::string speedup_plot(const Json& record) {
+  constexpr std::size_t kFewest = 2, kMost = 40;
+  const auto columns = output_columns();
+  const Json& points = record.at("points");
+  if (!columns || points.size() < kFewest || points.size() > kMost) return "";
+  std::vector<Bar> plot;
+  for (const Json& point : points) {
+    const Json &speedup = point.at("speedup"), &efficiency = point.at("efficiency");
+    if (!speedup.is_number() || !efficiency.is_number() || efficiency <= 0) return "";
+    const double ideal = speedup.get<double>() / efficiency.get<double>();
+    plot.push_back({point.at("ranks").dump(), speedup, ideal,
+                    fmt::format("{:.2f} of {:g}", speedup.get<double>(), ideal)});
+  }
+  return "ranks and speedup, of the ideal\n" + bars(plot, *columns, writes_utf8()) + "\n";
+}
+
 }  // namespace
 
 std::string scaling_table(const Json& record, std::size_t told) {
@@ -189,8 +208,9 @@ std::string scaling_table(const Json& record, std::size_t told) {
   const Columns columns = columns_of(record);
   std::vector<std::vector<std::string>> rows{header(record, columns)};
   for (const Json& point : record.at("points")) rows.push_back(row(point, columns));
-  return title + "\n\n" + text_table(rows) + "\n" + dip_note(record) + interval_note(record) +
-         exposed_note(record) + solution_note(record, columns) + warning_lines(record, told);
+  return title + "\n\n" + text_table(rows) + "\n" + speedup_plot(record) + dip_note(record) +
+         interval_note(record) + exposed_note(record) + solution_note(record, columns) +
+         warning_lines(record, told);
 }
 
 }  // namespace scalemark

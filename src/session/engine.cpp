@@ -85,6 +85,7 @@ int engine_main(int argc, char** argv) {
     return static_cast<int>(exit_code_of(error));
   }
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
+  if (loaded.config.quiet) be_quiet();
   const auto& injection = loaded.config.inject;
   if (injection && injection->kind == "exit_before_init" && injection->rank == rank_before_mpi())
     std::_Exit(0);

@@ -13,6 +13,7 @@ constexpr auto names_of(ProgressKind) { return Names{"text", "jsonl"}; }
 struct OutputSettings {
   std::optional<std::string> output;  ///< path of the record
   bool json = false;                  ///< the record on stdout, nothing else
+  bool quiet = false;                 ///< no messages but warnings and errors
   std::int64_t display_every = 10;
   ProgressKind progress = ProgressKind::text;  ///< of what stderr says
   std::optional<std::string> openmetrics;      ///< path of a file for monitoring
@@ -35,6 +36,9 @@ struct OutputSettings {
         .of(kEverywhere)
         .is(Trait::presentation)
         .often_used();
+    rows.add("quiet", &S::quiet, "", "stderr has warnings and errors alone")
+        .of(kEverywhere)
+        .is(Trait::presentation);
     rows.add("display_every", &S::display_every, "N", "steps between two console lines")
         .in(1, 1e9)
         .of(kWithModel);
