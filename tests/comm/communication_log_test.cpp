@@ -32,7 +32,7 @@ class Log : public ::testing::Test {
   LateDevice device;
   CommunicationLog log;
   void add(OperationTimes times, bool of_table = false) {
-    log.add(std::make_unique<LateOperation>(device, times), of_table);
+    log.add(std::make_unique<LateOperation>(device, times), {.of_table = of_table});
   }
 };
 
