@@ -147,6 +147,7 @@ void fill_trace(Json& record, const TraceFacts& facts) {
     dropped += rank.dropped_spans;
   }
   const double step = sums.per_step(sums.step_seconds);
+  for (const char* key : {"trace", "operators"}) record["unavailable"].erase(key);
   record["trace"] = {{"path", facts.path},
                      {"steps", steps},
                      {"events", facts.events},

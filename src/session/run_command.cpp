@@ -9,6 +9,7 @@
 #include "session/measured_run.hpp"
 #include "session/publish.hpp"
 #include "session/step_printer.hpp"
+#include "session/trace_pass.hpp"
 
 namespace scalemark {
 
@@ -19,9 +20,13 @@ ExitCode run_command(Session& session) {
     if (!config.largest_batch) plan_batch(config, session.world.size());
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
+  TracePass trace(session, config.trace);
+  MeasuredRecord kept(session, output.get());
   MeasuredConfig measured{session.loaded};
   const auto leave = [&](int exit_code, const std::string& message) {
-    if (output)
+    if (kept.is_kept())
+      kept.leave(message);
+    else if (output)
       output->write(make_failed_record(session.record_context(measured.loaded),
                                        session.world.size(), {status_of_exit(exit_code), message}));
   };
@@ -33,8 +38,13 @@ ExitCode run_command(Session& session) {
     Trainer trainer(measured.config(), *session.device, session.world, group.batch);
     StepPrinter printer(session, session.world.size(),
                         trainer.units_per_step_of_rank() * session.world.size());
-    const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
-    return publish(session, printer, output.get(), record, run_summary);
+    Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
+    const ExitCode traced =
+        trace.add_to(record, kept, group.ranks, [&](std::int64_t steps, StepTrace& to) {
+          return trainer.trace(group.ranks, *group.communicator, steps, to);
+        });
+    const ExitCode code = publish(session, printer, output.get(), record, run_summary);
+    return code == ExitCode::ok ? traced : code;
   });
 }
 
