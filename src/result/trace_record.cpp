@@ -153,6 +153,7 @@ void fill_trace(Json& record, const TraceFacts& facts) {
                      {"events", facts.events},
                      {"dropped_events", dropped},
                      {"step_seconds", step},
+                     {"slowdown", nullptr},
                      {"seconds", facts.seconds},
                      {"clock_uncertainty_seconds", facts.clock_uncertainty_seconds}};
   const auto measured = measured_step(record);
