@@ -111,9 +111,9 @@ OperatorGroup group_of(std::string_view name) {
   if (contains_any(lower, {"batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm",
                            "batchnorm", "layernorm", "groupnorm"}))
     return OperatorGroup::normalisation;
-  if (contains_any(lower, {"quantized::linear", "mkldnn_linear", "fbgemm_linear",
-                           "scaled_dot_product", "scaleddotproduct", "mmbackward",
-                           "matmulbackward", "linearbackward"}))
+  if (contains_any(lower,
+                   {"quantized::linear", "mkldnn_linear", "fbgemm_linear", "scaled_dot_product",
+                    "scaleddotproduct", "mmbackward", "matmulbackward", "linearbackward"}))
     return kProduct;
   if (lower.starts_with("c10d::")) return OperatorGroup::communication;
   return OperatorGroup::other;

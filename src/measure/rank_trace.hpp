@@ -30,8 +30,9 @@ struct OperatorTotal {
   std::string name;
   std::string group;  ///< a word of kOperatorGroups
   std::int64_t calls = 0;
-  double self_seconds = 0;          ///< without what it called
-  std::optional<double> flops = 0;  ///< of counted operators; unset: it has some, nobody knows how many
+  double self_seconds = 0;  ///< without what it called
+  std::optional<double> flops =
+      0;  ///< of counted operators; unset: it has some, nobody knows how many
 };
 
 struct RankTrace {
@@ -40,9 +41,9 @@ struct RankTrace {
   double communication_seconds = 0;  ///< sum: waiting for gradients, without operators meanwhile
   std::vector<OperatorTotal> operators;
   std::vector<SpanLabel> labels;
-  std::vector<Span> spans;              ///< within a thread they are nested or apart
-  std::map<int, std::string> threads;   ///< number to name
-  std::int64_t dropped_spans = 0;       ///< for want of room; `operators` has them all the same
+  std::vector<Span> spans;             ///< within a thread they are nested or apart
+  std::map<int, std::string> threads;  ///< number to name
+  std::int64_t dropped_spans = 0;      ///< for want of room; `operators` has them all the same
 };
 
 }  // namespace scalemark

@@ -64,8 +64,7 @@ class ResultFile {
   /// Records of long runs reach some hundred kB.
   static constexpr std::size_t kReservedBytes = 1 << 20;
   explicit ResultFile(const std::filesystem::path& asked,
-                      std::size_t reserved_bytes = kReservedBytes,
-                      std::string flag = "--output");
+                      std::size_t reserved_bytes = kReservedBytes, std::string flag = "--output");
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;

@@ -108,8 +108,9 @@ std::string record_text(const Json& record) {
 ResultFile::ResultFile(const fs::path& asked, std::size_t reserved_bytes, std::string flag)
     : flag_(std::move(flag)) {
   if (!asked.has_filename())
-    throw ResultError(fmt::format(
-        "result \"{}\": no file name; give a path such as run.json with {}", asked.string(), flag_));
+    throw ResultError(
+        fmt::format("result \"{}\": no file name; give a path such as run.json with {}",
+                    asked.string(), flag_));
   refuse_other_than_file({asked, flag_});
   const fs::path path = followed(asked, flag_);
   std::error_code error;

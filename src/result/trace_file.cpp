@@ -34,9 +34,9 @@ void add_line(std::string& text, const std::string& line) {
 
 void add_names(std::string& text, const RankTrace& trace, int rank, const std::string& host) {
   const auto named = [&](const char* what, int thread, const Json& arguments) {
-    add_line(text, fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{}}})", what, rank,
-                               thread, arguments.dump(-1, ' ', false,
-                                                      Json::error_handler_t::replace)));
+    add_line(text,
+             fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{}}})", what, rank,
+                         thread, arguments.dump(-1, ' ', false, Json::error_handler_t::replace)));
   };
   named("process_name", 0, {{"name", fmt::format("rank {} on {}", rank, host)}});
   named("process_sort_index", 0, {{"sort_index", rank}});
@@ -67,8 +67,8 @@ std::string arguments_of(const SpanLabel& label, const Span& span) {
   std::string arguments;
   if (!label.shapes.empty()) arguments += fmt::format(R"("shapes":{})", escaped_json(label.shapes));
   if (!label.amount.empty() && span.amount > 0)
-    arguments += fmt::format(R"({}{}:{})", arguments.empty() ? "" : ",",
-                             escaped_json(label.amount), span.amount);
+    arguments += fmt::format(R"({}{}:{})", arguments.empty() ? "" : ",", escaped_json(label.amount),
+                             span.amount);
   return arguments.empty() ? "" : fmt::format(R"(,"args":{{{}}})", arguments);
 }
 

@@ -102,7 +102,7 @@ void fill_group(Json& record, const TracedSums& sums, const std::string& group, 
   if (counted && sum.flops) flops = sums.per_step(*sum.flops) * sums.ranks;
   set_number(record, path + ".flops", flops, uncounted);
   if (flops && !on_gpu && sum.seconds > 0) rate = *flops / sums.per_step(sum.seconds);
-  const std::string why = !flops  ? uncounted
+  const std::string why = !flops   ? uncounted
                           : on_gpu ? kHostTimes
                                    : "no operator of this group ran";
   set_number(record, path + ".achieved_flops", rate, why);
@@ -148,16 +148,14 @@ void fill_trace(Json& record, const TraceFacts& facts) {
   }
   const double step = sums.per_step(sums.step_seconds);
   for (const char* key : {"trace", "operators"}) record["unavailable"].erase(key);
-  record["trace"] = {{"path", facts.path},
-                     {"steps", steps},
-                     {"events", facts.events},
-                     {"dropped_events", dropped},
-                     {"step_seconds", step},
-                     {"slowdown", nullptr},
-                     {"seconds", facts.seconds},
-                     {"clock_uncertainty_seconds", facts.clock_uncertainty_seconds}};
+  record["trace"] = {
+      {"path", facts.path},       {"steps", steps},
+      {"events", facts.events},   {"dropped_events", dropped},
+      {"step_seconds", step},     {"slowdown", nullptr},
+      {"seconds", facts.seconds}, {"clock_uncertainty_seconds", facts.clock_uncertainty_seconds}};
   const auto measured = measured_step(record);
-  set_number(record, "trace.slowdown", measured ? std::optional(step / *measured - 1) : std::nullopt,
+  set_number(record, "trace.slowdown",
+             measured ? std::optional(step / *measured - 1) : std::nullopt,
              "no mean step was measured");
   const bool on_gpu = record["device"] == "cuda";
   record["operators"] = {{"clock", "host"}, {"top", top_operators(sums)}};

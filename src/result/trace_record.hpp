@@ -17,9 +17,9 @@ RankTrace totals_from_json(const nlohmann::json& json);
 
 struct TraceFacts {
   std::string path;
-  std::vector<RankTrace> ranks;        ///< totals
-  std::int64_t events = 0;             ///< spans in the file, of all ranks
-  double seconds = 0;                  ///< of the whole pass, until the file was there
+  std::vector<RankTrace> ranks;          ///< totals
+  std::int64_t events = 0;               ///< spans in the file, of all ranks
+  double seconds = 0;                    ///< of the whole pass, until the file was there
   double clock_uncertainty_seconds = 0;  ///< of the worst rank
 };
 

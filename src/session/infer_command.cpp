@@ -115,10 +115,9 @@ ExitCode infer_command(Session& session) {
     const bool steps = measured.config().mode != InferenceMode::server;
     Json record =
         measure(session, *inferencer, measured, batch, steps ? printer.observer() : StepObserver());
-    const ExitCode traced =
-        trace.add_to(record, kept, world, [&](std::int64_t queries, StepTrace& to) {
-          return inferencer->trace(world, queries, to);
-        });
+    const ExitCode traced = trace.add_to(
+        record, kept, world,
+        [&](std::int64_t queries, StepTrace& to) { return inferencer->trace(world, queries, to); });
     const ExitCode code = publish(session, printer, output.get(), record, inference_summary);
     return code == ExitCode::ok ? traced : code;
   });

@@ -99,7 +99,8 @@ class Family {
     loaded.config = curve.config;
     try {
       Curve measured(session_, choose_batch(session_, loaded, /*keeps_weights=*/true),
-                     files_[i].get(), *traces_[i], [this, i](const Json& record) { publish(i, record); });
+                     files_[i].get(), *traces_[i],
+                     [this, i](const Json& record) { publish(i, record); });
       const ExitCode code = measured.run();
       if (traced_ == ExitCode::ok) traced_ = measured.traced();
       if (!session_.is_root()) return code;

@@ -76,8 +76,7 @@ Json about_trace(const Json& record, const std::vector<TracedRank>& ranks) {
 
 }  // namespace
 
-TracePass::TracePass(Session& session, const std::optional<std::string>& path)
-    : session_(session) {
+TracePass::TracePass(Session& session, const std::optional<std::string>& path) : session_(session) {
   session.world.agree_on([&] {
     if (session.is_root() && path) file_ = std::make_unique<TraceFile>(*path);
   });
@@ -125,8 +124,9 @@ void TracePass::trace(Json& record, RankGroup& ranks, const Steps& steps) {
   const std::vector<TracedRank> all = gather_totals(ranks, mine, clocks);
   // By rank 0's clock.
   const double origin = std::stod(ranks.broadcast(fmt::format("{}", clocks.before.measured_at)));
-  const std::string events = trace_events(mine, ranks.rank(), session_.hosts.at(session_.world.rank()),
-                                          [&](double t) { return clocks.on_rank_0(t) - origin; });
+  const std::string events =
+      trace_events(mine, ranks.rank(), session_.hosts.at(session_.world.rank()),
+                   [&](double t) { return clocks.on_rank_0(t) - origin; });
   Json about;
   if (ranks.rank() == 0) {
     TraceFacts facts = facts_of(all, file_->path().string());

@@ -53,8 +53,8 @@ class Trainer {
   /// ranks of one step after a first one.
   double calibrate(RankGroup& group);
 
-  /// `steps` more steps after a measurement, recorded by `trace`, as the last measured ones went on;
-  /// a few before them are not recorded. Writes no checkpoints. All ranks of `group` call it.
+  /// `steps` more steps after a measurement, recorded by `trace`, as the last measured ones went
+  /// on; a few before them are not recorded. Writes no checkpoints. All ranks of `group` call it.
   Samples trace(RankGroup& group, Communicator& communicator, std::int64_t steps, StepTrace& trace);
 
   /// A few steps with this batch per rank and without communication, on `alone`, a group of this

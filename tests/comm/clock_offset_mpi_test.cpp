@@ -1,10 +1,9 @@
 // Clocks of one machine agree within the stated uncertainty, and one that is set wrong is found.
-#include "comm/clock_offset.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "comm/clock_offset.hpp"
 #include "tests/support/mpi_support.hpp"
 
 namespace scalemark::clock_offset_test {
@@ -54,9 +53,7 @@ TEST(ClockAlignment, InterpolatesAClockThatGainsTime) {
   EXPECT_EQ(alignment.uncertainty_seconds(), 0.5);
 }
 
-TEST(ClockAlignment, OfOneRankChangesNothing) {
-  EXPECT_EQ(ClockAlignment{}.on_rank_0(7.5), 7.5);
-}
+TEST(ClockAlignment, OfOneRankChangesNothing) { EXPECT_EQ(ClockAlignment{}.on_rank_0(7.5), 7.5); }
 
 }  // namespace
 }  // namespace scalemark::clock_offset_test

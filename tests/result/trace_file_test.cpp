@@ -10,9 +10,9 @@
 namespace scalemark::trace_file_test {
 namespace {
 
-using ::testing::ElementsAre;
 using test::contents;
 using test::Tree;
+using ::testing::ElementsAre;
 
 double as_it_is(double seconds) { return seconds; }
 
@@ -80,12 +80,12 @@ TEST(TraceEvents, EscapeWhatIsNoText) {
 }
 
 TEST(TraceEvents, ComeByThreadAndTimeTheOuterBeforeTheInner) {
-  const auto spans = spans_of(trace_events(
-      trace_of({{"outer", "", "", ""}, {"inner", "", "", ""}, {"other", "", "", ""}},
-               {{.label = 2, .thread = 2, .begin = 0, .end = 9},
-                {.label = 1, .thread = 1, .begin = 1, .end = 2},
-                {.label = 0, .thread = 1, .begin = 1, .end = 3}}),
-      0, "n0", as_it_is));
+  const auto spans = spans_of(
+      trace_events(trace_of({{"outer", "", "", ""}, {"inner", "", "", ""}, {"other", "", "", ""}},
+                            {{.label = 2, .thread = 2, .begin = 0, .end = 9},
+                             {.label = 1, .thread = 1, .begin = 1, .end = 2},
+                             {.label = 0, .thread = 1, .begin = 1, .end = 3}}),
+                   0, "n0", as_it_is));
   EXPECT_THAT(names_of(spans), ElementsAre("outer", "inner", "other"));
 }
 
@@ -97,9 +97,9 @@ TEST(TraceEvents, WhatIsNestedStaysNestedWhateverIsRounded) {
     spans.push_back({.label = 0, .begin = begin, .end = begin + 0.7e-6});
     spans.push_back({.label = 1, .begin = begin + 0.1e-9, .end = begin + 0.7e-6});
   }
-  const auto events = spans_of(trace_events(
-      trace_of({{"outer", "", "", ""}, {"inner", "", "", ""}}, spans), 0, "n0",
-      [](double seconds) { return 1.00002 * seconds - 5e-4; }));
+  const auto events =
+      spans_of(trace_events(trace_of({{"outer", "", "", ""}, {"inner", "", "", ""}}, spans), 0,
+                            "n0", [](double seconds) { return 1.00002 * seconds - 5e-4; }));
   ASSERT_EQ(events.size(), 2000u);
   const auto nanoseconds = [](const Json& microseconds) {
     return std::llround(1e3 * microseconds.get<double>());
@@ -118,7 +118,8 @@ TEST(TraceFile, HoldsTheEventsOfAllRanks) {
   const auto path = tree.root() / "t.json";
   TraceFile file(path);
   const auto span = [](int rank) {
-    return trace_events(trace_of({{"x", "", "", ""}}, {{.label = 0, .end = 1}}), rank, "n", as_it_is);
+    return trace_events(trace_of({{"x", "", "", ""}}, {{.label = 0, .end = 1}}), rank, "n",
+                        as_it_is);
   };
   file.add(span(0));
   file.add("");

@@ -27,7 +27,8 @@ RankTrace traced(double slower = 1) {
 
 Json record_of(int ranks) {
   std::vector<RankReport> reports;
-  for (int rank = 0; rank < ranks; ++rank) reports.push_back(make_report(rank, {0.25, 0.25}, {0, 0}));
+  for (int rank = 0; rank < ranks; ++rank)
+    reports.push_back(make_report(rank, {0.25, 0.25}, {0, 0}));
   RunFacts facts = make_facts(ranks);
   facts.gemm_flops = 32e9;
   return make_run_record(make_context(), facts, reports);

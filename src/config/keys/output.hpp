@@ -18,8 +18,8 @@ struct OutputSettings {
   std::optional<std::string> openmetrics;      ///< path of a file for monitoring
   std::optional<std::string> trace;            ///< path of a trace
   std::int64_t trace_steps = 3;
-  bool timestamps = false;                     ///< a timestamp before every console line
-  bool dry_run = false;                        ///< print the plan and its memory, start nothing
+  bool timestamps = false;  ///< a timestamp before every console line
+  bool dry_run = false;     ///< print the plan and its memory, start nothing
   std::optional<std::string> label;
   std::optional<std::string> preflight;  ///< path of a preflight's record, which the record names
   std::optional<Injection> inject;
@@ -52,9 +52,10 @@ struct OutputSettings {
         .otherwise("no file")
         .of(kWithModel)
         .is(Trait::presentation);
-    rows.add("trace", &S::trace, "FILE",
-             "after the measurement, a few more steps are recorded: operators, buckets and waits of "
-             "every rank, for Perfetto and chrome://tracing")
+    rows.add(
+            "trace", &S::trace, "FILE",
+            "after the measurement, a few more steps are recorded: operators, buckets and waits of "
+            "every rank, for Perfetto and chrome://tracing")
         .otherwise("no file")
         .of(kWithModel)
         .is(Trait::presentation);
@@ -82,7 +83,8 @@ struct OutputSettings {
   static void check(const auto& whole) {
     const auto& trace = whole.given.trace;
     if (trace && trace->ends_with(".gz"))
-      whole.refuse("--trace {}: the file is plain JSON; leave .gz out, and pack it with gzip", *trace);
+      whole.refuse("--trace {}: the file is plain JSON; leave .gz out, and pack it with gzip",
+                   *trace);
   }
 };
 

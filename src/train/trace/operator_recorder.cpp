@@ -32,9 +32,9 @@ struct ThreadCalls {
   explicit ThreadCalls(int thread) : number(thread) {}
   const int number;
   std::mutex mutex;
-  OperatorFrame* open = nullptr;  ///< the innermost operator under way
-  double seconds = 0;     ///< of operators that no other had called
-  std::unordered_map<std::size_t, OperatorName> names;            ///< by hash
+  OperatorFrame* open = nullptr;                        ///< the innermost operator under way
+  double seconds = 0;                                   ///< of operators that no other had called
+  std::unordered_map<std::size_t, OperatorName> names;  ///< by hash
   std::unordered_map<std::size_t, std::uint32_t> indices;  ///< of labels, by hash
   std::vector<SpanLabel> labels;
   std::vector<Span> spans;
@@ -47,8 +47,7 @@ struct OperatorRecorder::Recording {
   std::mutex mutex;  ///< of what follows
   std::vector<std::shared_ptr<ThreadCalls>> threads;
 
-  explicit Recording(std::size_t most_spans)
-      : spans_left(static_cast<std::int64_t>(most_spans)) {}
+  explicit Recording(std::size_t most_spans) : spans_left(static_cast<std::int64_t>(most_spans)) {}
 };
 
 /// An operator under way.
@@ -71,7 +70,8 @@ using Recording = OperatorRecorder::Recording;
 // LibTorch's callbacks are plain functions: what they write to has to be found from nowhere.
 std::mutex current_mutex;
 std::shared_ptr<Recording> current;
-std::atomic<std::uint64_t> current_number{0};  ///< of the recording; changes whenever `current` does
+std::atomic<std::uint64_t> current_number{
+    0};  ///< of the recording; changes whenever `current` does
 
 struct OfThread {
   std::uint64_t number = 0;
@@ -87,7 +87,8 @@ OfThread* join_recording() {
     of_thread = {current_number.load(), current, nullptr};
     if (current) {
       const std::lock_guard threads_lock(current->mutex);
-      of_thread.calls = std::make_shared<ThreadCalls>(static_cast<int>(current->threads.size()) + 1);
+      of_thread.calls =
+          std::make_shared<ThreadCalls>(static_cast<int>(current->threads.size()) + 1);
       current->threads.push_back(of_thread.calls);
     }
   }
@@ -126,9 +127,9 @@ const OperatorName& named_of(ThreadCalls& calls, std::string_view name, std::siz
   if (is_new) {
     const bool packed = name.starts_with("quantized::") && name.find("prepack") == name.npos;
     const OperatorGroup group = group_of(name);
-    place->second = {std::string(name), group, find_counted(name),
-                     packed && (group == OperatorGroup::convolution ||
-                                group == OperatorGroup::matrix_product)};
+    place->second = {
+        std::string(name), group, find_counted(name),
+        packed && (group == OperatorGroup::convolution || group == OperatorGroup::matrix_product)};
   }
   return place->second;
 }
@@ -201,7 +202,7 @@ void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
 
 /// Adds what a thread noted down; labels get the numbers that they have in `trace`.
 void add_thread(RankTrace& trace, ThreadCalls& calls,
-         std::map<std::pair<std::string, std::string>, OperatorTotal>& totals) {
+                std::map<std::pair<std::string, std::string>, OperatorTotal>& totals) {
   const std::lock_guard lock(calls.mutex);
   const auto first = static_cast<std::uint32_t>(trace.labels.size());
   for (Span& span : calls.spans) span.label += first;
