@@ -127,6 +127,7 @@ CountedCall::CountedCall(const CountedOperator& counted, const at::RecordFunctio
 
 std::int64_t CountedCall::flops(const at::RecordFunction& at_end) const {
   if (!per_output_) return 2 * multiply_adds_;
+  if (at_end.outputs().empty()) return 0;  // it has thrown
   return 2 * multiply_adds_ * at_end.outputs()[0].toTensor().numel();
 }
 

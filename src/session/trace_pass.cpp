@@ -163,11 +163,21 @@ void MeasuredRecord::keep(const Json& record) {
   if (output_) output_->write(kept);
   session_.handover.publish_partial(
       {Json::array({kept}), nullptr, output_ ? output_->path() : std::filesystem::path()});
+  const std::lock_guard lock(mutex_);
   record_ = std::move(kept);
 }
 
+bool MeasuredRecord::is_kept() const {
+  const std::lock_guard lock(mutex_);
+  return !record_.is_null();
+}
+
 void MeasuredRecord::leave(const std::string& message) const {
-  Json record = record_;
+  Json record;
+  {
+    const std::lock_guard lock(mutex_);
+    record = record_;
+  }
   fill_no_trace(record, "the trace pass failed: " + message);
   deliver(record, output_, session_.config().json);
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,13 +23,14 @@ class MeasuredRecord {
 
   /// Rank 0, before the pass: the record is in its place already. ResultError.
   void keep(const Json& record);
-  bool is_kept() const { return !record_.is_null(); }
+  bool is_kept() const;
   /// Last words: what the record says of the pass.
   void leave(const std::string& message) const;
 
  private:
   const Session& session_;
   ResultFile* output_;
+  mutable std::mutex mutex_;  ///< last words come from a thread of their own
   Json record_;
 };
 
