@@ -96,10 +96,11 @@ void fill_group(Json& record, const TracedSums& sums, const std::string& group, 
   set_number(record, path + ".share", timed(sum.seconds / sums.step_seconds), kHostTimes);
   const bool counted = group == "convolution" || group == "matrix_product";
   const std::string uncounted =
-      counted ? "weights of quantised operators are packed: their shapes are not known"
+      counted ? "quantised layers do not show the shapes of their weights"
               : "bound by memory or the network: neither FLOPs nor bytes of this group are counted";
   std::optional<double> flops, rate, fraction;
-  if (counted && sum.flops) flops = sums.per_step(*sum.flops) * sums.ranks;
+  // Some int8 layers are called past LibTorch's operators.
+  if (counted && sum.flops && record["precision"] != "int8") flops = sums.per_step(*sum.flops) * sums.ranks;
   set_number(record, path + ".flops", flops, uncounted);
   if (flops && !on_gpu && sum.seconds > 0) rate = *flops / sums.per_step(sum.seconds);
   const std::string why = !flops   ? uncounted

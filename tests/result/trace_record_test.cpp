@@ -129,6 +129,15 @@ TEST(TraceRecord, FlopsThatNobodyKnowsMakeNoRate) {
   EXPECT_TRUE(convolution["roofline_fraction"].is_null());
 }
 
+TEST(TraceRecord, WithInt8NobodyKnowsThem) {
+  Json record = record_of(1);
+  record["precision"] = "int8";
+  fill_trace(record, {"t.json", {traced()}, 40, 3.5, 0});
+  for (const char* group : {"convolution", "matrix_product"})
+    EXPECT_TRUE(record["operators"]["groups"][group]["flops"].is_null()) << group;
+  EXPECT_EQ(record["operators"]["groups"]["convolution"]["seconds"], 0.25);
+}
+
 TEST(TraceRecord, WithoutStepsSaysSo) {
   Json record = record_of(1);
   fill_trace(record, {"t.json", {RankTrace{}}, 0, 3.5, 0});
