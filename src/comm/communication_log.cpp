@@ -9,8 +9,8 @@
 
 namespace scalemark {
 
-void CommunicationLog::add(std::unique_ptr<Pending> operation, bool of_table) {
-  step_.operations.emplace_back(std::move(operation), of_table);
+void CommunicationLog::add(std::unique_ptr<Pending> operation, const OperationLoad& load) {
+  step_.operations.emplace_back(std::move(operation), load);
 }
 
 void CommunicationLog::end_step() {
@@ -34,18 +34,21 @@ void CommunicationLog::read() {
 /// False where one of the times is not known yet.
 bool CommunicationLog::read(const Step& step) {
   double wait = step.wait_seconds, first = 0, last = 0, table = 0;
+  std::vector<LoggedOperation> read;
   for (std::size_t i = 0; i < step.operations.size(); ++i) {
-    const auto& [operation, of_table] = step.operations[i];
+    const auto& [operation, load] = step.operations[i];
     const auto times = operation->times();
     if (!times) return false;
     wait += times->wait_end - times->wait_begin;
     first = i == 0 ? times->posted : std::min(first, times->posted);
     last = i == 0 ? times->done : std::max(last, times->done);
-    if (of_table) table = std::max(table, times->done - times->posted);
+    if (load.of_table) table = std::max(table, times->done - times->posted);
+    if (keeps_operations_) read.push_back({times_.wait_seconds.size(), load, *times});
   }
   times_.wait_seconds.push_back(wait);
   times_.communication_seconds += last - first;
   times_.table_seconds += table;
+  times_.operations.insert(times_.operations.end(), read.begin(), read.end());
   return true;
 }
 

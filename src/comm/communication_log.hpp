@@ -2,6 +2,7 @@
 // works behind the host these are known some steps late. LibTorch-free.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -11,18 +12,33 @@
 
 namespace scalemark {
 
+/// What an operation carries.
+struct OperationLoad {
+  bool of_table = false;   ///< gradients of an embedding table
+  int bucket = -1;         ///< that it sums; -1: none
+  std::int64_t bytes = 0;  ///< of this rank, as they travel
+};
+
+struct LoggedOperation {
+  std::size_t step = 0;  ///< of those that CommunicationTimes are of, from 0
+  OperationLoad load;
+  OperationTimes times;
+};
+
 /// Of consecutive steps.
 struct CommunicationTimes {
   std::vector<double> wait_seconds;  ///< by step: nothing was computed for want of a result
   double communication_seconds = 0;  ///< sum of: first operation posted to last one done
   double table_seconds = 0;          ///< sum of: the longest that carries gradients of tables
+  std::vector<LoggedOperation> operations;  ///< each by itself, where they are kept
 };
 
 class CommunicationLog {
  public:
-  /// An operation of the step under way, after its wait(). `of_table`: it carries gradients of an
-  /// embedding table.
-  void add(std::unique_ptr<Pending> operation, bool of_table);
+  /// From here on take() hands out every operation too.
+  void keep_operations() { keeps_operations_ = true; }
+  /// An operation of the step under way, after its wait().
+  void add(std::unique_ptr<Pending> operation, const OperationLoad& load);
   /// A wait of the step under way of which no operation tells.
   void add_wait(double seconds) { step_.wait_seconds += seconds; }
   void end_step();
@@ -32,7 +48,7 @@ class CommunicationLog {
 
  private:
   struct Step {
-    std::vector<std::pair<std::unique_ptr<Pending>, bool>> operations;
+    std::vector<std::pair<std::unique_ptr<Pending>, OperationLoad>> operations;
     double wait_seconds = 0;
   };
 
@@ -42,6 +58,7 @@ class CommunicationLog {
   Step step_;
   std::deque<Step> unread_;
   CommunicationTimes times_;
+  bool keeps_operations_ = false;
 };
 
 }  // namespace scalemark

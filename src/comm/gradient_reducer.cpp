@@ -57,7 +57,8 @@ void GradientReducer::finalize(Stream stream, const std::function<void(std::size
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     pending_[i]->wait();
     if (buckets_[i].count > 0 && communicator_.moves_data())
-      log_.add(std::move(pending_[i]), of_table_[i]);
+      log_.add(std::move(pending_[i]),
+               {of_table_[i], static_cast<int>(i), communicator_.payload_bytes(buckets_[i])});
     if (on_sum) on_sum(i);
   }
   log_.end_step();

@@ -57,6 +57,10 @@ std::string about_duration(double seconds);
 /// ones the user has seen already, at the start.
 std::string warning_lines(const Json& record, std::size_t told = 0);
 
+/// What --trace gave, in a few lines: the file, its cost, where a step goes by groups of operators.
+/// Empty where nothing was traced.
+std::string trace_summary(const Json& record);
+
 /// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
 /// percentiles, communication, warnings (see warning_lines()). Lines without a
 /// last newline. A run without status ok gives its status and reason, and the partial throughput

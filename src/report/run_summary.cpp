@@ -218,7 +218,7 @@ std::string run_summary(const Json& record, std::size_t told) {
   return summary(
       throughput(record),
       {steps(record), phases(record), windows(record), batch_search(record), communication(record),
-       input(record), checkpoints(record), compute(record), target(record)},
+       input(record), checkpoints(record), compute(record), target(record), trace_summary(record)},
       record, told);
 }
 
@@ -226,7 +226,7 @@ std::string inference_summary(const Json& record, std::size_t told) {
   if (record.at("status") != "ok") return without_throughput(record);
   return summary(throughput(record),
                  {latencies(record), server(record), windows(record), batch_search(record),
-                  compute(record), fused(record)},
+                  compute(record), fused(record), trace_summary(record)},
                  record, told);
 }
 

@@ -9,6 +9,7 @@
 #include "error.hpp"
 #include "models/catalog.hpp"
 #include "result/run_metrics.hpp"
+#include "result/trace_record.hpp"
 #include "result/warnings.hpp"
 
 namespace scalemark {
@@ -211,6 +212,7 @@ Json make_inference_record(const RecordContext& context, const InferenceFacts& f
   fill_flops(record, facts, metrics);
   fill_windows(record, context.config.config, facts.units_per_step, reports);
   fill_resources(record, reports);
+  fill_no_trace(record, "--trace was not asked for");
   explain_nulls(record, "", "not reported by the engine");
   add_warnings(record, run_warnings(record));
   return record;

@@ -10,6 +10,7 @@
 
 #include "json.hpp"
 #include "platform/file_lock.hpp"
+#include "platform/posix_file.hpp"
 #include "result/outcome.hpp"
 
 namespace scalemark {
@@ -54,6 +55,7 @@ std::string record_text(const Json& record);
 /// - exclusive: a second writer of the same path gets a name of its own (`name.2.json`), both
 /// results survive;
 /// - keeps some room from then on, so that a disk that fills up meanwhile costs no measurement;
+/// - messages name `flag`, by which the path was given;
 /// - write(): over that hidden file in the same folder, fsync, rename, fsync of the folder. An
 /// older
 ///   file stays byte-identical until the rename.
@@ -62,7 +64,7 @@ class ResultFile {
   /// Records of long runs reach some hundred kB.
   static constexpr std::size_t kReservedBytes = 1 << 20;
   explicit ResultFile(const std::filesystem::path& asked,
-                      std::size_t reserved_bytes = kReservedBytes);
+                      std::size_t reserved_bytes = kReservedBytes, std::string flag = "--output");
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
@@ -71,13 +73,20 @@ class ResultFile {
   const std::filesystem::path& path() const noexcept { return path_; }
   void write(const Json& record) { write_text(record_text(record)); }
   void write_text(std::string_view text);
+  /// The same of a text that comes in parts: append() them, then finish().
+  void append(std::string_view part);
+  void finish();
 
  private:
+  [[noreturn]] void refuse_write(std::string_view what, int error);
   void write_temporary(std::string_view bytes, std::string_view what);
+  void put_in_place();
 
+  std::string flag_;
   std::filesystem::path path_;      ///< what is written
   std::unique_ptr<FileLock> lock_;  ///< outlives the temporary file
   std::filesystem::path temporary_;
+  std::unique_ptr<FileDescriptor> parts_;  ///< append() writes there
 };
 
 /// To the file (null: none), and to stdout where `json` was asked for: to each, whatever becomes of

@@ -7,6 +7,7 @@
 #include "error.hpp"
 #include "models/catalog.hpp"
 #include "result/run_metrics.hpp"
+#include "result/trace_record.hpp"
 #include "result/warnings.hpp"
 
 namespace scalemark {
@@ -77,6 +78,7 @@ Json make_run_record(const RecordContext& context, const RunFacts& given,
   fill_compute(record, facts, metrics);
   fill_energy(record, config.config, facts, reports, metrics);
   fill_resources(record, reports);
+  fill_no_trace(record, "--trace was not asked for");
   explain_nulls(record, "", "not reported by the engine");
   add_warnings(record, run_warnings(record));
   return record;

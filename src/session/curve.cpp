@@ -22,10 +22,12 @@ std::vector<std::int64_t> curve_ranks(const ResolvedConfig& config, int world_si
   return config.ranks.empty() ? default_ranks(world_size, config.ranks_per_node) : config.ranks;
 }
 
-Curve::Curve(Session& session, MeasuredConfig measured, CurveFiles* files, Publish publish)
+Curve::Curve(Session& session, MeasuredConfig measured, CurveFiles* files, TracePass& trace,
+             Publish publish)
     : session_(session),
       measured_(std::move(measured)),
       files_(files),
+      trace_(trace),
       publish_(std::move(publish)) {
   const auto ranks = curve_ranks(config(), session.world.size());
   for (const std::int64_t n : ranks) points_.push_back(make_point(n, ranks.front()));
@@ -143,6 +145,7 @@ Status Curve::measure(const CurveSegment& segment) {
   session_.world.agree_on([&] {
     if (session_.is_root()) keep(segment, point, record);
   });
+  trace(segment, record);
   const std::string status = session_.is_root() ? to_string(status_of(record)) : "";
   return status_from(session_.world.broadcast(status));
 }
@@ -154,6 +157,30 @@ void Curve::await_point(bool takes_part) {
   if (!takes_part) watchdog.set_timeout(std::numeric_limits<double>::infinity());
   session_.world.barrier();
   watchdog.set_timeout(timeout);
+}
+
+/// After the last run of the largest point, whose record is kept by then.
+void Curve::trace(const CurveSegment& segment, Json& record) {
+  const bool last = segment.round + 1 == config().repeats && !segment.baseline &&
+                    segment.point + 1 == points_.size();
+  if (!trace_.wanted() || !last) return;
+  Point& point = points_.back();
+  ExitCode code = ExitCode::ok;
+  if (point.group) {
+    code = trace_.add_to(record, point.group->ranks, [&](std::int64_t steps, StepTrace& to) {
+      return trainer_->trace(point.group->ranks, *point.group->communicator, steps, to);
+    });
+  }
+  await_point(point.group.has_value());
+  traced_ = static_cast<ExitCode>(
+      std::stoi(session_.world.broadcast(std::to_string(static_cast<int>(code)))));
+  session_.world.agree_on([&] {
+    if (!session_.is_root()) return;
+    if (files_) files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline);
+    session_.say(record["trace"].is_null()
+                     ? "no trace: " + record["unavailable"]["trace"].get<std::string>()
+                     : trace_summary(record));
+  });
 }
 
 Json Curve::measure_here(const CurveSegment& segment, Point& point, RunGroup& group) {

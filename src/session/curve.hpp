@@ -13,6 +13,7 @@
 #include "report/progress.hpp"
 #include "session/curve_files.hpp"
 #include "session/measured_run.hpp"
+#include "session/trace_pass.hpp"
 
 namespace scalemark {
 
@@ -22,13 +23,17 @@ class Curve {
   using Publish = std::function<void(const Json& record)>;
 
   /// All ranks of the session make and run it together. `config`: of this curve alone; `files`: at
-  /// rank 0 with --output, else null. Builds the model.
-  Curve(Session& session, MeasuredConfig config, CurveFiles* files, Publish publish);
+  /// rank 0 with --output, else null; `trace`: of the last run of its largest point. Builds the
+  /// model.
+  Curve(Session& session, MeasuredConfig config, CurveFiles* files, TracePass& trace,
+        Publish publish);
 
   /// Measures every point; writes the record and prints the table. A run that is interrupted or
   /// invalid ends the curve. The agreed exit code, the same on all ranks.
   ExitCode run();
 
+  /// What became of --trace; agreed too. A curve without its trace is complete all the same.
+  ExitCode traced() const { return traced_; }
   const Json& record() const { return record_; }  ///< at rank 0, after run()
 
  private:
@@ -47,6 +52,7 @@ class Curve {
   Status measure(const CurveSegment& segment);
   void await_point(bool takes_part);
   Json measure_here(const CurveSegment& segment, Point& point, RunGroup& group);
+  void trace(const CurveSegment& segment, Json& record);
   void keep(const CurveSegment& segment, Point& point, const Json& record);
   void take(const CurveSegment& segment, const Json& record, const std::string& path);
   Json make_record(const Outcome& outcome) const;
@@ -56,6 +62,8 @@ class Curve {
   Session& session_;
   MeasuredConfig measured_;
   CurveFiles* files_;
+  TracePass& trace_;
+  ExitCode traced_ = ExitCode::ok;
   Publish publish_;
   std::vector<Point> points_;
   std::vector<CurveSegment> plan_;  ///< of what is left to measure

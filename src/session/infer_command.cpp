@@ -12,6 +12,7 @@
 #include "session/publish.hpp"
 #include "session/server_trials.hpp"
 #include "session/step_printer.hpp"
+#include "session/trace_pass.hpp"
 #include "session/wait_for_idle.hpp"
 #include "train/inferencer.hpp"
 
@@ -84,9 +85,13 @@ ExitCode infer_command(Session& session) {
   world.agree_on([&] {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
+  TracePass trace(session, config.trace);
+  MeasuredRecord kept(session, output.get());
   MeasuredConfig measured{session.loaded};
   const auto leave = [&](int exit_code, const std::string& message) {
-    if (output)
+    if (kept.is_kept())
+      kept.leave(message);
+    else if (output)
       output->write(make_failed_inference_record(session.record_context(measured.loaded),
                                                  world.size(),
                                                  {status_of_exit(exit_code), message}));
@@ -108,9 +113,13 @@ ExitCode infer_command(Session& session) {
     StepPrinter printer(session, world.size(), inferencer->units_per_query() * world.size());
     // Of queries that wait in a line, lines of the steps' format would be wrong.
     const bool steps = measured.config().mode != InferenceMode::server;
-    const Json record =
+    Json record =
         measure(session, *inferencer, measured, batch, steps ? printer.observer() : StepObserver());
-    return publish(session, printer, output.get(), record, inference_summary);
+    const ExitCode traced = trace.add_to(
+        record, kept, world,
+        [&](std::int64_t queries, StepTrace& to) { return inferencer->trace(world, queries, to); });
+    const ExitCode code = publish(session, printer, output.get(), record, inference_summary);
+    return code == ExitCode::ok ? traced : code;
   });
 }
 

@@ -10,6 +10,7 @@
 #include "session/measured_run.hpp"
 #include "session/publish.hpp"
 #include "session/step_printer.hpp"
+#include "session/trace_pass.hpp"
 
 namespace scalemark {
 
@@ -21,8 +22,11 @@ ExitCode run_command(Session& session) {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
     if (session.is_root() && config.mllog) mllog = std::make_unique<ResultFile>(*config.mllog);
   });
+  TracePass trace(session, config.trace);
+  MeasuredRecord kept(session, output.get());
   MeasuredConfig measured{session.loaded};
   const auto leave = [&](int exit_code, const std::string& message) {
+    if (kept.is_kept()) return kept.leave(message);
     if (!output && !mllog) return;
     const Json record =
         make_failed_record(session.record_context(measured.loaded), session.world.size(),
@@ -38,12 +42,16 @@ ExitCode run_command(Session& session) {
     Trainer trainer(measured.config(), *session.device, session.world, group.batch);
     StepPrinter printer(session, session.world.size(),
                         trainer.units_per_step_of_rank() * session.world.size());
-    const Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
+    Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
+    const ExitCode traced =
+        trace.add_to(record, kept, group.ranks, [&](std::int64_t steps, StepTrace& to) {
+          return trainer.trace(group.ranks, *group.communicator, steps, to);
+        });
     const ExitCode code = publish(session, printer, output.get(), record, run_summary);
     session.world.agree_on([&] {
       if (mllog) mllog->write_text(mllog_text(record));
     });
-    return code;
+    return code == ExitCode::ok ? traced : code;
   });
 }
 

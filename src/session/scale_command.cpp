@@ -46,6 +46,10 @@ class Family {
                 ? std::make_unique<CurveFiles>(curve_path(*curve.config.output, curve.name))
                 : nullptr);
     });
+    for (const CurveConfig& curve : curves_)
+      traces_.push_back(std::make_unique<TracePass>(
+          session, curve.config.trace ? std::optional(curve_path(*curve.config.trace, curve.name))
+                                      : std::nullopt));
   }
 
   ExitCode run() {
@@ -55,7 +59,7 @@ class Family {
     session_.world.agree_on([&] {
       if (session_.is_root()) print();
     });
-    return code;
+    return code == ExitCode::ok ? traced_ : code;
   }
 
  private:
@@ -95,8 +99,10 @@ class Family {
     loaded.config = curve.config;
     try {
       Curve measured(session_, choose_batch(session_, loaded, /*keeps_weights=*/true),
-                     files_[i].get(), [this, i](const Json& record) { publish(i, record); });
+                     files_[i].get(), *traces_[i],
+                     [this, i](const Json& record) { publish(i, record); });
       const ExitCode code = measured.run();
+      if (traced_ == ExitCode::ok) traced_ = measured.traced();
       if (!session_.is_root()) return code;
       finished_.push_back(measured.record());
       publish(i, nullptr);
@@ -148,6 +154,8 @@ class Family {
   Session& session_;
   std::vector<CurveConfig> curves_;
   std::vector<std::unique_ptr<CurveFiles>> files_;
+  std::vector<std::unique_ptr<TracePass>> traces_;
+  ExitCode traced_ = ExitCode::ok;
   std::vector<Json> finished_;
   Json so_far_;  ///< of the curve that is measured; null before its first run
 };

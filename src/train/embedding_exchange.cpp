@@ -96,7 +96,10 @@ void EmbeddingExchange::finish(std::size_t bucket) {
     if (static_cast<std::size_t>(gather.rows->bucket) != bucket) continue;
     for (auto& pending : gather.pending) {
       pending->wait();
-      log_.add(std::move(pending), /*of_table=*/true);
+      const bool indices = &pending == &gather.pending.front();
+      const at::Tensor mine = indices ? gather.rows->rows.indices() : gather.rows->rows.rows();
+      log_.add(std::move(pending),
+               {true, static_cast<int>(bucket), static_cast<std::int64_t>(mine.nbytes())});
     }
     gather.pending.clear();
     const double start = steady_seconds();

@@ -106,6 +106,25 @@ Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, Star
   return samples;
 }
 
+Samples Inferencer::trace(RankGroup& group, std::int64_t queries, StepTrace& trace) {
+  const c10::InferenceMode inference;
+  StepLoop loop(device_, group, InjectedFault(config_.inject, rank_), Stop::alone);
+  const StoppingRule never(std::nullopt, std::nullopt);
+  const auto ask = [&](long number) {
+    loop.enter(StepPhase::forward);
+    model_->forward(queries_[number % queries_.size()]);
+    if (config_.mode == InferenceMode::single_stream) device_.synchronize();
+    loop.enter(StepPhase::rest);
+    return StepOutcome{};
+  };
+  loop.run(kUnrecordedSteps, "before the trace", never, nullptr, ask);
+  trace.begin(group);
+  loop.watch(static_cast<long>(config_.num_warmup_batches + config_.num_batches), trace);
+  Samples samples = loop.run(queries, "traced query", never, nullptr, ask);
+  trace.end(group);
+  return samples;
+}
+
 /// The forward pass of `count` queries from number `first` on, waited for.
 void Inferencer::answer(std::int64_t first, std::int64_t count) {
   InjectedFault(config_.inject, rank_).before_step(static_cast<long>(first));

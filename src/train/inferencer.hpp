@@ -15,6 +15,7 @@
 #include "rendezvous/start_line.hpp"
 #include "train/device_backend.hpp"
 #include "train/step_loop.hpp"
+#include "train/trace/step_trace.hpp"
 
 namespace scalemark {
 
@@ -33,6 +34,9 @@ class Inferencer {
   /// rank's own loop. `line`: where it begins together with those of other processes; queries take
   /// no turns. null: nowhere.
   Samples measure(RankGroup& group, const StepObserver& observer, StartLine* line = nullptr);
+
+  /// `queries` more queries after measure(), recorded by `trace`.
+  Samples trace(RankGroup& group, std::int64_t queries, StepTrace& trace);
 
   /// --mode server: passes of every batch size up to `batch_size`, then --num_warmup_batches of one
   /// query and as many of full batches, of which it returns the mean seconds.

@@ -68,6 +68,7 @@ void MeasuredLoop::add_communication(Samples& samples) {
   }
   samples.communication_seconds = times.communication_seconds;
   samples.embedding.exchange_seconds = times.table_seconds;
+  if (trace_) trace_->add(times.operations);
   if (!reducer_->waits_in_backward() || !std::isfinite(waited)) return;
   samples.phase_seconds[static_cast<std::size_t>(StepPhase::backward)] -= waited;
   samples.phase_seconds[static_cast<std::size_t>(StepPhase::communication)] += waited;
@@ -141,6 +142,12 @@ void MeasuredLoop::meet_shapes() {
     }
 }
 
+void MeasuredLoop::watch(long first, StepTrace& trace) {
+  trace_ = &trace;
+  reducer_->keep_operations();
+  loop_.watch(first, trace);
+}
+
 Samples Trainer::measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
                          StartLine* line) {
   Impl& trainer = *impl_;
@@ -176,6 +183,22 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator, const Ste
   trainer.traffic = loop.traffic();
   const double broken = trainer.parameters->weights_are_finite() ? 0 : 1;
   if (group.all_sum({broken}).front() > 0) samples.stop_reason = StopReason::non_finite;
+  return samples;
+}
+
+Samples Trainer::trace(RankGroup& group, Communicator& communicator, std::int64_t steps,
+                       StepTrace& trace) {
+  Impl& trainer = *impl_;
+  MeasuredLoop loop(trainer, group, communicator,
+                    InjectedFault(trainer.config.inject, trainer.rank));
+  const StoppingRule never(std::nullopt, std::nullopt);
+  // c10d makes its buckets anew after the first step.
+  loop.run(kUnrecordedSteps, "before the trace", never, nullptr);
+  trace.begin(group);
+  loop.watch(static_cast<long>(trainer.config.num_warmup_batches + trainer.config.num_batches),
+             trace);
+  Samples samples = loop.run(steps, "traced step", never, nullptr);
+  trace.end(group);
   return samples;
 }
 

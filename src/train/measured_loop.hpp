@@ -21,6 +21,8 @@ class MeasuredLoop {
   /// run to run. wall_seconds is left to the caller.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
               StartLine* line = nullptr);
+  /// The runs to come are recorded by `trace`; their steps are numbered from `first`.
+  void watch(long first, StepTrace& trace);
   double loss_scale() const { return scaler_.enabled() ? scaler_.report().last : 1; }
   StepTraffic traffic() const { return reducer_->traffic(); }
 
@@ -46,6 +48,7 @@ class MeasuredLoop {
   LossScaler scaler_;
   std::unique_ptr<InputPipeline> input_;
   std::function<void(long number)> after_step_ = [](long) {};
+  StepTrace* trace_ = nullptr;  ///< null: nobody
   // By turn, since batches may hold different numbers of tokens:
   std::vector<at::Tensor>
       gradient_scale_;                  ///< 1 / (loss count of ranks whose gradients are summed)

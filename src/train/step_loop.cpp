@@ -33,12 +33,13 @@ void leave(StartLine* line, RankGroup& group) {
 
 struct StepLoop::Phase {
   Phase(DeviceBackend& device, StoppingRule& stopping_rule, const StepObserver& step_observer,
-        StartLine* start_line)
+        StartLine* start_line, StepWatcher* watcher)
       : clock(device.make_step_clock()),
         reader(device.make_scalar_reader()),
         rule(stopping_rule),
         observer(step_observer),
         line(start_line && start_line->takes_turns() ? start_line : nullptr) {
+    if (watcher) clock = watcher->around(std::move(clock));
     samples.began = start;
   }
 
@@ -61,10 +62,11 @@ StepLoop::StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault&
 Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
                       const StepObserver& observer,
                       const std::function<StepOutcome(long number)>& step, StartLine* line) {
-  Phase phase(device_, rule, observer, line);
+  Phase phase(device_, rule, observer, line, watcher_);
   if (stop_ == Stop::together) phase.agreed.emplace(group_);
   std::optional<StopReason> stop;
   phases_ = device_.make_phase_clock();
+  if (watcher_) phases_ = watcher_->around(std::move(phases_));
   phases_->enter(StepPhase::rest);
   phase.clock->mark();
   for (long i = 0; i < steps && !stop; ++i, ++step_) {

@@ -32,6 +32,14 @@ struct StepOutcome {
 void wait_at(StartLine* line, RankGroup& group);
 void leave(StartLine* line, RankGroup& group);
 
+/// Somebody who looks at a loop of its own, after the measured one: clocks around the device's.
+class StepWatcher {
+ public:
+  virtual ~StepWatcher() = default;
+  virtual std::unique_ptr<StepClock> around(std::unique_ptr<StepClock> clock) = 0;
+  virtual std::unique_ptr<PhaseClock> around(std::unique_ptr<PhaseClock> clock) = 0;
+};
+
 /// Who ends a loop early. together: all ranks at the same step, agreed one step late. alone: every
 /// rank by itself; nothing is sent, and steps have no loss.
 enum class Stop { together, alone };
@@ -42,6 +50,12 @@ class StepLoop {
 
   /// For the step: what it does from here on.
   void enter(StepPhase phase) { phases_->enter(phase); }
+
+  /// `first` is the number of the next step; the runs to come are watched.
+  void watch(long first, StepWatcher& watcher) {
+    step_ = first;
+    watcher_ = &watcher;
+  }
 
   /// Up to `steps` steps under the watchdog's phase `phase` (a literal); `step` is given its
   /// number, counted from the first of all runs. Where `line` takes turns, the ranks together make
@@ -63,6 +77,7 @@ class StepLoop {
   Stop stop_;
   long step_ = 0;
   std::unique_ptr<PhaseClock> phases_;  ///< of the run so far
+  StepWatcher* watcher_ = nullptr;      ///< null: nobody
 };
 
 }  // namespace scalemark

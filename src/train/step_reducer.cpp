@@ -38,6 +38,7 @@ class FlatReducer : public StepReducer {
   }
   std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
   CommunicationTimes take_times() override { return reducer_.log().take(); }
+  void keep_operations() override { reducer_.log().keep_operations(); }
   StepTraffic traffic() const override {
     return {reducer_.bytes_per_step(), reducer_.wire_bytes_per_step(),
             reducer_.messages_per_step()};

@@ -35,6 +35,8 @@ class StepReducer {
   /// Of the steps since the last call; after DeviceBackend::synchronize(). Waits are those for sums
   /// after the last backward pass, NaN where they are not known; communication_seconds is 0 there.
   virtual CommunicationTimes take_times() = 0;
+  /// From here on take_times() hands out every operation too, where they are known.
+  virtual void keep_operations() {}
   /// Whether it waits before the last backward pass returns, not in finalize().
   virtual bool waits_in_backward() const { return false; }
   virtual StepTraffic traffic() const = 0;

@@ -16,6 +16,7 @@
 #include "train/signals.hpp"
 #include "train/step_loop.hpp"
 #include "train/step_reducer.hpp"
+#include "train/trace/step_trace.hpp"
 
 namespace scalemark {
 
@@ -51,6 +52,10 @@ class Trainer {
   /// Seconds of a step without communication while all ranks of `group` compute: the mean over
   /// ranks of one step after a first one.
   double calibrate(RankGroup& group);
+
+  /// `steps` more steps after a measurement, recorded by `trace`, as the last measured ones went
+  /// on; a few before them are not recorded. Writes no checkpoints. All ranks of `group` call it.
+  Samples trace(RankGroup& group, Communicator& communicator, std::int64_t steps, StepTrace& trace);
 
   /// A few steps with this batch per rank and without communication, on `alone`, a group of this
   /// rank: the mean seconds of one, the making of the batch left out. Changes the weights, and

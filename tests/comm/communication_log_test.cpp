@@ -32,7 +32,7 @@ class Log : public ::testing::Test {
   LateDevice device;
   CommunicationLog log;
   void add(OperationTimes times, bool of_table = false) {
-    log.add(std::make_unique<LateOperation>(device, times), of_table);
+    log.add(std::make_unique<LateOperation>(device, times), {.of_table = of_table});
   }
 };
 
@@ -89,6 +89,29 @@ TEST_F(Log, AStepWithoutOperationsWaitsForNothing) {
   const CommunicationTimes times = log.take();
   EXPECT_EQ(times.wait_seconds, std::vector{0.});
   EXPECT_EQ(times.communication_seconds, 0);
+}
+
+TEST_F(Log, HandsOutEveryOperationWhereItIsAskedTo) {
+  const auto add_bucket = [&](int bucket, OperationTimes times) {
+    log.add(std::make_unique<LateOperation>(device, times),
+            {.bucket = bucket, .bytes = 100 + bucket});
+  };
+  device.now = 100;
+  log.keep_operations();
+  add_bucket(0, {.posted = 1, .done = 4});
+  add_bucket(1, {.posted = 2, .done = 7});
+  log.end_step();
+  add_bucket(0, {.posted = 8, .done = 9});
+  log.end_step();
+  const auto operations = log.take().operations;
+  ASSERT_EQ(operations.size(), 3u);
+  EXPECT_EQ(operations[1].step, 0u);
+  EXPECT_EQ(operations[1].load.bucket, 1);
+  EXPECT_EQ(operations[1].load.bytes, 101);
+  EXPECT_EQ(operations[1].times.done, 7);
+  EXPECT_EQ(operations[2].step, 1u);
+  EXPECT_EQ(operations[2].times.posted, 8);
+  EXPECT_TRUE(log.take().operations.empty());
 }
 
 }  // namespace

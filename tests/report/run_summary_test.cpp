@@ -36,6 +36,7 @@ Json run() {
       {"batch_size_search", nullptr},
       {"input", {{"place", "device"}, {"bytes_per_step", 0}}},
       {"checkpoint", nullptr},
+      {"trace", nullptr},
       {"achieved_flops", 3.5086e11},
       {"roofline", {{"fraction", 0.864}}},
       {"warnings", {"slower than the others (straggler): rank 1 on n1"}}};
@@ -50,6 +51,33 @@ of a step: backward 62.0 %, forward 29.9 %, optimizer 8.1 %
 communication: mpi, 102.2 MB per rank and step, 55.10 ms a step of which 12.30 ms exposed (waiting time)
 compute: 350.9 GFLOP/s, 86 % of the measured GEMM rate
 warning: slower than the others (straggler): rank 1 on n1)");
+}
+
+TEST(RunSummary, SaysWhatATraceShows) {
+  const auto group = [](double share, Json fraction) {
+    return Json{{"share", share}, {"roofline_fraction", std::move(fraction)}};
+  };
+  Json record = run();
+  record["trace"] = {{"path", "t.json"}, {"steps", 3}, {"slowdown", 0.125}, {"dropped_events", 0}};
+  record["operators"] = {{"groups",
+                          {{"convolution", group(0.5, nullptr)},
+                           {"matrix_product", group(0.25, 0.843)},
+                           {"optimizer", group(0.0005, nullptr)}}},
+                         {"outside", {{"share", 0.2495}}}};
+  EXPECT_EQ(trace_summary(record),
+            "trace: t.json: 3 steps, 12.5 % slower than measured ones; https://ui.perfetto.dev or "
+            "chrome://tracing opens it\n"
+            "operators: convolution 50.0 %, matrix product 25.0 % (at 84 % of the GEMM rate), "
+            "outside of operators 24.9 %");
+  record["trace"]["slowdown"] = -0.02;
+  record["trace"]["dropped_events"] = 70;
+  record["operators"]["groups"] = {{"convolution", group(0.5, nullptr)}};
+  record["operators"]["groups"]["convolution"]["share"] = nullptr;
+  record["operators"]["outside"]["share"] = nullptr;
+  EXPECT_EQ(trace_summary(record),
+            "trace: t.json: 3 steps, 2 % faster than measured ones; https://ui.perfetto.dev or "
+            "chrome://tracing opens it\n"
+            "trace: full, 70 operators are left out (fewer: --trace_steps)");
 }
 
 TEST(RunSummary, SaysWhatWasAroundTheStep) {

@@ -97,6 +97,8 @@ struct InferenceSettings {
       whole.refuse(
           "--target_ci, --max_seconds and --window_seconds: a trial of --mode server lasts for "
           "--min_query_count queries and --min_duration seconds");
+    if (config.trace)
+      whole.refuse("--trace: a server's passes are those of --mode batch; trace them there");
     if (config.max_queue_delay_ms > 0 && *whole.resolved.batch_size == 1)
       whole.refuse("--max_queue_delay_ms waits for a batch; say how large with --batch_size");
     if (!config.searches_rate()) return;

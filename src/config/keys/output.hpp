@@ -18,8 +18,10 @@ struct OutputSettings {
   ProgressKind progress = ProgressKind::text;  ///< of what stderr says
   std::optional<std::string> openmetrics;      ///< path of a file for monitoring
   std::optional<std::string> mllog;            ///< path of a log as MLPerf's tools read
-  bool timestamps = false;                     ///< a timestamp before every console line
-  bool dry_run = false;                        ///< print the plan and its memory, start nothing
+  std::optional<std::string> trace;            ///< path of a trace
+  std::int64_t trace_steps = 3;
+  bool timestamps = false;  ///< a timestamp before every console line
+  bool dry_run = false;     ///< print the plan and its memory, start nothing
   std::optional<std::string> label;
   std::optional<std::string> preflight;  ///< path of a preflight's record, which the record names
   std::optional<Injection> inject;
@@ -60,6 +62,17 @@ struct OutputSettings {
         .otherwise("no file")
         .of({Command::run})
         .is(Trait::presentation);
+    rows.add(
+            "trace", &S::trace, "FILE",
+            "after the measurement, a few more steps are recorded: operators, buckets and waits of "
+            "every rank, for Perfetto and chrome://tracing")
+        .otherwise("no file")
+        .of(kWithModel)
+        .is(Trait::presentation);
+    rows.add("trace_steps", &S::trace_steps, "N", "of --trace: at most so many steps (or queries)")
+        .in(1, 1000)
+        .of(kWithModel)
+        .is(Trait::presentation);
     rows.add("dry_run", &S::dry_run, "", "print batches, memory and bytes, start nothing")
         .is(Trait::presentation)
         .often_used();
@@ -75,6 +88,13 @@ struct OutputSettings {
     rows.add("inject", &S::inject, "KIND[:rank=R][:step=S][:milliseconds=M]",
              "a deliberate fault: " + join(injection_kinds(), ", "))
         .otherwise("no fault");
+  }
+
+  static void check(const auto& whole) {
+    const auto& trace = whole.given.trace;
+    if (trace && trace->ends_with(".gz"))
+      whole.refuse("--trace {}: the file is plain JSON; leave .gz out, and pack it with gzip",
+                   *trace);
   }
 };
 

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_map>
+#include <vector>
 
 #include "error.hpp"
 #include "measure/clock.hpp"
@@ -48,17 +49,38 @@ class AutogradGate : public ParameterGate {
 
 /// Of one step, steady_seconds(); buckets complete on Gloo's threads.
 struct StepTimes {
-  double first_posted = 0, wait_seconds = 0;
-  std::mutex mutex;
+  double wait_begin = 0, wait_end = 0;
+  std::mutex mutex;  ///< of what follows
   double last_complete = 0;
+  std::vector<LoggedOperation> buckets;  ///< by index
 
-  void complete() {
+  /// The first bucket begins the step.
+  void post(std::size_t index, std::size_t bytes) {
     const std::lock_guard lock(mutex);
-    last_complete = std::max(last_complete, steady_seconds());
+    if (index == 0) buckets.clear();
+    const OperationLoad load{false, static_cast<int>(index), static_cast<std::int64_t>(bytes)};
+    const double now = steady_seconds();
+    buckets.push_back({0, load, {.posted = now, .done = now}});
   }
+  void complete(std::size_t index) {
+    const std::lock_guard lock(mutex);
+    last_complete = buckets.at(index).times.done = steady_seconds();
+  }
+  double wait_seconds() const { return wait_end - wait_begin; }
   double communication_seconds() {
     const std::lock_guard lock(mutex);
-    return last_complete > first_posted ? last_complete - first_posted : 0;
+    return buckets.empty() ? 0 : std::max(0., last_complete - buckets.front().times.posted);
+  }
+  /// The backward pass waits for all of them together: the wait stands at the last one.
+  std::vector<LoggedOperation> operations(std::size_t step) {
+    const std::lock_guard lock(mutex);
+    std::vector<LoggedOperation> taken = buckets;
+    for (LoggedOperation& operation : taken) operation.step = step;
+    if (!taken.empty()) {
+      taken.back().times.wait_begin = wait_begin;
+      taken.back().times.wait_end = wait_end;
+    }
+    return taken;
   }
 };
 
@@ -68,8 +90,8 @@ struct StepTimes {
 void queue_clock(const std::shared_ptr<StepTimes>& times) {
   auto& engine = torch::autograd::Engine::get_default_engine();
   engine.queue_callback([&engine, times] {
-    const double start = steady_seconds();
-    engine.queue_callback([times, start] { times->wait_seconds = steady_seconds() - start; });
+    times->wait_begin = steady_seconds();
+    engine.queue_callback([times] { times->wait_end = steady_seconds(); });
   });
 }
 
@@ -80,16 +102,14 @@ class SumHook : public c10d::CommHookInterface {
       : group_(std::move(group)), times_(std::move(times)) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    if (bucket.getIndex() == 0) {
-      times_->first_posted = steady_seconds();
-      queue_clock(times_);
-    }
+    times_->post(bucket.getIndex(), bucket.getBufferRef().nbytes());
+    if (bucket.getIndex() == 0) queue_clock(times_);
     std::vector<at::Tensor> tensors{bucket.getBufferRef()};
     auto sum = group_->allreduce(tensors)->getFuture();
     if (!tensors[0].is_cpu()) return sum;  // complete when it is queued: the stream waits for it
     return sum->then(
         [times = times_, index = bucket.getIndex()](c10::ivalue::Future& done) {
-          times->complete();
+          times->complete(index);
           try {
             return done.value();
           } catch (const std::exception& error) {
@@ -144,7 +164,11 @@ class C10dReducer : public StepReducer {
     gate_->forget_casts();
     // Of CUDA buffers the callbacks say when the host was there, and nothing of the stream.
     const bool timed = parameters_->buckets().front().weights.is_cpu();
-    taken_.wait_seconds.push_back(timed ? times_->wait_seconds
+    if (timed && keeps_operations_) {
+      const auto operations = times_->operations(taken_.wait_seconds.size());
+      taken_.operations.insert(taken_.operations.end(), operations.begin(), operations.end());
+    }
+    taken_.wait_seconds.push_back(timed ? times_->wait_seconds()
                                         : std::numeric_limits<double>::quiet_NaN());
     taken_.communication_seconds += timed ? times_->communication_seconds() : 0;
     if (!on_sum) return;
@@ -153,6 +177,7 @@ class C10dReducer : public StepReducer {
 
   std::vector<Bucket>& buckets() override { return buckets_; }
   CommunicationTimes take_times() override { return std::exchange(taken_, {}); }
+  void keep_operations() override { keeps_operations_ = true; }
   bool waits_in_backward() const override { return true; }
   StepTraffic traffic() const override { return traffic_; }
 
@@ -230,6 +255,7 @@ class C10dReducer : public StepReducer {
   std::unique_ptr<c10d::Reducer> reducer_;
   std::vector<Bucket> buckets_;  ///< one a parameter
   StepTraffic traffic_;
+  bool keeps_operations_ = false;
 };
 
 }  // namespace

@@ -1,0 +1,134 @@
+// See operator_flops.hpp.
+#include "models/operator_flops.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+namespace scalemark {
+namespace {
+
+using Inputs = OperatorInputs;
+using Per = CountedOperator::Per;
+constexpr auto kConvolution = OperatorGroup::convolution;
+constexpr auto kProduct = OperatorGroup::matrix_product;
+
+std::int64_t size(const c10::IValue& tensor, std::int64_t dimension) {
+  return tensor.toTensor().size(dimension);
+}
+
+std::int64_t last_of_first(const Inputs& inputs) { return size(inputs[0], -1); }
+std::int64_t last_of_second(const Inputs& inputs) { return size(inputs[1], -1); }
+
+/// Of one output channel of a convolution: weight [out, in / groups, ...]; of a transposed one, of
+/// one input channel: weight [in, out / groups, ...].
+std::int64_t of_weight(const Inputs& inputs) {
+  return c10::multiply_integers(inputs[1].toTensor().sizes().slice(1));
+}
+
+/// aten::convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation,
+/// transposed, output_padding, groups, output_mask): each gradient that is asked for costs what the
+/// forward pass did.
+std::int64_t of_convolution_backward(const Inputs& inputs) {
+  const bool transposed = inputs[7].toBool();
+  const at::Tensor& weight = inputs[2].toTensor();
+  const std::int64_t elements = inputs[transposed ? 1 : 0].toTensor().numel();
+  const std::int64_t once = elements * c10::multiply_integers(weight.sizes().slice(1));
+  const auto mask = inputs[10].toBoolList();
+  return once * (static_cast<int>(mask.get(0)) + static_cast<int>(mask.get(1)));
+}
+
+/// Scores and values, each over all sources, an element of the output.
+std::int64_t of_attention(const Inputs& inputs) { return 2 * size(inputs[1], -2); }
+
+/// (grad_output, query, key, value, ...): the gradients of two products, two each. That scores are
+/// computed once more is not counted.
+std::int64_t of_attention_backward(const Inputs& inputs) {
+  const at::Tensor& query = inputs[1].toTensor();
+  const std::int64_t sources = size(inputs[2], -2);
+  return 2 * sources * (query.numel() + query.numel() / query.size(-1) * size(inputs[3], -1));
+}
+
+const std::array<CountedOperator, 23>& counted() {
+  static const std::array<CountedOperator, 23> operators{{
+      {"aten::conv1d", kConvolution, of_weight},
+      {"aten::conv2d", kConvolution, of_weight},
+      {"aten::conv3d", kConvolution, of_weight},
+      {"aten::conv_transpose1d", kConvolution, of_weight, Per::input},
+      {"aten::conv_transpose2d", kConvolution, of_weight, Per::input},
+      {"aten::conv_transpose3d", kConvolution, of_weight, Per::input},
+      {"aten::convolution_backward", kConvolution, of_convolution_backward, Per::call},
+      {"mkldnn::_convolution_pointwise", kConvolution, of_weight},
+      {"aten::linear", kProduct, last_of_second},
+      {"mkldnn::_linear_pointwise", kProduct, last_of_first},
+      {"aten::matmul", kProduct, last_of_first},
+      {"aten::mm", kProduct, last_of_first},
+      {"aten::bmm", kProduct, last_of_first},
+      {"aten::addmm", kProduct, last_of_second},
+      {"aten::baddbmm", kProduct, last_of_second},
+      // Only what calls it by itself: the others above are outside of it.
+      {"aten::convolution", kConvolution, of_weight},
+      {"aten::_convolution", kConvolution, of_weight},
+      {"aten::scaled_dot_product_attention", kProduct, of_attention},
+      {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", kProduct,
+       of_attention_backward, Per::call},
+      {"aten::_scaled_dot_product_flash_attention_backward", kProduct, of_attention_backward,
+       Per::call},
+      {"aten::_scaled_dot_product_efficient_attention_backward", kProduct, of_attention_backward,
+       Per::call},
+      {"aten::_scaled_dot_product_cudnn_attention_backward", kProduct, of_attention_backward,
+       Per::call},
+      // (other operand, input, weight, ...): the output is the first one.
+      {"mkldnn::_convolution_pointwise_", kConvolution,
+       [](const Inputs& inputs) {
+         return c10::multiply_integers(inputs[2].toTensor().sizes().slice(1));
+       },
+       Per::input},
+  }};
+  return operators;
+}
+
+bool contains_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+}  // namespace
+
+const CountedOperator* find_counted(std::string_view name) {
+  const auto found = std::ranges::find(counted(), name, &CountedOperator::name);
+  return found == counted().end() ? nullptr : &*found;
+}
+
+OperatorGroup group_of(std::string_view name) {
+  if (const CountedOperator* known = find_counted(name)) return known->group;
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (contains_any(lower, {"convolution", "conv1d", "conv2d", "conv3d", "conv_depthwise"}))
+    return kConvolution;
+  if (contains_any(lower, {"batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm",
+                           "batchnorm", "layernorm", "groupnorm"}))
+    return OperatorGroup::normalisation;
+  if (contains_any(lower,
+                   {"quantized::linear", "mkldnn_linear", "fbgemm_linear", "scaled_dot_product",
+                    "scaleddotproduct", "mmbackward", "matmulbackward", "linearbackward"}))
+    return kProduct;
+  if (lower.starts_with("c10d::")) return OperatorGroup::communication;
+  return OperatorGroup::other;
+}
+
+CountedCall::CountedCall(const CountedOperator& counted, const at::RecordFunction& at_start)
+    : multiply_adds_(counted.multiply_adds(at_start.inputs())),
+      per_output_(counted.per == Per::output) {
+  if (counted.per == Per::input) multiply_adds_ *= at_start.inputs()[0].toTensor().numel();
+}
+
+std::int64_t CountedCall::flops(const at::RecordFunction& at_end) const {
+  if (!per_output_) return 2 * multiply_adds_;
+  if (at_end.outputs().empty()) return 0;  // it has thrown
+  return 2 * multiply_adds_ * at_end.outputs()[0].toTensor().numel();
+}
+
+}  // namespace scalemark
