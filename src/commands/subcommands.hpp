@@ -32,6 +32,8 @@ ExitCode gate(const CommandLine& line);
 CommandHelp gate_help(const CommandLine& line);
 ExitCode project(const CommandLine& line);
 CommandHelp project_help(const CommandLine& line);
+ExitCode report(const CommandLine& line);
+CommandHelp report_help(const CommandLine& line);
 ExitCode list(const CommandLine& line);
 CommandHelp list_help(const CommandLine& line);
 ExitCode clean(const CommandLine& line);
@@ -66,6 +68,8 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::gate_help},
     {"project", "what a curve predicts: more ranks, other links, time to solution",
      commands::project, commands::project_help},
+    {"report", "a page with plots and a verdict in words, of whatever the others leave",
+     commands::report, commands::report_help},
     {"list", "models and configurations", commands::list, commands::list_help},
     {"clean", "removes from this host what killed processes have left", commands::clean,
      commands::clean_help},
@@ -74,6 +78,6 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
 });
 
 /// Of later versions.
-inline constexpr std::array<std::string_view, 2> kLaterSubcommands{"study", "report"};
+inline constexpr std::array<std::string_view, 1> kLaterSubcommands{"study"};
 
 }  // namespace scalemark
