@@ -1,0 +1,105 @@
+"""Finds and reads the files of folders. Nothing that a file holds ends the report: what is damaged, of others or of
+another version is listed with what was wrong.
+"""
+import dataclasses
+import json
+import os
+
+from reporting.record import Record, clean, link_from
+
+# What `scalemark` writes and the report shows; of its own studies the report says only that they are there.
+KINDS = ("run", "scaling", "inference", "instances", "comparison", "verdict", "history", "projection", "preflight",
+         "baseline")
+STUDIES = ("speed", "gate_study", "published_curve", "study")
+SCHEMA_VERSION = 1
+LARGEST_BYTES = 64 << 20
+MOST_FILES = 20000
+
+
+@dataclasses.dataclass
+class File:
+    """`status`: "read", "damaged", "foreign", "other version" or "not shown"."""
+    shown: str
+    href: str
+    status: str
+    what: str
+
+
+def json_files(path):
+    """A file itself; of a folder every *.json below it, in the order of their names."""
+    if not os.path.isdir(path):
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and not name.endswith("_plots"))
+        for name in sorted(names):
+            if name.endswith(".json") and not name.startswith("."):
+                yield os.path.join(folder, name)
+
+
+def refuse_constant(word):
+    raise ValueError(f"{word} is not JSON")
+
+
+def read_json(path):
+    """Its content; ValueError or OSError says what is wrong."""
+    if not os.path.isfile(path):
+        raise ValueError("not a regular file")
+    size = os.path.getsize(path)
+    if size > LARGEST_BYTES:
+        raise ValueError(f"{size >> 20} MiB: larger than any record")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if not text.strip():
+        raise ValueError("the file is empty")
+    try:
+        return json.loads(text, parse_constant=refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def classified(content):
+    """(status, what) of JSON that was read."""
+    if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
+        return "foreign", "JSON without a kind: no record of scalemark"
+    kind = content["kind"]
+    if kind in STUDIES:
+        return "not shown", f"{kind}: of a study"
+    if kind not in KINDS:
+        return "foreign", f"kind {clean(kind, 40)}: no record of scalemark"
+    version = content.get("schema_version")
+    if version != SCHEMA_VERSION or isinstance(version, bool):
+        return "other version", f"schema_version {clean(version, 40)}, and this report reads {SCHEMA_VERSION}"
+    if not isinstance(content.get("id"), str) or not isinstance(content.get("status"), str):
+        return "damaged", "a record without id or status"
+    return "read", kind
+
+
+# What a sweep keeps beside its records.
+PLANS = ("planned.json",)
+
+
+def read_paths(paths, page_folder):
+    """(records, files): each file once, though it may lie in several of the folders; and a copy of a record once."""
+    records, files, seen, ids = [], [], set(), {}
+    for given in paths:
+        for path in json_files(given):
+            real = os.path.realpath(path)
+            if real in seen or len(seen) >= MOST_FILES:
+                continue
+            seen.add(real)
+            shown, href = clean(path), link_from(page_folder, path)
+            if os.path.basename(path) in PLANS:
+                continue
+            try:
+                content = read_json(path)
+                status, what = classified(content)
+            except (OSError, ValueError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+                status, what = "damaged", clean(error.strerror if isinstance(error, OSError) else error)
+            if status == "read" and content["id"] in ids:
+                status, what = "copy", f"the same record as {ids[content['id']]}"
+            files.append(File(shown, href, status, what))
+            if status == "read":
+                ids[content["id"]] = shown
+                records.append(Record(path, shown, href, content))
+    return records, files

@@ -1,0 +1,100 @@
+"""Command line of scripts/report: folders in, the path of the page on stdout."""
+import argparse
+import collections
+import datetime
+import os
+import sys
+import urllib.parse
+
+OK, USAGE, RESULT, ENVIRONMENT = 0, 2, 6, 7
+
+
+def tell(text):
+    print(f"scalemark report: {text}", file=sys.stderr)
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(prog="scalemark report", description="One HTML page with plots and a verdict in words, from "
+                                     "records and folders of records. Exit codes: 0 ok, 2 usage or no such path, 6 nothing "
+                                     "readable or not writable, 7 matplotlib or Jinja2 is missing.")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a record, or a folder with records")
+    parser.add_argument("--output", metavar="FILE.html", help="default: report.html in the first folder; plots go to FILE_plots/")
+    return parser.parse_args(words)
+
+
+def output_of(asked):
+    """The page's path: beside the records unless asked otherwise."""
+    if asked.output:
+        return asked.output
+    first = asked.paths[0]
+    return os.path.join(first if os.path.isdir(first) else os.path.dirname(first) or ".", "report.html")
+
+
+def missing_packages():
+    missing = []
+    for module, package in (("matplotlib", "matplotlib"), ("jinja2", "Jinja2")):
+        try:
+            __import__(module)
+        except ImportError:
+            missing.append(package)
+    return missing
+
+
+def summary(kept, files):
+    """"12 run, 3 scaling; 1 damaged"."""
+    kinds = collections.Counter(record.kind for record in kept)
+    others = collections.Counter(file.status for file in files if file.status != "read")
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items()), ", ".join(f"{n} {status}" for status, n in others.items())
+
+
+def write(paths, output):
+    """Reads, judges, draws and writes; the exit code."""
+    from reporting.collection import collect  # matplotlib is imported late: its absence has its own exit code
+    from reporting.figures import Album
+    from reporting.files import read_paths
+    from reporting.notices import notices
+    from reporting.page import render, write_whole
+    from reporting.record import clean
+    from reporting.rules import verdict
+    from reporting.sections import sections
+
+    folder = os.path.dirname(os.path.abspath(output))
+    records, files = read_paths(paths, folder)
+    kinds, others = summary(records, files)
+    if not records:
+        tell(f"no record of scalemark can be read in {', '.join(map(clean, paths))}" + (f": {others}" if others else ": no *.json file"))
+        for file in files[:10]:
+            tell(f"  {file.shown}: {file.what}")
+        return RESULT
+    stem = os.path.splitext(os.path.basename(output))[0]
+    album = Album(os.path.join(folder, stem + "_plots"), urllib.parse.quote(os.fsencode(stem + "_plots")))
+    collected = collect(records)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        text = render(title=", ".join(clean(path, 80) for path in paths[:4]), findings=verdict(collected),
+                      notices=notices(collected, files), sections=sections(album, collected), files=files, kinds=kinds, others=others,
+                      made_at=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
+        write_whole(output, text)
+    except OSError as error:
+        tell(f"{clean(error.filename or output)} cannot be written: {error.strerror}")
+        return RESULT
+    tell(f"{kinds}" + (f"; not shown: {others}" if others else "") + f"; {album.count} plots in {clean(album.folder)}")
+    print(output)
+    return OK
+
+
+def main(words):
+    asked = parse(words)
+    for path in asked.paths:
+        if not os.path.exists(path):
+            tell(f"{path!r} does not exist; give a record or a folder with records")
+            return USAGE
+    output = output_of(asked)
+    if not output.endswith((".html", ".htm")):
+        tell(f"--output {output!r}: the name must end in .html")
+        return USAGE
+    if missing := missing_packages():
+        tell(f"{' and '.join(missing)} missing in {sys.executable}: run scripts/setup, or\n  {sys.executable} -m pip install "
+             f"{' '.join(missing)}\nor name a Python that has them: SCALEMARK_PYTHON=/path/to/python")
+        return ENVIRONMENT
+    return write(asked.paths, output)
