@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ElementTree
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402
+from matplotlib import pyplot, ticker  # noqa: E402
 
 # Names of CSS variables (templates/report.css) and their light values, each used nowhere else. The first six tell series
 # apart for every kind of colour vision, with 4.5 : 1 against white, since labels have them too.
@@ -22,7 +22,7 @@ PALETTE = {"s1": "#0b5fa5", "s2": "#b8430f", "s3": "#00704e", "s4": "#8a3f8f", "
 SERIES = [PALETTE[f"s{i}"] for i in range(1, 7)]
 MARKERS = ["o", "s", "^", "D", "v", "P"]
 DASHES = ["-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2))]
-SIZE = (5.8, 3.7)  # inches: legible on a phone, two side by side on a screen
+SIZE = (5.2, 3.4)  # inches: legible on a phone, three side by side on a wide screen
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)
@@ -94,15 +94,32 @@ def label_ends(axis, ends):
     axis.set_ylim(low, high)
 
 
+def legend_above(axis, columns=1, colored=True):
+    """Names above the plot, which grows by so many lines."""
+    handles, labels = axis.get_legend_handles_labels()
+    if not handles:
+        return
+    figure = axis.figure
+    figure.set_figheight(figure.get_figheight() + 0.21 * -(-len(handles) // columns))
+    figure.legend(handles, labels, loc="outside upper left", ncols=columns, columnspacing=1.2, borderaxespad=0.1,
+                  handlelength=2.2 if colored else 1, labelcolor="linecolor" if colored else None)
+
+
 def name_series(axis, ends):
     """At the lines where the names are short, else in a legend above the plot."""
     if len(ends) > 1 and max(len(name) for _, _, name, _ in ends) <= 12:
         label_ends(axis, ends)
     elif len(ends) > 1:
-        axis.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=1, borderaxespad=0.2, labelcolor="linecolor")
+        legend_above(axis)
 
 
-def short(text, longest=44):
+def log_axis(axis):
+    """`axis`: x or y of a plot. Plain numbers; those between powers of ten where there is room."""
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(ticker.LogFormatter(minor_thresholds=(1, 0.5)))
+
+
+def short(text, longest=40):
     return text if len(text) <= longest else text[:longest - 1] + "\u2026"
 
 

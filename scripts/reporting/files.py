@@ -18,7 +18,7 @@ MOST_FILES = 20000
 
 @dataclasses.dataclass
 class File:
-    """`status`: "read", "damaged", "foreign", "other version" or "not shown"."""
+    """`status`: "read", "damaged", "foreign", "other version", "copy" or "of a study"."""
     shown: str
     href: str
     status: str
@@ -64,7 +64,7 @@ def classified(content):
         return "foreign", "JSON without a kind: no record of scalemark"
     kind = content["kind"]
     if kind in STUDIES:
-        return "not shown", f"{kind}: of a study"
+        return "of a study", kind
     if kind not in KINDS:
         return "foreign", f"kind {clean(kind, 40)}: no record of scalemark"
     version = content.get("schema_version")

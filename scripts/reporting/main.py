@@ -9,6 +9,13 @@ import urllib.parse
 OK, USAGE, RESULT, ENVIRONMENT = 0, 2, 6, 7
 
 
+# One of a kind, several of it.
+NAMES = {"run": ("run", "runs"), "scaling": ("curve", "curves"), "inference": ("inference", "inferences"),
+         "instances": ("set of jobs side by side", "sets of jobs side by side"), "comparison": ("comparison", "comparisons"),
+         "verdict": ("gate", "gates"), "history": ("history", "histories"), "projection": ("projection", "projections"),
+         "preflight": ("preflight", "preflights"), "baseline": ("baseline", "baselines")}
+
+
 def tell(text):
     print(f"scalemark report: {text}", file=sys.stderr)
 
@@ -44,7 +51,7 @@ def summary(kept, files):
     """"12 run, 3 scaling; 1 damaged"."""
     kinds = collections.Counter(record.kind for record in kept)
     others = collections.Counter(file.status for file in files if file.status != "read")
-    return ", ".join(f"{count} {kind}" for kind, count in kinds.items()), ", ".join(f"{n} {status}" for status, n in others.items())
+    return ", ".join(f"{count} {NAMES[kind][count > 1]}" for kind, count in kinds.items()), ", ".join(f"{n} {status}" for status, n in others.items())
 
 
 def write(paths, output):
@@ -52,6 +59,7 @@ def write(paths, output):
     from reporting.collection import collect  # matplotlib is imported late: its absence has its own exit code
     from reporting.figures import Album
     from reporting.files import read_paths
+    from reporting.glance import glance, grouped
     from reporting.notices import notices
     from reporting.page import render, write_whole
     from reporting.record import clean
@@ -71,8 +79,9 @@ def write(paths, output):
     collected = collect(records)
     try:
         os.makedirs(folder, exist_ok=True)
-        text = render(title=", ".join(clean(path, 80) for path in paths[:4]), findings=verdict(collected),
-                      notices=notices(collected, files), sections=sections(album, collected), files=files, kinds=kinds, others=others,
+        findings = verdict(collected)
+        text = render(title=", ".join(clean(path, 80) for path in paths[:4]), glance=glance(collected, findings),
+                      groups=grouped(findings), notices=notices(collected, files), sections=sections(album, collected), files=files, kinds=kinds, others=others,
                       made_at=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
         write_whole(output, text)
     except OSError as error:

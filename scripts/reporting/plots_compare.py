@@ -103,13 +103,13 @@ def history(album, root, name):
     values = [100 * (view.number("relative_rate") - 1) for view in sets]
     figure, axis = axes()
     axis.plot(range(len(sets)), values, color=PALETTE["s1"], marker="o", markersize=4, linewidth=1.4)
-    lows = min(values)
     for change in changes:
         if change.text("at", 60) in labels:
             at = labels.index(change.text("at", 60))
             axis.axvline(at - 0.5, color=PALETTE["s2"], linewidth=1.4, linestyle=(0, (3, 2)))
-            axis.annotate(f"{change.text('kind')} {change.cell('change_percent', signed_percent).text}", (at - 0.5, lows),
-                          xytext=(4, 0), textcoords="offset points", color=PALETTE["s2"], fontsize=9)
+            axis.annotate(f"{change.text('kind')} {change.cell('change_percent', signed_percent).text}", (at - 0.5, 0.98),
+                          xycoords=("data", "axes fraction"), xytext=(4, 0), textcoords="offset points", va="top",
+                          color=PALETTE["s2"], fontsize=9)
     ticks = sorted({0, len(sets) // 2, len(sets) - 1})
     axis.set_xticks(ticks, [short(labels[i], 16) for i in ticks])
     axis.set_ylabel("rate against the first set, %")

@@ -1,6 +1,6 @@
 """Inference records: quantiles of the latency; and jobs side by side."""
 from reporting.collection import names_of
-from reporting.figures import DASHES, MARKERS, PALETTE, SERIES, Table, axes, name_series, short
+from reporting.figures import DASHES, MARKERS, PALETTE, SERIES, Table, axes, log_axis, name_series, short
 from reporting.record import four_digits, milliseconds, percent, whole
 
 QUANTILES = (("p50", "50"), ("p90", "90"), ("p99", "99"), ("p99_9", "99.9"))
@@ -35,9 +35,7 @@ def latency(album, roots):
     axis.set_xticks(range(len(QUANTILES)), [f"{text} %" for _, text in QUANTILES])
     axis.set_xlim(-0.3, len(QUANTILES) - 0.7)
     axis.set_yscale("log")
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.yaxis.set_minor_formatter("{x:g}")
-    axis.tick_params(axis="y", which="minor", labelsize=8)
+    log_axis(axis.yaxis)
     axis.set_ylabel("latency, ms")
     axis.set_xlabel("quantile of the queries")
     name_series(axis, ends)

@@ -1,6 +1,6 @@
 """Projections: predicted throughput with its band, and the points that were measured."""
 from reporting.collection import names_of
-from reporting.figures import MARKERS, PALETTE, Table, axes, rank_axis, short
+from reporting.figures import MARKERS, PALETTE, Table, axes, log_axis, rank_axis, short
 from reporting.record import four_digits, milliseconds, percent, signed_percent, whole
 
 MOST = 3
@@ -37,7 +37,7 @@ def projection(album, root, name):
                       markerfacecolor=PALETTE["paper"] if held_out else PALETTE["s2"], markeredgewidth=1.8)
     rank_axis(axis, ranks)
     axis.set_yscale("log")
-    axis.yaxis.set_major_formatter("{x:g}")
+    log_axis(axis.yaxis)
     axis.set_ylabel(unit)
     axis.legend(loc="upper left", fontsize=9)
     last = points[-1]

@@ -1,9 +1,11 @@
 """Curves: throughput, speedup and efficiency over the number of ranks."""
-from reporting.figures import (DASHES, MARKERS, PALETTE, SERIES, Table, axes, name_series, rank_axis, short)
+import os
+
+from reporting.figures import DASHES, MARKERS, PALETTE, SERIES, Table, axes, name_series, rank_axis, short
 from reporting.record import four_digits, percent, whole
 
 # More series than this can't be told apart in one plot; more plots than this nobody looks at.
-MOST_SERIES, MOST_FIGURES = 5, 3
+MOST_SERIES, MOST_FIGURES = 5, 6
 INTERVALS = {"in_process": "repeats within one launch; it says nothing of other launches",
              "launch": "repeats in fresh launches"}
 
@@ -16,29 +18,41 @@ def interval_words(curves):
 
 
 def groups_of(curves):
-    """Curves that share an axis: of one unit and kind of scaling, at most MOST_SERIES together."""
+    """[((unit, model and scaling), curves that share an axis)], at most MOST_SERIES together; and how many are left out."""
     found = {}
     for curve in curves:
         if curve.measured:
-            found.setdefault((curve.root.text("unit"), curve.root.text("scaling")), []).append(curve)
+            words = (curve.root.config("model"), curve.root.text("scaling"))
+            found.setdefault((curve.root.text("unit"), words), []).append(curve)
     parts = [(key, group[i:i + MOST_SERIES]) for key, group in found.items() for i in range(0, len(group), MOST_SERIES)]
     return parts[:MOST_FIGURES], sum(len(group) for _, group in parts[MOST_FIGURES:])
 
 
-def draw(axis, curve, index, key, interval, scale=1.0):
-    """One series with its intervals; where its last point is, for its name."""
-    color = SERIES[index]
-    points = [point for point in curve.measured if point.number(key) is not None]
-    if not points:
-        return []
-    x = [point.number("ranks") for point in points]
-    y = [scale * point.number(key) for point in points]
-    axis.plot(x, y, color=color, marker=MARKERS[index], linestyle=DASHES[index], label=short(curve.name), zorder=3)
-    for point, at, value in zip(points, x, y):
-        if pair := point.pair(interval):
-            ends = [[max(0, value - scale * pair[0])], [max(0, scale * pair[1] - value)]]
-            axis.errorbar([at], [value], yerr=ends, color=color, capsize=4, linewidth=1.5, zorder=2)
-    return [(x[-1], y[-1], short(curve.name), color)]
+def labels_of(curves):
+    """Their names without the words that all of them begin with."""
+    names = [curve.name for curve in curves]
+    begin = os.path.commonprefix(names)
+    cut = begin.rfind(" ") + 1 if len(names) > 1 else 0
+    return [short(name[cut:]) for name in names]
+
+
+def draw(axis, curves, key, interval, scale=1.0):
+    """A series each with its intervals, moved apart a little; where the last points are, for their names."""
+    ends = []
+    for i, (curve, label) in enumerate(zip(curves, labels_of(curves))):
+        points = [point for point in curve.measured if point.number(key) is not None]
+        if not points:
+            continue
+        apart = 2 ** (0.035 * (i - (len(curves) - 1) / 2))
+        x = [apart * point.number("ranks") for point in points]
+        y = [scale * point.number(key) for point in points]
+        axis.plot(x, y, color=SERIES[i], marker=MARKERS[i], linestyle=DASHES[i], label=label, zorder=3)
+        for point, at, value in zip(points, x, y):
+            if pair := point.pair(interval):
+                bars = [[max(0, value - scale * pair[0])], [max(0, scale * pair[1] - value)]]
+                axis.errorbar([at], [value], yerr=bars, color=SERIES[i], capsize=4, linewidth=1.5, zorder=2)
+        ends.append((x[-1], y[-1], label, SERIES[i]))
+    return ends
 
 
 def table_of(curves, caption, columns):
@@ -58,9 +72,9 @@ def ends_in_words(curves, key, form):
     return "; ".join(texts)
 
 
-def throughput(album, curves, unit, scaling):
+def throughput(album, curves, unit, what):
     figure, axis = axes()
-    ends = [end for i, curve in enumerate(curves) for end in draw(axis, curve, i, "throughput", "ci95")]
+    ends = draw(axis, curves, "throughput", "ci95")
     rank_axis(axis, [point.number("ranks") for curve in curves for point in curve.measured])
     axis.set_ylabel(unit)
     axis.set_ylim(bottom=0)
@@ -68,14 +82,14 @@ def throughput(album, curves, unit, scaling):
     table = table_of(curves, f"Throughput, {unit}",
                      [(unit, "throughput", four_digits, False), ("95 % interval", "ci95", four_digits, True),
                       ("without communication", "baseline_throughput", four_digits, False)])
-    return album.add(figure, f"throughput_{unit}_{scaling}", f"Throughput, {scaling} scaling",
+    return album.add(figure, f"throughput_{what}", f"Throughput: {what}",
                      f"{unit.capitalize()} of all ranks together. {interval_words(curves)}",
                      ends_in_words(curves, "throughput", four_digits), table)
 
 
-def speedup(album, curves, unit, scaling):
+def speedup(album, curves, unit, what):
     figure, axis = axes()
-    ends = [end for i, curve in enumerate(curves) for end in draw(axis, curve, i, "speedup", "speedup_ci95")]
+    ends = draw(axis, curves, "speedup", "speedup_ci95")
     ranks = [point.number("ranks") for curve in curves for point in curve.measured]
     bases = sorted({curve.root.number("base/ranks") or min(ranks) for curve in curves})
     ideal = sorted({*ranks, bases[0]})
@@ -84,7 +98,7 @@ def speedup(album, curves, unit, scaling):
     if len(set(ranks)) > 2:
         axis.set_yscale("log", base=2)
         axis.yaxis.set_major_formatter("{x:g}")
-        axis.minorticks_off()
+        axis.yaxis.minorticks_off()
     axis.annotate("ideal", (ideal[-1], ideal[-1] / bases[0]), xytext=(-8, 2), textcoords="offset points", ha="right",
                   va="bottom", color=PALETTE["muted"], fontsize=10)
     axis.set_ylabel("speedup")
@@ -92,30 +106,38 @@ def speedup(album, curves, unit, scaling):
     table = table_of(curves, "Speedup against the smallest rank count",
                      [("speedup", "speedup", four_digits, False), ("95 % interval", "speedup_ci95", four_digits, True)])
     other = "" if len(bases) == 1 else " The dashed line is ideal from the smallest base."
-    return album.add(figure, f"speedup_{unit}_{scaling}", f"Speedup, {scaling} scaling",
+    return album.add(figure, f"speedup_{what}", f"Speedup: {what}",
                      f"Throughput against that of the smallest rank count; dashed: ideal.{other} {interval_words(curves)}",
                      ends_in_words(curves, "speedup", four_digits), table)
 
 
-def efficiency(album, curves, unit, scaling):
+def efficiency(album, curves, unit, what):
     figure, axis = axes()
-    ends = [end for i, curve in enumerate(curves) for end in draw(axis, curve, i, "efficiency", "efficiency_ci95", 100)]
+    ends = draw(axis, curves, "efficiency", "efficiency_ci95", 100)
     rank_axis(axis, [point.number("ranks") for curve in curves for point in curve.measured])
     axis.axhline(100, color=PALETTE["muted"], linestyle=(0, (2, 2)), linewidth=1.5, zorder=1)
     axis.set_ylabel("efficiency, %")
-    axis.set_ylim(0, max(110, 1.05 * axis.get_ylim()[1]) if axis.get_ylim()[1] > 105 else 110)
+    highest = max(100 * point.number("efficiency") for curve in curves for point in curve.measured
+                  if point.number("efficiency") is not None)
+    clipped = axis.get_ylim()[1] > 1.4 * max(100, highest)
+    axis.set_ylim(0, min(max(110, axis.get_ylim()[1]), 1.4 * max(100, highest)))
     name_series(axis, ends)
     resources = sorted({curve.root.text("resource") for curve in curves} - {""})
     table = table_of(curves, "Efficiency: speedup divided by the ratio of resources",
                      [("efficiency", "efficiency", percent, False), ("95 % interval", "efficiency_ci95", percent, True)])
-    return album.add(figure, f"efficiency_{unit}_{scaling}", f"Efficiency, {scaling} scaling",
+    return album.add(figure, f"efficiency_{what}", f"Efficiency: {what}",
                      f"Speedup divided by the ratio of resources ({', '.join(resources) or 'rank'}); dashed: 100 %. "
-                     f"{interval_words(curves)}", ends_in_words(curves, "efficiency", percent), table)
+                     f"{interval_words(curves)}{' Wider ones are cut off.' if clipped else ''}",
+                     ends_in_words(curves, "efficiency", percent), table)
 
 
 def plots(album, collection):
     parts, left_out = groups_of(collection.curves)
-    made = [draw_one(album, group, unit or "units/sec", scaling or "no")
-            for (unit, scaling), group in parts for draw_one in (throughput, speedup, efficiency)]
+    made = []
+    for (unit, words), group in parts:
+        what = " ".join([*(word for word in words if word), "scaling"])
+        for draw_one, key in ((throughput, "throughput"), (speedup, "speedup"), (efficiency, "efficiency")):
+            if any(point.number(key) is not None for curve in group for point in curve.measured):
+                made.append(draw_one(album, group, unit or "units/sec", what))
     note = f"{left_out} further curves are not drawn; they are in the table of all curves." if left_out else ""
     return made, note

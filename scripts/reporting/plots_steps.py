@@ -1,11 +1,13 @@
 """Runs: where a step goes, how step times are distributed, which rank is slow, and the loss."""
 from reporting.collection import names_of, run_word
-from reporting.figures import DASHES, PALETTE, SERIES, Table, axes, short
+from reporting.figures import DASHES, PALETTE, SERIES, Table, axes, legend_above, log_axis, short
 from reporting.record import NOT_THERE, Number, four_digits, milliseconds, numbers_in, percent, whole
 from reporting.step_parts import PARTS, exposed_share, parts_of
 
 MOST_BARS, MOST_RUNS, MOST_MAPS, MOST_LOSSES = 10, 10, 4, 6
-PART_COLOURS = dict(zip(PARTS, (PALETTE["s1"], PALETTE["s2"], PALETTE["s5"], PALETTE["s3"], PALETTE["s4"])))
+OTHER = "all the rest"  # where the records of the runs are not there
+PART_COLOURS = dict(zip((*PARTS, OTHER), (PALETTE["s1"], PALETTE["s2"], PALETTE["s5"], PALETTE["s3"], PALETTE["s4"],
+                                         PALETTE["s6"])))
 
 
 def bars_of_curve(curve):
@@ -20,7 +22,7 @@ def bars_of_curve(curve):
             bars.append((label, run, {part: seconds / step for part, seconds in parts.items()}, step))
         elif (share := exposed_share(point)) is not None:
             share = min(1.0, max(0.0, share))
-            bars.append((label, point, {"compute": 1 - share, "exposed communication": share}, None))
+            bars.append((label, point, {OTHER: 1 - share, "exposed communication": share}, None))
     return bars
 
 
@@ -36,10 +38,10 @@ def bars_of_runs(runs):
 
 def parts_plot(album, name, title, bars, of, axis_label):
     shown = bars[:MOST_BARS]
-    figure, axis = axes(height=1.5 + 0.42 * len(shown))
+    figure, axis = axes(height=1.2 + 0.36 * len(shown))
     places = range(len(shown))
     left = [0.0] * len(shown)
-    for part in PARTS:
+    for part in PART_COLOURS:
         width = [100 * shares.get(part, 0) for _, _, shares, _ in shown]
         if max(width) < 0.05:
             continue
@@ -51,20 +53,20 @@ def parts_plot(album, name, title, bars, of, axis_label):
     for place, (_, _, _, step) in zip(places, shown):
         if step:
             axis.text(101.5, place, milliseconds(step), va="center", color=PALETTE["muted"], fontsize=9)
-    axis.set_yticks(places, [label for label, *_ in shown])
+    axis.set_yticks(places, [label for label, *_ in shown], fontsize=10 if axis_label == "ranks" else 9)
     axis.invert_yaxis()
     axis.set_xlim(0, 118)
     axis.set_xticks(range(0, 101, 20))
     axis.set_xlabel("share of a step, %; right: the mean step")
-    axis.set_ylabel(axis_label)
+    axis.set_ylabel(axis_label if axis_label == "ranks" else "")
     axis.grid(axis="y", visible=False)
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, borderaxespad=0.2, handlelength=1, columnspacing=1.2)
+    legend_above(axis, 2, False)
     rows = [[label, Number(milliseconds(step), view.record.href, view.at("phases/seconds")) if step else NOT_THERE,
              *(Number(percent(shares[part]), view.record.href, view.at("phases/seconds" if step else "baseline_throughput"))
-               if part in shares else NOT_THERE for part in PARTS)] for label, view, shares, step in bars]
+               if part in shares else NOT_THERE for part in (*PARTS, OTHER))] for label, view, shares, step in bars]
     says = "; ".join(f"{label}: " + ", ".join(f"{part} {100 * share:.0f} %" for part, share in shares.items() if share >= 0.005)
                      for label, _, shares, _ in shown)
-    table = Table("Where a step goes", [axis_label, "step", *PARTS], rows)
+    table = Table("Where a step goes", [axis_label, "step", *PARTS, OTHER], rows)
     caption = (f"{of} Waiting for slower ranks: the slowest rank's own time less the mean rank's; exposed communication: what "
                "ranks wait beyond that.")
     if any(step is None for *_, step in shown):
@@ -98,7 +100,7 @@ def with_samples(collection):
 
 def distribution(album, runs):
     """Empirical distribution of the step times of each run, against its median."""
-    shown = runs[:5]
+    shown = runs[:5]  # as many as can be told apart
     names = names_of(shown, run_word)
     figure, axis = axes()
     longest = []
@@ -119,7 +121,7 @@ def distribution(album, runs):
     axis.axvline(1, color=PALETTE["muted"], linewidth=1, linestyle=(0, (2, 2)))
     axis.set_xlabel("step time / median of the run")
     axis.set_ylabel("steps at most so long, %")
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=1, borderaxespad=0.2, labelcolor="linecolor")
+    legend_above(axis)
     every = names_of(runs, run_word)
     keys = ("p50", "p90", "p99", "mean")
     rows = [[run.words(name), *(run.cell(f"step_seconds/{key}", milliseconds) for key in keys)] for run, name in zip(runs, every)]
@@ -153,7 +155,7 @@ def heat_map(album, run, name):
     image = axis.imshow(shares, aspect="auto", interpolation="none", cmap="cividis", vmin=0, vmax=30,
                         extent=(0.5, steps + 0.5, len(rows) - 0.5, -0.5))
     bar = figure.colorbar(image, ax=axis, pad=0.02, extend="max")
-    bar.set_label("slower than the middle rank, %")
+    bar.set_label("slower by, %")
     bar.outline.set_visible(False)
     axis.grid(visible=False)
     axis.set_xlabel("step")
@@ -196,13 +198,14 @@ def losses(album, runs):
         stride = run.number("loss/trace_stride") or 1
         trace = [(1 + k * stride, x) for k, x in enumerate(run.numbers("loss/trace")) if x is not None]
         mark = " (diverged)" if run.true("loss/diverged") else ""
-        axis.plot(*zip(*trace), color=SERIES[i], linestyle=DASHES[i], linewidth=1.6, label=short(name) + mark)
+        axis.plot(*zip(*trace), color=SERIES[i], linestyle=DASHES[i], linewidth=1.6, label=short(name, 40 - len(mark)) + mark)
         lowest.append(min(x for _, x in trace))
     if min(lowest) > 0:
         axis.set_yscale("log")
+        log_axis(axis.yaxis)
     axis.set_xlabel("step")
     axis.set_ylabel("loss")
-    axis.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=1, borderaxespad=0.2, labelcolor="linecolor")
+    legend_above(axis)
     rows = [[run.words(name), run.cell("loss/first", four_digits), run.cell("loss/last", four_digits),
              "diverged" if run.true("loss/diverged") else ""] for run, name in zip(able, names)]
     says = "; ".join(f"{name}: from {run.cell('loss/first').text} to {run.cell('loss/last').text}"

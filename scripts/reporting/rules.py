@@ -22,7 +22,8 @@ def largest(curve):
 
 
 def ranks_of(point):
-    return point.cell("ranks", whole)
+    """"8 ranks"."""
+    return point.cell("ranks", lambda n: f"{n:.0f} rank{'s' if n != 1 else ''}")
 
 
 def share_exposed(curve, point):
@@ -43,16 +44,23 @@ def scales(curve):
     good = value >= GOOD_EFFICIENCY
     shown = pair is not None and (pair[0] >= GOOD_EFFICIENCY if good else pair[1] < GOOD_EFFICIENCY)
     sure, because = certainty_of_curve(curve.root, shown)
-    why = ["Speedup ", last.cell("speedup", four_digits), " at ", ranks_of(last), " ranks; efficiency ",
+    why = ["Speedup ", last.cell("speedup", four_digits), " at ", ranks_of(last), "; efficiency ",
            last.cell("efficiency", percent), *([", 95 % interval ", last.interval("efficiency_ci95", percent)] if pair else []), "."]
-    if good:
-        return [Finding("scales", GOOD, curve.name, ["Scales to ", ranks_of(last), " ranks."], why,
-                        ["measure more ranks, or see what scalemark project predicts for them"], sure, because)]
     lost = Number(percent(1 - value), last.record.href, last.at("efficiency"))
+    if not shown:
+        says = ["May scale to " if good else "May not scale to ", ranks_of(last), ": 90 % efficiency is neither shown nor excluded."]
+        return [Finding("scales", NOTE, curve.name, says, why, ["more repeats (--repeats 5), longer runs, a quieter machine"], sure, because)]
+    if good:
+        return [Finding("scales", GOOD, curve.name, ["Scales to ", ranks_of(last), "."], why,
+                        ["measure more ranks, or see what scalemark project predicts for them"], sure, because)]
     return [Finding("scales", BAD, curve.name,
-                    ["Does not scale well to ", ranks_of(last), " ranks: ", lost, " of the ideal is lost."], why,
-                    ["see the reasons below; without one, measure a baseline and intervals: scalemark scale --repeats 5"],
+                    ["Does not scale well to ", ranks_of(last), ": ", lost, " of the ideal is lost."], why,
+                    [] if reasons(curve) else ["a baseline on the same ranks tells communication from computing: scalemark scale"],
                     sure, because)]
+
+
+def reasons(curve):
+    return [finding for rule in WHY for finding in rule(curve)]
 
 
 def link(curve):
@@ -61,8 +69,8 @@ def link(curve):
     share = share_exposed(curve, last) if last else None
     if share is None or share <= WORTH_A_WORD:
         return []
-    pair = last.pair("exposed_ci95")
-    shown = pair is not None and pair[0] > 0
+    pair, rate = last.pair("exposed_ci95"), last.pair("ci95")
+    shown = pair[0] > 0 if pair else bool(rate) and rate[1] < (last.number("baseline_throughput") or 0)
     sure, because = certainty_of_curve(curve.root, shown)
     config = curve.root.config
     tries = []
@@ -74,7 +82,7 @@ def link(curve):
               "more samples per rank between exchanges: --batch_size, --micro_batch_size"]
     why = ["Exposed communication: ", last.cell("exposed_seconds", milliseconds), " a step",
            *([" (95 % interval ", last.interval("exposed_ci95", milliseconds), ")"] if pair else []), ", ",
-           Number(percent(share), last.record.href, last.at("baseline_throughput")), " of it, at ", ranks_of(last), " ranks."]
+           Number(percent(share), last.record.href, last.at("baseline_throughput")), " of it, at ", ranks_of(last), "."]
     return [Finding("link", BAD, curve.name, ["The link: ranks wait for gradients."], why, tries, sure, because)]
 
 
@@ -126,7 +134,7 @@ def of_computing(curve, scaling, rule, says, tries):
     if pair and pair[1] < 1:
         sure, because = LIKELY, "the efficiency is shown to be below 100 %; the share of this cause has no interval"
     return [Finding(rule, BAD, curve.name, [says],
-                    ["Without communication ", ranks_of(last), " ranks reach ", last.cell("baseline_throughput"), " ",
+                    ["Without communication ", ranks_of(last), " reach ", last.cell("baseline_throughput"), " ",
                      curve.root.text("unit"), ", ", Number(percent(kept), last.record.href, last.at("baseline_throughput")),
                      " of what ", ranks_of(base), " alone would come to."], tries, sure, because)]
 
@@ -134,7 +142,7 @@ def of_computing(curve, scaling, rule, says, tries):
 def dip(curve):
     """A point lies below the line between its neighbours."""
     dips = [point for point in curve.measured if point.true("trend/dip")]
-    return [Finding("dip", BAD, curve.name, ["A dip at ", ranks_of(point), " ranks: worse than both neighbours suggest."],
+    return [Finding("dip", BAD, curve.name, ["A dip at ", ranks_of(point), ": worse than both neighbours suggest."],
                     ["Efficiency ", point.cell("efficiency", percent), ", expected ",
                      point.cell("trend/expected_efficiency", percent), "."],
                     ["look at the placement of that point: ranks across sockets or nodes, another algorithm of the allreduce"],
@@ -147,7 +155,7 @@ def better_than_ideal(curve):
     pair = last.pair("efficiency_ci95") if last else None
     if not pair or pair[0] <= 1 + WORTH_A_WORD:
         return []
-    return [Finding("better_than_ideal", NOTE, curve.name, ["More than ideal at ", ranks_of(last), " ranks: look at the base."],
+    return [Finding("better_than_ideal", NOTE, curve.name, ["More than ideal at ", ranks_of(last), ": look at the base."],
                     ["Efficiency ", last.cell("efficiency", percent), ", 95 % interval ",
                      last.interval("efficiency_ci95", percent), "."],
                     ["the smallest point may have been disturbed, or its batch does not fit a cache that smaller shares fit: "
@@ -164,40 +172,45 @@ def noise(curve):
     if not found:
         return []
     widest = max(found, key=lambda p: (p.pair("ci95")[1] - p.pair("ci95")[0]) / p.number("throughput"))
-    return [Finding("noise", BAD, curve.name, ["Noise: repeats differ so much that small differences are not shown."],
-                    ["At ", ranks_of(widest), " ranks ", widest.cell("throughput"), " ", curve.root.text("unit"),
+    return [Finding("noise", NOTE, curve.name, ["Noise: repeats differ so much that small differences are not shown."],
+                    ["At ", ranks_of(widest), " ", widest.cell("throughput"), " ", curve.root.text("unit"),
                      ", 95 % interval ", widest.interval("ci95"), "."],
                     ["more and longer repeats (--repeats 5, --num_batches), a quiet machine (--wait_for_idle); docs/reducing_variance.md"],
                     SURE, "the interval is wider than 10 % to each side")]
 
 
-def straggler(runs):
+def straggler(runs, about=""):
     """A rank computes 10 % longer than the others (the rule of the record)."""
+    together = [run for run in runs if (run.number("world_size") or 0) > 1]
     found = {}
-    for run in runs:
+    for run in together:
         for rank in run.views("ranks"):
             if rank.true("straggler"):
                 found.setdefault((rank.text("host", 60), rank.number("rank")), []).append((run, rank))
-    return [straggler_finding(of, runs) for of in sorted(found.values(), key=len, reverse=True)[:5]]
+    worst = sorted(found.values(), key=len, reverse=True)[:5]
+    return [straggler_finding(of, len(together), about or run_word(of[0][0])) for of in worst]
 
 
-def straggler_finding(found, runs):
+def straggler_finding(found, runs, about):
     run, rank = found[0]
-    same = [other for other in runs if (other.number("world_size") or 0) > 1]
-    own = own_times(run)
-    why = ["Rank ", rank.cell("rank", whole), " on ", rank.words(rank.text("host", 60), "host")]
-    if own:
-        fastest = Number(milliseconds(min(own)), run.record.href, "/ranks")
-        mine = Number(milliseconds(rank.number("step_seconds_mean") - rank.number("wait_seconds_mean")), run.record.href,
-                      rank.at("step_seconds_mean")) if rank.number("wait_seconds_mean") is not None else "longer"
-        why += [" computes ", mine, " a step, the fastest rank ", fastest]
-    why += [f"; in {len(found)} of {len(same)} runs with several ranks."]
+    own, wait = own_times(run), rank.number("wait_seconds_mean")
+    name = ["rank ", rank.cell("rank", whole), " on ", rank.words(rank.text("host", 60), "host")]
+    why = []
+    if own and wait is not None and rank.number("step_seconds_mean") is not None:
+        mine = rank.number("step_seconds_mean") - wait
+        why = ["It computes ", Number(milliseconds(mine), run.record.href, rank.at("step_seconds_mean")), " a step, the fastest rank ",
+               Number(milliseconds(min(own)), run.record.href, "/ranks"), "; "]
+    why.append(f"{'in' if why else 'In'} {len(found)} of {runs} runs with several ranks.")
     sure = (LIKELY, "in several runs") if len(found) > 1 else (HINT, "in one run")
-    return Finding("straggler", BAD, run_word(run),
-                   ["A straggler: rank ", rank.cell("rank", whole), " on ", rank.words(rank.text("host", 60), "host"),
-                    " holds the others up."], why,
+    return Finding("straggler", BAD, about, ["A straggler: ", *name, " holds the others up."], why,
                    ["scalemark preflight on that host; look for foreign load, throttling and its binding",
                     "leave the host out and measure again"], *sure)
+
+
+def straggler_of_curve(curve):
+    """The same among the runs of the largest point."""
+    _, last = largest(curve)
+    return straggler(curve.runs.get(last.pointer, []), curve.name) if last else []
 
 
 def phase_share(runs, rule, phase, says, tries):
@@ -303,7 +316,7 @@ def compared(roots):
                 findings.append(Finding(
                     "compared", weight, f"{worst.text('set', 60)} against {root.text('base', 60)}",
                     [worst.words(worst.text("set", 60), "set"), f" is {wanted} at {len(of)} of {len(points)} points."],
-                    ["Most at ", ranks_of(worst), " ranks: ", worst.cell("difference_percent", signed_percent), ", interval ",
+                    ["Most at ", ranks_of(worst), ": ", worst.cell("difference_percent", signed_percent), ", interval ",
                      worst.interval("interval_percent", signed_percent), ", p ", worst.cell("p_adjusted"), " (Holm)."], [], SURE,
                     "the exact test shows it at the level of all points together"))
         few = [point for point in points if point.text("verdict") in FEW_LAUNCHES]
@@ -366,16 +379,18 @@ def preflight(roots):
     return findings
 
 
-OF_A_CURVE = (scales, link, small_batch, strong_scaling_computes_less, host, dip, better_than_ideal, noise)
-OF_RUNS = (straggler, input_bound, checkpoints, drift, diverged)
-OF_OTHERS = (("inference", server), ("inference", tail), ("instances", neighbours), ("comparison", compared), ("verdict", gate),
-             ("history", history), ("projection", projected), ("preflight", preflight))
-MOST_CURVES = 12
+WHY = (link, small_batch, strong_scaling_computes_less, host, straggler_of_curve)
+OF_A_CURVE = (scales, *WHY, dip, better_than_ideal, noise)
+OF_RUNS = (input_bound, checkpoints, drift, diverged)
+OF_OTHERS = (("comparison", compared), ("verdict", gate), ("history", history), ("preflight", preflight), ("instances", neighbours),
+             ("inference", server), ("inference", tail), ("projection", projected))
+MOST_CURVES = 40
 
 
 def verdict(collection):
     """All findings: of each curve its verdict and its reasons together, then runs, then the rest."""
     findings = [finding for curve in collection.curves[:MOST_CURVES] for rule in OF_A_CURVE for finding in rule(curve)]
     runs = [run for run in collection.runs if run.text("status") == "ok"]
+    findings += straggler(collection.lone_runs)
     findings += [finding for rule in OF_RUNS for finding in rule(runs)]
     return findings + [finding for kind, rule in OF_OTHERS for finding in rule(collection.of(kind))]
