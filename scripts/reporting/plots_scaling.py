@@ -97,7 +97,7 @@ def speedup(album, curves, unit, what):
     rank_axis(axis, ranks)
     if len(set(ranks)) > 2:
         axis.set_yscale("log", base=2)
-        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_major_formatter("{x:.3g}")
         axis.yaxis.minorticks_off()
     axis.annotate("ideal", (ideal[-1], ideal[-1] / bases[0]), xytext=(-8, 2), textcoords="offset points", ha="right",
                   va="bottom", color=PALETTE["muted"], fontsize=10)

@@ -372,7 +372,7 @@ def preflight(roots):
         failed = [check for check in root.views("checks") if check.text("status") == "fail"]
         if failed:
             hosts = sorted({check.text("host", 60) for check in failed} - {""})
-            findings.append(Finding("preflight", BAD, "preflight", [f"Preflight failed: {len(failed)} checks"
+            findings.append(Finding("preflight", BAD, "preflight", [f"Preflight failed: {len(failed)} check{'s' if len(failed) > 1 else ''}"
                                                                     + (f" on {', '.join(hosts[:6])}." if hosts else ".")],
                                     [failed[0].words(failed[0].text("message", 200), "message"), "."],
                                     ["mend or leave out these nodes before measuring on them"], SURE, "measured against its rules"))
