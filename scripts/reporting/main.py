@@ -51,7 +51,7 @@ def summary(kept, files):
     """"12 run, 3 scaling; 1 damaged"."""
     kinds = collections.Counter(record.kind for record in kept)
     others = collections.Counter(file.status for file in files if file.status != "read")
-    return ", ".join(f"{count} {NAMES[kind][count > 1]}" for kind, count in kinds.items()), ", ".join(f"{n} {status}" for status, n in others.items())
+    return ", ".join(f"{count} {NAMES[kind][count > 1]}" for kind, count in sorted(kinds.items(), key=lambda item: list(NAMES).index(item[0]))), ", ".join(f"{n} {status}" for status, n in others.items())
 
 
 def write(paths, output):

@@ -148,7 +148,8 @@ class View:
 
 def link_from(folder, path):
     """The relative link from a page in `folder` to a file, percent-encoded."""
-    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
+    place = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
+    relative = os.path.relpath(place, os.path.realpath(folder))
     return urllib.parse.quote(os.fsencode(relative), safe="/")
 
 
