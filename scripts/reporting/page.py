@@ -1,5 +1,6 @@
 """The page: one HTML file without scripts that loads nothing."""
 import os
+import re
 import tempfile
 
 import jinja2
@@ -15,10 +16,18 @@ def parts(value):
     return value if isinstance(value, list) else [value]
 
 
+def flags(text):
+    """Names of flags are not broken at their dashes."""
+    return markupsafe.Markup("").join(
+        markupsafe.Markup('<span class="flag">{}</span>').format(word) if word.startswith("--") else markupsafe.escape(word)
+        for word in re.split(r"(--[a-z_]+)", text))
+
+
 def environment():
     made = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
                               trim_blocks=True, lstrip_blocks=True)
     made.filters["parts"] = parts
+    made.filters["flags"] = flags
     made.tests["linked"] = lambda value: isinstance(value, Number) and bool(value.href)
     return made
 

@@ -1,7 +1,7 @@
 """Comparisons: differences between sets with their intervals; verdicts of the gate and their history."""
 from reporting.collection import names_of
 from reporting.figures import PALETTE, Table, axes, short
-from reporting.record import NOT_THERE, Number, four_digits, signed_percent, whole
+from reporting.record import NOT_THERE, Number, four_digits, probability, signed_percent, whole
 
 MOST_BARS, MOST_COMPARISONS = 14, 4
 COLOURS = {"faster": "good", "lower": "s1", "higher": "s1", "slower": "bad", "regressed": "bad", "pass": "good"}
@@ -43,7 +43,7 @@ def comparison(album, root, name):
     table = Table(f"{name}: {root.text('metric')}", ["point", "base", "other", "unit", "difference", "interval", "p (Holm)", "verdict"],
                   [[point.words(point_name(point, True)), point.cell("base_value"), point.cell("value"), point.text("unit"),
                     point.cell("difference_percent", signed_percent), point.interval("interval_percent", signed_percent),
-                    point.cell("p_adjusted"), point.text("verdict")] for point in root.views("points")])
+                    point.cell("p_adjusted", probability), point.text("verdict")] for point in root.views("points")])
     if not points:
         return [table]
     shown = points[:MOST_BARS]
@@ -68,7 +68,7 @@ def verdict(album, root, name):
     points = root.views("points")
     table = Table(f"Gate: {name}", ["point", "base", "new", "unit", "slowdown", "p (adjusted)", ""],
                   [[point.words(point_name(point, False)), point.cell("base_value"), point.cell("value"), point.text("unit"),
-                    point.cell("slowdown_percent", signed_percent), point.cell("p_adjusted"),
+                    point.cell("slowdown_percent", signed_percent), point.cell("p_adjusted", probability),
                     "regressed" if point.true("regressed") else ""] for point in points])
     overall = root.number("slowdown_percent")
     if overall is None:
@@ -93,7 +93,7 @@ def history(album, root, name):
     sets = [view for view in root.views("sets") if view.number("relative_rate")]
     changes = root.views("changes")
     change_rows = [[change.words(change.text("kind")), change.text("at", 60), change.text("until", 60) or NOT_THERE,
-                    change.cell("change_percent", signed_percent), change.cell("p")] for change in changes]
+                    change.cell("change_percent", signed_percent), change.cell("p", probability)] for change in changes]
     table = Table(f"Changes: {name}", ["kind", "from", "until", "change", "p"], change_rows, 3)
     sets_table = Table(f"Sets: {name}", ["set", "rate against the first set"],
                        [[view.words(view.text("label", 60)), view.cell("relative_rate", four_digits)] for view in sets])

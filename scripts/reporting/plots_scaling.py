@@ -77,7 +77,7 @@ def throughput(album, curves, unit, what):
     ends = draw(axis, curves, "throughput", "ci95")
     rank_axis(axis, [point.number("ranks") for curve in curves for point in curve.measured])
     axis.set_ylabel(unit)
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.05 * axis.get_ylim()[1])
     name_series(axis, ends)
     table = table_of(curves, f"Throughput, {unit}",
                      [(unit, "throughput", four_digits, False), ("95 % interval", "ci95", four_digits, True),

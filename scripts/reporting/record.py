@@ -162,6 +162,10 @@ def four_digits(value):
     return text if abs(value) < 1e15 else f"{value:.3e}"
 
 
+def probability(value):
+    return f"{value:.2g}"
+
+
 def percent(value):
     """Of a fraction."""
     return f"{100 * value:.1f} %"

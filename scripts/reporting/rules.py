@@ -5,7 +5,7 @@ both together. Rules read numbers of records; limits are the constants here.
 """
 from reporting.collection import run_word
 from reporting.finding import BAD, GOOD, HINT, LIKELY, NOTE, SURE, Finding, certainty_of_curve
-from reporting.record import Number, four_digits, milliseconds, percent, signed_percent, whole
+from reporting.record import Number, four_digits, milliseconds, percent, probability, signed_percent, whole
 from reporting.step_parts import exposed_share, own_times
 
 GOOD_EFFICIENCY = 0.90   # of the largest point: "scales"
@@ -240,7 +240,7 @@ def drift(runs):
     found = [run for run in runs if run.text("windows/drift/verdict") in ("slower", "faster")]
     return [Finding("drift", BAD, run_word(run), [f"The run became {run.text('windows/drift/verdict')} while it went on."],
                     ["By ", run.cell("windows/drift/change", percent), " from its first to its last third, 95 % interval ",
-                     run.interval("windows/drift/ci95", percent), ", p ", run.cell("windows/drift/p"), "."],
+                     run.interval("windows/drift/ci95", percent), ", p ", run.cell("windows/drift/p", probability), "."],
                     ["clocks and temperatures of its windows; other load; a longer warm-up"], SURE, "p at most 0.01") for run in found[:5]]
 
 
@@ -317,7 +317,7 @@ def compared(roots):
                     "compared", weight, f"{worst.text('set', 60)} against {root.text('base', 60)}",
                     [worst.words(worst.text("set", 60), "set"), f" is {wanted} at {len(of)} of {len(points)} points."],
                     ["Most at ", ranks_of(worst), ": ", worst.cell("difference_percent", signed_percent), ", interval ",
-                     worst.interval("interval_percent", signed_percent), ", p ", worst.cell("p_adjusted"), " (Holm)."], [], SURE,
+                     worst.interval("interval_percent", signed_percent), ", p ", worst.cell("p_adjusted", probability), " (Holm)."], [], SURE,
                     "the exact test shows it at the level of all points together"))
         few = [point for point in points if point.text("verdict") in FEW_LAUNCHES]
         if few:
@@ -331,7 +331,7 @@ def gate(roots):
     """The verdict of a gate."""
     words = {"regressed": (BAD, "The gate: the new build is slower."), "pass": (GOOD, "The gate passes: no slowdown of note."),
              "inconclusive": (NOTE, "The gate is inconclusive.")}
-    return [Finding("gate", words[root.text("verdict")][0], root.record.stem, [words[root.text("verdict")][1]],
+    return [Finding("gate", words[root.text("verdict")][0], f"gate: {root.record.stem}", [words[root.text("verdict")][1]],
                     ["Slowdown ", root.cell("slowdown_percent", signed_percent), ", 95 % interval ",
                      root.interval("interval_percent", signed_percent), ", ", root.cell("repeats", whole), " pairs or launches."],
                     ["more pairs (--pairs)"] if root.text("verdict") == "inconclusive" else [], SURE,
@@ -340,9 +340,9 @@ def gate(roots):
 
 def history(roots):
     """A change of level in a row of sets."""
-    return [Finding("history", BAD if (change.number("change_percent") or 0) < 0 else NOTE, root.record.stem,
+    return [Finding("history", BAD if (change.number("change_percent") or 0) < 0 else NOTE, f"history: {root.record.stem}",
                     ["History: a ", change.text("kind"), " at ", change.words(change.text("at", 60)), "."],
-                    [change.cell("change_percent", signed_percent), ", p ", change.cell("p"), "."],
+                    [change.cell("change_percent", signed_percent), ", p ", change.cell("p", probability), "."],
                     ["scalemark gate between the two builds: a change of the machine looks the same"], LIKELY,
                     "shown at the level of the history; its cause is not") for root in roots for change in root.views("changes")[:5]]
 
@@ -355,7 +355,7 @@ def projected(roots):
         if not unseen or inside is None:
             continue
         good = inside == unseen
-        findings.append(Finding("projected", NOTE if good else BAD, root.text("curve/model", 60) or root.record.stem,
+        findings.append(Finding("projected", NOTE if good else BAD, f"projection: {root.text('curve/model', 60) or root.record.stem}",
                                 ["The projection held on points that it had not seen." if good else
                                  "The projection missed points that it had not seen: do not lean on it."],
                                 ["Mean error ", root.cell("errors/model_percent", lambda x: f"{x:.1f} %"), "; in the band ",
