@@ -54,13 +54,18 @@ def curve_word(root):
     return " ".join(word for word in words if word)
 
 
-def run_word(root):
-    ranks = root.number("world_size")
-    batch = root.number("batch_size_per_rank")
-    words = [root.text("model", 60), root.text("precision")]
+# Settings of a sweep that the words of a run say anyway.
+IN_WORDS = ("model", "precision", "ranks", "batch_size")
+
+
+def run_word(run):
+    ranks = run.number("world_size")
+    batch = run.number("batch_size_per_rank")
+    words = [run.text("model", 60), run.text("precision")]
     if ranks:
         words.append(f"{ranks:.0f} rank{'s' if ranks > 1 else ''}" + (f" x {batch:.0f}" if batch else ""))
-    return " ".join(word for word in words if word)
+    more = [f"{key}={value}" for key, value in run.record.settings.items() if key not in IN_WORDS]
+    return ", ".join([" ".join(word for word in words if word), *more[:4]])
 
 
 def runs_of_curve(root, by_id):

@@ -79,27 +79,74 @@ def classified(content):
 PLANS = ("planned.json",)
 
 
+@dataclasses.dataclass
+class Launch:
+    """A line of a sweep's journal. `record`: its real path; empty where the launch left none."""
+    record: str
+    settings: dict
+    status: str
+    reason: str
+    href: str
+
+
+def journal(folder, page_folder):
+    """(launches, the file's entry) of a folder's journal.jsonl; a line that is damaged is told and passed by."""
+    path = os.path.join(folder, "journal.jsonl")
+    launches, bad, href = [], 0, link_from(page_folder, path)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                try:
+                    entry = json.loads(line)
+                    record = os.path.realpath(os.path.join(folder, entry["record"])) if entry["record"] else ""
+                    settings = {clean(key, 40): clean(value, 60) for key, value in dict(entry["settings"]).items()}
+                    launches.append(Launch(record, settings, clean(entry["status"], 20), clean(entry["reason"]), href))
+                except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                    bad += 1
+    except OSError as error:
+        return [], File(clean(path), href, "damaged", clean(error.strerror))
+    status, what = ("damaged", f"{bad} lines of the journal") if bad else ("read", f"journal of {len(launches)} launches")
+    return launches, File(clean(path), href, status, what)
+
+
+def journals(paths, page_folder):
+    """Of every sweep among the folders and below them."""
+    folders = {os.path.realpath(folder): folder for path in paths if os.path.isdir(path)
+               for folder, _, names in os.walk(path) if "journal.jsonl" in names}
+    return [journal(folder, page_folder) for folder in folders.values()]
+
+
+def read_one(path, ids):
+    """(content, status, what) of a file; `ids`: of the records before it."""
+    try:
+        content = read_json(path)
+        status, what = classified(content)
+    except (OSError, ValueError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        return None, "damaged", clean(error.strerror if isinstance(error, OSError) else error)
+    if status == "read" and content["id"] in ids:
+        return None, "copy", f"the same record as {ids[content['id']]}"
+    return content, status, what
+
+
 def read_paths(paths, page_folder):
-    """(records, files): each file once, though it may lie in several of the folders; and a copy of a record once."""
-    records, files, seen, ids = [], [], set(), {}
-    for given in paths:
-        for path in json_files(given):
-            real = os.path.realpath(path)
-            if real in seen or len(seen) >= MOST_FILES:
-                continue
-            seen.add(real)
-            shown, href = clean(path), link_from(page_folder, path)
-            if os.path.basename(path) in PLANS:
-                continue
-            try:
-                content = read_json(path)
-                status, what = classified(content)
-            except (OSError, ValueError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-                status, what = "damaged", clean(error.strerror if isinstance(error, OSError) else error)
-            if status == "read" and content["id"] in ids:
-                status, what = "copy", f"the same record as {ids[content['id']]}"
-            files.append(File(shown, href, status, what))
-            if status == "read":
-                ids[content["id"]] = shown
-                records.append(Record(path, shown, href, content))
-    return records, files
+    """(records, files, launches): each file once, though it may lie in several of the folders; a copy of a record once."""
+    launches, files = [], []
+    for some, entry in journals(paths, page_folder):
+        launches += some
+        files.append(entry)
+    settings = {launch.record: launch.settings for launch in launches if launch.record}
+    records, seen, ids = [], set(), {}
+    for path in (path for given in paths for path in json_files(given)):
+        real = os.path.realpath(path)
+        if real in seen or os.path.basename(path) in PLANS:
+            continue
+        if len(seen) == MOST_FILES:
+            files.append(File(clean(path), link_from(page_folder, path), "left out", f"more than {MOST_FILES} files"))
+            break
+        seen.add(real)
+        content, status, what = read_one(path, ids)
+        files.append(File(clean(path), link_from(page_folder, path), status, what))
+        if status == "read":
+            ids[content["id"]] = clean(path)
+            records.append(Record(path, clean(path), link_from(page_folder, path), content, settings.get(real, {})))
+    return records, files, launches

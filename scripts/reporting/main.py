@@ -67,7 +67,7 @@ def write(paths, output):
     from reporting.sections import sections
 
     folder = os.path.dirname(os.path.abspath(output))
-    records, files = read_paths(paths, folder)
+    records, files, launches = read_paths(paths, folder)
     kinds, others = summary(records, files)
     if not records:
         tell(f"no record of scalemark can be read in {', '.join(map(clean, paths))}" + (f": {others}" if others else ": no *.json file"))
@@ -81,7 +81,7 @@ def write(paths, output):
         os.makedirs(folder, exist_ok=True)
         findings = verdict(collected)
         text = render(title=", ".join(clean(path, 80) for path in paths[:4]), glance=glance(collected, findings),
-                      groups=grouped(findings), notices=notices(collected, files), sections=sections(album, collected), files=files, kinds=kinds, others=others,
+                      groups=grouped(findings), notices=notices(collected, files, launches), sections=sections(album, collected), files=files, kinds=kinds, others=others,
                       made_at=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
         write_whole(output, text)
     except OSError as error:

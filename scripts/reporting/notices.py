@@ -107,11 +107,21 @@ def one_launch(collection):
                                                "launches (scale --repeat_unit launch): ", *examples(found, named), "."])]
 
 
-def notices(collection, files):
+def lost_launches(launches):
+    """Launches of sweeps that left no record."""
+    lost = [launch for launch in launches if launch.status != "ok" and not launch.record]
+    if not lost:
+        return []
+    first = ", ".join(f"{key}={value}" for key, value in lost[0].settings.items())
+    words = f"{first}: {lost[0].reason or lost[0].status}"
+    return [Notice(f"{len(lost)} launch{'es' if len(lost) > 1 else ''} left no record", [Number(words, lost[0].href), "."], True)]
+
+
+def notices(collection, files, launches):
     roots = [curve.root for curve in collection.curves] + collection.runs + [
         root for of in collection.by_kind.values() for root in of]
     broken = [file for file in files if file.status in ("damaged", "other version")]
-    found = failures(roots) + preflights(roots) + bindings(roots) + throttled(roots)
+    found = failures(roots) + lost_launches(launches) + preflights(roots) + bindings(roots) + throttled(roots)
     if broken:
         found.append(Notice(f"{len(broken)} files could not be read", [Number("see all files", "#files"), "."], True))
     return found + mixtures(roots) + one_launch(collection) + told(roots)

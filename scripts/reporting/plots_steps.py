@@ -149,7 +149,7 @@ def heat_map(album, run, name):
     columns = [sorted(column) for column in zip(*rows)]
     middles = [column[(len(column) - 1) // 2] for column in columns]
     shares = [[100 * (x / m - 1) if m > 0 else 0 for x, m in zip(row, middles)] for row in rows]
-    slow = [i for i, rank in enumerate(run.views("ranks")) if rank.true("straggler")]
+    slow = [i for i, rank in enumerate(run.views("ranks")) if rank.true("straggler") and i < len(rows)]
     figure, axis = axes(height=min(4.6, 2.4 + 0.16 * len(rows)))
     steps = len(rows[0]) * width
     image = axis.imshow(shares, aspect="auto", interpolation="none", cmap="cividis", vmin=0, vmax=30,
@@ -173,7 +173,7 @@ def heat_map(album, run, name):
     cells = f" A column is {width:.0f} steps." if width > 1 else ""
     return album.add(figure, f"ranks_by_steps_{name}", f"Ranks by steps: {short(name, 60)}",
                      "Own time of each rank (step less wait) against the middle rank of the same step: a bright row is a slow "
-                     f"rank, a bright column a disturbance.{cells}",
+                     f"rank, a bright cell one that was held up alone.{cells}",
                      f"Slower than the others over the run: {hosts}." if slow else "No rank is a straggler.",
                      Table("Ranks, means over the run", ["rank", "host", "step", "of which it waited", ""], rank_rows))
 

@@ -51,6 +51,7 @@ class Record:
     shown: str
     href: str
     data: dict
+    settings: dict = dataclasses.field(default_factory=dict)  # of a sweep: what makes its point differ from the others
 
     @property
     def kind(self):

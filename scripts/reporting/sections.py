@@ -1,7 +1,7 @@
 """The sections of the page in their order. A study becomes one more entry of SECTIONS."""
 import dataclasses
 
-from reporting import plots_compare, plots_embedding, plots_inference, plots_projection, plots_scaling, plots_steps
+from reporting import plots_compare, plots_embedding, plots_inference, plots_projection, plots_runs, plots_scaling, plots_steps
 from reporting.checklist import checklists
 from reporting.collection import names_of, run_word
 from reporting.figures import Plot, Table
@@ -35,6 +35,10 @@ def scaling(album, collection):
 
 def steps(album, collection):
     return of_parts("steps", "Where the time goes", plots_steps.plots(album, collection))
+
+
+def runs(album, collection):
+    return of_parts("runs", "Launches", plots_runs.plots(album, collection))
 
 
 def loss(album, collection):
@@ -89,7 +93,7 @@ def all_curves(_, collection):
     return Section("records", "All curves and runs", tables=tables) if tables else None
 
 
-SECTIONS = (scaling, steps, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
+SECTIONS = (scaling, runs, steps, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
 
 
 def sections(album, collection):

@@ -104,7 +104,7 @@ class Page(unittest.TestCase):
     def test_all_sections_and_landmarks_are_there(self):
         self.browser.open(self.page)
         sections = self.browser.ask("[...document.querySelectorAll('main > section')].map(section => section.id)")
-        self.assertEqual(sections, ["warnings", "verdict", "scaling", "steps", "loss", "latency", "instances", "comparison", "gate",
+        self.assertEqual(sections, ["warnings", "verdict", "scaling", "runs", "steps", "loss", "latency", "instances", "comparison", "gate",
                                     "projection", "embedding", "preflight", "records", "files"])
         for tag in ("header", "nav", "main", "footer", "h1"):
             self.assertEqual(self.browser.ask("document.querySelectorAll(arguments[0]).length", tag), 1, tag)

@@ -19,7 +19,7 @@ SHORT = ["--num_batches", "5"]
 COMMANDS = {
     "run": (["run", *SMALL, *SHORT, "--ranks", "2", "--output", "run.json"], {"steps", "loss", "records"}),
     "scale": (["scale", *SMALL, *SHORT, "--ranks", "1,2", "--repeats", "2", "--output", "scale.json"], {"scaling", "steps", "loss"}),
-    "sweep": (["sweep", "plan.json", "--output", "out"], {"steps", "loss"}),
+    "sweep": (["sweep", "plan.json", "--output", "out"], {"runs", "steps", "loss"}),
     "infer": (["infer", *SMALL, "--num_batches", "20", "--output", "infer.json"], {"latency"}),
     "server": (["infer", *SMALL, "--mode", "server", "--arrival_rate", "500", "--min_query_count", "50", "--min_duration", "0",
                 "--latency_bound_ms", "5000", "--output", "infer.json"], {"latency"}),
@@ -159,6 +159,18 @@ class Reading(Report):
         self.assertIn('href="%3Cimg%20src%3Dx%3E%27%22%20%23%25%3F.json"', page)
         for drawing in (self.folder / "r/report_plots").glob("*.svg"):
             self.assertNotIn("<script", drawing.read_text())
+
+    def test_a_sweep_tells_its_settings_and_the_launches_that_it_lost(self):
+        lines = []
+        for i, overlap in enumerate(("none", "backward", "<b>")):
+            self.put(f"r/runs/{i}.json", run())
+            lines.append({"record": f"runs/{i}.json", "settings": {"overlap": overlap, "ranks": 2}, "status": "ok", "reason": ""})
+        lines.append({"record": "", "settings": {"overlap": "step"}, "status": "failed", "reason": "no memory"})
+        self.put("r/journal.jsonl", "\n".join(map(json.dumps, lines)) + '\n{"record": 5}\nhalf a li')
+        page = self.page("r")
+        for text in ("resnet50 fp32 2 ranks x 8, overlap=none", "overlap=&lt;b&gt;", "1 launch left no record", "overlap=step: no memory",
+                     "2 lines of the journal", "Throughput of launches: resnet50"):
+            self.assertIn(text, page)
 
     def test_warnings_come_first(self):
         bound = run()
