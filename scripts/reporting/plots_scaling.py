@@ -5,7 +5,7 @@ from reporting.figures import DASHES, MARKERS, PALETTE, SERIES, Table, axes, nam
 from reporting.record import four_digits, percent, whole
 
 # More series than this can't be told apart in one plot; more plots than this nobody looks at.
-MOST_SERIES, MOST_FIGURES = 5, 6
+MOST_SERIES, MOST_FIGURES = 6, 6
 INTERVALS = {"in_process": "repeats within one launch; it says nothing of other launches",
              "launch": "repeats in fresh launches"}
 
@@ -133,9 +133,11 @@ def efficiency(album, curves, unit, what):
 
 def plots(album, collection):
     parts, left_out = groups_of(collection.curves)
-    made = []
+    made, seen = [], {}
     for (unit, words), group in parts:
-        what = " ".join([*(word for word in words if word), "scaling"])
+        seen[words] = seen.get(words, 0) + 1
+        part = f", part {seen[words]}" if seen[words] > 1 else ""
+        what = " ".join([*(short(word, 40) for word in words if word), "scaling"]) + part
         for draw_one, key in ((throughput, "throughput"), (speedup, "speedup"), (efficiency, "efficiency")):
             if any(point.number(key) is not None for curve in group for point in curve.measured):
                 made.append(draw_one(album, group, unit or "units/sec", what))

@@ -57,7 +57,7 @@ def parts_plot(album, name, title, bars, of, axis_label):
     axis.invert_yaxis()
     axis.set_xlim(0, 118)
     axis.set_xticks(range(0, 101, 20))
-    axis.set_xlabel("share of a step, %; right: the mean step")
+    axis.set_xlabel("share of a step, %" + ("; right: the mean step" if any(step for *_, step in shown) else ""))
     axis.set_ylabel(axis_label if axis_label == "ranks" else "")
     axis.grid(axis="y", visible=False)
     legend_above(axis, 2, False)
