@@ -42,5 +42,6 @@ def glance(collection, findings):
         rows.append([curve.root.words(curve.name), last.cell("ranks", whole), last.cell("efficiency", percent),
                      last.interval("efficiency_ci95", percent), WORDS[verdict.weight], ", ".join(dict.fromkeys(reasons)) or NOT_THERE,
                      verdict.sure])
-    return Table("Each curve at its most ranks", ["curve", "ranks", "efficiency", "95 % interval", "verdict", "why", "how sure"],
+    more = f": {len(rows)} of {len(collection.curves)}" if len(rows) < len(collection.curves) else ""
+    return Table(f"Each curve at its most ranks{more}", ["curve", "ranks", "efficiency", "95 % interval", "verdict", "why", "how sure"],
                  rows) if rows else None

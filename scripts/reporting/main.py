@@ -3,6 +3,7 @@ import argparse
 import collections
 import datetime
 import os
+import shlex
 import sys
 import urllib.parse
 
@@ -38,12 +39,18 @@ def output_of(asked):
 
 
 def missing_packages():
+    """Of those that draw and write: words for pip."""
     missing = []
-    for module, package in (("matplotlib", "matplotlib"), ("jinja2", "Jinja2")):
-        try:
-            __import__(module)
-        except ImportError:
-            missing.append(package)
+    try:
+        import matplotlib
+        if getattr(matplotlib, "__version_info__", (0,))[:2] < (3, 7):
+            missing.append("matplotlib>=3.7")
+    except ImportError:
+        missing.append("matplotlib")
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        missing.append("Jinja2")
     return missing
 
 
@@ -102,8 +109,11 @@ def main(words):
     if not output.endswith((".html", ".htm")):
         tell(f"--output {output!r}: the name must end in .html")
         return USAGE
+    if sys.version_info < (3, 9):
+        tell(f"{sys.executable} is Python {sys.version.split()[0]}, and 3.9 is needed: name another one, SCALEMARK_PYTHON=/path/to/python")
+        return ENVIRONMENT
     if missing := missing_packages():
         tell(f"{' and '.join(missing)} missing in {sys.executable}: run scripts/setup, or\n  {sys.executable} -m pip install "
-             f"{' '.join(missing)}\nor name a Python that has them: SCALEMARK_PYTHON=/path/to/python")
+             f"{shlex.join(missing)}\nor name a Python that has them: SCALEMARK_PYTHON=/path/to/python")
         return ENVIRONMENT
     return write(asked.paths, output)
