@@ -11,23 +11,19 @@ def word(root):
     return " ".join(text for text in (root.text("model", 60), root.text("precision"), root.text("mode")) if text)
 
 
-def latency(album, roots):
-    names = names_of(roots, word)
-    able = [(root, name) for root, name in zip(roots, names) if root.number("latency_seconds/p50")]
-    if not roots:
-        return []
+def latency_table(roots, names):
     rows = [[root.words(name), *(root.cell(f"latency_seconds/{key}", milliseconds) for key, _ in QUANTILES),
              root.cell("throughput/mean", four_digits), root.text("unit"),
              root.cell("server/latency_bound_seconds", milliseconds)] for root, name in zip(roots, names)]
-    table = Table("Latency of all queries", ["inference", *(f"{text} %" for _, text in QUANTILES), "throughput", "unit", "bound"],
-                  rows)
-    if not able:
-        return [table]
-    figure, axis = axes()
+    return Table("Latency of all queries", ["inference", *(f"{text} %" for _, text in QUANTILES), "throughput", "unit", "bound"], rows)
+
+
+def draw_latency(axis, able):
+    """`able`: (record, name). Where the last points are, for the names."""
     ends = []
-    for i, (root, name) in enumerate(able[:MOST_SERIES]):
+    for i, (root, name) in enumerate(able):
         known = [(at, 1e3 * root.number(f"latency_seconds/{key}")) for at, (key, _) in enumerate(QUANTILES)
-                 if root.number(f"latency_seconds/{key}")]
+                 if (root.number(f"latency_seconds/{key}") or 0) > 0]
         axis.plot(*zip(*known), color=SERIES[i], marker=MARKERS[i], linestyle=DASHES[i], label=short(name))
         ends.append((*known[-1], short(name), SERIES[i]))
         if bound := root.number("server/latency_bound_seconds"):
@@ -38,10 +34,21 @@ def latency(album, roots):
     log_axis(axis.yaxis)
     axis.set_ylabel("latency, ms")
     axis.set_xlabel("quantile of the queries")
-    name_series(axis, ends)
+    return ends
+
+
+def latency(album, roots):
+    names = names_of(roots, word)
+    table = latency_table(roots, names)
+    able = [(root, name) for root, name in zip(roots, names) if (root.number("latency_seconds/p50") or 0) > 0]
+    if not able:
+        return [table]
+    shown = able[:MOST_SERIES]
+    figure, axis = axes()
+    name_series(axis, draw_latency(axis, shown))
     says = "; ".join(f"{name}: " + ", ".join(f"{text} % within {root.cell(f'latency_seconds/{key}', milliseconds).text}"
                                               for key, text in QUANTILES if root.number(f"latency_seconds/{key}"))
-                     for root, name in able[:MOST_SERIES])
+                     for root, name in shown)
     more = f" {len(able) - MOST_SERIES} more are in the table." if len(able) > MOST_SERIES else ""
     return [album.add(figure, "latency", "Latency", f"Quantiles over all queries of all ranks; dotted: the bound of a server.{more}",
                       says, table)]

@@ -36,16 +36,15 @@ def bars_of_runs(runs):
     return bars
 
 
-def parts_plot(album, name, title, bars, of, axis_label):
-    shown = bars[:MOST_BARS]
-    figure, axis = axes(height=1.2 + 0.36 * len(shown))
+def draw_parts(axis, shown):
+    """Bars of 100 % from left to right; behind each the step, where it is known."""
     places = range(len(shown))
     left = [0.0] * len(shown)
-    for part in PART_COLOURS:
+    for part, color in PART_COLOURS.items():
         width = [100 * shares.get(part, 0) for _, _, shares, _ in shown]
         if max(width) < 0.05:
             continue
-        axis.barh(places, width, left=left, color=PART_COLOURS[part], height=0.68, label=part, edgecolor=PALETTE["paper"])
+        axis.barh(places, width, left=left, color=color, height=0.68, label=part, edgecolor=PALETTE["paper"])
         for place, x, w in zip(places, left, width):
             if w >= 9:
                 axis.text(x + w / 2, place, f"{w:.0f} %", ha="center", va="center", color=PALETTE["paper"], fontsize=9)
@@ -53,26 +52,40 @@ def parts_plot(album, name, title, bars, of, axis_label):
     for place, (_, _, _, step) in zip(places, shown):
         if step:
             axis.text(101.5, place, milliseconds(step), va="center", color=PALETTE["muted"], fontsize=9)
-    axis.set_yticks(places, [label for label, *_ in shown], fontsize=10 if axis_label == "ranks" else 9)
     axis.invert_yaxis()
     axis.set_xlim(0, 118)
     axis.set_xticks(range(0, 101, 20))
     axis.set_xlabel("share of a step, %" + ("; right: the mean step" if any(step for *_, step in shown) else ""))
-    axis.set_ylabel(axis_label if axis_label == "ranks" else "")
     axis.grid(axis="y", visible=False)
+
+
+def parts_table(bars, heading):
+    """Where run records are missing, the share follows from the throughput without communication."""
+    rows = []
+    for label, view, shares, step in bars:
+        place = view.at("phases/seconds" if step else "baseline_throughput")
+        rows.append([label, Number(milliseconds(step), view.record.href, place) if step else NOT_THERE,
+                     *(Number(percent(shares[part]), view.record.href, place) if part in shares else NOT_THERE
+                       for part in PART_COLOURS)])
+    return Table("Where a step goes", [heading, "step", *PART_COLOURS], rows)
+
+
+def parts_plot(album, name, title, bars, of, heading):
+    shown = bars[:MOST_BARS]
+    figure, axis = axes(height=1.2 + 0.36 * len(shown))
+    draw_parts(axis, shown)
+    by_ranks = heading == "ranks"
+    axis.set_yticks(range(len(shown)), [label for label, *_ in shown], fontsize=10 if by_ranks else 9)
+    axis.set_ylabel(heading if by_ranks else "")
     legend_above(axis, 2, False)
-    rows = [[label, Number(milliseconds(step), view.record.href, view.at("phases/seconds")) if step else NOT_THERE,
-             *(Number(percent(shares[part]), view.record.href, view.at("phases/seconds" if step else "baseline_throughput"))
-               if part in shares else NOT_THERE for part in (*PARTS, OTHER))] for label, view, shares, step in bars]
     says = "; ".join(f"{label}: " + ", ".join(f"{part} {100 * share:.0f} %" for part, share in shares.items() if share >= 0.005)
                      for label, _, shares, _ in shown)
-    table = Table("Where a step goes", [axis_label, "step", *PARTS, OTHER], rows)
     caption = (f"{of} Waiting for slower ranks: the slowest rank's own time less the mean rank's; exposed communication: what "
                "ranks wait beyond that.")
     if any(step is None for *_, step in shown):
         caption = ("Exposed communication: 1 - throughput / throughput without communication. The run records are not here, so "
                    "the rest is not divided further.")
-    return album.add(figure, name, title, caption, says, table)
+    return album.add(figure, name, title, caption, says, parts_table(bars, heading))
 
 
 def step_parts(album, collection):
@@ -143,17 +156,16 @@ def map_of(run):
     return rows, run.number("rank_steps/steps_per_cell") or 1
 
 
-def heat_map(album, run, name):
-    """Ranks by steps: own time against the median of the column, so that a slow rank is a line."""
-    rows, width = map_of(run)
+def against_the_middle(rows):
+    """How much longer each rank computes than the middle one of the same column, in percent."""
     columns = [sorted(column) for column in zip(*rows)]
     middles = [column[(len(column) - 1) // 2] for column in columns]
-    shares = [[100 * (x / m - 1) if m > 0 else 0 for x, m in zip(row, middles)] for row in rows]
-    slow = [i for i, rank in enumerate(run.views("ranks")) if rank.true("straggler") and i < len(rows)]
-    figure, axis = axes(height=min(4.6, 2.4 + 0.16 * len(rows)))
-    steps = len(rows[0]) * width
-    image = axis.imshow(shares, aspect="auto", interpolation="none", cmap="cividis", vmin=0, vmax=30,
-                        extent=(0.5, steps + 0.5, len(rows) - 0.5, -0.5))
+    return [[100 * (x / m - 1) if m > 0 else 0 for x, m in zip(row, middles)] for row in rows]
+
+
+def draw_map(figure, axis, rows, width, slow):
+    image = axis.imshow(against_the_middle(rows), aspect="auto", interpolation="none", cmap="cividis", vmin=0, vmax=30,
+                        extent=(0.5, len(rows[0]) * width + 0.5, len(rows) - 0.5, -0.5))
     bar = figure.colorbar(image, ax=axis, pad=0.02, extend="max")
     bar.set_label("slower by, %")
     bar.outline.set_visible(False)
@@ -162,14 +174,23 @@ def heat_map(album, run, name):
     axis.set_ylabel("rank")
     if len(rows) <= 12:
         axis.set_yticks(range(len(rows)))
-    for rank in slow[:8]:
+    for rank in slow:
         axis.annotate("\u25c0 straggler", (1, rank), xycoords=("axes fraction", "data"), xytext=(-4, 0), va="center", ha="right",
                       textcoords="offset points", color=PALETTE["ink"], fontsize=9,
                       bbox={"facecolor": PALETTE["paper"], "edgecolor": "none", "pad": 1.5})
+
+
+def heat_map(album, run, name):
+    """Ranks by steps: a slow rank is a line."""
+    rows, width = map_of(run)
+    ranks = run.views("ranks")
+    slow = [i for i, rank in enumerate(ranks) if rank.true("straggler") and i < len(rows)][:8]
+    figure, axis = axes(height=min(4.6, 2.4 + 0.16 * len(rows)))
+    draw_map(figure, axis, rows, width, slow)
     rank_rows = [[rank.cell("rank", whole), rank.words(rank.text("host", 60) or NOT_THERE, "host"),
                   rank.cell("step_seconds_mean", milliseconds), rank.cell("wait_seconds_mean", milliseconds),
-                  "straggler" if rank.true("straggler") else ""] for rank in run.views("ranks")]
-    hosts = ", ".join(f"rank {i} on {run.views('ranks')[i].text('host', 60)}" for i in slow[:8])
+                  "straggler" if rank.true("straggler") else ""] for rank in ranks]
+    hosts = ", ".join(f"rank {i} on {ranks[i].text('host', 60)}" for i in slow)
     cells = f" A column is {width:.0f} steps." if width > 1 else ""
     return album.add(figure, f"ranks_by_steps_{name}", f"Ranks by steps: {short(name, 60)}",
                      "Own time of each rank (step less wait) against the middle rank of the same step: a bright row is a slow "

@@ -19,15 +19,19 @@ def clean(text, longest=300):
     return text if len(text) <= longest else text[:longest - 1] + "\u2026"
 
 
+# No measurement comes near; products and powers of what is below stay finite.
+LARGEST = 1e60
+
+
 def finite(value):
-    """A finite number, or None for anything else."""
+    """A number as a measurement may be, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         value = float(value)
     except OverflowError:
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) < LARGEST else None  # NaN is not
 
 
 def numbers_in(value):

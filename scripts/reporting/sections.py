@@ -1,11 +1,12 @@
 """The sections of the page in their order. A study becomes one more entry of SECTIONS."""
 import dataclasses
+import sys
 
 from reporting import plots_compare, plots_embedding, plots_inference, plots_projection, plots_runs, plots_scaling, plots_steps
 from reporting.checklist import checklists
 from reporting.collection import names_of, run_word
 from reporting.figures import Plot, Table
-from reporting.record import four_digits, milliseconds, percent, whole
+from reporting.record import clean, four_digits, milliseconds, percent, whole
 
 
 @dataclasses.dataclass
@@ -96,5 +97,17 @@ def all_curves(_, collection):
 SECTIONS = (scaling, runs, steps, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
 
 
-def sections(album, collection):
-    return [section for make in SECTIONS if (section := make(album, collection)) is not None]
+def sections(album, collection, makers=SECTIONS):
+    """What cannot be drawn, of values that no measurement has, is said in its place and ends nothing."""
+    made = []
+    for make in makers:
+        try:
+            section = make(album, collection)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            name = make.__name__
+            section = Section(name, name.replace("_", " ").capitalize(), note="Not drawn: values that no measurement has "
+                              f"({type(error).__name__}: {clean(error, 120)}).")
+            print(f"scalemark report: the section {name} could not be drawn: {clean(error)}", file=sys.stderr)
+        if section is not None:
+            made.append(section)
+    return made

@@ -188,6 +188,17 @@ class OfOthers(unittest.TestCase):
         self.assertNotIn("preflight", findings(checks("warn")))
 
 
+class Sections(unittest.TestCase):
+    def test_one_that_cannot_be_drawn_says_so(self):
+        from reporting.sections import all_curves, sections
+
+        def broken(*_):
+            return {}["<key>"]
+        made = sections(None, collected(run()), (broken, all_curves))
+        self.assertEqual([section.id for section in made], ["broken", "records"])
+        self.assertIn("KeyError: '<key>'", made[0].note)
+
+
 class Documentation(unittest.TestCase):
     def test_every_rule_is_in_the_table_and_has_a_test(self):
         text = (SOURCE / "scripts/reporting/rules.py").read_text()
