@@ -37,15 +37,21 @@ def bars(axis, entries):
     axis.margins(x=0.12)
 
 
+def comparison_table(view, name):
+    """Of the metric of a comparison, or of one of its further metrics."""
+    columns = ["point", "base", "other", "unit", "difference", "interval", "p (Holm)", "verdict"]
+    rows = [[point.words(point_name(point, True)), point.cell("base_value"), point.cell("value"), point.text("unit"),
+             point.cell("difference_percent", signed_percent), point.interval("interval_percent", signed_percent),
+             point.cell("p_adjusted", probability), point.text("verdict")] for point in view.views("points")]
+    return Table(f"{name}: {view.text('metric')}", columns, rows)
+
+
 def comparison(album, root, name):
     points = [point for point in root.views("points") if point.number("difference_percent") is not None]
     several = len({point.text("set") for point in points}) > 1
-    table = Table(f"{name}: {root.text('metric')}", ["point", "base", "other", "unit", "difference", "interval", "p (Holm)", "verdict"],
-                  [[point.words(point_name(point, True)), point.cell("base_value"), point.cell("value"), point.text("unit"),
-                    point.cell("difference_percent", signed_percent), point.interval("interval_percent", signed_percent),
-                    point.cell("p_adjusted", probability), point.text("verdict")] for point in root.views("points")])
+    table, further = comparison_table(root, name), [comparison_table(view, name) for view in root.views("further")]
     if not points:
-        return [table]
+        return [table, *further]
     shown = points[:MOST_BARS]
     figure, axis = axes(height=1.5 + 0.4 * len(shown))
     bars(axis, [(point_name(point, several), point.number("difference_percent"), point.pair("interval_percent"),
@@ -56,7 +62,7 @@ def comparison(album, root, name):
     missing = "" if all(point.pair("interval_percent") for point in shown) else " Without a bar: too few repeats for an interval."
     return [album.add(figure, f"comparison_{name}", f"Comparison: {short(name, 60)}",
                       f"Against {root.text('base', 80)}; bars: interval of the difference. Green: faster, red: slower, grey: no "
-                      f"difference shown.{missing}", says, table)]
+                      f"difference shown.{missing}", says, table), *further]
 
 
 def comparison_word(root):

@@ -6,6 +6,10 @@ from reporting.record import four_digits, milliseconds, percent, signed_percent,
 MOST = 3
 
 
+def hours(seconds):
+    return f"{four_digits(seconds / 3600)} h"
+
+
 def word(root):
     return " ".join(text for text in (root.text("curve/model", 60), root.text("curve/scaling")) if text)
 
@@ -16,7 +20,12 @@ def projection(album, root, name):
     rows = [[point.cell("ranks", whole), point.cell("throughput"), point.interval("throughput_band"),
              point.cell("measured_throughput"), point.cell("error_percent", signed_percent), point.cell("efficiency", percent),
              point.cell("exposed_seconds", milliseconds), "unseen" if point.true("held_out") else ""] for point in root.views("points")]
-    table = Table(f"Projection: {name}", ["ranks", unit, "band", "measured", "error", "efficiency", "exposed", ""], rows, 0)
+    columns = ["ranks", unit, "band", "measured", "error", "efficiency", "exposed", ""]
+    if root.raw("budget"):  # of a training that was asked for
+        columns.insert(-1, "time to solution")
+        for row, point in zip(rows, root.views("points")):
+            row.insert(-1, point.cell("time_to_solution_seconds", hours))
+    table = Table(f"Projection: {name}", columns, rows, 0)
     if len(points) < 2:
         return [table]
     figure, axis = axes()
@@ -51,9 +60,3 @@ def projection(album, root, name):
 def plots(album, collection):
     roots = collection.of("projection")
     return [part for root, name in list(zip(roots, names_of(roots, word)))[:MOST] for part in projection(album, root, name)]
-
-
-def solution(root):
-    """"300 steps: 1.2 h" of the last point; of a projection with a budget."""
-    points = [point for point in root.views("points") if point.number("time_to_solution_seconds")]
-    return points[-1].cell("time_to_solution_seconds", lambda seconds: f"{four_digits(seconds / 3600)} h") if points else None

@@ -7,12 +7,14 @@ MOST_ROWS, MOST_FIGURES = 14, 3
 
 
 def groups_of(runs):
-    """{(model, unit): {word: runs}}: launches that an axis can hold, and those of the same settings in a row."""
+    """{(model, unit): {word: runs}}: launches that an axis can hold, those of the same settings and build in a row."""
     groups = {}
+    builds = {run.text("build/revision", 40) for run in runs}
     for run in runs:
         if run.number("throughput/mean"):
             rows = groups.setdefault((run.text("model", 60), run.text("unit", 20)), {})
-            rows.setdefault(run_word(run), []).append(run)
+            build = f", build {run.text('build/revision', 12)}" if len(builds) > 1 else ""
+            rows.setdefault(run_word(run) + build, []).append(run)
     return {key: rows for key, rows in groups.items() if sum(map(len, rows.values())) > 1}
 
 
@@ -33,7 +35,7 @@ def launches(album, model, unit, rows):
                     run.cell("step_seconds/p50", milliseconds)] for word, runs in rows.items() for run in runs])
     more = f" {len(rows) - len(shown)} more settings are in the table." if len(rows) > len(shown) else ""
     return album.add(figure, f"runs_{model}_{unit}", f"Throughput of launches: {short(model, 40)}",
-                     "A point is a launch; points of a row have the same settings. Without repeats nothing says how far launches "
+                     "A point is a launch; points of a row have the same settings and build. Without repeats nothing says how far launches "
                      f"differ by chance: scalemark compare does.{more}", says, table)
 
 

@@ -391,6 +391,6 @@ def verdict(collection):
     """All findings: of each curve its verdict and its reasons together, then runs, then the rest."""
     findings = [finding for curve in collection.curves[:MOST_CURVES] for rule in OF_A_CURVE for finding in rule(curve)]
     runs = [run for run in collection.runs if run.text("status") == "ok"]
-    findings += straggler(collection.lone_runs)
+    findings += straggler(collection.lone_runs + collection.of("inference"))
     findings += [finding for rule in OF_RUNS for finding in rule(runs)]
     return findings + [finding for kind, rule in OF_OTHERS for finding in rule(collection.of(kind))]

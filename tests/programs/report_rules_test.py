@@ -111,6 +111,8 @@ class OfRuns(unittest.TestCase):
         self.assertEqual(sentence(found.why), "It computes 200.0 ms a step, the fastest rank 95.00 ms; in 1 of 2 runs with several ranks.")
         self.assertEqual(found.sure, HINT)
         self.assertNotIn("straggler", findings(run(3)))
+        replicas = record("inference", model="m", world_size=2, ranks=[{"rank": 1, "host": "n7", "straggler": True}])
+        self.assertEqual(sentence(findings(replicas)["straggler"].why), "In 1 of 1 runs with several ranks.")
 
     def test_input_and_checkpoint(self):
         for rule in "input", "checkpoint":

@@ -182,6 +182,13 @@ class Reading(Report):
                      "2 lines of the journal", "Throughput of launches: resnet50"):
             self.assertIn(text, page)
 
+    def test_launches_of_two_builds_are_told_apart(self):
+        for i, revision in enumerate(("aaa", "aaa", "bbb")):
+            self.put(f"r/{i}.json", run(build={"revision": revision}))
+        page = self.page("r")
+        self.assertEqual(page.count(">resnet50 fp32 2 ranks x 8, build aaa<"), 2)
+        self.assertEqual(page.count(">resnet50 fp32 2 ranks x 8, build bbb<"), 1)
+
     def test_warnings_come_first(self):
         bound = run()
         bound["ranks"][1]["binding"] = {"as_asked": False, "overlaps_with": [0]}
