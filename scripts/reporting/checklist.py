@@ -4,6 +4,7 @@ import dataclasses
 from reporting.figures import Table
 from reporting.record import NOT_THERE, Number
 
+MOST_LISTS = 6
 ORDER = {"fail": 0, "warn": 1, "pass": 2, "skip": 3}
 
 
@@ -41,4 +42,4 @@ def checklist(root):
 
 
 def checklists(collection):
-    return [checklist(root) for root in collection.of("preflight")[:6]]
+    return [checklist(root) for root in collection.of("preflight")[:MOST_LISTS]]

@@ -3,7 +3,7 @@ from reporting.collection import names_of
 from reporting.figures import PALETTE, Table, axes, short
 from reporting.record import NOT_THERE, Number, four_digits, probability, signed_percent, whole
 
-MOST_BARS, MOST_COMPARISONS = 14, 4
+MOST_BARS, MOST_COMPARISONS, MOST_HISTORIES = 14, 4, 2
 COLOURS = {"faster": "good", "lower": "s1", "higher": "s1", "slower": "bad", "regressed": "bad", "pass": "good"}
 
 
@@ -138,7 +138,7 @@ def gate_plots(album, collection):
     roots, older = collection.of("verdict"), collection.of("history")
     made = [part for root, name in list(zip(roots, names_of(roots, verdict_word)))[:MOST_COMPARISONS]
             for part in verdict(album, root, name)]
-    return made + [part for root in older[:2] for part in history(album, root, root.record.stem)]
+    return made + [part for root in older[:MOST_HISTORIES] for part in history(album, root, root.record.stem)]
 
 
 def baselines(collection):

@@ -3,7 +3,7 @@ import dataclasses
 import sys
 
 from reporting import plots_compare, plots_embedding, plots_inference, plots_projection, plots_runs, plots_scaling, plots_steps
-from reporting.checklist import checklists
+from reporting.checklist import MOST_LISTS, checklists
 from reporting.collection import names_of, run_word
 from reporting.figures import Plot, Table
 from reporting.record import clean, four_digits, milliseconds, percent, whole
@@ -25,6 +25,12 @@ def of_parts(section_id, title, parts, note=""):
         return None
     return Section(section_id, title, [part for part in parts if isinstance(part, Plot)],
                    [part for part in parts if isinstance(part, Table)], [], note)
+
+
+def left_out(roots, most):
+    """Of a section with room for `most` records."""
+    more = len(roots) - most
+    return f"{more} further record{'s are' if more > 1 else ' is'} not shown here; all are under Files." if more > 0 else ""
 
 
 def scaling(album, collection):
@@ -52,24 +58,31 @@ def inference(album, collection):
 
 
 def instances(album, collection):
-    return of_parts("instances", "Jobs side by side", plots_inference.instance_plots(album, collection))
+    return of_parts("instances", "Jobs side by side", plots_inference.instance_plots(album, collection),
+                    left_out(collection.of("instances"), plots_inference.MOST_INSTANCES))
 
 
 def comparison(album, collection):
-    return of_parts("comparison", "A against B", plots_compare.comparison_plots(album, collection))
+    return of_parts("comparison", "A against B", plots_compare.comparison_plots(album, collection),
+                    left_out(collection.of("comparison"), plots_compare.MOST_COMPARISONS))
 
 
 def gate(album, collection):
-    return of_parts("gate", "Gate", plots_compare.gate_plots(album, collection) + plots_compare.baselines(collection))
+    parts = plots_compare.gate_plots(album, collection) + plots_compare.baselines(collection)
+    notes = (left_out(collection.of("verdict"), plots_compare.MOST_COMPARISONS),
+             left_out(collection.of("history"), plots_compare.MOST_HISTORIES))
+    return of_parts("gate", "Gate", parts, " ".join(filter(None, notes)))
 
 
 def projection(album, collection):
-    return of_parts("projection", "Projection", plots_projection.plots(album, collection))
+    return of_parts("projection", "Projection", plots_projection.plots(album, collection),
+                    left_out(collection.of("projection"), plots_projection.MOST))
 
 
 def preflight(_, collection):
     lists = checklists(collection)
-    return Section("preflight", "Preflight", checklists=lists) if lists else None
+    note = left_out(collection.of("preflight"), MOST_LISTS)
+    return Section("preflight", "Preflight", checklists=lists, note=note) if lists else None
 
 
 def embedding(album, collection):

@@ -182,6 +182,14 @@ class Reading(Report):
                      "2 lines of the journal", "Throughput of launches: resnet50"):
             self.assertIn(text, page)
 
+    def test_what_a_section_has_no_room_for_is_told(self):
+        for i in range(9):
+            self.put(f"r/p{i}.json", record("preflight", verdict="pass", hosts=[], checks=[]))
+            self.put(f"r/v{i}.json", record("verdict", verdict="pass", slowdown_percent=0.1, points=[]))
+        page = self.page("r")
+        self.assertIn("3 further records are not shown here", page)
+        self.assertIn("5 further records are not shown here", page)
+
     def test_launches_of_two_builds_are_told_apart(self):
         for i, revision in enumerate(("aaa", "aaa", "bbb")):
             self.put(f"r/{i}.json", run(build={"revision": revision}))
