@@ -60,8 +60,11 @@ class Plot:
 
 
 def axes(width=SIZE[0], height=SIZE[1]):
-    """A figure with one pair of axes."""
-    return pyplot.subplots(figsize=(width, height))
+    """A figure with one pair of axes. Their ticks do not depend on the space that the layout leaves, which depends on them."""
+    figure, axis = pyplot.subplots(figsize=(width, height))
+    for along in (axis.xaxis, axis.yaxis):
+        along.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    return figure, axis
 
 
 def rank_axis(axis, ranks):

@@ -171,7 +171,9 @@ def draw_map(figure, axis, rows, width, slow):
     bar.outline.set_visible(False)
     axis.grid(visible=False)
     axis.set_xlabel("step")
+    axis.xaxis.get_major_locator().set_params(integer=True)
     axis.set_ylabel("rank")
+    axis.yaxis.get_major_locator().set_params(integer=True)
     if len(rows) <= 12:
         axis.set_yticks(range(len(rows)))
     for rank in slow:
@@ -225,6 +227,7 @@ def losses(album, runs):
         axis.set_yscale("log")
         log_axis(axis.yaxis)
     axis.set_xlabel("step")
+    axis.xaxis.get_major_locator().set_params(integer=True)
     axis.set_ylabel("loss")
     legend_above(axis)
     rows = [[run.words(name), run.cell("loss/first", four_digits), run.cell("loss/last", four_digits),
