@@ -34,6 +34,8 @@ ExitCode project(const CommandLine& line);
 CommandHelp project_help(const CommandLine& line);
 ExitCode export_table(const CommandLine& line);
 CommandHelp export_table_help(const CommandLine& line);
+ExitCode report(const CommandLine& line);
+CommandHelp report_help(const CommandLine& line);
 ExitCode list(const CommandLine& line);
 CommandHelp list_help(const CommandLine& line);
 ExitCode clean(const CommandLine& line);
@@ -70,6 +72,8 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::project, commands::project_help},
     {"export", "records as one flat table: a row a launch, CSV or JSON lines",
      commands::export_table, commands::export_table_help},
+    {"report", "a page with plots and a verdict in words, of any results", commands::report,
+     commands::report_help},
     {"list", "models and configurations", commands::list, commands::list_help},
     {"clean", "removes from this host what killed processes have left", commands::clean,
      commands::clean_help},
@@ -81,6 +85,6 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
 CommandHelp whole_help(const Subcommand& subcommand, const CommandLine& line);
 
 /// Of later versions.
-inline constexpr std::array<std::string_view, 2> kLaterSubcommands{"study", "report"};
+inline constexpr std::array<std::string_view, 1> kLaterSubcommands{"study"};
 
 }  // namespace scalemark

@@ -78,7 +78,8 @@ void apply_variables(Layers& layers, const std::vector<Variable>& variables) {
       names.back() += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
   for (const Variable& variable : variables) {
-    if (variable.key == "config") continue;
+    // SCALEMARK_PYTHON is read by scalemark report.
+    if (variable.key == "config" || variable.key == "python") continue;
     if (const Key* key = find_key(variable.key))
       set(layers, *key, parse_value(*key, variable.text, variable.name), Origin::environment);
     else

@@ -71,6 +71,9 @@ std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& repo
 /// placement: how many ranks are on which host, in the order of ranks.
 void fill_placement(Json& record, const std::vector<RankReport>& reports);
 void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
+/// rank_steps: every rank's own time (local step less its wait) over the run, for a picture of
+/// ranks by steps; means of consecutive steps where the run is long or the ranks are many.
+void fill_rank_steps(Json& record, const std::vector<RankReport>& reports);
 /// Of --length_distribution: tokens, padding and imbalance.
 void fill_lengths(Json& record, const ResolvedConfig& config,
                   const std::vector<RankReport>& reports);

@@ -72,6 +72,7 @@ Json make_run_record(const RecordContext& context, const RunFacts& given,
   fill_checkpoint(record, config.config, reports, metrics);
   fill_placement(record, reports);
   fill_ranks(record, reports, metrics);
+  fill_rank_steps(record, reports);
   fill_loss(record, reports);
   fill_lengths(record, config.config, reports);
   fill_target(record, config, reports);

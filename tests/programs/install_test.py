@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -65,6 +66,11 @@ class Install(ProgramTest):
                 target = pathlib.Path(os.path.relpath((page.parent / link).resolve(), share.resolve()))
                 if "://" not in link and target.parts[0] not in ("src", "tests", "models"):  # the sources stay behind
                     self.assertTrue((share / target).exists(), f"{page}: {link}")
+
+    def test_the_report_of_a_moved_tree(self):
+        self.run_program(self.program, *RUN, "--output", "run.json")
+        out, _ = self.run_program(self.program, "report", "run.json", env=self.environment(SCALEMARK_PYTHON=sys.executable))
+        self.assertIn("trivial", (self.folder / out.strip()).read_text())
 
     def test_help_names_documents_where_they_are(self):
         for words in (["gate", "--help", "all"], ["sweep", "--help"], ["project", "--help", "all"]):

@@ -172,6 +172,30 @@ TEST(RunRecord, RanksAndStragglers) {
   EXPECT_TRUE(record["unavailable"].contains("ranks.gpu"));
 }
 
+TEST(RunRecord, OwnTimeOfEveryRankOverTheRun) {
+  const Json few = record_of(make_facts(2), two_reports())["rank_steps"];
+  EXPECT_EQ(few["steps_per_cell"], 1);
+  EXPECT_EQ(few["compute_seconds"].size(), 2u);
+  EXPECT_EQ(few["compute_seconds"][0][0], 0.75);  // 1 s, of which it waited 0.25 s
+  // 450 steps: 150 cells of three; the first holds steps of 1, 2 and 6 s less 0.5 s each.
+  std::vector<double> steps(450, 1.0);
+  steps[1] = 2;
+  steps[2] = 6;
+  const Json many = record_of(make_facts(1), {make_report(0, steps, std::vector<double>(450, .5))});
+  EXPECT_EQ(many["rank_steps"]["steps_per_cell"], 3);
+  EXPECT_EQ(many["rank_steps"]["compute_seconds"][0].size(), 150u);
+  EXPECT_EQ(many["rank_steps"]["compute_seconds"][0][0], 2.5);
+  EXPECT_EQ(many["rank_steps"]["compute_seconds"][0][1], 0.5);
+}
+
+TEST(RunRecord, OwnTimeIsUnknownWhereTheWaitIs) {
+  auto reports = two_reports();
+  for (double& wait : reports[1].samples.wait_seconds) wait = std::nan("");
+  const Json record = record_of(make_facts(2), reports);
+  EXPECT_TRUE(record["rank_steps"].is_null());
+  EXPECT_TRUE(record["unavailable"].contains("rank_steps"));
+}
+
 TEST(RunRecord, FlopsAndRoofline) {
   RunFacts facts = make_facts(2);
   Json record = record_of(facts, two_reports());

@@ -23,6 +23,8 @@ class Scalemark(CMakePackage, CudaPackage):
     depends_on("cuda@12:", when="+cuda")
     depends_on("gloo", when="+c10d")
     depends_on("gperftools", when="+tcmalloc")
+    depends_on("py-matplotlib@3.7:", type="run")
+    depends_on("py-jinja2", type="run")
     depends_on("fmt@8.1:")
     depends_on("nlohmann-json@3.10.5:")
     depends_on("cxxopts@2.2.0:")

@@ -1,0 +1,127 @@
+"""What a reader must know before trusting the numbers: warnings of records, failures, and sets that do not belong together."""
+import collections
+import dataclasses
+import re
+
+from reporting.record import Number
+
+MOST_EXAMPLES = 5
+
+
+@dataclasses.dataclass
+class Notice:
+    """`parts`: text and Number; `grave`: numbers may be wrong, not only uncertain."""
+    title: str
+    parts: list
+    grave: bool = False
+
+
+def examples(views, words):
+    """Links to the first few, and how many more there are."""
+    parts = []
+    for view in views[:MOST_EXAMPLES]:
+        parts += [", " if parts else "", view.words(words(view))]
+    if len(views) > MOST_EXAMPLES:
+        parts.append(f" and {len(views) - MOST_EXAMPLES} more")
+    return parts
+
+
+def named(root):
+    return root.record.stem
+
+
+def failures(roots):
+    bad = [root for root in roots if root.text("status") != "ok"]
+    by_status = {}
+    for root in bad:
+        by_status.setdefault(root.text("status", 40), []).append(root)
+    return [Notice(f"{len(of)} records are {status}",
+                   [of[0].text("reason") or "no reason is recorded", ": ", *examples(of, named), "."], True)
+            for status, of in by_status.items()]
+
+
+def preflights(roots):
+    failed = [root for root in roots if root.text("kind") == "preflight" and root.text("verdict") == "fail"]
+    measured = [root for root in roots if root.text("preflight/verdict") == "fail"]
+    notices = []
+    if failed:
+        notices.append(Notice("Preflight failed", [*examples(failed, named), "."], True))
+    if measured:
+        notices.append(Notice("Measured although preflight had failed", [*examples(measured, named), "."], True))
+    return notices
+
+
+def bindings(roots):
+    """Ranks whose binding did not happen, or that share a CPU."""
+    notices = []
+    for title, wrong in (("Binding not achieved", lambda rank: rank.raw("binding/as_asked") is False),
+                         ("Ranks share CPUs", lambda rank: bool(rank.raw("binding/overlaps_with")))):
+        ranks = [rank for root in roots for rank in root.views("ranks") if wrong(rank)]
+        if ranks:
+            found = {}
+            for rank in ranks:
+                found.setdefault(rank.record.path, rank)
+            parts = examples(list(found.values()), lambda rank: rank.record.stem)
+            notices.append(Notice(title, [f"{len(ranks)} ranks, in ", *parts, "."], True))
+    return notices
+
+
+def throttled(roots):
+    found = [root for root in roots if (root.number("noise/throttled") or 0) > 0]
+    return [Notice("Throttled by a CPU quota", [*examples(found, named), "."], True)] if found else []
+
+
+def told(roots):
+    """Warnings of the records themselves, those that differ in numbers alone together."""
+    found = {}
+    for root in roots:
+        for i, text in enumerate(root.texts("warnings")):
+            found.setdefault(re.sub(r"[\d.]+", "#", text), []).append((root, text, i))
+    notices = []
+    for of in sorted(found.values(), key=len, reverse=True):
+        root, text, i = of[0]
+        more = f" (and alike in {len(of) - 1} more records)" if len(of) > 1 else ""
+        notices.append(Notice("Recorded warning", [Number(text, root.record.href, f"/warnings/{i}"), more]))
+    return notices
+
+
+def mixtures(roots):
+    """Builds, machines and devices that differ between records: a difference between them may be that."""
+    notices = []
+    for what, key in (("builds", "build/revision"), ("processors", "system/cpu_model"), ("devices", "device_name")):
+        found = collections.Counter(root.text(key, 80) for root in roots if root.text(key))
+        if len(found) > 1:
+            words = ", ".join(f"{value} ({count})" for value, count in found.most_common(MOST_EXAMPLES))
+            more = f" and {len(found) - MOST_EXAMPLES} more" if len(found) > MOST_EXAMPLES else ""
+            notices.append(Notice(f"Mixed {what}", [f"{words}{more}. Numbers of different {what} side by side differ by these too."]))
+    return notices
+
+
+def one_launch(collection):
+    """Intervals that say nothing of other launches."""
+    found = [curve.root for curve in collection.curves
+             if curve.root.text("repeat_unit") == "in_process" and any(point.pair("ci95") for point in curve.points)]
+    if not found:
+        return []
+    return [Notice("Intervals of one launch", ["These curves repeat within one launch, so their intervals say nothing of other "
+                                               "launches (scale --repeat_unit launch): ", *examples(found, named), "."])]
+
+
+def lost_launches(launches):
+    """Launches of sweeps that left no record."""
+    lost = [launch for launch in launches if launch.status != "ok" and not launch.record]
+    if not lost:
+        return []
+    first = ", ".join(f"{key}={value}" for key, value in lost[0].settings.items())
+    words = f"{first}: {lost[0].reason or lost[0].status}"
+    return [Notice(f"{len(lost)} launch{'es' if len(lost) > 1 else ''} left no record", [Number(words, lost[0].href), "."], True)]
+
+
+def notices(collection, files, launches):
+    roots = [curve.root for curve in collection.curves] + collection.runs + [
+        root for of in collection.by_kind.values() for root in of]
+    broken = [file for file in files if file.status in ("damaged", "other version")]
+    found = failures(roots) + lost_launches(launches) + preflights(roots) + bindings(roots) + throttled(roots)
+    if broken:
+        found.append(Notice(f"{len(broken)} files could not be read", [Number("see all files", "#files"), "."], True))
+    return found + mixtures(roots) + one_launch(collection) + told(roots)
