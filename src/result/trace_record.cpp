@@ -100,7 +100,8 @@ void fill_group(Json& record, const TracedSums& sums, const std::string& group, 
               : "bound by memory or the network: neither FLOPs nor bytes of this group are counted";
   std::optional<double> flops, rate, fraction;
   // Some int8 layers are called past LibTorch's operators.
-  if (counted && sum.flops && record["precision"] != "int8") flops = sums.per_step(*sum.flops) * sums.ranks;
+  if (counted && sum.flops && record["precision"] != "int8")
+    flops = sums.per_step(*sum.flops) * sums.ranks;
   set_number(record, path + ".flops", flops, uncounted);
   if (flops && !on_gpu && sum.seconds > 0) rate = *flops / sums.per_step(sum.seconds);
   const std::string why = !flops   ? uncounted

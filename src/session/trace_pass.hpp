@@ -34,6 +34,7 @@ class MeasuredRecord {
   Json record_;
 };
 
+/// The trace of one measurement; does nothing without --trace.
 class TracePass {
  public:
   /// Runs so many steps and hands them to the trace.
