@@ -18,7 +18,7 @@ MOST_FILES = 20000
 
 @dataclasses.dataclass
 class File:
-    """`status`: "read", "damaged", "foreign", "other version", "copy" or "of a study"."""
+    """`status`: "read", "damaged", "foreign", "other version", "copy", "a trace" or "of a study"."""
     shown: str
     href: str
     status: str
@@ -56,6 +56,12 @@ def read_json(path):
         return json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def is_trace(path):
+    """Of --trace: it may be larger than any record, and begins with this key."""
+    with open(path, "rb") as file:
+        return b'"traceEvents"' in file.read(100)
 
 
 def classified(content):
@@ -119,6 +125,8 @@ def journals(paths, page_folder):
 def read_one(path, ids):
     """(content, status, what) of a file; `ids`: of the records before it."""
     try:
+        if os.path.isfile(path) and is_trace(path):
+            return None, "a trace", "of --trace: open it in Perfetto"
         content = read_json(path)
         status, what = classified(content)
     except (OSError, ValueError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors

@@ -2,7 +2,7 @@
 import dataclasses
 import sys
 
-from reporting import plots_compare, plots_embedding, plots_inference, plots_projection, plots_runs, plots_scaling, plots_steps
+from reporting import plots_compare, plots_embedding, plots_inference, plots_operators, plots_projection, plots_runs, plots_scaling, plots_steps
 from reporting.checklist import MOST_LISTS, checklists
 from reporting.collection import names_of, run_word
 from reporting.figures import Plot, Table
@@ -46,6 +46,10 @@ def steps(album, collection):
 
 def runs(album, collection):
     return of_parts("runs", "Launches", plots_runs.plots(album, collection))
+
+
+def operators(album, collection):
+    return of_parts("operators", "Operators", plots_operators.plots(album, collection))
 
 
 def loss(album, collection):
@@ -107,7 +111,7 @@ def all_curves(_, collection):
     return Section("records", "All curves and runs", tables=tables) if tables else None
 
 
-SECTIONS = (scaling, runs, steps, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
+SECTIONS = (scaling, runs, steps, operators, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
 
 
 def sections(album, collection, makers=SECTIONS):

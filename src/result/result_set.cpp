@@ -5,8 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <future>
 #include <set>
+#include <string_view>
 
 #include "error.hpp"
 #include "result/baseline.hpp"
@@ -115,6 +118,15 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   left_out.add_failed_of(record);
 }
 
+/// Of --trace, which may be larger than any record.
+bool is_trace(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  std::array<char, 100> begin{};
+  std::ifstream(path).read(begin.data(), begin.size() - 1);
+  return std::string_view(begin.data()).find("\"traceEvents\"") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::vector<fs::path> files_below(const fs::path& folder, const std::string& extension) {
@@ -122,7 +134,8 @@ std::vector<fs::path> files_below(const fs::path& folder, const std::string& ext
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error))
-    if (it->path().extension() == extension && !it->path().filename().string().starts_with("."))
+    if (it->path().extension() == extension && !it->path().filename().string().starts_with(".") &&
+        !is_trace(it->path()))
       paths.push_back(it->path());
   if (error)
     throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));

@@ -17,7 +17,7 @@ class Export(ProgramTest):
         return list(csv.DictReader(io.StringIO(out, newline=""))), err
 
     def test_a_folder_of_all_kinds(self):
-        self.run_program(SCALEMARK, "run", *TRIVIAL, "--output", "r/run.json")
+        self.run_program(SCALEMARK, "run", *TRIVIAL, "--trace", "r/trace.json", "--output", "r/run.json")
         self.run_program(SCALEMARK, "infer", *TRIVIAL, "--output", "r/infer.json")
         self.run_program(SCALEMARK, "scale", *TRIVIAL, "--ranks", "1,2", "--repeats", "2", "--output", "r/curve.json")
         shutil.copy(SOURCE / "results/baselines/ci-gate.json", self.folder / "r")

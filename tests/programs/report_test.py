@@ -20,6 +20,7 @@ SHORT = ["--num_batches", "5"]
 # What each command leaves, and the sections that it is worth.
 COMMANDS = {
     "run": (["run", *SMALL, *SHORT, "--ranks", "2", "--output", "run.json"], {"steps", "loss", "records"}),
+    "trace": (["run", *SMALL, *SHORT, "--trace", "trace.json", "--output", "run.json"], {"operators", "steps"}),
     "scale": (["scale", *SMALL, *SHORT, "--ranks", "1,2", "--repeats", "2", "--output", "scale.json"], {"scaling", "steps", "loss"}),
     "sweep": (["sweep", "plan.json", "--output", "out"], {"runs", "steps", "loss"}),
     "infer": (["infer", *SMALL, "--num_batches", "20", "--output", "infer.json"], {"latency"}),
