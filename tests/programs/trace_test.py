@@ -3,6 +3,7 @@
 import collections
 import json
 import shutil
+import subprocess
 import unittest
 
 import c10d_test
@@ -107,6 +108,19 @@ class Traces(ProgramTest):
         self.assertEqual(len(about["clock_uncertainty_seconds"]), 2)
         self.assertEqual(record["trace"]["clock_uncertainty_seconds"], max(about["clock_uncertainty_seconds"]))
         self.assertIn("trace: t.json: 4 steps", err)
+
+    @unittest.skipIf(subprocess.run(["unshare", "--time", "--monotonic", "1", "true"], capture_output=True, check=False).returncode,
+                     "no time namespaces here")
+    def test_a_host_whose_clock_says_something_else(self):
+        elsewhere = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec unshare --time --monotonic 1000 "$@"; else exec "$@"; fi'
+        self.run_program(*mpirun(2, "sh", "-c", elsewhere, "sh", SCALEMARK, "run", *SMALL, *STEADY, "--num_batches", "6",
+                                 "--trace", "t.json", "--output", "r.json"))
+        trace = Trace(self, self.folder / "t.json")
+        about = trace.whole["otherData"]
+        self.assertAlmostEqual(about["clock_offset_seconds"][1], 1000, delta=about["clock_uncertainty_seconds"][1] + 1e-6)
+        self.assertLess(about["clock_uncertainty_seconds"][1], 1)
+        first, second = trace.span(0), trace.span(1)
+        self.assertLess(max(first[0], second[0]), min(first[1], second[1]))
 
     def test_the_measurement_is_left_alone(self):
         trace, record, _, _ = self.traced(ROOF)
