@@ -19,7 +19,10 @@ CONTROL = re.compile(r"\x1b\[[0-9;]*[mK]|\r")
 class Terminal(ProgramTest):
     def on_terminal(self, *words, columns=80, expect=0, **variables):
         """What a terminal of so many columns shows of stdout and stderr."""
-        ours, theirs = pty.openpty()
+        try:
+            ours, theirs = pty.openpty()
+        except OSError as error:  # a container without /dev/pts
+            self.skipTest(f"no terminal can be made here: {error}")
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         env = self.environment(TERM="xterm", LANG="C.UTF-8", **variables)
         for name in ("LC_ALL", "COLUMNS") + (() if "NO_COLOR" in variables else ("NO_COLOR",)):
