@@ -64,19 +64,19 @@ class Export {
  private:
   struct Launch {
     JournalEntry entry;
-    fs::path folder, journal;
+    fs::path journal;
   };
 
   void add_journal(const fs::path& journal, const fs::path& root) {
     if (journal.filename() != journal_of("").filename()) return;
     guarded([&] {
       for (const JournalEntry& entry : last_entries(read_journal(journal))) {
-        const fs::path folder = journal.parent_path();
-        Launch launch{entry, folder, journal.lexically_relative(root)};
+        Launch launch{entry, journal.lexically_relative(root)};
         if (entry.record.empty())
           losses_.push_back(std::move(launch));
         else
-          launches_.insert_or_assign((folder / entry.record).lexically_normal(), launch);
+          launches_.insert_or_assign((journal.parent_path() / entry.record).lexically_normal(),
+                                     launch);
       }
     });
   }
