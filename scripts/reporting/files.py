@@ -9,8 +9,8 @@ from reporting.record import Record, clean, link_from
 
 # What `scalemark` writes and the report shows; of its own studies the report says only that they are there.
 KINDS = ("run", "scaling", "inference", "instances", "comparison", "verdict", "history", "projection", "preflight",
-         "baseline")
-STUDIES = ("speed", "gate_study", "published_curve", "study")
+         "baseline", "study")
+STUDIES = ("speed", "gate_study", "published_curve")
 SCHEMA_VERSION = 1
 LARGEST_BYTES = 64 << 20
 MOST_FILES = 20000
@@ -83,6 +83,7 @@ def classified(content):
 
 # What a sweep keeps beside its records.
 PLANS = ("planned.json",)
+PLAN_ENDING = ".plan.json"  # of a study's sweep
 
 
 @dataclasses.dataclass
@@ -146,7 +147,7 @@ def read_paths(paths, page_folder):
     records, seen, ids = [], set(), {}
     for path in (path for given in paths for path in json_files(given)):
         real = os.path.realpath(path)
-        if real in seen or os.path.basename(path) in PLANS:
+        if real in seen or os.path.basename(path) in PLANS or path.endswith(PLAN_ENDING):
             continue
         if len(seen) == MOST_FILES:
             files.append(File(clean(path), link_from(page_folder, path), "left out", f"more than {MOST_FILES} files"))

@@ -379,10 +379,32 @@ def preflight(roots):
     return findings
 
 
+def study(roots):
+    """Whether a published effect shows here."""
+    findings = []
+    for root in roots:
+        judged = [figure for figure in root.views("figures") if figure.text("verdict")]
+        if not judged:
+            continue
+        other = [figure for figure in judged if figure.text("verdict") != "shown"]
+        bad = any(figure.text("verdict") == "opposite" for figure in other)
+        says = [f"The published effect shows: {root.text('title')}." if not other else
+                f"Not every published effect shows: {root.text('title')}."]
+        why = [f"{len(judged) - len(other)} of {len(judged)} figures are as expected, whole interval included"]
+        for figure in other[:3]:
+            why += ["; ", figure.words(figure.text("name")), f": {figure.text('verdict')}"]
+        findings.append(Finding("study", GOOD if not other else BAD if bad else NOTE, f"study: {root.text('study', 60)}", says,
+                                [*why, "."], ["more repeats, a quieter machine, the full profile"] if other else [],
+                                SURE if not other else HINT, EVIDENCE.get(root.text("evidence"), "as the study says")))
+    return findings
+
+
+EVIDENCE = {"effect": "the effect itself, at this size", "stand_in": "a stand-in for the published hardware",
+            "arithmetic": "arithmetic alone"}
 WHY = (link, small_batch, strong_scaling_computes_less, host, straggler_of_curve)
 OF_A_CURVE = (scales, *WHY, dip, better_than_ideal, noise)
 OF_RUNS = (input_bound, checkpoints, drift, diverged)
-OF_OTHERS = (("comparison", compared), ("verdict", gate), ("history", history), ("preflight", preflight), ("instances", neighbours),
+OF_OTHERS = (("comparison", compared), ("verdict", gate), ("history", history), ("preflight", preflight), ("study", study), ("instances", neighbours),
              ("inference", server), ("inference", tail), ("projection", projected))
 MOST_CURVES = 40
 

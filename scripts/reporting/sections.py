@@ -1,8 +1,8 @@
-"""The sections of the page in their order. A study becomes one more entry of SECTIONS."""
+"""The sections of the page in their order."""
 import dataclasses
 import sys
 
-from reporting import plots_compare, plots_embedding, plots_inference, plots_operators, plots_projection, plots_runs, plots_scaling, plots_steps
+from reporting import plots_compare, plots_embedding, plots_inference, plots_operators, plots_projection, plots_runs, plots_scaling, plots_steps, plots_study
 from reporting.checklist import MOST_LISTS, checklists
 from reporting.collection import names_of, run_word
 from reporting.figures import Plot, Table
@@ -31,6 +31,10 @@ def left_out(roots, most):
     """Of a section with room for `most` records."""
     more = len(roots) - most
     return f"{more} further record{'s are' if more > 1 else ' is'} not shown here; all are under Files." if more > 0 else ""
+
+
+def studies(album, collection):
+    return of_parts("studies", "Studies", plots_study.plots(album, collection), left_out(collection.of("study"), plots_study.MOST))
 
 
 def scaling(album, collection):
@@ -111,7 +115,7 @@ def all_curves(_, collection):
     return Section("records", "All curves and runs", tables=tables) if tables else None
 
 
-SECTIONS = (scaling, runs, steps, operators, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
+SECTIONS = (studies, scaling, runs, steps, operators, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
 
 
 def sections(album, collection, makers=SECTIONS):

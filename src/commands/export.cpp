@@ -9,7 +9,7 @@
 #include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
-#include "report/flat_rows.hpp"
+#include "analysis/flat_rows.hpp"
 #include "report/shown_text.hpp"
 #include "result/records.hpp"
 #include "result/result_set.hpp"

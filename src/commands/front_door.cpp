@@ -11,6 +11,7 @@
 #include "commands/manual_page.hpp"
 #include "commands/subcommands.hpp"
 #include "config/text.hpp"
+#include "launch/companions.hpp"
 #include "launch/engine_start.hpp"
 #include "report/shown_text.hpp"
 #include "result/early_error.hpp"
@@ -28,8 +29,6 @@ ExitCode print(const std::string& text) {
 const Subcommand& find_subcommand(const std::string& name) {
   const auto found = std::ranges::find(kSubcommands, name, &Subcommand::name);
   if (found != kSubcommands.end()) return *found;
-  if (std::ranges::find(kLaterSubcommands, name) != kLaterSubcommands.end())
-    throw ConfigError(fmt::format("scalemark {} is not available in this version", name));
   std::vector<std::string> names;
   for (const Subcommand& subcommand : kSubcommands) names.emplace_back(subcommand.name);
   throw ConfigError(fmt::format("unknown subcommand {}{} (legal: {}; see scalemark --help)",

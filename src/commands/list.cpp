@@ -12,8 +12,10 @@
 #include "config/json_file.hpp"
 #include "config/text.hpp"
 #include "launch/build_of.hpp"
+#include "launch/companions.hpp"
 #include "launch/engine_start.hpp"
 #include "models/catalog.hpp"
+#include "report/study_table.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
 
@@ -43,10 +45,6 @@ Json models_json() {
   return models;
 }
 
-std::filesystem::path installed_share(const std::filesystem::path& program) {
-  return program.parent_path().parent_path() / "share" / "scalemark";
-}
-
 std::string with_installed_paths(std::string text, const std::filesystem::path& share) {
   std::error_code error;
   if (!std::filesystem::is_directory(share, error)) return text;
@@ -63,15 +61,25 @@ std::string with_installed_paths(std::string text, const std::filesystem::path& 
 std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& program) {
   namespace fs = std::filesystem;
   std::error_code error;
-  fs::path folder = installed_share(program) / "configs";
-  for (fs::path up = program.parent_path();
-       !fs::is_directory(folder, error) && up != up.parent_path();)
-    folder = (up = up.parent_path()) / "configs";
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, error))
+  for (const auto& entry :
+       fs::recursive_directory_iterator(find_companion(program, "configs"), error))
     if (entry.path().extension() == ".json") found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;
+}
+
+namespace {
+bool is_study(const std::filesystem::path& config) {
+  return config.parent_path().filename() == "studies";
+}
+}  // namespace
+
+std::vector<Study> shipped_studies(const std::filesystem::path& program) {
+  std::vector<Study> studies;
+  for (const auto& path : shipped_configs(program))
+    if (is_study(path)) studies.push_back(read_study(path));
+  return studies;
 }
 
 Json configs_json(const std::vector<std::filesystem::path>& configs) {
@@ -84,9 +92,11 @@ Json configs_json(const std::vector<std::filesystem::path>& configs) {
     };
     list.push_back({{"path", path.string()},
                     {"kind", member("$schema").ends_with("sweep.schema.json") ? "plan"
+                             : is_study(path)                                 ? "study"
+                             : path.parent_path().filename() == "rules"       ? "rules"
                              : member("kind") == "published_curve"            ? "published_curve"
                                                                               : "config"},
-                    {"description", member("description")}});
+                    {"description", member(is_study(path) ? "title" : "description")}});
   }
   return list;
 }
@@ -97,7 +107,9 @@ std::string configs_table(const std::vector<std::filesystem::path>& configs) {
   for (const auto& [kind, title] :
        {std::pair{"config", "config (give its path to --config)\n"},
         {"plan", "\nplan (give its path to scalemark sweep or gate)\n"},
-        {"published_curve", "\npublished curve (give its path to scalemark project)\n"}}) {
+        {"published_curve", "\npublished curve (give its path to scalemark project)\n"},
+        {"rules", "\nrules (give its path to scalemark preflight --rules)\n"},
+        {"study", "\nstudy (scalemark list studies)\n"}}) {
     text += title;
     for (const Json& config : list)
       if (config["kind"] == kind)
@@ -119,10 +131,11 @@ std::string version_text() {
 
 CommandHelp commands::list_help(const CommandLine&) {
   return {"list",
-          "The models, and the configurations, plans and published curves that come with it.",
-          {"[models|configs] [--json]"},
+          "The models, and the configurations, plans, published curves and studies that come with "
+          "it.",
+          {"[models|configs|studies] [--json]"},
           {{"List", {{.name = "json", .text = "as JSON on stdout", .often_used = true}}}},
-          {"scalemark list", "scalemark list models", "scalemark list configs --json"},
+          {"scalemark list", "scalemark list models", "scalemark list studies"},
           "Exit codes: 0 ok, 2 usage.\n"};
 }
 
@@ -133,16 +146,24 @@ ExitCode commands::list(const CommandLine& line) {
   if (words.size() > 1 || (!what.empty() && std::ranges::find(kLists, what) == kLists.end()))
     throw ConfigError(fmt::format("scalemark list: {} is no list{}; legal: {}", quote(words.back()),
                                   did_you_mean(words.back(), kLists), join(kLists, ", ")));
-  if (flags.has("json")) {
-    Json lists = Json::object();
-    if (what != "configs") lists["models"] = models_json();
-    if (what != "models") lists["configs"] = configs_json(shipped_configs(own_path()));
-    put(record_text(lists));
-    return ExitCode::ok;
+  const auto wanted = [&](const char* list) { return what.empty() || what == list; };
+  Json lists = Json::object();
+  std::vector<std::string> tables;
+  if (wanted("models")) {
+    lists["models"] = models_json();
+    tables.push_back(models_table());
   }
-  if (what != "configs") put(models_table());
-  if (what.empty()) put("\n");
-  if (what != "models") put(configs_table(shipped_configs(own_path())));
+  if (wanted("configs")) {
+    const auto configs = shipped_configs(own_path());
+    lists["configs"] = configs_json(configs);
+    tables.push_back(configs_table(configs));
+  }
+  if (what == "studies" || flags.has("json")) {
+    const std::vector<Study> studies = shipped_studies(own_path());
+    if (wanted("studies")) lists["studies"] = studies_json(studies);
+    if (what == "studies") tables.push_back(studies_table(studies));
+  }
+  put(flags.has("json") ? record_text(lists) : join(tables, "\n"));
   return ExitCode::ok;
 }
 

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "analysis/study/study_plan.hpp"
 #include "json.hpp"
 
 namespace scalemark {
 
 /// What can be listed.
-inline const std::vector<std::string> kLists{"models", "configs"};
+inline const std::vector<std::string> kLists{"models", "configs", "studies"};
 
 /// The catalog, a model an element.
 Json models_json();
@@ -18,16 +19,14 @@ Json models_json();
 /// description.
 std::string models_table();
 
-/// <prefix>/share/scalemark, which holds docs/, configs/ and scripts/ of an installed tree.
-std::filesystem::path installed_share(const std::filesystem::path& program);
-
 /// The text with docs/ and configs/ as paths of that folder, where it is there.
 std::string with_installed_paths(std::string text, const std::filesystem::path& share);
 
-/// The *.json of the configs folder that belongs to `program`: <prefix>/share/scalemark/configs, or
-/// the configs/ of the source tree that it was built in; sorted by path.
+/// The *.json of the configs folder that belongs to `program`, sorted by path.
 std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& program);
-/// Of each its path, kind ("config", "plan" or "published_curve") and description.
+/// Those of its folder studies/.
+std::vector<Study> shipped_studies(const std::filesystem::path& program);
+/// Of each its path, kind ("config", "plan", "published_curve", "rules" or "study") and description.
 Json configs_json(const std::vector<std::filesystem::path>& configs);
 std::string configs_table(const std::vector<std::filesystem::path>& configs);
 

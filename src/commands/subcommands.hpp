@@ -24,6 +24,8 @@ ExitCode preflight(const CommandLine& line);
 CommandHelp preflight_help(const CommandLine& line);
 ExitCode sweep(const CommandLine& line);
 CommandHelp sweep_help(const CommandLine& line);
+ExitCode study(const CommandLine& line);
+CommandHelp study_help(const CommandLine& line);
 ExitCode instances(const CommandLine& line);
 CommandHelp instances_help(const CommandLine& line);
 ExitCode compare(const CommandLine& line);
@@ -62,6 +64,8 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::preflight_help},
     {"sweep", "fresh launches of many settings in random order", commands::sweep,
      commands::sweep_help},
+    {"study", "a published experiment, and its figures beside what is measured here",
+     commands::study, commands::study_help},
     {"instances", "jobs side by side on disjoint cores, GPUs or MIG slices", commands::instances,
      commands::instances_help},
     {"compare", "result sets point by point: difference, interval, significance", commands::compare,
@@ -74,7 +78,7 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::export_table, commands::export_table_help},
     {"report", "a page with plots and a verdict in words, of any results", commands::report,
      commands::report_help},
-    {"list", "models and configurations", commands::list, commands::list_help},
+    {"list", "models, configurations and studies", commands::list, commands::list_help},
     {"clean", "removes from this host what killed processes have left", commands::clean,
      commands::clean_help},
     {"completion", "completion of the command line, for bash, zsh or fish", commands::completion,
@@ -83,8 +87,5 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
 
 /// The table of its flags with those that every subcommand has: --quiet.
 CommandHelp whole_help(const Subcommand& subcommand, const CommandLine& line);
-
-/// Of later versions.
-inline constexpr std::array<std::string_view, 1> kLaterSubcommands{"study"};
 
 }  // namespace scalemark

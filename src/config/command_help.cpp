@@ -20,20 +20,6 @@ std::string shown_flag(const FlagHelp& flag) {
          (flag.value_name.empty() ? "" : " " + flag.value_name);
 }
 
-/// Lines of at most `columns`, broken at blanks; a longer word has a line of its own.
-std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent = 0) {
-  std::string lines, line;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (!line.empty() && indent + line.size() + 1 + word.size() > columns) {
-      lines += line + "\n" + std::string(indent, ' ');
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return lines + line + "\n";
-}
-
 std::string in_parentheses(const FlagHelp& flag, bool with_words) {
   std::string text = with_words ? join(flag.words, ", ") : "";
   if (!flag.standard.empty()) text += (text.empty() ? "default: " : "; default: ") + flag.standard;

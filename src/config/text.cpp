@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 
 namespace scalemark {
 namespace {
@@ -48,6 +49,19 @@ std::string canonical_name(std::string_view name) {
   std::string canonical(name);
   std::replace(canonical.begin(), canonical.end(), '-', '_');
   return canonical;
+}
+
+std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent) {
+  std::string lines, line;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!line.empty() && indent + line.size() + 1 + word.size() > columns) {
+      lines += line + "\n" + std::string(indent, ' ');
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return lines + line + "\n";
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {

@@ -2,6 +2,7 @@
 // nearest name.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ std::string trimmed(std::string_view text);
 
 /// `-` becomes `_`.
 std::string canonical_name(std::string_view name);
+
+/// Lines of at most `columns`, broken at blanks, all but the first indented; a longer word has a
+/// line of its own. Ends with a newline.
+std::string wrapped(const std::string& text, std::size_t columns, std::size_t indent = 0);
 
 /// The candidate with the smallest edit distance (Levenshtein), where it is near enough to be a
 /// misspelling: at most two edits, or a third of the longer word; empty otherwise.

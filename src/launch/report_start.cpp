@@ -8,30 +8,14 @@
 #include <cstring>
 
 #include "error.hpp"
+#include "launch/companions.hpp"
 
 namespace scalemark {
-namespace {
-
-std::filesystem::path find_script(const std::filesystem::path& program) {
-  namespace fs = std::filesystem;
-  const fs::path within = fs::path("scripts") / "report";
-  std::error_code error;
-  const fs::path installed = program.parent_path().parent_path() / "share" / "scalemark" / within;
-  if (fs::exists(installed, error)) return installed;
-  for (fs::path up = program.parent_path(); up != up.parent_path(); up = up.parent_path())
-    if (fs::exists(up / within, error)) return up / within;
-  throw EnvironmentError(fmt::format(
-      "scalemark report: {} is missing, and no folder above {} has scripts/report: install again",
-      installed.string(), program.string()));
-}
-
-}  // namespace
-
 ReportProgram find_report_program(const std::filesystem::path& program,
                                   const std::filesystem::path& torch,
                                   const std::map<std::string, std::string>& environment) {
   namespace fs = std::filesystem;
-  const fs::path script = find_script(program);
+  const fs::path script = find_companion(program, fs::path("scripts") / "report");
   if (const auto chosen = environment.find("SCALEMARK_PYTHON");
       chosen != environment.end() && !chosen->second.empty())
     return {chosen->second, script};

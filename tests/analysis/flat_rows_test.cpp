@@ -1,5 +1,5 @@
 // Rows of real records, columns that stay, and cells that a reader of CSV takes for what they are.
-#include "report/flat_rows.hpp"
+#include "analysis/flat_rows.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // See flat_rows.hpp.
-#include "report/flat_rows.hpp"
+#include "analysis/flat_rows.hpp"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,82 @@
+// A published experiment as a file (docs/schema/study_plan.schema.json): the steps that repeat it,
+// and its figures with what is measured beside each.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json.hpp"
+
+namespace scalemark {
+
+/// scripts/netlab.
+struct VirtualHosts {
+  int hosts = 2;
+  std::string rate;
+};
+
+/// One command of scalemark.
+struct StudyStep {
+  std::string name, about;
+  std::vector<std::string> words;  ///< as typed, without scalemark and --output
+  double minutes = 0;              ///< that it takes, about
+  Json plan = nullptr;             ///< of a sweep, else null
+  std::optional<VirtualHosts> netlab = {};
+  std::map<std::string, std::string> environment = {};
+  bool needs_gpu = false, needs_root = false;
+  std::vector<int> accepted = {};  ///< exit codes beside 0 that are an answer
+
+  bool is_sweep() const { return words.front() == "sweep"; }
+  /// What prints JSON to stdout and measures nothing.
+  bool is_arithmetic() const;
+};
+
+/// Values of `of` among the results of a step where `where` holds, over those where `over` does.
+struct Reading {
+  std::string step, of;
+  Json where;            ///< an object
+  Json over;             ///< an object, or null
+  std::string over_step = {}, over_of = {};
+  double times = 1;
+  Json expect = nullptr;  ///< null: nothing is judged
+};
+
+struct Figure {
+  std::string name;
+  Json published;                  ///< unit, and value, low, high, about, text, derived
+  std::optional<Reading> reading = {};  ///< none: this profile cannot tell
+};
+
+struct StudyProfile {
+  std::string name;
+  std::string evidence;  ///< effect, stand_in, arithmetic
+  std::string shows, differs;
+  int ranks = 1;  ///< the most of one launch
+  std::vector<StudyStep> steps = {};
+  std::vector<Figure> figures = {};
+
+  double minutes() const;
+  bool needs_gpu() const;
+  bool needs_root() const;
+};
+
+struct Study {
+  std::string name;  ///< of its file
+  std::string title, publication, published_on;
+  std::vector<std::string> not_stated;
+  std::vector<StudyProfile> profiles = {};  ///< laptop, full
+
+  /// ConfigError for a name that is none.
+  const StudyProfile& profile(const std::string& name) const;
+};
+
+/// Throws ConfigError with the file and the JSON pointer.
+Study read_study(const std::filesystem::path& path);
+/// The same of a text; `name`: of the study, `place`: for messages.
+Study parse_study(std::string_view text, const std::string& name, const std::string& place);
+
+}  // namespace scalemark

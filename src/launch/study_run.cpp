@@ -1,0 +1,214 @@
+// See study_run.hpp.
+#include "launch/study_run.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "config/input_file.hpp"
+#include "launch/build_of.hpp"
+#include "launch/companions.hpp"
+#include "launch/engine_start.hpp"
+#include "launch/launch.hpp"
+#include "measure/clock.hpp"
+#include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
+#include "result/records.hpp"
+
+namespace scalemark {
+namespace {
+namespace fs = std::filesystem;
+
+const StudyStep* find_step(const StudyProfile& profile, const std::string& name) {
+  const auto found = std::ranges::find(profile.steps, name, &StudyStep::name);
+  return found == profile.steps.end() ? nullptr : &*found;
+}
+
+/// The steps whose results a step's words name.
+std::vector<const StudyStep*> needed_steps(const StudyStep& step, const StudyProfile& profile) {
+  std::vector<const StudyStep*> needed;
+  for (const std::string& word : step.words)
+    if (word.starts_with('{') && word.ends_with('}'))
+      if (const StudyStep* other = find_step(profile, word.substr(1, word.size() - 2)))
+        needed.push_back(other);
+  return needed;
+}
+
+std::string text_of(const fs::path& path) {
+  try {
+    return read_input_file(path, kLargestText);
+  } catch (const InputFault&) {
+    return "";
+  }
+}
+
+fs::path plan_file(const StudyStep& step, const StudyPlace& place) {
+  return place.folder / (step.name + ".plan.json");
+}
+
+std::string plan_text(const StudyStep& step) { return step.plan.dump(2) + "\n"; }
+
+/// Why a step cannot run here; empty where it can.
+std::string obstacle(const StudyStep& step, const StudyPlace& place) {
+  if (step.needs_gpu && !place.has_gpu) return "it needs a GPU, and none is visible here";
+  if (step.needs_root && !place.is_root)
+    return step.netlab ? "virtual hosts (scripts/netlab) need root" : "it needs root";
+  if (step.netlab && place.netlab.empty()) return "scripts/netlab is missing";
+  return "";
+}
+
+bool is_done(const StepState& before, const StudyStep& step, const StepState& now,
+             const StudyPlace& place) {
+  std::error_code error;
+  return before.status == StepStatus::ok && before.command == now.command &&
+         fs::exists(place.folder / now.result, error) &&
+         (!step.is_sweep() || text_of(plan_file(step, place)) == plan_text(step));
+}
+
+/// Where stdout of a step goes.
+fs::path printed(const StudyStep& step, const StudyPlace& place) {
+  return step.is_arithmetic() ? step_result(step, place.folder) : place.folder / (step.name + ".txt");
+}
+
+SupervisedExits start(const StudyStep& step, const StepState& state, const StudyPlace& place) {
+  const fs::path output = printed(step, place);
+  const FileDescriptor file(open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.fd < 0)
+    throw ResultError(fmt::format("{}: {}", output.string(), std::strerror(errno)));
+  ChildProcess process{state.command};
+  process.streams = {file.fd, STDERR_FILENO};
+  process.before_exec = [&] {
+    for (const auto& [name, value] : step.environment) setenv(name.c_str(), value.c_str(), 1);
+  };
+  Supervision how;
+  how.grace_seconds = 600;  // the step stops its own launches, which write what they have
+  return supervise_all({process}, how);
+}
+
+void run_step(const StudyStep& step, StepState& state, const StudyPlace& place) {
+  if (step.is_sweep()) ResultFile(plan_file(step, place)).write_text(plan_text(step));
+  const double begin = steady_seconds();
+  const SupervisedExits exits = start(step, state, place);
+  state.seconds = steady_seconds() - begin;
+  const int code = exits.raw_status.front();
+  state.exit_code = code;
+  const bool accepted =
+      code == 0 || std::ranges::find(step.accepted, code) != step.accepted.end();
+  state.status = exits.stopped_by_us ? StepStatus::interrupted
+                 : accepted          ? StepStatus::ok
+                                     : StepStatus::failed;
+  if (state.status == StepStatus::failed) state.reason = end_words(code);
+}
+
+}  // namespace
+
+fs::path study_file(const fs::path& folder) { return folder / "study.json"; }
+
+StudyPlace study_place(const fs::path& folder) {
+  StudyPlace place{own_path(), {}, folder, own_build().revision, geteuid() == 0};
+  place.has_gpu = !visible_gpus().gpus.empty();
+  try {
+    place.netlab = find_companion(place.program, fs::path("scripts") / "netlab");
+  } catch (const EnvironmentError&) {
+  }
+  return place;
+}
+
+fs::path step_result(const StudyStep& step, const fs::path& folder) {
+  return folder / (step.is_sweep() ? step.name : step.name + ".json");
+}
+
+std::vector<std::string> step_command(const StudyStep& step, const StudyProfile& profile,
+                                      const StudyPlace& place) {
+  std::vector<std::string> command;
+  if (step.netlab)
+    command = {place.netlab.string(), "--hosts", std::to_string(step.netlab->hosts),
+               "--rate",              step.netlab->rate, "--"};
+  command.push_back(place.program.string());
+  for (const std::string& word : step.words) {
+    const bool placeholder = word.starts_with('{') && word.ends_with('}');
+    const StudyStep* other =
+        placeholder ? find_step(profile, word.substr(1, word.size() - 2)) : nullptr;
+    command.push_back(other ? step_result(*other, place.folder).string() : word);
+  }
+  if (step.is_arithmetic()) return command;
+  if (step.is_sweep()) {
+    command.push_back(plan_file(step, place).string());
+    command.push_back("--retry_failed");
+  }
+  command.push_back("--output");
+  command.push_back(step_result(step, place.folder).string());
+  return command;
+}
+
+std::vector<StepState> planned_states(const StudyProfile& profile, const StudyPlace& place,
+                                      const Json& record) {
+  const bool same_build = !record.is_null() && record.at("build").at("revision") == place.revision;
+  const std::vector<StepState> before =
+      same_build ? states_of(record) : std::vector<StepState>();
+  std::vector<StepState> states;
+  for (const StudyStep& step : profile.steps) {
+    StepState state{step.name, step.about, step_command(step, profile, place),
+                    step_result(step, place.folder).lexically_relative(place.folder).string()};
+    const auto found = std::ranges::find(before, step.name, &StepState::name);
+    if (found != before.end() && is_done(*found, step, state, place)) {
+      state = *found;
+    } else if (state.reason = obstacle(step, place); !state.reason.empty()) {
+      state.status = StepStatus::skipped;
+    }
+    states.push_back(std::move(state));
+  }
+  return states;
+}
+
+void run_steps(const StudyProfile& profile, const StudyPlace& place,
+               std::vector<StepState>& states, const StudyWatch& watch) {
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i].status != StepStatus::waiting) continue;
+    const StudyStep& step = profile.steps[i];
+    for (const StudyStep* needed : needed_steps(step, profile))
+      if (const auto index = static_cast<std::size_t>(needed - profile.steps.data());
+          states[index].status != StepStatus::ok) {
+        states[i].status = StepStatus::skipped;
+        states[i].reason = fmt::format("it needs the result of {}", needed->name);
+      }
+    if (states[i].status != StepStatus::waiting) continue;
+    watch.begins(i);
+    run_step(step, states[i], place);
+    watch.ended(i);
+    if (states[i].status == StepStatus::interrupted) return;
+  }
+}
+
+ExitCode code_of(const std::vector<StepState>& states) {
+  ExitCode code = ExitCode::ok;
+  bool any = false;
+  for (const StepState& state : states) {
+    any = any || state.status != StepStatus::skipped;
+    if (state.status == StepStatus::interrupted || state.status == StepStatus::waiting)
+      code = most_severe(code, ExitCode::failed);
+    if (state.status == StepStatus::failed)
+      code = most_severe(code, exit_code_of(status_of_exit(state.exit_code.value_or(4))));
+  }
+  return any ? code : ExitCode::environment;
+}
+
+RowsOfSteps rows_of_steps(const StudyProfile& profile, const StudyPlace& place,
+                          const std::vector<StepState>& states) {
+  RowsOfSteps rows;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const fs::path result = step_result(profile.steps[i], place.folder);
+    std::error_code error;
+    if (states[i].status == StepStatus::ok || states[i].status == StepStatus::failed)
+      if (fs::exists(result, error))
+        rows[profile.steps[i].name] = read_step_rows(result, place.revision);
+  }
+  return rows;
+}
+
+}  // namespace scalemark
