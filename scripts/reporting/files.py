@@ -83,7 +83,7 @@ def classified(content):
 
 # What a sweep keeps beside its records.
 PLANS = ("planned.json",)
-PLAN_ENDING = ".plan.json"  # of a study's sweep
+PLAN_ENDING = ".plan.json"  # of a step of a study
 
 
 @dataclasses.dataclass

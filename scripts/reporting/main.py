@@ -11,7 +11,7 @@ OK, USAGE, RESULT, ENVIRONMENT = 0, 2, 6, 7
 
 
 # One of a kind, several of it.
-NAMES = {"run": ("run", "runs"), "scaling": ("curve", "curves"), "inference": ("inference", "inferences"),
+NAMES = {"study": ("study", "studies"), "run": ("run", "runs"), "scaling": ("curve", "curves"), "inference": ("inference", "inferences"),
          "instances": ("set of jobs side by side", "sets of jobs side by side"), "comparison": ("comparison", "comparisons"),
          "verdict": ("gate", "gates"), "history": ("history", "histories"), "projection": ("projection", "projections"),
          "preflight": ("preflight", "preflights"), "baseline": ("baseline", "baselines")}

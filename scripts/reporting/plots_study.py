@@ -1,49 +1,14 @@
 """Studies: published figures beside what was measured, in groups of one unit each."""
 from reporting.collection import names_of
 from reporting.figures import MARKERS, PALETTE, Table, axes, legend_above, log_axis, short
-from reporting.record import NOT_THERE, Number, clean, four_digits, percent, signed_percent
+from reporting.record import four_digits
+from reporting.study_words import difference, form_of, measured_cell, published_words, unit_words
 
 MOST = 20
 MOST_ROWS = 14
 COLOURS = {"shown": "good", "opposite": "bad", "not shown": "s2", "": "s1"}
 # Units that have an axis of their own: (title, units, factor, form).
 AXES = (("percent", ("percent", "same"), 1, "difference, %"), ("share", ("share",), 100, "efficiency, %"), ("ratio", ("ratio",), 1, "ratio"))
-
-
-def form_of(unit):
-    return {"percent": signed_percent, "same": signed_percent, "share": percent}.get(unit, four_digits)
-
-
-def published_words(figure):
-    unit, form = figure.text("unit"), form_of(figure.text("unit"))
-    value, low, high = (figure.number(f"published/{key}") for key in ("value", "low", "high"))
-    if value is not None:
-        words = form(value)
-    elif low is not None and high is not None:
-        words = f"{form(low)} to {form(high)}"
-    elif low is not None or high is not None:
-        words = f"over {form(low)}" if low is not None else f"under {form(high)}"
-    else:
-        return "no difference" if unit == "same" else figure.text("published/text", 80) or NOT_THERE
-    return ("about " if figure.true("published/about") else "") + words
-
-
-def measured_cell(figure):
-    value = figure.raw("measured/value")
-    if isinstance(value, (bool, str)):
-        return figure.words(clean(value), "measured/value")
-    if figure.number("measured/value") is None:
-        return Number(NOT_THERE, figure.record.href, figure.at("measured"), figure.text("reason"))
-    return figure.cell("measured/value", form_of(figure.text("unit")))
-
-
-def unit_words(figure):
-    return {"same": "", "percent": "", "share": "", "verdict": "", "ratio": "x"}.get(figure.text("unit"), figure.text("unit", 30))
-
-
-def difference(figure):
-    unit = " %" if figure.text("difference/unit") == "percent" else " points"
-    return figure.cell("difference/amount", lambda value: f"{value:+.1f}{unit}")
 
 
 def figure_table(root, name):

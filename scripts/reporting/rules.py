@@ -7,6 +7,7 @@ from reporting.collection import run_word
 from reporting.finding import BAD, GOOD, HINT, LIKELY, NOTE, SURE, Finding, certainty_of_curve
 from reporting.record import Number, four_digits, milliseconds, percent, probability, signed_percent, whole
 from reporting.step_parts import exposed_share, own_times
+from reporting.study_words import EVIDENCE
 
 GOOD_EFFICIENCY = 0.90   # of the largest point: "scales"
 WORTH_A_WORD = 0.05      # a share of the step, or a loss of efficiency
@@ -395,23 +396,22 @@ def study(roots):
             why += ["; ", figure.words(figure.text("name")), f": {figure.text('verdict')}"]
         findings.append(Finding("study", GOOD if not other else BAD if bad else NOTE, f"study: {root.text('study', 60)}", says,
                                 [*why, "."], ["more repeats, a quieter machine, the full profile"] if other else [],
-                                SURE if not other else HINT, EVIDENCE.get(root.text("evidence"), "as the study says")))
+                                SURE if not other else HINT, f"{EVIDENCE.get(root.text('evidence'), 'evidence')}, at this size"))
     return findings
 
 
-EVIDENCE = {"effect": "the effect itself, at this size", "stand_in": "a stand-in for the published hardware",
-            "arithmetic": "arithmetic alone"}
 WHY = (link, small_batch, strong_scaling_computes_less, host, straggler_of_curve)
 OF_A_CURVE = (scales, *WHY, dip, better_than_ideal, noise)
 OF_RUNS = (input_bound, checkpoints, drift, diverged)
-OF_OTHERS = (("comparison", compared), ("verdict", gate), ("history", history), ("preflight", preflight), ("study", study), ("instances", neighbours),
+OF_OTHERS = (("comparison", compared), ("verdict", gate), ("history", history), ("preflight", preflight), ("instances", neighbours),
              ("inference", server), ("inference", tail), ("projection", projected))
 MOST_CURVES = 40
 
 
 def verdict(collection):
-    """All findings: of each curve its verdict and its reasons together, then runs, then the rest."""
-    findings = [finding for curve in collection.curves[:MOST_CURVES] for rule in OF_A_CURVE for finding in rule(curve)]
+    """All findings: of studies, of each curve its verdict and its reasons together, then runs, then the rest."""
+    findings = study(collection.of("study"))
+    findings += [finding for curve in collection.curves[:MOST_CURVES] for rule in OF_A_CURVE for finding in rule(curve)]
     runs = [run for run in collection.runs if run.text("status") == "ok"]
     findings += straggler(collection.lone_runs + collection.of("inference"))
     findings += [finding for rule in OF_RUNS for finding in rule(runs)]

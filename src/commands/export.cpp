@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <map>
 
+#include "analysis/flat_rows.hpp"
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
-#include "analysis/flat_rows.hpp"
 #include "report/shown_text.hpp"
 #include "result/records.hpp"
 #include "result/result_set.hpp"

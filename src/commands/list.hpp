@@ -26,7 +26,8 @@ std::string with_installed_paths(std::string text, const std::filesystem::path& 
 std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& program);
 /// Those of its folder studies/.
 std::vector<Study> shipped_studies(const std::filesystem::path& program);
-/// Of each its path, kind ("config", "plan", "published_curve", "rules" or "study") and description.
+/// Of each its path, kind ("config", "plan", "published_curve", "rules" or "study") and
+/// description.
 Json configs_json(const std::vector<std::filesystem::path>& configs);
 std::string configs_table(const std::vector<std::filesystem::path>& configs);
 

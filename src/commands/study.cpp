@@ -61,8 +61,10 @@ StudyRequest read_request(const FlagReader& flags) {
     throw ConfigError(
         sites ? "scalemark study: --sites takes two: scalemark study NAME --sites A B"
               : "scalemark study takes one study: scalemark study NAME (scalemark list studies)");
-  StudyRequest request{find_study(words.front()), flags.text("profile").value_or("laptop"),
-                       flags.text("site").value_or("here"), flags.text("output"),
+  StudyRequest request{find_study(words.front()),
+                       flags.text("profile").value_or("laptop"),
+                       flags.text("site").value_or("here"),
+                       flags.text("output"),
                        {words.begin() + 1, words.end()}};
   request.study.profile(request.profile);
   check_site(request.site);
@@ -85,11 +87,11 @@ ExitCode print_study(const StudyProfile& profile, const StudyPlace& place) {
     note(fmt::format("{}: {}; about {}{}", step.name, step.about,
                      format_duration(60 * step.minutes),
                      states[i].reason.empty() ? "" : "; skipped here: " + states[i].reason));
-    put(shell_quoted(states[i].command) + "\n");
+    put(shell_quoted(step_command(step, profile, place)) + "\n");
     if (step.is_sweep())
-      print_sweep(parse_sweep_plan(step.plan.dump(), step.name, environment_lines(),
-                                   cores_per_host()),
-                  step_result(step, place.folder));
+      print_sweep(
+          parse_sweep_plan(step.plan.dump(), step.name, environment_lines(), cores_per_host()),
+          step_result(step, place.folder));
   }
   return ExitCode::ok;
 }
@@ -140,17 +142,22 @@ ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
   auto states = planned_states(profile, place, record_at(study_file(place.folder)));
   const Recorder recorder(request, profile, place, states);
   for (const StepState& state : states)
-    if (state.status == StepStatus::ok) note(state.name + ": done before");
-    else if (state.status == StepStatus::skipped) tell(state.name + " is skipped: " + state.reason);
+    if (state.status == StepStatus::ok)
+      note(state.name + ": done before");
+    else if (state.status == StepStatus::skipped)
+      tell(state.name + " is skipped: " + state.reason);
   recorder.write();
   const HeldSignals until_the_table_is_printed;
   run_steps(profile, place, states,
             {[&](std::size_t index) { recorder.begins(index); },
              [&](std::size_t index) { recorder.ended(index); }});
   const Json record = recorder.write();
-  if (request.json) put(record_text(record));
-  else if (request.markdown) put(study_markdown(record));
-  else show(study_table(record));
+  if (request.json)
+    put(record_text(record));
+  else if (request.markdown)
+    put(study_markdown(record));
+  else
+    show(study_table(record));
   note("results: " + study_file(place.folder).string() + "; a page of them: scalemark report " +
        place.folder.string());
   return code_of(states);
@@ -201,9 +208,7 @@ CommandHelp commands::study_help(const CommandLine&) {
               .text = "where it is measured: vm, bm, a cluster's name",
               .standard = "here",
               .often_used = true},
-             {.name = "sites",
-              .text = "compare what two sites have measured",
-              .often_used = true},
+             {.name = "sites", .text = "compare what two sites have measured", .often_used = true},
              {.name = "output",
               .value_name = "DIR",
               .text = "folder of study.json and the results of its steps",

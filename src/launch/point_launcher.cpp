@@ -36,6 +36,14 @@ void keep_threads(LaunchRequest& request, const ResolvedConfig& config,
   }
 }
 
+/// The plan's, or that of SCALEMARK_LAUNCHER, which every point has.
+Launcher launcher_of(const SweepPlan& plan, const std::map<std::string, std::string>& environment) {
+  Launcher launcher = plan.launcher;
+  if (launcher == Launcher::automatic && !plan.points.empty())
+    launcher = plan.points.front().config.launcher;
+  return launcher == Launcher::automatic ? detect_launcher(environment) : launcher;
+}
+
 }  // namespace
 
 Build own_build() { return {own_path(), build_info().at("revision"), true, true}; }
@@ -52,8 +60,7 @@ PointLauncher::PointLauncher(const SweepPlan& plan, Build build, fs::path folder
       build_(std::move(build)),
       folder_(std::move(folder)),
       environment_(process_environment()),
-      launcher_(plan.launcher == Launcher::automatic ? detect_launcher(environment_)
-                                                     : plan.launcher) {}
+      launcher_(launcher_of(plan, environment_)) {}
 
 JournalEntry PointLauncher::entry_of(std::size_t index, std::int64_t repeat) const {
   JournalEntry entry;

@@ -72,15 +72,16 @@ bool is_done(const StepState& before, const StudyStep& step, const StepState& no
 
 /// Where stdout of a step goes.
 fs::path printed(const StudyStep& step, const StudyPlace& place) {
-  return step.is_arithmetic() ? step_result(step, place.folder) : place.folder / (step.name + ".txt");
+  return step.is_arithmetic() ? step_result(step, place.folder)
+                              : place.folder / (step.name + ".txt");
 }
 
-SupervisedExits start(const StudyStep& step, const StepState& state, const StudyPlace& place) {
+SupervisedExits start(const StudyStep& step, const StudyProfile& profile,
+                      const StudyPlace& place) {
   const fs::path output = printed(step, place);
   const FileDescriptor file(open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.fd < 0)
-    throw ResultError(fmt::format("{}: {}", output.string(), std::strerror(errno)));
-  ChildProcess process{state.command};
+  if (file.fd < 0) throw ResultError(fmt::format("{}: {}", output.string(), std::strerror(errno)));
+  ChildProcess process{step_command(step, profile, place)};
   process.streams = {file.fd, STDERR_FILENO};
   process.before_exec = [&] {
     for (const auto& [name, value] : step.environment) setenv(name.c_str(), value.c_str(), 1);
@@ -90,19 +91,26 @@ SupervisedExits start(const StudyStep& step, const StepState& state, const Study
   return supervise_all({process}, how);
 }
 
-void run_step(const StudyStep& step, StepState& state, const StudyPlace& place) {
+void run_step(const StudyStep& step, const StudyProfile& profile, StepState& state,
+              const StudyPlace& place) {
   if (step.is_sweep()) ResultFile(plan_file(step, place)).write_text(plan_text(step));
   const double begin = steady_seconds();
-  const SupervisedExits exits = start(step, state, place);
+  const SupervisedExits exits = start(step, profile, place);
   state.seconds = steady_seconds() - begin;
   const int code = exits.raw_status.front();
   state.exit_code = code;
-  const bool accepted =
-      code == 0 || std::ranges::find(step.accepted, code) != step.accepted.end();
+  const bool accepted = code == 0 || std::ranges::find(step.accepted, code) != step.accepted.end();
   state.status = exits.stopped_by_us ? StepStatus::interrupted
                  : accepted          ? StepStatus::ok
                                      : StepStatus::failed;
   if (state.status == StepStatus::failed) state.reason = end_words(code);
+}
+
+/// Of a step that failed; what is no code of ours, a launcher's or a signal's, is `failed`.
+ExitCode code_of_step(const StepState& state) {
+  const auto found = std::ranges::find(
+      kExitCodes, static_cast<ExitCode>(state.exit_code.value_or(-1)), &ExitCodeWords::code);
+  return found == std::end(kExitCodes) || found->of_gate ? ExitCode::failed : found->code;
 }
 
 }  // namespace
@@ -120,15 +128,16 @@ StudyPlace study_place(const fs::path& folder) {
 }
 
 fs::path step_result(const StudyStep& step, const fs::path& folder) {
-  return folder / (step.is_sweep() ? step.name : step.name + ".json");
+  if (step.is_sweep()) return folder / step.name;
+  return folder / (step.name + (step.is_arithmetic() ? ".plan.json" : ".json"));
 }
 
 std::vector<std::string> step_command(const StudyStep& step, const StudyProfile& profile,
                                       const StudyPlace& place) {
   std::vector<std::string> command;
   if (step.netlab)
-    command = {place.netlab.string(), "--hosts", std::to_string(step.netlab->hosts),
-               "--rate",              step.netlab->rate, "--"};
+    command = {place.netlab.string(), "--hosts", std::to_string(step.netlab->hosts), "--rate",
+               step.netlab->rate,     "--"};
   command.push_back(place.program.string());
   for (const std::string& word : step.words) {
     const bool placeholder = word.starts_with('{') && word.ends_with('}');
@@ -149,11 +158,13 @@ std::vector<std::string> step_command(const StudyStep& step, const StudyProfile&
 std::vector<StepState> planned_states(const StudyProfile& profile, const StudyPlace& place,
                                       const Json& record) {
   const bool same_build = !record.is_null() && record.at("build").at("revision") == place.revision;
-  const std::vector<StepState> before =
-      same_build ? states_of(record) : std::vector<StepState>();
+  const std::vector<StepState> before = same_build ? states_of(record) : std::vector<StepState>();
+  StudyPlace shown = place;  // in a record that travels, paths of programs tell nothing
+  shown.program = "scalemark";
+  shown.netlab = "scripts/netlab";
   std::vector<StepState> states;
   for (const StudyStep& step : profile.steps) {
-    StepState state{step.name, step.about, step_command(step, profile, place),
+    StepState state{step.name, step.about, step_command(step, profile, shown),
                     step_result(step, place.folder).lexically_relative(place.folder).string()};
     const auto found = std::ranges::find(before, step.name, &StepState::name);
     if (found != before.end() && is_done(*found, step, state, place)) {
@@ -166,8 +177,8 @@ std::vector<StepState> planned_states(const StudyProfile& profile, const StudyPl
   return states;
 }
 
-void run_steps(const StudyProfile& profile, const StudyPlace& place,
-               std::vector<StepState>& states, const StudyWatch& watch) {
+void run_steps(const StudyProfile& profile, const StudyPlace& place, std::vector<StepState>& states,
+               const StudyWatch& watch) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (states[i].status != StepStatus::waiting) continue;
     const StudyStep& step = profile.steps[i];
@@ -179,7 +190,7 @@ void run_steps(const StudyProfile& profile, const StudyPlace& place,
       }
     if (states[i].status != StepStatus::waiting) continue;
     watch.begins(i);
-    run_step(step, states[i], place);
+    run_step(step, profile, states[i], place);
     watch.ended(i);
     if (states[i].status == StepStatus::interrupted) return;
   }
@@ -192,8 +203,7 @@ ExitCode code_of(const std::vector<StepState>& states) {
     any = any || state.status != StepStatus::skipped;
     if (state.status == StepStatus::interrupted || state.status == StepStatus::waiting)
       code = most_severe(code, ExitCode::failed);
-    if (state.status == StepStatus::failed)
-      code = most_severe(code, exit_code_of(status_of_exit(state.exit_code.value_or(4))));
+    if (state.status == StepStatus::failed) code = most_severe(code, code_of_step(state));
   }
   return any ? code : ExitCode::environment;
 }

@@ -44,8 +44,8 @@ struct StudyWatch {
 
 /// Runs what is waiting, in order; one that fails does not end the others, but those that need its
 /// result. stderr is the steps' own; what they print is kept beside their result.
-void run_steps(const StudyProfile& profile, const StudyPlace& place,
-               std::vector<StepState>& states, const StudyWatch& watch);
+void run_steps(const StudyProfile& profile, const StudyPlace& place, std::vector<StepState>& states,
+               const StudyWatch& watch);
 
 /// The most severe code of the steps that failed; environment where all were skipped.
 ExitCode code_of(const std::vector<StepState>& states);

@@ -39,13 +39,20 @@ std::string published_words(const Json& figure) {
   const auto words = [&](const char* key) { return value_words(published.at(key), unit); };
   const bool low = !published.at("low").is_null(), high = !published.at("high").is_null();
   std::string text;
-  if (!published.at("value").is_null()) text = words("value");
-  else if (low && high) text = words("low") + " to " + words("high");
-  else if (low) text = "over " + words("low");
-  else if (high) text = "under " + words("high");
-  else if (unit == "same") text = "no difference";
-  else if (!published.at("text").is_null()) return shown(published.at("text").get<std::string>());
-  else text = "no figure";
+  if (!published.at("value").is_null())
+    text = words("value");
+  else if (low && high)
+    text = words("low") + " to " + words("high");
+  else if (low)
+    text = "over " + words("low");
+  else if (high)
+    text = "under " + words("high");
+  else if (unit == "same")
+    text = "no difference";
+  else if (!published.at("text").is_null())
+    return shown(published.at("text").get<std::string>());
+  else
+    text = "no figure";
   return (published.at("about") == true ? "about " : "") + text;
 }
 
@@ -56,8 +63,8 @@ std::string measured_words(const Json& figure) {
   const Json& value = measured.at("value");
   const Json& ci95 = measured.at("ci95");
   if (ci95.is_null() || !value.is_number()) return value_words(value, unit);
-  return fmt::format("{} [{}, {}]", value_words(value, unit),
-                     number_words(ci95[0], unit, value), number_words(ci95[1], unit, value));
+  return fmt::format("{} [{}, {}]", value_words(value, unit), number_words(ci95[0], unit, value),
+                     number_words(ci95[1], unit, value));
 }
 
 std::string difference_words(const Json& difference) {
@@ -103,9 +110,10 @@ std::vector<std::string> notes_of(const Json& record) {
   std::vector<std::string> notes{
       "Published: " + text("publication") + " On " + text("published_on"),
       "Measured on: " + machine_words(record.at("measured_on")) + "; " + text("differs"),
-      fmt::format("{}: {}", record.at("evidence") == "effect"     ? "The effect itself"
-                            : record.at("evidence") == "stand_in" ? "A stand-in"
-                                                                  : "Arithmetic",
+      fmt::format("{}: {}",
+                  record.at("evidence") == "effect"     ? "The effect itself"
+                  : record.at("evidence") == "stand_in" ? "A stand-in"
+                                                        : "Arithmetic",
                   text("shows"))};
   if (!record.at("not_stated").empty())
     notes.push_back("The publication does not state: " + list_words(record.at("not_stated")));
@@ -130,7 +138,7 @@ std::string title_of(const Json& record) {
 }
 
 Json profile_json(const StudyProfile& profile) {
-  return {{"minutes", profile.minutes()},      {"ranks", profile.ranks},
+  return {{"minutes", profile.minutes()},       {"ranks", profile.ranks},
           {"needs_root", profile.needs_root()}, {"needs_gpu", profile.needs_gpu()},
           {"evidence", profile.evidence},       {"shows", profile.shows}};
 }
@@ -166,8 +174,9 @@ std::string sites_table(const Json& first, const Json& second) {
       const Json a = value(figure), b = value(*other->second);
       const bool points = figure.at("unit") == "percent" || figure.at("unit") == "same";
       if (a.is_number() && b.is_number() && (points || a != 0))
-        difference = points ? fmt::format("{:+.1f} points", b.get<double>() - a.get<double>())
-                            : fmt::format("{:+.1f} %", 100 * (b.get<double>() / a.get<double>() - 1));
+        difference = points
+                         ? fmt::format("{:+.1f} points", b.get<double>() - a.get<double>())
+                         : fmt::format("{:+.1f} %", 100 * (b.get<double>() / a.get<double>() - 1));
     }
     rows.push_back({shown(figure.at("name").get<std::string>()), published_words(figure),
                     measured_words(figure), measured_words(*other->second), difference});
@@ -184,16 +193,16 @@ std::string studies_table(const std::vector<Study>& studies) {
   for (const Study& study : studies) {
     text += study.name + "\n    " + wrapped(study.title, columns - 4, 4);
     for (const StudyProfile& profile : study.profiles)
-      text += "    " + wrapped(
-          fmt::format("{}: about {}, {}{}{}; {}{}", profile.name,
-                      format_duration(60 * profile.minutes()),
-                      counted(static_cast<std::size_t>(profile.ranks), "rank"),
-                      profile.needs_root() ? ", root" : "", profile.needs_gpu() ? ", GPU" : "",
-                      profile.evidence == "effect"     ? ""
-                      : profile.evidence == "stand_in" ? "a stand-in: "
-                                                       : "arithmetic: ",
-                      profile.shows),
-          columns - 4, 8);
+      text += "    " + wrapped(fmt::format("{}: about {}, {}{}{}; {}{}", profile.name,
+                                           format_duration(60 * profile.minutes()),
+                                           counted(static_cast<std::size_t>(profile.ranks), "rank"),
+                                           profile.needs_root() ? ", root" : "",
+                                           profile.needs_gpu() ? ", GPU" : "",
+                                           profile.evidence == "effect"     ? ""
+                                           : profile.evidence == "stand_in" ? "a stand-in: "
+                                                                            : "arithmetic: ",
+                                           profile.shows),
+                               columns - 4, 8);
   }
   return text;
 }

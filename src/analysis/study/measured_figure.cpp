@@ -39,8 +39,8 @@ bool holds(const StepRow& row, const Json& where) {
 std::string where_words(const Json& where) {
   std::vector<std::string> words;
   for (const auto& [name, value] : where.items())
-    words.push_back(fmt::format("{} {}", name,
-                                value.is_string() ? value.get<std::string>() : value.dump()));
+    words.push_back(
+        fmt::format("{} {}", name, value.is_string() ? value.get<std::string>() : value.dump()));
   return words.empty() ? "everything" : join(words, ", ");
 }
 
@@ -97,6 +97,10 @@ std::vector<double> ratios(const ByRepeat& above, const ByRepeat& below, const R
 MeasuredFigure summarised(const std::vector<double>& values) {
   MeasuredFigure measured;
   measured.repeats = values.size();
+  if (values.size() == 1) {
+    measured.value = values.front();  // exact, where it is arithmetic
+    return measured;
+  }
   const bool positive = std::ranges::all_of(values, [](double value) { return value > 0; });
   std::vector<double> logs;
   for (const double value : values) logs.push_back(positive ? std::log(value) : value);
@@ -137,7 +141,9 @@ MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
 }
 
 std::optional<FigureVerdict> by_bounds(bool wholly_in, bool wholly_out) {
-  return wholly_in ? FigureVerdict::shown : wholly_out ? FigureVerdict::opposite : FigureVerdict::not_shown;
+  return wholly_in    ? FigureVerdict::shown
+         : wholly_out ? FigureVerdict::opposite
+                      : FigureVerdict::not_shown;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace scalemark {
 using RowsOfSteps = std::map<std::string, std::vector<StepRow>>;
 
 struct MeasuredFigure {
-  Json value = nullptr;          ///< in the unit of the publication: a number, word or truth value
+  Json value = nullptr;  ///< in the unit of the publication: a number, word or truth value
   std::optional<Interval> ci95 = {};  ///< Student's t on logarithms over repeats, paired for ratios
   std::size_t repeats = 0;
   std::string reason = {};  ///< why there is no value

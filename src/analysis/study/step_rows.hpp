@@ -15,7 +15,7 @@ namespace scalemark {
 struct StepRow {
   Json settings = Json::object();  ///< of the sweep's point
   Json columns = Json::object();   ///< of flat_columns()
-  Json part = nullptr;           ///< the record, point or check itself: pointers lead into it
+  Json part = nullptr;             ///< the record, point or check itself: pointers lead into it
   std::optional<std::int64_t> repeat = {};
   bool of_round = false;  ///< one of the repeats that a point is made of: `throughput` alone
 

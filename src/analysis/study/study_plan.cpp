@@ -61,8 +61,7 @@ StudyStep read_step(const Json& step, const Json& launch, const std::string& pla
   if (const auto lab = launch.find("netlab"); lab != launch.end())
     read.netlab = VirtualHosts{(*lab)["hosts"], (*lab)["rate"]};
   const Json environment = launch.value("env", Json::object());
-  for (const auto& [name, value] : environment.items())
-    read.environment[name] = value;
+  for (const auto& [name, value] : environment.items()) read.environment[name] = value;
   for (const Json& need : launch.value("needs", Json::array()))
     (need == "gpu" ? read.needs_gpu : read.needs_root) = true;
   read.needs_root = read.needs_root || read.netlab;
@@ -82,8 +81,9 @@ Reading read_reading(const Json& json, const std::set<std::string>& steps,
     reading.over = Json::object();
   for (const std::string& step : {reading.step, reading.over_step})
     if (!steps.contains(step))
-      refuse_at(place + "/step", fmt::format("{} is no step of this profile (its steps: {})",
-                                             quote(step), join({steps.begin(), steps.end()}, ", ")));
+      refuse_at(place + "/step",
+                fmt::format("{} is no step of this profile (its steps: {})", quote(step),
+                            join({steps.begin(), steps.end()}, ", ")));
   return reading;
 }
 
@@ -109,7 +109,7 @@ StudyProfile read_profile(const Json& json, const std::string& name, const std::
   return profile;
 }
 
-bool any_step(const StudyProfile& profile, bool StudyStep::* needs) {
+bool any_step(const StudyProfile& profile, bool StudyStep::*needs) {
   return std::ranges::any_of(profile.steps, needs);
 }
 

@@ -38,8 +38,8 @@ struct StudyStep {
 /// Values of `of` among the results of a step where `where` holds, over those where `over` does.
 struct Reading {
   std::string step, of;
-  Json where;            ///< an object
-  Json over;             ///< an object, or null
+  Json where = Json::object();
+  Json over = nullptr;  ///< an object, or null: no ratio
   std::string over_step = {}, over_of = {};
   double times = 1;
   Json expect = nullptr;  ///< null: nothing is judged
@@ -47,7 +47,7 @@ struct Reading {
 
 struct Figure {
   std::string name;
-  Json published;                  ///< unit, and value, low, high, about, text, derived
+  Json published;                       ///< unit, and value, low, high, about, text, derived
   std::optional<Reading> reading = {};  ///< none: this profile cannot tell
 };
 

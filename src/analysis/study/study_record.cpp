@@ -32,8 +32,7 @@ Json difference_of(const Json& published, const MeasuredFigure& measured) {
   const auto number = published_number(published);
   if (!number || !measured.value.is_number()) return nullptr;
   const double value = measured.value;
-  if (published.at("unit") == "percent")
-    return {{"amount", value - *number}, {"unit", "points"}};
+  if (published.at("unit") == "percent") return {{"amount", value - *number}, {"unit", "points"}};
   if (*number == 0) return nullptr;
   return {{"amount", 100 * (value / *number - 1)}, {"unit", "percent"}};
 }
@@ -44,7 +43,8 @@ Json figure_json(const Figure& figure, const RowsOfSteps& rows) {
   const auto verdict = judge(expect, measured);
   Json published = Json::object();
   for (const char* key : {"value", "low", "high", "about", "text", "derived"})
-    published[key] = figure.published.value(key, key == std::string("about") ? Json(false) : Json());
+    published[key] =
+        figure.published.value(key, key == std::string("about") ? Json(false) : Json());
   Json json{{"name", figure.name},
             {"unit", figure.published.at("unit")},
             {"published", published},
@@ -54,9 +54,8 @@ Json figure_json(const Figure& figure, const RowsOfSteps& rows) {
             {"expected", null_if_empty(expectation_words(expect))},
             {"verdict", verdict ? Json(to_string(*verdict)) : Json()}};
   if (!measured.value.is_null())
-    json["measured"] = {{"value", measured.value},
-                        {"ci95", or_null(measured.ci95)},
-                        {"repeats", measured.repeats}};
+    json["measured"] = {
+        {"value", measured.value}, {"ci95", or_null(measured.ci95)}, {"repeats", measured.repeats}};
   return json;
 }
 

@@ -16,7 +16,7 @@ std::string to_string(StepStatus status);
 /// What became of a step.
 struct StepState {
   std::string name, about;
-  std::vector<std::string> command;  ///< all words
+  std::vector<std::string> command;  ///< all words, as typed
   std::string result;                ///< path within the study's folder
   StepStatus status = StepStatus::waiting;
   std::optional<int> exit_code = {};
