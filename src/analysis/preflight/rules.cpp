@@ -160,6 +160,11 @@ std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::str
   return rules;
 }
 
+std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>& path) {
+  return path ? parse_preflight_rules(read_json_text(*path, "rules file"), *path)
+              : parse_preflight_rules(kDefaultRules, "default rules");
+}
+
 Json make_preflight_rules(const std::vector<PreflightValue>& values, double margin,
                           const std::string& description) {
   Json file = Json::parse(kDefaultRules);
