@@ -27,6 +27,7 @@ constexpr std::string_view kDefaultRules = R"({
     {"check": "binding", "statistic": "overlaps", "max": 0, "level": "warn"},
     {"check": "binding", "statistic": "as_asked", "equals": true, "level": "warn"},
     {"check": "binding", "statistic": "near_gpu", "equals": true, "level": "warn"},
+    {"check": "binding", "statistic": "crosses_numa", "equals": false, "level": "warn"},
     {"check": "settings", "statistic": "differing", "max": 0, "level": "warn"},
     {"check": "gpu.clock", "statistic": "slowdowns", "max": 0, "level": "fail"},
     {"check": "gpu.clock", "statistic": "sm_mhz", "relative_to_median": 0.9, "level": "warn"},
