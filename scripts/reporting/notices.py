@@ -52,10 +52,11 @@ def preflights(roots):
 
 
 def bindings(roots):
-    """Ranks whose binding did not happen, or that share a CPU."""
+    """Ranks whose binding did not happen, that share a CPU, or that have parts of several NUMA nodes."""
     notices = []
     for title, wrong in (("Binding not achieved", lambda rank: rank.raw("binding/as_asked") is False),
-                         ("Ranks share CPUs", lambda rank: bool(rank.raw("binding/overlaps_with")))):
+                         ("Ranks share CPUs", lambda rank: bool(rank.raw("binding/overlaps_with"))),
+                         ("Ranks cross NUMA nodes", lambda rank: rank.raw("binding/crosses_numa") is True)):
         ranks = [rank for root in roots for rank in root.views("ranks") if wrong(rank)]
         if ranks:
             found = {}

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "analysis/run_plan.hpp"
+#include "commands/cpu_masks.hpp"
 #include "commands/scale_from.hpp"
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"
@@ -74,6 +75,7 @@ ExitCode measure(Command command, const CommandLine& line) {
       load_config(command, static_cast<int>(line.arguments.size()), line.argv + 2);
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   if (loaded.config.quiet) be_quiet();
+  if (loaded.config.cpu_masks) return judge_cpu_masks(loaded);
   if (loaded.config.from) return scale_from(loaded);
   if (loaded.config.repeat_unit == RepeatUnit::launch) return scale_by_launches(loaded);
   const auto hint = launcher_hint(process_environment());

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "error.hpp"
+#include "platform/binding.hpp"
 #include "platform/sources.hpp"
-#include "platform/topology.hpp"
 
 namespace scalemark {
 namespace {
@@ -42,10 +42,8 @@ int cut_by_quota(int cpus) {
 Affinity achieved_affinity() {
   Affinity affinity;
   affinity.cpus = allowed_cpus();
-  if (const Topology topology = load_topology()) {
-    affinity.numa = numa_of(topology.get(), affinity.cpus);
-    affinity.cores = static_cast<int>(cores_within(topology.get(), affinity.cpus).size());
-  }
+  if (const Topology topology = load_topology())
+    affinity = affinity_of(topology.get(), std::move(affinity.cpus));
   const int count = affinity.cpus.empty() ? static_cast<int>(std::thread::hardware_concurrency())
                                           : static_cast<int>(affinity.cpus.size());
   affinity.usable = cut_by_quota(count);

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "error.hpp"
-#include "platform/platform.hpp"
 #include "platform/sources.hpp"
 
 namespace scalemark {
@@ -63,6 +62,16 @@ RequestedBinding requested_binding(const std::map<std::string, std::string>& env
   return {value("SLURM_CPU_BIND_TYPE"), std::nullopt};
 }
 
+Affinity affinity_of(hwloc_topology_t topology, std::vector<int> cpus) {
+  Affinity affinity;
+  affinity.numa = numa_of(topology, cpus);
+  affinity.partial_numa = partial_numa_of(topology, cpus);
+  affinity.cores = static_cast<int>(cores_within(topology, cpus).size());
+  affinity.usable = static_cast<int>(cpus.size());
+  affinity.cpus = std::move(cpus);
+  return affinity;
+}
+
 std::optional<int> cores_of_policy(const std::string& policy, const std::vector<int>& cpus) {
   const bool numa = policy == "numa";
   if (cpus.empty() || (!numa && policy != "socket")) return std::nullopt;
@@ -90,6 +99,8 @@ std::vector<BindingVerdict> binding_verdicts(const std::vector<RankPlace>& place
     verdict.as_asked = bound_as_asked(place, alone);
     if (!place.near_cpus_of_gpu.empty() && !place.cpus.empty())
       verdict.near_gpu = within(place.cpus, place.near_cpus_of_gpu);
+    if (!place.numa.empty())
+      verdict.crosses_numa = place.numa.size() > 1 && !place.partial_numa.empty();
     verdicts.push_back(std::move(verdict));
   }
   return verdicts;

@@ -1,5 +1,6 @@
-// Where ranks run against what their launcher was asked for and where their GPU is: ranks that
-// share cores, bindings that did not come about, and CPUs near a GPU.
+// Where ranks run against what their launcher was asked for and where their memory and GPU are:
+// ranks that share cores, bindings that did not come about, CPUs of several NUMA nodes, and CPUs
+// near a GPU.
 #pragma once
 
 #include <map>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "platform/platform.hpp"
 #include "platform/topology.hpp"
 
 namespace scalemark {
@@ -21,6 +23,9 @@ struct RequestedBinding {
 /// From the variables of scalemark's own launch, of Open MPI 4 (Open MPI 5 does not tell) and of
 /// srun.
 RequestedBinding requested_binding(const std::map<std::string, std::string>& environment);
+
+/// Of a process that may run on these CPUs; `usable` are all of them.
+Affinity affinity_of(hwloc_topology_t topology, std::vector<int> cpus);
 
 /// Physical cores of those `cpus` that are of one socket or NUMA node with the first: all that a
 /// rank has which was bound to it, perhaps within an allocation. nullopt for policies other than
@@ -36,6 +41,8 @@ struct RankPlace {
   RequestedBinding requested = {};
   int cpus_of_host = 0;                    ///< logical ones that are online; 0: unknown
   std::vector<int> near_cpus_of_gpu = {};  ///< empty: no GPU, or its place is unknown
+  std::vector<int> numa = {};              ///< nodes of its CPUs; empty: unknown
+  std::vector<int> partial_numa = {};      ///< those of them that have other CPUs, too
 };
 
 struct BindingVerdict {
@@ -47,6 +54,9 @@ struct BindingVerdict {
   /// Whether all CPUs of the rank are near its GPU; nullopt without a GPU, or where its place is
   /// unknown.
   std::optional<bool> near_gpu;
+  /// Whether its CPUs are of several NUMA nodes and leave out CPUs of one of these: part of its
+  /// memory is far. All CPUs of several nodes are no mistake. nullopt: the nodes are unknown.
+  std::optional<bool> crosses_numa;
 };
 
 /// One verdict a place, in their order.

@@ -14,10 +14,11 @@ namespace scalemark {
 /// Logical CPUs that the kernel lets this process run on (sched_getaffinity, cut down by a cgroup
 /// CPU quota for `usable`), and the NUMA nodes they belong to.
 struct Affinity {
-  std::vector<int> cpus;  ///< ascending logical CPU numbers
-  std::vector<int> numa;  ///< NUMA nodes of those CPUs; empty where unknown
-  int cores = 0;          ///< physical cores with one of those CPUs; 0 where unknown
-  int usable = 1;         ///< threads worth starting: min(cpus, ceil(cgroup quota))
+  std::vector<int> cpus;          ///< ascending logical CPU numbers
+  std::vector<int> numa;          ///< NUMA nodes of those CPUs; empty where unknown
+  std::vector<int> partial_numa;  ///< those of them that have other CPUs, too
+  int cores = 0;                  ///< physical cores with one of those CPUs; 0 where unknown
+  int usable = 1;                 ///< threads worth starting: min(cpus, ceil(cgroup quota))
 };
 Affinity achieved_affinity();
 

@@ -26,6 +26,20 @@ std::vector<int> cpus_of(hwloc_topology_t topology, hwloc_obj_type_t type, int c
       return numbers_in(part->cpuset);
   return {};
 }
+
+/// NUMA nodes that share a CPU with these and fit `accepts(CPUs of the node, these CPUs)`.
+template <typename Accepts>
+std::vector<int> numa_where(hwloc_topology_t topology, const std::vector<int>& cpus,
+                            Accepts accepts) {
+  const CpuSet mask(cpus);
+  std::vector<int> nodes;
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;)
+    if (node->cpuset != nullptr && hwloc_bitmap_intersects(node->cpuset, mask.set) &&
+        accepts(node->cpuset, mask.set))
+      nodes.push_back(static_cast<int>(node->os_index));
+  return nodes;
+}
 }  // namespace
 
 Topology load_topology(bool pci) {
@@ -62,6 +76,10 @@ std::vector<std::vector<int>> cores_within(hwloc_topology_t topology,
   return cores;
 }
 
+std::vector<int> cpus_of_machine(hwloc_topology_t topology) {
+  return numbers_in(hwloc_topology_get_topology_cpuset(topology));
+}
+
 std::vector<int> cpus_allowed(hwloc_topology_t topology) {
   return numbers_in(hwloc_topology_get_allowed_cpuset(topology));
 }
@@ -75,13 +93,13 @@ std::vector<int> cpus_of_numa(hwloc_topology_t topology, int cpu) {
 }
 
 std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus) {
-  const CpuSet mask(cpus);
-  std::vector<int> nodes;
-  for (hwloc_obj_t node = nullptr;
-       (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;)
-    if (node->cpuset != nullptr && hwloc_bitmap_intersects(node->cpuset, mask.set))
-      nodes.push_back(static_cast<int>(node->os_index));
-  return nodes;
+  return numa_where(topology, cpus, [](auto, auto) { return true; });
+}
+
+std::vector<int> partial_numa_of(hwloc_topology_t topology, const std::vector<int>& cpus) {
+  return numa_where(topology, cpus, [](hwloc_const_bitmap_t node, hwloc_const_bitmap_t mask) {
+    return !hwloc_bitmap_isincluded(node, mask);
+  });
 }
 
 }  // namespace scalemark

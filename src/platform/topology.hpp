@@ -25,6 +25,9 @@ std::vector<int> cpus_near_pci(hwloc_topology_t topology, const std::string& pci
 /// its CPUs that are among them, ascending.
 std::vector<std::vector<int>> cores_within(hwloc_topology_t topology, const std::vector<int>& cpus);
 
+/// All logical CPUs that are online, ascending.
+std::vector<int> cpus_of_machine(hwloc_topology_t topology);
+
 /// What a cgroup lets this process use of the machine, whatever its mask is now.
 std::vector<int> cpus_allowed(hwloc_topology_t topology);
 
@@ -33,7 +36,8 @@ std::vector<int> cpus_allowed(hwloc_topology_t topology);
 std::vector<int> cpus_of_socket(hwloc_topology_t topology, int cpu);
 std::vector<int> cpus_of_numa(hwloc_topology_t topology, int cpu);
 
-/// NUMA nodes of these logical CPUs, ascending.
+/// NUMA nodes of these logical CPUs, ascending; and those that have other CPUs, too.
 std::vector<int> numa_of(hwloc_topology_t topology, const std::vector<int>& cpus);
+std::vector<int> partial_numa_of(hwloc_topology_t topology, const std::vector<int>& cpus);
 
 }  // namespace scalemark

@@ -2,6 +2,7 @@
 #include "report/preflight_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <vector>
@@ -146,14 +147,22 @@ std::string checks_list(const Json& record) {
                      count["skip"]);
 }
 
-std::string binding_text(const Json& binding) {
-  std::string words;
-  for (const Json& other : binding.at("overlaps_with"))
-    words += (words.empty() ? "shares cores with rank " : ", ") + other.dump();
-  if (binding.at("as_asked") == false) words += words.empty() ? "not bound" : "; not bound";
-  if (binding.at("near_gpu") == false)
-    words += words.empty() ? "far from its GPU" : "; far from its GPU";
-  if (!words.empty()) return words;
+/// "1, 2" of [1,2]; empty of null.
+std::string numbers_text(const Json& numbers, std::string_view separator) {
+  if (numbers.is_null()) return "";
+  return fmt::format("{}", fmt::join(numbers.get<std::vector<int>>(), separator));
+}
+
+std::string binding_text(const Json& rank) {
+  const Json& binding = rank.at("binding");
+  std::vector<std::string> words;
+  if (const auto others = numbers_text(binding.at("overlaps_with"), ", "); !others.empty())
+    words.push_back("shares cores with rank " + others);
+  if (binding.at("as_asked") == false) words.push_back("not bound");
+  if (binding.at("near_gpu") == false) words.push_back("far from its GPU");
+  if (binding.at("crosses_numa") == true)
+    words.push_back("crosses NUMA " + numbers_text(rank.at("numa"), ", "));
+  if (!words.empty()) return fmt::format("{}", fmt::join(words, "; "));
   return binding.at("as_asked").is_null() ? "-" : "as asked";
 }
 
@@ -169,12 +178,10 @@ std::string preflight_table(const Json& record) {
 std::string pinning_table(const Json& record) {
   Rows rows{{"rank", "host", "cores", "NUMA", "threads", "GPU", "asked for", "achieved"}};
   for (const Json& rank : record.at("ranks")) {
-    std::string numa;
-    if (rank.at("numa").is_array())
-      for (const Json& node : rank["numa"]) numa += (numa.empty() ? "" : ",") + node.dump();
+    const std::string numa = numbers_text(rank.at("numa"), ",");
     rows.push_back({text(rank.at("rank")), text(rank.at("host")), text(rank.at("cpus")),
                     numa.empty() ? "-" : numa, text(rank.at("threads")), text(rank.at("gpu")),
-                    text(rank.at("affinity_requested")), binding_text(rank.at("binding"))});
+                    text(rank.at("affinity_requested")), binding_text(rank)});
   }
   return text_table(rows) + checks_list(record);
 }

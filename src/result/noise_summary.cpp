@@ -2,6 +2,7 @@
 #include "result/noise_summary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -17,7 +18,7 @@ std::string plain_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// Ranks whose binding did not come about.
+/// Ranks whose binding did not come about, or is a poor one.
 std::set<std::string> misplaced_ranks(const Json& record) {
   std::set<std::string> lines;
   const auto ranks = record.find("ranks");
@@ -34,6 +35,9 @@ std::set<std::string> misplaced_ranks(const Json& record) {
     if (binding->at("near_gpu") == false)
       lines.insert(
           fmt::format("{}, which are not near its GPU {}", where, plain_text(rank.at("gpu"))));
+    if (binding->value("crosses_numa", Json()) == true)  // a null of older records
+      lines.insert(fmt::format("{}, which cross NUMA nodes {}", where,
+                               fmt::join(rank.at("numa").get<std::vector<int>>(), ", ")));
   }
   return lines;
 }

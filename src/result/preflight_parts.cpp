@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "json.hpp"
+#include "platform/memory_limit.hpp"
 
 namespace scalemark {
 namespace {
@@ -74,6 +75,20 @@ Json fabric_json(const std::vector<FabricPort>& ports) {
                     {"state", or_null(port.state)},
                     {"gigabits_per_second", or_null(port.gigabits_per_second)}});
   return list;
+}
+
+Json host_json(const SystemInfo& system, const Json& scratch, const Json& peers) {
+  Json nics = Json::array();
+  for (const Json& nic : system.json.at("nics"))
+    nics.push_back({{"name", nic.at("name")}, {"speed_mbps", nic.at("speed_mbps")}});
+  return {{"host", host_name()},
+          {"memory_available_bytes", or_null(memory_left(1))},
+          {"governor", system.json.at("governor")},
+          {"smt", system.json.at("smt")},
+          {"nics", nics},
+          {"fabric", fabric_json(read_fabric_ports())},
+          {"scratch", scratch},
+          {"gpu_peers", peers}};
 }
 
 }  // namespace scalemark

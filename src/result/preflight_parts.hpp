@@ -1,4 +1,4 @@
-// Parts of the preflight record: GPUs and fabric ports.
+// Parts of the preflight record: hosts, GPUs and fabric ports.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 
 #include "platform/fabric.hpp"
 #include "platform/gpu_health.hpp"
+#include "platform/platform.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -25,5 +26,8 @@ Json gpu_health_json(const GpuFindings& findings);
 Json peer_links_json(const std::vector<PeerLink>& links);
 /// `hosts[].fabric`.
 Json fabric_json(const std::vector<FabricPort>& ports);
+/// An entry of `hosts`, of this one, less the counters; `scratch` and `peers`: null where they were
+/// not measured.
+Json host_json(const SystemInfo& system, const Json& scratch, const Json& peers);
 
 }  // namespace scalemark

@@ -88,6 +88,7 @@ json to_json(const RankReport& report) {
           {"host", report.host},
           {"cpus", report.affinity.cpus},
           {"numa", report.affinity.numa},
+          {"partial_numa", report.affinity.partial_numa},
           {"usable", report.affinity.usable},
           {"cores", report.affinity.cores},
           {"affinity_requested", report.affinity_requested.text},
@@ -119,6 +120,7 @@ RankReport rank_report_from_json(const json& object) {
   report.host = object.at("host");
   report.affinity.cpus = object.at("cpus").get<std::vector<int>>();
   report.affinity.numa = object.at("numa").get<std::vector<int>>();
+  report.affinity.partial_numa = object.at("partial_numa").get<std::vector<int>>();
   report.affinity.usable = object.at("usable");
   report.affinity.cores = object.at("cores");
   report.affinity_requested = {object.at("affinity_requested"),

@@ -148,7 +148,8 @@ Json rank_entry(Json& record, const RankReport& report, const BindingVerdict& bi
                {"binding",
                 {{"overlaps_with", binding.overlaps_with},
                  {"as_asked", or_null(binding.as_asked)},
-                 {"near_gpu", or_null(binding.near_gpu)}}},
+                 {"near_gpu", or_null(binding.near_gpu)},
+                 {"crosses_numa", or_null(binding.crosses_numa)}}},
                {"threads", report.threads},
                {"gpu", or_null(report.gpu)},
                {"gpu_uuid", null_if_empty(report.gpu_uuid)}};
@@ -160,6 +161,8 @@ Json rank_entry(Json& record, const RankReport& report, const BindingVerdict& bi
   if (!binding.near_gpu)
     record["unavailable"]["ranks.binding.near_gpu"] =
         report.gpu ? "hwloc does not know which CPUs are near the GPU" : "the run used no GPU";
+  if (!binding.crosses_numa)
+    record["unavailable"]["ranks.binding.crosses_numa"] = reasons.at("numa");
   return rank;
 }
 
@@ -169,7 +172,8 @@ std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& repo
   std::vector<RankPlace> places;
   for (const RankReport& report : reports)
     places.push_back({report.rank, report.host, report.affinity.cpus, report.affinity.cores,
-                      report.affinity_requested, report.cpus_of_host, report.near_cpus_of_gpu});
+                      report.affinity_requested, report.cpus_of_host, report.near_cpus_of_gpu,
+                      report.affinity.numa, report.affinity.partial_numa});
   const auto verdicts = binding_verdicts(places);
   std::vector<Json> entries;
   for (std::size_t i = 0; i < reports.size(); ++i)

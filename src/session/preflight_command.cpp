@@ -5,7 +5,6 @@
 
 #include "analysis/preflight/apply_rules.hpp"
 #include "comm/abort.hpp"
-#include "config/json_file.hpp"
 #include "measure/clock.hpp"
 #include "platform/fabric.hpp"
 #include "report/preflight_table.hpp"
@@ -30,9 +29,7 @@ Destination open_destination(Session& session) {
   Destination to;
   session.world.agree_on([&] {
     if (!session.is_root()) return;
-    to.rules = config.rules ? parse_preflight_rules(read_json_text(*config.rules, "rules file"),
-                                                    *config.rules)
-                            : parse_preflight_rules(default_preflight_rules(), "default rules");
+    to.rules = read_preflight_rules(config.rules);
     if (config.output) to.output = std::make_unique<ResultFile>(*config.output);
     if (config.make_rules) to.made_rules = std::make_unique<ResultFile>(*config.make_rules);
   });

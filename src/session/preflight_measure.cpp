@@ -122,22 +122,6 @@ Json measure_scratch(Session& session) {
           {"read_bytes_per_second", rates.read_bytes_per_second}};
 }
 
-Json host_facts(const Session& session, const Json& scratch, const Json& peers) {
-  const Json& system = session.system.json;
-  Json nics = Json::array();
-  for (const Json& nic : system.at("nics"))
-    nics.push_back({{"name", nic.at("name")}, {"speed_mbps", nic.at("speed_mbps")}});
-  const auto memory = memory_left(1);
-  return {{"host", host_name()},
-          {"memory_available_bytes", or_null(memory)},
-          {"governor", system.at("governor")},
-          {"smt", system.at("smt")},
-          {"nics", nics},
-          {"fabric", fabric_json(read_fabric_ports())},
-          {"scratch", scratch},
-          {"gpu_peers", peers}};
-}
-
 /// Variables, and what Open MPI made of them, of files and of mpirun's command line.
 Settings settings_in_effect(Session& session) {
   Settings settings = communication_settings(recorded_environment(session.environment));
@@ -186,7 +170,7 @@ PreflightRank measure_rank(Session& session) {
   }
   rank.report = rank_report(session, session.world.rank(), {}, {});
   rank.settings = settings_in_effect(session);
-  if (first_of_host) rank.host = host_facts(session, scratch, peers);
+  if (first_of_host) rank.host = host_json(session.system, scratch, peers);
   return rank;
 }
 

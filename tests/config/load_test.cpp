@@ -179,6 +179,11 @@ TEST(Preflight, RefusesWhatItHasNot) {
               HasSubstr("corrupt_allreduce"));
   EXPECT_THAT(refused({"--pinning", "--make_rules=r.json"}, {}, Command::preflight),
               HasSubstr("--make_rules"));
+  EXPECT_THAT(refused({"--cpu_masks=ff"}, {}, Command::preflight), HasSubstr("give --pinning"));
+  EXPECT_THAT(refused({"--pinning", "--cpu_masks=ff,x"}, {}, Command::preflight),
+              HasSubstr("--cpu_masks: mask 2"));
+  EXPECT_THAT(refused({"--pinning", "--cpu_masks=ff", "--ranks=2"}, {}, Command::preflight),
+              HasSubstr("leave out --ranks"));
   EXPECT_THAT(refused({"--seconds=10", "--timeout=10"}, {}, Command::preflight),
               HasSubstr("--timeout 10"));
   EXPECT_THAT(refused({"--pinning"}), HasSubstr("but of scalemark preflight"));

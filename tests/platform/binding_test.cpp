@@ -144,6 +144,29 @@ TEST_F(CrossedGpus, AMaskByTheNumbersIsFoundWrong) {
   }
 }
 
+TEST(Binding, PartsOfSeveralNumaNodesCrossThemAndWholeNodesDoNot) {
+  setenv("HWLOC_SYNTHETIC", "NUMANode:3 Core:2 PU:1", 1);
+  const Topology topology = load_topology();
+  unsetenv("HWLOC_SYNTHETIC");
+  ASSERT_TRUE(topology);
+  EXPECT_EQ(cpus_of_machine(topology.get()).size(), 6U);
+  const auto crosses = [&](const std::vector<int>& cpus) {
+    RankPlace rank = place(0, "a", cpus);
+    const Affinity affinity = affinity_of(topology.get(), cpus);
+    rank.numa = affinity.numa;
+    rank.partial_numa = affinity.partial_numa;
+    return binding_verdicts({rank})[0].crosses_numa;
+  };
+  EXPECT_EQ(crosses({2}), false);
+  EXPECT_EQ(crosses({2, 3}), false);
+  EXPECT_EQ(crosses({0, 1, 2, 3}), false);  // two whole nodes
+  EXPECT_EQ(crosses({0, 1, 2, 3, 4, 5}), false);
+  EXPECT_EQ(crosses({1, 2}), true);
+  EXPECT_EQ(crosses({0, 1, 2}), true);  // a whole one and a part
+  EXPECT_EQ(partial_numa_of(topology.get(), {0, 1, 2}), std::vector<int>{1});
+  EXPECT_EQ(binding_verdicts({place(0, "a", {0, 1})})[0].crosses_numa, std::nullopt);
+}
+
 TEST(Affinity, OfThisProcessCanBeSetAndIsReadBack) {
   const Affinity before = achieved_affinity();
   ASSERT_FALSE(before.cpus.empty());

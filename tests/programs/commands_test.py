@@ -45,7 +45,7 @@ class Run(ProgramTest):
         bound = ["mpirun", *ROOT, "--bind-to", "core", "-n", "2"]
         self.run_program(*bound, SCALEMARK, "run", *SHORT, "--output", "r.json")
         self.assertEqual([rank["binding"] for rank in self.read("r.json")["ranks"]],
-                         2 * [{"overlaps_with": [], "as_asked": True, "near_gpu": None}])
+                         2 * [{"overlaps_with": [], "as_asked": True, "near_gpu": None, "crosses_numa": False}])
         everywhere = ["taskset", "-c", ",".join(map(str, os.sched_getaffinity(0)))]
         _, err = self.run_program(*bound, *everywhere, SCALEMARK, "run", *SHORT, "--output", "r.json")
         self.assertEqual([rank["binding"]["as_asked"] for rank in self.read("r.json")["ranks"]], [False, False])

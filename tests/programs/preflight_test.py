@@ -121,6 +121,46 @@ class Pinning(PreflightTest):
         self.assertEqual(out.count("as asked"), 2)
 
 
+class Masks(PreflightTest):
+    """--cpu_masks on a machine of 4 NUMA nodes with 24 cores each."""
+    EIGHT = ["ffffff000000", "ffffff000000", "ffffff", "ffffff", *2 * ["ffffff" + 18 * "0"], "ffffff" + 12 * "0"]
+
+    def masks(self, *masks, words=(), **more):
+        return self.run_program(SCALEMARK, "preflight", "--pinning", "--cpu_masks", ",".join(masks), *words,
+                                env=self.environment(HWLOC_SYNTHETIC="NUMANode:4 Core:24 PU:1"), **more)
+
+    def test_a_rank_on_parts_of_two_nodes_is_found_and_no_other(self):
+        out, err = self.masks(*("0x" + mask for mask in self.EIGHT), "0xffffff" + 11 * "0", words=["--output", "r.json"])
+        record = self.read("r.json")
+        self.assertEqual([rank["binding"]["crosses_numa"] for rank in record["ranks"]], 7 * [False] + [True])
+        self.assertEqual((record["verdict"], record["ranks"][7]["cpus"], record["ranks"][7]["numa"]), ("warn", "44-67", [1, 2]))
+        self.assertIsNone(record["ranks"][7]["binding"]["as_asked"])
+        self.assertIn("crosses NUMA 1, 2", out)
+        self.assertIn("HWLOC_SYNTHETIC", err)
+        out, _ = self.masks(*self.EIGHT, "ffffff" + 12 * "0")
+        self.assertNotIn("crosses", out)
+
+    def test_json_and_rules_are_those_of_other_preflights(self):
+        rule = {"check": "binding", "statistic": "crosses_numa", "equals": False, "level": "fail"}
+        words = [*self.rules({"rules": [rule]}), "--json"]
+        out, _ = self.masks("ffffff*2", words=words)
+        self.assertEqual(json.loads(out)["verdict"], "pass")
+        out, _ = self.masks("ffffff", "3" + 6 * "0", "1800000", words=words, expect=4)
+        self.assertEqual([check["rank"] for check in checks(json.loads(out), "fail")], [2])
+
+    def test_wrong_masks_are_refused(self):
+        for masks, text in ((["1", ""], 'mask 2 ("") is empty'), (["1", "xyz"], 'mask 2 ("xyz")'), (["1" + 256 * "0"], "1024 bits"),
+                            (["1", "1" + 24 * "0"], "the mask of rank 1 has CPU 96, but the machine has 96 CPUs: 0-95")):
+            with self.subTest(masks=masks):
+                _, err = self.masks(*masks, words=["--output", "r.json"], expect=2)
+                self.assertIn(text, err)
+                self.assertEqual(os.listdir(self.folder), [])
+        _, err = self.run_program(SCALEMARK, "preflight", "--cpu_masks", "1", expect=2)
+        self.assertIn("--pinning", err)
+        _, err = self.run_program(*mpirun(2, SCALEMARK, "preflight", "--pinning", "--cpu_masks", "1"), expect=2)
+        self.assertIn("start it alone", err)
+
+
 class LaterRecords(PreflightTest):
     """--preflight FILE of what follows."""
     RUN = [*SMALL, "--num_batches", "3", "--num_intra_threads", "1"]

@@ -200,15 +200,15 @@ class Reading(Report):
 
     def test_warnings_come_first(self):
         bound = run()
-        bound["ranks"][1]["binding"] = {"as_asked": False, "overlaps_with": [0]}
+        bound["ranks"][1]["binding"] = {"as_asked": False, "overlaps_with": [0], "crosses_numa": True}
         for i, made in enumerate([run(warnings=["the clock stood still"]), bound, run(noise={"throttled": 2.5}),
                                   run(preflight={"verdict": "fail"}), run(status="failed", reason="rank 1 died", throughput=None),
                                   run(build={"revision": "other"}), curve(point(1, 100.0), point(2, 190.0), repeat_unit="in_process")]):
             self.put(f"r/{i}.json", made)
         page = self.page("r")
         box = page[page.index('<section id="warnings"'):page.index('<section id="verdict"')]
-        for text in ("the clock stood still", "Binding not achieved", "Ranks share CPUs", "Throttled", "preflight had failed",
-                     "rank 1 died", "Mixed builds", "Intervals of one launch"):
+        for text in ("the clock stood still", "Binding not achieved", "Ranks share CPUs", "Ranks cross NUMA nodes", "Throttled",
+                     "preflight had failed", "rank 1 died", "Mixed builds", "Intervals of one launch"):
             self.assertIn(text, box)
         self.put("q/0.json", run())
         self.assertNotIn('<section id="warnings"', self.page("q"))

@@ -51,6 +51,16 @@ TEST(PreflightTable, PinningShowsWhoSharesCores) {
   EXPECT_THAT(text, Not(HasSubstr("gemm")));
 }
 
+TEST(PreflightTable, PinningShowsWhoCrossesNumaNodes) {
+  auto ranks = test::preflight_ranks(3);
+  ranks[2].report.affinity.numa = {1, 2};
+  EXPECT_THAT(pinning_table(judged(ranks, true)), Not(HasSubstr("crosses")));  // all of both
+  ranks[2].report.affinity.partial_numa = {2};
+  const std::string text = pinning_table(judged(ranks, true));
+  EXPECT_THAT(text, HasSubstr("crosses NUMA 1, 2\n"));
+  EXPECT_THAT(text, HasSubstr("warn: binding crosses_numa: rank 2 on node1: may run on cores 4-5"));
+}
+
 TEST(PreflightTable, ShowsGpusAndTheirLinks) {
   const std::string without = preflight_table(judged(test::preflight_ranks(2)));
   EXPECT_THAT(without, Not(HasSubstr("SM clock")));

@@ -47,6 +47,17 @@ TEST(RunWarnings, NameWhatOtherProcessesUsedWhereItIsMore) {
   EXPECT_THAT(others(1.34, 0.1), IsEmpty());  // a few ticks
 }
 
+TEST(RunWarnings, NameRanksThatCrossNumaNodes) {
+  Json record = run();
+  record["ranks"][1].update({{"cpus", "44-67"}, {"numa", {1, 2}}});
+  Json& binding = record["ranks"][1]["binding"];
+  binding = {{"overlaps_with", Json::array()}, {"as_asked", true}, {"near_gpu", nullptr}};
+  EXPECT_THAT(run_warnings(record), IsEmpty());  // of an older record
+  binding["crosses_numa"] = true;
+  EXPECT_THAT(run_warnings(record),
+              ElementsAre("rank 1 on n1 runs on CPUs 44-67, which cross NUMA nodes 1, 2"));
+}
+
 TEST(RunWarnings, OfALossThatDiverged) {
   Json record = run();
   record["loss"] = {{"first", 6.9}, {"last", 123.4}, {"diverged", true}};

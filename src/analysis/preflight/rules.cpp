@@ -27,6 +27,7 @@ constexpr std::string_view kDefaultRules = R"({
     {"check": "binding", "statistic": "overlaps", "max": 0, "level": "warn"},
     {"check": "binding", "statistic": "as_asked", "equals": true, "level": "warn"},
     {"check": "binding", "statistic": "near_gpu", "equals": true, "level": "warn"},
+    {"check": "binding", "statistic": "crosses_numa", "equals": false, "level": "warn"},
     {"check": "settings", "statistic": "differing", "max": 0, "level": "warn"},
     {"check": "gpu.clock", "statistic": "slowdowns", "max": 0, "level": "fail"},
     {"check": "gpu.clock", "statistic": "sm_mhz", "relative_to_median": 0.9, "level": "warn"},
@@ -158,6 +159,11 @@ std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::str
   for (std::size_t i = 0; i < list->size(); ++i)
     rules.push_back(read_rule((*list)[i], fmt::format("{}: /rules/{}", name, i)));
   return rules;
+}
+
+std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>& path) {
+  return path ? parse_preflight_rules(read_json_text(*path, "rules file"), *path)
+              : parse_preflight_rules(kDefaultRules, "default rules");
 }
 
 Json make_preflight_rules(const std::vector<PreflightValue>& values, double margin,

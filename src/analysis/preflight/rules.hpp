@@ -34,6 +34,9 @@ std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::str
 /// Those that need no baseline, as a rules file.
 std::string_view default_preflight_rules();
 
+/// Of the file that --rules names; nullopt: those that need no baseline.
+std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>& path);
+
 /// The default rules and limits from these values, which lie `margin` (a fraction) from the worst
 /// rank's number: fail for GEMM, memory, the noise quantum and the bus bandwidth of collectives of
 /// 64 KiB and more; warn for the seconds of smaller ones and for the scratch file.

@@ -2,6 +2,7 @@
 #include "analysis/preflight/values.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -232,6 +233,13 @@ void add_binding(CheckedValues& values, const Json& ranks) {
     if (value.value == false)
       value.detail = fmt::format("may run on cores {}, which are not near its GPU", cpus);
     if (!value.value.is_null()) values.push_back(value);
+    value.statistic = "crosses_numa";
+    value.value = binding.at("crosses_numa");
+    value.detail.clear();
+    if (value.value == true)
+      value.detail = fmt::format("may run on cores {}, which cross NUMA nodes {}", cpus,
+                                 fmt::join(rank.at("numa").get<std::vector<int>>(), ", "));
+    values.push_back(value);
   }
 }
 

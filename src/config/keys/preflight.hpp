@@ -1,6 +1,7 @@
 // Keys of `preflight`: what is checked, how long, and against which rules.
 #pragma once
 
+#include "config/cpu_masks.hpp"
 #include "config/keys/group.hpp"
 
 namespace scalemark {
@@ -14,6 +15,7 @@ struct PreflightSettings {
   std::optional<std::string> make_rules;  ///< path of the rules that this measurement makes
   double rules_margin = 0.15;             ///< fraction between a measured number and its limit
   bool pinning = false;                   ///< where ranks run, and nothing else
+  std::optional<std::string> cpu_masks;   ///< of ranks that are not started
 
   static void describe(auto& rows) {
     using S = PreflightSettings;
@@ -48,6 +50,12 @@ struct PreflightSettings {
              "only where ranks run: host, cores, NUMA node, GPU, binding")
         .role(Role::output)
         .often_used();
+    rows.add("cpu_masks", &S::cpu_masks, "MASK,...",
+             "with --pinning: where ranks of this machine would run with srun "
+             "--cpu-bind=mask_cpu:MASK,...; starts none")
+        .role(Role::output)
+        .otherwise("where the ranks run that are started")
+        .often_used();
   }
 
   static void check(const auto& whole) {
@@ -62,6 +70,11 @@ struct PreflightSettings {
                    config.seconds, config.timeout);
     if (config.pinning && config.make_rules)
       whole.refuse("--pinning measures nothing that --make_rules could hold: leave out one");
+    if (!config.cpu_masks) return;
+    if (!config.pinning) whole.refuse("--cpu_masks says where ranks would run: give --pinning too");
+    if (!config.ranks.empty())
+      whole.refuse("--cpu_masks has a mask a rank and starts none: leave out --ranks");
+    parse_cpu_masks(*config.cpu_masks);
   }
 };
 
