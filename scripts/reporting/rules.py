@@ -4,9 +4,10 @@ Each rule looks at one thing and returns the findings that it triggers; docs/rep
 both together. Rules read numbers of records; limits are the constants here.
 """
 from reporting.collection import run_word
+from reporting.curve_numbers import largest, ranks_of, share_exposed
 from reporting.finding import BAD, GOOD, HINT, LIKELY, NOTE, SURE, Finding, certainty_of_curve
 from reporting.record import Number, four_digits, milliseconds, percent, probability, signed_percent, whole
-from reporting.step_parts import exposed_share, own_times
+from reporting.step_parts import own_times
 from reporting.study_words import EVIDENCE
 
 GOOD_EFFICIENCY = 0.90   # of the largest point: "scales"
@@ -14,25 +15,6 @@ WORTH_A_WORD = 0.05      # a share of the step, or a loss of efficiency
 WIDE = 0.10              # half an interval / its centre
 TAIL = 3.0               # p99 / p50 of a latency
 FEW_LAUNCHES = ("too few launches",)
-
-
-def largest(curve):
-    """The base and the point of most ranks; None of a curve with one point."""
-    points = curve.measured
-    return (points[0], points[-1]) if len(points) > 1 else (None, None)
-
-
-def ranks_of(point):
-    """"8 ranks"."""
-    return point.cell("ranks", lambda n: f"{n:.0f} rank{'s' if n != 1 else ''}")
-
-
-def share_exposed(curve, point):
-    """What communication adds to a step: against the baseline, else the waiting of the middle run."""
-    share, run = exposed_share(point), curve.middle_run(point)
-    if share is None and run is not None and run.number("step_seconds/mean") and point.number("exposed_seconds") is not None:
-        return point.number("exposed_seconds") / run.number("step_seconds/mean")
-    return share
 
 
 def scales(curve):

@@ -75,11 +75,10 @@ bool is_study(const std::filesystem::path& config) {
 }
 }  // namespace
 
-std::vector<Study> shipped_studies(const std::filesystem::path& program) {
-  std::vector<Study> studies;
-  for (const auto& path : shipped_configs(program))
-    if (is_study(path)) studies.push_back(read_study(path));
-  return studies;
+std::vector<std::filesystem::path> shipped_study_files(const std::filesystem::path& program) {
+  auto files = shipped_configs(program);
+  std::erase_if(files, [](const auto& path) { return !is_study(path); });
+  return files;
 }
 
 Json configs_json(const std::vector<std::filesystem::path>& configs) {
@@ -159,7 +158,8 @@ ExitCode commands::list(const CommandLine& line) {
     tables.push_back(configs_table(configs));
   }
   if (what == "studies" || flags.has("json")) {
-    const std::vector<Study> studies = shipped_studies(own_path());
+    std::vector<Study> studies;
+    for (const auto& path : shipped_study_files(own_path())) studies.push_back(read_study(path));
     if (wanted("studies")) lists["studies"] = studies_json(studies);
     if (what == "studies") tables.push_back(studies_table(studies));
   }

@@ -25,7 +25,7 @@ std::string with_installed_paths(std::string text, const std::filesystem::path& 
 /// The *.json of the configs folder that belongs to `program`, sorted by path.
 std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& program);
 /// Those of its folder studies/.
-std::vector<Study> shipped_studies(const std::filesystem::path& program);
+std::vector<std::filesystem::path> shipped_study_files(const std::filesystem::path& program);
 /// Of each its path, kind ("config", "plan", "published_curve", "rules" or "study") and
 /// description.
 Json configs_json(const std::vector<std::filesystem::path>& configs);

@@ -41,9 +41,9 @@ struct StudyRequest {
 Study find_study(const std::string& name) {
   if (name.find('/') != name.npos || name.ends_with(".json")) return read_study(name);
   std::vector<std::string> names;
-  for (Study& study : shipped_studies(own_path())) {
-    if (study.name == name) return study;
-    names.push_back(study.name);
+  for (const fs::path& path : shipped_study_files(own_path())) {
+    names.push_back(path.stem());
+    if (names.back() == name) return read_study(path);
   }
   throw ConfigError(fmt::format("scalemark study: {} is no study{} (scalemark list studies)",
                                 quote(name), did_you_mean(name, names)));

@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "analysis/study/measured_figure.hpp"
 #include "config/text.hpp"
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
@@ -79,12 +80,16 @@ std::string verdict_words(const Json& figure) {
                      shown(figure.at("expected").get<std::string>()));
 }
 
+/// One that this profile reads.
+bool is_read(const Json& figure) { return figure.at("reason") != kNotOfThisProfile; }
+
 Rows figure_rows(const Json& record) {
   Rows rows{{"figure", "published", "measured", "difference", "effect"}};
   for (const Json& figure : record.at("figures"))
-    rows.push_back({shown(figure.at("name").get<std::string>()), published_words(figure),
-                    measured_words(figure), difference_words(figure.at("difference")),
-                    verdict_words(figure)});
+    if (is_read(figure))
+      rows.push_back({shown(figure.at("name").get<std::string>()), published_words(figure),
+                      measured_words(figure), difference_words(figure.at("difference")),
+                      verdict_words(figure)});
   return rows;
 }
 
@@ -117,8 +122,14 @@ std::vector<std::string> notes_of(const Json& record) {
                   text("shows"))};
   if (!record.at("not_stated").empty())
     notes.push_back("The publication does not state: " + list_words(record.at("not_stated")));
+  std::vector<std::string> further;
   for (const Json& figure : record.at("figures"))
-    if (figure.at("measured").is_null() && figure.at("reason") != "not of this profile")
+    if (!is_read(figure))
+      further.push_back(fmt::format("{}: {}", shown(figure.at("name").get<std::string>()),
+                                    published_words(figure)));
+  if (!further.empty()) notes.push_back("Published too: " + join(further, "; "));
+  for (const Json& figure : record.at("figures"))
+    if (figure.at("measured").is_null() && is_read(figure))
       notes.push_back(fmt::format("not measured: {}: {}",
                                   shown(figure.at("name").get<std::string>()),
                                   shown(figure.at("reason").get<std::string>())));

@@ -40,6 +40,13 @@ def every_kind():
                 {"ranks": n, "throughput": 90.0 * n, "throughput_band": [80.0 * n, 95.0 * n], "efficiency": 0.9,
                  "measured_throughput": 91.0 * n if n < 8 else None, "held_out": n == 4} for n in (1, 2, 4, 8, 16)],
                 base={"ranks": 1, "throughput": 91.0}, errors={"points": 1, "in_band": 1, "model_percent": 1.0}),
+            record("study", study="links", title=NASTY, profile="laptop", site=NASTY, evidence="effect", shows=NASTY, differs="all",
+                   steps=[{"name": "one", "about": NASTY, "status": "ok", "seconds": 3.0, "reason": ""}], figures=[
+                       {"name": NASTY, "unit": unit, "published": {"value": value, "low": None, "high": None, "about": True, "text": None},
+                        "measured": {"value": 1.2 * (value or 1), "ci95": [value or 1, 1.5 * (value or 1)], "repeats": 5}, "reason": "",
+                        "difference": {"amount": 20.0, "unit": "percent"}, "expected": "above 0", "verdict": verdict}
+                       for unit, value, verdict in (("percent", 18.7, "shown"), ("same", None, "not shown"), ("share", 0.79, "opposite"),
+                                                    ("ratio", 1.95, "shown"), ("ratio", 83.5, None), ("images/sec", 2757.0, None))]),
             record("preflight", verdict="fail", hosts=[{"host": "n0"}, {"host": "n1"}], checks=[
                 {"name": "gemm.fp32", "statistic": "flops", "status": "fail", "host": "n1", "message": NASTY},
                 {"name": "noise", "statistic": "steal", "status": "warn", "host": "n1", "message": "busy"},
@@ -104,7 +111,7 @@ class Page(unittest.TestCase):
     def test_all_sections_and_landmarks_are_there(self):
         self.browser.open(self.page)
         sections = self.browser.ask("[...document.querySelectorAll('main > section')].map(section => section.id)")
-        self.assertEqual(sections, ["warnings", "verdict", "scaling", "runs", "steps", "loss", "latency", "instances", "comparison", "gate",
+        self.assertEqual(sections, ["warnings", "verdict", "studies", "scaling", "runs", "steps", "loss", "latency", "instances", "comparison", "gate",
                                     "projection", "embedding", "preflight", "records", "files"])
         for tag in ("header", "nav", "main", "footer", "h1"):
             self.assertEqual(self.browser.ask("document.querySelectorAll(arguments[0]).length", tag), 1, tag)

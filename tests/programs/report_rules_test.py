@@ -183,6 +183,20 @@ class OfOthers(unittest.TestCase):
         self.assertEqual(findings(errors(2, 1))["projected"].weight, BAD)
         self.assertNotIn("projected", findings(errors(0, 0)))
 
+    def test_study(self):
+        def study(*verdicts):
+            figures = [{"name": f"gain {i}", "unit": "percent", "verdict": verdict} for i, verdict in enumerate(verdicts)]
+            return record("study", study="links", title="Links", evidence="stand_in", figures=figures)
+        found = findings(study("shown", "shown", None))["study"]
+        self.assertEqual((found.weight, found.sure), (GOOD, SURE))
+        self.assertIn("2 of 2 figures", sentence(found.why))
+        self.assertIn("a stand-in", found.because)
+        found = findings(study("shown", "not shown"))["study"]
+        self.assertEqual((found.weight, found.sure), (NOTE, HINT))
+        self.assertIn("gain 1: not shown", sentence(found.why))
+        self.assertEqual(findings(study("opposite"))["study"].weight, BAD)
+        self.assertNotIn("study", findings(study(None)))
+
     def test_preflight(self):
         def checks(status):
             return record("preflight", verdict=status, checks=[{"name": "gemm.fp32", "status": status, "host": "n3", "message": "slow"}])

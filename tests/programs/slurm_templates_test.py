@@ -97,6 +97,19 @@ class Words(unittest.TestCase):
             self.assertEqual(sweep, ["scalemark", "sweep", "plan.json", "--output", f"{self.folder}/my results/plan", "--launcher", launcher,
                                      "--container", IMAGE, f"--container_runtime={runtime}", "--container_program", "/opt/inside"])
 
+    def test_a_study_has_its_place_and_its_launcher(self):
+        stand_in = STAND_IN.replace("*sys.argv[1:]]", "*sys.argv[1:], os.environ.get('SCALEMARK_LAUNCHER'), os.environ.get('SCALEMARK_CONTAINER')]")
+        (self.folder / "scalemark").write_text(stand_in)
+        conf = f"LAUNCHER=mpirun; CONTAINER_IMAGE='{IMAGE}'; HOST_SCALEMARK='{self.folder}/scalemark'; SCALEMARK=/opt/inside"
+        for words, place in ((["link_rate"], "link_rate/full/here"), (["link_rate", "--site", "vm", "--profile=laptop"], "link_rate/laptop/vm"),
+                             (["my/own.json", "--json"], "own/full/here")):
+            [_, started], _ = self.started("study.sbatch", conf, *words)
+            profile, site = place.split("/")[1:]
+            self.assertEqual(started, ["scalemark", "study", *[word for word in words if word.endswith(("rate", "json"))], "--profile", profile,
+                                       "--site", site, "--output", f"{self.folder}/my results/studies/{place}", "mpirun", IMAGE])
+        _, err = self.started("study.sbatch", conf, expect=1)
+        self.assertIn("no study", err)
+
     def test_a_sweep_refuses_flags_that_it_would_part(self):
         commands, err = self.started("sweep.sbatch", "CONTAINER_IMAGE=image.sif; CONTAINER_FLAGS=(--bind '/a b')", "plan.json", expect=2)
         self.assertEqual(commands, [])

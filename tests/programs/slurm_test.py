@@ -342,6 +342,27 @@ class Sweeps(SlurmTest):
         self.assert_each_launch_once(4)
         self.assertIn("launches are done", self.said())
 
+    def test_a_requeued_study_goes_on(self):
+        steps = [{"name": name, "about": "seeds", "plan": {"settings": {**self.SETTINGS, "ranks": 2}, "axes": {"seed": [1, 2]}},
+                  "full": {"run": "sweep", "minutes": 1}} for name in ("one", "two")]
+        profile = {"evidence": "effect", "shows": "it", "differs": "all", "ranks": 2}
+        (self.folder / "small.json").write_text(json.dumps({
+            "$schema": "study_plan.schema.json", "title": "Small", "publication": "Nobody.", "published_on": "nothing.", "not_stated": [],
+            "profiles": {"laptop": profile, "full": profile}, "steps": steps, "figures": [
+                {"name": "rate", "published": {"unit": "images/sec"}, "full": {"step": "two", "of": "throughput", "where": {"seed": 2}}}]}))
+        self.submit("study.sbatch", "--", str(self.folder / "small.json"), "--site", "lab")
+        folder = "studies/small/full/lab"
+        self.wait_until(lambda: self.journal(f"{folder}/one"), "no launch ends")
+        self.slurm("scontrol", "requeue", self.job)
+        self.release()
+        self.assertEqual(self.end(), 0, self.said())
+        record = self.read(self.results / folder / "study.json")
+        self.assertEqual([step["status"] for step in record["steps"]], ["ok", "ok"])
+        self.assertGreater(record["figures"][0]["measured"]["value"], 0)
+        for name in ("one", "two"):
+            done = [(entry["point"], entry["repeat"]) for entry in self.journal(f"{folder}/{name}") if entry["status"] == "ok"]
+            self.assertEqual((len(done), len(set(done))), (2, 2), name)
+
     def test_every_binding_is_asked_of_srun(self):
         policies = {"core": "cpus:1", "socket": "socket", "numa": "numa", "none": "none"}
         self.submit("sweep.sbatch", "--", self.plan(axes={"binding": list(policies)}, settings={"ranks": 2, "cpus_per_rank": 1}))

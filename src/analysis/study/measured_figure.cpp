@@ -149,7 +149,7 @@ std::optional<FigureVerdict> by_bounds(bool wholly_in, bool wholly_out) {
 }  // namespace
 
 MeasuredFigure measure_figure(const Figure& figure, const RowsOfSteps& rows) {
-  if (!figure.reading) return {.reason = "not of this profile"};
+  if (!figure.reading) return {.reason = std::string(kNotOfThisProfile)};
   try {
     return measure(figure, rows);
   } catch (const NotMeasured& why) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/study/step_rows.hpp"
@@ -11,6 +12,9 @@
 #include "measure/statistics.hpp"
 
 namespace scalemark {
+
+/// The reason of a figure without a reading.
+inline constexpr std::string_view kNotOfThisProfile = "not of this profile";
 
 /// Of each step that has left a result.
 using RowsOfSteps = std::map<std::string, std::vector<StepRow>>;
