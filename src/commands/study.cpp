@@ -139,6 +139,7 @@ class Recorder {
 
 ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
                    const StudyPlace& place) {
+  const auto alone = lock_study(place.folder);
   auto states = planned_states(profile, place, record_at(study_file(place.folder)));
   const Recorder recorder(request, profile, place, states);
   for (const StepState& state : states)

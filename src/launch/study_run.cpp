@@ -76,8 +76,7 @@ fs::path printed(const StudyStep& step, const StudyPlace& place) {
                               : place.folder / (step.name + ".txt");
 }
 
-SupervisedExits start(const StudyStep& step, const StudyProfile& profile,
-                      const StudyPlace& place) {
+SupervisedExits start(const StudyStep& step, const StudyProfile& profile, const StudyPlace& place) {
   const fs::path output = printed(step, place);
   const FileDescriptor file(open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.fd < 0) throw ResultError(fmt::format("{}: {}", output.string(), std::strerror(errno)));
@@ -116,6 +115,21 @@ ExitCode code_of_step(const StepState& state) {
 }  // namespace
 
 fs::path study_file(const fs::path& folder) { return folder / "study.json"; }
+
+std::unique_ptr<FileLock> lock_study(const fs::path& folder) {
+  const fs::path file = folder / ".study.lock";
+  try {
+    fs::create_directories(folder);
+    if (auto lock = FileLock::try_take(file)) return lock;
+  } catch (const std::system_error& error) {
+    throw ResultError(fmt::format("{}: {}", folder.string(), error.code().message()));
+  }
+  throw EnvironmentError(fmt::format(
+      "scalemark study: another one is at work in {}; wait for it, or give another --site or "
+      "--output. Where none is, one that was killed on a file system without locks has left {}: "
+      "remove it",
+      folder.string(), file.string()));
+}
 
 StudyPlace study_place(const fs::path& folder) {
   StudyPlace place{own_path(), {}, folder, own_build().revision, geteuid() == 0};

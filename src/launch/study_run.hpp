@@ -3,11 +3,13 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "analysis/study/study_record.hpp"
 #include "error.hpp"
+#include "platform/file_lock.hpp"
 
 namespace scalemark {
 
@@ -25,6 +27,10 @@ StudyPlace study_place(const std::filesystem::path& folder);
 
 /// FOLDER/study.json
 std::filesystem::path study_file(const std::filesystem::path& folder);
+
+/// Of this process alone while it lives. EnvironmentError where another study is at work in the
+/// folder; ResultError where it cannot be made.
+std::unique_ptr<FileLock> lock_study(const std::filesystem::path& folder);
 
 /// The words of a step's command, {NAME} replaced by the results of others.
 std::vector<std::string> step_command(const StudyStep& step, const StudyProfile& profile,

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/flat_rows.hpp"
 #include "config/input_file.hpp"
 #include "config/json_text.hpp"
@@ -59,10 +61,18 @@ std::vector<StepRow> parts_of(const Json& record, const char* list) {
   return rows;
 }
 
+/// Launches of an earlier plan stay in a sweep's folder.
+bool is_planned(const JournalEntry& entry, const std::optional<PlannedLaunches>& planned) {
+  return !planned || (entry.repeat <= planned->repeats &&
+                      std::ranges::find(planned->points, entry.point,
+                                        &PlannedLaunches::Point::id) != planned->points.end());
+}
+
 std::vector<StepRow> launches_of(const fs::path& folder, const std::string& revision) {
+  const auto planned = read_planned(folder);
   std::vector<StepRow> rows;
   for (const JournalEntry& entry : last_entries(read_journal(journal_of(folder)))) {
-    if (entry.record.empty() || entry.revision != revision) continue;
+    if (entry.record.empty() || entry.revision != revision || !is_planned(entry, planned)) continue;
     for (StepRow& row : step_rows(record_of(folder, entry))) {
       row.settings = entry.settings;
       row.repeat = entry.repeat;
