@@ -47,7 +47,7 @@ std::string published_words(const Json& figure) {
   else if (low)
     text = "over " + words("low");
   else if (high)
-    text = "under " + words("high");
+    text = "up to " + words("high");
   else if (unit == "same")
     text = "no difference";
   else if (!published.at("text").is_null())

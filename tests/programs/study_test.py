@@ -192,5 +192,14 @@ class OfShippedStudies(Study):
         self.assertIn(", GPU", text)
 
 
+class OfTheDocuments(ProgramTest):
+    def test_the_page_says_what_the_records_say(self):
+        self.run_program(SOURCE / "scripts/study_tables", "--check")
+        for path in (SOURCE / "results/baselines/studies").glob("*.json"):
+            record = json.loads(path.read_text())
+            self.assertEqual([figure["name"] for figure in record["figures"] if figure["verdict"] not in (None, "shown")], [], path.name)
+            self.assertLessEqual(record["wall_seconds"], 300, path.name)
+
+
 if __name__ == "__main__":
     main()
