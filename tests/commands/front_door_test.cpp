@@ -18,7 +18,6 @@ namespace scalemark::front_door_test {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 
 int call(std::vector<std::string> words) {
@@ -146,7 +145,6 @@ TEST(FrontDoor, UnknownSubcommandsAreRefused) {
   EXPECT_EQ(refusal({"swep"}),
             "scalemark: unknown subcommand \"swep\"; did you mean sweep? (legal: " + names +
                 "; see scalemark --help)\n");
-  EXPECT_EQ(refusal({"study"}), "scalemark: scalemark study is not available in this version\n");
   EXPECT_EQ(refusal({}), overview());
   EXPECT_THAT(refusal({"help", "swee"}), HasSubstr("did you mean sweep?"));
   EXPECT_THAT(refusal({"completion", "tcsh"}), HasSubstr("legal: bash, zsh, fish"));
@@ -160,7 +158,8 @@ TEST(Lists, ModelsAndConfigs) {
   EXPECT_GE(configs.size(), 4u);
   EXPECT_THAT(configs_table(configs), HasSubstr("quickstart.json"));
   EXPECT_THAT(configs_table(configs), HasSubstr("sweeps/threads.json"));
-  EXPECT_THAT(shipped_configs("/nowhere/at/all/bin/scalemark"), IsEmpty());
+  EXPECT_THROW(shipped_configs("/nowhere/at/all/bin/scalemark"), EnvironmentError);
+  EXPECT_THAT(configs_table(configs), HasSubstr("studies/link_rate.json"));
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ bool keeps(const Json& read, const Json& written) {
 TEST(ReadRecord, WhatWasPublishedStaysReadable) {
   int records = 0;
   const auto folder = std::filesystem::path(SCALEMARK_SOURCE_DIR) / "results/baselines";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
     const Json written = Json::parse(test::contents(entry.path()));
     if (!written.contains("schema_version")) continue;
     const Json read = read_record(entry.path());
