@@ -24,19 +24,12 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-const StudyStep* find_step(const StudyProfile& profile, const std::string& name) {
-  const auto found = std::ranges::find(profile.steps, name, &StudyStep::name);
+/// The step of whose result a word is the place; null for any other word.
+const StudyStep* step_of(const std::string& word, const StudyProfile& profile) {
+  const auto name = named_step(word);
+  if (!name) return nullptr;
+  const auto found = std::ranges::find(profile.steps, *name, &StudyStep::name);
   return found == profile.steps.end() ? nullptr : &*found;
-}
-
-/// The steps whose results a step's words name.
-std::vector<const StudyStep*> needed_steps(const StudyStep& step, const StudyProfile& profile) {
-  std::vector<const StudyStep*> needed;
-  for (const std::string& word : step.words)
-    if (word.starts_with('{') && word.ends_with('}'))
-      if (const StudyStep* other = find_step(profile, word.substr(1, word.size() - 2)))
-        needed.push_back(other);
-  return needed;
 }
 
 std::string text_of(const fs::path& path) {
@@ -90,6 +83,19 @@ SupervisedExits start(const StudyStep& step, const StudyProfile& profile, const 
   return supervise_all({process}, how);
 }
 
+/// A code of ours that no verdict is; null for a launcher's or a signal's.
+const ExitCodeWords* our_code(int code) {
+  const auto found =
+      std::ranges::find(kExitCodes, static_cast<ExitCode>(code), &ExitCodeWords::code);
+  return found == std::end(kExitCodes) || found->of_gate ? nullptr : found;
+}
+
+/// "ended with status 7 (environment); see its messages".
+std::string why_failed(int code) {
+  const ExitCodeWords* ours = our_code(code);
+  return end_words(code) + (ours ? fmt::format(" ({})", ours->words) : "") + "; see its messages";
+}
+
 void run_step(const StudyStep& step, const StudyProfile& profile, StepState& state,
               const StudyPlace& place) {
   if (step.is_sweep()) ResultFile(plan_file(step, place)).write_text(plan_text(step));
@@ -102,14 +108,7 @@ void run_step(const StudyStep& step, const StudyProfile& profile, StepState& sta
   state.status = exits.stopped_by_us ? StepStatus::interrupted
                  : accepted          ? StepStatus::ok
                                      : StepStatus::failed;
-  if (state.status == StepStatus::failed) state.reason = end_words(code);
-}
-
-/// Of a step that failed; what is no code of ours, a launcher's or a signal's, is `failed`.
-ExitCode code_of_step(const StepState& state) {
-  const auto found = std::ranges::find(
-      kExitCodes, static_cast<ExitCode>(state.exit_code.value_or(-1)), &ExitCodeWords::code);
-  return found == std::end(kExitCodes) || found->of_gate ? ExitCode::failed : found->code;
+  if (state.status == StepStatus::failed) state.reason = why_failed(code);
 }
 
 }  // namespace
@@ -154,9 +153,7 @@ std::vector<std::string> step_command(const StudyStep& step, const StudyProfile&
                step.netlab->rate,     "--"};
   command.push_back(place.program.string());
   for (const std::string& word : step.words) {
-    const bool placeholder = word.starts_with('{') && word.ends_with('}');
-    const StudyStep* other =
-        placeholder ? find_step(profile, word.substr(1, word.size() - 2)) : nullptr;
+    const StudyStep* other = step_of(word, profile);
     command.push_back(other ? step_result(*other, place.folder).string() : word);
   }
   if (step.is_arithmetic()) return command;
@@ -196,12 +193,13 @@ void run_steps(const StudyProfile& profile, const StudyPlace& place, std::vector
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (states[i].status != StepStatus::waiting) continue;
     const StudyStep& step = profile.steps[i];
-    for (const StudyStep* needed : needed_steps(step, profile))
-      if (const auto index = static_cast<std::size_t>(needed - profile.steps.data());
-          states[index].status != StepStatus::ok) {
-        states[i].status = StepStatus::skipped;
-        states[i].reason = fmt::format("it needs the result of {}", needed->name);
-      }
+    for (const std::string& word : step.words)
+      if (const StudyStep* needed = step_of(word, profile))
+        if (states[static_cast<std::size_t>(needed - profile.steps.data())].status !=
+            StepStatus::ok) {
+          states[i].status = StepStatus::skipped;
+          states[i].reason = fmt::format("it needs the result of {}", needed->name);
+        }
     if (states[i].status != StepStatus::waiting) continue;
     watch.begins(i);
     run_step(step, profile, states[i], place);
@@ -217,7 +215,9 @@ ExitCode code_of(const std::vector<StepState>& states) {
     any = any || state.status != StepStatus::skipped;
     if (state.status == StepStatus::interrupted || state.status == StepStatus::waiting)
       code = most_severe(code, ExitCode::failed);
-    if (state.status == StepStatus::failed) code = most_severe(code, code_of_step(state));
+    if (state.status != StepStatus::failed) continue;
+    const ExitCodeWords* ours = our_code(state.exit_code.value_or(-1));
+    code = most_severe(code, ours ? ours->code : ExitCode::failed);
   }
   return any ? code : ExitCode::environment;
 }
@@ -226,11 +226,13 @@ RowsOfSteps rows_of_steps(const StudyProfile& profile, const StudyPlace& place,
                           const std::vector<StepState>& states) {
   RowsOfSteps rows;
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const fs::path result = step_result(profile.steps[i], place.folder);
+    const StudyStep& step = profile.steps[i];
+    const fs::path result = step_result(step, place.folder);
     std::error_code error;
-    if (states[i].status == StepStatus::ok || states[i].status == StepStatus::failed)
-      if (fs::exists(result, error))
-        rows[profile.steps[i].name] = read_step_rows(result, place.revision);
+    // The record of a step that failed is that of an earlier time; a sweep's launches say when.
+    const bool told = states[i].status == StepStatus::ok ||
+                      (states[i].status == StepStatus::failed && step.is_sweep());
+    if (told && fs::exists(result, error)) rows[step.name] = read_step_rows(result, place.revision);
   }
   return rows;
 }

@@ -98,6 +98,11 @@ StudyProfile read_profile(const Json& json, const std::string& name, const std::
     if (!names.insert(step["name"]).second)
       refuse_at(here + "/name", quote(step["name"].get<std::string>()) + " is there twice");
     profile.steps.push_back(read_step(step, step[name], here + "/" + name));
+    for (const std::string& word : profile.steps.back().words)
+      if (const auto other = named_step(word);
+          other && (!names.contains(*other) || *other == step["name"]))
+        refuse_at(fmt::format("{}/{}/run", here, name),
+                  fmt::format("{} names no earlier step of this profile", quote(word)));
   }
   for (std::size_t i = 0; i < json["figures"].size(); ++i) {
     const Json& figure = json["figures"][i];
@@ -114,6 +119,11 @@ bool any_step(const StudyProfile& profile, bool StudyStep::*needs) {
 }
 
 }  // namespace
+
+std::optional<std::string> named_step(const std::string& word) {
+  if (!word.starts_with('{') || !word.ends_with('}')) return std::nullopt;
+  return word.substr(1, word.size() - 2);
+}
 
 bool StudyStep::is_arithmetic() const {
   return std::ranges::find(words, "--dry_run") != words.end();

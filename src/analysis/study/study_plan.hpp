@@ -35,6 +35,9 @@ struct StudyStep {
   bool is_arithmetic() const;
 };
 
+/// Of a word "{NAME}", which stands for the result of that step.
+std::optional<std::string> named_step(const std::string& word);
+
 /// Values of `of` among the results of a step where `where` holds, over those where `over` does.
 struct Reading {
   std::string step, of;

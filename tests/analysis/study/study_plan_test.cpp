@@ -97,6 +97,9 @@ TEST(StudyPlan, RefusesWithThePlace) {
   json["steps"][1]["name"] = "links";
   EXPECT_THAT(refusal(json), AllOf(HasSubstr("/steps/1/name"), HasSubstr("twice")));
   json = study_file();
+  json["steps"][1]["laptop"]["run"] = "project {lnks}";
+  EXPECT_THAT(refusal(json), AllOf(HasSubstr("/steps/1/laptop/run"), HasSubstr("{lnks}")));
+  json = study_file();
   json["steps"][0]["laptop"]["run"] = "  ";
   EXPECT_THAT(refusal(json), HasSubstr("/steps/0/laptop/run"));
 }
