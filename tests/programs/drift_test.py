@@ -8,8 +8,8 @@ from support import SCALEMARK, SMALL, ProgramTest, main
 
 
 class Drift(ProgramTest):
-    def test_a_machine_that_gets_slower_is_said_so(self):
-        """After a third of the run the process gets half of a CPU."""
+    def slowed_run(self):
+        """After a third of the run the process gets half of a CPU; the drift, and what was said."""
         with half_a_cpu() as group:
             # No sleeping in the steps: what is taken away must be felt.
             process = self.start(SCALEMARK, "run", *SMALL, "--num_batches", "1000000", "--max_seconds", "9",
@@ -20,7 +20,15 @@ class Drift(ProgramTest):
                 group.write_text(thread.name)
             _, err = process.communicate(timeout=100)
         self.assertEqual(process.returncode, 0, err)
-        drift = self.read("r.json")["windows"]["drift"]
+        return self.read("r.json")["windows"]["drift"], err
+
+    def test_a_machine_that_gets_slower_is_said_so(self):
+        """A level that changes once is autocorrelated, so where others disturb the run too it need not be shown each time."""
+        for _ in range(3):
+            drift, err = self.slowed_run()
+            if drift["verdict"] == "slower":
+                break
+            self.assertEqual(drift["verdict"], "not shown", drift)
         self.assertEqual(drift["verdict"], "slower", drift)
         self.assertLess(drift["change"], -0.2)
         self.assertIn("the throughput fell by", err)
