@@ -7,7 +7,7 @@ import os
 
 from reporting.record import Record, clean, link_from
 
-# What `scalemark` writes and the report shows; of its own studies the report says only that they are there.
+# What `scalemark` writes and the report shows; of what scripts write it says only that it is there.
 KINDS = ("run", "scaling", "inference", "instances", "comparison", "verdict", "history", "projection", "preflight",
          "baseline", "study")
 STUDIES = ("speed", "gate_study", "published_curve")

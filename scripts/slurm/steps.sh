@@ -31,3 +31,25 @@ preflight() {
   fi
   if [[ -e $record ]]; then export SCALEMARK_PREFLIGHT=$record; fi
 }
+
+# go_on COMMAND...: runs a command that goes on where an earlier job ended, and leaves with its exit code. `measured`, of
+# the script, counts what the command has done so far. Before the time limit this shell gets USR1: the command ends its
+# launch at a step boundary, and the job goes back into the queue, unless it measured nothing: then the next time would
+# end like this one.
+go_on() {
+  local before stopped=0 code=0 command
+  before=$(measured)
+  trap 'stopped=1; kill -USR1 "$command" || true' USR1
+  "$@" &
+  command=$!
+  wait "$command" || code=$?
+  if ((stopped)); then code=0; wait "$command" || code=$?; fi  # the trap ended the first wait
+  if ((stopped && code != 0)); then
+    if (($(measured) > before)); then
+      scontrol requeue "$SLURM_JOB_ID"
+    else
+      echo "not one launch ended within the time limit: give the job more time" >&2
+    fi
+  fi
+  exit "$code"
+}

@@ -101,7 +101,9 @@ class Recorder {
  public:
   Recorder(const StudyRequest& request, const StudyProfile& profile, const StudyPlace& place,
            const std::vector<StepState>& states)
-      : request_(request), profile_(profile), place_(place), states_(states) {}
+      : request_(request), profile_(profile), place_(place), states_(states) {
+    for (std::size_t i = 0; i < states.size(); ++i) read(i);
+  }
 
   void begins(std::size_t index) const {
     note(fmt::format("[{}/{}] {}: {}; about {}, {} left in all", index + 1, states_.size(),
@@ -109,21 +111,22 @@ class Recorder {
                      format_duration(60 * profile_.steps[index].minutes),
                      format_duration(60 * minutes_left(index))));
   }
-  void ended(std::size_t index) const {
+  void ended(std::size_t index) {
     const StepState& state = states_[index];
     note(fmt::format("[{}/{}] {}: {} after {}{}", index + 1, states_.size(), state.name,
                      to_string(state.status), format_duration(state.seconds.value_or(0)),
                      state.reason.empty() ? "" : ": " + state.reason));
+    read(index);
     write();
   }
   Json write() const {
-    Json record = make_study_record(request_.study, profile_, request_.site, states_,
-                                    rows_of_steps(profile_, place_, states_));
+    Json record = make_study_record(request_.study, profile_, request_.site, states_, rows_);
     ResultFile(study_file(place_.folder)).write(record);
     return record;
   }
 
  private:
+  void read(std::size_t index) { read_rows(rows_, profile_.steps[index], place_, states_[index]); }
   double minutes_left(std::size_t index) const {
     double minutes = 0;
     for (std::size_t i = index; i < states_.size(); ++i)
@@ -135,13 +138,14 @@ class Recorder {
   const StudyProfile& profile_;
   const StudyPlace& place_;
   const std::vector<StepState>& states_;
+  RowsOfSteps rows_;  ///< a step's are read once, when it is done
 };
 
 ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
                    const StudyPlace& place) {
   const auto alone = lock_study(place.folder);
   auto states = planned_states(profile, place, record_at(study_file(place.folder)));
-  const Recorder recorder(request, profile, place, states);
+  Recorder recorder(request, profile, place, states);
   for (const StepState& state : states)
     if (state.status == StepStatus::ok)
       note(state.name + ": done before");

@@ -222,19 +222,16 @@ ExitCode code_of(const std::vector<StepState>& states) {
   return any ? code : ExitCode::environment;
 }
 
-RowsOfSteps rows_of_steps(const StudyProfile& profile, const StudyPlace& place,
-                          const std::vector<StepState>& states) {
-  RowsOfSteps rows;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    const StudyStep& step = profile.steps[i];
-    const fs::path result = step_result(step, place.folder);
-    std::error_code error;
-    // The record of a step that failed is that of an earlier time; a sweep's launches say when.
-    const bool told = states[i].status == StepStatus::ok ||
-                      (states[i].status == StepStatus::failed && step.is_sweep());
-    if (told && fs::exists(result, error)) rows[step.name] = read_step_rows(result, place.revision);
-  }
-  return rows;
+void read_rows(RowsOfSteps& rows, const StudyStep& step, const StudyPlace& place,
+               const StepState& state) {
+  const fs::path result = step_result(step, place.folder);
+  std::error_code error;
+  // The record of a step that failed is that of an earlier time; a sweep's launches say when.
+  const bool told =
+      state.status == StepStatus::ok || (state.status == StepStatus::failed && step.is_sweep());
+  if (!told || !fs::exists(result, error)) return;
+  rows[step.name] =
+      step.is_arithmetic() ? read_plan_rows(result) : read_step_rows(result, place.revision);
 }
 
 }  // namespace scalemark

@@ -56,8 +56,8 @@ void run_steps(const StudyProfile& profile, const StudyPlace& place, std::vector
 /// The most severe code of the steps that failed; environment where all were skipped.
 ExitCode code_of(const std::vector<StepState>& states);
 
-/// Of the steps that are done. ResultError where a result can't be read.
-RowsOfSteps rows_of_steps(const StudyProfile& profile, const StudyPlace& place,
-                          const std::vector<StepState>& states);
+/// Adds what a step that is done has left. ResultError where it can't be read.
+void read_rows(RowsOfSteps& rows, const StudyStep& step, const StudyPlace& place,
+               const StepState& state);
 
 }  // namespace scalemark

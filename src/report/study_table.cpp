@@ -21,7 +21,7 @@ using Rows = std::vector<std::vector<std::string>>;
 
 /// `like`: as many decimals as that needs.
 std::string number_words(double value, const std::string& unit, double like) {
-  if (unit == "percent" || unit == "same") return fmt::format("{:+.1f} %", value);
+  if (is_percent(unit)) return fmt::format("{:+.1f} %", value);
   if (unit == "share") return fmt::format("{:.1f} %", 100 * value);
   return four_digits(value, like);
 }
@@ -30,7 +30,7 @@ std::string value_words(const Json& value, const std::string& unit) {
   if (value.is_string()) return shown(value.get<std::string>());
   if (!value.is_number()) return value.dump();
   const std::string number = number_words(value, unit, value);
-  const bool bare = unit == "percent" || unit == "same" || unit == "share" || unit == "verdict";
+  const bool bare = is_percent(unit) || unit == "share" || unit == "verdict";
   return bare ? number : number + (unit == "ratio" ? " x" : " " + shown(unit));
 }
 
@@ -78,6 +78,12 @@ std::string verdict_words(const Json& figure) {
   if (figure.at("verdict").is_null()) return kNone;
   return fmt::format("{} ({})", figure.at("verdict").get<std::string>(),
                      shown(figure.at("expected").get<std::string>()));
+}
+
+/// Null where it was not measured.
+Json measured_value(const Json& figure) {
+  const Json& measured = figure.at("measured");
+  return measured.is_null() ? measured : measured.at("value");
 }
 
 /// One that this profile reads.
@@ -179,18 +185,11 @@ std::string sites_table(const Json& first, const Json& second) {
   for (const Json& figure : first.at("figures")) {
     const auto other = others.find(figure.at("name"));
     if (other == others.end()) continue;
-    const auto value = [](const Json& of) { return of.at("measured").value("value", Json()); };
-    std::string difference = kNone;
-    if (!figure.at("measured").is_null() && !other->second->at("measured").is_null()) {
-      const Json a = value(figure), b = value(*other->second);
-      const bool points = figure.at("unit") == "percent" || figure.at("unit") == "same";
-      if (a.is_number() && b.is_number() && (points || a != 0))
-        difference = points
-                         ? fmt::format("{:+.1f} points", b.get<double>() - a.get<double>())
-                         : fmt::format("{:+.1f} %", 100 * (b.get<double>() / a.get<double>() - 1));
-    }
+    const Json difference = figure_difference(figure.at("unit"), measured_value(figure),
+                                              measured_value(*other->second));
     rows.push_back({shown(figure.at("name").get<std::string>()), published_words(figure),
-                    measured_words(figure), measured_words(*other->second), difference});
+                    measured_words(figure), measured_words(*other->second),
+                    difference_words(difference)});
   }
   return wrapped(fmt::format("{}: {} and {}", shown(first.at("title").get<std::string>()),
                              site(first), site(second)),

@@ -323,9 +323,10 @@ class Sweeps(SlurmTest):
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def release(self):
-        """Slurm lets a requeued job wait for two minutes; in the second of its end it would find its credential revoked."""
+        """Slurm lets a requeued job wait for two minutes. In the second of its end it would find its credential revoked, and
+        the SIGKILL of the step that was interrupted would reach the step of the same number."""
         self.wait_until(lambda: self.field("JobState") == "PENDING", "the job is not back in the queue")
-        self.slurm("scontrol", "update", f"JobId={self.job}", "StartTime=now+2")
+        self.slurm("scontrol", "update", f"JobId={self.job}", f"StartTime=now+{slurm_lab.KILL_WAIT_SECONDS + 2}")
 
     def assert_each_launch_once(self, count):
         done = [(entry["point"], entry["repeat"]) for entry in self.journal() if entry["status"] == "ok"]

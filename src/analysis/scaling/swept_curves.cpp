@@ -172,29 +172,29 @@ std::string why_none(const CurveRuns& curve) {
   return "";
 }
 
-using Names = std::vector<std::string>;
+using KeyNames = std::vector<std::string>;
 
-std::vector<Json> values_of(const CurveRuns& curve, const Names& names) {
+std::vector<Json> values_of(const CurveRuns& curve, const KeyNames& names) {
   std::vector<Json> values;
   for (const std::string& name : names) values.push_back(value_at(curve.keys, name));
   return values;
 }
 
-std::size_t told_apart(const std::vector<CurveRuns>& curves, const Names& names) {
+std::size_t told_apart(const std::vector<CurveRuns>& curves, const KeyNames& names) {
   std::set<std::vector<Json>> values;
   for (const CurveRuns& curve : curves) values.insert(values_of(curve, names));
   return values.size();
 }
 
 /// Whose values tell all curves apart, without any that tells nothing that those before it do not.
-Names telling_keys(const std::vector<CurveRuns>& curves) {
-  Names order(kNamedFirst.begin(), kNamedFirst.end());
+KeyNames telling_keys(const std::vector<CurveRuns>& curves) {
+  KeyNames order(kNamedFirst.begin(), kNamedFirst.end());
   for (const CurveRuns& curve : curves)
     for (const auto& [name, value] : curve.keys)
       if (std::ranges::find(order, name) == order.end()) order.push_back(name);
-  Names chosen;
+  KeyNames chosen;
   for (const std::string& name : order) {
-    Names more = chosen;
+    KeyNames more = chosen;
     more.push_back(name);
     if (told_apart(curves, more) > told_apart(curves, chosen)) chosen = more;
   }
@@ -215,11 +215,11 @@ std::string name_part(const std::string& key, const Json& value) {
 }
 
 void name_them(std::vector<SweptCurve>& curves, const std::vector<CurveRuns>& groups) {
-  const Names keys = telling_keys(groups);
+  const KeyNames keys = telling_keys(groups);
   std::set<std::string> taken;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::vector<Json> values = values_of(groups[i], keys);
-    Names parts;
+    KeyNames parts;
     for (std::size_t k = 0; k < keys.size(); ++k) parts.push_back(name_part(keys[k], values[k]));
     std::string name = join(parts, "-").substr(0, kLongestName);
     if (!taken.insert(name).second) taken.insert(name += fmt::format("-{}", i + 1));

@@ -67,30 +67,28 @@ const std::vector<StepRow>& rows_of(const RowsOfSteps& all, const std::string& s
   return found->second;
 }
 
+double number_of(const Json& value, const std::string& of) {
+  if (!value.is_number()) throw NotMeasured(of + " is no number");
+  return value;
+}
+
 std::vector<double> numbers(const ByRepeat& values, const std::string& of) {
   std::vector<double> all;
-  for (const auto& [repeat, value] : values) {
-    if (!value.is_number()) throw NotMeasured(of + " is no number");
-    all.push_back(value.get<double>());
-  }
+  for (const auto& [repeat, value] : values) all.push_back(number_of(value, of));
   return all;
 }
 
 /// Of the repeats that both have.
 std::vector<double> ratios(const ByRepeat& above, const ByRepeat& below, const Reading& reading) {
-  ByRepeat common[2];
-  for (const auto& [repeat, value] : above)
-    if (const auto other = below.find(repeat); other != below.end()) {
-      common[0][repeat] = value;
-      common[1][repeat] = other->second;
-    }
-  if (common[0].empty()) throw NotMeasured("no repeat has both values of the ratio");
-  std::vector<double> all = numbers(common[0], reading.of);
-  const std::vector<double> others = numbers(common[1], reading.over_of);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (others[i] == 0) throw NotMeasured("the ratio is over 0");
-    all[i] /= others[i];
+  std::vector<double> all;
+  for (const auto& [repeat, value] : above) {
+    const auto other = below.find(repeat);
+    if (other == below.end()) continue;
+    const double under = number_of(other->second, reading.over_of);
+    if (under == 0) throw NotMeasured("the ratio is over 0");
+    all.push_back(number_of(value, reading.of) / under);
   }
+  if (all.empty()) throw NotMeasured("no repeat has both values of the ratio");
   return all;
 }
 
@@ -115,10 +113,6 @@ void transform(MeasuredFigure& measured, F change) {
   if (measured.ci95) measured.ci95 = Interval{change(measured.ci95->lo), change(measured.ci95->hi)};
 }
 
-bool is_percent(const Json& published) {
-  return published.at("unit") == "percent" || published.at("unit") == "same";
-}
-
 MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
   const Reading& reading = *figure.reading;
   const ByRepeat above = select(rows_of(rows, reading.step), reading.of, reading.where);
@@ -135,7 +129,9 @@ MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
           : ratios(above, select(rows_of(rows, reading.over_step), reading.over_of, reading.over),
                    reading));
   transform(measured, [&](double value) {
-    return is_percent(figure.published) ? 100 * (reading.times * value - 1) : reading.times * value;
+    return is_percent(figure.published.at("unit").get<std::string>())
+               ? 100 * (reading.times * value - 1)
+               : reading.times * value;
   });
   return measured;
 }
@@ -155,18 +151,6 @@ MeasuredFigure measure_figure(const Figure& figure, const RowsOfSteps& rows) {
   } catch (const NotMeasured& why) {
     return {.reason = why.what()};
   }
-}
-
-std::string to_string(FigureVerdict verdict) {
-  switch (verdict) {
-    case FigureVerdict::shown:
-      return "shown";
-    case FigureVerdict::opposite:
-      return "opposite";
-    case FigureVerdict::not_shown:
-      return "not shown";
-  }
-  return "";
 }
 
 std::optional<FigureVerdict> judge(const Json& expect, const MeasuredFigure& measured) {
@@ -204,6 +188,16 @@ std::string expectation_words(const Json& expect) {
   say("within_percent", "within {} %");
   say("equals", "{}");
   return join(words, ", ");
+}
+
+bool is_percent(std::string_view unit) { return unit == "percent" || unit == "same"; }
+
+Json figure_difference(const std::string& unit, const Json& from, const Json& to) {
+  if (!from.is_number() || !to.is_number()) return nullptr;
+  const double a = from, b = to;
+  if (is_percent(unit)) return {{"amount", b - a}, {"unit", "points"}};
+  if (a == 0) return nullptr;
+  return {{"amount", 100 * (b / a - 1)}, {"unit", "percent"}};
 }
 
 std::optional<double> published_number(const Json& published) {

@@ -9,6 +9,7 @@
 
 #include "analysis/study/step_rows.hpp"
 #include "analysis/study/study_plan.hpp"
+#include "config/names.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
@@ -31,7 +32,7 @@ struct MeasuredFigure {
 MeasuredFigure measure_figure(const Figure& figure, const RowsOfSteps& rows);
 
 enum class FigureVerdict { shown, not_shown, opposite };
-std::string to_string(FigureVerdict verdict);
+constexpr auto names_of(FigureVerdict) { return Names{"shown", "not shown", "opposite"}; }
 
 /// Whether the whole interval (the value, where there is none) is as expected: shown; on the other
 /// side: opposite. nullopt where nothing is expected or measured.
@@ -39,6 +40,13 @@ std::optional<FigureVerdict> judge(const Json& expect, const MeasuredFigure& mea
 
 /// "above 0", "within 10 %".
 std::string expectation_words(const Json& expect);
+
+/// Whether a figure of this unit is 100 (ratio - 1): "percent", and "same".
+bool is_percent(std::string_view unit);
+
+/// {"amount", "unit"}: in points where the unit is percent, else in percent of `from`; null where
+/// one of the two is no number, or `from` is 0.
+Json figure_difference(const std::string& unit, const Json& from, const Json& to);
 
 /// The number that is published: its value, or the middle of its bounds; nullopt for one bound or
 /// none.

@@ -106,14 +106,16 @@ std::vector<StepRow> step_rows(const Json& record) {
 }
 
 std::vector<StepRow> read_step_rows(const fs::path& result, const std::string& revision) {
-  if (fs::is_directory(result)) return launches_of(result, revision);
+  return fs::is_directory(result) ? launches_of(result, revision) : step_rows(read_record(result));
+}
+
+std::vector<StepRow> read_plan_rows(const fs::path& plan) {
   try {
-    const Json content = parse_json_text(read_input_file(result, kLargestRecord), kDeepestRecord);
-    return step_rows(content.contains("kind") ? read_record(result) : content);
+    return step_rows(parse_json_text(read_input_file(plan, kLargestRecord), kDeepestRecord));
   } catch (const InputFault& fault) {
-    throw ResultError(fmt::format("{}: {}", result.string(), fault.what()));
+    throw ResultError(fmt::format("{}: {}", plan.string(), fault.what()));
   } catch (const JsonFault& fault) {
-    throw ResultError(fmt::format("{}: not JSON: {}", result.string(), fault.what()));
+    throw ResultError(fmt::format("{}: not JSON: {}", plan.string(), fault.what()));
   }
 }
 

@@ -23,10 +23,12 @@ struct StepRow {
   Json value(const std::string& name) const;
 };
 
-/// Of a sweep's folder (launches of the build `revision` alone) or a record or plan. ResultError
-/// where it can't be read.
+/// Of a sweep's folder (launches of the build `revision` alone) or a record. ResultError where it
+/// can't be read.
 std::vector<StepRow> read_step_rows(const std::filesystem::path& result,
                                     const std::string& revision);
+/// Of a plan that a dry run has printed into a file. Likewise.
+std::vector<StepRow> read_plan_rows(const std::filesystem::path& plan);
 /// Of one record, or of a plan that a dry run has printed.
 std::vector<StepRow> step_rows(const Json& record);
 

@@ -11,7 +11,6 @@
 #include "config/json_file.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
-#include "result/record_schemas.hpp"
 #include "result/schema_fault.hpp"
 
 namespace scalemark {
@@ -19,26 +18,6 @@ namespace {
 
 const std::vector<std::string> kProfiles{"laptop", "full"};
 constexpr std::string_view kHere = "{here}";  // the folder of the study's file
-
-/// A misspelt member would be a setting that is silently not there.
-void refuse_unknown(const Json& object, const Json& schema, const std::string& place) {
-  const auto properties = schema.find("properties");
-  if (properties == schema.end()) return;
-  std::vector<std::string> known;
-  for (const auto& [key, part] : properties->items()) known.push_back(key);
-  for (const auto& [key, value] : object.items()) {
-    const std::string here = place + pointer_to(key);
-    if (!properties->contains(key))
-      refuse_at(here, fmt::format("no member of a study{} (legal: {})", did_you_mean(key, known),
-                                  join(known, ", ")));
-    const Json& part = (*properties)[key];
-    if (value.is_object()) refuse_unknown(value, part, here);
-    if (value.is_array() && part.contains("items"))
-      for (std::size_t i = 0; i < value.size(); ++i)
-        if (value[i].is_object())
-          refuse_unknown(value[i], part["items"], fmt::format("{}/{}", here, i));
-  }
-}
 
 std::vector<std::string> split_words(const std::string& line) {
   std::istringstream words(line);
@@ -146,9 +125,10 @@ const StudyProfile& Study::profile(const std::string& name) const {
 
 Study parse_study(std::string_view text, const std::string& name, const std::string& place) {
   const Json json = parse_json_object(text, place, "study");
-  if (const auto fault = schema_fault(json, "study_plan", MissingKeys::refused))
+  // A misspelt member would be a setting that is silently not there.
+  if (const auto fault =
+          schema_fault(json, "study_plan", MissingKeys::refused, UnknownKeys::refused))
     throw ConfigError(fmt::format("{}: {}", place, *fault));
-  refuse_unknown(json, schema_of("study_plan"), place + ": ");
   Study study{name, json["title"], json["publication"], json["published_on"], json["not_stated"]};
   for (const std::string& profile : kProfiles)
     study.profiles.push_back(read_profile(json, profile, place + ": "));

@@ -3,18 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 #include "config/text.hpp"
 #include "result/outcome.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
 namespace {
-
-constexpr std::array kStatuses{StepStatus::ok, StepStatus::failed, StepStatus::skipped,
-                               StepStatus::interrupted, StepStatus::waiting};
 
 Json step_json(const StepState& state) {
   return {{"name", state.name},
@@ -25,16 +19,6 @@ Json step_json(const StepState& state) {
           {"exit_code", or_null(state.exit_code)},
           {"reason", state.reason},
           {"seconds", or_null(state.seconds)}};
-}
-
-/// In points where both are percent, else in percent of what is published.
-Json difference_of(const Json& published, const MeasuredFigure& measured) {
-  const auto number = published_number(published);
-  if (!number || !measured.value.is_number()) return nullptr;
-  const double value = measured.value;
-  if (published.at("unit") == "percent") return {{"amount", value - *number}, {"unit", "points"}};
-  if (*number == 0) return nullptr;
-  return {{"amount", 100 * (value / *number - 1)}, {"unit", "percent"}};
 }
 
 Json figure_json(const Figure& figure, const RowsOfSteps& rows) {
@@ -50,7 +34,9 @@ Json figure_json(const Figure& figure, const RowsOfSteps& rows) {
             {"published", published},
             {"measured", nullptr},
             {"reason", measured.reason},
-            {"difference", difference_of(figure.published, measured)},
+            {"difference",
+             figure_difference(figure.published.at("unit"),
+                               or_null(published_number(figure.published)), measured.value)},
             {"expected", null_if_empty(expectation_words(expect))},
             {"verdict", verdict ? Json(to_string(*verdict)) : Json()}};
   if (!measured.value.is_null())
@@ -126,28 +112,11 @@ std::vector<std::string> warnings_of(const std::vector<StepState>& states, const
 
 }  // namespace
 
-std::string to_string(StepStatus status) {
-  switch (status) {
-    case StepStatus::ok:
-      return "ok";
-    case StepStatus::failed:
-      return "failed";
-    case StepStatus::skipped:
-      return "skipped";
-    case StepStatus::interrupted:
-      return "interrupted";
-    case StepStatus::waiting:
-      return "waiting";
-  }
-  return "";
-}
-
 std::vector<StepState> states_of(const Json& record) {
   std::vector<StepState> states;
   for (const Json& step : record.at("steps")) {
     StepState state{step.at("name"), step.at("about"), step.at("command"), step.at("result")};
-    state.status = *std::ranges::find(kStatuses, step.at("status").get<std::string>(),
-                                      [](StepStatus status) { return to_string(status); });
+    state.status = *from_string<StepStatus>(step.at("status").get<std::string>());
     if (!step.at("exit_code").is_null()) state.exit_code = step.at("exit_code");
     state.reason = step.at("reason");
     if (!step.at("seconds").is_null()) state.seconds = step.at("seconds");

@@ -6,12 +6,15 @@
 
 #include "analysis/study/measured_figure.hpp"
 #include "analysis/study/study_plan.hpp"
+#include "config/names.hpp"
 #include "json.hpp"
 
 namespace scalemark {
 
 enum class StepStatus { ok, failed, skipped, interrupted, waiting };
-std::string to_string(StepStatus status);
+constexpr auto names_of(StepStatus) {
+  return Names{"ok", "failed", "skipped", "interrupted", "waiting"};
+}
 
 /// What became of a step.
 struct StepState {
