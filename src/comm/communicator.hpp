@@ -80,6 +80,13 @@ class Communicator {
   /// the algorithm (docs/measurements.md). Until it is complete, an operation may leave anything in
   /// the buffer. `stream`: the operation waits for work already queued there.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
+  /// The same in pieces, of which those of the least `urgency` go first, also before pieces of sums
+  /// that were started earlier: with the same urgencies on all ranks. A communicator that knows no
+  /// order but that of the starts keeps to it.
+  virtual std::unique_ptr<Pending> start_urgent_allreduce(const Buffer& buffer, int /*urgency*/,
+                                                          Stream stream) {
+    return start_allreduce(buffer, stream);
+  }
   /// Starts gathering a block of every rank at all ranks: `all` gets the blocks one behind the
   /// other in rank order, that of rank r with `counts[r]` elements; `mine` is this rank's and must
   /// not overlap `all`. Ranks give the same counts, and start operations in the same order.

@@ -1,4 +1,5 @@
-// Starts each bucket's allreduce as soon as it may start, and waits for all at the end of the step.
+// Starts each bucket's allreduce as soon as it may start, and waits for all at the end of the step
+// or for each when it is needed.
 #include "comm/gradient_reducer.hpp"
 
 #include <fmt/format.h>
@@ -11,17 +12,21 @@
 namespace scalemark {
 
 GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
-                                 std::vector<int> parameters_in, Overlap overlap)
+                                 std::vector<int> parameters_in, Overlap overlap,
+                                 std::vector<int> urgency)
     : communicator_(communicator),
       buckets_(std::move(buckets)),
       parameters_in_(std::move(parameters_in)),
       overlap_(overlap),
+      urgency_(std::move(urgency)),
       missing_(parameters_in_),
+      pending_(buckets_.size()),
       of_table_(buckets_.size()) {
   if (buckets_.size() != parameters_in_.size())
     throw CommError(fmt::format("{} buckets but {} parameter counts: one of each per bucket",
                                 buckets_.size(), parameters_in_.size()));
-  pending_.reserve(buckets_.size());
+  if (overlap_ == Overlap::step && urgency_.size() != buckets_.size())
+    throw CommError(fmt::format("{} buckets but {} urgencies", buckets_.size(), urgency_.size()));
 }
 
 void GradientReducer::add(int bucket, Stream stream) {
@@ -37,32 +42,54 @@ void GradientReducer::add(int bucket, Stream stream) {
 }
 
 void GradientReducer::start_next(Stream stream) {
-  if (buckets_[next_].count == 0)  // it travels some other way
-    pending_.push_back(completed_operation());
+  const Buffer& bucket = buckets_[next_];
+  auto& pending = pending_[next_];
+  if (pending)
+    throw CommError(fmt::format("bucket {} is still on its way from the step before", next_));
+  if (bucket.count == 0)  // it travels some other way
+    pending = completed_operation();
+  else if (overlap_ == Overlap::step)
+    pending = communicator_.start_urgent_allreduce(bucket, urgency_[next_], stream);
   else
-    pending_.push_back(communicator_.start_allreduce(buckets_[next_], stream));
+    pending = communicator_.start_allreduce(bucket, stream);
   ++next_;
 }
 
+void GradientReducer::check_full() const {
+  const auto open =
+      std::find_if(missing_.begin(), missing_.end(), [](int missing) { return missing != 0; });
+  if (open != missing_.end())
+    throw CommError(fmt::format(
+        "bucket {} lacks {} of its {} gradients at the end of the step", open - missing_.begin(),
+        *open, parameters_in_[static_cast<std::size_t>(open - missing_.begin())]));
+}
+
 void GradientReducer::finalize(Stream stream, const std::function<void(std::size_t)>& on_sum) {
-  if (communicator_.moves_data()) {
-    const auto open =
-        std::find_if(missing_.begin(), missing_.end(), [](int missing) { return missing != 0; });
-    if (open != missing_.end())
-      throw CommError(fmt::format(
-          "bucket {} lacks {} of its {} gradients at the end of the step", open - missing_.begin(),
-          *open, parameters_in_[static_cast<std::size_t>(open - missing_.begin())]));
-  }
+  if (communicator_.moves_data()) check_full();
   while (next_ < buckets_.size()) start_next(stream);
-  for (std::size_t i = 0; i < pending_.size(); ++i) {
-    pending_[i]->wait();
-    if (buckets_[i].count > 0 && communicator_.moves_data())
-      log_.add(std::move(pending_[i]),
-               {of_table_[i], static_cast<int>(i), communicator_.payload_bytes(buckets_[i])});
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    wait(i);
     if (on_sum) on_sum(i);
   }
+  end_step();
+}
+
+void GradientReducer::start_rest(Stream stream) {
+  check_full();
+  while (next_ < buckets_.size()) start_next(stream);
+}
+
+void GradientReducer::wait(std::size_t bucket) {
+  auto pending = std::exchange(pending_[bucket], nullptr);
+  if (!pending) return;
+  pending->wait();
+  if (buckets_[bucket].count > 0 && communicator_.moves_data())
+    log_.add(std::move(pending), {of_table_[bucket], static_cast<int>(bucket),
+                                  communicator_.payload_bytes(buckets_[bucket])});
+}
+
+void GradientReducer::end_step() {
   log_.end_step();
-  pending_.clear();
   missing_ = parameters_in_;
   next_ = 0;
 }

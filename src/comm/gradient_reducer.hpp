@@ -16,11 +16,12 @@ class GradientReducer {
  public:
   /// `buckets[i]` is the i-th bucket in gradient-ready order; `parameters_in[i]` how many ready()
   /// calls fill it. Overlap::none: all buckets start in finalize(). Overlap::backward: a bucket
-  /// starts when it is full and all buckets before it have started. A buffer of no elements stands
-  /// for a bucket that travels some other way: it is counted as full like the others, and nothing
-  /// is sent for it.
+  /// starts when it is full and all buckets before it have started; Overlap::step: the same, but
+  /// those of the least `urgency` (one per bucket) overtake the others. A buffer of no elements
+  /// stands for a bucket that travels some other way: it is counted as full like the others, and
+  /// nothing is sent for it.
   GradientReducer(Communicator& communicator, std::vector<Buffer> buckets,
-                  std::vector<int> parameters_in, Overlap overlap);
+                  std::vector<int> parameters_in, Overlap overlap, std::vector<int> urgency = {});
 
   /// Marks buckets that carry gradients of embedding tables, for log().
   void set_of_table(std::vector<bool> of_table) { of_table_ = std::move(of_table); }
@@ -34,6 +35,12 @@ class GradientReducer {
   /// called as soon as bucket i and those before it are summed, while the others are still on their
   /// way. A bucket that is not full is an error (CommError naming it) unless nothing moves.
   void finalize(Stream stream, const std::function<void(std::size_t bucket)>& on_sum = {});
+  /// In place of finalize(): start_rest() and end_step() after the last gradient, and wait() for
+  /// each bucket before its next add(), which may be in the next step. wait() returns at once where
+  /// the sum has been waited for.
+  void start_rest(Stream stream);
+  void wait(std::size_t bucket);
+  void end_step();
 
   /// What the buckets cost; operations that a step waits for in on_sum() may be added.
   CommunicationLog& log() { return log_; }
@@ -46,12 +53,14 @@ class GradientReducer {
   std::vector<Buffer> buckets_;
   std::vector<int> parameters_in_;
   Overlap overlap_;
+  std::vector<int> urgency_;
   std::vector<int> missing_;
-  std::vector<std::unique_ptr<Pending>> pending_;
+  std::vector<std::unique_ptr<Pending>> pending_;  ///< by bucket; null: not on its way
   std::size_t next_ = 0;  ///< the first bucket that has not started
   std::vector<bool> of_table_;
   CommunicationLog log_;
 
+  void check_full() const;
   void start_next(Stream stream);
 };
 

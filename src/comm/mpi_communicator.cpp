@@ -75,11 +75,12 @@ struct Kind {
 /// What operations need in turn; shared with them, because the communicator may be gone
 /// before their last stage. The last owner lets go in turn.
 struct MpiCommunicator::Handles {
-  MPI_Comm communicator = MPI_COMM_NULL;
+  MPI_Comm communicator = MPI_COMM_NULL, agreements = MPI_COMM_NULL;
   MPI_Op sum_bf16 = MPI_OP_NULL, sum_f16 = MPI_OP_NULL;
 
   explicit Handles(MPI_Comm parent) {
     check_mpi(MPI_Comm_dup(parent, &communicator), "MPI_Comm_dup");
+    check_mpi(MPI_Comm_dup(parent, &agreements), "MPI_Comm_dup");
     check_mpi(MPI_Op_create(sum_for_mpi<scalemark::sum_bf16>, 1, &sum_bf16), "MPI_Op_create");
     check_mpi(MPI_Op_create(sum_for_mpi<scalemark::sum_f16>, 1, &sum_f16), "MPI_Op_create");
   }
@@ -89,6 +90,7 @@ struct MpiCommunicator::Handles {
     if (finalized) return;
     MPI_Op_free(&sum_bf16);
     MPI_Op_free(&sum_f16);
+    MPI_Comm_free(&agreements);
     MPI_Comm_free(&communicator);
   }
   Handles(const Handles&) = delete;
@@ -106,10 +108,15 @@ MpiCommunicator::MpiCommunicator(RankGroup& group, WireDtype wire, std::size_t l
   group.barrier();  // MPI_Comm_dup polls until all ranks are there
   handles_ = group_->world->call(
       "communicator", [&] { return std::make_shared<const Handles>(group_->communicator); });
+  urgent_ = std::make_shared<UrgentQueue>(*group_->world, handles_, handles_->agreements);
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  group_->world->release([handles = std::move(handles_)]() mutable { handles.reset(); });
+  group_->world->release(
+      [handles = std::move(handles_), urgent = std::move(urgent_)]() mutable {
+        urgent.reset();
+        handles.reset();
+      });
 }
 
 std::string MpiCommunicator::algorithm() const {
@@ -130,17 +137,23 @@ std::int64_t MpiCommunicator::wire_bytes(std::int64_t bytes) const {
 }
 
 std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, Stream) {
-  if (is_rounded(buffer)) return start_wire_sums(buffer);
+  if (is_rounded(buffer)) {
+    std::vector<std::shared_ptr<Operation>> operations;
+    for (auto& stages : wire_sums(buffer))
+      operations.push_back(group_->world->start(std::move(stages)));
+    return std::make_unique<MpiPending>(group_->world, std::move(operations));
+  }
   const bool small = buffer.bytes() <= MpiWorld::kEagerBytes;
   const auto poster = small ? MpiWorld::Poster::caller_alone : MpiWorld::Poster::caller;
-  return std::make_unique<MpiPending>(group_->world, std::vector{start_sum(buffer, poster)});
+  return std::make_unique<MpiPending>(group_->world,
+                                      std::vector{group_->world->start(sum_of(buffer), poster)});
 }
 
 void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
   if (is_rounded(buffer)) return Communicator::allreduce(buffer, stream);
   MpiWorld& world = *group_->world;
   if (size() == 1 || buffer.count > largest_count_ || buffer.bytes() > MpiWorld::kEagerBytes)
-    return world.wait(*start_sum(buffer, MpiWorld::Poster::waiter), "allreduce");
+    return world.wait(*world.start(sum_of(buffer), MpiWorld::Poster::waiter), "allreduce");
   world.run_small("allreduce", [this, &buffer] {
     return group_->world->selector().post(static_cast<std::int64_t>(buffer.bytes()), [&] {
       return handles_->start_part(buffer.data, buffer.count, buffer.type);
@@ -152,16 +165,35 @@ bool MpiCommunicator::is_rounded(const Buffer& buffer) const {
   return buffer.type == DataType::f32 && wire_ != WireDtype::fp32;
 }
 
-std::shared_ptr<Operation> MpiCommunicator::start_sum(const Buffer& buffer,
-                                                      MpiWorld::Poster poster) {
-  auto* const world = group_->world.get();
-  return world->start(
-      [world, buffer, handles = handles_, largest = largest_count_, alone = size() == 1] {
-        if (alone) return std::vector<MPI_Request>{};
-        const auto bytes = static_cast<std::int64_t>(buffer.bytes());
-        return world->selector().post(bytes, [&] { return handles->start(buffer, largest); });
-      },
-      poster);
+std::unique_ptr<Pending> MpiCommunicator::start_urgent_allreduce(const Buffer& buffer, int urgency,
+                                                                 Stream stream) {
+  if (size() == 1) return start_allreduce(buffer, stream);
+  std::vector<std::vector<Operation::Post>> pieces;
+  if (is_rounded(buffer)) {
+    pieces = wire_sums(buffer);
+  } else {
+    const std::size_t piece = elements_of_piece(size_of(buffer.type));
+    for (std::size_t first = 0; first < buffer.count; first += piece)
+      pieces.push_back({sum_of({static_cast<char*>(buffer.data) + first * size_of(buffer.type),
+                             std::min(piece, buffer.count - first), buffer.type})});
+  }
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (auto& stages : pieces) {
+    operations.push_back(std::make_shared<Operation>());
+    operations.back()->stages = std::move(stages);
+  }
+  urgent_->add(operations, urgency);
+  return std::make_unique<MpiPending>(group_->world, std::move(operations));
+}
+
+/// How it is started.
+Operation::Post MpiCommunicator::sum_of(const Buffer& buffer) const {
+  return [world = group_->world.get(), buffer, handles = handles_, largest = largest_count_,
+          alone = size() == 1] {
+    if (alone) return std::vector<MPI_Request>{};
+    const auto bytes = static_cast<std::int64_t>(buffer.bytes());
+    return world->selector().post(bytes, [&] { return handles->start(buffer, largest); });
+  };
 }
 
 std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, const Buffer& all,
@@ -173,27 +205,32 @@ std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, co
                                       "allgather");
 }
 
-/// Rounding is left to the MPI thread: it costs the same there, and a core of its own hides it. A
-/// large buffer goes in pieces, so that what is rounded is still in the cache when it is sent (8 to
-/// 18 % of the time at 2 ranks in shared memory), but with no message below 64 KiB.
-std::unique_ptr<Pending> MpiCommunicator::start_wire_sums(const Buffer& buffer) {
+/// 2 MiB, but no message of a ring or an all-to-all below 64 KiB.
+std::size_t MpiCommunicator::elements_of_piece(std::size_t bytes_of_element) const {
+  const auto smallest = static_cast<std::size_t>(size()) * (64 << 10);
+  return std::min(largest_count_,
+                  std::max(std::size_t{2} << 20, smallest) / bytes_of_element);
+}
+
+/// The stages of each piece of a sum. Rounding is left to the MPI thread: it costs the same there,
+/// and a core of its own hides it. A large buffer goes in pieces, so that what is rounded is still
+/// in the cache when it is sent (8 to 18 % of the time at 2 ranks in shared memory).
+std::vector<std::vector<Operation::Post>> MpiCommunicator::wire_sums(const Buffer& buffer) {
   const HalfLoops& loops = wire_ == WireDtype::bf16 ? bf16_loops : f16_loops;
-  const auto smallest_piece = static_cast<std::size_t>(size()) * (64 * 1024 / 2);
-  const std::size_t piece =
-      std::min(largest_count_, std::max(std::size_t{1} << 20, smallest_piece));
-  std::vector<std::shared_ptr<Operation>> operations;
+  const std::size_t piece = elements_of_piece(sizeof(std::uint16_t));
+  std::vector<std::vector<Operation::Post>> pieces;
   for (std::size_t first = 0; first < buffer.count; first += piece) {
     const std::size_t count = std::min(piece, buffer.count - first);
     // Two tags each; MPI promises 32,768 of them, so they come around after 16,384 sums.
     const int tag = 2 * (sums_started_++ % 16'384);
-    operations.push_back(group_->world->start(
+    pieces.push_back(
         WireSum::stages({{handles_, handles_->communicator, group_->rank, group_->size},
                          loops,
                          static_cast<float*>(buffer.data) + first,
                          count,
-                         tag})));
+                         tag}));
   }
-  return std::make_unique<MpiPending>(group_->world, std::move(operations));
+  return pieces;
 }
 
 Kind MpiCommunicator::Handles::kind_of(DataType type) const {

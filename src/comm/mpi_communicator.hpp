@@ -6,6 +6,7 @@
 
 #include "comm/communicator.hpp"
 #include "comm/rank_group_impl.hpp"
+#include "comm/urgent_queue.hpp"
 
 namespace scalemark {
 
@@ -24,6 +25,8 @@ class MpiCommunicator : public Communicator {
   std::string transport() const override;
   std::int64_t wire_bytes(std::int64_t bytes) const override;
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override;
+  std::unique_ptr<Pending> start_urgent_allreduce(const Buffer& buffer, int urgency,
+                                                  Stream stream) override;
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream stream) override;
@@ -33,14 +36,16 @@ class MpiCommunicator : public Communicator {
  private:
   struct Handles;
   bool is_rounded(const Buffer& buffer) const;  ///< it travels in a 2-byte type
-  std::shared_ptr<Operation> start_sum(const Buffer& buffer, MpiWorld::Poster poster);
-  std::unique_ptr<Pending> start_wire_sums(const Buffer& buffer);
+  Operation::Post sum_of(const Buffer& buffer) const;
+  std::size_t elements_of_piece(std::size_t bytes_of_element) const;
+  std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer);
 
   std::shared_ptr<RankGroup::Impl> group_;
   WireDtype wire_;
   std::size_t largest_count_;
   int sums_started_ = 0;
   std::shared_ptr<const Handles> handles_;
+  std::shared_ptr<UrgentQueue> urgent_;
 };
 
 }  // namespace scalemark

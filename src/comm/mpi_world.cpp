@@ -179,7 +179,7 @@ bool MpiWorld::test_operations() {
   if (finished.empty()) return false;
   const auto now = Clock::now();
   for (const auto& operation : finished)
-    if (operation->on_complete) operation->on_complete();
+    if (operation->on_complete) std::exchange(operation->on_complete, nullptr)();
   const std::lock_guard lock(mutex_);
   for (const auto& operation : finished) {
     operation->completed = now;
@@ -220,7 +220,7 @@ std::shared_ptr<Operation> MpiWorld::start(std::vector<Operation::Post> stages, 
   auto operation = std::make_shared<Operation>();
   operation->stages = std::move(stages);
   if (poster == Poster::mpi_thread || !post_here(operation))
-    enqueue([this, operation] { outstanding_.post(operation); });
+    start(operation);
   else if (poster == Poster::caller ||
            (poster == Poster::caller_alone && idle_ && hosts_.size() > 2))
     nudge();

@@ -72,6 +72,10 @@ class MpiWorld {
   std::shared_ptr<Operation> start(Operation::Post post, Poster poster = Poster::mpi_thread) {
     return start(std::vector{std::move(post)}, poster);
   }
+  /// One that is made already, on the MPI thread.
+  void start(std::shared_ptr<Operation> operation) {
+    enqueue([this, operation = std::move(operation)] { outstanding_.post(operation); });
+  }
   /// Makes MPI calls, or sleeps, until `operation` is complete, under the deadline of `phase`.
   /// Throws CommError where it failed.
   void wait(Operation& operation, const char* phase);

@@ -25,7 +25,7 @@ struct Operation {
 
   std::vector<Post> stages;  ///< each starts when the requests of the one before are complete
   std::size_t next_stage = 0;
-  std::function<void()> on_complete;  ///< in turn; may be empty
+  std::function<void()> on_complete;  ///< in turn, once; may be empty
   std::size_t open_requests = 0;
   Clock::time_point posted = Clock::now();
   Clock::time_point completed{};

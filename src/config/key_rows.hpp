@@ -121,10 +121,6 @@ class Row {
     key_.often_used = true;
     return *this;
   }
-  Row& not_yet(std::vector<std::string> words) {
-    key_.planned = std::move(words);
-    return *this;
-  }
   Row& one_of_models() {
     key_.kind = Kind::choice;
     for (const ModelFacts& facts : kModels) key_.choices.emplace_back(facts.name);

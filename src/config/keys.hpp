@@ -30,7 +30,6 @@ struct Key {
   std::vector<std::string> choices;            ///< legal words of choice
   std::map<std::string, std::string> aliases;  ///< choices that stand for another one
   std::vector<std::string> words;              ///< legal beside the numbers of integer
-  std::vector<std::string> planned;  ///< words of later versions: refused, but not as unknown
   std::string unset;                 ///< what happens without a value; empty: there is a default
   bool often_used = false;           ///< in the help that fits a screen
   bool listed = false;    ///< `scale` also takes a list, a curve each: an array, or a,b,c

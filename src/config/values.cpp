@@ -68,9 +68,6 @@ Json check_real(const Key& key, const Json& value, std::string_view place) {
 Json check_choice(const Key& key, const Json& value, std::string_view place) {
   if (!value.is_string()) wrong_type(key, value, place, "one of its words");
   const auto& word = value.get_ref<const std::string&>();
-  if (std::find(key.planned.begin(), key.planned.end(), word) != key.planned.end())
-    refuse_at(place, fmt::format("{} is not available in this version (legal: {})", quote(word),
-                                 legal_values(key)));
   if (std::find(key.choices.begin(), key.choices.end(), word) == key.choices.end())
     refuse_at(place, fmt::format("unknown {} {}{} (legal: {})", key.name, quote(word),
                                  did_you_mean(word, key.choices), legal_values(key)));
@@ -140,7 +137,6 @@ Json parse_list(std::string_view text, bool numbers) {
 }
 
 Json check_single(const Key& key, const Json& value, std::string_view place) {
-  if (is_one_of(value, key.planned)) return check_choice(key, value, place);
   if (is_one_of(value, key.words)) return value;
   switch (key.kind) {
     case Kind::boolean:

@@ -41,8 +41,7 @@ class Reader {
     curve.units_per_sample = positive_or(file_, "units_per_sample", 1);
     curve.bucket_mb = positive_or(file_, "bucket_mb", 25);
     if (file_.contains("overlap")) curve.overlap = text(file_, "overlap", "");
-    if (curve.overlap != "none" && curve.overlap != "backward")
-      refuse("/overlap", "is neither none nor backward");
+    if (!from_string<Overlap>(curve.overlap)) refuse("/overlap", "is not none, backward or step");
     if (file_.contains("ranks_per_node")) curve.ranks_per_node = count(file_, "ranks_per_node", "");
     if (file_.contains("link_gbit")) curve.link_gbit = positive(file_, "link_gbit", "");
     read_points(curve);

@@ -56,6 +56,9 @@ std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
     bucket.slices.push_back({parameter, static_cast<int>(buckets.size()) - 1, bucket.count,
                              leaf.numel(), leaf.dim() == 1});
     bucket.count += align(leaf.numel());
+    if (layout.first_uses.empty()) continue;
+    const int use = layout.first_uses[static_cast<std::size_t>(parameter)];
+    bucket.first_use = bucket.slices.size() == 1 ? use : std::min(bucket.first_use, use);
   }
   const auto options = at::TensorOptions().dtype(at::kFloat).device(leaves.front().device());
   for (Bucket& bucket : buckets) allocate(bucket, options, layout);

@@ -28,6 +28,7 @@ struct Bucket {
   std::vector<at::Tensor> state;  ///< of the optimizer, fp32 [count] each
   at::Tensor shadow;              ///< bf16 or fp16 [count]; undefined in fp32
   bool reduced = true;  ///< false: of a table whose gradient is gathered, alone in its bucket
+  int first_use = -1;   ///< least of its parameters' (FlatLayout::first_uses)
 };
 
 /// What the buckets hold beside fp32 weights and gradients, and how large they are.
@@ -37,6 +38,7 @@ struct FlatLayout {
   int states = 0;                             ///< fp32 tensors that the optimizer keeps
   at::ScalarType shadow_dtype = at::kFloat;   ///< at::kFloat: no shadow
   std::vector<EmbeddingTable> tables = {};
+  std::vector<int> first_uses = {};  ///< by parameter, see UseProbe; empty: not known
 };
 
 /// Buckets of zeros for `leaves`, on their device. `order`: of parameters, gradient-ready. Throws

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -35,22 +34,6 @@ struct EmbeddingTable {
   bool carries_dense() const {
     return tied && (how == TableGradient::gathered || how == TableGradient::converted);
   }
-};
-
-/// Sees in one forward pass which leaves are looked up in, and which of these are used otherwise
-/// too; takes no gradient.
-class TableProbe : public ParameterGate {
- public:
-  at::Tensor compute_weight(const at::Tensor& leaf) override;
-  bool takes_rows(const at::Tensor& leaf) override;
-  /// In the order of the parameters.
-  std::vector<EmbeddingTable> tables(const Model& model) const;
-
- private:
-  struct Uses {
-    int all = 0, lookups = 0;
-  };
-  std::map<const c10::TensorImpl*, Uses> uses_;
 };
 
 /// The same tables as `--embedding_gradients` and `--tied_gradient` ask. sparse_as_dense collects a

@@ -88,6 +88,13 @@ int FlatParameters::slice_of(const at::Tensor& leaf) const {
   return found == slice_of_.end() ? -1 : found->second;
 }
 
+void FlatParameters::before_use(at::TensorList parameters) {
+  if (!on_use_) return;
+  for (const at::Tensor& leaf : parameters)
+    if (const int slice = slice_of(leaf); slice >= 0)
+      on_use_(slices_[static_cast<std::size_t>(slice)].bucket);
+}
+
 at::Tensor FlatParameters::compute_weight(const at::Tensor& leaf) {
   const int slice = slice_of(leaf);
   if (slice < 0) return leaf;

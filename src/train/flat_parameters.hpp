@@ -40,6 +40,8 @@ class FlatParameters : public ParameterGate {
   /// Called with the bucket index whenever a parameter's gradient is complete, in its slice or
   /// collected as rows: all uses, all micro-batches.
   void set_on_ready(std::function<void(int bucket)> on_ready);
+  /// Called with the bucket index before a layer uses a parameter that lies in it; empty: nobody.
+  void set_on_use(std::function<void(int bucket)> on_use) { on_use_ = std::move(on_use); }
   /// Before the forward pass of a micro-batch: the first overwrites gradients, later ones add to
   /// them, the last makes them ready. Without a call every pass is first and last, which will not
   /// do where tables collect rows: those of a first pass replace the ones before.
@@ -50,6 +52,7 @@ class FlatParameters : public ParameterGate {
   /// False where any weight is not finite.
   bool weights_are_finite() const;
 
+  void before_use(at::TensorList parameters) override;
   /// The leaf itself, or its view of the shadow: a leaf of its own, whose gradient arrives in the
   /// parameter's slice too. A parameter must reach the loss through one of the two, not both.
   at::Tensor compute_weight(const at::Tensor& leaf) override;
@@ -69,6 +72,7 @@ class FlatParameters : public ParameterGate {
   std::vector<at::Tensor> leaves_;   ///< by slice
   std::vector<at::Tensor> shadows_;  ///< by slice, views of the buckets; undefined in fp32
   std::unordered_map<const c10::TensorImpl*, int> slice_of_;  ///< by leaf
+  std::function<void(int)> on_use_;
   std::shared_ptr<GradientArrival> arrival_ = std::make_shared<GradientArrival>();
 };
 

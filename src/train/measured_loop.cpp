@@ -32,7 +32,16 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     gradient_scale_.push_back(at::full({}, 1 / (alone ? mine : all)[i], on_device));
     loss_share_.push_back(at::full({}, 1 / all[i], on_device));
   }
+  not_updated_.resize(trainer.parameters->buckets().size());
+  if (!reducer_->runs_on()) return;
+  trainer.parameters->set_on_use([this](int bucket) {
+    if (!not_updated_[static_cast<std::size_t>(bucket)]) return;
+    complete_update(static_cast<std::size_t>(bucket));
+    loop_.enter(StepPhase::forward);
+  });
 }
+
+MeasuredLoop::~MeasuredLoop() { trainer_.parameters->set_on_use({}); }
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
                           const StepObserver& observer, StartLine* line) {
@@ -51,6 +60,8 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     return StepOutcome{loss * loss_share_[turn], batch.units, batch.padded_units};
   };
   Samples samples = loop_.run(steps, phase, std::move(rule), observer, step, line);
+  complete_updates(StepPhase::rest);
+  if (reducer_->runs_on()) trainer_.device.synchronize();
   samples.embedding = reducer_->take_embedding();
   add_communication(samples);
   samples.input = input_->samples();
@@ -81,9 +92,10 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
   for (std::size_t i = 0; i < micro_batches.size(); ++i) {
     loop_.enter(StepPhase::forward);
     reducer_->begin_pass(i == 0, i + 1 == micro_batches.size());
+    if (i == 0) complete_unannounced();
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
-    loop_.enter(StepPhase::backward);
+    complete_updates(StepPhase::backward);  // gradients are about to come where sums lie
     // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
@@ -95,9 +107,15 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
 }
 
 /// A bucket is updated while later ones are on their way, unless the update depends on all
-/// gradients.
+/// gradients; where steps run on, in the next step, before its first use.
 void MeasuredLoop::update() {
   UpdateRule& optimizer = *trainer_.optimizer;
+  if (reducer_->runs_on()) {
+    optimizer.begin_step();
+    reducer_->start_rest();
+    not_updated_.assign(not_updated_.size(), true);
+    return;
+  }
   if (!trainer_.config.clip_norm && !scaler_.enabled()) {
     optimizer.begin_step();
     reducer_->finalize([&](std::size_t i) {
@@ -120,6 +138,28 @@ void MeasuredLoop::update() {
   if (trainer_.config.clip_norm) clip_gradients(buckets, *trainer_.config.clip_norm);
   optimizer.begin_step(skip);
   for (Bucket& bucket : buckets) optimizer.update(bucket);
+}
+
+void MeasuredLoop::complete_update(std::size_t bucket) {
+  not_updated_[bucket] = false;
+  loop_.enter(StepPhase::communication);
+  reducer_->wait(bucket);
+  loop_.enter(StepPhase::optimizer);
+  trainer_.optimizer->update(reducer_->buckets()[bucket]);
+}
+
+void MeasuredLoop::complete_updates(StepPhase next) {
+  for (std::size_t i = 0; i < not_updated_.size(); ++i)
+    if (not_updated_[i]) complete_update(i);
+  loop_.enter(next);
+}
+
+/// Parameters that no layer announces may be read as soon as the forward pass begins.
+void MeasuredLoop::complete_unannounced() {
+  const std::vector<Bucket>& buckets = reducer_->buckets();
+  for (std::size_t i = 0; i < not_updated_.size(); ++i)
+    if (not_updated_[i] && buckets[i].first_use < 0) complete_update(i);
+  loop_.enter(StepPhase::forward);
 }
 
 at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
@@ -162,7 +202,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator, const Ste
   if (warm_up.stop_reason == StopReason::num_batches) {
     CheckpointSamples checkpoints;
     loop.set_after_step(
-        checkpoint_writer(trainer, group, checkpoints, [&loop] { return loop.loss_scale(); }));
+        checkpoint_writer(trainer, group, checkpoints, loop));
     group.barrier();
     wait_at(line, group);
     const double start = steady_seconds();

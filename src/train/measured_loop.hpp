@@ -14,6 +14,7 @@ class MeasuredLoop {
  public:
   MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator,
                const InjectedFault& fault);
+  ~MeasuredLoop();
 
   /// Passes over every batch before the first step, on a device that chooses its kernels by shape.
   void meet_shapes();
@@ -23,6 +24,9 @@ class MeasuredLoop {
               StartLine* line = nullptr);
   /// The runs to come are recorded by `trace`; their steps are numbered from `first`.
   void watch(long first, StepTrace& trace);
+  /// The weights are those after the last step from here on, which goes on with `next`. Where steps
+  /// run on, its updates may be left to the next one.
+  void complete_updates(StepPhase next);
   double loss_scale() const { return scaler_.enabled() ? scaler_.report().last : 1; }
   StepTraffic traffic() const { return reducer_->traffic(); }
 
@@ -37,6 +41,9 @@ class MeasuredLoop {
   at::Tensor train_step(long number, std::size_t turn, const std::vector<Batch>& micro_batches);
   at::Tensor forward_step(long number, const Batch& batch);
   void update();
+  /// Where steps run on: before anything reads the bucket's weights.
+  void complete_update(std::size_t bucket);
+  void complete_unannounced();
   /// What the reducer took down of the steps of `samples`.
   void add_communication(Samples& samples);
 
@@ -48,7 +55,8 @@ class MeasuredLoop {
   LossScaler scaler_;
   std::unique_ptr<InputPipeline> input_;
   std::function<void(long number)> after_step_ = [](long) {};
-  StepTrace* trace_ = nullptr;  ///< null: nobody
+  StepTrace* trace_ = nullptr;      ///< null: nobody
+  std::vector<bool> not_updated_;  ///< by bucket: the last step's update is still to come
   // By turn, since batches may hold different numbers of tokens:
   std::vector<at::Tensor>
       gradient_scale_;                  ///< 1 / (loss count of ranks whose gradients are summed)

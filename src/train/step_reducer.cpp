@@ -14,8 +14,9 @@ class FlatReducer : public StepReducer {
   FlatReducer(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator)
       : parameters_(trainer.parameters),
         device_(trainer.device),
+        runs_on_(*trainer.config.overlap == Overlap::step && communicator.moves_data()),
         reducer_(communicator, parameters_->gradient_buffers(), parameters_->parameters_in(),
-                 *trainer.config.overlap),
+                 *trainer.config.overlap, first_uses(parameters_->buckets())),
         embeddings_(*parameters_, group, communicator, reducer_) {
     parameters_->set_on_ready([this](int bucket) { reducer_.add(bucket, device_.stream()); });
   }
@@ -36,6 +37,17 @@ class FlatReducer : public StepReducer {
     });
     embeddings_.end_step();
   }
+  bool runs_on() const override { return runs_on_; }
+  /// Rows are cleared before the next forward pass, so those that are gathered are waited for.
+  void start_rest() override {
+    embeddings_.start(device_.stream());
+    reducer_.start_rest(device_.stream());
+    for (const TableRows& table : parameters_->tables())
+      if (table.table.gathered()) complete(static_cast<std::size_t>(table.bucket));
+    reducer_.end_step();
+    embeddings_.end_step();
+  }
+  void wait(std::size_t bucket) override { reducer_.wait(bucket); }
   std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
   CommunicationTimes take_times() override { return reducer_.log().take(); }
   void keep_operations() override { reducer_.log().keep_operations(); }
@@ -46,8 +58,19 @@ class FlatReducer : public StepReducer {
   EmbeddingSamples take_embedding() override { return embeddings_.take(); }
 
  private:
+  static std::vector<int> first_uses(const std::vector<Bucket>& buckets) {
+    std::vector<int> uses;
+    for (const Bucket& bucket : buckets) uses.push_back(bucket.first_use);
+    return uses;
+  }
+  void complete(std::size_t bucket) {
+    reducer_.wait(bucket);
+    embeddings_.finish(bucket);
+  }
+
   std::shared_ptr<FlatParameters> parameters_;
   DeviceBackend& device_;
+  bool runs_on_;
   GradientReducer reducer_;
   EmbeddingExchange embeddings_;
 };

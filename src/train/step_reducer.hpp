@@ -29,7 +29,14 @@ class StepReducer {
   /// After the last backward pass: waits for the sums. `on_sum(i)` is called as soon as
   /// buckets()[i] and those before it are summed.
   virtual void finalize(const std::function<void(std::size_t bucket)>& on_sum = {}) = 0;
-  /// What the optimizer updates: every parameter lies in one of them. Valid until begin_pass().
+  /// Whether a step may go on without sums: start_rest() and wait() in place of finalize().
+  virtual bool runs_on() const { return false; }
+  /// After the last backward pass: all sums are on their way.
+  virtual void start_rest() {}
+  /// For the sum of buckets()[bucket], which must be there before gradients are added to it again.
+  virtual void wait(std::size_t /*bucket*/) {}
+  /// What the optimizer updates: every parameter lies in one of them. Valid until begin_pass(), or
+  /// for good where the step runs on.
   virtual std::vector<Bucket>& buckets() = 0;
 
   /// Of the steps since the last call; after DeviceBackend::synchronize(). Waits are those for sums

@@ -12,6 +12,7 @@
 #include "train/input_pipeline.hpp"
 #include "train/precision.hpp"
 #include "train/trainer_impl.hpp"
+#include "train/use_probe.hpp"
 
 namespace scalemark {
 namespace {
@@ -99,12 +100,13 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   model->to(device.device());
   const double flops = own_forward_flops(config, *model);
   auto optimizer = make_update_rule(config);
-  const auto probe = std::make_shared<TableProbe>();
+  const auto probe = std::make_shared<UseProbe>();
   model->set_gate(probe);
   const std::vector<int> order = agreed_order(*model, device.device(), group);
   const FlatLayout layout{bytes(bucket_mb(config, device)), bytes(config.first_bucket_mb),
                           optimizer->states(), compute_dtype(config.precision),
-                          with_strategy(probe->tables(*model), config)};
+                          with_strategy(probe->tables(*model), config),
+                          probe->first_uses(*model)};
   auto parameters = std::make_shared<FlatParameters>(*model, order, layout);
   model->set_gate(parameters);
   model->train(!config.forward_only);

@@ -6,6 +6,8 @@
 
 namespace scalemark {
 
+class MeasuredLoop;
+
 struct Trainer::Impl {
   ResolvedConfig config;
   DeviceBackend& device;
@@ -48,8 +50,7 @@ double own_forward_flops(const ResolvedConfig& config, Model& model);
 /// step where the trainer's checkpoints are open, and adds to `samples`, which outlives it. Throws
 /// AgreedWhileMeasuring.
 std::function<void(long number)> checkpoint_writer(Trainer::Impl& trainer, RankGroup& group,
-                                                   CheckpointSamples& samples,
-                                                   std::function<double()> loss_scale);
+                                                   CheckpointSamples& samples, MeasuredLoop& loop);
 
 /// The data check on CUDA buffers too, staged through the host.
 void check_gradient_buffers(Communicator& communicator, FlatParameters& parameters,

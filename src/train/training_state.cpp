@@ -2,7 +2,7 @@
 #include <unordered_map>
 
 #include "measure/clock.hpp"
-#include "train/trainer_impl.hpp"
+#include "train/measured_loop.hpp"
 
 namespace scalemark {
 namespace {
@@ -56,26 +56,26 @@ std::int64_t checkpoint_tensor_bytes(const Model& model, FlatParameters& paramet
 }
 
 std::function<void(long)> checkpoint_writer(Trainer::Impl& trainer, RankGroup& group,
-                                            CheckpointSamples& samples,
-                                            std::function<double()> loss_scale) {
+                                            CheckpointSamples& samples, MeasuredLoop& loop) {
   if (trainer.config.checkpoint_every == 0) return [](long) {};
   const std::int64_t every = trainer.config.checkpoint_every;
   if (trainer.checkpoints) samples.every = every;
-  const auto write = [&trainer, &samples, scale = std::move(loss_scale)](long number) {
+  const auto write = [&trainer, &samples, &loop](long number) {
     if (!trainer.checkpoints) return;
     trainer.device.synchronize();  // the step's own work is not the checkpoint's
     const double begin = steady_seconds();
     const UpdateRule& rule = *trainer.optimizer;
     torch::serialize::OutputArchive archive;
     write_training_state(archive, *trainer.model, *trainer.parameters,
-                         {number + 1, rule.steps(), rule.learning_rate(), scale()});
+                         {number + 1, rule.steps(), rule.learning_rate(), loop.loss_scale()});
     samples.bytes = trainer.checkpoints->write(archive, number + 1);
     samples.write_seconds.push_back(steady_seconds() - begin);
   };
-  return [&trainer, &group, every, write](long number) {
+  return [&trainer, &group, &loop, every, write](long number) {
     const long measured = number + 1 - static_cast<long>(trainer.config.num_warmup_batches);
     if (measured % every != 0) return;
     group.watchdog().enter("checkpoint", number);
+    loop.complete_updates(StepPhase::checkpoint);
     // The next step waits for the slowest anyway; a disk that is full ends all ranks alike.
     try {
       group.agree_on([&] { write(number); });

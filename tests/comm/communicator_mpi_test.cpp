@@ -2,7 +2,10 @@
 // and the data check.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
+#include <random>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -225,6 +228,51 @@ TEST(DataCheck, FindsOneWrongElement) {
   }
 }
 
+/// Sums that are started at moments of each rank's own, in an order that all share.
+TEST(UrgentSums, AreRightWheneverARankHasThem) {
+  for (const WireDtype wire : {WireDtype::fp32, WireDtype::bf16}) {
+    const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1, wire);
+    std::minstd_rand delays(static_cast<unsigned>(world().rank()) + 1);
+    for (int round = 0; round < 4; ++round) {
+      std::vector<AnyBuffer> storage;
+      std::vector<std::unique_ptr<Pending>> pending;
+      for (const std::size_t count : {0u, 3u, 2'000'000u, 17u, 600'000u, 1u, 100'000u, 5u})
+        storage.emplace_back(count, DataType::f32);
+      for (std::size_t i = 0; i < storage.size(); ++i) {
+        fill(storage[i]);
+        std::this_thread::sleep_for(std::chrono::microseconds(delays() % 2000));
+        pending.push_back(communicator->start_urgent_allreduce(
+            storage[i].buffer, static_cast<int>(storage.size() - i), nullptr));
+      }
+      for (std::size_t i = storage.size(); i-- > 0;) pending[i]->wait();
+      for (AnyBuffer& any : storage) expect_sums(any);
+    }
+  }
+}
+
+TEST(UrgentSums, OvertakeWhatWasStartedBefore) {
+  if (world().size() == 1) GTEST_SKIP() << "nothing travels";
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+  AnyBuffer large(32 << 20, DataType::f32), small(1000, DataType::f32);
+  fill(large);
+  fill(small);
+  const auto first = communicator->start_urgent_allreduce(large.buffer, 9, nullptr);
+  const auto second = communicator->start_urgent_allreduce(small.buffer, 0, nullptr);
+  second->wait();
+  first->wait();
+  expect_sums(small);
+  expect_sums(large);
+  EXPECT_LT(second->times()->done, first->times()->done);
+}
+
+TEST(UrgentSums, MayBeLeftUnread) {
+  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
+  AnyBuffer any(3'000'000, DataType::f32);
+  fill(any);
+  communicator->start_urgent_allreduce(any.buffer, 1, nullptr).reset();
+  expect_sums(any);
+}
+
 TEST(GradientReducer, SumsBucketsOfRealRanks) {
   const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
   std::vector<AnyBuffer> storage;
@@ -235,8 +283,8 @@ TEST(GradientReducer, SumsBucketsOfRealRanks) {
     any.buffer.data = any.storage.data();
     buckets.push_back(any.buffer);
   }
-  for (const auto overlap : {Overlap::none, Overlap::backward}) {
-    GradientReducer reducer(*communicator, buckets, {1, 1, 1}, overlap);
+  for (const auto overlap : {Overlap::none, Overlap::backward, Overlap::step}) {
+    GradientReducer reducer(*communicator, buckets, {1, 1, 1}, overlap, {2, 1, 0});
     for (auto& any : storage) fill(any);
     for (int bucket = 0; bucket < 3; ++bucket) reducer.add(bucket, nullptr);
     reducer.finalize(nullptr);

@@ -26,6 +26,11 @@ class RecordingCommunicator : public Communicator {
     calls.push_back("start " + std::to_string(buffer.count));
     return std::make_unique<Sum>(*this, buffer);
   }
+  std::unique_ptr<Pending> start_urgent_allreduce(const Buffer& buffer, int urgency,
+                                                  Stream stream) override {
+    calls.push_back("urgency " + std::to_string(urgency));
+    return start_allreduce(buffer, stream);
+  }
 
  private:
   class Sum : public Pending {
@@ -94,6 +99,24 @@ TEST_F(Reducer, IsReadyForTheNextStep) {
   }
   EXPECT_EQ(communicator.calls.size(), 18u);
   EXPECT_EQ(a[0], 8);
+}
+
+TEST_F(Reducer, LeavesSumsToTheNextStep) {
+  GradientReducer reducer(communicator, buckets, {1, 1, 1}, Overlap::step, {7, 5, 6});
+  for (int bucket : {0, 1}) reducer.add(bucket, nullptr);
+  EXPECT_EQ(communicator.calls, (Calls{"urgency 7", "start 1", "urgency 5", "start 2"}));
+  EXPECT_THROW(reducer.start_rest(nullptr), CommError);  // bucket 2 lacks its gradient
+  reducer.add(2, nullptr);
+  reducer.start_rest(nullptr);
+  reducer.end_step();
+  communicator.calls.clear();
+  reducer.wait(1);
+  reducer.wait(1);
+  reducer.wait(2);
+  EXPECT_EQ(communicator.calls, (Calls{"wait 2", "wait 3"}));
+  EXPECT_THROW(reducer.add(0, nullptr), CommError);  // its sum has not been waited for
+  EXPECT_EQ(reducer.log().take().wait_seconds.size(), 1u);
+  EXPECT_THROW(GradientReducer(communicator, buckets, {1, 1, 1}, Overlap::step, {1}), CommError);
 }
 
 TEST_F(Reducer, RefusesABucketThatIsNotFull) {

@@ -266,11 +266,18 @@ TEST(Refusals, FlagsOfScaleAreNotThoseOfRun) {
 
 TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
   const std::string later = "not available in this version";
-  EXPECT_THAT(refused({"--overlap=step"}), HasSubstr(later));
   for (const std::string& flag : planned_flags())
     EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
   const TemporaryFile file(R"({"vary": 5})");
   EXPECT_THAT(refused({"--config", file.path()}), AllOf(HasSubstr(later), HasSubstr("/vary")));
+}
+
+TEST(Refusals, AStepThatRunsOnNeedsNothingOfAllGradients) {
+  EXPECT_EQ(load({"--overlap=step"}).config.overlap, Overlap::step);
+  for (const auto& [flag, named] : {std::pair{"--clip_norm=1", "norm of all"},
+                                    std::pair{"--precision=fp16", "overflowed"},
+                                    std::pair{"--reducer=c10d", "--reducer c10d"}})
+    EXPECT_THAT(refused({"--overlap=step", flag}), HasSubstr(named)) << flag;
 }
 
 TEST(Flags, UseFp16IsThePrecision) {
@@ -356,7 +363,8 @@ TEST(Refusals, InjectionsAreChecked) {
 
 TEST(Refusals, MeaninglessCombinations) {
   EXPECT_THAT(refused({"--device=cpu", "--communicator=nccl"}), HasSubstr("nccl"));
-  EXPECT_THAT(refused({"--forward_only", "--overlap=backward"}), HasSubstr("--forward_only"));
+  for (const char* with : {"backward", "step"})
+    EXPECT_THAT(refused({"--forward_only", "--overlap", with}), HasSubstr("--forward_only"));
   EXPECT_THAT(refused({"--scaling=strong"}), HasSubstr("--global_batch_size"));
   EXPECT_THAT(refused({"--batch_size=8", "--global_batch_size=30"}), HasSubstr("24 and 32"));
   EXPECT_THAT(refusal([] {

@@ -1,5 +1,5 @@
 // The tables that are found in networks, what each strategy makes of them, and their buckets.
-#include "train/embedding_tables.hpp"
+#include "train/use_probe.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ struct Found {
 };
 
 Found probed(Model& model) {
-  const auto probe = std::make_shared<TableProbe>();
+  const auto probe = std::make_shared<UseProbe>();
   model.set_gate(probe);
   auto order = gradient_ready_order(model, at::kCPU);
   return {std::move(order), probe->tables(model)};
@@ -34,7 +34,7 @@ RunConfig strategy(EmbeddingGradients gradients, TiedGradient tied = TiedGradien
   return config;
 }
 
-TEST(TableProbe, FindsTablesAndWhichAreTied) {
+TEST(UseProbe, FindsTablesAndWhichAreTied) {
   const auto bert = network("bert_tiny");
   const auto tables = probed(*bert).tables;
   ASSERT_EQ(tables.size(), 3u);

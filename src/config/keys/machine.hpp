@@ -15,8 +15,8 @@ constexpr auto names_of(GpuBinding) { return Names{"near", "launcher"}; }
 enum class CommunicatorKind { automatic, mpi, nccl, none };
 constexpr auto names_of(CommunicatorKind) { return Names{"auto", "mpi", "nccl", "none"}; }
 
-enum class Overlap { none, backward };
-constexpr auto names_of(Overlap) { return Names{"none", "backward"}; }
+enum class Overlap { none, backward, step };
+constexpr auto names_of(Overlap) { return Names{"none", "backward", "step"}; }
 
 enum class WireDtype { fp32, bf16, fp16 };
 constexpr auto names_of(WireDtype) { return Names{"fp32", "bf16", "fp16"}; }
@@ -86,8 +86,8 @@ struct MachineSettings {
     rows.add("first_bucket_mb", &S::first_bucket_mb, "MIB",
              "gradients of the first bucket: a small one starts early")
         .in(1e-3, 65536);
-    rows.add("overlap", &S::overlap, "WITH", "communicate after the backward pass or during it")
-        .not_yet({"step"})
+    rows.add("overlap", &S::overlap, "WITH",
+             "communicate after the backward pass, during it, or on into the next forward pass")
         .otherwise("backward; none with --forward_only");
     rows.add("wire_dtype", &S::wire_dtype, "TYPE", "of gradients between ranks; sums are fp32");
     rows.add("reducer", &S::reducer, "NAME,...",
@@ -109,14 +109,31 @@ struct MachineSettings {
     const auto& config = whole.given;
     if (config.device == Device::cpu && config.communicator == CommunicatorKind::nccl)
       whole.refuse("--communicator nccl needs --device cuda; on the cpu it is mpi or none");
-    if (config.forward_only && config.overlap == Overlap::backward)
-      whole.refuse(
-          "--overlap backward has no meaning with --forward_only: there is no backward pass");
+    if (config.forward_only && config.overlap && config.overlap != Overlap::none)
+      whole.refuse("--overlap {} has no meaning with --forward_only: there is no backward pass",
+                   to_string(*config.overlap));
+    check_overlap_of_steps(whole);
     check_reducer(whole);
     check_embedding(whole);
   }
 
  private:
+  /// A bucket is updated on its own, when the next step needs it.
+  static void check_overlap_of_steps(const auto& whole) {
+    const auto& config = whole.given;
+    if (config.overlap != Overlap::step) return;
+    if (config.clip_norm)
+      whole.refuse(
+          "--overlap step updates a bucket before the others have come, and --clip_norm needs the "
+          "norm of all; take --overlap backward");
+    if (config.precision == Precision::fp16)
+      whole.refuse(
+          "--overlap step updates a bucket before the others have come, and --precision fp16 skips "
+          "a step when any gradient has overflowed; take --overlap backward");
+    if (config.reducer == Reducer::c10d)
+      whole.refuse("--reducer c10d waits in the backward pass; leave out --overlap step");
+  }
+
   /// c10d brings its own communicator and knows one way to sum.
   static void check_reducer(const auto& whole) {
     const auto& config = whole.given;

@@ -1,0 +1,85 @@
+// See urgent_queue.hpp.
+#include "comm/urgent_queue.hpp"
+
+namespace scalemark {
+namespace {
+
+/// Enough that the link is never idle while the next one is chosen, and so few that what is urgent
+/// soon has its turn.
+constexpr int kInFlight = 3;
+
+}  // namespace
+
+void UrgentQueue::add(const std::vector<std::shared_ptr<Operation>>& pieces, int urgency) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& piece : pieces) {
+    piece->on_complete = [self = shared_from_this()] {
+      const std::lock_guard turn(self->mutex_);
+      --self->in_flight_;
+      self->go_on();
+    };
+    next_arrived_.emplace_back(urgency, piece);
+  }
+  arrived_ += static_cast<std::int64_t>(pieces.size());
+  go_on();
+}
+
+/// The agreement of the next round runs while the pieces of those before are on their way.
+void UrgentQueue::go_on() {
+  if (!error_.empty()) return fail_all();
+  if (answered_ && in_flight_ < kInFlight) start_next();
+  if (!asked_ && (!waiting_.empty() || arrived_ > agreed_)) ask();
+}
+
+void UrgentQueue::ask() {
+  asked_ = true;
+  const auto least = std::make_shared<std::int64_t>(arrived_);
+  auto agreement = std::make_shared<Operation>();
+  agreement->stages = {[self = shared_from_this(), least] {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(self->world_.selector().post(sizeof *least,
+                                           [&] {
+                                             return MPI_Iallreduce(MPI_IN_PLACE, least.get(), 1,
+                                                                   MPI_INT64_T, MPI_MIN,
+                                                                   self->communicator_, &request);
+                                           }),
+              "MPI_Iallreduce");
+    return std::vector{request};
+  }};
+  agreement->on_complete = [self = shared_from_this(), least, &done = *agreement] {
+    self->take_answer(done, *least);
+  };
+  world_.start(std::move(agreement));
+}
+
+void UrgentQueue::take_answer(const Operation& agreement, std::int64_t agreed) {
+  const std::lock_guard lock(mutex_);
+  error_ = agreement.error;
+  answered_ = error_.empty();
+  for (; answered_ && agreed_ < agreed; ++agreed_) {
+    auto& [urgency, piece] = next_arrived_.front();
+    waiting_.emplace(Place{urgency, agreed_}, std::move(piece));
+    next_arrived_.pop_front();
+  }
+  go_on();
+}
+
+void UrgentQueue::start_next() {
+  asked_ = answered_ = false;
+  ++in_flight_;
+  world_.start(std::move(waiting_.extract(waiting_.begin()).value().second));
+}
+
+/// Whoever waits for them learns of it.
+void UrgentQueue::fail_all() {
+  std::vector<std::shared_ptr<Operation>> lost;
+  for (const auto& [place, piece] : std::exchange(waiting_, {})) lost.push_back(piece);
+  for (auto& [urgency, piece] : std::exchange(next_arrived_, {})) lost.push_back(std::move(piece));
+  for (auto& piece : lost) {
+    piece->error = error_;
+    ++in_flight_;
+    world_.start(std::move(piece));
+  }
+}
+
+}  // namespace scalemark
