@@ -10,7 +10,7 @@
 namespace scalemark {
 
 /// docs/schema/NAME.schema.json, with what its references name in their place. Throws
-/// Json::out_of_range where there is none.
+/// std::out_of_range where there is none.
 const Json& schema_of(const std::string& name);
 
 /// "run", "scaling", ...

@@ -127,6 +127,12 @@ bool is_trace(const fs::path& path) {
   return std::string_view(begin.data()).find("\"traceEvents\"") != std::string_view::npos;
 }
 
+/// What a sweep was to launch, or what a step of a study was to do.
+bool is_plan(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name == "planned.json" || name.ends_with(".plan.json");
+}
+
 }  // namespace
 
 std::vector<fs::path> files_below(const fs::path& folder, const std::string& extension) {
@@ -135,7 +141,7 @@ std::vector<fs::path> files_below(const fs::path& folder, const std::string& ext
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error))
     if (it->path().extension() == extension && !it->path().filename().string().starts_with(".") &&
-        !is_trace(it->path()))
+        !is_plan(it->path()) && !is_trace(it->path()))
       paths.push_back(it->path());
   if (error)
     throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));

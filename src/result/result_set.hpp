@@ -27,7 +27,8 @@ struct RecordReader {
       measured_launches;
 };
 
-/// Sorted, but for hidden ones and traces; `extension` as ".json". ResultError where the folder
+/// Sorted, but for hidden ones, traces and what sweeps and studies keep of their plans; `extension`
+/// as ".json". ResultError where the folder
 /// can't be read.
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
                                                const std::string& extension);

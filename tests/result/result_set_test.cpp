@@ -195,6 +195,8 @@ TEST(ResultSet, LeavesOutWhatHasNoThroughput) {
   tree.file("f/deep/d.json", record_text(run_record()));
   tree.file("f/speed.json", R"({"kind": "speed", "rows": []})");  // of scripts/speed
   tree.file("f/.hidden.json", "no record");
+  tree.file("f/planned.json", "{}");
+  tree.file("f/weak.plan.json", "{}");
   tree.file("f/notes.txt", "no record");
   const ResultSet set = read_result_set("x", (tree.root() / "f").string());
   EXPECT_EQ(set.launches.size(), 2U);
