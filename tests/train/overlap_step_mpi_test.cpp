@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "config/learning_rate.hpp"
 #include "platform/tree.hpp"
 #include "tests/support/mpi_support.hpp"
 #include "tests/train/training_support.hpp"
