@@ -57,10 +57,14 @@ class Load:
         return f"others used {self.cpus:.1f} of {self.of_cpus} CPUs, the hypervisor {100 * self.steal:.1f} %"
 
 
-def load_between(before, after, seconds, of_cpus):
+def steal_between(before, after):
+    """Share of all CPU time; the kernel counts in ticks, and a short time may have none."""
     total = after.total - before.total
-    return Load(max(0.0, after.busy - before.busy) / seconds, of_cpus,
-                max(0.0, after.steal - before.steal) / total if total > 0 else 0.0, seconds)
+    return max(0.0, after.steal - before.steal) / total if total > 0 else 0.0
+
+
+def load_between(before, after, seconds, of_cpus):
+    return Load(max(0.0, after.busy - before.busy) / seconds, of_cpus, steal_between(before, after), seconds)
 
 
 def load_of_others(seconds):

@@ -7,7 +7,7 @@ import statistics
 import subprocess
 
 from commands import SOURCE, Unavailable, check_machine, command
-from machine import cpu_seconds, load_between, load_of_others
+from machine import cpu_seconds, load_of_others, steal_between
 from ratios import ratios_of, why_stop, widest_percent
 
 
@@ -103,13 +103,13 @@ class RowMeasurement:
         self.left_out[subject.name] = str(problem)
         self.say(f"{self.row.name} goes on without {subject.name}: {problem}")
         self.subjects = tuple(other for other in self.subjects if other != subject)
-        for name_to_measured in self.rounds:
-            name_to_measured.pop(subject.name, None)
+        for found in self.rounds:
+            found.pop(subject.name, None)
 
     def add_steal(self, before):
         """What the hypervisor took during the round counts like what it took while nothing ran."""
         if self.loads:
-            steal = load_between(before, cpu_seconds(), 1, 1).steal
+            steal = steal_between(before, cpu_seconds())
             self.loads[-1] = dataclasses.replace(self.loads[-1], steal=max(steal, self.loads[-1].steal))
 
     def names(self):

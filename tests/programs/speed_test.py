@@ -1,5 +1,5 @@
 """scripts/speed: intervals, verdicts and looks at the machine by exact small values, rows and their commands, and whole
-row with stand-ins for the programs.
+rows with stand-ins for the programs.
 
 What needs real processes of scalemark and the peers is in peers_test.py.
 """
