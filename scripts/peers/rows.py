@@ -36,13 +36,15 @@ TRAINING = (_ours(), Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=Tr
 INFERENCE = (_ours(), Subject("pytorch"), Subject("pytorch+tcmalloc", tcmalloc=True),
              Subject("compiled+tcmalloc", ("--compile",), tcmalloc=True))
 TWO_RANKS = (_ours(), Subject("ddp"), Subject("ddp+tcmalloc", tcmalloc=True))
+# DDP with its own buckets of 25 MiB, and with those of scalemark's size, which suit a slow link better.
 TWO_HOSTS = (_ours("scalemark none", ("--overlap", "none")),
              _ours("scalemark backward", ("--overlap", "backward")),
              _ours("scalemark step", ("--overlap", "step")),
              _ours("scalemark backward bf16 wire", ("--overlap", "backward", "--wire_dtype", "bf16")),
              _ours("scalemark step bf16 wire", ("--overlap", "step", "--wire_dtype", "bf16")),
-             Subject("ddp+tcmalloc", tcmalloc=True),
-             Subject("ddp bf16 wire+tcmalloc", ("--wire_dtype", "bf16"), tcmalloc=True))
+             *(Subject(f"ddp{wire}{buckets}+tcmalloc", (*wire_flags, *bucket_flags), tcmalloc=True)
+               for wire, wire_flags in (("", ()), (" bf16 wire", ("--wire_dtype", "bf16")))
+               for buckets, bucket_flags in (("", ()), (" 8 MiB", ("--bucket_mb", "8")))))
 # One program: LibTorch's Reducer with our buckets, and with those of DistributedDataParallel.
 REDUCERS = (_ours(), _ours("c10d", ("--reducer", "c10d")),
             _ours("c10d 25 MiB", ("--reducer", "c10d", "--bucket_mb", "25")))
@@ -68,7 +70,9 @@ def against_ddp(goal):
 
 def between_hosts(backward, step, backward_bf16_wire, step_bf16_wire):
     """Divided only by what sends gradients of the same type."""
-    plain, bf16_wire = ("ddp+tcmalloc",), ("ddp bf16 wire+tcmalloc",)
+    peers = _names(TWO_HOSTS)
+    bf16_wire = tuple(name for name in peers if "bf16 wire" in name)
+    plain = tuple(name for name in peers if name not in bf16_wire)
     return (Comparison("scalemark none", plain),
             Comparison("scalemark backward", plain, backward), Comparison("scalemark step", plain, step),
             Comparison("scalemark backward bf16 wire", bf16_wire, backward_bf16_wire),

@@ -32,6 +32,7 @@ def parser(description, batch_size):
     flags.add_argument("--warmup", type=int, default=3, help="steps before them")
     flags.add_argument("--wire_dtype", choices=["fp32", "bf16"], default="fp32",
                        help="of gradients on the network; bf16: DDP's bf16_compress_hook")
+    flags.add_argument("--bucket_mb", type=float, help="of DDP, MiB (default: its own)")
     flags.add_argument("--compile", action="store_true", help="torch.compile of network and loss")
     flags.add_argument("--ipex", action="store_true", help="optimise with Intel's extension for PyTorch")
     return flags
@@ -65,10 +66,11 @@ def start(arguments):
         dist.init_process_group("gloo", rank=RANK, world_size=WORLD_SIZE, timeout=datetime.timedelta(minutes=5))
 
 
-def distributed(model, wire_dtype):
+def distributed(model, wire_dtype, bucket_mb):
     # Buffers are the running statistics of BatchNorm, which training does not read: not worth a broadcast a step. Every
     # step uses the same parameters: DDP need not look for them.
-    wrapped = DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True, static_graph=True)
+    wrapped = DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True, static_graph=True,
+                                      bucket_cap_mb=bucket_mb)
     if wire_dtype == "bf16":
         wrapped.register_comm_hook(None, default_hooks.bf16_compress_hook)
     return wrapped
@@ -115,7 +117,7 @@ def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):
     if arguments.ipex:
         model, optimizer = with_extension(model, optimizer, arguments.precision)
     if WORLD_SIZE > 1:
-        model = distributed(model, arguments.wire_dtype)
+        model = distributed(model, arguments.wire_dtype, arguments.bucket_mb)
     if arguments.compile:
         loss_of = torch.compile(loss_of)
     seconds, losses, peak = train(arguments, model, optimizer, loss_of, batch)
