@@ -3,7 +3,8 @@
 
 Eval mode, inference_mode, channels_last, a synthetic batch made once; eager, or with --compile torch.compile with
 freezing (which folds batch normalisation and fuses through oneDNN). bf16: --bf16 weights casts weights and input once,
---bf16 autocast casts as it goes. Prints one JSON object: images/sec by the median step, step seconds, versions.
+--bf16 autocast casts as it goes. Prints one JSON object: images/sec by the median step, step seconds, peak
+resident memory in the measured steps, versions.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import statistics
 import sys
 import time
 
+import process_memory
 import pytorch_resnet
 import torch
 
@@ -51,13 +53,16 @@ def main():
     parameters = sum(p.numel() for p in model.parameters())
     seconds = []
     with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-        for _ in range(arguments.warmup + arguments.steps):
+        for step in range(arguments.warmup + arguments.steps):
+            if step == arguments.warmup:
+                process_memory.reset_peak()
             begin = time.perf_counter()
             model(images)
             seconds.append(time.perf_counter() - begin)
     seconds = seconds[arguments.warmup:]
     print(json.dumps({"unit": "images/sec", "throughput": arguments.batch_size / statistics.median(seconds),
                       "step_seconds": seconds, "parameters": parameters, "world_size": 1,
+                      "peak_rss_bytes": process_memory.peak_bytes(),
                       "versions": {"torch": torch.__version__, "python": sys.version.split()[0]}}))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ResNet50 training in plain PyTorch eager, a peer that scripts/speed compares with.
+"""ResNet50 training in plain PyTorch, a peer that scripts/speed compares with.
 
 Synthetic data made once, channels_last, cross-entropy, fused SGD with momentum; bf16 is autocast.
 ResNet50 v1.5 (He et al. 2015, stride on the 3x3 convolution) with 25,557,032 parameters.
@@ -7,6 +7,7 @@ Prints the JSON of training.py in images/sec.
 """
 
 import torch
+import torch.nn.functional as F
 import training
 from torch import nn
 
@@ -43,23 +44,21 @@ def resnet50(num_classes):
     return nn.Sequential(*layers)
 
 
-def parse_arguments():
-    flags = training.parser(__doc__, batch_size=16)
-    flags.add_argument("--image_size", type=int, default=224)
-    return flags.parse_args()
+def loss_of(model, images, labels):
+    """Mean over images."""
+    return F.cross_entropy(model(images), labels)
 
 
 def main():
-    arguments = parse_arguments()
+    flags = training.parser(__doc__, batch_size=16)
+    flags.add_argument("--image_size", type=int, default=224, help="pixels (default %(default)s)")
+    arguments = flags.parse_args()
     training.start(arguments)
     model = resnet50(1000).to(memory_format=torch.channels_last).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=4e-5, fused=True)
     shape = (arguments.batch_size, 3, arguments.image_size, arguments.image_size)
-    images = torch.randn(shape).to(memory_format=torch.channels_last)
-    labels = torch.randint(0, 1000, (arguments.batch_size,))
-    loss_function = nn.CrossEntropyLoss()
-    training.run(arguments, model, optimizer, lambda net: loss_function(net(images), labels), arguments.batch_size,
-                 "images/sec")
+    batch = torch.randn(shape).to(memory_format=torch.channels_last), torch.randint(1000, (arguments.batch_size,))
+    training.run(arguments, model, optimizer, loss_of, batch, arguments.batch_size, "images/sec")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Transformer training in plain PyTorch eager (nn.Transformer), a peer that scripts/speed compares with.
+"""Transformer training in plain PyTorch (nn.Transformer), a peer that scripts/speed compares with.
 
 Vaswani et al. 2017, base or big: post-norm, one embedding for source, target and projection, dropout, label
 smoothing, fused Adam; synthetic data made once; bf16 is autocast. Prints the JSON of training.py in target tokens/sec.
@@ -42,29 +42,20 @@ class Transformer(nn.Module):
         return F.linear(x, self.embedding.weight)
 
 
-def parse_arguments():
-    flags = training.parser(__doc__, batch_size=4)
-    flags.add_argument("--model", choices=list(SIZES), default="transformer_big")
-    flags.add_argument("--sequence_length", type=int, default=64, help="of source and target")
-    for name in SIZES["transformer_big"]:
-        flags.add_argument(f"--{name}", type=int, help="instead of the model's, for a quick try")
-    return flags.parse_args()
+def loss_of(model, source, decoder_input, targets):
+    """Mean over tokens."""
+    return F.cross_entropy(model(source, decoder_input).flatten(0, 1), targets.flatten(), label_smoothing=LABEL_SMOOTHING)
 
 
 def main():
-    arguments = parse_arguments()
+    flags = training.sequence_parser(__doc__, SIZES, "transformer_big", length=64)
+    arguments = flags.parse_args()
     training.start(arguments)
-    size = {name: getattr(arguments, name) or value for name, value in SIZES[arguments.model].items()}
+    size = training.size_of(arguments, SIZES)
     model = Transformer(**size, length=arguments.sequence_length).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    source, decoder_input, targets = torch.randint(
-        size["vocabulary"], (3, arguments.batch_size, arguments.sequence_length))
-    targets = targets.flatten()
-
-    def loss_of(net):
-        return F.cross_entropy(net(source, decoder_input).flatten(0, 1), targets, label_smoothing=LABEL_SMOOTHING)
-
-    training.run(arguments, model, optimizer, loss_of, targets.numel(), "tokens/sec")
+    batch = torch.randint(size["vocabulary"], (3, arguments.batch_size, arguments.sequence_length)).unbind()
+    training.run(arguments, model, optimizer, loss_of, batch, batch[-1].numel(), "tokens/sec")
 
 
 if __name__ == "__main__":

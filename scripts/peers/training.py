@@ -1,7 +1,8 @@
 """What the PyTorch peers of scripts/speed share: flags, the process group, the measured loop and its JSON.
 
 Under mpirun (OMPI_COMM_WORLD_SIZE above 1) the ranks train with DistributedDataParallel over Gloo. Rank 0 prints one
-JSON object: units/sec of all ranks by the median of its own steps, step seconds, first and last loss, versions.
+JSON object: units/sec of all ranks by the median of its own steps, step seconds, first and last loss, the largest
+rank's peak resident memory in the measured steps, versions. Exit 7 where what a flag asks for is missing.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import statistics
 import sys
 import time
 
+import process_memory
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -30,7 +32,24 @@ def parser(description, batch_size):
     flags.add_argument("--warmup", type=int, default=3, help="steps before them")
     flags.add_argument("--wire_dtype", choices=["fp32", "bf16"], default="fp32",
                        help="of gradients on the network; bf16: DDP's bf16_compress_hook")
+    flags.add_argument("--bucket_mb", type=float, help="of DDP, MiB (default: its own)")
+    flags.add_argument("--compile", action="store_true", help="torch.compile of network and loss")
+    flags.add_argument("--ipex", action="store_true", help="optimise with Intel's extension for PyTorch")
     return flags
+
+
+def sequence_parser(description, sizes, model, length):
+    """Of a model of sequences; sizes: {name: {dimension: default}}."""
+    flags = parser(description, batch_size=4)
+    flags.add_argument("--model", choices=list(sizes), default=model)
+    flags.add_argument("--sequence_length", type=int, default=length, help="tokens (default %(default)s)")
+    for name in sizes[model]:
+        flags.add_argument(f"--{name}", type=int, help="instead of the model's, for a quick try")
+    return flags
+
+
+def size_of(arguments, sizes):
+    return {name: getattr(arguments, name) or value for name, value in sizes[arguments.model].items()}
 
 
 def start(arguments):
@@ -47,30 +66,62 @@ def start(arguments):
         dist.init_process_group("gloo", rank=RANK, world_size=WORLD_SIZE, timeout=datetime.timedelta(minutes=5))
 
 
-def distributed(model, wire_dtype):
-    # Buffers are the running statistics of BatchNorm, which training does not read: not worth a broadcast a step.
-    wrapped = DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True)
+def distributed(model, wire_dtype, bucket_mb):
+    # Buffers are the running statistics of BatchNorm, which training does not read: not worth a broadcast a step. Every
+    # step uses the same parameters: DDP need not look for them.
+    wrapped = DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True, static_graph=True,
+                                      bucket_cap_mb=bucket_mb)
     if wire_dtype == "bf16":
         wrapped.register_comm_hook(None, default_hooks.bf16_compress_hook)
     return wrapped
 
 
-def run(arguments, model, optimizer, loss_of, units_per_step, unit):
-    """Trains and prints. loss_of(model): one forward pass of this rank's batch; units_per_step: of this rank."""
-    parameters = sum(p.numel() for p in model.parameters())
-    if WORLD_SIZE > 1:
-        model = distributed(model, arguments.wire_dtype)
+def with_extension(model, optimizer, precision):
+    """Both as Intel's extension makes them. Exit 7 where it is missing or does not fit this torch."""
+    try:
+        import intel_extension_for_pytorch as ipex
+    except (Exception, SystemExit) as problem:  # noqa: BLE001: a version that does not fit ends the program in its own ways
+        print(f"intel_extension_for_pytorch with torch {torch.__version__}: {problem!r}", file=sys.stderr)
+        sys.exit(7)
+    return ipex.optimize(model, optimizer=optimizer, dtype=torch.bfloat16 if precision == "bf16" else torch.float32)
+
+
+def largest_of_ranks(number):
+    if WORLD_SIZE == 1:
+        return number
+    shared = torch.tensor(number)
+    dist.all_reduce(shared, dist.ReduceOp.MAX)
+    return shared.item()
+
+
+def train(arguments, model, optimizer, loss_of, batch):
+    """(seconds, loss) of every step, and this rank's peak resident memory in the measured ones."""
     seconds, losses = [], []
-    for _ in range(arguments.warmup + arguments.steps):
+    for step in range(arguments.warmup + arguments.steps):
+        if step == arguments.warmup:
+            process_memory.reset_peak()
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=arguments.precision == "bf16"):
-            loss = loss_of(model)
+            loss = loss_of(model, *batch)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
         seconds.append(time.perf_counter() - begin)
-    seconds = seconds[arguments.warmup:]
+    return seconds, losses, process_memory.peak_bytes()
+
+
+def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):
+    """Trains and prints. loss_of(model, *batch): one forward pass of this rank; units_per_step: of this rank."""
+    parameters = sum(p.numel() for p in model.parameters())
+    if arguments.ipex:
+        model, optimizer = with_extension(model, optimizer, arguments.precision)
+    if WORLD_SIZE > 1:
+        model = distributed(model, arguments.wire_dtype, arguments.bucket_mb)
+    if arguments.compile:
+        loss_of = torch.compile(loss_of)
+    seconds, losses, peak = train(arguments, model, optimizer, loss_of, batch)
+    seconds, peak = seconds[arguments.warmup:], largest_of_ranks(peak)
     if WORLD_SIZE > 1:
         dist.destroy_process_group()
     if RANK == 0:
@@ -79,6 +130,7 @@ def run(arguments, model, optimizer, loss_of, units_per_step, unit):
             "throughput": WORLD_SIZE * units_per_step / statistics.median(seconds),
             "step_seconds": seconds,
             "loss": {"first": losses[0], "last": losses[-1]},
+            "peak_rss_bytes": peak,
             "parameters": parameters,
             "world_size": WORLD_SIZE,
             "versions": {"torch": torch.__version__, "python": sys.version.split()[0]},

@@ -75,11 +75,14 @@ struct Kind {
 /// What operations need in turn; shared with them, because the communicator may be gone
 /// before their last stage. The last owner lets go in turn.
 struct MpiCommunicator::Handles {
-  MPI_Comm communicator = MPI_COMM_NULL, agreements = MPI_COMM_NULL;
+  MPI_Comm communicator = MPI_COMM_NULL;
+  /// Collectives that start in an order of their own.
+  MPI_Comm urgent = MPI_COMM_NULL, agreements = MPI_COMM_NULL;
   MPI_Op sum_bf16 = MPI_OP_NULL, sum_f16 = MPI_OP_NULL;
 
   explicit Handles(MPI_Comm parent) {
     check_mpi(MPI_Comm_dup(parent, &communicator), "MPI_Comm_dup");
+    check_mpi(MPI_Comm_dup(parent, &urgent), "MPI_Comm_dup");
     check_mpi(MPI_Comm_dup(parent, &agreements), "MPI_Comm_dup");
     check_mpi(MPI_Op_create(sum_for_mpi<scalemark::sum_bf16>, 1, &sum_bf16), "MPI_Op_create");
     check_mpi(MPI_Op_create(sum_for_mpi<scalemark::sum_f16>, 1, &sum_f16), "MPI_Op_create");
@@ -91,14 +94,16 @@ struct MpiCommunicator::Handles {
     MPI_Op_free(&sum_bf16);
     MPI_Op_free(&sum_f16);
     MPI_Comm_free(&agreements);
+    MPI_Comm_free(&urgent);
     MPI_Comm_free(&communicator);
   }
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
   Kind kind_of(DataType type) const;
-  std::vector<MPI_Request> start(const Buffer& buffer, std::size_t largest_count) const;
-  MPI_Request start_part(void* data, std::size_t count, DataType type) const;
+  std::vector<MPI_Request> start(const Buffer& buffer, std::size_t largest_count,
+                                 MPI_Comm on) const;
+  MPI_Request start_part(void* data, std::size_t count, DataType type, MPI_Comm on) const;
 };
 
 MpiCommunicator::MpiCommunicator(RankGroup& group, WireDtype wire, std::size_t largest_count)
@@ -146,17 +151,17 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
   const bool small = buffer.bytes() <= MpiWorld::kEagerBytes;
   const auto poster = small ? MpiWorld::Poster::caller_alone : MpiWorld::Poster::caller;
   return std::make_unique<MpiPending>(group_->world,
-                                      std::vector{group_->world->start(sum_of(buffer), poster)});
+                                      std::vector{group_->world->start(sum_of(buffer, handles_->communicator), poster)});
 }
 
 void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
   if (is_rounded(buffer)) return Communicator::allreduce(buffer, stream);
   MpiWorld& world = *group_->world;
   if (size() == 1 || buffer.count > largest_count_ || buffer.bytes() > MpiWorld::kEagerBytes)
-    return world.wait(*world.start(sum_of(buffer), MpiWorld::Poster::waiter), "allreduce");
+    return world.wait(*world.start(sum_of(buffer, handles_->communicator), MpiWorld::Poster::waiter), "allreduce");
   world.run_small("allreduce", [this, &buffer] {
     return group_->world->selector().post(static_cast<std::int64_t>(buffer.bytes()), [&] {
-      return handles_->start_part(buffer.data, buffer.count, buffer.type);
+      return handles_->start_part(buffer.data, buffer.count, buffer.type, handles_->communicator);
     });
   });
 }
@@ -175,7 +180,8 @@ std::unique_ptr<Pending> MpiCommunicator::start_urgent_allreduce(const Buffer& b
     const std::size_t piece = elements_of_piece(size_of(buffer.type));
     for (std::size_t first = 0; first < buffer.count; first += piece)
       pieces.push_back({sum_of({static_cast<char*>(buffer.data) + first * size_of(buffer.type),
-                             std::min(piece, buffer.count - first), buffer.type})});
+                                std::min(piece, buffer.count - first), buffer.type},
+                               handles_->urgent)});
   }
   std::vector<std::shared_ptr<Operation>> operations;
   for (auto& stages : pieces) {
@@ -187,12 +193,12 @@ std::unique_ptr<Pending> MpiCommunicator::start_urgent_allreduce(const Buffer& b
 }
 
 /// How it is started.
-Operation::Post MpiCommunicator::sum_of(const Buffer& buffer) const {
-  return [world = group_->world.get(), buffer, handles = handles_, largest = largest_count_,
+Operation::Post MpiCommunicator::sum_of(const Buffer& buffer, MPI_Comm on) const {
+  return [world = group_->world.get(), buffer, on, handles = handles_, largest = largest_count_,
           alone = size() == 1] {
     if (alone) return std::vector<MPI_Request>{};
     const auto bytes = static_cast<std::int64_t>(buffer.bytes());
-    return world->selector().post(bytes, [&] { return handles->start(buffer, largest); });
+    return world->selector().post(bytes, [&] { return handles->start(buffer, largest, on); });
   };
 }
 
@@ -254,22 +260,23 @@ Kind MpiCommunicator::Handles::kind_of(DataType type) const {
 }
 
 std::vector<MPI_Request> MpiCommunicator::Handles::start(const Buffer& buffer,
-                                                         std::size_t largest_count) const {
+                                                         std::size_t largest_count,
+                                                         MPI_Comm on) const {
   std::vector<MPI_Request> requests;
   for (std::size_t first = 0; first < buffer.count; first += largest_count) {
     auto* part = static_cast<char*>(buffer.data) + first * size_of(buffer.type);
     requests.push_back(
-        start_part(part, std::min(largest_count, buffer.count - first), buffer.type));
+        start_part(part, std::min(largest_count, buffer.count - first), buffer.type, on));
   }
   return requests;
 }
 
-MPI_Request MpiCommunicator::Handles::start_part(void* data, std::size_t count,
-                                                 DataType type) const {
+MPI_Request MpiCommunicator::Handles::start_part(void* data, std::size_t count, DataType type,
+                                                 MPI_Comm on) const {
   const Kind kind = kind_of(type);
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), kind.type, kind.sum,
-                           communicator, &request),
+                           on, &request),
             "MPI_Iallreduce");
   return request;
 }

@@ -36,7 +36,7 @@ class MpiCommunicator : public Communicator {
  private:
   struct Handles;
   bool is_rounded(const Buffer& buffer) const;  ///< it travels in a 2-byte type
-  Operation::Post sum_of(const Buffer& buffer) const;
+  Operation::Post sum_of(const Buffer& buffer, MPI_Comm on) const;
   std::size_t elements_of_piece(std::size_t bytes_of_element) const;
   std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer);
 

@@ -1,5 +1,6 @@
 """scripts/speed and its peers as real processes at tiny sizes: alone and with two ranks, and the result file's schema."""
 
+import importlib.util
 import json
 import os
 import statistics
@@ -14,6 +15,8 @@ RESNET = [PEERS / "pytorch_resnet.py", "--image_size", "32", *SHORT]
 INFERENCE = [PEERS / "pytorch_inference.py", "--image_size", "32", *SHORT]
 TRANSFORMER = [PEERS / "pytorch_transformer.py", "--layers", "1", "--width", "32", "--heads", "2", "--ffn", "64",
                "--vocabulary", "50", "--sequence_length", "8", *SHORT]
+BERT = [PEERS / "pytorch_bert.py", "--layers", "1", "--width", "32", "--heads", "2", "--vocabulary", "50",
+        "--sequence_length", "8", *SHORT]
 
 
 @unittest.skipUnless(PYTHON_HAS_TORCH, "no torch in this Python")
@@ -23,6 +26,7 @@ class Peers(ProgramTest):
         self.assertEqual((said["unit"], said["world_size"], len(said["step_seconds"])), (unit, ranks, steps))
         self.assertAlmostEqual(said["throughput"], ranks * units / statistics.median(said["step_seconds"]))
         self.assertGreater(said["loss"]["first"], 0)
+        self.assertGreater(said["peak_rss_bytes"], 2**20)
         return said
 
     def test_one_process(self):
@@ -30,6 +34,13 @@ class Peers(ProgramTest):
         self.check(out, "images/sec", 2, 1)
         out, _ = self.run_program(sys.executable, *TRANSFORMER)
         self.check(out, "tokens/sec", 16, 1)
+        out, _ = self.run_program(sys.executable, *BERT)
+        self.check(out, "sequences/sec", 2, 1)
+
+    @unittest.skipIf(importlib.util.find_spec("intel_extension_for_pytorch"), "Intel's extension is installed")
+    def test_a_missing_extension_is_exit_7(self):
+        _, err = self.run_program(sys.executable, *BERT, "--ipex", expect=7)
+        self.assertIn("intel_extension_for_pytorch with torch", err)
 
     def test_inference(self):
         for flags in ((), ("--precision", "bf16"), ("--precision", "bf16", "--bf16", "autocast")):
@@ -49,18 +60,18 @@ class Peers(ProgramTest):
         self.assertEqual(losses[0]["first"], losses[1]["first"])
         self.assertNotEqual(losses[0]["last"], losses[1]["last"])  # the gradients were rounded on the way
 
+    @unittest.skipUnless(len(os.sched_getaffinity(0)) > 1, "two ranks need a core each")
     def test_speed_writes_a_valid_file(self):
-        rows = ["resnet50 fp32", *(["resnet50 bf16 2 ranks"] if len(os.sched_getaffinity(0)) > 1 else [])]
         out, err = self.run_program(
-            SOURCE / "scripts" / "speed", "--scalemark", SCALEMARK, "--python", sys.executable, "--rows", ",".join(rows),
-            "--rounds", "1", "--steps", "1", "--warmup", "1", "--batch_size", "2", "--image_size", "32", "--threads", "1",
-            "--output", self.folder / "speed.json")
-        report = self.read("speed.json")
-        self.assertEqual([row["row"] for row in report["rows"]], rows)
-        for row in report["rows"]:
-            self.assertIn(row["row"], out)
-            for ratio in row["ratios"]:
-                self.assertAlmostEqual(ratio["median"], row["median"][ratio["subject"]] / row["median"][ratio["peer"]])
+            SOURCE / "scripts" / "speed", "--scalemark", SCALEMARK, "--python", sys.executable, "--rows",
+            "resnet50 fp32 2 ranks", "--rounds", "1", "--steps", "1", "--warmup", "1", "--batch_size", "2", "--image_size", "32",
+            "--quiet_seconds", "0.1", "--output", self.folder / "speed.json")
+        row, = self.read("speed.json")["rows"]
+        self.assertIn("resnet50 fp32 2 ranks", out)
+        for ratio in row["ratios"]:
+            self.assertAlmostEqual(ratio["median"], row["median"][ratio["subject"]] / row["median"][ratio["peer"]])
+        for peak in row["peak_rss_bytes"][0].values():
+            self.assertGreater(peak, 2**20)
 
 
 if __name__ == "__main__":

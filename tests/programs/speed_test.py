@@ -1,10 +1,9 @@
-"""scripts/speed: the interval of a median by exact small values, rows and their commands; the peers are the same networks.
+"""scripts/speed: intervals, verdicts and looks at the machine by exact small values, rows and their commands, and whole
+rows with stand-ins for the programs.
 
 What needs real processes of scalemark and the peers is in peers_test.py.
 """
 
-import importlib.machinery
-import importlib.util
 import json
 import pathlib
 import subprocess
@@ -12,63 +11,117 @@ import sys
 import tempfile
 import unittest
 
+from support import problems_of
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(SOURCE / "scripts" / "peers"), str(SOURCE / "scripts" / "golden")]
-try:
-    import torch
-except ImportError:
-    torch = None
-
-
-def load(path):
-    loader = importlib.machinery.SourceFileLoader(path.name, str(path))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(path.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-speed = load(SOURCE / "scripts" / "speed")
+sys.path.insert(0, str(SOURCE / "scripts" / "peers"))
+import machine  # noqa: E402
+import measuring  # noqa: E402
+import ratios  # noqa: E402
+from rows import ROWS, Comparison  # noqa: E402
 
 
 class MedianInterval(unittest.TestCase):
     def test_five_values_cannot_cover_95_percent(self):
-        self.assertIsNone(speed.median_interval([1, 2, 3, 4, 5]))
+        self.assertIsNone(ratios.median_interval([1, 2, 3, 4, 5]))
 
     def test_seven_values_give_the_extremes(self):
-        self.assertEqual(speed.median_interval([3, 1, 2, 7, 6, 5, 4]), (1, 7, 1 - 2 / 2**7))
+        self.assertEqual(ratios.median_interval([3, 1, 2, 7, 6, 5, 4]), (1, 7, 1 - 2 / 2**7))
 
     def test_nine_values_leave_out_one_at_each_end(self):  # 1 - 2 (1 + 9) / 512
-        self.assertEqual(speed.median_interval(list(range(9))), (1, 7, 1 - 20 / 512))
+        self.assertEqual(ratios.median_interval(list(range(9))), (1, 7, 1 - 20 / 512))
 
     def test_it_covers_the_median_of_the_values(self):
-        low, high, coverage = speed.median_interval([0.9, 1.3, 1.1, 1.0, 1.2, 1.15, 1.05, 1.25])
+        low, high, coverage = ratios.median_interval([0.9, 1.3, 1.1, 1.0, 1.2, 1.15, 1.05, 1.25])
         self.assertTrue(low <= 1.125 <= high)
         self.assertGreaterEqual(coverage, 0.95)
 
 
 class Rounds(unittest.TestCase):
     def test_every_subject_takes_every_place(self):
-        orders = [speed.rotated(("a", "b", "c"), index) for index in range(6)]
+        orders = [measuring.rotated(("a", "b", "c"), index) for index in range(6)]
         for place in range(3):
             self.assertEqual(sorted(order[place] for order in orders), ["a", "a", "b", "b", "c", "c"])
 
     def test_ratios_are_paired_by_round(self):
-        ratio = speed.paired_ratio("ours", "theirs", [{"ours": 2 * k, "theirs": k} for k in (1, 5, 3, 9, 7, 2)])
+        ratio = ratios.paired_ratio("ours", "theirs", [{"ours": 2 * k, "theirs": k} for k in (1, 5, 3, 9, 7, 2)])
         self.assertEqual((ratio["median"], ratio["interval"]), (2, [2, 2]))
 
 
-class Rows(unittest.TestCase):
+def ratio(median, low, high, goal=1.1, quantity=ratios.SPEED):
+    return {"median": median, "interval": [low, high], "goal": goal, "quantity": quantity}
+
+
+class Verdicts(unittest.TestCase):
+    def test_of_speed(self):
+        for found, quiet, verdict in ((ratio(1.10, 1.01, 1.2), True, "holds"), (ratio(1.09, 1.05, 1.2), True, "falls short"),
+                                      (ratio(1.2, 0.99, 1.3), True, "not shown"), (ratio(1.2, 1.1, 1.3), False, "not shown"),
+                                      (ratio(1.2, 1.1, 1.3), None, "not shown"),
+                                      ({"median": 1.2, "interval": None}, True, "not shown")):
+            self.assertEqual(ratios.speed_verdict(found, 1.1, quiet)[0], verdict, (found, quiet))
+
+    def test_of_memory(self):
+        for found, verdict in ((ratio(0.9, 0.8, 1.0), "holds"), (ratio(1.01, 0.9, 1.1), "falls short"),
+                               (ratio(0.99, 0.9, 1.1), "not shown")):
+            self.assertEqual(ratios.memory_verdict(found)[0], verdict)
+
+    def test_the_peer_is_the_fastest_over_all_rounds(self):
+        speeds = [{"ours": 3, "a": 1, "b": 2}, {"ours": 3, "a": 9, "b": 2}, {"ours": 3, "a": 1, "b": 2}]
+        found = ratios.ratios_of(Comparison("ours", ("a", "b", "left out"), 1.1), speeds, speeds, True)
+        self.assertEqual([(r["quantity"], r["peer"], r["median"]) for r in found], [("speed", "b", 1.5), ("peak memory", "b", 1.5)])
+        self.assertEqual(len(ratios.ratios_of(Comparison("ours", ("a",)), speeds, speeds, True)), 1)
+
+    def test_rounds_end_with_narrow_intervals(self):
+        adaptive = measuring.Settings(rounds=None, half_width=1, max_rounds=8, steps=1, warmup=0, quiet_seconds=0)
+        fixed = measuring.Settings(rounds=2, half_width=1, max_rounds=8, steps=1, warmup=0, quiet_seconds=0)
+        narrow, wide = ratio(1, 0.991, 1.009), ratio(1, 0.98, 1.01)
+        memory, without = ratio(1, 0.5, 2, quantity=ratios.MEMORY), ratio(1, 0.5, 2, goal=None)
+        for found, count, settings, reason in (
+                ([narrow], 5, adaptive, None), ([narrow, memory, without], 6, adaptive, "half_width"),
+                ([narrow, wide], 7, adaptive, None), ([wide], 8, adaptive, "max_rounds"),
+                ([without], 6, adaptive, "no_goal"), ([wide], 1, fixed, None), ([wide], 2, fixed, "rounds")):
+            self.assertEqual(ratios.why_stop(found, count, settings), reason, (found, count))
+
+
+class Machine(unittest.TestCase):
+    def test_load_of_others(self):
+        stat = "cpu  {} 0 0 1000 50 0 0 {} 9 9\ncpu0 1 1\n"
+        before = machine.cpu_seconds(stat.format(100, 0))
+        for busy, steal, quiet in ((100, 0, True), (115, 0, True), (150, 0, False), (100, 20, False)):
+            load = machine.load_between(before, machine.cpu_seconds(stat.format(busy, steal)), 1, 2)
+            self.assertEqual(load.quiet, quiet, load)
+
+    def test_native_bf16(self):
+        for flags, native in (("flags\t\t: fpu avx2\n", False), ("flags\t: fpu amx_bf16 avx\n", True), ("Features\t: asimd bf16\n", True),
+                              ("flags\t: avx512_bf16x\n", False), ("", False)):
+            self.assertEqual(machine.native_bf16("processor: 0\n" + flags), native, flags)
+
+
+class SpeedTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.file = self.folder / "speed.json"
+
     def run_speed(self, *words, expect):
-        with tempfile.TemporaryDirectory() as folder:
-            result = pathlib.Path(folder) / "speed.json"
-            done = subprocess.run([SOURCE / "scripts" / "speed", *words, "--output", result], capture_output=True, text=True)
-            self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
-            self.assertFalse(result.exists())
+        done = subprocess.run([SOURCE / "scripts" / "speed", "--quiet_seconds", "0", *words, "--output", self.file],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done
+
+    def program(self, name, script):
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+
+class Rows(SpeedTest):
 
     def test_list_gives_every_command_of_every_row(self):
         printed = self.run_speed("--list", expect=0).stdout
-        for row in speed.ROWS.values():
+        for row in ROWS.values():
             self.assertIn(row.name, printed)
         for words in ("--model transformer_big --device cpu --precision bf16 --batch_size 4 --sequence_length 64",
                       "infer --model resnet50 --device cpu --precision bf16", "pytorch_inference.py --precision bf16",
@@ -76,110 +129,82 @@ class Rows(unittest.TestCase):
             self.assertIn(words, printed)
 
     def test_a_subject_is_divided_by_others_of_its_row(self):
-        for row in speed.ROWS.values():
-            names = [subject.name for subject in row.subjects]
-            self.assertEqual(len(set(names)), len(names))
-            self.assertTrue(any(subject.ours for subject in row.subjects), row.name)
-            for subject in row.subjects:
-                self.assertLessEqual(set(subject.against), {s.name for s in row.subjects} - {subject.name})
-
-    def program(self, folder, code):
-        path = pathlib.Path(folder) / "scalemark"
-        path.write_text(f"#!/bin/sh\necho the reason >&2\nexit {code}\n")
-        path.chmod(0o755)
-        return path
+        for row in ROWS.values():
+            subjects = {subject.name: subject for subject in row.subjects}
+            self.assertEqual(len(subjects), len(row.subjects))
+            for comparison in row.comparisons:
+                self.assertTrue(subjects[comparison.subject].ours, row.name)
+                self.assertLessEqual(set(comparison.peers), set(subjects) - {comparison.subject})
+                self.assertFalse(all(subjects[peer].optional for peer in comparison.peers))
 
     def test_a_failed_process_is_exit_4_and_a_missing_tool_skips_the_row(self):
         for code, status, expect in ((1, "failed", 4), (7, "skipped", 7)):
-            with tempfile.TemporaryDirectory() as folder:
-                done = self.run_speed("--rows", "resnet50 fp32,resnet50 bf16", "--scalemark", self.program(folder, code),
-                                      "--python", sys.executable, expect=expect)
-            for row in ("resnet50 fp32", "resnet50 bf16"):
+            program = self.program("scalemark", f"echo the reason >&2; exit {code}")
+            done = self.run_speed("--rows", "resnet50 fp32,transformer_big fp32", "--scalemark", program, "--python",
+                                  sys.executable, expect=expect)
+            for row in ("resnet50 fp32", "transformer_big fp32"):
                 self.assertIn(f"{row} {status}", done.stderr)
             self.assertIn("the reason", done.stderr)
+            self.assertFalse(self.file.exists())
 
     def test_unknown_rows_are_exit_2(self):
         self.assertIn("resnet50 bf16 1gbit", self.run_speed("--rows", "resnet51", expect=2).stderr)
 
-
-@unittest.skipIf(torch is None, "no torch in this Python")
-class Peers(unittest.TestCase):
-    def test_resnet50_is_v1_5(self):
-        import pytorch_resnet
-
-        model = pytorch_resnet.resnet50(1000)
-        self.assertEqual(sum(p.numel() for p in model.parameters()), 25_557_032)
-        strided = [m.kernel_size for m in model.modules() if getattr(m, "stride", 1) == (2, 2) and m.kernel_size[0] == 3]
-        self.assertEqual(len(strided), 3)  # the 3x3 convolution of conv3_x, conv4_x, conv5_x
-
-    def test_transformer_big_has_its_parameters(self):
-        import pytorch_transformer
-
-        with torch.device("meta"):
-            model = pytorch_transformer.Transformer(**pytorch_transformer.SIZES["transformer_big"], length=64)
-        self.assertEqual(sum(p.numel() for p in model.parameters()), 209_915_904)
-        dropouts = [m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)]
-        dropouts += [m.dropout for m in model.modules() if isinstance(m, torch.nn.MultiheadAttention)]
-        self.assertEqual(set(dropouts), {0.1})
-        self.assertEqual(len(dropouts), 1 + 6 * 4 + 6 * 6)  # embeddings; attention, activation and residuals of a layer
-
-    def test_transformer_base_gives_the_reference_logits(self):
-        import golden as reference
-        import pytorch_transformer
-
-        golden = json.loads((SOURCE / "tests/models/golden/transformer_base.json").read_text())
-        vocabulary, length, batch = golden["vocabulary"], golden["sequence_length"], golden["batch_size"]
-        torch.set_default_dtype(torch.float64)
-        self.addCleanup(torch.set_default_dtype, torch.float32)
-        size = {**pytorch_transformer.SIZES["transformer_base"], "vocabulary": vocabulary}
-        model = pytorch_transformer.Transformer(**size, length=length)
-        for module in model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0
-            elif isinstance(module, torch.nn.MultiheadAttention):
-                module.dropout = 0
-        i = torch.arange(batch * length).reshape(batch, length)
-        with torch.no_grad():
-            fill_by_formula(model, reference.Parameters())
-            logits = model((7 * i + 3) % vocabulary, (5 * i + 1) % vocabulary)
-        for found, expected in zip(reference.summary(logits), golden["logits"], strict=True):
-            self.assertAlmostEqual(found, expected, delta=1e-8 * golden["logits"][0])
+    def test_bounds_of_numbers_are_exit_2(self):
+        for flag, value in (("--max_rounds", "5"), ("--half_width", "0"), ("--half_width", "nan"), ("--rounds", "0"),
+                            ("--quiet_seconds", "-1")):
+            self.assertIn(flag, self.run_speed(flag, value, expect=2).stderr)
 
 
-def fill_by_formula(model, p):
-    """Fills the peer in the order in which scripts/golden makes its parameters."""
-    def put(target, value):
-        target.copy_(value.detach())
+class WholeRows(SpeedTest):
+    """With stand-ins that print what scalemark and a peer print."""
 
-    def norm(module):
-        put(module.weight, p.gamma(len(module.weight)))
-        put(module.bias, p.bias(len(module.bias)))
+    def speed(self, *words, row="resnet50 fp32"):
+        record = {"throughput": {"median": 12.0}, "memory": {"peak_rss_bytes": 2**30}, "build": {"version": "1"}}
+        said = {"throughput": 10.0, "peak_rss_bytes": 2**31, "versions": {"torch": "2"}}
+        ours = self.program("scalemark", f"echo '{json.dumps(record)}'")
+        peer = self.program("python", f"""case "$*" in *--compile*) echo no compiler >&2; exit 1;; *--ipex*) exit 7;; esac
+                                          echo '{json.dumps(said)}'""")
+        done = self.run_speed("--rows", row, "--scalemark", ours, "--python", peer, *words, expect=0)
+        report = json.loads(self.file.read_text())
+        self.assertEqual(problems_of(report), [])
+        return report, done.stdout
 
-    def linear(*modules):
-        for weight, bias in modules:
-            put(weight, p.weight(*weight.shape))
-            put(bias, p.bias(len(bias)))
+    def test_rounds_until_the_intervals_are_narrow(self):
+        report, printed = self.speed()
+        row, = report["rows"]
+        self.assertEqual((row["stopped"], len(row["rounds"])), ({"reason": "half_width", "half_width_percent": 0}, 6))
+        self.assertEqual([(r["quantity"], r["median"], r["goal"], r["verdict"]) for r in row["ratios"]],
+                         [("speed", 1.2, 1.15, "not shown"), ("peak memory", 0.5, 1, "holds"),
+                          ("speed", 1.2, 1.03, "not shown"), ("peak memory", 0.5, 1, "holds")])
+        self.assertIsNone(row["machine"]["quiet"])
+        self.assertIn("at most 1.00", printed)
 
-    def attention(module, query_apart):
-        weight, bias, out = module.in_proj_weight, module.in_proj_bias, module.out_proj
-        d = len(out.bias)
-        parts = [(weight[:d], bias[:d]), (weight[d:], bias[d:])] if query_apart else [(weight, bias)]
-        linear(*parts, (out.weight, out.bias))
+    def test_the_row_goes_on_without_what_is_optional(self):
+        report, printed = self.speed("--rounds", "2", "--markdown")
+        row, = report["rows"]
+        self.assertEqual(set(row["left_out"]), {"compiled+tcmalloc", "ipex+tcmalloc"})
+        self.assertEqual((set(row["rounds"][0]), row["stopped"]["reason"]),
+                         ({"scalemark", "pytorch", "pytorch+tcmalloc"}, "rounds"))
+        self.assertIn("resnet50 fp32 without compiled+tcmalloc: ", printed)
+        self.assertIn("no compiler", printed)
 
-    def feed_forward(layer):
-        linear((layer.linear1.weight, layer.linear1.bias), (layer.linear2.weight, layer.linear2.bias))
+    def test_another_size_has_no_goals(self):
+        report, _ = self.speed("--image_size", "32")
+        row, = report["rows"]
+        self.assertEqual([(r["goal"], r["verdict"]) for r in row["ratios"]], 2 * [(None, None)])
+        self.assertEqual((len(row["rounds"]), row["stopped"]["reason"]), (6, "no_goal"))
 
-    put(model.embedding.weight, p.weight(*model.embedding.weight.shape))
-    for stack in (model.stacks.encoder, model.stacks.decoder):
-        for layer in stack.layers:
-            attention(layer.self_attn, query_apart=False)
-            norm(layer.norm1)
-            if stack is model.stacks.decoder:
-                attention(layer.multihead_attn, query_apart=True)
-                norm(layer.norm2)
-            feed_forward(layer)
-            norm(layer.norm3 if stack is model.stacks.decoder else layer.norm2)
-        norm(stack.norm)
+    @unittest.skipIf(machine.native_bf16(), "this processor has native bf16 instructions")
+    def test_bf16_is_skipped_without_its_instructions(self):
+        report, printed = self.speed("--rounds", "1", row="resnet50 fp32,resnet50 bf16")
+        self.assertEqual([goal["goal"] for goal in report["missing"][0]["goals"]], [1.15, 1.1])
+        self.assertIn("resnet50 bf16 skipped: no native bf16 instructions", printed)
+
+    def test_a_look_at_the_machine_before_each_round_and_after_the_last(self):
+        report, _ = self.speed("--rounds", "2", "--quiet_seconds", "0.05")
+        seen = report["rows"][0]["machine"]
+        self.assertEqual((len(seen["looks"]), seen["quiet"]), (3, all(look["quiet"] for look in seen["looks"])))
 
 
 if __name__ == "__main__":

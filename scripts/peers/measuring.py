@@ -1,0 +1,153 @@
+"""A row measured in rounds: one fresh process (or mpirun) of every subject, until its ratios are known well enough."""
+
+import dataclasses
+import json
+import shlex
+import statistics
+import subprocess
+
+from commands import SOURCE, Unavailable, check_machine, command
+from machine import cpu_seconds, load_of_others, steal_between
+from ratios import ratios_of, why_stop, widest_percent
+
+
+class Failed(Exception):
+    """A process of a row failed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """rounds: None is as many as it takes until half_width (percent), at most max_rounds. quiet_seconds: 0 is no look."""
+
+    rounds: int | None
+    half_width: float
+    max_rounds: int
+    steps: int
+    warmup: int
+    quiet_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What one process said: units/sec of its median step, peak bytes of its largest rank, build or versions."""
+
+    speed: float
+    peak_rss_bytes: int
+    build: dict
+
+
+def measure(subject, argv):
+    """Raises Unavailable and Failed."""
+    done = subprocess.run(argv, cwd=SOURCE, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode == 7:
+        raise Unavailable(f"{shlex.join(argv)}: {done.stderr.strip()[-500:]}")
+    if done.returncode != 0:
+        raise Failed(f"{subject.name} exited with {done.returncode}: {shlex.join(argv)}\n{done.stderr[-2000:]}")
+    try:
+        said = json.loads(done.stdout)
+        if subject.ours:
+            return Measured(said["throughput"]["median"], said["memory"]["peak_rss_bytes"], said["build"])
+        return Measured(said["throughput"], said["peak_rss_bytes"], said["versions"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Failed(f"{subject.name} printed no such record ({error!r}): {shlex.join(argv)}\n{done.stdout[-2000:]}")
+
+
+def rotated(subjects, index):
+    """Each subject is first, second, ... equally often over as many rounds as there are subjects."""
+    start = index % len(subjects)
+    return subjects[start:] + subjects[:start]
+
+
+class RowMeasurement:
+    """command_of(row, subject): argv. say(text): of every round."""
+
+    def __init__(self, row, settings, command_of, say):
+        self.row, self.settings, self.command_of, self.say = row, settings, command_of, say
+        self.subjects = row.subjects
+        self.rounds, self.loads = [], []
+        self.commands, self.left_out = {}, {}
+
+    def result(self):
+        """The row's entry in the result file. Raises Unavailable and Failed."""
+        check_machine(self.row)
+        reason = None
+        while reason is None:
+            self.look()
+            self.add_round()
+            reason = why_stop(self.ratios(), len(self.rounds), self.settings)
+        self.look()
+        return self.entry(reason)
+
+    def look(self):
+        if self.settings.quiet_seconds > 0:
+            self.loads.append(load_of_others(self.settings.quiet_seconds))
+
+    def add_round(self):
+        before, found = cpu_seconds(), {}
+        for subject in rotated(self.subjects, len(self.rounds)):
+            try:
+                argv = self.command_of(self.row, subject)
+                self.commands.setdefault(subject.name, shlex.join(argv))
+                found[subject.name] = measure(subject, argv)
+            except (Unavailable, Failed) as problem:
+                if not subject.optional:
+                    raise
+                self.leave_out(subject, problem)
+        self.rounds.append({name: found[name] for name in self.names()})
+        self.add_steal(before)
+        text = ", ".join(f"{name} {found[name].speed:.2f}" for name in self.names())
+        self.say(f"{self.row.name}, round {len(self.rounds)}: {text} {self.row.unit}")
+
+    def leave_out(self, subject, problem):
+        """From the rounds before, too."""
+        self.left_out[subject.name] = str(problem)
+        self.say(f"{self.row.name} goes on without {subject.name}: {problem}")
+        self.subjects = tuple(other for other in self.subjects if other != subject)
+        for found in self.rounds:
+            found.pop(subject.name, None)
+
+    def add_steal(self, before):
+        """What the hypervisor took during the round counts like what it took while nothing ran."""
+        if self.loads:
+            steal = steal_between(before, cpu_seconds())
+            self.loads[-1] = dataclasses.replace(self.loads[-1], steal=max(steal, self.loads[-1].steal))
+
+    def names(self):
+        return [subject.name for subject in self.subjects]
+
+    def numbers(self, quantity):
+        return [{name: getattr(one, quantity) for name, one in found.items()} for found in self.rounds]
+
+    def quiet(self):
+        return all(load.quiet for load in self.loads) if self.loads else None
+
+    def ratios(self):
+        speeds, memory = self.numbers("speed"), self.numbers("peak_rss_bytes")
+        return [ratio for comparison in self.row.comparisons
+                for ratio in ratios_of(comparison, speeds, memory, self.quiet())]
+
+    def machine(self):
+        """quiet: at every look; null without one. worst: of the busiest look, in words."""
+        worst = max(self.loads, key=lambda load: (not load.quiet, load.cpus), default=None)
+        return {"quiet": self.quiet(), "worst": worst and worst.words(),
+                "looks": [{"foreign_cpus": load.cpus, "steal": load.steal, "quiet": load.quiet} for load in self.loads]}
+
+    def entry(self, reason):
+        row, names, speeds, ratios = self.row, self.names(), self.numbers("speed"), self.ratios()
+        return {"row": row.name, "model": row.model, "precision": row.precision, "unit": row.unit, "ranks": row.ranks,
+                "threads_per_rank": row.threads, "batch_size_per_rank": row.batch_size, "image_size": row.image_size,
+                "sequence_length": row.sequence_length, "network": row.network,
+                "commands": {name: self.commands[name] for name in names},
+                "median": {name: statistics.median(one[name] for one in speeds) for name in names},
+                "ratios": ratios, "rounds": speeds, "peak_rss_bytes": self.numbers("peak_rss_bytes"),
+                "stopped": {"reason": reason, "half_width_percent": widest_percent(ratios)},
+                "machine": self.machine(), "left_out": self.left_out,
+                "builds": {name: self.rounds[-1][name].build for name in names}}
+
+
+def measured_row(row, settings, scalemark, python, say):
+    """The row's entry in the result file. Raises Unavailable and Failed."""
+    def command_of(one, subject):
+        return command(one, subject, settings.steps, settings.warmup, scalemark, python)
+
+    return RowMeasurement(row, settings, command_of, say).result()
