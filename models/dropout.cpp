@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "models/kernels/elements.hpp"
 #include "vector_loop.hpp"
 
 namespace scalemark {
@@ -40,13 +41,6 @@ inline std::uint32_t hash(std::uint32_t x, const Mask& mask) {
   x ^= x >> 15;
   x *= 0x846ca68bU;
   return x ^ x >> 16;
-}
-
-inline float load(float value) { return value; }
-inline float load(c10::BFloat16 value) { return static_cast<float>(value); }
-inline void store(float& to, float value) { to = value; }
-inline void store(c10::BFloat16& to, float value) {
-  to.x = c10::detail::round_to_nearest_even(value);
 }
 
 /// The blocks [begin, end) of n elements; with `relu` negative elements are dropped too.

@@ -4,10 +4,13 @@
 #include <cmath>
 
 #include "models/frozen.hpp"
+#include "models/kernels/batch_norm.hpp"
 #include "models/matrix_product.hpp"
 
 namespace scalemark {
 namespace {
+
+constexpr double kNormMomentum = 0.1;  // torch's
 
 at::MemoryFormat memory_format(bool channels_last) {
   return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
@@ -89,10 +92,15 @@ BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon)
   running_var_ = register_buffer("running_var", at::ones({channels}));
 }
 
-at::Tensor BatchNorm2d::forward(const at::Tensor& x) {
+at::Tensor BatchNorm2d::forward(const at::Tensor& x, Activation activation,
+                                const at::Tensor& residual) {
   gate_->gate->before_use({weight_, bias_});
-  return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(),
-                        /*momentum=*/0.1, epsilon_, /*cudnn_enabled=*/true);
+  if (gate_->fused && is_training() && activation != Activation::gelu && can_fuse_batch_norm(x))
+    return batch_norm_fused(x, {weight_, bias_, running_mean_, running_var_}, kNormMomentum,
+                            epsilon_, activation == Activation::relu, residual);
+  const at::Tensor y = at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(),
+                                      kNormMomentum, epsilon_, /*cudnn_enabled=*/true);
+  return activated(residual.defined() ? y.add_(residual) : y, activation);
 }
 
 std::pair<at::Tensor, at::Tensor> BatchNorm2d::scale_and_shift() const {
@@ -109,12 +117,12 @@ ConvNorm::ConvNorm(const LayerGate& gate, std::int64_t in, std::int64_t out,
 
 at::Tensor ConvNorm::forward(const at::Tensor& x, Activation activation) {
   if (frozen_) return frozen_->forward(x, activation);
-  return activated(norm_->forward(conv_->forward(x)), activation);
+  return norm_->forward(conv_->forward(x), activation);
 }
 
 at::Tensor ConvNorm::add_relu(const at::Tensor& x, const at::Tensor& residual) {
   if (frozen_) return frozen_->add_relu(x, residual);
-  return norm_->forward(conv_->forward(x)).add_(residual).relu_();
+  return norm_->forward(conv_->forward(x), Activation::relu, residual);
 }
 
 void ConvNorm::freeze(at::ScalarType dtype) {

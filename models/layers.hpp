@@ -84,9 +84,10 @@ class Conv2d : public torch::nn::Module, public Freezable {
 class BatchNorm2d : public torch::nn::Module {
  public:
   BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon = kNormEpsilon);
-  /// [N, channels, H, W] -> the same shape and dtype. Batch statistics while training, running ones
-  /// else.
-  at::Tensor forward(const at::Tensor& x);
+  /// activation(normalised x + residual), [N, channels, H, W] -> the same shape and dtype. Batch
+  /// statistics while training, running ones else. `residual`: like x; undefined: none.
+  at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none,
+                     const at::Tensor& residual = {});
   /// {gamma / sqrt(running variance + eps), beta - running mean x that}, float64 [channels]: with
   /// running statistics the layer is y = scale x + shift.
   std::pair<at::Tensor, at::Tensor> scale_and_shift() const;

@@ -32,7 +32,11 @@ std::shared_ptr<Model> make_model(const ModelOptions& options) {
   if (!options.library.empty()) return make_library_model(options);
   std::string names;
   for (std::size_t i = 0; i < kModels.size(); ++i) {
-    if (kModels[i].name == options.name) return kFactories[i](options);
+    if (kModels[i].name == options.name) {
+      auto model = kFactories[i](options);
+      model->set_fused(options.fused);
+      return model;
+    }
     names += (i ? ", " : "") + std::string(kModels[i].name);
   }
   throw std::invalid_argument(

@@ -45,6 +45,7 @@ class ParameterGate {
 /// Shared by all layers of a model so that the gate can be set after construction.
 struct GateHolder {
   std::shared_ptr<ParameterGate> gate = std::make_shared<ParameterGate>();
+  bool fused = true;  ///< layers compute with the kernels of models/kernels/ where these can
 };
 /// What a layer is given.
 using LayerGate = std::shared_ptr<GateHolder>;

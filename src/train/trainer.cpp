@@ -58,6 +58,7 @@ std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& grou
                      config.length_sigma};
   options.dropout = *config.dropout;
   options.label_smoothing = config.label_smoothing;
+  options.fused = config.fused == Fused::on;
   options.file = config.model_file.value_or("");
   options.library = config.model_library.value_or("");
   options.counts_tokens = config.model_unit == OwnUnit::tokens;

@@ -13,6 +13,9 @@ constexpr auto names_of(Precision) { return Names{"fp32", "tf32", "bf16", "fp16"
 enum class DataFormat { channels_last, channels_first };
 constexpr auto names_of(DataFormat) { return Names{"channels_last", "channels_first"}; }
 
+enum class Fused { on, off };
+constexpr auto names_of(Fused) { return Names{"on", "off"}; }
+
 enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
 constexpr auto names_of(Optimizer) {
   return Names{"sgd", "momentum", "adam", "adamw", "lamb", "lars"};
@@ -41,6 +44,7 @@ struct ArithmeticSettings {
   Precision precision = Precision::fp32;
   std::vector<Precision> more_precisions;  ///< a curve each, after that of `precision`
   DataFormat data_format = DataFormat::channels_last;
+  Fused fused = Fused::on;
   std::optional<Optimizer> optimizer;
   std::optional<double> init_learning_rate;  ///< resolved with the schedule
   double momentum = 0.9;
@@ -62,6 +66,11 @@ struct ArithmeticSettings {
              "memory layout of images; NHWC is channels_last")
         .alias("NHWC", DataFormat::channels_last)  // tf_cnn_benchmarks' words
         .alias("NCHW", DataFormat::channels_first)
+        .of(kWithModel);
+    rows.add("fused", &S::fused, "SWITCH",
+             "one pass for what follows a convolution: in training batch normalisation, addition "
+             "and ReLU on the CPU; in inference normalisation is folded into the convolution, and "
+             "oneDNN adds and clips as it writes; off: operator by operator")
         .of(kWithModel);
     rows.add("optimizer", &S::optimizer, "NAME", "update rule").otherwise("the model's default");
     rows.add("init_learning_rate", &S::init_learning_rate, "RATE",

@@ -10,15 +10,11 @@ namespace scalemark {
 enum class InferenceMode { batch, single_stream, server };
 constexpr auto names_of(InferenceMode) { return Names{"batch", "single_stream", "server"}; }
 
-enum class Fused { on, off };
-constexpr auto names_of(Fused) { return Names{"on", "off"}; }
-
 /// Queries of which ten lie beyond quantile q: 1000 for 0.99.
 inline std::int64_t queries_for_quantile(double q) { return std::llround(10 / (1 - q)); }
 
 struct InferenceSettings {
   InferenceMode mode = InferenceMode::batch;
-  Fused fused = Fused::on;
   std::optional<double> arrival_rate;  ///< queries per second of all ranks; unset: searched for
   std::optional<double> latency_bound_ms;
   double latency_quantile = 0.99;
@@ -36,9 +32,6 @@ struct InferenceSettings {
              "throughput of batches; single_stream: the latency of one query after the other; "
              "server: that of queries that arrive as a Poisson process")
         .often_used();
-    rows.add("fused", &S::fused, "SWITCH",
-             "fold batch normalisation into convolutions, and let oneDNN add and clip as it writes")
-        .is(Trait::found_by_run);
     rows.add("arrival_rate", &S::arrival_rate, "PER_SECOND",
              "of server: queries that arrive a second, of all ranks together")
         .in(1e-3, 1e7)
