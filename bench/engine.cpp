@@ -1,6 +1,7 @@
 // The engine: the program that trains. Started by the front door (bench/scalemark.cpp) in the same
 // process.
-#include "session/commands.hpp"
+#include "session/engine.hpp"
+
 #include "streams.hpp"
 
 int main(int argc, char** argv) {

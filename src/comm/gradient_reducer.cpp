@@ -59,9 +59,9 @@ void GradientReducer::check_full() const {
   const auto open =
       std::find_if(missing_.begin(), missing_.end(), [](int missing) { return missing != 0; });
   if (open != missing_.end())
-    throw CommError(fmt::format(
-        "bucket {} lacks {} of its {} gradients at the end of the step", open - missing_.begin(),
-        *open, parameters_in_[static_cast<std::size_t>(open - missing_.begin())]));
+    throw CommError(fmt::format("bucket {} lacks {} of its {} gradients at the end of the step",
+                                open - missing_.begin(), *open,
+                                parameters_in_[static_cast<std::size_t>(open - missing_.begin())]));
 }
 
 void GradientReducer::finalize(Stream stream, const std::function<void(std::size_t)>& on_sum) {

@@ -56,7 +56,7 @@ class GradientReducer {
   std::vector<int> urgency_;
   std::vector<int> missing_;
   std::vector<std::unique_ptr<Pending>> pending_;  ///< by bucket; null: not on its way
-  std::size_t next_ = 0;  ///< the first bucket that has not started
+  std::size_t next_ = 0;                           ///< the first bucket that has not started
   std::vector<bool> of_table_;
   CommunicationLog log_;
 

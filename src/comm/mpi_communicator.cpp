@@ -117,11 +117,10 @@ MpiCommunicator::MpiCommunicator(RankGroup& group, WireDtype wire, std::size_t l
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  group_->world->release(
-      [handles = std::move(handles_), urgent = std::move(urgent_)]() mutable {
-        urgent.reset();
-        handles.reset();
-      });
+  group_->world->release([handles = std::move(handles_), urgent = std::move(urgent_)]() mutable {
+    urgent.reset();
+    handles.reset();
+  });
 }
 
 std::string MpiCommunicator::algorithm() const {
@@ -150,15 +149,18 @@ std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, 
   }
   const bool small = buffer.bytes() <= MpiWorld::kEagerBytes;
   const auto poster = small ? MpiWorld::Poster::caller_alone : MpiWorld::Poster::caller;
-  return std::make_unique<MpiPending>(group_->world,
-                                      std::vector{group_->world->start(sum_of(buffer, handles_->communicator), poster)});
+  return std::make_unique<MpiPending>(
+      group_->world,
+      std::vector{group_->world->start(sum_of(buffer, handles_->communicator), poster)});
 }
 
 void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
   if (is_rounded(buffer)) return Communicator::allreduce(buffer, stream);
   MpiWorld& world = *group_->world;
   if (size() == 1 || buffer.count > largest_count_ || buffer.bytes() > MpiWorld::kEagerBytes)
-    return world.wait(*world.start(sum_of(buffer, handles_->communicator), MpiWorld::Poster::waiter), "allreduce");
+    return world.wait(
+        *world.start(sum_of(buffer, handles_->communicator), MpiWorld::Poster::waiter),
+        "allreduce");
   world.run_small("allreduce", [this, &buffer] {
     return group_->world->selector().post(static_cast<std::int64_t>(buffer.bytes()), [&] {
       return handles_->start_part(buffer.data, buffer.count, buffer.type, handles_->communicator);
@@ -214,8 +216,7 @@ std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, co
 /// 2 MiB, but no message of a ring or an all-to-all below 64 KiB.
 std::size_t MpiCommunicator::elements_of_piece(std::size_t bytes_of_element) const {
   const auto smallest = static_cast<std::size_t>(size()) * (64 << 10);
-  return std::min(largest_count_,
-                  std::max(std::size_t{2} << 20, smallest) / bytes_of_element);
+  return std::min(largest_count_, std::max(std::size_t{2} << 20, smallest) / bytes_of_element);
 }
 
 /// The stages of each piece of a sum. Rounding is left to the MPI thread: it costs the same there,
@@ -275,8 +276,8 @@ MPI_Request MpiCommunicator::Handles::start_part(void* data, std::size_t count, 
                                                  MPI_Comm on) const {
   const Kind kind = kind_of(type);
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), kind.type, kind.sum,
-                           on, &request),
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(count), kind.type, kind.sum, on,
+                           &request),
             "MPI_Iallreduce");
   return request;
 }

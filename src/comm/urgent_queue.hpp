@@ -42,8 +42,8 @@ class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
   std::shared_ptr<const void> owner_;
   MPI_Comm communicator_;
   std::mutex mutex_;  ///< of what follows; taken in turn too, so nobody waits for the turn with it
-  std::int64_t arrived_ = 0;  ///< pieces so far, here
-  std::int64_t agreed_ = 0;   ///< of these, on all ranks
+  std::int64_t arrived_ = 0;                                             ///< pieces so far, here
+  std::int64_t agreed_ = 0;                                              ///< of these, on all ranks
   std::deque<std::pair<int, std::shared_ptr<Operation>>> next_arrived_;  ///< beyond agreed_
   std::set<std::pair<Place, std::shared_ptr<Operation>>> waiting_;       ///< agreed, not started
   int in_flight_ = 0;

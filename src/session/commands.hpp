@@ -19,7 +19,4 @@ ExitCode infer_command(Session& session);
 /// `scalemark preflight`: health checks of the nodes that the ranks run on; also --pinning.
 ExitCode preflight_command(Session& session);
 
-/// Parses, starts MPI under the start-up deadline, dispatches, agrees on the exit code, finalises.
-int engine_main(int argc, char** argv);
-
 }  // namespace scalemark

@@ -1,3 +1,5 @@
+#include "session/engine.hpp"
+
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -201,8 +201,7 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator, const Ste
   samples.stop_reason = warm_up.stop_reason;
   if (warm_up.stop_reason == StopReason::num_batches) {
     CheckpointSamples checkpoints;
-    loop.set_after_step(
-        checkpoint_writer(trainer, group, checkpoints, loop));
+    loop.set_after_step(checkpoint_writer(trainer, group, checkpoints, loop));
     group.barrier();
     wait_at(line, group);
     const double start = steady_seconds();

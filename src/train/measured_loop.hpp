@@ -55,7 +55,7 @@ class MeasuredLoop {
   LossScaler scaler_;
   std::unique_ptr<InputPipeline> input_;
   std::function<void(long number)> after_step_ = [](long) {};
-  StepTrace* trace_ = nullptr;      ///< null: nobody
+  StepTrace* trace_ = nullptr;     ///< null: nobody
   std::vector<bool> not_updated_;  ///< by bucket: the last step's update is still to come
   // By turn, since batches may hold different numbers of tokens:
   std::vector<at::Tensor>

@@ -104,8 +104,10 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   const auto probe = std::make_shared<UseProbe>();
   model->set_gate(probe);
   const std::vector<int> order = agreed_order(*model, device.device(), group);
-  const FlatLayout layout{bytes(bucket_mb(config, device)), bytes(config.first_bucket_mb),
-                          optimizer->states(), compute_dtype(config.precision),
+  const FlatLayout layout{bytes(bucket_mb(config, device)),
+                          bytes(config.first_bucket_mb),
+                          optimizer->states(),
+                          compute_dtype(config.precision),
                           with_strategy(probe->tables(*model), config),
                           probe->first_uses(*model)};
   auto parameters = std::make_shared<FlatParameters>(*model, order, layout);

@@ -274,9 +274,9 @@ TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
 
 TEST(Refusals, AStepThatRunsOnNeedsNothingOfAllGradients) {
   EXPECT_EQ(load({"--overlap=step"}).config.overlap, Overlap::step);
-  for (const auto& [flag, named] : {std::pair{"--clip_norm=1", "norm of all"},
-                                    std::pair{"--precision=fp16", "overflowed"},
-                                    std::pair{"--reducer=c10d", "--reducer c10d"}})
+  for (const auto& [flag, named] :
+       {std::pair{"--clip_norm=1", "norm of all"}, std::pair{"--precision=fp16", "overflowed"},
+        std::pair{"--reducer=c10d", "--reducer c10d"}})
     EXPECT_THAT(refused({"--overlap=step", flag}), HasSubstr(named)) << flag;
 }
 

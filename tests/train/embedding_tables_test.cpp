@@ -1,9 +1,8 @@
 // The tables that are found in networks, what each strategy makes of them, and their buckets.
-#include "train/use_probe.hpp"
-
 #include <gtest/gtest.h>
 
 #include "train/flat_parameters.hpp"
+#include "train/use_probe.hpp"
 
 namespace scalemark::embedding_tables_test {
 namespace {
