@@ -2,10 +2,12 @@
 #include "models/kernels/batch_norm.hpp"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "models/kernels/batch_norm_loops.hpp"
 
@@ -260,6 +262,7 @@ bool can_fuse_batch_norm(const at::Tensor& x) {
 
 at::Tensor batch_norm_fused(const at::Tensor& x, const BatchNormTensors& layer, double momentum,
                             double epsilon, bool relu, const at::Tensor& residual) {
+  RECORD_FUNCTION("scalemark::batch_norm", std::vector<c10::IValue>({x}));  // for traces
   return BatchNorm::apply(x, layer.weight, layer.bias,
                           residual.defined() ? std::optional(residual) : std::nullopt, layer,
                           Rates{momentum, epsilon}, relu);

@@ -34,8 +34,9 @@ SCALEMARK_INLINE void add_moments(const T* x, RowShape shape, const float* pivot
   }
 }
 
-/// Groups are combined as in Chan et al. 1979. Differences are taken from the mean so far, so that
-/// rounding is relative to the variance, however far the mean lies from zero.
+/// Groups are combined as in Chan et al. 1979. Differences are taken from the mean so far, at first
+/// from that of the first group, so that rounding is relative to the variance, however far the mean
+/// lies from zero.
 template <typename T>
 SCALEMARK_INLINE void moments(const MomentsOfRows<T>& loop) {
   const auto [rows, channels] = loop.shape;
@@ -43,7 +44,10 @@ SCALEMARK_INLINE void moments(const MomentsOfRows<T>& loop) {
   float *const pivot = loop.scratch, *const sum = pivot + channels, *const square = sum + channels;
   std::fill(mean, mean + channels, 0.);
   std::fill(squares, squares + channels, 0.);
-  for (std::int64_t c = 0; c < channels; ++c) pivot[c] = load(loop.x[c]);
+  std::fill(pivot, square + channels, 0.f);
+  const std::int64_t first = std::min(kGroup, rows);
+  add_moments(loop.x, {first, channels}, pivot, sum, square);
+  for (std::int64_t c = 0; c < channels; ++c) pivot[c] = sum[c] / static_cast<float>(first);
   for (std::int64_t row = 0; row < rows; row += kGroup) {
     const std::int64_t count = std::min(kGroup, rows - row);
     std::fill(sum, sum + channels, 0.f);

@@ -207,7 +207,7 @@ TEST(Hash, CoversTheKeysOfTheCommand) {
   other.overlap = Overlap::backward;
   EXPECT_EQ(config_hash(other, 2, Command::infer), config_hash(RunConfig{}, 2, Command::infer));
   other = {};
-  other.fused = Fused::off;  // training has no such thing
+  other.latency_quantile = 0.9;  // training has no such thing
   EXPECT_EQ(config_hash(other, 2), config_hash(RunConfig{}, 2));
   EXPECT_NE(config_hash(other, 2, Command::infer), config_hash(RunConfig{}, 2, Command::infer));
 }
