@@ -84,7 +84,7 @@ TEST(PublishedCurve, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal(file), HasSubstr("/points is not a list"));
   file = good();
   file["overlap"] = "all";
-  EXPECT_THAT(refusal(file), HasSubstr("/overlap is neither"));
+  EXPECT_THAT(refusal(file), HasSubstr("/overlap is not none, backward or step"));
 }
 
 }  // namespace
