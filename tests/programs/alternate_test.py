@@ -103,7 +103,7 @@ class Commands(AlternateTest):
     def test_a_stop_before_a_launch_too(self):
         words = self.plan(before=[shell("echo before >> trace; [ -e go ] || sleep 60")], after=[shell("echo after >> trace")])
         process = self.start(*words)
-        self.wait_until(lambda: (self.folder / "trace").exists())
+        self.wait_until(lambda: (self.folder / "trace").exists() and (self.folder / "trace").read_text())
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 4)

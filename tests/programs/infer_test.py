@@ -56,7 +56,10 @@ class Infer(ProgramTest):
                     size = [] if model == "transformer_tiny" else ["--image_size", "32"]
                     self.infer("--model", model, "--batch_size", "2", *size, "--num_batches", "2", "--num_warmup_batches", "0",
                                "--fused", fused, "--precision", "bf16", "--output", f"{model}.json")
-                    self.assertEqual(self.read(f"{model}.json")["fused"], fused)
+                    record = self.read(f"{model}.json")
+                    # oneDNN has its fused operators for bf16 where the processor has instructions for it.
+                    folded = fused == "on" and not record["precision_native"]
+                    self.assertEqual(record["fused"], "folded" if folded else fused)
 
     def test_int8_says_how_it_was_quantised_and_how_far_it_rounds(self):
         self.infer("--model", "resnet18", "--image_size", "32", "--batch_size", "2", "--num_batches", "3", "--precision", "int8",
