@@ -158,6 +158,28 @@ struct Gradients {
   at::Tensor x, weight, bias, residual;
 };
 
+/// Those of gamma and beta; returns slope and offset of InputGradientOfRows, [2, channels].
+std::unique_ptr<float[]> gradients_of_channels(PartSums& sums, const Parts& parts, RowShape shape,
+                                               const Statistics& statistics, Gradients& made) {
+  const std::int64_t channels = shape.channels;
+  auto constants = std::make_unique_for_overwrite<float[]>(2 * channels);
+  float *const slope = constants.get(), *const offset = slope + channels;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    double sum = 0, product = 0;
+    for (std::int64_t part = 0; part < parts.count; ++part) {
+      sum += sums.first(part)[c];
+      product += sums.second(part)[c];
+    }
+    const double inverse = statistics.inverse_deviation[c];
+    const double share = statistics.scale[c] / static_cast<double>(shape.rows);
+    slope[c] = static_cast<float>(-share * product * inverse * inverse);
+    offset[c] = static_cast<float>(-share * sum);
+    made.weight.mutable_data_ptr<float>()[c] = static_cast<float>(product * inverse);
+    made.bias.mutable_data_ptr<float>()[c] = static_cast<float>(sum);
+  }
+  return constants;
+}
+
 /// `y`: defined where there is a residual.
 template <typename T>
 Gradients gradients_of(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
@@ -186,21 +208,7 @@ Gradients gradients_of(const at::Tensor& dy, const at::Tensor& x, const at::Tens
                               sums.second(part),
                               sums.scratch(part)});
   });
-  const auto constants = std::make_unique_for_overwrite<float[]>(2 * channels);
-  float *const slope = constants.get(), *const offset = slope + channels;
-  for (std::int64_t c = 0; c < channels; ++c) {
-    double sum = 0, product = 0;
-    for (std::int64_t part = 0; part < parts.count; ++part) {
-      sum += sums.first(part)[c];
-      product += sums.second(part)[c];
-    }
-    const double inverse = statistics.inverse_deviation[c];
-    const double share = statistics.scale[c] / static_cast<double>(shape.rows);
-    slope[c] = static_cast<float>(-share * product * inverse * inverse);
-    offset[c] = static_cast<float>(-share * sum);
-    made.weight.mutable_data_ptr<float>()[c] = static_cast<float>(product * inverse);
-    made.bias.mutable_data_ptr<float>()[c] = static_cast<float>(sum);
-  }
+  const auto terms = gradients_of_channels(sums, parts, shape, statistics, made);
   const T* const passed = masked ? masked : given;
   T* const to = made.x.mutable_data_ptr<T>();
   parts.run([&](std::int64_t, std::int64_t first, std::int64_t rows) {
@@ -210,8 +218,8 @@ Gradients gradients_of(const at::Tensor& dy, const at::Tensor& x, const at::Tens
                                to + at,
                                {rows, channels},
                                statistics.scales(),
-                               slope,
-                               offset,
+                               terms.get(),
+                               terms.get() + channels,
                                mask == Mask::input});
   });
   if (!relu) made.residual = dy;

@@ -19,6 +19,7 @@
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
 #include "result/records.hpp"
+#include "result/sweep_folder.hpp"
 
 namespace scalemark {
 namespace {
@@ -40,8 +41,8 @@ std::string text_of(const fs::path& path) {
   }
 }
 
-fs::path plan_file(const StudyStep& step, const StudyPlace& place) {
-  return place.folder / (step.name + ".plan.json");
+fs::path plan_file(const StudyStep& step, const fs::path& folder) {
+  return folder / (step.name + std::string(kStepPlanEnding));
 }
 
 std::string plan_text(const StudyStep& step) { return step.plan.dump(2) + "\n"; }
@@ -60,7 +61,7 @@ bool is_done(const StepState& before, const StudyStep& step, const StepState& no
   std::error_code error;
   return before.status == StepStatus::ok && before.command == now.command &&
          fs::exists(place.folder / now.result, error) &&
-         (!step.is_sweep() || text_of(plan_file(step, place)) == plan_text(step));
+         (!step.is_sweep() || text_of(plan_file(step, place.folder)) == plan_text(step));
 }
 
 /// Where stdout of a step goes.
@@ -98,7 +99,7 @@ std::string why_failed(int code) {
 
 void run_step(const StudyStep& step, const StudyProfile& profile, StepState& state,
               const StudyPlace& place) {
-  if (step.is_sweep()) ResultFile(plan_file(step, place)).write_text(plan_text(step));
+  if (step.is_sweep()) ResultFile(plan_file(step, place.folder)).write_text(plan_text(step));
   const double begin = steady_seconds();
   const SupervisedExits exits = start(step, profile, place);
   state.seconds = steady_seconds() - begin;
@@ -142,7 +143,7 @@ StudyPlace study_place(const fs::path& folder) {
 
 fs::path step_result(const StudyStep& step, const fs::path& folder) {
   if (step.is_sweep()) return folder / step.name;
-  return folder / (step.name + (step.is_arithmetic() ? ".plan.json" : ".json"));
+  return step.is_arithmetic() ? plan_file(step, folder) : folder / (step.name + ".json");
 }
 
 std::vector<std::string> step_command(const StudyStep& step, const StudyProfile& profile,
@@ -158,7 +159,7 @@ std::vector<std::string> step_command(const StudyStep& step, const StudyProfile&
   }
   if (step.is_arithmetic()) return command;
   if (step.is_sweep()) {
-    command.push_back(plan_file(step, place).string());
+    command.push_back(plan_file(step, place.folder).string());
     command.push_back("--retry_failed");
   }
   command.push_back("--output");

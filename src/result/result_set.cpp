@@ -129,8 +129,7 @@ bool is_trace(const fs::path& path) {
 
 /// What a sweep was to launch, or what a step of a study was to do.
 bool is_plan(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name == "planned.json" || name.ends_with(".plan.json");
+  return path == planned_file(path.parent_path()) || path.string().ends_with(kStepPlanEnding);
 }
 
 }  // namespace

@@ -21,10 +21,6 @@ namespace {
 /// Keys that every launch of a sweep has.
 constexpr std::array kAlwaysKeys{"ranks_per_node", "cpus_per_rank", "binding"};
 
-std::filesystem::path plan_of(const std::filesystem::path& folder) {
-  return folder / "planned.json";
-}
-
 Json parse_planned(std::string_view text) {
   Json json = parse_json_text(text, kDeepestText);
   if (const auto fault = schema_fault(json, "planned_launches", MissingKeys::refused))
@@ -36,6 +32,10 @@ Json parse_planned(std::string_view text) {
 
 std::filesystem::path journal_of(const std::filesystem::path& folder) {
   return folder / "journal.jsonl";
+}
+
+std::filesystem::path planned_file(const std::filesystem::path& folder) {
+  return folder / "planned.json";
 }
 
 std::vector<JournalEntry> last_entries(const std::vector<JournalEntry>& entries) {
@@ -74,7 +74,7 @@ void write_planned(const std::filesystem::path& folder, const PlannedLaunches& p
   Json points = Json::array();
   for (const auto& [id, settings] : planned.points)
     points.push_back({{"point", id}, {"settings", settings}});
-  ResultFile(plan_of(folder), /*reserved_bytes=*/0)
+  ResultFile(planned_file(folder), /*reserved_bytes=*/0)
       .write({{"schema_version", kSchemaVersion},
               {"kind", "planned_launches"},
               {"revision", planned.revision},
@@ -85,11 +85,11 @@ void write_planned(const std::filesystem::path& folder, const PlannedLaunches& p
 std::optional<PlannedLaunches> read_planned(const std::filesystem::path& folder) {
   const auto refuse = [&](const char* what) {
     throw ResultError(fmt::format("{}: {}; scalemark sweep PLAN.json --output {} writes it anew",
-                                  plan_of(folder).string(), what, folder.string()));
+                                  planned_file(folder).string(), what, folder.string()));
   };
   PlannedLaunches planned;
   try {
-    const Json json = parse_planned(read_input_file(plan_of(folder), kLargestRecord));
+    const Json json = parse_planned(read_input_file(planned_file(folder), kLargestRecord));
     planned.revision = json.at("revision");
     planned.repeats = json.at("repeats");
     for (const Json& point : json.at("points"))

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "result/journal.hpp"
@@ -29,7 +30,12 @@ bool is_of_launch(const std::string& setting);
 /// The same as keys of a launch; null where the point has none.
 void add_launch_settings(MeasuredLaunch& launch, const Json& settings);
 
-/// What the last `scalemark sweep` of a folder was to launch: FOLDER/planned.json.
+/// FOLDER/planned.json.
+std::filesystem::path planned_file(const std::filesystem::path& folder);
+/// Of the files beside records that say what a step of a study was to do.
+inline constexpr std::string_view kStepPlanEnding = ".plan.json";
+
+/// What the last `scalemark sweep` of a folder was to launch: planned_file().
 struct PlannedLaunches {
   struct Point {
     std::string id;

@@ -51,6 +51,12 @@ std::vector<int> FlatParameters::parameters_in() const {
   return counts;
 }
 
+std::vector<int> FlatParameters::first_uses() const {
+  std::vector<int> uses;
+  for (const Bucket& bucket : buckets_) uses.push_back(bucket.first_use);
+  return uses;
+}
+
 std::int64_t FlatParameters::parameter_count() const {
   std::int64_t count = 0;
   for (const Slice& slice : slices_) count += slice.count;

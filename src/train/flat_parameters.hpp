@@ -34,6 +34,7 @@ class FlatParameters : public ParameterGate {
   std::vector<Buffer> gradient_buffers() const;
   std::vector<TableRows>& tables() { return arrival_->tables(); }
   std::vector<int> parameters_in() const;  ///< by bucket
+  std::vector<int> first_uses() const;     ///< by bucket
   std::int64_t parameter_count() const;    ///< without padding
   std::int64_t gradient_bytes() const;     ///< of all buckets, with padding
 

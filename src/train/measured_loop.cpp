@@ -35,9 +35,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
   not_updated_.resize(trainer.parameters->buckets().size());
   if (!reducer_->runs_on()) return;
   trainer.parameters->set_on_use([this](int bucket) {
-    if (!not_updated_[static_cast<std::size_t>(bucket)]) return;
-    complete_update(static_cast<std::size_t>(bucket));
-    loop_.enter(StepPhase::forward);
+    complete_update(static_cast<std::size_t>(bucket), StepPhase::forward);
   });
 }
 
@@ -95,7 +93,8 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
     if (i == 0) complete_unannounced();
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
-    complete_updates(StepPhase::backward);  // gradients are about to come where sums lie
+    complete_updates(StepPhase::forward);  // gradients are about to come where sums lie
+    loop_.enter(StepPhase::backward);
     // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
@@ -140,26 +139,25 @@ void MeasuredLoop::update() {
   for (Bucket& bucket : buckets) optimizer.update(bucket);
 }
 
-void MeasuredLoop::complete_update(std::size_t bucket) {
+void MeasuredLoop::complete_update(std::size_t bucket, StepPhase next) {
+  if (!not_updated_[bucket]) return;
   not_updated_[bucket] = false;
   loop_.enter(StepPhase::communication);
   reducer_->wait(bucket);
   loop_.enter(StepPhase::optimizer);
   trainer_.optimizer->update(reducer_->buckets()[bucket]);
+  loop_.enter(next);
 }
 
 void MeasuredLoop::complete_updates(StepPhase next) {
-  for (std::size_t i = 0; i < not_updated_.size(); ++i)
-    if (not_updated_[i]) complete_update(i);
-  loop_.enter(next);
+  for (std::size_t i = 0; i < not_updated_.size(); ++i) complete_update(i, next);
 }
 
 /// Parameters that no layer announces may be read as soon as the forward pass begins.
 void MeasuredLoop::complete_unannounced() {
   const std::vector<Bucket>& buckets = reducer_->buckets();
   for (std::size_t i = 0; i < not_updated_.size(); ++i)
-    if (not_updated_[i] && buckets[i].first_use < 0) complete_update(i);
-  loop_.enter(StepPhase::forward);
+    if (buckets[i].first_use < 0) complete_update(i, StepPhase::forward);
 }
 
 at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {

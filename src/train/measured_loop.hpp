@@ -24,8 +24,8 @@ class MeasuredLoop {
               StartLine* line = nullptr);
   /// The runs to come are recorded by `trace`; their steps are numbered from `first`.
   void watch(long first, StepTrace& trace);
-  /// The weights are those after the last step from here on, which goes on with `next`. Where steps
-  /// run on, its updates may be left to the next one.
+  /// The weights are those after the last step from here on. Where steps run on, its updates may be
+  /// left to the next one; then `next` is the phase after them.
   void complete_updates(StepPhase next);
   double loss_scale() const { return scaler_.enabled() ? scaler_.report().last : 1; }
   StepTraffic traffic() const { return reducer_->traffic(); }
@@ -42,7 +42,7 @@ class MeasuredLoop {
   at::Tensor forward_step(long number, const Batch& batch);
   void update();
   /// Where steps run on: before anything reads the bucket's weights.
-  void complete_update(std::size_t bucket);
+  void complete_update(std::size_t bucket, StepPhase next);
   void complete_unannounced();
   /// What the reducer took down of the steps of `samples`.
   void add_communication(Samples& samples);

@@ -16,7 +16,7 @@ class FlatReducer : public StepReducer {
         device_(trainer.device),
         runs_on_(*trainer.config.overlap == Overlap::step && communicator.moves_data()),
         reducer_(communicator, parameters_->gradient_buffers(), parameters_->parameters_in(),
-                 *trainer.config.overlap, first_uses(parameters_->buckets())),
+                 *trainer.config.overlap, parameters_->first_uses()),
         embeddings_(*parameters_, group, communicator, reducer_) {
     parameters_->set_on_ready([this](int bucket) { reducer_.add(bucket, device_.stream()); });
   }
@@ -58,11 +58,6 @@ class FlatReducer : public StepReducer {
   EmbeddingSamples take_embedding() override { return embeddings_.take(); }
 
  private:
-  static std::vector<int> first_uses(const std::vector<Bucket>& buckets) {
-    std::vector<int> uses;
-    for (const Bucket& bucket : buckets) uses.push_back(bucket.first_use);
-    return uses;
-  }
   void complete(std::size_t bucket) {
     reducer_.wait(bucket);
     embeddings_.finish(bucket);

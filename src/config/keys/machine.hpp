@@ -130,8 +130,6 @@ struct MachineSettings {
       whole.refuse(
           "--overlap step updates a bucket before the others have come, and --precision fp16 skips "
           "a step when any gradient has overflowed; take --overlap backward");
-    if (config.reducer == Reducer::c10d)
-      whole.refuse("--reducer c10d waits in the backward pass; leave out --overlap step");
   }
 
   /// c10d brings its own communicator and knows one way to sum.
@@ -146,9 +144,9 @@ struct MachineSettings {
           "--reducer c10d brings its own communicator, Gloo on the cpu and NCCL on cuda; leave out "
           "--communicator {}",
           to_string(config.communicator));
-    if (config.overlap == Overlap::none)
-      whole.refuse(
-          "--reducer c10d communicates during the backward pass; leave out --overlap none");
+    if (config.overlap && config.overlap != Overlap::backward)
+      whole.refuse("--reducer c10d communicates during the backward pass; leave out --overlap {}",
+                   to_string(*config.overlap));
     if (config.wire_dtype != WireDtype::fp32)
       whole.refuse("--reducer c10d sends gradients as fp32; leave out --wire_dtype {}",
                    to_string(config.wire_dtype));
