@@ -80,6 +80,10 @@ class Communicator {
   /// the algorithm (docs/measurements.md). Until it is complete, an operation may leave anything in
   /// the buffer. `stream`: the operation waits for work already queued there.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
+  /// The same by a caller that waits next: nothing needs to go on by itself until then.
+  virtual std::unique_ptr<Pending> start_last_allreduce(const Buffer& buffer, Stream stream) {
+    return start_allreduce(buffer, stream);
+  }
   /// The same in pieces, of which those of the least `urgency` go first, also before pieces of sums
   /// that were started earlier: with the same urgencies on all ranks. A communicator that knows no
   /// order but that of the starts keeps to it.

@@ -50,6 +50,8 @@ void GradientReducer::start_next(Stream stream) {
     pending = completed_operation();
   else if (overlap_ == Overlap::step)
     pending = communicator_.start_urgent_allreduce(bucket, urgency_[next_], stream);
+  else if (next_ + 1 == buckets_.size())  // the backward pass ends with it
+    pending = communicator_.start_last_allreduce(bucket, stream);
   else
     pending = communicator_.start_allreduce(bucket, stream);
   ++next_;

@@ -141,17 +141,24 @@ std::int64_t MpiCommunicator::wire_bytes(std::int64_t bytes) const {
 }
 
 std::unique_ptr<Pending> MpiCommunicator::start_allreduce(const Buffer& buffer, Stream) {
-  if (is_rounded(buffer)) {
-    std::vector<std::shared_ptr<Operation>> operations;
+  const bool small = buffer.bytes() <= MpiWorld::kEagerBytes;
+  return start(buffer, small ? MpiWorld::Poster::caller_alone : MpiWorld::Poster::caller);
+}
+
+std::unique_ptr<Pending> MpiCommunicator::start_last_allreduce(const Buffer& buffer, Stream) {
+  return start(buffer, MpiWorld::Poster::waiter);
+}
+
+/// `poster`: of what needs no rounding first.
+std::unique_ptr<Pending> MpiCommunicator::start(const Buffer& buffer, MpiWorld::Poster poster) {
+  std::vector<std::shared_ptr<Operation>> operations;
+  if (is_rounded(buffer))
     for (auto& stages : wire_sums(buffer))
       operations.push_back(group_->world->start(std::move(stages)));
-    return std::make_unique<MpiPending>(group_->world, std::move(operations));
-  }
-  const bool small = buffer.bytes() <= MpiWorld::kEagerBytes;
-  const auto poster = small ? MpiWorld::Poster::caller_alone : MpiWorld::Poster::caller;
-  return std::make_unique<MpiPending>(
-      group_->world,
-      std::vector{group_->world->start(sum_of(buffer, handles_->communicator), poster)});
+  else
+    operations.push_back(
+        group_->world->start(sum_of(buffer, handles_->communicator), poster));
+  return std::make_unique<MpiPending>(group_->world, std::move(operations));
 }
 
 void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {

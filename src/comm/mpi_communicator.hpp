@@ -25,6 +25,7 @@ class MpiCommunicator : public Communicator {
   std::string transport() const override;
   std::int64_t wire_bytes(std::int64_t bytes) const override;
   std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) override;
+  std::unique_ptr<Pending> start_last_allreduce(const Buffer& buffer, Stream stream) override;
   std::unique_ptr<Pending> start_urgent_allreduce(const Buffer& buffer, int urgency,
                                                   Stream stream) override;
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
@@ -36,6 +37,7 @@ class MpiCommunicator : public Communicator {
  private:
   struct Handles;
   bool is_rounded(const Buffer& buffer) const;  ///< it travels in a 2-byte type
+  std::unique_ptr<Pending> start(const Buffer& buffer, MpiWorld::Poster poster);
   Operation::Post sum_of(const Buffer& buffer, MPI_Comm on) const;
   std::size_t elements_of_piece(std::size_t bytes_of_element) const;
   std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer);
