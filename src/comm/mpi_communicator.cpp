@@ -156,8 +156,7 @@ std::unique_ptr<Pending> MpiCommunicator::start(const Buffer& buffer, MpiWorld::
     for (auto& stages : wire_sums(buffer))
       operations.push_back(group_->world->start(std::move(stages)));
   else
-    operations.push_back(
-        group_->world->start(sum_of(buffer, handles_->communicator), poster));
+    operations.push_back(group_->world->start(sum_of(buffer, handles_->communicator), poster));
   return std::make_unique<MpiPending>(group_->world, std::move(operations));
 }
 
