@@ -64,7 +64,9 @@ json readings_to_json(const std::vector<MachineReading>& readings) {
   json lists{{"at", json::array()}};
   for (const MachineReading& reading : readings) lists["at"].push_back(reading.at);
   for (const auto& [key, value] : kReadings) {
-    if (std::ranges::none_of(readings, [&value = value](auto& r) { return (r.*value).has_value(); })) continue;
+    if (std::ranges::none_of(readings,
+                             [&value = value](auto& r) { return (r.*value).has_value(); }))
+      continue;
     for (const MachineReading& reading : readings)
       lists[key].push_back(or_null<json>(reading.*value));
   }
