@@ -104,7 +104,7 @@ class Communicator {
   virtual void begin_step(Stream) {}
   /// Blocking convenience.
   virtual void allreduce(const Buffer& buffer, Stream stream = nullptr) {
-    start_allreduce(buffer, stream)->wait();
+    start_last_allreduce(buffer, stream)->wait();
   }
 };
 

@@ -161,13 +161,10 @@ std::unique_ptr<Pending> MpiCommunicator::start(const Buffer& buffer, MpiWorld::
 }
 
 void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
-  if (is_rounded(buffer)) return Communicator::allreduce(buffer, stream);
-  MpiWorld& world = *group_->world;
-  if (size() == 1 || buffer.count > largest_count_ || buffer.bytes() > MpiWorld::kEagerBytes)
-    return world.wait(
-        *world.start(sum_of(buffer, handles_->communicator), MpiWorld::Poster::waiter),
-        "allreduce");
-  world.run_small("allreduce", [this, &buffer] {
+  if (is_rounded(buffer) || size() == 1 || buffer.count > largest_count_ ||
+      buffer.bytes() > MpiWorld::kEagerBytes)
+    return Communicator::allreduce(buffer, stream);
+  group_->world->run_small("allreduce", [this, &buffer] {
     return group_->world->selector().post(static_cast<std::int64_t>(buffer.bytes()), [&] {
       return handles_->start_part(buffer.data, buffer.count, buffer.type, handles_->communicator);
     });

@@ -231,7 +231,7 @@ void name_them(std::vector<SweptCurve>& curves, const std::vector<CurveRuns>& gr
 Json common_settings(const Runs& runs) {
   Json common = Json::object();
   for (const auto& [name, value] : runs.front()->entry.settings.items()) {
-    const auto has_it = [&, &name = name, &value = value](const SweptRun* run) {
+    const auto has_it = [&name = name, &value = value](const SweptRun* run) {
       const Json& own = run->entry.settings;
       return own.contains(name) && own[name] == value;
     };
