@@ -43,16 +43,17 @@ class Sets(MeasuredSweepTest):
 
     def test_failed_launches_are_no_pass(self):
         def failing(count):
-            left = iter(range(count))
+            left, of_level = iter(range(count)), self.of_level(1)
 
             def change(record):
+                of_level(record)
                 if next(left, None) is not None:
                     record["status"], record["reason"] = "invalid", "a loss that is not finite"
             return change
 
         # Of a folder without a journal the records say what became of them.
         new, base = (shutil.copytree(self.copy(name, 1, failing(2)) / "runs", self.folder / f"{name}_runs") for name in ("new", "base"))
-        whole = shutil.copytree(self.copy("whole") / "runs", self.folder / "whole_runs")
+        whole = shutil.copytree(self.copy("whole", 1, self.of_level(1)) / "runs", self.folder / "whole_runs")
         reports = ["--junit", "j.xml", "--summary", "s.md", "--output", "v.json"]
         _, err = self.gate(whole, new, *EXACT, *reports, expect=4)
         self.assertIn("2 launches of new_runs did not end well (2 records with status invalid)", err)
@@ -60,7 +61,7 @@ class Sets(MeasuredSweepTest):
         self.assertIn("no verdict", (self.folder / "s.md").read_text())
         self.assertEqual((self.read("v.json")["status"], self.read("v.json")["verdict"]), ("failed", None))
         self.gate(whole, new, *EXACT, "--allow_failed", "1", expect=4)
-        record = self.verdict(whole, new, *EXACT, "--delta", "45", "--point_delta", "60", "--allow_failed", "2", expect=0)
+        record = self.verdict(whole, new, *EXACT, "--allow_failed", "2", expect=0)
         self.assertEqual(record["sets"][1]["left_out"], ["2 records with status invalid"])
         record = self.verdict(base, whole, *EXACT, expect=3)
         self.assertIn("measure the base again", " ".join(record["warnings"]))
@@ -194,13 +195,13 @@ class Sets(MeasuredSweepTest):
         self.assertEqual(history["changes"][0]["at"], history["sets"][4]["label"])
 
     def test_history_names_dips_and_drifts(self):
-        names = [self.copy(f"d{k}", 0.2 if k in (4, 5) else 1 + 0.001 * (k % 3)) for k in range(10)]
+        names = [self.copy(f"d{k}", 1, self.of_level(0.2 if k in (4, 5) else 1 + 0.001 * (k % 3))) for k in range(10)]
         out, _ = self.gate("--history", *names, "--output", "dip.json")
         change, = self.read("dip.json")["changes"]
         self.assertEqual((change["kind"], change["at"], change["until"]), ("dip", "d4", "d5"))
         self.assertAlmostEqual(change["change_percent"], -80, delta=0.2)
         self.assertRegex(out, r"d4 .* -80\.0 % \(p = 0\.0\d+\), dip until d5\n")
-        names = [self.copy(f"e{k}", 0.9 ** k + 0.001 * (k % 3)) for k in range(8)]
+        names = [self.copy(f"e{k}", 1, self.of_level(0.9 ** k + 0.001 * (k % 3))) for k in range(8)]
         out, _ = self.gate("--history", *names, "--output", "drift.json")
         record = self.read("drift.json")
         self.assertEqual(record["changes"], [])

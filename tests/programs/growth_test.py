@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from support import SCALEMARK, SOURCE, environment, main
+from support import SCALEMARK, SOURCE, environment, main, schema_errors
 
 SCRIPT = SOURCE / "scripts/growth"
 loader = importlib.machinery.SourceFileLoader("growth", str(SCRIPT))
@@ -36,7 +36,12 @@ class Program(unittest.TestCase):
             done = subprocess.run([SCRIPT, *map(str, words), "--scalemark", SCALEMARK, "--output", f"{folder}/r.json"],
                                   env=environment(), capture_output=True, text=True, timeout=120)
             self.assertEqual(done.returncode, expect, done.stderr)
-            return done, None if expect else json.load(open(f"{folder}/r.json"))
+            if expect:
+                return done, None
+            with open(f"{folder}/r.json") as file:
+                result = json.load(file)
+            self.assertEqual(schema_errors(result), [])
+            return done, result
 
     def test_measures_every_series(self):
         done, result = self.run_script("--series", "steps,records", "--largest", 100, "--repeats", 1)
