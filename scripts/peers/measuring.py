@@ -1,23 +1,19 @@
 """A row measured in rounds: one fresh process (or mpirun) of every subject, until its ratios are known well enough."""
 
 import dataclasses
-import json
 import shlex
 import statistics
-import subprocess
 
-from commands import SOURCE, Unavailable, check_machine, command
+from commands import Unavailable, check_machine, command
 from machine import cpu_seconds, load_of_others, steal_between
+from processes import Measured, in_turns, one_after_the_other
 from ratios import ratios_of, why_stop, widest_percent
-
-
-class Failed(Exception):
-    """A process of a row failed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """rounds: None is as many as it takes until half_width (percent), at most max_rounds. quiet_seconds: 0 is no look."""
+    """rounds: None is as many as it takes until half_width (percent), at most max_rounds. quiet_seconds: 0 is no look.
+    alternate: "steps" (in turns) or "launches"."""
 
     rounds: int | None
     half_width: float
@@ -25,31 +21,7 @@ class Settings:
     steps: int
     warmup: int
     quiet_seconds: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """What one process said: units/sec of its median step, peak bytes of its largest rank, build or versions."""
-
-    speed: float
-    peak_rss_bytes: int
-    build: dict
-
-
-def measure(subject, argv):
-    """Raises Unavailable and Failed."""
-    done = subprocess.run(argv, cwd=SOURCE, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode == 7:
-        raise Unavailable(f"{shlex.join(argv)}: {done.stderr.strip()[-500:]}")
-    if done.returncode != 0:
-        raise Failed(f"{subject.name} exited with {done.returncode}: {shlex.join(argv)}\n{done.stderr[-2000:]}")
-    try:
-        said = json.loads(done.stdout)
-        if subject.ours:
-            return Measured(said["throughput"]["median"], said["memory"]["peak_rss_bytes"], said["build"])
-        return Measured(said["throughput"], said["peak_rss_bytes"], said["versions"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Failed(f"{subject.name} printed no such record ({error!r}): {shlex.join(argv)}\n{done.stdout[-2000:]}")
+    alternate: str
 
 
 def rotated(subjects, index):
@@ -84,19 +56,36 @@ class RowMeasurement:
 
     def add_round(self):
         before, found = cpu_seconds(), {}
-        for subject in rotated(self.subjects, len(self.rounds)):
-            try:
-                argv = self.command_of(self.row, subject)
-                self.commands.setdefault(subject.name, shlex.join(argv))
-                found[subject.name] = measure(subject, argv)
-            except (Unavailable, Failed) as problem:
-                if not subject.optional:
-                    raise
-                self.leave_out(subject, problem)
+        for subject, outcome in self.processes(self.known_commands()):
+            if isinstance(outcome, Measured):
+                found[subject.name] = outcome
+            elif subject.optional:
+                self.leave_out(subject, outcome)
+            else:
+                raise outcome
         self.rounds.append({name: found[name] for name in self.names()})
         self.add_steal(before)
         text = ", ".join(f"{name} {found[name].speed:.2f}" for name in self.names())
         self.say(f"{self.row.name}, round {len(self.rounds)}: {text} {self.row.unit}")
+
+    def known_commands(self):
+        """[(subject, argv)] in the order of this round."""
+        known = []
+        for subject in rotated(self.subjects, len(self.rounds)):
+            try:
+                argv = self.command_of(self.row, subject)
+                self.commands.setdefault(subject.name, shlex.join(argv))
+                known.append((subject, argv))
+            except Unavailable as problem:
+                if not subject.optional:
+                    raise
+                self.leave_out(subject, problem)
+        return known
+
+    def processes(self, commands):
+        if self.settings.alternate == "steps":
+            return in_turns(commands, self.row.ranks)
+        return one_after_the_other(commands)
 
     def leave_out(self, subject, problem):
         """From the rounds before, too."""

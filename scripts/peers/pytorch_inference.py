@@ -16,6 +16,7 @@ import time
 import process_memory
 import pytorch_resnet
 import torch
+from turns import TurnLine, steps_of_a_turn
 
 
 def parse_arguments():
@@ -51,18 +52,23 @@ def main():
     torch.set_num_threads(arguments.threads)
     model, images, autocast = make_network(arguments)
     parameters = sum(p.numel() for p in model.parameters())
-    seconds = []
+    seconds, line, of_turn = [], TurnLine(), 1
     with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
         for step in range(arguments.warmup + arguments.steps):
             if step == arguments.warmup:
+                of_turn = steps_of_a_turn(statistics.median(seconds[1:] or seconds or [1.0]), ranks=1)
                 process_memory.reset_peak()
+            if step >= arguments.warmup and (step - arguments.warmup) % of_turn == 0:
+                line.wait()
             begin = time.perf_counter()
             model(images)
             seconds.append(time.perf_counter() - begin)
+    peak = process_memory.peak_bytes()
+    line.end()
     seconds = seconds[arguments.warmup:]
     print(json.dumps({"unit": "images/sec", "throughput": arguments.batch_size / statistics.median(seconds),
                       "step_seconds": seconds, "parameters": parameters, "world_size": 1,
-                      "peak_rss_bytes": process_memory.peak_bytes(),
+                      "peak_rss_bytes": peak,
                       "versions": {"torch": torch.__version__, "python": sys.version.split()[0]}}))
 
 

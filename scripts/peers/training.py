@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
+from turns import TurnLine, steps_of_a_turn
 
 RANK = int(os.environ.get("OMPI_COMM_WORLD_RANK", 0))
 WORLD_SIZE = int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1))
@@ -94,12 +95,21 @@ def largest_of_ranks(number):
     return shared.item()
 
 
+def steps_until_others(warm_up):
+    """Of this job's turns, the same on all ranks. warm_up: seconds of steps."""
+    step = statistics.median(warm_up[1:] or warm_up or [1.0])  # the first makes buffers, or compiles
+    return steps_of_a_turn(largest_of_ranks(step), WORLD_SIZE)
+
+
 def train(arguments, model, optimizer, loss_of, batch):
     """(seconds, loss) of every step, and this rank's peak resident memory in the measured ones."""
-    seconds, losses = [], []
+    seconds, losses, line, of_turn = [], [], TurnLine(), 1
     for step in range(arguments.warmup + arguments.steps):
         if step == arguments.warmup:
+            of_turn = steps_until_others(seconds)
             process_memory.reset_peak()
+        if step >= arguments.warmup and (step - arguments.warmup) % of_turn == 0:
+            line.wait()
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=arguments.precision == "bf16"):
@@ -108,7 +118,9 @@ def train(arguments, model, optimizer, loss_of, batch):
         optimizer.step()
         losses.append(loss.item())
         seconds.append(time.perf_counter() - begin)
-    return seconds, losses, process_memory.peak_bytes()
+    peak = process_memory.peak_bytes()
+    line.end()
+    return seconds, losses, peak
 
 
 def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):

@@ -96,9 +96,11 @@ Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, Star
     wait_at(line, group);
     const double start = steady_seconds();
     samples = loop.run(config_.num_batches, "query",
-                       StoppingRule(config_.target_ci, config_.max_seconds), observer, ask);
-    samples.wall_seconds = steady_seconds() - start;
-    if (line) line->report({start, start + samples.wall_seconds});
+                       StoppingRule(config_.target_ci, config_.max_seconds), observer, ask, line);
+    const double end = steady_seconds();
+    samples.wall_seconds = end - start - samples.paused_seconds;
+    if (line) line->report({start, end});
+    leave(line, group);
     if (single_stream) samples.step_seconds = std::move(latencies);
   }
   group.watchdog().enter("end of measured loop");

@@ -31,8 +31,8 @@ class Inferencer {
   /// and another barrier.
   /// step_seconds are the latencies: of single_stream from the start of a query to its answer
   /// (waited for also on a GPU), of batches the time from one to the next. wall_seconds is this
-  /// rank's own loop. `line`: where it begins together with those of other processes; queries take
-  /// no turns. null: nowhere.
+  /// rank's own loop, without the turns of others. `line`: where it begins together with those of
+  /// other processes, or takes turns with them; null: nowhere.
   Samples measure(RankGroup& group, const StepObserver& observer, StartLine* line = nullptr);
 
   /// `queries` more queries after measure(), recorded by `trace`.

@@ -117,9 +117,11 @@ std::vector<double> StepLoop::words(Phase& phase, std::optional<double> loss) co
     const auto reason = phase.rule.check(phase.clock->seconds(), phase.seconds());
     words[target_ci] = reason == StopReason::target_ci;
     words[max_seconds] = reason == StopReason::max_seconds;
-    // Once a turn: the ranks read it after the next step.
-    if (phase.line && !phase.said_so && steady_seconds() - phase.turn_start > kTurnSeconds)
+    // Once a turn: ranks read it after the next step, one that is alone at once.
+    if (phase.line && !phase.said_so && steady_seconds() - phase.turn_start > kTurnSeconds) {
       words[turn_over] = phase.said_so = true;
+      phase.turn_is_over = group_.size() == 1;
+    }
   }
   return words;
 }
