@@ -87,29 +87,34 @@ def one_after_the_other(commands):
 
 
 def in_turns(commands, ranks):
-    """The same of processes of so many ranks each that are all there at once."""
+    """The same of processes of so many ranks each that are all there at once; one warms up after the other."""
     with tempfile.TemporaryDirectory(prefix="turns-") as folder:
         giver, processes = TurnGiver(folder, [ranks] * len(commands)), []
         try:
             for index, (subject, argv) in enumerate(commands):
                 processes.append(Process(subject, argv, giver.environment(index)))
-            _give_turns(giver, processes)
-            yield from ((process.subject, _outcome(process)) for process in processes)
+                _give_turns(giver, processes, lambda job=index: giver.is_ready(job))
+            _give_turns(giver, processes, lambda: all(process.has_ended() for process in processes))
+            failed = next(filter(_ends_the_row, processes), None)  # the others wait for turns that nobody gives
+            yield from ((process.subject, _outcome(process)) for process in ([failed] if failed else processes))
         finally:
             for process in processes:
                 process.end()
             giver.close()
 
 
-def _give_turns(giver, processes):
-    while not all(process.has_ended() for process in processes):
+def _give_turns(giver, processes, is_over):
+    """Until is_over(), or there is no row any more."""
+    while not is_over() and not any(map(_ends_the_row, processes)):
         select.select(giver.inputs(), [], [], POLL_SECONDS)
         for index, process in enumerate(processes):
             if process.has_ended():
                 giver.gone(index)
-                if process.popen.returncode != 0 and not process.subject.optional:
-                    return  # no row without it
         giver.update()
+
+
+def _ends_the_row(process):
+    return process.has_ended() and process.popen.returncode != 0 and not process.subject.optional
 
 
 def _outcome(process):

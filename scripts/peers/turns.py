@@ -32,6 +32,8 @@ class TurnLine:
     def end(self):
         """Returns when the measuring is over everywhere: what a process does at its end would disturb the others."""
         self._await_go(ENDED)
+        if self.socket is not None:
+            self.socket.close()
 
     def _await_go(self, word):
         if self.socket is None:
@@ -104,6 +106,10 @@ class TurnGiver:
 
     def environment(self, job):
         return {VARIABLE: str(self.paths[job])}
+
+    def is_ready(self, job):
+        """Its warm-up is over: it waits for its first turn."""
+        return self.jobs[job].waits()
 
     def gone(self, job):
         """Its process has ended, well or not, and waits for nothing any more."""

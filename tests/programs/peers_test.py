@@ -3,13 +3,19 @@
 import importlib.util
 import json
 import os
+import select
 import statistics
+import subprocess
 import sys
+import tempfile
 import unittest
 
 from support import PYTHON_HAS_TORCH, SCALEMARK, SOURCE, ProgramTest, free_port, main, mpirun
 
 PEERS = SOURCE / "scripts" / "peers"
+sys.path.insert(0, str(PEERS))
+import turns  # noqa: E402
+
 SHORT = ["--threads", "1", "--steps", "3", "--warmup", "1", "--batch_size", "2"]
 RESNET = [PEERS / "pytorch_resnet.py", "--image_size", "32", *SHORT]
 INFERENCE = [PEERS / "pytorch_inference.py", "--image_size", "32", *SHORT]
@@ -48,6 +54,22 @@ class Peers(ProgramTest):
             said = json.loads(out)
             self.assertEqual((said["unit"], said["parameters"], len(said["step_seconds"])), ("images/sec", 25_557_032, 3))
             self.assertAlmostEqual(said["throughput"], 2 / statistics.median(said["step_seconds"]))
+
+    def test_queries_take_turns_with_a_peer(self):
+        ours = [SCALEMARK, "infer", "--model", "resnet18", "--image_size", "32", "--batch_size", "2", "--num_intra_threads", "1",
+                "--num_batches", "40", "--num_warmup_batches", "2", "--json"]
+        theirs = [sys.executable, *INFERENCE, "--steps", "40"]
+        with tempfile.TemporaryDirectory() as folder:
+            giver = turns.TurnGiver(folder, [1, 1])
+            jobs = [subprocess.Popen(list(map(str, words)), env=self.environment(**giver.environment(job)), stdout=subprocess.PIPE)
+                    for job, words in enumerate((ours, theirs))]
+            while any(job.poll() is None for job in jobs):
+                select.select(giver.inputs(), [], [], 0.1)
+                giver.update()
+            giver.close()
+        record, said = (json.loads(job.communicate()[0]) for job in jobs)
+        self.assertEqual((len(record["latency_seconds"]["samples"]), len(said["step_seconds"])), (40, 40))
+        self.assertGreater(min(job.turns for job in giver.jobs), 2, [job.turns for job in giver.jobs])
 
     def test_two_ranks_train_together(self):
         env = self.environment(MASTER_PORT=str(free_port()))

@@ -5,11 +5,14 @@ What needs real processes of scalemark and the peers is in peers_test.py.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import unittest.mock
 
 from support import problems_of
 
@@ -18,6 +21,7 @@ sys.path.insert(0, str(SOURCE / "scripts" / "peers"))
 import machine  # noqa: E402
 import measuring  # noqa: E402
 import ratios  # noqa: E402
+import turns  # noqa: E402
 from rows import ROWS, Comparison  # noqa: E402
 
 
@@ -72,8 +76,8 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len(ratios.ratios_of(Comparison("ours", ("a",)), speeds, speeds, True)), 1)
 
     def test_rounds_end_with_narrow_intervals(self):
-        adaptive = measuring.Settings(rounds=None, half_width=1, max_rounds=8, steps=1, warmup=0, quiet_seconds=0)
-        fixed = measuring.Settings(rounds=2, half_width=1, max_rounds=8, steps=1, warmup=0, quiet_seconds=0)
+        adaptive = measuring.Settings(rounds=None, half_width=1, max_rounds=8, steps=1, warmup=0, quiet_seconds=0, alternate="steps")
+        fixed = measuring.Settings(rounds=2, half_width=1, max_rounds=8, steps=1, warmup=0, quiet_seconds=0, alternate="launches")
         narrow, wide = ratio(1, 0.991, 1.009), ratio(1, 0.98, 1.01)
         memory, without = ratio(1, 0.5, 2, quantity=ratios.MEMORY), ratio(1, 0.5, 2, goal=None)
         for found, count, settings, reason in (
@@ -95,6 +99,53 @@ class Machine(unittest.TestCase):
         for flags, native in (("flags\t\t: fpu avx2\n", False), ("flags\t: fpu amx_bf16 avx\n", True), ("Features\t: asimd bf16\n", True),
                               ("flags\t: avx512_bf16x\n", False), ("", False)):
             self.assertEqual(machine.native_bf16("processor: 0\n" + flags), native, flags)
+
+
+class Turns(unittest.TestCase):
+    """Jobs as threads with a real line each."""
+
+    def orders(self, steps_of_jobs, ranks=1, gone=()):
+        """Which job computed, step by step."""
+        order, lock = [], threading.Lock()
+
+        def measure(line, job, steps):
+            for _ in range(steps):
+                line.wait()
+                with lock:
+                    order.append(job)
+            line.end()
+
+        with tempfile.TemporaryDirectory() as folder:
+            giver = turns.TurnGiver(folder, [ranks] * len(steps_of_jobs))
+            threads = []
+            for job, steps in enumerate(steps_of_jobs):
+                if job in gone:
+                    giver.gone(job)
+                    continue
+                with unittest.mock.patch.dict(os.environ, giver.environment(job)):
+                    lines = [turns.TurnLine() for _ in range(ranks)]
+                threads += [threading.Thread(target=measure, args=(line, job, steps)) for line in lines]
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads):
+                giver.update()
+            giver.close()
+        return order
+
+    def test_go_there_and_back(self):
+        self.assertEqual(self.orders([4, 4, 4]), [0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0])
+
+    def test_of_a_job_that_has_ended_go_to_the_others(self):
+        self.assertEqual(self.orders([1, 3]), [0, 1, 1, 1])
+
+    def test_need_no_job_that_is_gone(self):
+        self.assertEqual(self.orders([2, 9, 2], gone=[1]), [0, 2, 2, 0])
+
+    def test_are_of_all_ranks_of_a_job(self):
+        self.assertEqual(self.orders([2, 2], ranks=2), [0, 0, 1, 1, 1, 1, 0, 0])
+
+    def test_are_as_long_as_scalemarks(self):
+        self.assertEqual([turns.steps_of_a_turn(*case) for case in ((4.0, 1), (4.0, 2), (0.02, 1), (0.05, 1))], [1, 2, 3, 1])
 
 
 class SpeedTest(unittest.TestCase):
@@ -188,6 +239,11 @@ class WholeRows(SpeedTest):
                          ({"scalemark", "pytorch", "pytorch+tcmalloc"}, "rounds"))
         self.assertIn("resnet50 fp32 without compiled+tcmalloc: ", printed)
         self.assertIn("no compiler", printed)
+
+    def test_launches_one_after_the_other(self):
+        report, _ = self.speed("--rounds", "1", "--alternate", "launches")
+        self.assertEqual((report["settings"]["alternate"], set(report["rows"][0]["left_out"])),
+                         ("launches", {"compiled+tcmalloc", "ipex+tcmalloc"}))
 
     def test_another_size_has_no_goals(self):
         report, _ = self.speed("--image_size", "32")
