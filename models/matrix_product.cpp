@@ -1,6 +1,8 @@
 // The two autograd functions that put weight gradients in their place.
 #include "models/matrix_product.hpp"
 
+#include "models/kernels/products.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -52,7 +54,7 @@ class Product : public torch::autograd::Function<Product> {
     context->save_for_backward({x, weight});
     context->saved_data["place"] = c10::IValue::make_capsule(place);
     context->saved_data["has_bias"] = bias.has_value();
-    return at::linear(x, weight, bias);
+    return linear_product(x, weight, bias.value_or(at::Tensor()), place->gate->fused);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -66,7 +68,7 @@ class Product : public torch::autograd::Function<Product> {
       write_product(gradient, add, dy, x.reshape({-1, weight.size(1)}));
     });
     at::Tensor dx, dbias;
-    if (context->needs_input_grad(0)) dx = at::mm(dy, weight).view(x.sizes());
+    if (context->needs_input_grad(0)) dx = input_gradient(dy, weight, place->gate->fused).view(x.sizes());
     if (context->saved_data["has_bias"].toBool()) dbias = dy.sum(0);
     return {dx, dbias, {}, {}};
   }
@@ -97,8 +99,9 @@ class Rows : public torch::autograd::Function<Rows> {
 at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
                           const LayerGate& holder) {
   ParameterGate& gate = *holder->gate;
-  if (!at::GradMode::is_enabled() || !gate.takes_gradient(leaf))
-    return at::linear(x, gate.compute_weight(leaf), bias);
+  if (!at::GradMode::is_enabled())
+    return linear_product(x, gate.compute_weight(leaf), bias, holder->fused);
+  if (!gate.takes_gradient(leaf)) return at::linear(x, gate.compute_weight(leaf), bias);
   // The weight takes part in the graph, for perhaps nothing else there needs a gradient.
   return Product::apply(x, bias.defined() ? std::optional(bias) : std::nullopt,
                         gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder));

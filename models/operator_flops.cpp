@@ -51,8 +51,8 @@ std::int64_t of_attention_backward(const Inputs& inputs) {
   return 2 * sources * (query.numel() + query.numel() / query.size(-1) * size(inputs[3], -1));
 }
 
-const std::array<CountedOperator, 23>& counted() {
-  static const std::array<CountedOperator, 23> operators{{
+const std::array<CountedOperator, 24>& counted() {
+  static const std::array<CountedOperator, 24> operators{{
       {"aten::conv1d", kConvolution, of_weight},
       {"aten::conv2d", kConvolution, of_weight},
       {"aten::conv3d", kConvolution, of_weight},
@@ -65,6 +65,7 @@ const std::array<CountedOperator, 23>& counted() {
       {"mkldnn::_linear_pointwise", kProduct, last_of_first},
       {"aten::matmul", kProduct, last_of_first},
       {"aten::mm", kProduct, last_of_first},
+      {"scalemark::mm", kProduct, last_of_first},
       {"aten::bmm", kProduct, last_of_first},
       {"aten::addmm", kProduct, last_of_second},
       {"aten::baddbmm", kProduct, last_of_second},

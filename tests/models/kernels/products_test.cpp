@@ -1,0 +1,111 @@
+// Products in pieces: against float64, each element once whatever the pieces, and no worse than
+// torch's whole product.
+#include "models/kernels/products.hpp"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "models/count_flops.hpp"
+#include "models/model.hpp"
+
+namespace scalemark::products_test {
+namespace {
+
+TEST(ProductPieces, AreOfAsManyColumnsAsStayInCacheEvenlyOverTheThreads) {
+  const auto pieces = [](std::int64_t m, std::int64_t n, int threads) {
+    return product_pieces(m, 1024, n, threads);
+  };
+  EXPECT_EQ(pieces(256, 1024, 1), (ProductPieces{1, 2}));
+  EXPECT_EQ(pieces(256, 3072, 2), (ProductPieces{1, 6}));
+  EXPECT_EQ(pieces(256, 1024, 3), (ProductPieces{1, 3}));
+  EXPECT_EQ(pieces(256, 30522, 2), (ProductPieces{1, 60}));
+  EXPECT_EQ(pieces(1024, 1024, 8), (ProductPieces{4, 2}));
+  EXPECT_EQ(pieces(256, 512, 1), (ProductPieces{1, 1}));
+  EXPECT_EQ(pieces(80, 512, 8), (ProductPieces{1, 1})) << "too few rows for eight threads";
+  EXPECT_EQ(pieces(4, 1024, 2), (ProductPieces{1, 1})) << "too small";
+}
+
+struct Case {
+  std::int64_t m, k, n;
+  ProductPieces pieces;
+};
+
+class Products : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Products, AreThoseOfFloat64) {
+  const auto& [m, k, n, pieces] = GetParam();
+  torch::manual_seed(1);
+  const at::Tensor a = at::randn({m, k}), weight = at::randn({n, k}), bias = at::randn({n}),
+                   plain = at::randn({k, n});
+  const auto expect_close = [&](const at::Tensor& found, const at::Tensor& exact,
+                                const at::Tensor& whole) {
+    ASSERT_EQ(found.sizes(), exact.sizes());
+    const double ours = (found.to(at::kDouble) - exact).abs().max().item<double>();
+    const double torchs = (whole.to(at::kDouble) - exact).abs().max().item<double>();
+    EXPECT_LE(ours, 1.5 * torchs + 1e-6 * std::sqrt(static_cast<double>(k)));
+  };
+  const auto wide = [](const at::Tensor& x) { return x.to(at::kDouble); };
+  expect_close(product_in_pieces(a, weight.t(), bias, pieces),
+               at::linear(wide(a), wide(weight), wide(bias)), at::linear(a, weight, bias));
+  expect_close(product_in_pieces(a, plain, {}, pieces), at::mm(wide(a), wide(plain)),
+               at::mm(a, plain));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Products,
+                         ::testing::Values(Case{64, 96, 1024, {1, 2}}, Case{67, 33, 1000, {1, 3}},
+                                           Case{7, 5, 17, {3, 2}}, Case{5, 64, 40, {4, 1}},
+                                           Case{1, 1, 1, {1, 1}}, Case{130, 40, 530, {2, 4}}));
+
+TEST(Products, AreTheSameForEveryNumberOfThreads) {
+  torch::manual_seed(2);
+  const at::Tensor a = at::randn({128, 256}), weight = at::randn({1536, 256});
+  const int before = at::get_num_threads();
+  std::vector<at::Tensor> found;
+  for (const int threads : {1, 2}) {
+    at::set_num_threads(threads);
+    found.push_back(product_in_pieces(a, weight.t(), {}, {1, 4}));
+  }
+  at::set_num_threads(before);
+  EXPECT_TRUE(at::equal(found[0], found[1]));
+}
+
+/// Takes the gradients of products, as the parameters of a training do.
+class GradientTaker : public ParameterGate {
+ public:
+  bool takes_gradient(const at::Tensor& /*leaf*/) override { return true; }
+  void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override {
+    at::Tensor& gradient = leaf.mutable_grad();
+    const bool first = !gradient.defined();
+    if (first) gradient = at::empty_like(leaf);
+    write(gradient, !first);
+  }
+};
+
+/// One step of a model whose products are large enough to be cut.
+std::pair<double, std::vector<at::Tensor>> step(bool fused) {
+  torch::manual_seed(3);
+  ModelOptions options;
+  options.name = "transformer_tiny";
+  options.sequence_length = 64;
+  options.dropout = 0;
+  const auto model = make_model(options);
+  model->set_fused(fused);
+  model->set_gate(std::make_shared<GradientTaker>());
+  const at::Tensor loss = model->loss_sum(model->synthetic_batch(4, 1, at::kCPU, at::kFloat));
+  loss.backward();
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& leaf : model->parameters()) gradients.push_back(leaf.grad());
+  return {loss.item<double>(), gradients};
+}
+
+TEST(Products, OfAModelAreThoseOfThePlainOne) {
+  const auto [loss, gradients] = step(true);
+  const auto [plain_loss, plain_gradients] = step(false);
+  EXPECT_NEAR(loss, plain_loss, 1e-5 * plain_loss);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    EXPECT_LT((gradients[i] - plain_gradients[i]).norm().item<double>(),
+              1e-4 * plain_gradients[i].norm().item<double>() + 1e-6);
+}
+
+}  // namespace
+}  // namespace scalemark::products_test
