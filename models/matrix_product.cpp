@@ -68,7 +68,8 @@ class Product : public torch::autograd::Function<Product> {
       write_product(gradient, add, dy, x.reshape({-1, weight.size(1)}));
     });
     at::Tensor dx, dbias;
-    if (context->needs_input_grad(0)) dx = input_gradient(dy, weight, place->gate->fused).view(x.sizes());
+    if (context->needs_input_grad(0))
+      dx = input_gradient(dy, weight, place->gate->fused).view(x.sizes());
     if (context->saved_data["has_bias"].toBool()) dbias = dy.sum(0);
     return {dx, dbias, {}, {}};
   }

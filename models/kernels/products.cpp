@@ -10,15 +10,15 @@
 namespace scalemark {
 namespace {
 
-constexpr std::int64_t kColumns = 512;       ///< of a piece: its share of b is still in cache
+constexpr std::int64_t kColumns = 512;  ///< of a piece: its share of b is still in cache
 constexpr std::int64_t kFewestColumns = 256;
 constexpr std::int64_t kFewestRows = 64;
 constexpr double kLeastMultiplyAdds = 1 << 24;  ///< some 0.2 ms: below, starting threads shows
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Rows and columns [row, row + rows) x [column, column + columns) of a matrix, past the dispatcher:
-/// threads of a loop have neither its modes nor its observers.
+/// Rows and columns [row, row + rows) x [column, column + columns) of a matrix, past the
+/// dispatcher: threads of a loop have neither its modes nor its observers.
 at::Tensor block(const at::Tensor& matrix, std::int64_t row, std::int64_t rows, std::int64_t column,
                  std::int64_t columns) {
   return at::cpu::as_strided(
@@ -71,7 +71,8 @@ at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at:
   record.before("scalemark::mm", &factors);
   const float* offsets = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   const std::int64_t rows = divided_up(m, pieces.rows);
-  const std::int64_t columns = divided_up(divided_up(n, pieces.columns), 16) * 16;  // lines of cache
+  const std::int64_t columns =
+      divided_up(divided_up(n, pieces.columns), 16) * 16;  // lines of cache
   const std::int64_t across = divided_up(n, columns);
   at::parallel_for(0, pieces.rows * across, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t piece = begin; piece < end; ++piece) {
@@ -91,7 +92,8 @@ at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const a
                           bool fused) {
   const at::Tensor rows = x.reshape({-1, weight.size(1)}), columns = weight.t();
   const ProductPieces pieces = pieces_of(rows, columns, fused);
-  if (pieces == ProductPieces{}) return at::linear(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
+  if (pieces == ProductPieces{})
+    return at::linear(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = weight.size(0);
   return product_in_pieces(rows, columns, bias, pieces).view(shape);

@@ -22,7 +22,8 @@ ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int
 /// others were not measured.
 bool cuts_products();
 
-/// a [m, k] b [k, n] + bias [n] (undefined: none) -> [m, n], of fp32 in CPU memory without gradients.
+/// a [m, k] b [k, n] + bias [n] (undefined: none) -> [m, n], of fp32 in CPU memory without
+/// gradients.
 at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
                              const ProductPieces& pieces);
 

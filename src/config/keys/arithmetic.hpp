@@ -70,7 +70,8 @@ struct ArithmeticSettings {
     rows.add("fused", &S::fused, "SWITCH",
              "one pass for what follows a convolution: in training batch normalisation, addition "
              "and ReLU on the CPU; in inference normalisation is folded into the convolution, and "
-             "oneDNN adds and clips as it writes. Matrix products of training in fp32 in pieces that "
+             "oneDNN adds and clips as it writes. Matrix products of training in fp32 in pieces "
+             "that "
              "suit the caches, on AMD's processors; off: operator by operator")
         .of(kWithModel);
     rows.add("optimizer", &S::optimizer, "NAME", "update rule").otherwise("the model's default");
