@@ -17,7 +17,7 @@ struct ProductPieces {
 ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int threads);
 
 /// Whether this processor's products are to be cut: fp32 on AMD's, where torch computes them with
-/// MKL. On 2 threads of an EPYC (Zen 3) pieces took 0.61 to 0.99 of the time of whole products
+/// MKL. On 2 threads of an EPYC (Zen 3) pieces took 0.61 to 0.92 of the time of whole products
 /// [256, 1024] x [1024, 1024 to 32768] with a transposed right side, 0.88 to 1.00 with a plain one;
 /// others were not measured.
 bool cuts_products();
