@@ -324,7 +324,8 @@ class Sweeps(SlurmTest):
 
     def release(self):
         """Slurm lets a requeued job wait for two minutes. In the second of its end it would find its credential revoked, and
-        the SIGKILL of the step that was interrupted would reach the step of the same number."""
+        the SIGKILL of the step that was interrupted, which srun repeats while the job ends, would reach
+        the step of the same number: tests requeue where the job's second life has fewer steps than the first."""
         self.wait_until(lambda: self.field("JobState") == "PENDING", "the job is not back in the queue")
         self.slurm("scontrol", "update", f"JobId={self.job}", f"StartTime=now+{slurm_lab.KILL_WAIT_SECONDS + 2}")
 
@@ -353,7 +354,7 @@ class Sweeps(SlurmTest):
                 {"name": "rate", "published": {"unit": "images/sec"}, "full": {"step": "two", "of": "throughput", "where": {"seed": 2}}}]}))
         self.submit("study.sbatch", "--", str(self.folder / "small.json"), "--site", "lab")
         folder = "studies/small/full/lab"
-        self.wait_until(lambda: self.journal(f"{folder}/one"), "no launch ends")
+        self.wait_until(lambda: self.journal(f"{folder}/two"), "no launch ends")
         self.slurm("scontrol", "requeue", self.job)
         self.release()
         self.assertEqual(self.end(), 0, self.said())
