@@ -53,6 +53,13 @@ if(TorchLib_FOUND AND NOT TARGET scalemark::torch)
   target_link_options(scalemark::torch INTERFACE "LINKER:--no-as-needed" "LINKER:--allow-shlib-undefined"
     "LINKER:-rpath,${_lib_dir}")
   target_link_libraries(scalemark::torch INTERFACE "${TorchLib_CPU_LIBRARY}" "${TorchLib_C10_LIBRARY}")
+  # Without OpenMP at::parallel_for() compiles to a loop of one thread. LibTorch's own run-time library, where it brings
+  # one: a second would keep threads of its own.
+  file(GLOB _openmp "${_lib_dir}/libgomp*.so*" "${_lib_dir}/libiomp5.so" "${_lib_dir}/../../torch.libs/libgomp*.so*")
+  list(APPEND _openmp gomp)
+  list(GET _openmp 0 _openmp)
+  target_compile_options(scalemark::torch INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fopenmp>")
+  target_link_libraries(scalemark::torch INTERFACE "$<$<CXX_COMPILER_ID:GNU>:${_openmp}>")
 endif()
 
 # CUDA, NCCL and their headers: the wheels beside torch, or a cluster's own by CUDA_ROOT / NCCL_ROOT.

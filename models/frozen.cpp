@@ -99,6 +99,14 @@ const at::Tensor& FrozenConv::packed_for(const at::Tensor& x) {
   return weight_;
 }
 
+const WinogradFilters& FrozenConv::filters_for(const at::Tensor& x) {
+  if (!packed_ && !filters_.values.defined() && suits_winograd(x, weight_, stride_, padding_)) {
+    filters_ = winograd_filters(weight_);
+    weight_ = at::Tensor();
+  }
+  return filters_;
+}
+
 at::Tensor FrozenConv::noted(const at::Tensor& x, at::Tensor y) {
   if (!notes_ranges_) return y;
   input_.add(x);
@@ -109,6 +117,7 @@ at::Tensor FrozenConv::noted(const at::Tensor& x, at::Tensor y) {
 void FrozenConv::quantize() {
   int8_ = std::make_unique<Int8Conv>(exact_, bias_, stride_, padding_, input_, output_);
   weight_ = bias_ = exact_ = at::Tensor();
+  filters_ = {};
 }
 
 at::Tensor FrozenConv::forward(const at::Tensor& x, Activation activation) {
@@ -121,6 +130,11 @@ at::Tensor FrozenConv::add_relu(const at::Tensor& x, at::Tensor residual) {
 
 at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
   if (!fused_) return activated(plain(x), activation);
+  if (const WinogradFilters& filters = filters_for(x); filters.values.defined()) {
+    const bool relu = activation == Activation::relu;
+    return activated(winograd_conv2d(x, filters, bias_, relu),
+                     relu ? Activation::none : activation);
+  }
   static const auto convolution =
       find_operator<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&, at::IntArrayRef,
                                at::IntArrayRef, at::IntArrayRef, std::int64_t, std::string_view,
@@ -132,6 +146,8 @@ at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
 
 at::Tensor FrozenConv::convolve_add_relu(const at::Tensor& x, at::Tensor residual) {
   if (!fused_) return residual.add_(plain(x)).relu_();
+  if (const WinogradFilters& filters = filters_for(x); filters.values.defined())
+    return winograd_conv2d(x, filters, bias_, /*relu=*/true, residual);
   static const auto convolution =
       find_operator<at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&, const Bias&,
                                 at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, std::int64_t,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/int8.hpp"
+#include "models/kernels/winograd.hpp"
 #include "models/layers.hpp"
 
 namespace scalemark {
@@ -39,8 +40,11 @@ class FrozenConv {
   at::Tensor noted(const at::Tensor& x, at::Tensor y);
   at::Tensor plain(const at::Tensor& x) const;
   const at::Tensor& packed_for(const at::Tensor& x);
+  /// None where Winograd's kernel does not suit what this layer was first used with.
+  const WinogradFilters& filters_for(const at::Tensor& x);
 
   at::Tensor weight_, bias_;
+  WinogradFilters filters_;  ///< of Winograd's kernel, in the place of weight_
   std::vector<std::int64_t> stride_, padding_;
   bool fused_;           ///< computed by oneDNN's fused operators
   bool packed_ = false;  ///< weight_ is in oneDNN's own layout

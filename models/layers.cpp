@@ -5,6 +5,7 @@
 
 #include "models/frozen.hpp"
 #include "models/kernels/batch_norm.hpp"
+#include "models/kernels/winograd.hpp"
 #include "models/matrix_product.hpp"
 
 namespace scalemark {
@@ -14,6 +15,11 @@ constexpr double kNormMomentum = 0.1;  // torch's
 
 at::MemoryFormat memory_format(bool channels_last) {
   return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+}
+
+/// The result of an autograd function of our own must not be written over.
+at::Tensor activated_anew(const at::Tensor& x, Activation activation) {
+  return activation == Activation::relu ? at::relu(x) : activated(x, activation);
 }
 
 at::Tensor linear_weight(LinearInit init, std::int64_t in, std::int64_t out) {
@@ -62,9 +68,10 @@ at::Tensor Conv2d::forward(const at::Tensor& x, Activation activation) {
     gate.before_use({weight_, bias_});
   else
     gate.before_use(weight_);
-  return activated(at::conv2d(x, gate.compute_weight(weight_), bias_like(bias_, x), options_.stride,
-                              options_.padding),
-                   activation);
+  const at::Tensor weight = gate.compute_weight(weight_), bias = bias_like(bias_, x);
+  if (gate_->fused && suits_winograd(x, weight, options_.stride, options_.padding))
+    return activated_anew(winograd_conv2d_trained(x, weight, bias), activation);
+  return activated(at::conv2d(x, weight, bias, options_.stride, options_.padding), activation);
 }
 
 std::shared_ptr<FrozenConv> Conv2d::frozen(at::ScalarType dtype, const at::Tensor& scale,
@@ -143,9 +150,7 @@ Linear::Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit ini
 at::Tensor Linear::forward(const at::Tensor& x, Activation activation) {
   if (frozen_) return frozen_->forward(x, activation);
   gate_->gate->before_use({weight_, bias_});
-  const at::Tensor y = matrix_product(x, weight_, bias_like(bias_, x), gate_);
-  // The result of an autograd function of our own must not be written over.
-  return activation == Activation::relu ? at::relu(y) : activated(y, activation);
+  return activated_anew(matrix_product(x, weight_, bias_like(bias_, x), gate_), activation);
 }
 
 void Linear::freeze(at::ScalarType dtype) {

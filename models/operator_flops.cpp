@@ -51,8 +51,12 @@ std::int64_t of_attention_backward(const Inputs& inputs) {
   return 2 * sources * (query.numel() + query.numel() / query.size(-1) * size(inputs[3], -1));
 }
 
-const std::array<CountedOperator, 24>& counted() {
-  static const std::array<CountedOperator, 24> operators{{
+/// Of Winograd's filters [16, panels, in, panel]: what the direct convolution costs that they
+/// replace.
+std::int64_t of_filters(const Inputs& inputs) { return 9 * size(inputs[1], 2); }
+
+const std::array<CountedOperator, 26>& counted() {
+  static const std::array<CountedOperator, 26> operators{{
       {"aten::conv1d", kConvolution, of_weight},
       {"aten::conv2d", kConvolution, of_weight},
       {"aten::conv3d", kConvolution, of_weight},
@@ -61,6 +65,8 @@ const std::array<CountedOperator, 24>& counted() {
       {"aten::conv_transpose3d", kConvolution, of_weight, Per::input},
       {"aten::convolution_backward", kConvolution, of_convolution_backward, Per::call},
       {"mkldnn::_convolution_pointwise", kConvolution, of_weight},
+      {"scalemark::conv2d", kConvolution, of_filters},
+      {"scalemark::conv2d_input_gradient", kConvolution, of_filters},
       {"aten::linear", kProduct, last_of_second},
       {"mkldnn::_linear_pointwise", kProduct, last_of_first},
       {"aten::matmul", kProduct, last_of_first},

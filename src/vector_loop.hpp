@@ -10,10 +10,12 @@
 #define SCALEMARK_VECTOR_LOOP               \
   [[gnu::optimize("O3", "no-thread-jumps"), \
     gnu::target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")]]
+#define SCALEMARK_AVX512_LOOP [[gnu::optimize("O3"), gnu::target("arch=x86-64-v4")]]
 #else
 #define SCALEMARK_VECTOR_LOOP               \
   [[gnu::optimize("O3", "no-thread-jumps"), \
     gnu::target_clones("default", "avx2", "arch=skylake-avx512")]]
+#define SCALEMARK_AVX512_LOOP [[gnu::optimize("O3"), gnu::target("arch=skylake-avx512")]]
 #endif
 #else
 #define SCALEMARK_VECTOR_LOOP

@@ -5,14 +5,8 @@
 #include <algorithm>
 
 #include "models/kernels/elements.hpp"
+#include "models/kernels/loops.hpp"
 #include "vector_loop.hpp"
-
-#define SCALEMARK_INLINE [[gnu::always_inline]] inline
-#if defined(__GNUC__) && !defined(__clang__)
-#define SCALEMARK_INDEPENDENT _Pragma("GCC ivdep")  // iterations: pointers of a loop never overlap
-#else
-#define SCALEMARK_INDEPENDENT
-#endif
 
 namespace scalemark {
 namespace {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "models/kernels/loops.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr std::int64_t kColumns = 512;  ///< of a piece: its share of b is still
 constexpr std::int64_t kFewestColumns = 256;
 constexpr std::int64_t kFewestRows = 64;
 constexpr double kLeastMultiplyAdds = 1 << 24;  ///< some 0.2 ms: below, starting threads shows
-
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Rows and columns [row, row + rows) x [column, column + columns) of a matrix, past the
 /// dispatcher: threads of a loop have neither its modes nor its observers.
