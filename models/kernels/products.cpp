@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "models/kernels/as_operator.hpp"
 #include "models/kernels/loops.hpp"
 
 namespace scalemark {
@@ -64,28 +65,25 @@ ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int
 at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
                              const ProductPieces& pieces) {
   const std::int64_t m = a.size(0), k = a.size(1), n = b.size(1);
-  at::Tensor product = at::empty({m, n}, a.options());
-  at::RecordFunction record(at::RecordScope::FUNCTION);  // for traces and FLOPs
-  std::vector<c10::IValue> factors;
-  if (record.isActive()) factors = {a, b};
-  record.before("scalemark::mm", &factors);
   const float* offsets = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   const std::int64_t rows = divided_up(m, pieces.rows);
   const std::int64_t columns =
       divided_up(divided_up(n, pieces.columns), 16) * 16;  // lines of cache
   const std::int64_t across = divided_up(n, columns);
-  at::parallel_for(0, pieces.rows * across, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t piece = begin; piece < end; ++piece) {
-      const std::int64_t i = piece / across * rows, j = piece % across * columns;
-      const std::int64_t height = std::min(rows, m - i), width = std::min(columns, n - j);
-      if (height <= 0) continue;
-      at::Tensor part = block(product, i, height, j, width);
-      at::cpu::mm_out(part, block(a, i, height, 0, k), block(b, 0, k, j, width));
-      if (offsets) add_to_rows(part, offsets + j);
-    }
+  const at::Tensor product = at::empty({m, n}, a.options());
+  return as_operator("scalemark::mm", {a, b}, [&] {
+    at::parallel_for(0, pieces.rows * across, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t piece = begin; piece < end; ++piece) {
+        const std::int64_t i = piece / across * rows, j = piece % across * columns;
+        const std::int64_t height = std::min(rows, m - i), width = std::min(columns, n - j);
+        if (height <= 0) continue;
+        at::Tensor part = block(product, i, height, j, width);
+        at::cpu::mm_out(part, block(a, i, height, 0, k), block(b, 0, k, j, width));
+        if (offsets) add_to_rows(part, offsets + j);
+      }
+    });
+    return product;
   });
-  if (record.isActive()) record.setOutputs(std::vector<c10::IValue>({product}));
-  return product;
 }
 
 at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "models/kernels/as_operator.hpp"
 #include "models/kernels/loops.hpp"
 #include "models/kernels/winograd_loops.hpp"
 
@@ -54,7 +55,7 @@ struct Tiling {
   }
 };
 
-/// Copies the pixels of a square that lie within the images: `copy`(pixel, place in the square).
+/// The pixels of a square that lie within the images: `copy`(pixel, place in the square).
 template <typename T, typename Copy>
 void for_each_held(const Images<T>& images, const Tile& tile, std::int64_t side, const Copy& copy) {
   for (std::int64_t i = 0; i < side; ++i)
@@ -101,9 +102,10 @@ void scatter(const Square<float>& m, const Images<float>& y, const Tile& tile, c
   };
   if (holds_whole(y, tile, kTileOut))
     return finish({y.pixel(tile.n, tile.y, tile.x), y.width * channels, channels});
-  for_each_held(y, tile, kTileOut, [&](const float* pixel, std::int64_t place) {
-    std::copy(pixel, pixel + channels, edge + place);
-  });
+  if (ending.add)
+    for_each_held(y, tile, kTileOut, [&](const float* pixel, std::int64_t place) {
+      std::copy(pixel, pixel + channels, edge + place);
+    });
   finish({edge, kTileOut * channels, channels});
   for_each_held(y, tile, kTileOut, [&](float* pixel, std::int64_t place) {
     std::copy(edge + place, edge + place + channels, pixel);
@@ -160,19 +162,6 @@ void convolve(const at::Tensor& x, const WinogradFilters& filters, const at::Ten
         scatter(m.tile(t), to, tiling[first + t], ending, edge);
     }
   });
-}
-
-/// Runs `work` as the operator `name` on `inputs`, for traces and FLOPs.
-template <typename Work>
-at::Tensor as_operator(const char* name, std::initializer_list<at::Tensor> inputs,
-                       const Work& work) {
-  at::RecordFunction record(at::RecordScope::FUNCTION);
-  std::vector<c10::IValue> values;
-  if (record.isActive()) values.assign(inputs.begin(), inputs.end());
-  record.before(name, &values);
-  const at::Tensor y = work();
-  if (record.isActive()) record.setOutputs(std::vector<c10::IValue>({y}));
-  return y;
 }
 
 at::Tensor like_with_channels(const at::Tensor& x, std::int64_t channels) {
@@ -238,7 +227,8 @@ WinogradFilters winograd_filters(const at::Tensor& weight, bool mirrored) {
   const std::int64_t rows = weight.size(0), columns = weight.size(1);
   const std::int64_t out = mirrored ? columns : rows, in = mirrored ? rows : columns;
   const std::int64_t panels = divided_up(out, kPanel);
-  WinogradFilters filters{at::zeros({kTilePositions, panels, in, kPanel}, weight.options()), out};
+  WinogradFilters filters{at::empty({kTilePositions, panels, in, kPanel}, weight.options()), out};
+  if (out % kPanel != 0) filters.values.zero_();  // columns that no filter fills
   const float* const taps = packed.const_data_ptr<float>();
   float* const to = filters.values.mutable_data_ptr<float>();
   at::parallel_for(0, divided_up(rows, kPanel), 1, [&](std::int64_t begin, std::int64_t end) {

@@ -1,0 +1,24 @@
+// Internal to models/kernels/: kernels of our own as operators, which traces and FLOPs see.
+#pragma once
+
+#include <ATen/record_function.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace scalemark {
+
+/// What `work` returns, run as the operator `name` on `inputs`.
+template <typename Work>
+at::Tensor as_operator(const char* name, std::initializer_list<at::Tensor> inputs,
+                       const Work& work) {
+  at::RecordFunction record(at::RecordScope::FUNCTION);
+  std::vector<c10::IValue> values;
+  if (record.isActive()) values.assign(inputs.begin(), inputs.end());
+  record.before(name, &values);
+  const at::Tensor y = work();
+  if (record.isActive()) record.setOutputs(std::vector<c10::IValue>({y}));
+  return y;
+}
+
+}  // namespace scalemark
