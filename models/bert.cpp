@@ -40,10 +40,10 @@ class MaskedHead : public torch::nn::Module {
     register_module("dense", dense_);
     register_module("norm", norm_);
   }
-  /// [positions, width] -> fp32 [positions, vocabulary].
+  /// [positions, width] -> [positions, vocabulary].
   at::Tensor forward(const at::Tensor& x, Embedding& words) {
     gate_->gate->before_use(bias_);
-    return to_fp32(words.project(norm_->forward(dense_->forward(x, Activation::gelu)), bias_));
+    return words.project(norm_->forward(dense_->forward(x, Activation::gelu)), bias_);
   }
 
  private:
@@ -127,7 +127,7 @@ class Bert : public Model {
   /// times, makes the quotient by the loss count the mean over positions + the mean over sequences.
   at::Tensor loss_sum(const Batch& batch) override {
     const Logits logits = logits_of(batch);
-    return cross_entropy_sum(logits.masked, batch.targets.flatten()) +
+    return cross_entropy_sum(logits.masked, batch.targets.flatten(), 0, gate_holder_->fused) +
            batch.targets.size(1) * cross_entropy_sum(logits.next, batch.next_sentence);
   }
 
@@ -135,13 +135,13 @@ class Bert : public Model {
   /// masked * vocabulary + batch * 2].
   at::Tensor forward(const Batch& batch) override {
     const Logits logits = logits_of(batch);
-    return at::cat({logits.masked.flatten(), logits.next.flatten()});
+    return to_fp32(at::cat({logits.masked.flatten(), logits.next.flatten()}));
   }
 
  private:
   struct Logits {
-    at::Tensor masked;  ///< fp32 [batch * masked, vocabulary]
-    at::Tensor next;    ///< fp32 [batch, 2]
+    at::Tensor masked;  ///< [batch * masked, vocabulary]
+    at::Tensor next;    ///< [batch, 2]
   };
 
   Logits logits_of(const Batch& batch) {
@@ -151,7 +151,7 @@ class Bert : public Model {
     const at::Tensor rows = (batch.masked_positions + first.unsqueeze(1)).flatten();
     const at::Tensor pooled = at::tanh(pooler_->forward(x.select(1, 0)));
     return {masked_->forward(x.flatten(0, 1).index_select(0, rows), *words_),
-            to_fp32(next_->forward(pooled))};
+            next_->forward(pooled)};
   }
 
   /// [batch, length, width].

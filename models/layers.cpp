@@ -5,6 +5,7 @@
 
 #include "models/frozen.hpp"
 #include "models/kernels/batch_norm.hpp"
+#include "models/kernels/cross_entropy.hpp"
 #include "models/kernels/winograd.hpp"
 #include "models/matrix_product.hpp"
 
@@ -175,9 +176,11 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
 }
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             double label_smoothing) {
-  return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum, kIgnoredLabel,
-                                label_smoothing);
+                             double label_smoothing, bool fused) {
+  if (fused && suits_cross_entropy(logits))
+    return cross_entropy_fused(logits, labels, kIgnoredLabel, label_smoothing);
+  return at::cross_entropy_loss(to_fp32(logits), labels, /*weight=*/{}, at::Reduction::Sum,
+                                kIgnoredLabel, label_smoothing);
 }
 
 Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count) {

@@ -153,11 +153,11 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
 /// Has no loss.
 inline constexpr std::int64_t kIgnoredLabel = -100;
 
-/// Sum over samples of the cross entropy of `logits` [batch, classes] (fp32 or wider) and labels
+/// Sum over samples of the cross entropy of `logits` [batch, classes], in fp32 at least, and labels
 /// [batch], kIgnoredLabel left out. `label_smoothing` of the probability is spread over all classes
-/// (Szegedy et al. 2016).
+/// (Szegedy et al. 2016). `fused`: by a kernel of our own where that can be.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             double label_smoothing = 0);
+                             double label_smoothing = 0, bool fused = false);
 
 /// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
 /// their input. An undefined bias stays undefined.

@@ -2,6 +2,7 @@
 #include "models/matrix_product.hpp"
 
 #include "models/kernels/products.hpp"
+#include "models/kernels/widen.hpp"
 
 namespace scalemark {
 namespace {
@@ -42,7 +43,7 @@ void write_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const a
     if (add)
       part.add_(panel);
     else
-      part.copy_(panel);
+      widen(panel, part);
   }
 }
 

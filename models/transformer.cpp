@@ -113,11 +113,16 @@ class Transformer : public Model {
   }
 
   at::Tensor loss_sum(const Batch& batch) override {
-    return cross_entropy_sum(forward(batch).flatten(0, 1), batch.targets.flatten(),
-                             options_.label_smoothing);
+    return cross_entropy_sum(logits(batch).flatten(0, 1), batch.targets.flatten(),
+                             options_.label_smoothing, gate_holder_->fused);
   }
 
-  at::Tensor forward(const Batch& batch) override {  // logits [batch, length, vocabulary]
+  at::Tensor forward(const Batch& batch) override {  // logits, fp32 [batch, length, vocabulary]
+    return to_fp32(logits(batch));
+  }
+
+ private:
+  at::Tensor logits(const Batch& batch) {
     const double p = is_training() ? options_.dropout : 0;
     at::Tensor memory = embed(batch.inputs, p);
     const at::Tensor mask = padding_mask(batch.padding, memory.scalar_type());
@@ -125,10 +130,9 @@ class Transformer : public Model {
     memory = encoder_norm_->forward(memory);
     at::Tensor x = embed(batch.decoder_inputs, p);
     for (const auto& layer : decoder_) x = layer->forward(x, memory, p, mask);
-    return to_fp32(embedding_->project(decoder_norm_->forward(x)));
+    return embedding_->project(decoder_norm_->forward(x));
   }
 
- private:
   /// Sequences padded to the longest of the batch, behind their ends; the decoder sees the targets
   /// shifted right, behind token 0.
   static Batch translation(const std::vector<at::Tensor>& sources,

@@ -71,6 +71,7 @@ def _variables(row, subject):
         yield f"MASTER_PORT={_free_port()}"
     if subject.tcmalloc:
         yield f"LD_PRELOAD={tcmalloc_path()}"
+        yield "THP_MEM_ALLOC_ENABLE=1"  # huge pages, as scalemark
 
 
 def command(row, subject, steps, warmup, scalemark, python):

@@ -117,6 +117,17 @@ void take_share(const char* slot, Device device) {
     setenv("CUDA_VISIBLE_DEVICES", share.devices.c_str(), 1);
 }
 
+/// Without a GPU to use the engine that is linked without CUDA, where the build has both: its
+/// libraries are half of what a small run loads.
+std::filesystem::path engine_for(Device device) {
+  const auto folder = own_path().parent_path().parent_path() / "libexec";
+  const auto without_cuda = folder / "scalemark-engine-cpu";
+  const bool no_gpu = device == Device::cpu ||
+                      (device == Device::automatic && !std::filesystem::exists("/dev/nvidiactl"));
+  return no_gpu && std::filesystem::exists(without_cuda) ? without_cuda
+                                                         : folder / "scalemark-engine";
+}
+
 void move_near_own_gpu() {
   if (const auto cpus = move_near_gpu(announced_local_rank()); !cpus.empty())
     setenv("SMK_INTERNAL_BINDING", ("near GPU: " + format_cpu_list(cpus)).c_str(), 1);
@@ -141,6 +152,9 @@ std::vector<std::pair<std::string, std::string>> engine_variables(
   // kernel costs page faults in every step.
   unless_set("TCMALLOC_RELEASE_RATE", "0");
   unless_set("TCMALLOC_AGGRESSIVE_DECOMMIT", "0");
+  // LibTorch asks for huge pages for blocks of 2 MiB and more: weights and gradients are read once
+  // a step, each 4 KiB of them by a page walk otherwise.
+  unless_set("THP_MEM_ALLOC_ENABLE", "1");
   // Large blocks are normal here: no report of each on stderr.
   unless_set("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
   return variables;
@@ -160,7 +174,7 @@ void become_engine(const ResolvedConfig& config, char** argv) {
     take_share(slot, config.device);
   else if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
     move_near_own_gpu();
-  const auto engine = own_path().parent_path().parent_path() / "libexec" / "scalemark-engine";
+  const auto engine = engine_for(config.device);
   find_torch(config.torch, engine);
   const auto variables =
       engine_variables(config, achieved_affinity().usable, process_environment());

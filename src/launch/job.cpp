@@ -186,7 +186,8 @@ void tell_ranks(LaunchRequest& request, bool several_hosts) {
 
 std::vector<std::string> variables_for_hosts(
     const std::map<std::string, std::string>& environment) {
-  constexpr std::array<std::string_view, 3> kOurs{"SCALEMARK_", "SMK_INTERNAL_", "TCMALLOC_"};
+  constexpr std::array<std::string_view, 4> kOurs{"SCALEMARK_", "SMK_INTERNAL_", "TCMALLOC_",
+                                                  "THP_"};
   std::vector<std::string> names;
   for (const auto& [name, value] : environment)
     if (begins_with_one_of(name, kOurs) ||

@@ -32,7 +32,10 @@ Bucket& open_bucket(std::vector<Bucket>& buckets, bool reduced, const FlatLayout
   return buckets.back();
 }
 
-void allocate(Bucket& bucket, const at::TensorOptions& options, const FlatLayout& layout) {
+}  // namespace
+
+void allocate(Bucket& bucket, const at::Device& device, const FlatLayout& layout) {
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
   bucket.weights = at::zeros({bucket.count}, options);
   bucket.gradients = at::zeros({bucket.count}, options);
   for (int i = 0; i < layout.states; ++i)
@@ -40,8 +43,6 @@ void allocate(Bucket& bucket, const at::TensorOptions& options, const FlatLayout
   if (layout.shadow_dtype != at::kFloat)
     bucket.shadow = at::zeros({bucket.count}, options.dtype(layout.shadow_dtype));
 }
-
-}  // namespace
 
 std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
                                  const std::vector<int>& order, const FlatLayout& layout) {
@@ -60,8 +61,6 @@ std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
     const int use = layout.first_uses[static_cast<std::size_t>(parameter)];
     bucket.first_use = bucket.slices.size() == 1 ? use : std::min(bucket.first_use, use);
   }
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(leaves.front().device());
-  for (Bucket& bucket : buckets) allocate(bucket, options, layout);
   return buckets;
 }
 

@@ -41,10 +41,13 @@ struct FlatLayout {
   std::vector<int> first_uses = {};  ///< by parameter, see UseProbe; empty: not known
 };
 
-/// Buckets of zeros for `leaves`, on their device. `order`: of parameters, gradient-ready. Throws
+/// Buckets for `leaves`, without memory. `order`: of parameters, gradient-ready. Throws
 /// std::invalid_argument where it is not a permutation of them.
 std::vector<Bucket> make_buckets(const std::vector<at::Tensor>& leaves,
                                  const std::vector<int>& order, const FlatLayout& layout);
+
+/// The bucket's tensors, of zeros.
+void allocate(Bucket& bucket, const at::Device& device, const FlatLayout& layout);
 
 /// The slice's part of one of its bucket's tensors, in the shape and memory format of `like`.
 at::Tensor view_of(const at::Tensor& flat, const Slice& slice, const at::Tensor& like);

@@ -1,14 +1,18 @@
 // SGD, Adam and AdamW through LibTorch's fused operators (vectorised and threaded on the CPU, one
-// kernel on CUDA).
+// kernel on CUDA); Adam on the CPU by a loop of ours, which writes the shadow in the same pass.
 #include "train/optimizer.hpp"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
+#include "train/adam_loop.hpp"
 #include "train/bucket_parts.hpp"
 
 namespace scalemark {
@@ -45,18 +49,23 @@ class ElementwiseRule : public UpdateRule {
 
   void update(Bucket& bucket) override {
     const at::NoGradGuard no_grad;
-    const bool chunked = bucket.shadow.defined() && bucket.weights.is_cpu();
+    const bool whole = refreshes_shadow(bucket.weights, bucket.shadow);
+    const bool chunked = bucket.shadow.defined() && bucket.weights.is_cpu() && !whole;
     const auto runs = spares_vectors_ ? runs_of(bucket, weight_decay_)
                                       : std::vector{Run{0, bucket.count, weight_decay_}};
     for (const Run& run : runs)
       for (const Part& part :
            parts_of(bucket, run.begin, run.count, chunked ? kPartElements : run.count)) {
         update(part, run.weight_decay);
-        part.refresh_shadow();
+        if (!whole) part.refresh_shadow();
       }
   }
 
  protected:
+  /// Whether update() of a part makes its shadow too.
+  virtual bool refreshes_shadow(const at::Tensor& /*weights*/, const at::Tensor& /*shadow*/) const {
+    return false;
+  }
   virtual void update(const Part& part, double weight_decay) = 0;
   const std::optional<at::Tensor>& skip() const { return skip_; }
 
@@ -89,6 +98,7 @@ class Adam : public ElementwiseRule {
   Adam(const ResolvedConfig& config, bool decoupled)
       : ElementwiseRule(*config.weight_decay, decoupled),
         decoupled_(decoupled),
+        fused_(config.fused == Fused::on),
         beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon) {}
@@ -107,7 +117,13 @@ class Adam : public ElementwiseRule {
   }
 
  protected:
+  bool refreshes_shadow(const at::Tensor& weights, const at::Tensor& shadow) const override {
+    return fused_ && !skip() && !skipped_.defined() && weights.is_cpu() &&
+           (!shadow.defined() || shadow.scalar_type() == at::kBFloat16);
+  }
+
   void update(const Part& part, double weight_decay) override {
+    if (refreshes_shadow(part.weights, part.shadow)) return update_in_one_pass(part, weight_decay);
     at::Tensor step = at::full({}, step_, part.weights.options());
     if (skipped_.defined()) step -= skipped_[0];
     if (decoupled_)
@@ -121,7 +137,35 @@ class Adam : public ElementwiseRule {
   }
 
  private:
-  bool decoupled_;
+  void update_in_one_pass(const Part& part, double weight_decay) const {
+    const auto correction = [&](double beta) { return 1 - std::pow(beta, step_); };
+    const AdamRates rates{
+        .of_mean = static_cast<float>(1 - beta1_),
+        .of_square = static_cast<float>(1 - beta2_),
+        .decay = static_cast<float>(decoupled_ ? 0 : weight_decay),
+        .shrink = static_cast<float>(decoupled_ ? 1 - learning_rate_ * weight_decay : 1),
+        .rate = static_cast<float>(learning_rate_ / correction(beta1_)),
+        .correction = static_cast<float>(std::sqrt(correction(beta2_))),
+        .epsilon = static_cast<float>(epsilon_)};
+    const AdamElements all{
+        part.weights.mutable_data_ptr<float>(),
+        part.gradients.const_data_ptr<float>(),
+        part.state[0].mutable_data_ptr<float>(),
+        part.state[1].mutable_data_ptr<float>(),
+        part.shadow.defined() ? part.shadow.mutable_data_ptr<c10::BFloat16>() : nullptr,
+        part.weights.numel()};
+    RECORD_FUNCTION("scalemark::adam", std::vector<c10::IValue>({part.weights}));  // for traces
+    at::parallel_for(0, all.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      run({all.weights + begin, all.gradients + begin, all.mean + begin, all.square + begin,
+           all.shadow ? all.shadow + begin : nullptr, end - begin},
+          rates);
+    });
+  }
+
+  static constexpr std::int64_t kGrain = 1
+                                         << 14;  ///< elements for which another thread is worth it
+
+  bool decoupled_, fused_;
   double beta1_, beta2_, epsilon_;
   double step_ = 0;
   at::Tensor skipped_;  ///< of them, [1] on the device; undefined: none can have been

@@ -116,6 +116,8 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   impl_.reset(new Impl{
       config, device, group.rank(), model, parameters, std::move(optimizer), {}, {}, {}, {}});
   impl_->counted_flops = flops;
+  device
+      .release_free_memory();  // of the weights before, and of the passes that looked for an order
   set_batch(batch);
 }
 

@@ -68,9 +68,10 @@ class Builds(ProgramTest):
         out, _ = self.run_program(SCALEMARK, "--version")
         revision = re.search(r"revision:? +([0-9a-f]{7,40}\S*)", out).group(1)
         home, other = SCALEMARK.parent.parent, revision[7::-1]
-        for name in ("bin/scalemark", "libexec/scalemark-engine"):
+        engines = [f"libexec/{path.name}" for path in (home / "libexec").iterdir()]
+        for name in ("bin/scalemark", *engines):
             copy = self.folder / name
-            copy.parent.mkdir()
+            copy.parent.mkdir(exist_ok=True)
             shutil.copy(home / name, copy)
             binary = copy.read_bytes()
             self.assertIn(told := revision[:8].encode(), binary)  # the compiler may have split the rest

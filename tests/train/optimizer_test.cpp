@@ -42,6 +42,12 @@ std::unique_ptr<torch::optim::Optimizer> torchs_own(const ResolvedConfig& config
                                   .betas({config.adam_beta1, *config.adam_beta2})
                                   .eps(*config.adam_epsilon)
                                   .weight_decay(*config.weight_decay));
+  if (config.optimizer == Optimizer::adamw)
+    return std::make_unique<torch::optim::AdamW>(
+        std::vector{weights}, torch::optim::AdamWOptions(*config.init_learning_rate)
+                                  .betas({config.adam_beta1, *config.adam_beta2})
+                                  .eps(*config.adam_epsilon)
+                                  .weight_decay(*config.weight_decay));
   const double momentum = config.optimizer == Optimizer::momentum ? config.momentum : 0;
   return std::make_unique<torch::optim::SGD>(std::vector{weights},
                                              torch::optim::SGDOptions(*config.init_learning_rate)
@@ -76,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(
     Rules, Update,
     ::testing::Values(Case{Optimizer::sgd, 0, false}, Case{Optimizer::sgd, 0.01, false},
                       Case{Optimizer::momentum, 0, false}, Case{Optimizer::momentum, 4e-5, true},
-                      Case{Optimizer::adam, 0, false}, Case{Optimizer::adam, 0.01, true}));
+                      Case{Optimizer::adam, 0, false}, Case{Optimizer::adam, 0.01, true},
+                      Case{Optimizer::adamw, 0.1, false}, Case{Optimizer::adamw, 0.1, true}));
 
 TEST(Update, AdamStartsAnew) {
   const auto rule = make_update_rule(config_of({Optimizer::adam, 0, false}));

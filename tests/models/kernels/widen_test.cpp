@@ -1,0 +1,36 @@
+// bf16 into fp32 is exact, whichever way it goes.
+#include "models/kernels/widen.hpp"
+
+#include <gtest/gtest.h>
+
+namespace scalemark::widen_test {
+namespace {
+
+void expect_exact(const at::Tensor& from, at::Tensor to) {
+  to.fill_(7);
+  widen(from, to);
+  EXPECT_TRUE(at::equal(to, from.to(at::kFloat))) << from.sizes();
+}
+
+TEST(Widen, IsExact) {
+  torch::manual_seed(1);
+  for (const std::int64_t rows : {1, 513, 2048}) {  // below and above what goes past the caches
+    const at::Tensor from = at::randn({rows, 520}).to(at::kBFloat16);
+    expect_exact(from, at::empty({rows, 520}));
+    expect_exact(from.t(), at::empty({520, rows}));  // not contiguous
+    expect_exact(from, at::empty({rows, 521}).narrow(1, 1, 520));
+    expect_exact(from, at::empty({rows * 520 + 1}).narrow(0, 1, rows * 520).view({rows, 520}));
+  }
+  expect_exact(at::randn({1000, 999}).to(at::kBFloat16), at::empty({1000, 999}));
+  expect_exact(at::randn({1024, 1024}), at::empty({1024, 1024}));  // of another type
+}
+
+TEST(Widen, KeepsWhatIsNoNumber) {
+  const at::Tensor from = at::full({1024, 1024}, NAN, at::kBFloat16);
+  at::Tensor to = at::zeros({1024, 1024});
+  widen(from, to);
+  EXPECT_TRUE(at::isnan(to).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace scalemark::widen_test
