@@ -31,7 +31,7 @@ class AlexNet : public ImageModel {
     at::Tensor x = batch.inputs;
     for (const std::size_t i : {0, 1, 2, 3, 4}) {  // 224x224 -> 27x27x64, 13x13x192, ... 6x6x256
       x = convolutions_[i]->forward(x, Activation::relu);
-      if (i != 2 && i != 3) x = max_pool(x, 3, 2);
+      if (i != 2 && i != 3) x = max_pool(gate_holder_, x, 3, 2);
     }
     x = at::adaptive_avg_pool2d(dequantized(x), {6, 6}).flatten(1);
     const double p = is_training() ? dropout_ : 0;

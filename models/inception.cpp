@@ -107,7 +107,8 @@ class Branch : public torch::nn::Module {
 class Mixed : public torch::nn::Module {
  public:
   /// [N, in, H, W] -> [N, out(), H', W'].
-  Mixed(const InceptionBuild& build, std::int64_t in, const InceptionBlock& block) {
+  Mixed(const InceptionBuild& build, std::int64_t in, const InceptionBlock& block)
+      : gate_(build.gate) {
     for (const InceptionBranch& branch : block.branches) {
       branches_.push_back(register_module("branch" + std::to_string(branches_.size() + 1),
                                           std::make_shared<Branch>(build, in, branch)));
@@ -121,13 +122,14 @@ class Mixed : public torch::nn::Module {
     std::vector<at::Tensor> parts;
     for (const auto& branch : branches_) parts.push_back(branch->forward(x));
     parts.push_back(pooled_ ? pooled_->forward(at::avg_pool2d(x, 3, 1, 1), Activation::relu)
-                            : max_pool(x, 3, 2));
+                            : max_pool(gate_, x, 3, 2));
     return concatenated(parts, 1);
   }
 
   std::int64_t out() const { return out_; }
 
  private:
+  LayerGate gate_;
   std::vector<std::shared_ptr<Branch>> branches_;
   std::shared_ptr<ConvNorm> pooled_;
   std::int64_t out_ = 0;
@@ -161,7 +163,7 @@ class Inception3 : public ImageModel {
     at::Tensor x = batch.inputs;
     for (std::size_t i = 0; i < stem_.size(); ++i) {
       x = stem_[i]->forward(x, Activation::relu);
-      if (i == 2 || i == 4) x = max_pool(x, 3, 2);  // 73x73x64, 35x35x192 of 299x299
+      if (i == 2 || i == 4) x = max_pool(gate_holder_, x, 3, 2);  // 73x73x64, 35x35x192 of 299x299
     }
     for (const auto& block : blocks_) x = block->forward(x);  // 35x35x256, ... 8x8x2048
     x = dropout(dequantized(x).mean({2, 3}), is_training() ? dropout_ : 0);

@@ -6,6 +6,7 @@
 #include "models/frozen.hpp"
 #include "models/kernels/batch_norm.hpp"
 #include "models/kernels/cross_entropy.hpp"
+#include "models/kernels/max_pool.hpp"
 #include "models/kernels/winograd.hpp"
 #include "models/matrix_product.hpp"
 
@@ -48,8 +49,10 @@ at::Tensor activated(at::Tensor x, Activation activation) {
   return activation == Activation::relu ? x.relu_() : x;
 }
 
-at::Tensor max_pool(const at::Tensor& x, std::int64_t size, std::int64_t stride,
-                    std::int64_t padding) {
+at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t size,
+                    std::int64_t stride, std::int64_t padding) {
+  const PoolWindow window{size, stride, padding};
+  if (gate->fused && suits_max_pool(x, window)) return max_pool_fused(x, window);
   return at::max_pool2d(x, {size, size}, {stride, stride}, {padding, padding}, {1, 1});
 }
 

@@ -33,8 +33,8 @@ at::Tensor dequantized(const at::Tensor& x);
 at::Tensor concatenated(const std::vector<at::Tensor>& parts, std::int64_t dim);
 
 /// Of squares of `size` pixels; quint8 too, whose operator reads two of each number.
-at::Tensor max_pool(const at::Tensor& x, std::int64_t size, std::int64_t stride,
-                    std::int64_t padding = 0);
+at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t size,
+                    std::int64_t stride, std::int64_t padding = 0);
 
 /// Torch's, added to the variance in batch normalisation.
 inline constexpr double kNormEpsilon = 1e-5;

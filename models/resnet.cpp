@@ -105,7 +105,7 @@ class ResNet : public ImageModel {
 
   /// [N, 3, H, W] -> [N, 64, H / 4, W / 4].
   at::Tensor stem(const at::Tensor& images) {
-    return max_pool(stem_->forward(images, Activation::relu), 3, 2, 1);
+    return max_pool(gate_holder_, stem_->forward(images, Activation::relu), 3, 2, 1);
   }
 
   /// Frozen layers on a CPU take so few images at once that what one layer writes is still in the

@@ -41,7 +41,7 @@ class Vgg16 : public ImageModel {
     at::Tensor x = batch.inputs;
     for (const auto& stage : stages_) {  // 224x224 -> 112x112x64, ... 7x7x512
       for (const auto& convolution : stage) x = convolution->forward(x, Activation::relu);
-      x = max_pool(x, 2, 2);
+      x = max_pool(gate_holder_, x, 2, 2);
     }
     x = at::adaptive_avg_pool2d(dequantized(x), {7, 7}).flatten(1);
     const double p = is_training() ? dropout_ : 0;

@@ -128,11 +128,10 @@ struct Positions {
 void multiply(const Positions& v, const WinogradFilters& filters, std::int64_t tiles,
               const Positions& m) {
   const std::int64_t panels = filters.values.size(1), in = filters.values.size(2);
-  const float* panel = filters.values.const_data_ptr<float>();
+  const float* const first = filters.values.const_data_ptr<float>();
   for (std::int64_t p = 0; p < kTilePositions; ++p)
-    for (std::int64_t j = 0; j < panels; ++j, panel += in * kPanel)
-      run(MultiplyPanel{v.at + p * v.apart, tiles, in, panel, m.at + p * m.apart + j * kPanel,
-                        m.channels});
+    run(MultiplyPanels{v.at + p * v.apart, tiles, in, first + p * panels * in * kPanel, panels,
+                       m.at + p * m.apart, m.channels});
 }
 
 /// y = the convolution of x, both channels_last.

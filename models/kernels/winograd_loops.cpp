@@ -106,22 +106,25 @@ using SixteenFloats [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = 
 
 constexpr std::int64_t kLine = 16;  ///< of the cache, in floats
 
-/// `height` rows, whose sums stay in registers.
-template <typename Vector, int height>
-SCALEMARK_INLINE void multiply_rows(const MultiplyPanel& product, std::int64_t row) {
-  constexpr int kVectors = static_cast<int>(kPanel * sizeof(float) / sizeof(Vector));
+/// `height` rows by `panels`, whose sums stay in registers.
+template <typename Vector, int height, int panels>
+SCALEMARK_INLINE void multiply_rows(const MultiplyPanels& product, std::int64_t row) {
+  constexpr int kOfPanel = static_cast<int>(kPanel * sizeof(float) / sizeof(Vector));
+  constexpr int kVectors = kOfPanel * panels;
   Vector sum[height][kVectors] = {};
   const float* const x = product.x + row * product.depth;
-  const auto* panel = reinterpret_cast<const Vector*>(product.panel);
+  const auto* panel = reinterpret_cast<const Vector*>(product.panels);
+  const std::int64_t apart = product.depth * kOfPanel;
   for (std::int64_t first = 0; first < product.depth; first += kLine) {
     for (int i = 0; i < height; ++i)  // streams too short for the processor to foresee
       __builtin_prefetch(x + (height + i) * product.depth + first);
     const std::int64_t end = std::min(first + kLine, product.depth);
-    for (std::int64_t k = first; k < end; ++k, panel += kVectors)
+    for (std::int64_t k = first; k < end; ++k, panel += kOfPanel)
 #pragma GCC unroll 12
       for (int i = 0; i < height; ++i)
 #pragma GCC unroll 2
-        for (int j = 0; j < kVectors; ++j) sum[i][j] += x[i * product.depth + k] * panel[j];
+        for (int j = 0; j < kVectors; ++j)
+          sum[i][j] += x[i * product.depth + k] * panel[j / kOfPanel * apart + j % kOfPanel];
   }
 #pragma GCC unroll 12
   for (int i = 0; i < height; ++i)
@@ -131,22 +134,36 @@ SCALEMARK_INLINE void multiply_rows(const MultiplyPanel& product, std::int64_t r
 }
 
 /// The last rows are computed with some before them once more.
-template <typename Vector, int height>
-SCALEMARK_INLINE void multiply_panel(const MultiplyPanel& product) {
+template <typename Vector, int height, int panels>
+SCALEMARK_INLINE void multiply_all_rows(const MultiplyPanels& product) {
   if (product.rows < height) {
-    for (std::int64_t row = 0; row < product.rows; ++row) multiply_rows<Vector, 1>(product, row);
+    for (std::int64_t row = 0; row < product.rows; ++row)
+      multiply_rows<Vector, 1, panels>(product, row);
     return;
   }
   for (std::int64_t row = 0; row < product.rows; row += height)
-    multiply_rows<Vector, height>(product, std::min(row, product.rows - height));
+    multiply_rows<Vector, height, panels>(product, std::min(row, product.rows - height));
 }
 
-SCALEMARK_VECTOR_LOOP void multiply_panel_any(const MultiplyPanel& product) {
-  multiply_panel<EightFloats, 6>(product);
+/// `panels` at once, then those that are left.
+template <typename Vector, int height, int panels>
+SCALEMARK_INLINE void multiply_panels(MultiplyPanels product) {
+  const auto advance = [&](std::int64_t by) {
+    product.panels += by * product.depth * kPanel;
+    product.y += by * kPanel;
+    product.count -= by;
+  };
+  for (; product.count >= panels; advance(panels))
+    multiply_all_rows<Vector, height, panels>(product);
+  for (; product.count > 0; advance(1)) multiply_all_rows<Vector, height, 1>(product);
+}
+
+SCALEMARK_VECTOR_LOOP void multiply_panels_any(const MultiplyPanels& product) {
+  multiply_panels<EightFloats, 6, 1>(product);
 }
 #ifdef SCALEMARK_AVX512_LOOP
-SCALEMARK_AVX512_LOOP void multiply_panel_avx512(const MultiplyPanel& product) {
-  multiply_panel<SixteenFloats, 12>(product);
+SCALEMARK_AVX512_LOOP void multiply_panels_avx512(const MultiplyPanels& product) {
+  multiply_panels<SixteenFloats, 12, 2>(product);
 }
 
 bool has_avx512() {
@@ -158,12 +175,12 @@ bool has_avx512() {
 
 }  // namespace
 
-void run(const MultiplyPanel& product) {
+void run(const MultiplyPanels& product) {
 #ifdef SCALEMARK_AVX512_LOOP
   static const bool avx512 = has_avx512();
-  if (avx512) return multiply_panel_avx512(product);
+  if (avx512) return multiply_panels_avx512(product);
 #endif
-  multiply_panel_any(product);
+  multiply_panels_any(product);
 }
 
 SCALEMARK_VECTOR_LOOP void run(const TransformInput& tile) { transform_input(tile); }

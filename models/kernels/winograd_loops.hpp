@@ -49,15 +49,16 @@ void run(const TransformOutput& tile);
 /// Columns of a matrix product that are computed at a time.
 inline constexpr std::int64_t kPanel = 16;
 
-/// y [rows, kPanel] = x [rows, depth] panel [depth, kPanel]. Each element is summed in the order of
-/// `depth`, whatever the number of rows.
-struct MultiplyPanel {
+/// y [rows, count * kPanel] = x [rows, depth] times `count` panels [depth, kPanel]. Each element is
+/// summed in the order of `depth`, whatever the number of rows.
+struct MultiplyPanels {
   const float* x;
   std::int64_t rows, depth;
-  const float* panel;
+  const float* panels;
+  std::int64_t count;
   float* y;
   std::int64_t apart;  ///< rows of y
 };
-void run(const MultiplyPanel& product);
+void run(const MultiplyPanels& product);
 
 }  // namespace scalemark
