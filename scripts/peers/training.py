@@ -135,7 +135,7 @@ def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):
     seconds, losses, peak = train(arguments, model, optimizer, loss_of, batch)
     seconds, peak = seconds[arguments.warmup:], largest_of_ranks(peak)
     if WORLD_SIZE > 1:
-        dist.destroy_process_group()
+        dist.barrier()
     if RANK == 0:
         print(json.dumps({
             "unit": unit,
@@ -146,4 +146,6 @@ def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):
             "parameters": parameters,
             "world_size": WORLD_SIZE,
             "versions": {"torch": torch.__version__, "python": sys.version.split()[0]},
-        }))
+        }), flush=True)
+    if WORLD_SIZE > 1:
+        os._exit(0)  # the end of Gloo's threads aborts a process now and then

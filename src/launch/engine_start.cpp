@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -122,10 +124,14 @@ void take_share(const char* slot, Device device) {
 std::filesystem::path engine_for(Device device) {
   const auto folder = own_path().parent_path().parent_path() / "libexec";
   const auto without_cuda = folder / "scalemark-engine-cpu";
-  const bool no_gpu = device == Device::cpu ||
-                      (device == Device::automatic && !std::filesystem::exists("/dev/nvidiactl"));
-  return no_gpu && std::filesystem::exists(without_cuda) ? without_cuda
-                                                         : folder / "scalemark-engine";
+  const auto exists = [](const std::filesystem::path& path) {
+    return std::filesystem::exists(path);
+  };
+  // The driver's: of a server, of Windows' Linux, of Tegra.
+  const bool driver = std::ranges::any_of(
+      std::array{"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"}, exists);
+  const bool no_gpu = device == Device::cpu || (device == Device::automatic && !driver);
+  return no_gpu && exists(without_cuda) ? without_cuda : folder / "scalemark-engine";
 }
 
 void move_near_own_gpu() {

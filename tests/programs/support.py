@@ -126,11 +126,11 @@ class ProgramTest(unittest.TestCase):
         return [pid for pid in left if pid != os.getpid()]
 
     def processes(self, program):
-        """Those of this test that run `program`."""
+        """Those of this test that run `program`, which may be the engine: also that without CUDA."""
         found = []
         for pid in self.processes_left():
             try:
-                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == program:
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix("-cpu") == program:
                     found.append(pid)
             except OSError:
                 pass  # has ended meanwhile
