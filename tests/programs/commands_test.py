@@ -98,14 +98,15 @@ class Run(ProgramTest):
 
 
     def test_the_plan_of_a_dry_run_is_the_memory_that_a_run_takes(self):
-        """Apart from libraries and working space, at most about 1 GiB as the plan says."""
+        """Apart from libraries and working space, at most about 1 GiB as the plan says. Of a vocabulary it counts the
+        probabilities too, which GPUs keep and CPUs do not."""
         for words in (["--model", "resnet18", "--image_size", "128", "--batch_size", "32"],
                       ["--model", "transformer_base", "--batch_size", "16"]):
             plan, _ = self.run_program(SCALEMARK, "run", *words, "--dry_run", "--json")
             self.run_program(SCALEMARK, "run", *words, "--num_batches", "1", "--num_warmup_batches", "0", "--output", "r.json")
             [point] = json.loads(plan)["points"]
             rest = self.read("r.json")["memory"]["peak_rss_bytes"] - point["memory_bytes"]
-            self.assertGreater(rest / 2**30, 0.1, words)
+            self.assertGreater(rest / point["memory_bytes"], -0.15, words)
             self.assertLess(rest / 2**30, 1, words)
 
 
