@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import shutil
 import subprocess
 import unittest
@@ -247,12 +248,16 @@ class Failures(ProgramTest):
         self.assertIn("with --trace", err)
 
     def test_a_place_that_vanishes_costs_the_trace_alone(self):
-        process = self.start(*self.RUN, "gone/t.json", *STEADY, "--num_batches", "300", "--output", "r.json")
-        self.wait_for_line(process.stdout, "images/sec:")  # the engine has seen the place
+        metrics = self.folder / "m.txt"
+        process = self.start(*self.RUN, "gone/t.json", *STEADY, "--num_batches", "300", "--output", "r.json", "--json",
+                             "--openmetrics", "m.txt")
+        # While steps are measured the engine has seen the place.
+        self.wait_until(lambda: metrics.exists() and re.search(r"^scalemark_running\S* 1$", metrics.read_text(), re.MULTILINE))
         shutil.rmtree(self.folder / "gone")
-        _, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=100)
         self.assertEqual(process.returncode, 6, err)
         record = self.read("r.json")
+        self.assertEqual(json.loads(out), record)
         self.assertEqual(record["status"], "ok")
         self.assertEqual(record["steps"], 300)
         self.assertIsNone(record["trace"])
