@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "models/kernels/as_operator.hpp"
 #include "models/kernels/elements.hpp"
 #include "vector_loop.hpp"
 
@@ -138,21 +139,18 @@ std::int64_t draw_key() {
       at::check_generator<at::CPUGeneratorImpl>(generator)->random64());
 }
 
-bool ours(const at::Tensor& x) {
-  return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
-}
-
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, double probability) {
   if (probability == 0) return x;
-  return ours(x) ? Dropout::apply(x, draw_key(), probability) : at::dropout(x, probability, true);
+  return suits_loops(x) ? Dropout::apply(x, draw_key(), probability)
+                        : at::dropout(x, probability, true);
 }
 
 at::Tensor relu_dropout(const at::Tensor& x, double probability) {
   if (probability == 0) return at::relu(x);
-  return ours(x) ? ReluDropout::apply(x, draw_key(), probability)
-                 : at::dropout(at::relu(x), probability, true);
+  return suits_loops(x) ? ReluDropout::apply(x, draw_key(), probability)
+                        : at::dropout(at::relu(x), probability, true);
 }
 
 }  // namespace scalemark

@@ -1,12 +1,19 @@
-// Internal to models/kernels/: kernels of our own as operators, which traces and FLOPs see.
+// Internal to models/: which tensors kernels of our own take, and these as operators, which traces
+// and FLOPs see.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
 #include <initializer_list>
 #include <vector>
 
 namespace scalemark {
+
+/// fp32 or bf16 on the CPU: what the loops are built for.
+inline bool suits_loops(const at::Tensor& x) {
+  return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
 
 /// What `work` returns, run as the operator `name` on `inputs`.
 template <typename Work>

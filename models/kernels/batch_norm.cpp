@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/kernels/as_operator.hpp"
 #include "models/kernels/batch_norm_loops.hpp"
 
 namespace scalemark {
@@ -263,9 +264,8 @@ class BatchNorm : public torch::autograd::Function<BatchNorm> {
 }  // namespace
 
 bool can_fuse_batch_norm(const at::Tensor& x) {
-  return x.is_cpu() && x.dim() == 4 &&
-         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
-         x.is_contiguous(at::MemoryFormat::ChannelsLast) && x.numel() > x.size(1);
+  return suits_loops(x) && x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+         x.numel() > x.size(1);
 }
 
 at::Tensor batch_norm_fused(const at::Tensor& x, const BatchNormTensors& layer, double momentum,

@@ -125,8 +125,7 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 bool suits_cross_entropy(const at::Tensor& logits) {
-  return logits.is_cpu() && logits.dim() == 2 &&
-         (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kBFloat16);
+  return suits_loops(logits) && logits.dim() == 2;
 }
 
 at::Tensor cross_entropy_fused(const at::Tensor& logits, const at::Tensor& labels,

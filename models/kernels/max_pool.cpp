@@ -145,10 +145,8 @@ class MaxPool : public torch::autograd::Function<MaxPool> {
 }  // namespace
 
 bool suits_max_pool(const at::Tensor& x, const PoolWindow& window) {
-  return x.is_cpu() && x.dim() == 4 &&
-         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && x.numel() > 0 &&
-         x.is_contiguous(kLayout) && window.size * window.size <= kMostPixels &&
-         2 * window.padding <= window.size &&
+  return suits_loops(x) && x.dim() == 4 && x.numel() > 0 && x.is_contiguous(kLayout) &&
+         window.size * window.size <= kMostPixels && 2 * window.padding <= window.size &&
          std::min(x.size(2), x.size(3)) + 2 * window.padding >= window.size;
 }
 
