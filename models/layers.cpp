@@ -157,6 +157,11 @@ at::Tensor Linear::forward(const at::Tensor& x, Activation activation) {
   return activated_anew(matrix_product(x, weight_, bias_like(bias_, x), gate_), activation);
 }
 
+at::Tensor Linear::forward_of_gelu(const at::Tensor& x) {
+  gate_->gate->before_use({weight_, bias_});
+  return matrix_product(x, weight_, bias_like(bias_, x), gate_, /*of_gelu=*/true);
+}
+
 void Linear::freeze(at::ScalarType dtype) {
   frozen_ = std::make_shared<FrozenLinear>(weight_, bias_, dtype);
   release(weight_);

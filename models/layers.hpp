@@ -135,6 +135,8 @@ class Linear : public torch::nn::Module, public Freezable {
   Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit init = LinearInit::torch);
   /// [..., in] -> [..., out], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
+  /// forward(gelu(x)), which training need not keep. Not of a frozen layer.
+  at::Tensor forward_of_gelu(const at::Tensor& x);
   void freeze(at::ScalarType dtype) override;
   void quantize() override;
 

@@ -1,6 +1,7 @@
 // The two autograd functions that put weight gradients in their place.
 #include "models/matrix_product.hpp"
 
+#include "models/kernels/gelu.hpp"
 #include "models/kernels/products.hpp"
 #include "models/kernels/widen.hpp"
 
@@ -16,10 +17,11 @@ constexpr std::int64_t kPanelRows = 4096;
 
 /// What backward needs beside tensors that autograd saves.
 struct Place : torch::CustomClassHolder {
-  Place(at::Tensor parameter, LayerGate holder)
-      : leaf(std::move(parameter)), gate(std::move(holder)) {}
+  Place(at::Tensor parameter, LayerGate holder, bool gelu = false)
+      : leaf(std::move(parameter)), gate(std::move(holder)), of_gelu(gelu) {}
   at::Tensor leaf;
   LayerGate gate;
+  bool of_gelu;  ///< the product is that of gelu(x), which is made again on the way back
 };
 
 void put(const Place& place, const ParameterGate::GradientWriter& write) {
@@ -55,7 +57,8 @@ class Product : public torch::autograd::Function<Product> {
     context->save_for_backward({x, weight});
     context->saved_data["place"] = c10::IValue::make_capsule(place);
     context->saved_data["has_bias"] = bias.has_value();
-    return linear_product(x, weight, bias.value_or(at::Tensor()), place->gate->fused);
+    return linear_product(place->of_gelu ? gelu_fused(x) : x, weight, bias.value_or(at::Tensor()),
+                          place->gate->fused);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -65,12 +68,15 @@ class Product : public torch::autograd::Function<Product> {
     const at::Tensor dy = gradients[0].reshape({-1, weight.size(0)});
     const auto place =
         c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
-    put(*place, [&](at::Tensor& gradient, bool add) {
-      write_product(gradient, add, dy, x.reshape({-1, weight.size(1)}));
-    });
-    at::Tensor dx, dbias;
-    if (context->needs_input_grad(0))
-      dx = input_gradient(dy, weight, place->gate->fused).view(x.sizes());
+    at::Tensor dx, dbias, factor = x.reshape({-1, weight.size(1)});
+    const auto input_gradient_of = [&] { return input_gradient(dy, weight, place->gate->fused); };
+    if (place->of_gelu) {  // in the pass that makes the gradient of x
+      dx = input_gradient_of();
+      factor = gelu_and_gradient(factor, dx);
+    }
+    put(*place, [&](at::Tensor& gradient, bool add) { write_product(gradient, add, dy, factor); });
+    if (!place->of_gelu && context->needs_input_grad(0)) dx = input_gradient_of();
+    if (dx.defined()) dx = dx.view(x.sizes());
     if (context->saved_data["has_bias"].toBool()) dbias = dy.sum(0);
     return {dx, dbias, {}, {}};
   }
@@ -99,14 +105,16 @@ class Rows : public torch::autograd::Function<Rows> {
 }  // namespace
 
 at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                          const LayerGate& holder) {
+                          const LayerGate& holder, bool of_gelu) {
   ParameterGate& gate = *holder->gate;
+  const auto factor = [&] { return of_gelu ? at::gelu(x) : x; };
   if (!at::GradMode::is_enabled())
-    return linear_product(x, gate.compute_weight(leaf), bias, holder->fused);
-  if (!gate.takes_gradient(leaf)) return at::linear(x, gate.compute_weight(leaf), bias);
+    return linear_product(factor(), gate.compute_weight(leaf), bias, holder->fused);
+  if (!gate.takes_gradient(leaf)) return at::linear(factor(), gate.compute_weight(leaf), bias);
+  const bool anew = of_gelu && holder->fused && suits_gelu(x);
   // The weight takes part in the graph, for perhaps nothing else there needs a gradient.
-  return Product::apply(x, bias.defined() ? std::optional(bias) : std::nullopt,
-                        gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder));
+  return Product::apply(anew ? x : factor(), bias.defined() ? std::optional(bias) : std::nullopt,
+                        gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder, anew));
 }
 
 at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const LayerGate& holder) {

@@ -12,9 +12,10 @@
 namespace scalemark {
 
 /// x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out] in the
-/// dtype of x, computed with the gate's compute weight.
+/// dtype of x, computed with the gate's compute weight. `of_gelu`: of gelu(x) in place of x; of
+/// both only x is kept for the way back, where a kernel of our own can make the other again.
 at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                          const LayerGate& gate);
+                          const LayerGate& gate, bool of_gelu = false);
 
 /// Rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute dtype. The
 /// gradient goes to the gate as rows where it takes them, without a dense tensor.

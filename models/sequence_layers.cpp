@@ -138,6 +138,8 @@ FeedForward::FeedForward(const LayerGate& gate, const StackShape& shape)
 at::Tensor FeedForward::forward(const at::Tensor& x, double dropout_probability) {
   if (activation_ == Activation::relu && dropout_probability > 0)
     return outer_->forward(relu_dropout(inner_->forward(x), dropout_probability));
+  if (activation_ == Activation::gelu && is_training())
+    return outer_->forward_of_gelu(inner_->forward(x));
   return outer_->forward(inner_->forward(x, activation_));
 }
 

@@ -45,6 +45,8 @@ class Pending {
   /// CPU: sleeps until complete, under the watchdog's deadline. CUDA: makes the stream that was
   /// given at the start wait.
   virtual void wait() = 0;
+  /// CPU: whether wait() would return at once.
+  virtual bool is_complete() const { return false; }
   /// After wait(); nullopt as long as they are not known. CPU: at once, by the host's clock. CUDA:
   /// by events, once the stream has passed them; nobody waits for that. Throws CommError where the
   /// device has failed.

@@ -90,6 +90,10 @@ void GradientReducer::wait(std::size_t bucket) {
                                   communicator_.payload_bytes(buckets_[bucket])});
 }
 
+bool GradientReducer::is_complete(std::size_t bucket) const {
+  return !pending_[bucket] || pending_[bucket]->is_complete();
+}
+
 void GradientReducer::end_step() {
   log_.end_step();
   missing_ = parameters_in_;

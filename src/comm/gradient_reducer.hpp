@@ -40,6 +40,8 @@ class GradientReducer {
   /// the sum has been waited for.
   void start_rest(Stream stream);
   void wait(std::size_t bucket);
+  /// Whether wait() would return at once; on the CPU.
+  bool is_complete(std::size_t bucket) const;
   void end_step();
 
   /// What the buckets cost; operations that a step waits for in on_sum() may be added.

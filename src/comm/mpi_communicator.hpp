@@ -39,8 +39,8 @@ class MpiCommunicator : public Communicator {
   bool is_rounded(const Buffer& buffer) const;  ///< it travels in a 2-byte type
   std::unique_ptr<Pending> start(const Buffer& buffer, MpiWorld::Poster poster);
   Operation::Post sum_of(const Buffer& buffer, MPI_Comm on) const;
-  std::size_t elements_of_piece(std::size_t bytes_of_element) const;
-  std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer);
+  std::size_t elements_of_piece(std::size_t bytes, std::size_t bytes_of_element) const;
+  std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer, std::size_t bytes);
 
   std::shared_ptr<RankGroup::Impl> group_;
   WireDtype wire_;

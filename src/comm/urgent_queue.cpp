@@ -4,9 +4,11 @@
 namespace scalemark {
 namespace {
 
-/// Enough that the link is never idle while the next one is chosen, and so few that what is urgent
-/// soon has its turn.
-constexpr int kInFlight = 3;
+/// Enough that the link is never idle, and so few that what is urgent soon has its turn.
+constexpr int kInFlight = 6;
+/// By one agreement. It waits in the queues of the link behind all that is in flight, so that one a
+/// piece would leave the link idle.
+constexpr std::size_t kChosen = 3;
 
 }  // namespace
 
@@ -27,8 +29,12 @@ void UrgentQueue::add(const std::vector<std::shared_ptr<Operation>>& pieces, int
 /// The agreement of the next round runs while the pieces of those before are on their way.
 void UrgentQueue::go_on() {
   if (!error_.empty()) return fail_all();
-  if (answered_ && in_flight_ < kInFlight) start_next();
-  if (!asked_ && (!waiting_.empty() || arrived_ > agreed_)) ask();
+  while (in_flight_ < kInFlight && !chosen_.empty()) {
+    ++in_flight_;
+    world_.start(std::move(chosen_.front()));
+    chosen_.pop_front();
+  }
+  if (!asked_ && chosen_.size() < kChosen && (!waiting_.empty() || arrived_ > agreed_)) ask();
 }
 
 void UrgentQueue::ask() {
@@ -55,24 +61,22 @@ void UrgentQueue::ask() {
 void UrgentQueue::take_answer(const Operation& agreement, std::int64_t agreed) {
   const std::lock_guard lock(mutex_);
   error_ = agreement.error;
-  answered_ = error_.empty();
-  for (; answered_ && agreed_ < agreed; ++agreed_) {
+  if (!error_.empty()) return fail_all();
+  asked_ = false;
+  for (; agreed_ < agreed; ++agreed_) {
     auto& [urgency, piece] = next_arrived_.front();
     waiting_.emplace(Place{urgency, agreed_}, std::move(piece));
     next_arrived_.pop_front();
   }
+  for (std::size_t i = 0; i < kChosen && !waiting_.empty(); ++i)
+    chosen_.push_back(std::move(waiting_.extract(waiting_.begin()).value().second));
   go_on();
-}
-
-void UrgentQueue::start_next() {
-  asked_ = answered_ = false;
-  ++in_flight_;
-  world_.start(std::move(waiting_.extract(waiting_.begin()).value().second));
 }
 
 /// Whoever waits for them learns of it.
 void UrgentQueue::fail_all() {
-  std::vector<std::shared_ptr<Operation>> lost;
+  std::vector<std::shared_ptr<Operation>> lost(chosen_.begin(), chosen_.end());
+  chosen_.clear();
   for (const auto& [place, piece] : std::exchange(waiting_, {})) lost.push_back(piece);
   for (auto& [urgency, piece] : std::exchange(next_arrived_, {})) lost.push_back(std::move(piece));
   for (auto& piece : lost) {

@@ -17,8 +17,9 @@
 namespace scalemark {
 
 /// The rounds are the same on all ranks: an agreement on the least number of pieces that any rank
-/// has, then the most urgent of these starts. Only how early a rank takes part in a round is its
-/// own affair. A piece is not interrupted; what becomes urgent overtakes all that have not started.
+/// has, then the most urgent of these are chosen, to start in that order. Only how early a rank
+/// takes part in a round, and starts, is its own affair. A piece is not interrupted; what becomes
+/// urgent overtakes all that are not chosen.
 class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
  public:
   /// `owner` keeps `communicator` alive, on which nothing else is reduced.
@@ -35,7 +36,6 @@ class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
   void go_on();
   void ask();
   void take_answer(const Operation& agreement, std::int64_t agreed);
-  void start_next();
   void fail_all();
 
   MpiWorld& world_;
@@ -45,10 +45,11 @@ class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
   std::int64_t arrived_ = 0;                                             ///< pieces so far, here
   std::int64_t agreed_ = 0;                                              ///< of these, on all ranks
   std::deque<std::pair<int, std::shared_ptr<Operation>>> next_arrived_;  ///< beyond agreed_
-  std::set<std::pair<Place, std::shared_ptr<Operation>>> waiting_;       ///< agreed, not started
+  std::set<std::pair<Place, std::shared_ptr<Operation>>> waiting_;       ///< agreed, not chosen
+  std::deque<std::shared_ptr<Operation>> chosen_;                        ///< not started
   int in_flight_ = 0;
-  bool asked_ = false, answered_ = false;  ///< the agreement of the round under way
-  std::string error_;                      ///< of an agreement; nothing starts after it
+  bool asked_ = false;  ///< an agreement is under way
+  std::string error_;   ///< of an agreement; nothing starts after it
 };
 
 }  // namespace scalemark

@@ -141,11 +141,17 @@ void MeasuredLoop::update() {
 
 void MeasuredLoop::complete_update(std::size_t bucket, StepPhase next) {
   if (!not_updated_[bucket]) return;
-  not_updated_[bucket] = false;
-  loop_.enter(StepPhase::communication);
-  reducer_->wait(bucket);
-  loop_.enter(StepPhase::optimizer);
-  trainer_.optimizer->update(reducer_->buckets()[bucket]);
+  const auto complete = [&](std::size_t i) {
+    not_updated_[i] = false;
+    loop_.enter(StepPhase::communication);
+    reducer_->wait(i);
+    loop_.enter(StepPhase::optimizer);
+    trainer_.optimizer->update(reducer_->buckets()[i]);
+  };
+  // While its sum is on the way those that are there already are updated.
+  for (std::size_t i = 0; i < not_updated_.size() && !reducer_->is_complete(bucket); ++i)
+    if (i != bucket && not_updated_[i] && reducer_->is_complete(i)) complete(i);
+  complete(bucket);
   loop_.enter(next);
 }
 

@@ -48,6 +48,7 @@ class FlatReducer : public StepReducer {
     embeddings_.end_step();
   }
   void wait(std::size_t bucket) override { reducer_.wait(bucket); }
+  bool is_complete(std::size_t bucket) const override { return reducer_.is_complete(bucket); }
   std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
   CommunicationTimes take_times() override { return reducer_.log().take(); }
   void keep_operations() override { reducer_.log().keep_operations(); }

@@ -35,6 +35,8 @@ class StepReducer {
   virtual void start_rest() {}
   /// For the sum of buckets()[bucket], which must be there before gradients are added to it again.
   virtual void wait(std::size_t /*bucket*/) {}
+  /// Whether that sum is there; on the CPU, false elsewhere.
+  virtual bool is_complete(std::size_t /*bucket*/) const { return false; }
   /// What the optimizer updates: every parameter lies in one of them. Valid until begin_pass(), or
   /// for good where the step runs on.
   virtual std::vector<Bucket>& buckets() = 0;

@@ -97,7 +97,9 @@ TEST(OverlapStep, MeasuresEveryStepAndItsCommunication) {
   EXPECT_EQ(samples.wait_seconds.size(), 12u);
   EXPECT_GE(samples.wall_seconds,
             std::accumulate(samples.step_seconds.begin(), samples.step_seconds.end(), 0.) * 0.99);
-  if (world().size() > 1) EXPECT_GT(samples.communication_seconds, 0);
+  if (world().size() > 1) {
+    EXPECT_GT(samples.communication_seconds, 0);
+  }
 }
 
 TEST(OverlapStep, StopsLikeAnyOther) {
