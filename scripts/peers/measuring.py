@@ -35,6 +35,7 @@ class RowMeasurement:
 
     def __init__(self, row, settings, command_of, say):
         self.row, self.settings, self.command_of, self.say = row, settings, command_of, say
+        self.alternate = settings.alternate if row.takes_turns else "launches"
         self.subjects = row.subjects
         self.rounds, self.loads = [], []
         self.commands, self.left_out = {}, {}
@@ -83,7 +84,7 @@ class RowMeasurement:
         return known
 
     def processes(self, commands):
-        if self.settings.alternate == "steps":
+        if self.alternate == "steps":
             return in_turns(commands, self.row.ranks)
         return one_after_the_other(commands)
 
@@ -125,7 +126,7 @@ class RowMeasurement:
         row, names, speeds, ratios = self.row, self.names(), self.numbers("speed"), self.ratios()
         return {"row": row.name, "model": row.model, "precision": row.precision, "unit": row.unit, "ranks": row.ranks,
                 "threads_per_rank": row.threads, "batch_size_per_rank": row.batch_size, "image_size": row.image_size,
-                "sequence_length": row.sequence_length, "network": row.network,
+                "sequence_length": row.sequence_length, "network": row.network, "alternate": self.alternate,
                 "commands": {name: self.commands[name] for name in names},
                 "median": {name: statistics.median(one[name] for one in speeds) for name in names},
                 "ratios": ratios, "rounds": speeds, "peak_rss_bytes": self.numbers("peak_rss_bytes"),

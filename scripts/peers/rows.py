@@ -98,6 +98,11 @@ class Row:
     inference: bool = False
 
     @property
+    def takes_turns(self):
+        """Not between hosts: what a step leaves on its way would go on in the turns of others, for nothing."""
+        return self.network != NETLAB
+
+    @property
     def unit(self):
         if self.sequence_length is None:
             return "images/sec"

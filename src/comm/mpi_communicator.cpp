@@ -71,8 +71,9 @@ class MpiPending : public Pending {
 /// Of a large buffer, which goes in pieces: what is rounded is then still in the cache when it is
 /// sent (8 to 18 % of the time at 2 ranks in shared memory).
 constexpr std::size_t kPiece = std::size_t{2} << 20;
-/// Smaller, so that what becomes urgent is soon on its way.
-constexpr std::size_t kUrgentPiece = std::size_t{512} << 10;
+/// Smaller, so that what becomes urgent is soon on its way; of sums of fp32 the bits would change.
+constexpr std::size_t kUrgentRoundedPiece = kPiece / 4;
+constexpr int kUrgentInFlight = 3, kUrgentRoundedInFlight = 6;
 
 struct Kind {
   MPI_Datatype type;
@@ -122,7 +123,9 @@ MpiCommunicator::MpiCommunicator(RankGroup& group, WireDtype wire, std::size_t l
   group.barrier();  // MPI_Comm_dup polls until all ranks are there
   handles_ = group_->world->call(
       "communicator", [&] { return std::make_shared<const Handles>(group_->communicator); });
-  urgent_ = std::make_shared<UrgentQueue>(*group_->world, handles_, handles_->agreements);
+  urgent_ = std::make_shared<UrgentQueue>(
+      *group_->world, handles_, handles_->agreements,
+      wire_ == WireDtype::fp32 ? kUrgentInFlight : kUrgentRoundedInFlight);
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -189,9 +192,9 @@ std::unique_ptr<Pending> MpiCommunicator::start_urgent_allreduce(const Buffer& b
   if (size() == 1) return start_allreduce(buffer, stream);
   std::vector<std::vector<Operation::Post>> pieces;
   if (is_rounded(buffer)) {
-    pieces = wire_sums(buffer, kUrgentPiece);
+    pieces = wire_sums(buffer, kUrgentRoundedPiece);
   } else {
-    const std::size_t piece = elements_of_piece(kUrgentPiece, size_of(buffer.type));
+    const std::size_t piece = elements_of_piece(kPiece, size_of(buffer.type));
     for (std::size_t first = 0; first < buffer.count; first += piece)
       pieces.push_back({sum_of({static_cast<char*>(buffer.data) + first * size_of(buffer.type),
                                 std::min(piece, buffer.count - first), buffer.type},

@@ -23,7 +23,7 @@ namespace scalemark {
 namespace {
 
 constexpr std::size_t longest_host = 64;
-constexpr double busy_round = 20e-6;  ///< seconds; a longer round of calls has moved data
+constexpr std::chrono::microseconds busy_round{20};  ///< a longer round of calls has moved data
 constexpr unsigned timer_slack =
     1000;  ///< ns; the default of 50 us would double the shortest pauses
 
@@ -136,17 +136,20 @@ void MpiWorld::main_loop(std::promise<void> up) {
   const auto is_helped = [this] { return any_thread_ && waiting_ > 0; };
   while (true) {
     bool worked = false;
+    std::chrono::duration<double> round{};
     {
       const Turn turn(*this);
-      const double start = steady_seconds();
-      worked = make_calls() || steady_seconds() - start > busy_round;
+      const auto start = Clock::now();
+      worked = make_calls();
+      round = Clock::now() - start;
     }
+    worked = worked || round > busy_round;
     std::unique_lock lock(mutex_);
     if (stop_) return;
     const bool idle = idle_ || is_helped();
     const bool nudged = std::exchange(nudged_, false);  // more is on the way
     const auto pause =
-        pacer.pause({(worked || nudged) && !is_helped(), waiting_ > 0 && !idle, idle});
+        pacer.pause({(worked || nudged) && !is_helped(), waiting_ > 0 && !idle, idle, round});
     if (pause.count() > 0)
       wake_.wait_for(lock, pause,
                      [&] { return stop_ || nudged_ || (!commands_.empty() && !is_helped()); });

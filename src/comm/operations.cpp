@@ -103,7 +103,8 @@ void Outstanding::drop_null_requests() {
 
 std::chrono::microseconds Pacer::pause(const Situation& now) {
   using std::chrono::microseconds;
-  constexpr microseconds shortest{50}, longest{1000};
+  constexpr microseconds shortest{50}, longest_after_work{400}, longest{1000};
+  constexpr int rounds = 12;
   constexpr microseconds shortest_waited{10}, longest_waited{200}, spin{100};
   constexpr int share_of_wait = 20;  // what comes is seen at most 5 % of its time late
   constexpr microseconds between_roll_calls{100'000}, busy_round{20};
@@ -114,7 +115,8 @@ std::chrono::microseconds Pacer::pause(const Situation& now) {
   spins_ = false;
   if (worked) {
     last_work_ = time;
-    pause_ = shortest;
+    pause_ = std::clamp(std::chrono::duration_cast<microseconds>(rounds * now.round), shortest,
+                        longest_after_work);
   }
   if (now.idle && !worked) return between_roll_calls;
   if (now.waited && time - last_work_ < spin) {

@@ -53,15 +53,17 @@ class Outstanding {
 };
 
 /// How long a thread sleeps between rounds of MPI calls. Tests that find work shorten the pause,
-/// since more is on the way; tests that find none lengthen it, so that the core belongs to who
-/// computes. While a thread waits for an operation its core is free, and it may spin for a moment.
+/// since more is on the way, but to no less than several times the round, so that a core which
+/// computes is taken seldom and much is moved at once; tests that find none lengthen it. While a
+/// thread waits for an operation its core is free, and it may spin for a moment.
 class Pacer {
  public:
   explicit Pacer(Clock::time_point now = Clock::now()) : last_work_(now), last_call_(now) {}
   struct Situation {
-    bool worked;  ///< the last round completed or moved something
-    bool waited;  ///< a thread waits for an operation
-    bool idle;    ///< nothing in flight except the wait for roll-calls
+    bool worked;                             ///< the last round completed or moved something
+    bool waited;                             ///< a thread waits for an operation
+    bool idle;                               ///< nothing in flight except the wait for roll-calls
+    std::chrono::duration<double> round{0};  ///< which that took
   };
   std::chrono::microseconds pause(const Situation& now);
 

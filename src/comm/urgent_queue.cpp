@@ -2,15 +2,14 @@
 #include "comm/urgent_queue.hpp"
 
 namespace scalemark {
-namespace {
 
-/// Enough that the link is never idle, and so few that what is urgent soon has its turn.
-constexpr int kInFlight = 6;
-/// By one agreement. It waits in the queues of the link behind all that is in flight, so that one a
-/// piece would leave the link idle.
-constexpr std::size_t kChosen = 3;
-
-}  // namespace
+UrgentQueue::UrgentQueue(MpiWorld& world, std::shared_ptr<const void> owner, MPI_Comm communicator,
+                         int most_in_flight)
+    : world_(world),
+      owner_(std::move(owner)),
+      communicator_(communicator),
+      most_in_flight_(most_in_flight),
+      most_chosen_(static_cast<std::size_t>(most_in_flight + 1) / 2) {}
 
 void UrgentQueue::add(const std::vector<std::shared_ptr<Operation>>& pieces, int urgency) {
   const std::lock_guard lock(mutex_);
@@ -29,12 +28,12 @@ void UrgentQueue::add(const std::vector<std::shared_ptr<Operation>>& pieces, int
 /// The agreement of the next round runs while the pieces of those before are on their way.
 void UrgentQueue::go_on() {
   if (!error_.empty()) return fail_all();
-  while (in_flight_ < kInFlight && !chosen_.empty()) {
+  while (in_flight_ < most_in_flight_ && !chosen_.empty()) {
     ++in_flight_;
     world_.start(std::move(chosen_.front()));
     chosen_.pop_front();
   }
-  if (!asked_ && chosen_.size() < kChosen && (!waiting_.empty() || arrived_ > agreed_)) ask();
+  if (!asked_ && chosen_.size() < most_chosen_ && (!waiting_.empty() || arrived_ > agreed_)) ask();
 }
 
 void UrgentQueue::ask() {
@@ -68,7 +67,7 @@ void UrgentQueue::take_answer(const Operation& agreement, std::int64_t agreed) {
     waiting_.emplace(Place{urgency, agreed_}, std::move(piece));
     next_arrived_.pop_front();
   }
-  for (std::size_t i = 0; i < kChosen && !waiting_.empty(); ++i)
+  for (std::size_t i = 0; i < most_chosen_ && !waiting_.empty(); ++i)
     chosen_.push_back(std::move(waiting_.extract(waiting_.begin()).value().second));
   go_on();
 }

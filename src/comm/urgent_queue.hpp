@@ -22,9 +22,10 @@ namespace scalemark {
 /// urgent overtakes all that are not chosen.
 class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
  public:
-  /// `owner` keeps `communicator` alive, on which nothing else is reduced.
-  UrgentQueue(MpiWorld& world, std::shared_ptr<const void> owner, MPI_Comm communicator)
-      : world_(world), owner_(std::move(owner)), communicator_(communicator) {}
+  /// `owner` keeps `communicator` alive, on which nothing else is reduced. `most_in_flight`: enough
+  /// pieces that the link is never idle, and so few that what is urgent soon has its turn.
+  UrgentQueue(MpiWorld& world, std::shared_ptr<const void> owner, MPI_Comm communicator,
+              int most_in_flight);
 
   /// Pieces that are there, in the order in which all ranks have them, to be waited for by
   /// MpiWorld::wait(). The least `urgency` goes first, and the first added of these. Any thread.
@@ -41,6 +42,10 @@ class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
   MpiWorld& world_;
   std::shared_ptr<const void> owner_;
   MPI_Comm communicator_;
+  int most_in_flight_;
+  /// By one agreement. It waits in the queues of the link behind all that is in flight, so that one
+  /// a piece would leave the link idle.
+  std::size_t most_chosen_;
   std::mutex mutex_;  ///< of what follows; taken in turn too, so nobody waits for the turn with it
   std::int64_t arrived_ = 0;                                             ///< pieces so far, here
   std::int64_t agreed_ = 0;                                              ///< of these, on all ranks

@@ -46,7 +46,7 @@ class BuildGate {
                PointLauncher(asked.new_plan, build_of(asked.fresh, "--new"),
                              asked.folder / kSides[1])},
         couples_(couples_of(asked.plan, most_pairs())) {
-    const auto obstacle = why_not_in_turns(asked.plan, sides_);
+    const auto obstacle = why_not_in_turns(asked.plan, asked.new_plan, sides_);
     if (asked.alternate == Alternate::steps && obstacle)
       refuse_at("--alternate steps", *obstacle + "; leave it out");
     in_turns_ = asked.alternate != Alternate::launches && !obstacle;

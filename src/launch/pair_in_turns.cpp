@@ -10,7 +10,7 @@
 
 namespace scalemark {
 
-std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
+std::optional<std::string> why_not_in_turns(const SweepPlan& plan, const SweepPlan& new_plan,
                                             const std::array<PointLauncher, 2>& sides) {
   if (plan.command != Command::run) return "only runs take turns";
   for (const PointLauncher& side : sides)
@@ -21,6 +21,10 @@ std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
                        process_environment())
             .hosts > 1)
       return "ranks on several hosts do not take turns";
+  for (const SweepPlan* side : {&plan, &new_plan})
+    for (const SweepPoint& point : side->points)
+      if (point.launch.ranks > 1 && point.config.overlap == Overlap::step)
+        return "what --overlap step leaves on its way would go on in the other one's turns";
   return std::nullopt;
 }
 

@@ -10,8 +10,9 @@
 
 namespace scalemark {
 
-/// Why launches of two builds can't take turns at every point; nothing where they can.
-std::optional<std::string> why_not_in_turns(const SweepPlan& plan,
+/// Why launches of two builds, whose points are those of `plan` and `new_plan`, can't take turns at
+/// every point; nothing where they can.
+std::optional<std::string> why_not_in_turns(const SweepPlan& plan, const SweepPlan& new_plan,
                                             const std::array<PointLauncher, 2>& sides);
 
 /// Launches `point` of both sides and appends the ends to their journals; where one fails, only

@@ -23,6 +23,17 @@ TEST(Pacer, LengthensThePauseWhileTestsFindNothing) {
   EXPECT_EQ(pacer.pause({.worked = true, .waited = false, .idle = false}), microseconds{50});
 }
 
+TEST(Pacer, LeavesACoreThatComputesAloneForSeveralTimesARound) {
+  Pacer pacer;
+  const auto after = [&](int round) {
+    return pacer.pause(
+        {.worked = true, .waited = false, .idle = false, .round = microseconds{round}});
+  };
+  EXPECT_EQ(after(3), microseconds{50});
+  EXPECT_EQ(after(30), microseconds{360});
+  EXPECT_EQ(after(500), microseconds{400});
+}
+
 TEST(Pacer, SpinsOnlyForAMomentAndOnlyForAWaiter) {
   Pacer pacer;
   EXPECT_EQ(pacer.pause({.worked = true, .waited = true, .idle = false}), microseconds{0});

@@ -83,6 +83,11 @@ class Builds(GateTest):
         self.assertRegex(err, "follow each other, since build .* is too old for turns")
         self.assertEqual(self.read("out/verdict.json")["launches"]["alternate"], "launches")
 
+    def test_sums_that_go_on_into_the_next_step_take_no_turns(self):
+        plan = self.plan(settings={**SETTINGS, "ranks": 2})
+        _, err = self.gate(*plan, "--new_set", "overlap=step", "--alternate", "steps", expect=2)
+        self.assertIn("what --overlap step leaves on its way", err)
+
     def test_ranks_that_lose_their_turns_give_no_verdict(self):
         deaf = self.wrapper("deaf", "unset SMK_INTERNAL_TURNS")
         self.plan()

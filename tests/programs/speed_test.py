@@ -22,7 +22,7 @@ import machine  # noqa: E402
 import measuring  # noqa: E402
 import ratios  # noqa: E402
 import turns  # noqa: E402
-from rows import ROWS, Comparison  # noqa: E402
+from rows import NETLAB, ROWS, SHARED_MEMORY, Comparison  # noqa: E402
 
 
 class MedianInterval(unittest.TestCase):
@@ -85,6 +85,12 @@ class Verdicts(unittest.TestCase):
                 ([narrow, wide], 7, adaptive, None), ([wide], 8, adaptive, "max_rounds"),
                 ([without], 6, adaptive, "no_goal"), ([wide], 1, fixed, None), ([wide], 2, fixed, "rounds")):
             self.assertEqual(ratios.why_stop(found, count, settings), reason, (found, count))
+
+
+    def test_hosts_take_no_turns(self):
+        settings = measuring.Settings(rounds=1, half_width=1, max_rounds=8, steps=1, warmup=0, quiet_seconds=0, alternate="steps")
+        ways = {row.network: measuring.RowMeasurement(row, settings, None, None).alternate for row in ROWS.values()}
+        self.assertEqual(ways, {None: "steps", SHARED_MEMORY: "steps", NETLAB: "launches"})
 
 
 class Machine(unittest.TestCase):
