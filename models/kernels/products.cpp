@@ -45,8 +45,9 @@ ProductPieces pieces_of(const at::Tensor& a, const at::Tensor& b, bool fused) {
 
 bool cuts_products() {
 #if defined(__x86_64__)
-  static const bool amd = at::hasMKL() && __builtin_cpu_is("amd");
-  return amd;
+  static const bool measured =
+      at::hasMKL() && (__builtin_cpu_is("amd") || __builtin_cpu_supports("avx512f"));
+  return measured;
 #else
   return false;
 #endif

@@ -16,10 +16,11 @@ struct ProductPieces {
 /// such pieces. Small products stay whole.
 ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int threads);
 
-/// Whether this processor's products are to be cut: fp32 on AMD's, where torch computes them with
-/// MKL. On 2 threads of an EPYC (Zen 3) pieces took 0.61 to 0.92 of the time of whole products
-/// [256, 1024] x [1024, 1024 to 32768] with a transposed right side, 0.88 to 1.00 with a plain one;
-/// others were not measured.
+/// Whether this processor's products are to be cut: fp32 on AMD's and those with AVX-512, where
+/// torch computes them with MKL. On 2 threads of an EPYC (Zen 3) pieces took 0.61 to 0.92 of the
+/// time of whole products [256, 1024] x [1024, 1024 to 32768] with a transposed right side, 0.88 to
+/// 1.00 with a plain one; of a step of Transformer-big on an Intel Xeon 0.97 to 0.99. Others were
+/// not measured.
 bool cuts_products();
 
 /// a [m, k] b [k, n] + bias [n] (undefined: none) -> [m, n], of fp32 in CPU memory without
