@@ -1,9 +1,13 @@
 // ResNet-18, 34, 50, 101 and 152 for images (He et al. 2015a, table 1), v1.5: the bottleneck's
 // stride lies on its 3x3 convolution. Initialised as torchvision: Kaiming fan_out, gamma 1.
+#include <ATen/Parallel.h>
+
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "models/image_model.hpp"
+#include "models/shares.hpp"
 
 namespace scalemark {
 namespace {
@@ -85,7 +89,10 @@ class ResNet : public ImageModel {
   }
 
   at::Tensor forward(const Batch& batch) override {
-    const at::Tensor x = features(batch.inputs, kStages - 1);  // 7x7x512 or 7x7x2048 of 224x224
+    const auto all_stages = [this](const at::Tensor& x) { return features(x, kStages - 1); };
+    const at::Tensor x = takes_shares(batch.inputs)
+                             ? in_shares(batch.inputs, all_stages)
+                             : all_stages(batch.inputs);  // 7x7x512 or 7x7x2048 of 224x224
     return to_fp32(classifier_->forward(dequantized(x).mean({2, 3})));
   }
 
@@ -108,18 +115,32 @@ class ResNet : public ImageModel {
     return max_pool(gate_holder_, stem_->forward(images, Activation::relu), 3, 2, 1);
   }
 
+  bool is_cut(const at::Tensor& images) const {
+    return images.is_cpu() && stem_->is_frozen() &&
+           !stem_->is_quantized();  // a quarter of the bytes
+  }
+
   /// Frozen layers on a CPU take so few images at once that what one layer writes is still in the
   /// caches when the next one reads it; the last stage is small, and reads its weights once.
   std::int64_t images_at_once(const at::Tensor& images, int stage) const {
-    constexpr std::array<std::int64_t, kStages> per_thread{1, 1, 2, 0};
-    const bool all = per_thread[stage] == 0 || !images.is_cpu() || !stem_->is_frozen() ||
-                     stem_->is_quantized();  // a quarter of the bytes
-    return all ? images.size(0) : per_thread[stage] * at::get_num_threads();
+    constexpr std::array<std::int64_t, kStages> of_a_share{2, 2, 8, 0}, of_a_thread{1, 1, 2, 0};
+    if (!is_cut(images) || of_a_share[stage] == 0) return images.size(0);
+    if (at::in_parallel_region()) return of_a_share[stage];
+    return of_a_thread[stage] * at::get_num_threads();
+  }
+
+  /// Where every thread has so many images that reading all weights for them alone is worth it. The
+  /// first pass is that in which layers pack their weights.
+  bool takes_shares(const at::Tensor& images) {
+    constexpr std::int64_t fewest = 8;  // a thread
+    if (!is_cut(images)) return false;
+    return std::exchange(is_packed_, true) && images.size(0) >= fewest * at::get_num_threads();
   }
 
   std::shared_ptr<ConvNorm> stem_;
   std::array<std::vector<std::shared_ptr<Block>>, kStages> stages_;
   std::shared_ptr<Linear> classifier_;
+  bool is_packed_ = false;  ///< frozen layers have met a batch
 };
 
 }  // namespace

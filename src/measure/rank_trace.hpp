@@ -30,7 +30,7 @@ struct OperatorTotal {
   std::string name;
   std::string group;  ///< a word of kOperatorGroups
   std::int64_t calls = 0;
-  double self_seconds = 0;  ///< without what it called
+  double self_seconds = 0;  ///< without what it called; of n threads in one loop 1/n of each
   std::optional<double> flops =
       0;  ///< of counted operators; unset: it has some, nobody knows how many
 };

@@ -95,6 +95,21 @@ TEST(FrozenModel, ServesOtherBatchSizesThanTheFirst) {
   }
 }
 
+/// The first pass takes no shares, the second one takes them where there are images enough.
+TEST(FrozenModel, ComputesTheSameInShares) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const auto model = make({"resnet50"}, at::kFloat);
+    freeze(*model, dtype, true);
+    const c10::InferenceMode inference;
+    const Batch batch = model->synthetic_batch(17, 5, at::kCPU, dtype);
+    const at::Tensor whole = model->forward(batch);
+    EXPECT_LT(distance(model->forward(batch), whole), dtype == at::kFloat ? 1e-5 : 0.05);
+  }
+  at::set_num_threads(before);
+}
+
 TEST(FrozenModel, LeavesItsInputAlone) {
   const auto model = make({"resnet18"}, at::kFloat);
   freeze(*model, at::kFloat, true);

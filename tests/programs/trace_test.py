@@ -216,6 +216,18 @@ class Traces(ProgramTest):
             total = groups["convolution"]["flops"] + groups["matrix_product"]["flops"]
             self.assertEqual(total, 2 * record["flops_per_sample"])
 
+    def test_operators_of_several_threads_share_a_step(self):
+        flops = []
+        for threads in (1, 2):
+            self.run_program(SCALEMARK, "infer", "--model", "resnet18", "--image_size", "64", "--batch_size", "16",
+                             "--num_intra_threads", threads, "--num_batches", "5", "--trace", "t.json", "--output", "i.json", ROOF)
+            operators = Trace(self, self.folder / "t.json").of("operator")
+            self.assertEqual(len({event["tid"] for event in operators}), threads)
+            groups = self.read("i.json")["operators"]["groups"]
+            self.assertLess(sum(group["share"] for group in groups.values()), 1.05)
+            flops.append(groups["convolution"]["flops"] + groups["matrix_product"]["flops"])
+        self.assertEqual(flops[0], flops[1])
+
     def test_a_curve_traces_its_largest_point_once(self):
         self.run_program(SCALEMARK, "scale", *SMALL, "--num_batches", "4", "--ranks", "1,2", "--repeats", "2",
                          "--trace", "t.json", "--output", "s.json")

@@ -3,6 +3,9 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -179,6 +182,15 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   return frame;
 }
 
+/// Of the loop in which this thread calls operators, each its own; 1 outside of such.
+int threads_at_once() {
+#if defined(_OPENMP)
+  return omp_get_num_threads();
+#else
+  return 1;
+#endif
+}
+
 void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
   const double end = steady_seconds();
   auto* const frame = dynamic_cast<OperatorFrame*>(context);
@@ -191,7 +203,7 @@ void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
   const std::int64_t flops = frame->counted ? frame->counted->flops(call) : 0;
   OperatorTotal& total = calls.totals[{frame->named, frame->group}];
   ++total.calls;
-  total.self_seconds += seconds - frame->inner_seconds;
+  total.self_seconds += (seconds - frame->inner_seconds) / threads_at_once();
   if (frame->named->is_packed)
     total.flops.reset();
   else

@@ -1,0 +1,37 @@
+// See shares.hpp.
+#include "models/shares.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/ThreadLocalState.h>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include <vector>
+
+#include "models/kernels/as_operator.hpp"
+
+namespace scalemark {
+
+at::Tensor in_shares(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& f) {
+#if defined(_OPENMP)
+  if (at::get_num_threads() == 1 || at::in_parallel_region()) return f(x);
+  const std::vector<at::Tensor> shares = x.tensor_split(at::get_num_threads());
+  std::vector<at::Tensor> results(shares.size());
+  const at::ThreadLocalState modes;
+  return as_operator("scalemark::in_shares", {x}, [&] {
+    at::parallel_for(0, static_cast<std::int64_t>(shares.size()), 1, [&](auto begin, auto end) {
+      const at::ThreadLocalStateGuard guard(modes);
+      omp_set_num_threads(1);  // of this thread in this loop: oneDNN plans for as many
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+        results[i] = f(shares[i]);
+    });
+    return at::cat(results);
+  });
+#else
+  return f(x);
+#endif
+}
+
+}  // namespace scalemark
