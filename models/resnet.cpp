@@ -125,8 +125,8 @@ class ResNet : public ImageModel {
   std::int64_t images_at_once(const at::Tensor& images, int stage) const {
     constexpr std::array<std::int64_t, kStages> of_a_share{2, 2, 8, 0}, of_a_thread{1, 1, 2, 0};
     if (!is_cut(images) || of_a_share[stage] == 0) return images.size(0);
-    if (at::in_parallel_region()) return of_a_share[stage];
-    return of_a_thread[stage] * at::get_num_threads();
+    const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+    return threads == 1 ? of_a_share[stage] : of_a_thread[stage] * threads;
   }
 
   /// Where every thread has so many images that reading all weights for them alone is worth it. The

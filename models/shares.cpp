@@ -8,6 +8,7 @@
 #include <omp.h>
 #endif
 
+#include <algorithm>
 #include <vector>
 
 #include "models/kernels/as_operator.hpp"
@@ -16,8 +17,9 @@ namespace scalemark {
 
 at::Tensor in_shares(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& f) {
 #if defined(_OPENMP)
-  if (at::get_num_threads() == 1 || at::in_parallel_region()) return f(x);
-  const std::vector<at::Tensor> shares = x.tensor_split(at::get_num_threads());
+  const std::int64_t count = std::min<std::int64_t>(at::get_num_threads(), x.size(0));
+  if (count <= 1 || at::in_parallel_region()) return f(x);
+  const std::vector<at::Tensor> shares = x.tensor_split(count);
   std::vector<at::Tensor> results(shares.size());
   const at::ThreadLocalState modes;
   return as_operator("scalemark::in_shares", {x}, [&] {
