@@ -23,7 +23,6 @@ namespace scalemark {
 namespace {
 
 constexpr std::size_t longest_host = 64;
-constexpr std::chrono::microseconds busy_round{20};  ///< a longer round of calls has moved data
 constexpr unsigned timer_slack =
     1000;  ///< ns; the default of 50 us would double the shortest pauses
 
@@ -143,13 +142,15 @@ void MpiWorld::main_loop(std::promise<void> up) {
       worked = make_calls();
       round = Clock::now() - start;
     }
-    worked = worked || round > busy_round;
     std::unique_lock lock(mutex_);
     if (stop_) return;
-    const bool idle = idle_ || is_helped();
-    const bool nudged = std::exchange(nudged_, false);  // more is on the way
-    const auto pause =
-        pacer.pause({(worked || nudged) && !is_helped(), waiting_ > 0 && !idle, idle, round});
+    const bool helped = is_helped(), idle = idle_ || helped;
+    worked = std::exchange(nudged_, false) || worked;  // more is on the way
+    if (helped) {                                      // whoever waits sees to it
+      worked = false;
+      round = {};
+    }
+    const auto pause = pacer.pause({worked, waiting_ > 0 && !idle, idle, round});
     if (pause.count() > 0)
       wake_.wait_for(lock, pause,
                      [&] { return stop_ || nudged_ || (!commands_.empty() && !is_helped()); });

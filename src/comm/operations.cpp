@@ -109,8 +109,9 @@ std::chrono::microseconds Pacer::pause(const Situation& now) {
   constexpr int share_of_wait = 20;  // what comes is seen at most 5 % of its time late
   constexpr microseconds between_roll_calls{100'000}, busy_round{20};
   const auto time = Clock::now();
-  // Rounds that followed each other took this one's time, so it has moved data.
-  const bool worked = now.worked || (spins_ && time - last_call_ > busy_round);
+  // A long round has moved data. Of rounds that followed each other the time between them is known.
+  const bool worked =
+      now.worked || now.round > busy_round || (spins_ && time - last_call_ > busy_round);
   last_call_ = time;
   spins_ = false;
   if (worked) {

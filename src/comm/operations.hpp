@@ -63,7 +63,7 @@ class Pacer {
     bool worked;                             ///< the last round completed or moved something
     bool waited;                             ///< a thread waits for an operation
     bool idle;                               ///< nothing in flight except the wait for roll-calls
-    std::chrono::duration<double> round{0};  ///< which that took
+    std::chrono::duration<double> round{0};  ///< that it took; 0: not known
   };
   std::chrono::microseconds pause(const Situation& now);
 

@@ -62,6 +62,16 @@ TEST(Pacer, TakesALongRoundForOneThatMovedData) {
   EXPECT_EQ(pacer.pause({.worked = false, .waited = true, .idle = false}), microseconds{0});
 }
 
+TEST(Pacer, TakesALongRoundForOneThatMovedDataWhereNobodyWaits) {
+  Pacer pacer;
+  const auto after = [&](int round) {
+    return pacer.pause(
+        {.worked = false, .waited = false, .idle = true, .round = microseconds{round}});
+  };
+  EXPECT_GE(after(20), microseconds{10'000});
+  EXPECT_EQ(after(25), microseconds{300});
+}
+
 TEST(Pacer, RestsWhenNothingIsInFlight) {
   Pacer pacer;
   EXPECT_GE(pacer.pause({.worked = false, .waited = false, .idle = true}), microseconds{10'000});

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "models/layers.hpp"
+#include "tests/models/gradient_taker.hpp"
 
 namespace scalemark::gelu_test {
 namespace {
@@ -49,18 +50,10 @@ TEST(Gelu, PassesWhatIsNoNumber) {
 }
 
 TEST(Gelu, IsNotKeptByALayerThatTakesIt) {
-  class Taker : public ParameterGate {
-   public:
-    bool takes_gradient(const at::Tensor& /*leaf*/) override { return true; }
-    void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override {
-      leaf.mutable_grad() = at::empty_like(leaf);
-      write(leaf.mutable_grad(), false);
-    }
-  };
   const auto gradients = [](bool fused, bool of_gelu) {
     torch::manual_seed(2);
     const auto gate = std::make_shared<GateHolder>();
-    gate->gate = std::make_shared<Taker>();
+    gate->gate = std::make_shared<testing::GradientTaker>();
     gate->fused = fused;
     Linear layer(gate, 24, 40);
     const at::Tensor x = at::randn({2, 7, 24}).set_requires_grad(true);

@@ -7,6 +7,7 @@
 
 #include "models/count_flops.hpp"
 #include "models/model.hpp"
+#include "tests/models/gradient_taker.hpp"
 
 namespace scalemark::products_test {
 namespace {
@@ -69,18 +70,6 @@ TEST(Products, AreTheSameForEveryNumberOfThreads) {
   EXPECT_TRUE(at::equal(found[0], found[1]));
 }
 
-/// Takes the gradients of products, as the parameters of a training do.
-class GradientTaker : public ParameterGate {
- public:
-  bool takes_gradient(const at::Tensor& /*leaf*/) override { return true; }
-  void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override {
-    at::Tensor& gradient = leaf.mutable_grad();
-    const bool first = !gradient.defined();
-    if (first) gradient = at::empty_like(leaf);
-    write(gradient, !first);
-  }
-};
-
 /// One step of a model whose products are large enough to be cut.
 std::pair<double, std::vector<at::Tensor>> step(bool fused) {
   torch::manual_seed(3);
@@ -90,7 +79,7 @@ std::pair<double, std::vector<at::Tensor>> step(bool fused) {
   options.dropout = 0;
   const auto model = make_model(options);
   model->set_fused(fused);
-  model->set_gate(std::make_shared<GradientTaker>());
+  model->set_gate(std::make_shared<testing::GradientTaker>());
   const at::Tensor loss = model->loss_sum(model->synthetic_batch(4, 1, at::kCPU, at::kFloat));
   loss.backward();
   std::vector<at::Tensor> gradients;
