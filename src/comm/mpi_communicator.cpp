@@ -73,7 +73,7 @@ class MpiPending : public Pending {
 constexpr std::size_t kPiece = std::size_t{2} << 20;
 /// Smaller, so that what becomes urgent is soon on its way; of sums of fp32 the bits would change.
 constexpr std::size_t kUrgentRoundedPiece = kPiece / 4;
-constexpr int kUrgentInFlight = 3, kUrgentRoundedInFlight = 6;
+constexpr UrgentQueue::InFlight kUrgentInFlight{3, 8}, kUrgentRoundedInFlight{6, 16};
 
 struct Kind {
   MPI_Datatype type;

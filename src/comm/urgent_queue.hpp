@@ -22,10 +22,15 @@ namespace scalemark {
 /// urgent overtakes all that are not chosen.
 class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
  public:
-  /// `owner` keeps `communicator` alive, on which nothing else is reduced. `most_in_flight`: enough
-  /// pieces that the link is never idle, and so few that what is urgent soon has its turn.
+  /// Pieces on their way at the same time: enough that the link is never idle, and so few that what
+  /// is urgent soon has its turn. The more of them wait, the less what comes next is in a hurry.
+  struct InFlight {
+    std::size_t least, most;
+  };
+
+  /// `owner` keeps `communicator` alive, on which nothing else is reduced.
   UrgentQueue(MpiWorld& world, std::shared_ptr<const void> owner, MPI_Comm communicator,
-              int most_in_flight);
+              InFlight bounds);
 
   /// Pieces that are there, in the order in which all ranks have them, to be waited for by
   /// MpiWorld::wait(). The least `urgency` goes first, and the first added of these. Any thread.
@@ -35,6 +40,9 @@ class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
   using Place = std::pair<int, std::int64_t>;  ///< urgency, number of the piece
 
   void go_on();
+  /// By one agreement. It waits in the queues of the link behind all that is in flight, so that one
+  /// a piece would leave the link idle.
+  std::size_t most_chosen() const { return (most_in_flight_ + 1) / 2; }
   void ask();
   void take_answer(const Operation& agreement, std::int64_t agreed);
   void fail_all();
@@ -42,19 +50,17 @@ class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
   MpiWorld& world_;
   std::shared_ptr<const void> owner_;
   MPI_Comm communicator_;
-  int most_in_flight_;
-  /// By one agreement. It waits in the queues of the link behind all that is in flight, so that one
-  /// a piece would leave the link idle.
-  std::size_t most_chosen_;
+  InFlight bounds_;
   std::mutex mutex_;  ///< of what follows; taken in turn too, so nobody waits for the turn with it
   std::int64_t arrived_ = 0;                                             ///< pieces so far, here
   std::int64_t agreed_ = 0;                                              ///< of these, on all ranks
   std::deque<std::pair<int, std::shared_ptr<Operation>>> next_arrived_;  ///< beyond agreed_
   std::set<std::pair<Place, std::shared_ptr<Operation>>> waiting_;       ///< agreed, not chosen
   std::deque<std::shared_ptr<Operation>> chosen_;                        ///< not started
-  int in_flight_ = 0;
-  bool asked_ = false;  ///< an agreement is under way
-  std::string error_;   ///< of an agreement; nothing starts after it
+  std::size_t in_flight_ = 0;
+  std::size_t most_in_flight_;  ///< since the last agreement, on all ranks
+  bool asked_ = false;          ///< an agreement is under way
+  std::string error_;           ///< of an agreement; nothing starts after it
 };
 
 }  // namespace scalemark

@@ -250,19 +250,22 @@ TEST(UrgentSums, AreRightWheneverARankHasThem) {
   }
 }
 
+/// The large one has so many pieces that more of them are on their way than of a small one.
 TEST(UrgentSums, OvertakeWhatWasStartedBefore) {
   if (world().size() == 1) GTEST_SKIP() << "nothing travels";
-  const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
-  AnyBuffer large(32 << 20, DataType::f32), small(1000, DataType::f32);
-  fill(large);
-  fill(small);
-  const auto first = communicator->start_urgent_allreduce(large.buffer, 9, nullptr);
-  const auto second = communicator->start_urgent_allreduce(small.buffer, 0, nullptr);
-  second->wait();
-  first->wait();
-  expect_sums(small);
-  expect_sums(large);
-  EXPECT_LT(second->times()->done, first->times()->done);
+  for (const WireDtype wire : {WireDtype::fp32, WireDtype::bf16}) {
+    const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1, wire);
+    AnyBuffer large(32 << 20, DataType::f32), small(1000, DataType::f32);
+    fill(large);
+    fill(small);
+    const auto first = communicator->start_urgent_allreduce(large.buffer, 9, nullptr);
+    const auto second = communicator->start_urgent_allreduce(small.buffer, 0, nullptr);
+    second->wait();
+    first->wait();
+    expect_sums(small);
+    expect_sums(large);
+    EXPECT_LT(second->times()->done, first->times()->done);
+  }
 }
 
 TEST(UrgentSums, MayBeLeftUnread) {
