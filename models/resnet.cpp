@@ -89,11 +89,11 @@ class ResNet : public ImageModel {
   }
 
   at::Tensor forward(const Batch& batch) override {
-    const auto all_stages = [this](const at::Tensor& x) { return features(x, kStages - 1); };
-    const at::Tensor x = takes_shares(batch.inputs)
-                             ? in_shares(batch.inputs, all_stages)
-                             : all_stages(batch.inputs);  // 7x7x512 or 7x7x2048 of 224x224
-    return to_fp32(classifier_->forward(dequantized(x).mean({2, 3})));
+    const auto pooled = [this](const at::Tensor& images) {  // of 7x7x512 or 7x7x2048 of 224x224
+      return dequantized(features(images, kStages - 1)).mean({2, 3});
+    };
+    return to_fp32(classifier_->forward(takes_shares(batch.inputs) ? in_shares(batch.inputs, pooled)
+                                                                   : pooled(batch.inputs)));
   }
 
  private:

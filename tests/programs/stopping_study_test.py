@@ -20,7 +20,7 @@ class Program(unittest.TestCase):
     def test_runs_both_kinds_in_turn(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/runs.json"
-            done = self.run_script("--models", "trivial", "--rounds", 2, "--steps", 60, "--target", 0.5, "--output", path)
+            done = self.run_script("--models", "trivial", "--rounds", 2, "--steps", 60, "--target", 0.5, "--max_seconds", 5, "--output", path)
             rounds = json.load(open(path))["rounds"]["trivial"]
         self.assertEqual([list(pair) for pair in rounds], [["fixed", "target"], ["target", "fixed"]])
         for pair in rounds:
@@ -30,8 +30,11 @@ class Program(unittest.TestCase):
                 # Stated of the rate; the run stops by the interval of the step, one step before its last.
                 self.assertLess(target["half_width"], 0.75)
             else:
-                self.assertEqual((target["steps"], target["stopped_by"]), (20_000, "num_batches"))
+                self.assertEqual(target["stopped_by"], "max_seconds")
+                self.assertGreater(target["seconds"], 4.9)
         header, _, row = done.stdout.splitlines()
+        reached = sum(pair["target"]["stopped_by"] == "target_ci" for pair in rounds)
+        self.assertTrue(row.endswith(f"| {reached} of 2 |"), row)
         self.assertIn("to 50.00 %, s", header)
         self.assertTrue(row.startswith("| trivial |"), row)
 
