@@ -101,15 +101,9 @@ class ResNet : public ImageModel {
   at::Tensor features(const at::Tensor& images, int stage) {
     const std::int64_t part = images_at_once(images, stage);
     if (images.size(0) > part) {
-      at::Tensor all;  // each part is copied while it is still in the caches
-      for (std::int64_t i = 0; i < images.size(0); i += part) {
-        const at::Tensor some = features(images.slice(0, i, i + part), stage);
-        if (i == 0)
-          all = at::empty({images.size(0), some.size(1), some.size(2), some.size(3)},
-                          some.options(), some.suggest_memory_format());
-        all.slice(0, i, i + part).copy_(some);
-      }
-      return all;
+      std::vector<at::Tensor> parts;
+      for (const at::Tensor& some : images.split(part)) parts.push_back(features(some, stage));
+      return at::cat(parts);
     }
     at::Tensor x = stage == 0 ? stem(images) : features(images, stage - 1);
     for (const auto& block : stages_[stage]) x = block->forward(x);
