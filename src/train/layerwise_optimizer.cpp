@@ -11,6 +11,7 @@
 #include <ATen/ops/_fused_adam.h>
 
 #include "train/bucket_parts.hpp"
+#include "train/counted_steps.hpp"
 #include "train/optimizer.hpp"
 
 namespace scalemark {
@@ -54,6 +55,11 @@ class LayerwiseRule : public UpdateRule {
   /// fp32 scalar, on the device of the weights.
   at::Tensor rate(const at::Tensor& ratio) const { return (learning_rate_ * ratio).to(at::kFloat); }
   static at::Tensor one(const Part& like) { return at::ones({}, like.weights.options()); }
+
+  /// `value` in a step that changes the weights, `otherwise` in one that does not.
+  at::Tensor unless_skipped(const at::Tensor& value, double otherwise) const {
+    return skip() ? at::where((*skip())[0] > 0, at::full_like(value, otherwise), value) : value;
+  }
 };
 
 class Lamb : public LayerwiseRule {
@@ -64,9 +70,12 @@ class Lamb : public LayerwiseRule {
         epsilon_(*config.adam_epsilon),
         weight_decay_(*config.weight_decay) {}
   int states() const override { return 2; }
-  void begin_step(const at::Tensor&) override { ++step_; }
-  void restart() override { step_ = 0; }
-  std::int64_t steps() const override { return static_cast<std::int64_t>(step_); }
+  void begin_step(const at::Tensor& skip) override {
+    LayerwiseRule::begin_step(skip);
+    steps_.begin_step(skip);
+  }
+  void restart() override { steps_ = {}; }
+  std::int64_t steps() const override { return steps_.count(); }
 
  protected:
   void update(const std::vector<Part>& parts, bool vector) override {
@@ -77,7 +86,8 @@ class Lamb : public LayerwiseRule {
       weights.add(part.weights);
       directions.add(part.gradients);
     }
-    const at::Tensor step = rate(vector ? one(parts[0]) : ratio(weights, directions));
+    const at::Tensor step =
+        unless_skipped(rate(vector ? one(parts[0]) : ratio(weights, directions)), 0);
     for (const Part& part : parts) {
       part.weights.addcmul_(part.gradients, step, -1);
       part.refresh_shadow();
@@ -87,12 +97,12 @@ class Lamb : public LayerwiseRule {
  private:
   /// u takes the place of the gradients, which nobody needs any more: no buffer of its size.
   void put_direction(const Part& part, double weight_decay) const {
-    // A step of rate -1 from zero is Adam's direction.
+    // A step of rate -1 from zero is Adam's direction; zero still, where the step is left out.
     const at::Tensor adam = at::zeros_like(part.weights);
-    const at::Tensor step = at::full({}, step_, part.weights.options());
+    const at::Tensor step = steps_.on_device(part.weights.options());
     at::_fused_adam_(adam, part.gradients, part.state[0], part.state[1], {}, step, /*lr=*/-1.,
                      beta1_, beta2_, /*weight_decay=*/0., epsilon_, /*amsgrad=*/false,
-                     /*maximize=*/false);
+                     /*maximize=*/false, /*grad_scale=*/{}, skip());
     at::Tensor place = part.gradients;
     at::add_out(place, adam, part.weights, weight_decay);
   }
@@ -103,7 +113,7 @@ class Lamb : public LayerwiseRule {
   }
 
   double beta1_, beta2_, epsilon_, weight_decay_;
-  double step_ = 0;
+  CountedSteps steps_;
 };
 
 class Lars : public LayerwiseRule {
@@ -113,16 +123,19 @@ class Lars : public LayerwiseRule {
         weight_decay_(*config.weight_decay),
         trust_(config.lars_trust_coefficient) {}
   int states() const override { return 1; }
-  void begin_step(const at::Tensor&) override {}
 
  protected:
   void update(const std::vector<Part>& parts, bool vector) override {
-    const at::Tensor step = rate(vector ? one(parts[0]) : ratio(parts));
+    if (skip())  // they are not finite, and neither would be what they are multiplied with
+      for (const Part& part : parts) at::Tensor(part.gradients).masked_fill_((*skip())[0] > 0, 0);
+    const at::Tensor step = unless_skipped(rate(vector ? one(parts[0]) : ratio(parts)), 0),
+                     moved = unless_skipped(one(parts[0]), 0),
+                     kept = unless_skipped(momentum_ * one(parts[0]), 1);
     for (const Part& part : parts) {
       at::Tensor gradients = part.gradients, velocity = part.state[0];
       if (!vector) gradients.add_(part.weights, weight_decay_);
-      velocity.mul_(momentum_).addcmul_(gradients, step);
-      part.weights.sub_(velocity);
+      velocity.mul_(kept).addcmul_(gradients, step);
+      part.weights.addcmul_(velocity, moved, -1);
       part.refresh_shadow();
     }
   }

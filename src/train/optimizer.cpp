@@ -14,6 +14,7 @@
 
 #include "train/adam_loop.hpp"
 #include "train/bucket_parts.hpp"
+#include "train/counted_steps.hpp"
 
 namespace scalemark {
 namespace {
@@ -42,11 +43,6 @@ class ElementwiseRule : public UpdateRule {
   ElementwiseRule(double weight_decay, bool spares_vectors)
       : weight_decay_(weight_decay), spares_vectors_(spares_vectors) {}
 
-  void begin_step(const at::Tensor& skip) override {
-    skip_ = skip.defined() ? std::optional(skip) : std::nullopt;
-  }
-  bool can_skip() const override { return true; }
-
   void update(Bucket& bucket) override {
     const at::NoGradGuard no_grad;
     const bool whole = refreshes_shadow(bucket.weights, bucket.shadow);
@@ -67,10 +63,8 @@ class ElementwiseRule : public UpdateRule {
     return false;
   }
   virtual void update(const Part& part, double weight_decay) = 0;
-  const std::optional<at::Tensor>& skip() const { return skip_; }
 
  private:
-  std::optional<at::Tensor> skip_;
   double weight_decay_;
   bool spares_vectors_;
 };
@@ -105,27 +99,20 @@ class Adam : public ElementwiseRule {
   int states() const override { return 2; }
   void begin_step(const at::Tensor& skip) override {
     ElementwiseRule::begin_step(skip);
-    ++step_;
-    if (skip.defined()) skipped_ = skipped_.defined() ? skipped_ + skip : skip.clone();
+    steps_.begin_step(skip);
   }
-  void restart() override {
-    step_ = 0;
-    skipped_ = at::Tensor();
-  }
-  std::int64_t steps() const override {
-    return static_cast<std::int64_t>(step_ - (skipped_.defined() ? skipped_.item<double>() : 0));
-  }
+  void restart() override { steps_ = {}; }
+  std::int64_t steps() const override { return steps_.count(); }
 
  protected:
   bool refreshes_shadow(const at::Tensor& weights, const at::Tensor& shadow) const override {
-    return fused_ && !skip() && !skipped_.defined() && weights.is_cpu() &&
+    return fused_ && !skip() && !steps_.may_have_skipped() && weights.is_cpu() &&
            (!shadow.defined() || shadow.scalar_type() == at::kBFloat16);
   }
 
   void update(const Part& part, double weight_decay) override {
     if (refreshes_shadow(part.weights, part.shadow)) return update_in_one_pass(part, weight_decay);
-    at::Tensor step = at::full({}, step_, part.weights.options());
-    if (skipped_.defined()) step -= skipped_[0];
+    const at::Tensor step = steps_.on_device(part.weights.options());
     if (decoupled_)
       at::_fused_adamw_(part.weights, part.gradients, part.state[0], part.state[1], {}, step,
                         learning_rate_, beta1_, beta2_, weight_decay, epsilon_, /*amsgrad=*/false,
@@ -138,7 +125,7 @@ class Adam : public ElementwiseRule {
 
  private:
   void update_in_one_pass(const Part& part, double weight_decay) const {
-    const auto correction = [&](double beta) { return 1 - std::pow(beta, step_); };
+    const auto correction = [&](double beta) { return 1 - std::pow(beta, steps_.begun()); };
     const AdamRates rates{
         .of_mean = static_cast<float>(1 - beta1_),
         .of_square = static_cast<float>(1 - beta2_),
@@ -167,8 +154,7 @@ class Adam : public ElementwiseRule {
 
   bool decoupled_, fused_;
   double beta1_, beta2_, epsilon_;
-  double step_ = 0;
-  at::Tensor skipped_;  ///< of them, [1] on the device; undefined: none can have been
+  CountedSteps steps_;
 };
 
 std::unique_ptr<UpdateRule> rule_of(const ResolvedConfig& config) {

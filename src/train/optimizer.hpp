@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "config/run_config.hpp"
 #include "train/flat_parameters.hpp"
@@ -20,16 +21,22 @@ class UpdateRule {
   virtual std::int64_t steps() const { return 0; }
   /// Before the first bucket of a step. `skip`, where it is defined: fp32 [1] on the device, which
   /// the host has not read; where it is 1 the step changes nothing.
-  virtual void begin_step(const at::Tensor& skip = {}) = 0;
-  /// Whether begin_step() takes a `skip`.
-  virtual bool can_skip() const { return false; }
+  virtual void begin_step(const at::Tensor& skip = {}) {
+    skip_ = skip.defined() ? std::optional(skip) : std::nullopt;
+  }
   /// Forgets the steps so far; the caller zeroes the states.
   virtual void restart() {}
   /// Weights, states and shadow; what the gradients hold afterwards is undefined.
   virtual void update(Bucket& bucket) = 0;
 
  protected:
+  /// Of the step under way.
+  const std::optional<at::Tensor>& skip() const { return skip_; }
+
   double learning_rate_ = 0;
+
+ private:
+  std::optional<at::Tensor> skip_;
 };
 
 /// sgd, momentum: as torch.optim.SGD and tf_cnn_benchmarks: g += weight_decay * w; v = momentum * v
