@@ -1,7 +1,10 @@
-// oneDNN's fused operators, reached through the dispatcher: LibTorch has no C++ function for them.
+// cuDNN's fused operators, and oneDNN's, reached through the dispatcher: LibTorch has no C++
+// function for them.
 #include "models/frozen.hpp"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/cudnn_convolution_add_relu.h>
+#include <ATen/ops/cudnn_convolution_relu.h>
 
 #include <algorithm>
 #include <array>
@@ -80,6 +83,7 @@ FrozenConv::FrozenConv(const at::Tensor& weight, const at::Tensor& bias, const C
       stride_(2, options.stride),
       padding_(options.padding->begin(), options.padding->end()),
       fused_(use_fused_operators(weight_)),
+      of_cudnn_(weight_.is_cuda() && at::globalContext().userEnabledCuDNN()),
       notes_ranges_(dtype == at::kQInt8) {
   if (notes_ranges_) exact_ = weight_;
 }
@@ -129,6 +133,10 @@ at::Tensor FrozenConv::add_relu(const at::Tensor& x, at::Tensor residual) {
 }
 
 at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
+  // cuDNN adds a bias that comes with its convolution, but LibTorch's plain call makes that a pass
+  // of its own.
+  if (of_cudnn_ && activation == Activation::relu)
+    return at::cudnn_convolution_relu(x, weight_, bias_, stride_, padding_, kNoDilation, 1);
   if (!fused_) return activated(plain(x), activation);
   if (const WinogradFilters& filters = filters_for(x); filters.values.defined()) {
     const bool relu = activation == Activation::relu;
@@ -145,6 +153,9 @@ at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
 }
 
 at::Tensor FrozenConv::convolve_add_relu(const at::Tensor& x, at::Tensor residual) {
+  if (of_cudnn_)
+    return at::cudnn_convolution_add_relu(x, weight_, residual, /*alpha=*/1., bias_, stride_,
+                                          padding_, kNoDilation, 1);
   if (!fused_) return residual.add_(plain(x)).relu_();
   if (const WinogradFilters& filters = filters_for(x); filters.values.defined())
     return winograd_conv2d(x, filters, bias_, /*relu=*/true, residual);

@@ -1,6 +1,7 @@
 // Layers whose weights no longer change: biases and ReLU, and the residual's addition, are done by
-// oneDNN while it writes a result, and weights are packed once in the order in which its kernels
-// read them. What batch normalisation does is already in weight and bias (layers.cpp).
+// oneDNN, and on a GPU after convolutions by cuDNN, while it writes a result; on the CPU weights
+// are packed once in the order in which oneDNN's kernels read them. What batch normalisation does
+// is already in weight and bias (layers.cpp).
 #pragma once
 
 #include <torch/torch.h>
@@ -18,8 +19,8 @@ namespace scalemark {
 /// True where this LibTorch has oneDNN's fused operators and this CPU computes `dtype` with them.
 bool has_fused_operators(at::ScalarType dtype);
 
-/// A convolution for inference. Where the fused operators are not to be had (CUDA, float64), ReLU
-/// and addition are operators of their own.
+/// A convolution for inference. Where fused operators are not to be had (float64 on the CPU, CUDA
+/// without cuDNN), ReLU and addition are operators of their own.
 class FrozenConv {
  public:
   /// `weight` [out, in, kernel, kernel] in its memory format, `bias` [out]; cast to `dtype`.
@@ -28,7 +29,7 @@ class FrozenConv {
              at::ScalarType dtype);
   /// [N, in, H, W] -> [N, out, H', W'].
   at::Tensor forward(const at::Tensor& x, Activation activation);
-  /// relu(convolution + residual), written over `residual` [N, out, H', W'].
+  /// relu(convolution + residual), which may be written over `residual` [N, out, H', W'].
   at::Tensor add_relu(const at::Tensor& x, at::Tensor residual);
   /// From here on in int8, with the ranges so far.
   void quantize();
@@ -47,6 +48,7 @@ class FrozenConv {
   WinogradFilters filters_;  ///< of Winograd's kernel, in the place of weight_
   std::vector<std::int64_t> stride_, padding_;
   bool fused_;           ///< computed by oneDNN's fused operators
+  bool of_cudnn_;        ///< ReLU and addition by cuDNN's
   bool packed_ = false;  ///< weight_ is in oneDNN's own layout
   bool notes_ranges_;    ///< of what it reads and writes
   at::Tensor exact_;     ///< while it does: the weight as given

@@ -55,8 +55,8 @@ std::int64_t of_attention_backward(const Inputs& inputs) {
 /// replace.
 std::int64_t of_filters(const Inputs& inputs) { return 9 * size(inputs[1], 2); }
 
-const std::array<CountedOperator, 26>& counted() {
-  static const std::array<CountedOperator, 26> operators{{
+const std::array<CountedOperator, 28>& counted() {
+  static const std::array<CountedOperator, 28> operators{{
       {"aten::conv1d", kConvolution, of_weight},
       {"aten::conv2d", kConvolution, of_weight},
       {"aten::conv3d", kConvolution, of_weight},
@@ -65,6 +65,8 @@ const std::array<CountedOperator, 26>& counted() {
       {"aten::conv_transpose3d", kConvolution, of_weight, Per::input},
       {"aten::convolution_backward", kConvolution, of_convolution_backward, Per::call},
       {"mkldnn::_convolution_pointwise", kConvolution, of_weight},
+      {"aten::cudnn_convolution_relu", kConvolution, of_weight},
+      {"aten::cudnn_convolution_add_relu", kConvolution, of_weight},
       {"scalemark::conv2d", kConvolution, of_filters},
       {"scalemark::conv2d_input_gradient", kConvolution, of_filters},
       {"aten::linear", kProduct, last_of_second},

@@ -22,9 +22,10 @@ std::int64_t count_parameters(const Model& model) {
 
 std::string fused_as(const ResolvedConfig& config, const DeviceBackend& device) {
   if (config.fused == Fused::off) return "off";
-  return device.device().is_cpu() && has_fused_operators(compute_dtype(config.precision))
-             ? "on"
-             : "folded";
+  const bool cpu = device.device().is_cpu();
+  const bool fused = cpu ? has_fused_operators(compute_dtype(config.precision))
+                         : at::globalContext().userEnabledCuDNN();
+  return fused ? "on" : "folded";
 }
 
 }  // namespace
@@ -129,7 +130,7 @@ Samples Inferencer::trace(RankGroup& group, std::int64_t queries, StepTrace& tra
 
 /// The forward pass of `count` queries from number `first` on, waited for.
 void Inferencer::answer(std::int64_t first, std::int64_t count) {
-  InjectedFault(config_.inject, rank_).before_step(static_cast<long>(first));
+  InjectedFault(config_.inject, rank_).before_step(static_cast<long>(first), device_.device());
   model_->forward(part_of(queries_.front(), first % kStreamQueries, count));
   device_.synchronize();
 }
