@@ -13,7 +13,8 @@ namespace scalemark {
 /// What many spans have in common.
 struct SpanLabel {
   std::string name;
-  std::string category;  ///< "step", "phase", "operator", "autograd", "wait" or "bucket"
+  std::string category;  ///< "step", "phase", "operator", "autograd", "wait", "bucket", "kernel" or
+                         ///< "copy"
   std::string shapes;    ///< of the operands of an operator; empty: none
   std::string amount;    ///< what Span::amount counts: "flops", "bytes"; empty: nothing
 };

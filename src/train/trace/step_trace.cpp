@@ -65,11 +65,13 @@ void StepTrace::begin(RankGroup& group) {
   group.watchdog().enter("clock offsets");
   clocks_.before = measure_clock_offset(group);
   group.barrier();
+  if (device_.works_behind_host()) kernels_ = std::make_unique<KernelRecorder>(most_spans_);
   recorder_ = std::make_unique<OperatorRecorder>(most_spans_);
 }
 
 void StepTrace::end(RankGroup& group) {
   recorder_->take(trace_);
+  if (kernels_) kernels_->take(trace_);
   group.watchdog().enter("clock offsets");
   group.barrier();
   clocks_.after = measure_clock_offset(group);

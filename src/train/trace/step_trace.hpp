@@ -12,6 +12,7 @@
 #include "measure/rank_trace.hpp"
 #include "measure/samples.hpp"
 #include "train/step_loop.hpp"
+#include "train/trace/kernel_recorder.hpp"
 #include "train/trace/operator_recorder.hpp"
 
 namespace scalemark {
@@ -23,7 +24,7 @@ inline constexpr long kUnrecordedSteps = 2;
 /// the device has ended the one before, so that its times have a beginning in the host's.
 class StepTrace : public StepWatcher {
  public:
-  /// Keeps at most `most_spans` spans of operators.
+  /// Keeps at most `most_spans` spans of operators, and as many of kernels.
   StepTrace(DeviceBackend& device, std::size_t most_spans);
 
   /// Before and after the traced loop, by all ranks of `group`: measures the clocks and records in
@@ -57,6 +58,7 @@ class StepTrace : public StepWatcher {
   DeviceBackend& device_;
   std::size_t most_spans_;
   std::unique_ptr<OperatorRecorder> recorder_;
+  std::unique_ptr<KernelRecorder> kernels_;  ///< of a device that works behind the host
   ClockAlignment clocks_;
   RankTrace trace_;                   ///< but for operators
   std::optional<double> step_begin_;  ///< of the step under way
