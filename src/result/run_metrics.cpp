@@ -8,6 +8,10 @@
 
 namespace scalemark {
 namespace {
+
+/// GPU, driver and date on which the tests of the CUDA path have passed last, as docs/gpu.md has
+/// them; empty: nowhere yet.
+constexpr std::string_view kProvenOn = "";
 constexpr double kStragglerRatio = 1.10;
 
 double mean_of_first(const std::vector<double>& values, std::size_t count) {
@@ -101,6 +105,13 @@ void fill_rates(Json& record, const Outcome& outcome, const std::optional<Rates>
 
 void fill_facts(Json& record, const RunFacts& facts) {
   record["precision_native"] = facts.precision_native;
+  if (facts.device != "cuda")
+    set_unavailable(record, "proven_on", "computed on the CPU, where every test runs");
+  else if (kProvenOn.empty())
+    set_unavailable(record, "proven_on",
+                    "no GPU has run this program's tests yet: see docs/gpu.md");
+  else
+    record["proven_on"] = kProvenOn;
   record["device"] = facts.device;
   record["device_name"] = facts.device_name;
   record["parameters"] = facts.parameters;
