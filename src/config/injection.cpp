@@ -48,7 +48,8 @@ void set_field(Injection& injection, std::string_view part) {
 
 const std::vector<std::string>& injection_kinds() {
   static const std::vector<std::string> kinds{
-      "nan_loss", "corrupt_allreduce", "exit_before_init", "kill", "stop", "delay", "busy"};
+      "nan_loss", "corrupt_allreduce", "exit_before_init", "kill", "stop", "delay",
+      "busy",     "device_fault"};
   return kinds;
 }
 

@@ -64,6 +64,8 @@ double expected_seconds(const ResolvedConfig& config, double step) {
 void announce_time(const Session& session, RankGroup& ranks, const ResolvedConfig& config,
                    double flops_per_step, std::optional<double> gemm_flops) {
   if (!gemm_flops || *gemm_flops <= 0 || flops_per_step <= 0) return;
+  // Its steps are short, and one small convolution that is waited for tells of its launch alone.
+  if (session.device->works_behind_host()) return;
   double rate = kUsualFraction * *gemm_flops;
   if (find_model(config.model)->image_size > 0 && config.precision != Precision::fp32)
     rate =

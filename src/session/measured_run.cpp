@@ -202,6 +202,8 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
     announce_time(session, group.ranks, group.measured.config(),
                   facts.flops_per_sample * static_cast<double>(group.batch.global_batch_size),
                   facts.gemm_flops);
+  group.ranks.watchdog().enter("choice of kernels");
+  trainer.meet_shapes(group.ranks, *group.communicator);  // no sample of the measurement
   wait_for_idle(session, group.ranks);
   facts.started_at = utc_timestamp();
   session.device->reset_peak_memory();

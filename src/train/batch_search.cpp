@@ -21,11 +21,14 @@ namespace scalemark {
 namespace {
 
 bool says_out_of_memory(std::string_view text) {
-  // The CPU's allocator throws a plain c10::Error, oneDNN errors of its own: the last is also that
-  // of code which it may not map.
-  constexpr std::array<std::string_view, 6> kWords{
-      "can't allocate memory", "not enough memory", "out of memory",
-      "out_of_memory",         "bad_alloc",         "could not create a primitive"};
+  // The CPU's allocator throws a plain c10::Error, oneDNN errors of its own, of which "could not
+  // create a primitive" is also that of code which it may not map.
+  constexpr std::array<std::string_view, 10> kWords{
+      "can't allocate memory", "not enough memory", "out of memory", "out_of_memory", "bad_alloc",
+      "could not create a primitive", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+      "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+      // Of cuDNN, whose engines all wanted more work space than there was.
+      "unable to find an engine to execute"};
   return std::ranges::any_of(kWords, [&](auto words) { return text.find(words) != text.npos; });
 }
 
@@ -135,6 +138,19 @@ std::optional<std::int64_t> least(RankGroup& group, std::optional<std::int64_t> 
   return found;
 }
 
+/// While it lives, cuDNN takes its first guess: trying kernels out takes seconds at every batch,
+/// and their work space would count.
+class FirstGuesses {
+ public:
+  explicit FirstGuesses(DeviceBackend& device) : device_(device) { device_.try_kernels(false); }
+  ~FirstGuesses() { device_.try_kernels(true); }
+  FirstGuesses(const FirstGuesses&) = delete;
+  FirstGuesses& operator=(const FirstGuesses&) = delete;
+
+ private:
+  DeviceBackend& device_;
+};
+
 }  // namespace
 
 bool is_out_of_memory(const std::exception& error) {
@@ -146,6 +162,7 @@ bool is_out_of_memory(const std::exception& error) {
 
 BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,
                                const std::function<double(std::int64_t)>& step) {
+  const FirstGuesses guesses(device);
   group.watchdog().enter("batch search");
   device.release_free_memory();
   group.barrier();  // all ranks hold their weights and nothing else

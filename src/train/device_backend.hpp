@@ -78,6 +78,9 @@ class DeviceBackend {
   /// Host memory that the device can copy from while it computes.
   virtual at::Tensor pinned(const at::Tensor& host) const = 0;
   virtual std::unique_ptr<BatchCopier> make_batch_copier() = 0;
+  /// Whether a library that has several kernels for an operator tries all of them out where it
+  /// meets a shape (cuDNN's benchmark), which is as it starts, or takes its first guess.
+  virtual void try_kernels(bool /*all*/) {}
   /// Whether the device has instructions for arithmetic in this precision.
   virtual bool native(Precision precision) const = 0;
   /// Makes fp32 products exact or rounded to tf32. Throws EnvironmentError naming the remedy for a

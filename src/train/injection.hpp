@@ -1,5 +1,8 @@
-// Deliberate faults of the training loop (--inject): nan_loss, delay, busy, kill, stop.
+// Deliberate faults of the training loop (--inject): nan_loss, delay, busy, kill, stop,
+// device_fault.
 #pragma once
+
+#include <ATen/ATen.h>
 
 #include <optional>
 
@@ -14,7 +17,9 @@ class InjectedFault {
   InjectedFault(const std::optional<Injection>& injection, int rank);
   /// Before `step` (0-based, warm-up included): sleeps (delay) or uses so much CPU time (busy) at
   /// every step from the injection's on, or raises SIGKILL or SIGSTOP on this process at that step.
-  void before_step(long step) const;
+  /// At that step device_fault has `device` write where it has no memory, after which every call of
+  /// CUDA fails. Throws ConfigError on the CPU, which would take the process.
+  void before_step(long step, at::Device device = at::kCPU) const;
   /// True from the injection's step on: the loss must become NaN.
   bool nan_loss(long step) const;
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "measure/clock.hpp"
 #include "train/clipping.hpp"
@@ -130,7 +131,7 @@ void MeasuredLoop::update() {
   at::Tensor skip;
   if (scaler_.enabled()) skip = scaler_.unscale(buckets);
   // Reading it costs nothing on the CPU, and a stop of the device elsewhere.
-  if (skip.defined() && (skip.is_cpu() || !optimizer.can_skip())) {
+  if (skip.defined() && skip.is_cpu()) {
     if (skip.item<float>() != 0) return;
     skip = at::Tensor();
   }
@@ -176,7 +177,7 @@ at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
 
 /// Without an update: cuDNN and cuBLAS choose their kernels when they meet a shape.
 void MeasuredLoop::meet_shapes() {
-  if (!trainer_.device.works_behind_host()) return;
+  if (!trainer_.device.works_behind_host() || std::exchange(trainer_.shapes_met, true)) return;
   const at::AutoGradMode mode(!trainer_.config.forward_only);
   for (std::size_t i = 0; i < trainer_.batches.size(); ++i)
     for (const Batch& batch : input_->take(static_cast<long>(i))) {
@@ -184,12 +185,18 @@ void MeasuredLoop::meet_shapes() {
       const at::Tensor loss = trainer_.model->loss_sum(batch);
       if (!trainer_.config.forward_only) loss.backward();
     }
+  trainer_.device.synchronize();
 }
 
 void MeasuredLoop::watch(long first, StepTrace& trace) {
   trace_ = &trace;
   reducer_->keep_operations();
   loop_.watch(first, trace);
+}
+
+void Trainer::meet_shapes(RankGroup& group, Communicator& communicator) {
+  if (impl_->shapes_met || !impl_->device.works_behind_host()) return;
+  MeasuredLoop(*impl_, group, communicator, InjectedFault()).meet_shapes();
 }
 
 Samples Trainer::measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
@@ -250,6 +257,7 @@ double Trainer::calibrate(RankGroup& group) {
   trainer.restart();
   const auto communicator = make_communicator(CommunicatorKind::none, group, -1);
   MeasuredLoop loop(trainer, group, *communicator, InjectedFault());
+  loop.meet_shapes();
   const Samples samples =
       loop.run(2, "calibration", StoppingRule(std::nullopt, std::nullopt), nullptr);
   const double mine = samples.step_seconds.empty() ? 0 : samples.step_seconds.back();

@@ -71,7 +71,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
   phase.clock->mark();
   for (long i = 0; i < steps && !stop; ++i, ++step_) {
     group_.watchdog().enter(phase_name, step_);
-    fault_.before_step(step_);
+    fault_.before_step(step_, device_.device());
     const StepOutcome done = step(step_);
     phases_->enter(StepPhase::agreement);
     const auto loss = done.loss.defined() ? phase.reader->exchange(done.loss) : std::nullopt;

@@ -173,6 +173,7 @@ void Trainer::set_batch(const BatchPlan& plan) {
                     (impl_->config.data == SyntheticData::noise ||
                      before.global_batch_size == plan.global_batch_size);
   if (!kept) impl_->batches = impl_->prepare_batches();
+  if (!kept || before.micro_batch_size != plan.micro_batch_size) impl_->shapes_met = false;
   impl_->micro_batches.clear();
   for (const Batch& batch : impl_->batches)
     impl_->micro_batches.push_back(split(batch, plan.micro_batch_size));

@@ -41,6 +41,12 @@ class Trainer {
   /// tables gather rows, check_allgather()). Afterwards all gradients are zero.
   void check_data(Communicator& communicator, int rank, CheckTime when = CheckTime::before);
 
+  /// On a device that works behind the host: passes over every batch without an update, in which
+  /// cuDNN and cuBLAS choose their kernels. measure() does it where it was not done with these
+  /// batches yet; done before, it is not in what a caller meters around measure(). All ranks of
+  /// `group` call it.
+  void meet_shapes(RankGroup& group, Communicator& communicator);
+
   /// Warm-up, synchronised point, measured loop, synchronised point. All ranks of `group` call it
   /// together. Starts from the initial weights; throws std::logic_error where they are gone. Stops
   /// early by the agreed stop (signal flag, --target_ci, --max_seconds, --target_loss, non-finite

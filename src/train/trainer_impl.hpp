@@ -20,6 +20,7 @@ struct Trainer::Impl {
   std::vector<std::vector<Batch>> micro_batches;  ///< parts of each of `batches`
   std::vector<at::Tensor> initial_weights;        ///< by bucket; empty where they were not kept
   double counted_flops = 0;                       ///< see Trainer::counted_flops()
+  bool shapes_met = false;                        ///< of `plan`, see Trainer::meet_shapes()
   bool untouched = true;                          ///< no step has changed the weights yet
   StepTraffic traffic = {};                       ///< of the last measurement
   std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of a writer, once open

@@ -8,6 +8,7 @@
 #include "error.hpp"
 #include "platform/tree.hpp"
 #include "tests/support/mpi_support.hpp"
+#include "tests/support/wrapped_cpu.hpp"
 #include "tests/train/training_support.hpp"
 #include "train/batch_search.hpp"
 #include "train/inferencer.hpp"
@@ -149,28 +150,12 @@ TEST(Checkpoints, EveryRankWritesTheSameWholeState) {
 }
 
 /// The CPU, with less memory than there is.
-class SmallCpu : public DeviceBackend {
+class SmallCpu : public testing::WrappedCpu {
  public:
   explicit SmallCpu(std::int64_t bytes) : bytes_(bytes) {}
-  at::Device device() const override { return cpu_->device(); }
-  std::string name() const override { return cpu_->name(); }
-  std::string uuid() const override { return ""; }
-  Stream stream() const override { return nullptr; }
-  void synchronize() override {}
-  std::unique_ptr<StepClock> make_step_clock() override { return cpu_->make_step_clock(); }
-  std::unique_ptr<PhaseClock> make_phase_clock() override { return cpu_->make_phase_clock(); }
-  std::unique_ptr<ScalarReader> make_scalar_reader() override { return cpu_->make_scalar_reader(); }
-  std::optional<std::int64_t> peak_memory_bytes() const override { return std::nullopt; }
-  void reset_peak_memory() override {}
-  void release_free_memory() override { cpu_->release_free_memory(); }
   std::optional<std::int64_t> memory_left(int) const override { return bytes_; }
-  at::Tensor pinned(const at::Tensor& host) const override { return host; }
-  std::unique_ptr<BatchCopier> make_batch_copier() override { return cpu_->make_batch_copier(); }
-  bool native(Precision) const override { return true; }
-  void set_precision(Precision precision) override { cpu_->set_precision(precision); }
 
  private:
-  std::unique_ptr<DeviceBackend> cpu_ = make_device_backend(Device::cpu, 0);
   std::int64_t bytes_;
 };
 
@@ -249,6 +234,14 @@ TEST(LargestBatch, OtherErrorsAreNotTakenForALackOfMemory) {
 TEST(LargestBatch, ErrorsOfAllocatorsAreKnown) {
   EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
   EXPECT_FALSE(is_out_of_memory(std::runtime_error("shapes do not match")));
+  // What CUDA's libraries call it, as LibTorch 2.11 words it.
+  for (const char* words :
+       {"CUDA out of memory. Tried to allocate 20.00 GiB.", "CUDA error: out of memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+        "GET was unable to find an engine to execute this computation"})
+    EXPECT_TRUE(is_out_of_memory(std::runtime_error(words))) << words;
   try {
     at::empty({std::int64_t{1} << 46}, at::kByte);
     ADD_FAILURE() << "70 TB were given";

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <ctime>
 
+#include "error.hpp"
+
 namespace scalemark::injection_test {
 namespace {
 
@@ -36,6 +38,12 @@ TEST(InjectedFault, KillsTheProcessAtItsStep) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+TEST(InjectedFault, OfADeviceIsRefusedOnTheCpu) {
+  const InjectedFault fault(Injection{"device_fault", 0, 2, 0}, 0);
+  EXPECT_NO_THROW(fault.before_step(1));
+  EXPECT_THROW(fault.before_step(2), ConfigError);
 }
 
 TEST(InjectedFault, BusyUsesCpuTimeFromItsStepOn) {

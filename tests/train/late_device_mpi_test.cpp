@@ -5,7 +5,10 @@
 #include <numeric>
 
 #include "tests/support/mpi_support.hpp"
+#include "tests/support/wrapped_cpu.hpp"
 #include "tests/train/training_support.hpp"
+#include "train/batch_search.hpp"
+#include "train/trace/operator_recorder.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark::late_device_test {
@@ -32,7 +35,7 @@ class LateReader : public ScalarReader {
 };
 
 /// The CPU, two operations behind.
-class LateDevice : public DeviceBackend {
+class LateDevice : public testing::WrappedCpu {
  public:
   explicit LateDevice(Progress& progress) : progress_(progress) {}
   bool works_behind_host() const override { return true; }
@@ -40,26 +43,12 @@ class LateDevice : public DeviceBackend {
   std::unique_ptr<ScalarReader> make_scalar_reader() override {
     return std::make_unique<LateReader>();
   }
-  at::Device device() const override { return cpu_->device(); }
-  std::string name() const override { return cpu_->name(); }
-  std::string uuid() const override { return cpu_->uuid(); }
-  Stream stream() const override { return cpu_->stream(); }
-  std::unique_ptr<StepClock> make_step_clock() override { return cpu_->make_step_clock(); }
-  std::unique_ptr<PhaseClock> make_phase_clock() override { return cpu_->make_phase_clock(); }
-  std::optional<std::int64_t> peak_memory_bytes() const override { return std::nullopt; }
-  void reset_peak_memory() override {}
-  void release_free_memory() override {}
-  std::optional<std::int64_t> memory_left(int ranks) const override {
-    return cpu_->memory_left(ranks);
-  }
-  at::Tensor pinned(const at::Tensor& host) const override { return host; }
-  std::unique_ptr<BatchCopier> make_batch_copier() override { return cpu_->make_batch_copier(); }
-  bool native(Precision precision) const override { return cpu_->native(precision); }
-  void set_precision(Precision precision) override { cpu_->set_precision(precision); }
+  void try_kernels(bool all) override { tries_kernels = all; }
+
+  bool tries_kernels = true;
 
  private:
   Progress& progress_;
-  std::unique_ptr<DeviceBackend> cpu_ = make_device_backend(Device::cpu, 0);
 };
 
 /// Sums by MPI. Operation n of a step is posted at 10 n seconds, done 4 s later and waited for 0.25
@@ -141,6 +130,66 @@ TEST(LateDevice, LearnsWhatTheCpuLearns) {
   const auto mpi = make_communicator(CommunicatorKind::mpi, world(), -1);
   EXPECT_EQ(train(small_config(), late, communicator).samples.loss,
             train(small_config(), *cpu, *mpi).samples.loss);
+}
+
+/// How often `body` calls a convolution.
+template <typename F>
+long convolutions(F body) {
+  OperatorRecorder recorder(0);
+  body();
+  RankTrace trace;
+  recorder.take(trace);
+  long calls = 0;
+  for (const OperatorTotal& total : trace.operators)
+    if (total.name == "aten::conv2d") calls += total.calls;
+  return calls;
+}
+
+/// An energy meter around measure() would count the passes in which a GPU's libraries choose their
+/// kernels, and no sample of them.
+TEST(LateDevice, MeetsShapesBeforeWhatIsMeasuredAndOnce) {
+  Progress progress;
+  LateDevice device(progress);
+  LateCommunicator communicator(progress);
+  const ResolvedConfig config = small_config();
+  Trainer trainer(config, device, world(), plan_batch(config, world().size()));
+  const auto meet = [&] { trainer.meet_shapes(world(), communicator); };
+  const auto measure = [&] { trainer.measure(world(), communicator, nullptr); };
+  const long of_a_pass = convolutions(meet);
+  EXPECT_GT(of_a_pass, 0);
+  EXPECT_EQ(convolutions(meet), 0);
+  EXPECT_EQ(convolutions(measure), 14 * of_a_pass);  // the steps and the warm-up
+  trainer.set_batch({2, 2L * world().size(), 2});
+  EXPECT_EQ(convolutions(meet), of_a_pass);
+}
+
+TEST(LateDevice, MeetsShapesInMeasureWhereNobodyDidBefore) {
+  Progress progress;
+  LateDevice device(progress);
+  LateCommunicator communicator(progress);
+  const ResolvedConfig config = small_config();
+  Trainer trainer(config, device, world(), plan_batch(config, world().size()));
+  const long calls = convolutions([&] { trainer.measure(world(), communicator, nullptr); });
+  EXPECT_EQ(calls % 15, 0) << calls;
+}
+
+/// The time of a trial is that of steps, and cuDNN tries nothing out meanwhile.
+TEST(LateDevice, SearchesTheLargestBatchWithShapesMet) {
+  Progress progress;
+  LateDevice device(progress);
+  RankGroup alone = *world().split(world().rank());
+  Trainer trainer(small_config(), device, world(), {1, world().size(), 1});
+  long calls = 0;
+  const auto found = find_largest_batch(device, world(), [&](std::int64_t batch) {
+    EXPECT_FALSE(device.tries_kernels);
+    if (batch > 4) throw std::runtime_error("CUDNN_STATUS_ALLOC_FAILED");
+    calls += convolutions([&] { trainer.try_batch(alone, batch); });
+    return 1.;
+  });
+  EXPECT_TRUE(device.tries_kernels);
+  EXPECT_EQ(found.largest, 4);
+  const long passes = 1 + 3;  // meeting the shape, and the steps of a trial
+  EXPECT_EQ(calls % passes, 0) << calls;
 }
 
 }  // namespace

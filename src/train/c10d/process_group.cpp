@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -143,6 +144,19 @@ ProcessGroupCommunicator::ProcessGroupCommunicator(RankGroup& group, int cuda_de
   process_group_ = c10::make_intrusive<c10d::ProcessGroup>(store, group.rank(), group.size());
   process_group_->setDefaultBackend(type);
   process_group_->setBackend(cuda_device < 0 ? at::kCPU : at::kCUDA, type, backend);
+}
+
+/// NCCL's group ends by itself: in its destructor it warns and aborts. While an exception is on its
+/// way peers may be inside an operation that this rank will never join, so nothing waits for them.
+ProcessGroupCommunicator::~ProcessGroupCommunicator() {
+  try {
+    if (cuda_device_ < 0) return;
+    if (std::uncaught_exceptions() > 0)
+      process_group_->abort();
+    else
+      process_group_->shutdown();
+  } catch (const std::exception&) {  // a device that has failed: whoever works with it says so
+  }
 }
 
 std::string ProcessGroupCommunicator::algorithm() const {

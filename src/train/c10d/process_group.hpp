@@ -16,6 +16,7 @@ class ProcessGroupCommunicator : public Communicator {
  public:
   /// See make_c10d_communicator().
   ProcessGroupCommunicator(RankGroup& group, int cuda_device);
+  ~ProcessGroupCommunicator() override;
 
   std::string_view name() const override { return cuda_device_ < 0 ? "gloo" : "nccl"; }
   int size() const override { return process_group_->getSize(); }

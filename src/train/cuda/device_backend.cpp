@@ -16,6 +16,7 @@
 #include "platform/memory_limit.hpp"
 #include "train/cpu_backend.hpp"
 #include "train/cuda/batch_copier.hpp"
+#include "train/cuda/pinned_tensor.hpp"
 
 namespace scalemark {
 namespace {
@@ -95,8 +96,13 @@ class CudaPhases : public PhaseClock {
 class CudaReader : public ScalarReader {
  public:
   CudaReader() {
-    for (Slot& slot : slots_)
-      slot.host = at::empty({1}, at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+    for (Slot& slot : slots_) slot.host = pinned_tensor(at::empty({1}, at::kFloat));
+  }
+  /// What is on its way would be written to memory that is no longer there. After a fault of the
+  /// device there is nothing to wait for.
+  ~CudaReader() override {
+    for (const Slot& slot : slots_)
+      if (slot.copied.isCreated()) cudaEventSynchronize(slot.copied.event());
   }
   std::optional<double> exchange(const at::Tensor& scalar) override {
     Slot& slot = slots_[next_];
@@ -131,7 +137,9 @@ class CudaBackend : public DeviceBackend {
  public:
   explicit CudaBackend(int index) : index_(static_cast<c10::DeviceIndex>(index)) {
     c10::cuda::set_device(index_);
-    at::globalContext().setBenchmarkCuDNN(true);
+    // Its memory statistics may be asked for before there is a tensor.
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    CudaBackend::try_kernels(true);
   }
   at::Device device() const override { return {at::kCUDA, index_}; }
   std::string name() const override { return properties().name; }
@@ -166,7 +174,10 @@ class CudaBackend : public DeviceBackend {
     if (cudaMemGetInfo(&left, &total) != cudaSuccess) return std::nullopt;
     return static_cast<std::int64_t>(left);
   }
-  at::Tensor pinned(const at::Tensor& host) const override { return host.pin_memory(); }
+  at::Tensor pinned(const at::Tensor& host) const override {
+    return pinned_tensor(host).copy_(host);
+  }
+  void try_kernels(bool all) override { at::globalContext().setBenchmarkCuDNN(all); }
   std::unique_ptr<BatchCopier> make_batch_copier() override { return make_cuda_batch_copier(); }
   bool native(Precision precision) const override {
     if (precision == Precision::fp32) return true;
