@@ -65,7 +65,7 @@ std::string EnergyCounter::reason() const {
 
 EnergyMeter::EnergyMeter(bool host, std::string gpu_uuid, fs::path root, double period_seconds)
     : gpu_uuid_(std::move(gpu_uuid)) {
-  if (!gpu_uuid_.empty()) gpu_start_ = gpu_joules(gpu_uuid_);
+  if (!gpu_uuid_.empty()) gpu_start_ = gpu_joules(gpu_uuid_, gpu_reason_);
   if (host) host_.emplace(std::move(root));
   if (!host_ || !host_->has_zones()) return;
   thread_.emplace(period_seconds, [this, period_seconds] {
@@ -91,9 +91,20 @@ Energy EnergyMeter::stop() {
     energy.reason = host_->reason();
     energy.host_joules = host_->joules();
   }
-  if (const auto end = gpu_start_ ? gpu_joules(gpu_uuid_) : std::nullopt)
-    energy.gpu_joules = *end - *gpu_start_;
+  count_gpu(energy);
   return energy;
+}
+
+void EnergyMeter::count_gpu(Energy& energy) const {
+  energy.gpu_reason = gpu_reason_;
+  const auto end = gpu_start_ ? gpu_joules(gpu_uuid_, energy.gpu_reason) : std::nullopt;
+  if (!end) return;
+  if (*end > *gpu_start_)
+    energy.gpu_joules = *end - *gpu_start_;
+  else  // a GPU that works takes energy: the driver was loaded anew, or the run was too short
+    energy.gpu_reason = "the energy counter of " + gpu_uuid_ +
+                        (*end < *gpu_start_ ? " went back" : " did not move") +
+                        " during the measurement";
 }
 
 }  // namespace scalemark

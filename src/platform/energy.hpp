@@ -39,14 +39,16 @@ class EnergyCounter {
   bool lost_ = false;  ///< a zone could not be read any more
 };
 
-/// Joules of a GPU since its driver was loaded; nullopt without NVML or before Volta.
-std::optional<double> gpu_joules(const std::string& uuid);
+/// Joules of a GPU since its driver was loaded; nullopt with a `reason` without NVML, before Volta,
+/// and of a MIG slice: its GPU has one counter for all slices, seen here or not.
+std::optional<double> gpu_joules(const std::string& uuid, std::string& reason);
 
 /// What was used between the meter's start and its end.
 struct Energy {
   std::optional<double> host_joules;  ///< of all packages and their memory
   std::optional<double> gpu_joules;
-  std::string reason;  ///< why host_joules is missing; empty where it was not asked for
+  std::string reason;      ///< why host_joules is missing; empty where it was not asked for
+  std::string gpu_reason;  ///< the same of gpu_joules
 };
 
 /// Counts from its construction on. RAPL counters wrap within minutes, so a thread reads them once
@@ -65,7 +67,9 @@ class EnergyMeter {
   Energy stop();
 
  private:
-  std::string gpu_uuid_;
+  void count_gpu(Energy& energy) const;
+
+  std::string gpu_uuid_, gpu_reason_;
   std::optional<double> gpu_start_;
   std::optional<EnergyCounter> host_;
   std::optional<Periodic> thread_;  ///< where there is something to read

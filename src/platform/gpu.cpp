@@ -1,4 +1,6 @@
 // NVIDIA GPUs through NVML.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -40,9 +42,15 @@ GpuInfo describe(const NvmlApi& nvml, unsigned index, hwloc_topology_t topology)
   GpuInfo gpu;
   gpu.index = static_cast<int>(index);
   NvmlDevice device = nullptr;
-  if (nvml.handle(index, &device) != 0) return gpu;
+  char uuid[128] = {};
+  int error = nvml.handle(index, &device);
+  if (error == 0) error = nvml.uuid(device, uuid, sizeof uuid);
+  if (error != 0) {
+    gpu.reason = fmt::format("GPU {}: {}", index, nvml.error_string(error));
+    return gpu;
+  }
+  gpu.uuid = uuid;
   gpu.name = text_of(nvml.name, device);
-  gpu.uuid = text_of(nvml.uuid, device);
   gpu.memory_bytes = memory_of(nvml, device);
   unsigned current = 0, pending = 0;
   gpu.mig = nvml.knows_mig() && nvml.mig_mode(device, &current, &pending) == 0 && current != 0;
@@ -89,10 +97,17 @@ GpuList list_gpus(const NvmlApi& nvml, const std::optional<std::string>& cuda_vi
   for (unsigned index = 0; index < count; ++index)
     list.of_machine.push_back(describe(nvml, index, topology.get()));
   list.gpus = select_visible(list.of_machine, cuda_visible_devices);
-  if (list.gpus.empty())
-    list.reason = count == 0 ? "the NVIDIA driver is loaded but shows no GPU"
-                             : "CUDA_VISIBLE_DEVICES=\"" + cuda_visible_devices.value_or("") +
-                                   "\" names none of the " + std::to_string(count) + " GPUs";
+  const auto lost = [](const GpuInfo& gpu) { return !gpu.reason.empty(); };
+  const auto first_lost = std::ranges::find_if(list.gpus, lost);
+  if (first_lost != list.gpus.end()) list.reason = first_lost->reason;
+  std::erase_if(list.gpus, lost);
+  if (!list.gpus.empty())
+    list.reason.clear();
+  else if (count == 0)
+    list.reason = "the NVIDIA driver is loaded but shows no GPU";
+  else if (list.reason.empty())
+    list.reason = fmt::format("CUDA_VISIBLE_DEVICES=\"{}\" names none of the {} GPUs",
+                              cuda_visible_devices.value_or(""), count);
   return list;
 }
 
@@ -119,14 +134,41 @@ std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
   return visible;
 }
 
-std::optional<double> gpu_joules(const std::string& uuid) {
-  const Nvml nvml;
-  NvmlDevice device = nullptr;
-  unsigned long long millijoules = 0;
-  if (!nvml.reason.empty() || nvml.handle_of_uuid(uuid.c_str(), &device) != 0 ||
-      nvml.energy(device, &millijoules) != 0)
+std::optional<double> gpu_joules(const std::string& uuid, std::string& reason) {
+  if (is_slice(uuid)) {
+    reason = uuid + " is a slice of a GPU, which counts the energy of all of its slices as one";
     return std::nullopt;
+  }
+  const Nvml nvml;
+  NvmlPlace place;
+  unsigned long long millijoules = 0;
+  reason = nvml.reason.empty() ? find_place(nvml, uuid, place) : nvml.reason;
+  if (!reason.empty()) return std::nullopt;
+  if (const int error = nvml.energy(place.gpu, &millijoules); error != 0) {
+    reason = "NVML does not tell the energy of " + uuid + ": " + nvml.error_string(error);
+    return std::nullopt;
+  }
   return 1e-3 * static_cast<double>(millijoules);
+}
+
+const GpuInfo* gpu_of(const std::vector<GpuInfo>& gpus, std::string_view uuid) {
+  const auto found = std::ranges::find_if(gpus, [&](const GpuInfo& gpu) {
+    return gpu.uuid == uuid ||
+           std::ranges::find(gpu.slices, uuid, &MigSlice::uuid) != gpu.slices.end();
+  });
+  return found == gpus.end() || uuid.empty() ? nullptr : &*found;
+}
+
+std::string uuid_of_cuda(std::span<const char, 16> bytes, const GpuList& list) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                        static_cast<unsigned char>(bytes[i]));
+  if (gpu_of(list.of_machine, "GPU-" + text) == nullptr)
+    return (std::ranges::any_of(list.of_machine, &GpuInfo::mig) ? "MIG-" : "GPU-") + text;
+  const GpuInfo* visible = gpu_of(list.gpus, "GPU-" + text);
+  const bool one_slice = visible != nullptr && visible->slices.size() == 1;
+  return one_slice ? visible->slices.front().uuid : "GPU-" + text;
 }
 
 GpuList visible_gpus() {

@@ -50,7 +50,7 @@ struct GpuHealth {
 };
 
 /// Counts a GPU's errors from its construction on, and looks at its clocks every 20 ms while it
-/// works.
+/// works. Of a MIG slice: clocks and errors of its GPU, its own memory.
 class GpuWatch {
  public:
   explicit GpuWatch(const std::string& uuid);

@@ -8,13 +8,14 @@ namespace {
 constexpr unsigned kMostNvlinks = 18;
 constexpr unsigned long long kXidEvents = 0x8;
 constexpr double kPeriodSeconds = 0.02;
+constexpr std::size_t kMostXids = 1000;  // a broken GPU may report them faster than they are read
 
 }  // namespace
 
 /// A GPU and the events that NVML keeps for it.
 struct GpuWatch::Device {
   Nvml nvml;
-  NvmlDevice gpu = nullptr;
+  NvmlPlace place;
   NvmlEventSet events = nullptr;
 
   ~Device() {
@@ -23,14 +24,14 @@ struct GpuWatch::Device {
 
   std::optional<int> mhz(int (*read)(NvmlDevice, int, unsigned*), int type) const {
     unsigned value = 0;
-    if (read == nullptr || read(gpu, type, &value) != 0) return std::nullopt;
+    if (read == nullptr || read(place.gpu, type, &value) != 0) return std::nullopt;
     return static_cast<int>(value);
   }
 
   GpuSample sample() const {
     GpuSample now{mhz(nvml.clock, kNvmlSm), mhz(nvml.clock, kNvmlMemory), std::nullopt};
     unsigned long long reasons = 0;
-    if (nvml.clock_reasons != nullptr && nvml.clock_reasons(gpu, &reasons) == 0)
+    if (nvml.clock_reasons != nullptr && nvml.clock_reasons(place.gpu, &reasons) == 0)
       now.reasons = reasons;
     return now;
   }
@@ -39,8 +40,8 @@ struct GpuWatch::Device {
   std::optional<EccErrors> ecc_errors() const {
     unsigned long long corrected = 0, uncorrected = 0;
     if (nvml.ecc_errors == nullptr ||
-        nvml.ecc_errors(gpu, kNvmlCorrected, kNvmlVolatile, &corrected) != 0 ||
-        nvml.ecc_errors(gpu, kNvmlUncorrected, kNvmlVolatile, &uncorrected) != 0)
+        nvml.ecc_errors(place.gpu, kNvmlCorrected, kNvmlVolatile, &corrected) != 0 ||
+        nvml.ecc_errors(place.gpu, kNvmlUncorrected, kNvmlVolatile, &uncorrected) != 0)
       return std::nullopt;
     return EccErrors{corrected, uncorrected};
   }
@@ -50,7 +51,7 @@ struct GpuWatch::Device {
         nvml.wait_event == nullptr || nvml.free_event_set == nullptr ||
         nvml.event_set(&events) != 0)
       return;
-    if (nvml.register_events(gpu, kXidEvents, events) == 0) return;
+    if (nvml.register_events(place.gpu, kXidEvents, events) == 0) return;
     nvml.free_event_set(events);
     events = nullptr;
   }
@@ -58,27 +59,33 @@ struct GpuWatch::Device {
   std::optional<std::vector<int>> xids() const {
     if (events == nullptr) return std::nullopt;
     std::vector<int> seen;
-    for (NvmlEvent event{}; nvml.wait_event(events, &event, 0) == 0;)
+    int error = 0;
+    for (NvmlEvent event{}; seen.size() < kMostXids;) {
+      error = nvml.wait_event(events, &event, 0);
+      if (error != 0) break;
       seen.push_back(static_cast<int>(event.data));
+    }
+    // Of a GPU that is lost nobody can say that it had none.
+    if (seen.empty() && error != kNvmlTimeout) return std::nullopt;
     return seen;
   }
 
   void describe(GpuHealth& health) const {
     NvmlMemory memory{};
-    if (nvml.memory(gpu, &memory) == 0) {
+    if (nvml.memory(place.device, &memory) == 0) {
       health.memory_bytes = static_cast<std::int64_t>(memory.total);
       health.memory_free_bytes = static_cast<std::int64_t>(memory.free);
     }
     health.sm_max_mhz = mhz(nvml.max_clock, kNvmlSm);
     health.memory_max_mhz = mhz(nvml.max_clock, kNvmlMemory);
     int now = 0, later = 0;
-    if (nvml.ecc_mode != nullptr && nvml.ecc_mode(gpu, &now, &later) == 0)
+    if (nvml.ecc_mode != nullptr && nvml.ecc_mode(place.gpu, &now, &later) == 0)
       health.ecc_enabled = now != 0;
     count_nvlinks(health);
     health.ecc_before = ecc_errors();
     NvmlPciInfo pci{};
     const auto log = kernel_log();
-    if (!log || nvml.pci(gpu, &pci) != 0) return;
+    if (!log || nvml.pci(place.gpu, &pci) != 0) return;
     const std::string id = kernel_bus_id(pci.bus_id), bus = id.substr(0, id.find('.'));
     health.xids_log.emplace();
     for (const auto& [where, xid] : parse_xids(*log))
@@ -90,7 +97,7 @@ struct GpuWatch::Device {
     int active = 0, inactive = 0;
     for (unsigned link = 0; link < kMostNvlinks; ++link) {
       int on = 0;
-      if (nvml.nvlink_state(gpu, link, &on) == 0) ++(on != 0 ? active : inactive);
+      if (nvml.nvlink_state(place.gpu, link, &on) == 0) ++(on != 0 ? active : inactive);
     }
     if (active + inactive == 0) return;
     health.nvlinks_active = active;
@@ -100,11 +107,8 @@ struct GpuWatch::Device {
 
 GpuWatch::GpuWatch(const std::string& uuid) : device_(std::make_unique<Device>()) {
   health_.reason = device_->nvml.reason;
+  if (health_.reason.empty()) health_.reason = find_place(device_->nvml, uuid, device_->place);
   if (!health_.reason.empty()) return;
-  if (const int error = device_->nvml.handle_of_uuid(uuid.c_str(), &device_->gpu); error != 0) {
-    health_.reason = "NVML does not find " + uuid + ": " + device_->nvml.error_string(error);
-    return;
-  }
   device_->describe(health_);
   device_->watch_xids();
 }

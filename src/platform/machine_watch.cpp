@@ -63,20 +63,21 @@ std::optional<double> cpu_celsius(const fs::path& root) {
   return most;
 }
 
-void read_gpu(const NvmlApi& nvml, NvmlDevice gpu, MachineReading& reading) {
+void read_gpu(const NvmlApi& nvml, const NvmlPlace& place, MachineReading& reading) {
   unsigned value = 0;
-  if (nvml.clock != nullptr && nvml.clock(gpu, kNvmlSm, &value) == 0) reading.gpu_mhz = value;
-  if (nvml.temperature != nullptr && nvml.temperature(gpu, kNvmlGpuSensor, &value) == 0)
+  if (nvml.clock != nullptr && nvml.clock(place.gpu, kNvmlSm, &value) == 0) reading.gpu_mhz = value;
+  if (nvml.temperature != nullptr && nvml.temperature(place.gpu, kNvmlGpuSensor, &value) == 0)
     reading.gpu_celsius = value;
-  if (nvml.power != nullptr && nvml.power(gpu, &value) == 0) reading.gpu_watts = value / 1000.;
+  if (nvml.power != nullptr && nvml.power(place.device, &value) == 0)  // a slice has none
+    reading.gpu_watts = value / 1000.;
   NvmlMemory memory{};
-  if (nvml.memory != nullptr && nvml.memory(gpu, &memory) == 0)
+  if (nvml.memory != nullptr && nvml.memory(place.device, &memory) == 0)
     reading.gpu_memory_bytes = static_cast<double>(memory.used);
-  for (const int kind : {kNvmlCorrected, kNvmlUncorrected}) {
-    unsigned long long errors = 0;
-    if (nvml.ecc_errors != nullptr && nvml.ecc_errors(gpu, kind, kNvmlVolatile, &errors) == 0)
-      reading.gpu_errors = reading.gpu_errors.value_or(0) + static_cast<double>(errors);
-  }
+  unsigned long long corrected = 0, uncorrected = 0;  // a part of them would be taken for the whole
+  if (nvml.ecc_errors != nullptr &&
+      nvml.ecc_errors(place.gpu, kNvmlCorrected, kNvmlVolatile, &corrected) == 0 &&
+      nvml.ecc_errors(place.gpu, kNvmlUncorrected, kNvmlVolatile, &uncorrected) == 0)
+    reading.gpu_errors = static_cast<double>(corrected + uncorrected);
 }
 
 MachineWatch::MachineWatch(Watched watched, double period_seconds, fs::path root)
@@ -84,7 +85,7 @@ MachineWatch::MachineWatch(Watched watched, double period_seconds, fs::path root
   if (watched_.host) energy_.emplace(root_);
   if (!watched_.gpu_uuid.empty()) {
     nvml_ = std::make_unique<Nvml>();
-    if (!nvml_->reason.empty() || nvml_->handle_of_uuid(watched_.gpu_uuid.c_str(), &gpu_) != 0)
+    if (!nvml_->reason.empty() || !find_place(*nvml_, watched_.gpu_uuid, place_).empty())
       nvml_.reset();
   }
   readings_.push_back(look());
@@ -110,7 +111,7 @@ MachineReading MachineWatch::look() {
     for (const auto& [nic, errors] : noise.nic_errors)
       now.nic_errors = now.nic_errors.value_or(0) + static_cast<double>(errors);
   }
-  if (nvml_) read_gpu(*nvml_, gpu_, now);
+  if (nvml_) read_gpu(*nvml_, place_, now);
   return now;
 }
 

@@ -23,7 +23,7 @@ std::optional<double> cpu_mhz(const std::vector<int>& cpus,
 /// The hottest sensor of the CPUs, degrees Celsius; nullopt where there is none.
 std::optional<double> cpu_celsius(const std::filesystem::path& root = "/");
 /// What the driver tells of a GPU, into the fields of `reading` that begin with gpu_.
-void read_gpu(const NvmlApi& nvml, NvmlDevice gpu, MachineReading& reading);
+void read_gpu(const NvmlApi& nvml, const NvmlPlace& place, MachineReading& reading);
 
 /// What a watch looks at.
 struct Watched {
@@ -55,7 +55,7 @@ class MachineWatch {
   std::filesystem::path root_;
   std::optional<EnergyCounter> energy_;
   std::unique_ptr<Nvml> nvml_;  ///< null without a GPU that it finds
-  NvmlDevice gpu_ = nullptr;
+  NvmlPlace place_;
   std::vector<MachineReading> readings_;
   std::atomic<std::size_t> looks_ = 0;
   std::optional<Periodic> thread_;

@@ -9,17 +9,28 @@
 namespace scalemark {
 namespace {
 
+constexpr const char* kLibrary = "libnvidia-ml.so.1";
+
 template <typename F>
 bool find(void* library, F& function, const char* symbol) {
   function = reinterpret_cast<F>(dlsym(library, symbol));
   return function != nullptr;
 }
 
+/// A library that is there and does not load is no missing driver.
+std::string why_not_loaded() {
+  const char* words = dlerror();
+  const std::string said = words == nullptr ? "" : words;
+  if (said.starts_with(kLibrary) && said.ends_with("No such file or directory"))
+    return std::string("no NVIDIA driver: ") + kLibrary + " is not there";
+  return "the NVIDIA driver's library does not load: " + said;
+}
+
 }  // namespace
 
-Nvml::Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+Nvml::Nvml() : library_(dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) {
-    reason = "no NVIDIA driver: libnvidia-ml.so.1 is not there";
+    reason = why_not_loaded();
   } else if (!find_all()) {
     reason = "the NVIDIA driver is too old: its libnvidia-ml.so.1 lacks functions of CUDA 11";
   } else if (const int error = init(); error != 0) {
@@ -52,6 +63,7 @@ void Nvml::find_optional() {
   find(library_, mig_mode, "nvmlDeviceGetMigMode");
   find(library_, most_slices, "nvmlDeviceGetMaxMigDeviceCount");
   find(library_, slice, "nvmlDeviceGetMigDeviceHandleByIndex");
+  find(library_, gpu_of_slice, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
   find(library_, clock, "nvmlDeviceGetClockInfo");
   find(library_, max_clock, "nvmlDeviceGetMaxClockInfo");
   find(library_, temperature, "nvmlDeviceGetTemperature");
@@ -65,6 +77,18 @@ void Nvml::find_optional() {
   find(library_, register_events, "nvmlDeviceRegisterEvents");
   find(library_, wait_event, "nvmlEventSetWait_v2");
   find(library_, free_event_set, "nvmlEventSetFree");
+}
+
+std::string find_place(const NvmlApi& nvml, const std::string& uuid, NvmlPlace& place) {
+  const auto failed = [&](int error) {
+    return "NVML does not find " + uuid + ": " + nvml.error_string(error);
+  };
+  if (const int error = nvml.handle_of_uuid(uuid.c_str(), &place.device); error != 0)
+    return failed(error);
+  place.gpu = place.device;
+  if (!is_slice(uuid) || nvml.gpu_of_slice == nullptr) return "";
+  const int error = nvml.gpu_of_slice(place.device, &place.gpu);
+  return error == 0 ? "" : failed(error);
 }
 
 std::string kernel_bus_id(const std::string& id) {

@@ -13,6 +13,7 @@ inline constexpr int kNvmlSm = 1, kNvmlMemory = 2;              // nvmlClockType
 inline constexpr int kNvmlCorrected = 0, kNvmlUncorrected = 1;  // nvmlMemoryErrorType_t
 inline constexpr int kNvmlVolatile = 0;                         // nvmlEccCounterType_t
 inline constexpr int kNvmlGpuSensor = 0;                        // nvmlTemperatureSensors_t
+inline constexpr int kNvmlTimeout = 10;                         // nvmlReturn_t
 
 using NvmlDevice = struct nvmlDevice_st*;
 using NvmlEventSet = struct nvmlEventSet_st*;
@@ -51,6 +52,7 @@ struct NvmlApi {
   int (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
   int (*most_slices)(NvmlDevice, unsigned*) = nullptr;
   int (*slice)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
+  int (*gpu_of_slice)(NvmlDevice, NvmlDevice*) = nullptr;
   int (*clock)(NvmlDevice, int, unsigned*) = nullptr;        ///< of a type, now, MHz
   int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;    ///< of a type, MHz
   int (*temperature)(NvmlDevice, int, unsigned*) = nullptr;  ///< of a sensor, degrees Celsius
@@ -85,6 +87,14 @@ struct Nvml : NvmlApi {
   void* library_ = nullptr;
   bool started_ = false;
 };
+
+/// What a UUID names: a GPU, or a MIG slice and the GPU that it is cut from.
+struct NvmlPlace {
+  NvmlDevice device = nullptr;  ///< itself: its memory
+  NvmlDevice gpu = nullptr;     ///< whose clocks, temperature and errors are the slice's too
+};
+/// Why a started NVML does not find `uuid`; empty where it has filled `place`.
+std::string find_place(const NvmlApi& nvml, const std::string& uuid, NvmlPlace& place);
 
 /// The GPUs that a started NVML shows, their MIG slices included, cut down by CUDA_VISIBLE_DEVICES
 /// (nullopt: not set); empty with a reason where there is none.

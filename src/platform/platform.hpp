@@ -6,7 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace scalemark {
@@ -120,6 +122,9 @@ struct MigSlice {
   std::int64_t memory_bytes = 0;
 };
 
+/// Whether a UUID is that of a slice.
+inline bool is_slice(std::string_view uuid) { return uuid.starts_with("MIG-"); }
+
 /// Visible NVIDIA GPUs, by NVML loaded at run time; empty with a reason where there is no driver.
 struct GpuInfo {
   int index = 0;
@@ -128,13 +133,22 @@ struct GpuInfo {
   std::vector<int> near_cpus;  ///< hwloc locality of the PCI bus id; empty where unknown
   bool mig = false;            ///< MIG mode is on: CUDA sees the slices, not the GPU
   std::vector<MigSlice> slices;
+  std::string reason;  ///< why the driver tells nothing of it (lost, forbidden); empty: it does
 };
 struct GpuList {
-  std::vector<GpuInfo> gpus;        ///< in CUDA_VISIBLE_DEVICES order
+  std::vector<GpuInfo> gpus;        ///< in CUDA_VISIBLE_DEVICES order, without those with a reason
   std::vector<GpuInfo> of_machine;  ///< in the driver's order, which is that of the PCI bus
   std::string driver_version;
   std::string reason;  ///< why the list is empty
 };
 GpuList visible_gpus();
+
+/// The GPU of this UUID, or of this slice; null where `gpus` has none.
+const GpuInfo* gpu_of(const std::vector<GpuInfo>& gpus, std::string_view uuid);
+
+/// The driver's name, "GPU-..." or "MIG-...", of the device whose 16 bytes CUDA gives
+/// (cudaDeviceProp::uuid). In MIG mode they are a slice's, or, of an older CUDA, its GPU's: then
+/// the one visible slice is meant, and of several none can be told.
+std::string uuid_of_cuda(std::span<const char, 16> bytes, const GpuList& list);
 
 }  // namespace scalemark

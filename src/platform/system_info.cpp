@@ -25,6 +25,15 @@ void put(SystemInfo& info, const std::string& key, const std::optional<T>& value
   }
 }
 
+/// The reason for `keys` that are null of any device in a list.
+void explain_list(SystemInfo& info, const std::string& list, const std::vector<std::string>& keys,
+                  const std::string& reason) {
+  for (const std::string& key : keys)
+    if (std::ranges::any_of(info.json[list],
+                            [&](const Json& device) { return device[key].is_null(); }))
+      info.unavailable["system." + list + "." + key] = reason;
+}
+
 void add_software(SystemInfo& info) {
   info.json["host"] = host_name();
   utsname names{};
@@ -88,12 +97,14 @@ void add_gpus(SystemInfo& info) {
       list.reason.empty() ? "NVML does not tell" : list.reason);
   info.json["gpus"] = Json::array();
   for (const GpuInfo& gpu : list.gpus)
-    info.json["gpus"].push_back({{"index", gpu.index},
-                                 {"name", gpu.name},
-                                 {"uuid", gpu.uuid},
-                                 {"pci_bus_id", gpu.pci_bus_id},
-                                 {"memory_bytes", gpu.memory_bytes},
-                                 {"near_cpus", format_cpu_list(gpu.near_cpus)}});
+    info.json["gpus"].push_back(
+        {{"index", gpu.index},
+         {"name", null_if_empty(gpu.name)},
+         {"uuid", gpu.uuid},
+         {"pci_bus_id", null_if_empty(gpu.pci_bus_id)},
+         {"memory_bytes", gpu.memory_bytes > 0 ? Json(gpu.memory_bytes) : Json(nullptr)},
+         {"near_cpus", format_cpu_list(gpu.near_cpus)}});
+  explain_list(info, "gpus", {"name", "pci_bus_id", "memory_bytes"}, "NVML does not tell");
   for (const char* key : {"cuda", "cudnn", "nccl", "mpi", "openmp", "denormals"})
     put<std::string>(info, key, std::nullopt, "not used by this program, or not reported");
 }
@@ -114,14 +125,9 @@ void add_network(SystemInfo& info) {
     info.json["rdma"].push_back({{"name", entry->path().filename()},
                                  {"rate", or_null(read_text(entry->path() / "ports/1/rate"))},
                                  {"firmware", or_null(read_text(entry->path() / "fw_ver"))}});
-  for (const auto& [list, keys] : {std::pair<std::string, std::vector<std::string>>{
-                                       "nics", {"state", "speed_mbps", "driver", "firmware"}},
-                                   {"rdma", {"rate", "firmware"}}})
-    for (const std::string& key : keys)
-      if (std::ranges::any_of(info.json[list],
-                              [&](const Json& device) { return device[key].is_null(); }))
-        info.unavailable["system." + list + "." + key] =
-            "the interface or its driver does not tell";
+  const std::string reason = "the interface or its driver does not tell";
+  explain_list(info, "nics", {"state", "speed_mbps", "driver", "firmware"}, reason);
+  explain_list(info, "rdma", {"rate", "firmware"}, reason);
 }
 }  // namespace
 

@@ -42,6 +42,8 @@ std::string reason_of(const GpuList& list, const std::optional<std::string>& vis
            "--gres=gpu)";
   if (list.of_machine.empty())
     return list.reason + ": load the driver (nvidia-smi), or ask Slurm for GPUs (--gres=gpu)";
+  if (list.gpus.empty() && std::ranges::count(list.of_machine, list.reason, &GpuInfo::reason) > 0)
+    return list.reason + ": ask its administrator; the kernel's log (dmesg) says more";
   if (visible && list.gpus.empty()) return list.reason + ": correct it or unset it";
   const auto without_slice = [](const GpuInfo& gpu) { return gpu.mig && gpu.slices.empty(); };
   if (std::ranges::all_of(list.gpus, without_slice))

@@ -106,6 +106,7 @@ json to_json(const RankReport& report) {
           {"host_joules", or_null<json>(report.energy.host_joules)},
           {"gpu_joules", or_null<json>(report.energy.gpu_joules)},
           {"energy_reason", report.energy.reason},
+          {"gpu_energy_reason", report.energy.gpu_reason},
           {"energy_of_host", report.energy_of_host},
           {"communication_cpu_seconds", report.communication_cpu_seconds},
           {"peak_rss_bytes", report.peak_rss_bytes},
@@ -138,6 +139,7 @@ RankReport rank_report_from_json(const json& object) {
   report.energy.host_joules = optional_at<double>(object, "host_joules");
   report.energy.gpu_joules = optional_at<double>(object, "gpu_joules");
   report.energy.reason = object.at("energy_reason");
+  report.energy.gpu_reason = object.at("gpu_energy_reason");
   report.energy_of_host = object.at("energy_of_host");
   report.communication_cpu_seconds = object.at("communication_cpu_seconds");
   report.peak_rss_bytes = object.at("peak_rss_bytes");

@@ -18,10 +18,12 @@ std::optional<double> sum_of(const std::vector<RankReport>& reports, Asked asked
   return sum;
 }
 
-std::string why_not(const std::vector<RankReport>& reports) {
-  for (const RankReport& report : reports)
-    if (!report.energy.reason.empty()) return report.host + ": " + report.energy.reason;
-  return "no rank reported its host's energy";
+std::string why_not(const std::vector<RankReport>& reports, bool on_gpus) {
+  for (const RankReport& report : reports) {
+    const std::string& reason = on_gpus ? report.energy.gpu_reason : report.energy.reason;
+    if (!reason.empty()) return report.host + ": " + reason;
+  }
+  return on_gpus ? "no rank reported its GPU's energy" : "no rank reported its host's energy";
 }
 
 }  // namespace
@@ -40,9 +42,10 @@ void fill_energy(Json& record, const ResolvedConfig& config, const RunFacts& fac
                                              (steps > 0 ? config.num_warmup_batches + steps : 0));
   std::optional<double> joules;
   if (samples > 0 && (on_gpus ? gpu : host)) joules = host.value_or(0) + gpu.value_or(0);
-  set_number(record, "energy.joules_per_sample",
-             joules && *joules > 0 ? std::optional(*joules / samples) : std::nullopt,
-             !joules ? why_not(reports) : "the counters did not move during the measurement");
+  set_number(
+      record, "energy.joules_per_sample",
+      joules && *joules > 0 ? std::optional(*joules / samples) : std::nullopt,
+      !joules ? why_not(reports, on_gpus) : "the counters did not move during the measurement");
   if (record["energy"]["joules_per_sample"].is_null())
     set_unavailable(record, "energy.source", "no energy was measured");
   else

@@ -132,9 +132,11 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
   report.cpus_of_host = session.cpus_of_host();
   if (session.device->device().is_cuda()) report.gpu = session.device->device().index();
   report.gpu_uuid = session.device->uuid();
-  if (!report.gpu_uuid.empty())
-    for (const GpuInfo& gpu : visible_gpus().gpus)
-      if (gpu.uuid == report.gpu_uuid) report.near_cpus_of_gpu = gpu.near_cpus;
+  if (!report.gpu_uuid.empty()) {
+    const GpuList list = visible_gpus();
+    if (const GpuInfo* gpu = gpu_of(list.gpus, report.gpu_uuid))
+      report.near_cpus_of_gpu = gpu->near_cpus;
+  }
   report.threads = at::get_num_threads();
   report.samples = std::move(samples);
   report.noise = noise;

@@ -19,9 +19,9 @@ int most_local_ranks(RankGroup& world) {
 }
 
 std::optional<int> numa_node_of(const Session& session) {
-  for (const Json& gpu : session.system.json.at("gpus"))
-    if (gpu.at("uuid") == session.device->uuid()) return numa_node_of_pci(gpu.at("pci_bus_id"));
-  return std::nullopt;
+  const GpuList list = visible_gpus();
+  const GpuInfo* gpu = gpu_of(list.gpus, session.device->uuid());
+  return gpu != nullptr ? numa_node_of_pci(gpu->pci_bus_id) : std::nullopt;
 }
 
 }  // namespace

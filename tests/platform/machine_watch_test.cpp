@@ -41,7 +41,7 @@ TEST(MachineReading, WhatIsNotThereIsUnknown) {
 TEST(MachineReading, OfAGpuWhatItsDriverTells) {
   NvmlApi nvml;
   MachineReading none;
-  read_gpu(nvml, nullptr, none);
+  read_gpu(nvml, {}, none);
   EXPECT_EQ(none.gpu_mhz, std::nullopt);
   EXPECT_EQ(none.gpu_errors, std::nullopt);
 
@@ -55,7 +55,7 @@ TEST(MachineReading, OfAGpuWhatItsDriverTells) {
     return *errors = kind == kNvmlCorrected ? 7 : 2, 0;
   };
   MachineReading all;
-  read_gpu(nvml, nullptr, all);
+  read_gpu(nvml, {}, all);
   EXPECT_EQ(all.gpu_mhz, 1980);
   EXPECT_EQ(all.gpu_celsius, 71);
   EXPECT_EQ(all.gpu_watts, 650.5);
@@ -64,7 +64,7 @@ TEST(MachineReading, OfAGpuWhatItsDriverTells) {
 
   nvml.power = [](NvmlDevice, unsigned*) { return 3; };  // not supported
   MachineReading unsupported;
-  read_gpu(nvml, nullptr, unsupported);
+  read_gpu(nvml, {}, unsupported);
   EXPECT_EQ(unsupported.gpu_watts, std::nullopt);
 }
 

@@ -117,6 +117,50 @@ TEST(Nvml, VisibleSlicesAlone) {
   EXPECT_THAT(seen("0,MIG-9,1"), ElementsAre("GPU-aaaa"));
 }
 
+/// 16 bytes as CUDA gives them.
+std::string named(const GpuList& list) {
+  std::array<char, 16> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(0xf0 + i);
+  return uuid_of_cuda(bytes, list);
+}
+constexpr const char* kBytes = "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff";
+
+TEST(CudaUuid, IsAGpusOrThatOfASliceAsTheDriverNamesIt) {
+  GpuList list;
+  EXPECT_EQ(named(list), std::string("GPU-") + kBytes) << "without NVML";
+  list.of_machine.resize(2);
+  list.of_machine[0].uuid = "GPU-other";
+  list.of_machine[1].uuid = std::string("GPU-") + kBytes;
+  list.gpus = list.of_machine;
+  EXPECT_EQ(named(list), list.of_machine[1].uuid);
+
+  list.of_machine[1].uuid = "GPU-another";
+  EXPECT_EQ(named(list), std::string("GPU-") + kBytes) << "no GPU is in MIG mode";
+  list.of_machine[1].mig = true;
+  EXPECT_EQ(named(list), std::string("MIG-") + kBytes);
+}
+
+TEST(CudaUuid, OfAGpuInMigModeMeansItsOneVisibleSlice) {
+  GpuList list;
+  GpuInfo gpu;
+  gpu.uuid = std::string("GPU-") + kBytes;
+  gpu.mig = true;
+  gpu.slices = {{"MIG-1", "", 0}, {"MIG-2", "", 0}};
+  list.of_machine = list.gpus = {gpu};
+  EXPECT_EQ(named(list), gpu.uuid) << "which of two slices is not told";
+  list.gpus[0].slices = {{"MIG-2", "", 0}};
+  EXPECT_EQ(named(list), "MIG-2");
+}
+
+TEST(GpuOf, FindsAGpuByItsOwnUuidAndByThatOfASlice) {
+  const GpuList list = list_gpus(table(), std::nullopt);
+  ASSERT_NE(gpu_of(list.gpus, "MIG-2222"), nullptr);
+  EXPECT_EQ(gpu_of(list.gpus, "MIG-2222")->uuid, "GPU-bbbb");
+  EXPECT_EQ(gpu_of(list.gpus, "GPU-aaaa"), &list.gpus[0]);
+  EXPECT_EQ(gpu_of(list.gpus, "MIG-3333"), nullptr);
+  EXPECT_EQ(gpu_of({GpuInfo{}}, ""), nullptr) << "a CPU has no UUID, a lost GPU tells none";
+}
+
 TEST(Nvml, NoGpuHasAReason) {
   EXPECT_THAT(list_gpus(table(), "7").reason, ::testing::HasSubstr("names none of the 2 GPUs"));
   NvmlApi none = table();

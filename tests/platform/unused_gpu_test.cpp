@@ -74,5 +74,15 @@ TEST(UnusedGpu, WithAnOldDriverOrMigWithoutASlice) {
   EXPECT_THAT(why_gpus_are_unused(none, "7", kCuda, tree.root()), HasSubstr("unset it"));
 }
 
+TEST(UnusedGpu, WhereItHasFallenOffTheBus) {
+  test::Tree tree = machine();
+  tree.file("dev/nvidiactl", "");
+  GpuList list = driver_shows(false);
+  list.gpus.clear();
+  list.reason = list.of_machine[0].reason = "GPU 0: GPU is lost";
+  EXPECT_THAT(why_gpus_are_unused(list, {}, kCuda, tree.root()),
+              HasSubstr("is not used: GPU 0: GPU is lost: ask its administrator"));
+}
+
 }  // namespace
 }  // namespace scalemark::unused_gpu_test

@@ -39,7 +39,7 @@ TEST(EnergyPart, SumsHostsAndDividesBySamples) {
 
 TEST(EnergyPart, OneHostWithoutCountersLeavesItUnknown) {
   auto reports = two_hosts();
-  reports[2].energy = {std::nullopt, std::nullopt, "no RAPL here"};
+  reports[2].energy = {std::nullopt, std::nullopt, "no RAPL here", ""};
   const Json record = record_of(reports);
   EXPECT_TRUE(record["energy"]["joules_per_sample"].is_null());
   EXPECT_TRUE(record["energy"]["source"].is_null());
@@ -60,17 +60,22 @@ TEST(EnergyPart, GpusCountWithAndWithoutTheirHosts) {
   EXPECT_DOUBLE_EQ(record_of(reports, "cuda")["energy"]["joules_per_sample"], 2560. / 320);
   EXPECT_EQ(record_of(reports, "cuda")["energy"]["source"], "nvml");
   reports[3].energy.gpu_joules.reset();
-  EXPECT_TRUE(record_of(reports, "cuda")["energy"]["joules_per_sample"].is_null());
+  reports[3].energy.gpu_reason = "MIG-3 is a slice";
+  reports[0].energy.reason = "no RAPL here";
+  const Json record = record_of(reports, "cuda");
+  EXPECT_TRUE(record["energy"]["joules_per_sample"].is_null());
+  EXPECT_EQ(record["unavailable"]["energy.joules_per_sample"], "node1: MIG-3 is a slice");
 }
 
 TEST(EnergyPart, TravelsBetweenRanks) {
   auto report = make_report(1, {1}, {0});
-  report.energy = {1.5, 2.5, "why"};
+  report.energy = {1.5, 2.5, "why", "why not"};
   report.energy_of_host = true;
   const RankReport back = rank_report_from_json(to_json(report));
   EXPECT_EQ(back.energy.host_joules, 1.5);
   EXPECT_EQ(back.energy.gpu_joules, 2.5);
   EXPECT_EQ(back.energy.reason, "why");
+  EXPECT_EQ(back.energy.gpu_reason, "why not");
   EXPECT_TRUE(back.energy_of_host);
 }
 
