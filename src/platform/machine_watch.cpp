@@ -68,11 +68,12 @@ void read_gpu(const NvmlApi& nvml, const NvmlPlace& place, MachineReading& readi
   if (nvml.clock != nullptr && nvml.clock(place.gpu, kNvmlSm, &value) == 0) reading.gpu_mhz = value;
   if (nvml.temperature != nullptr && nvml.temperature(place.gpu, kNvmlGpuSensor, &value) == 0)
     reading.gpu_celsius = value;
-  if (nvml.power != nullptr && nvml.power(place.device, &value) == 0)  // a slice has none
-    reading.gpu_watts = value / 1000.;
   NvmlMemory memory{};
   if (nvml.memory != nullptr && nvml.memory(place.device, &memory) == 0)
     reading.gpu_memory_bytes = static_cast<double>(memory.used);
+  if (place.device != place.gpu) return;  // ranks on slices of one GPU would add these up
+  if (nvml.power != nullptr && nvml.power(place.gpu, &value) == 0)
+    reading.gpu_watts = value / 1000.;
   unsigned long long corrected = 0, uncorrected = 0;  // a part of them would be taken for the whole
   if (nvml.ecc_errors != nullptr &&
       nvml.ecc_errors(place.gpu, kNvmlCorrected, kNvmlVolatile, &corrected) == 0 &&
