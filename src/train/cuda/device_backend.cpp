@@ -10,10 +10,12 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "error.hpp"
 #include "platform/memory_limit.hpp"
+#include "platform/platform.hpp"
 #include "train/cpu_backend.hpp"
 #include "train/cuda/batch_copier.hpp"
 #include "train/cuda/pinned_tensor.hpp"
@@ -140,17 +142,11 @@ class CudaBackend : public DeviceBackend {
     // Its memory statistics may be asked for before there is a tensor.
     at::globalContext().lazyInitDevice(at::kCUDA);
     CudaBackend::try_kernels(true);
+    uuid_ = uuid_of_cuda(std::span<const char, 16>(properties().uuid.bytes), visible_gpus());
   }
   at::Device device() const override { return {at::kCUDA, index_}; }
   std::string name() const override { return properties().name; }
-  std::string uuid() const override {
-    std::string text = "GPU-";
-    for (int i = 0; i < 16; ++i) {
-      if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-      text += fmt::format("{:02x}", static_cast<unsigned char>(properties().uuid.bytes[i]));
-    }
-    return text;
-  }
+  std::string uuid() const override { return uuid_; }
   Stream stream() const override { return at::cuda::getCurrentCUDAStream(index_).stream(); }
   void synchronize() override { c10::cuda::device_synchronize(); }
   bool works_behind_host() const override { return true; }
@@ -199,6 +195,7 @@ class CudaBackend : public DeviceBackend {
  private:
   const cudaDeviceProp& properties() const { return *at::cuda::getDeviceProperties(index_); }
   c10::DeviceIndex index_;
+  std::string uuid_;
 };
 
 std::string version(int number) {  // CUDA's 13020 is 13.2
