@@ -119,7 +119,7 @@ std::vector<GpuInfo> select_visible(const std::vector<GpuInfo>& all,
   for (std::string word; std::getline(words, word, ',');) {
     std::erase(word, ' ');
     if (word.empty()) break;
-    if (auto part = find_slice(all, word); part && word.starts_with("MIG-")) {
+    if (auto part = find_slice(all, word); part && is_slice(word)) {
       const auto same = std::ranges::find(visible, part->uuid, &GpuInfo::uuid);
       if (same == visible.end())
         visible.push_back(std::move(*part));

@@ -29,7 +29,7 @@ std::vector<PlaceWords> places_on(const std::string& host, std::istringstream& w
 }
 
 std::string devices_of(const std::vector<PlaceWords>& places, const PlaceWords& mine) {
-  if (mine.uuid.starts_with("MIG-")) return mine.uuid;
+  if (is_slice(mine.uuid)) return mine.uuid;
   std::string list;
   for (const PlaceWords& place : places)
     if (!place.uuid.empty()) list += (list.empty() ? "" : ",") + place.uuid;
@@ -60,7 +60,7 @@ PlaceWords place_words(std::string_view text) {
     text.remove_prefix(colon + 1);
   }
   const std::string rest = trimmed(text);
-  if (!rest.starts_with("GPU-") && !rest.starts_with("MIG-")) {
+  if (!rest.starts_with("GPU-") && !is_slice(rest)) {
     words.cpus = rest;
     return words;
   }

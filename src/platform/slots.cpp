@@ -161,7 +161,7 @@ class Layout {
           fmt::format("--slots: there is no {} (visible: {})", words.uuid, visible()));
     if (here) return;
     Item far;
-    far.place.kind = words.uuid.starts_with("MIG-") ? SlotPlace::Kind::mig : SlotPlace::Kind::gpu;
+    far.place.kind = is_slice(words.uuid) ? SlotPlace::Kind::mig : SlotPlace::Kind::gpu;
     far.place.uuid = words.uuid;
     add_item(std::move(far));
   }

@@ -1,6 +1,7 @@
 """A machine whose NVIDIA driver shows GPUs and whose CUDA has none: the library of tests/platform/driver for NVML."""
 
 import os
+import unittest
 
 from support import BINARY, SCALEMARK, SMALL, ProgramTest, main
 
@@ -8,6 +9,7 @@ GPUS = [f"GPU-0000000{gpu}-1111-2222-3333-444444444444" for gpu in range(2)]
 SLICES = [f"MIG-00000001-1111-2222-3333-55555555555{slice}" for slice in (1, 2)]
 
 
+@unittest.skipIf(os.path.exists("/dev/nvidiactl"), "this machine has a driver of its own")
 class NvidiaDriver(ProgramTest):
     def environment(self, **more):
         """`more`: what the driver says, without FAKE_NVML_."""
