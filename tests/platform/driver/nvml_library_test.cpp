@@ -145,11 +145,8 @@ TEST_F(NvmlLibraryCurrent, SlicesAreFoundByWhatCudaTells) {
   ASSERT_EQ(list.gpus[0].slices.size(), 2u);
   EXPECT_EQ(list.gpus[0].slices[1].uuid, kSecondSlice);
   EXPECT_EQ(list.gpus[0].slices[1].memory_bytes, 10LL << 30);
-  const unsigned char second[16] = {0,    0,    0,    0,    0x11, 0x11, 0x22, 0x22,
-                                    0x33, 0x33, 0x55, 0x55, 0x55, 0x55, 0x55, 0x52};
-  std::array<char, 16> bytes;
-  std::copy(std::begin(second), std::end(second), bytes.begin());
-  EXPECT_EQ(uuid_of_cuda(bytes, list), kSecondSlice);
+  const std::string bytes("\0\0\0\0\x11\x11\x22\x22\x33\x33UUUUUR", 16);
+  EXPECT_EQ(uuid_of_cuda(std::span<const char, 16>(bytes), list), kSecondSlice);
   EXPECT_EQ(gpu_of(list.gpus, kSecondSlice), &list.gpus[0]);
   given("SLICES", "0");
   EXPECT_TRUE(visible_gpus().gpus[0].mig);
