@@ -110,9 +110,9 @@ def main():
     arguments = flags.parse_args()
     training.start(arguments)
     size = training.size_of(arguments, SIZES)
-    model = Bert(**size).train()
+    model = Bert(**size).to(arguments.device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, eps=1e-6, weight_decay=0.01, fused=True)
-    batch = make_batch(arguments.batch_size, arguments.sequence_length, size["vocabulary"])
+    batch = [part.to(arguments.device) for part in make_batch(arguments.batch_size, arguments.sequence_length, size["vocabulary"])]
     training.run(arguments, model, optimizer, loss_of, batch, arguments.batch_size, "sequences/sec")
 
 

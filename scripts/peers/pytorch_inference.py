@@ -23,7 +23,10 @@ def parse_arguments():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     flags.add_argument("--bf16", choices=["weights", "autocast"], default="weights", help="how bf16 is computed")
+    flags.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     flags.add_argument("--compile", action="store_true", help="torch.compile with freezing")
+    flags.add_argument("--compile_mode", default="default", choices=["default", "reduce-overhead", "max-autotune"],
+                       help="reduce-overhead: with CUDA graphs")
     for name, default, text in (("batch_size", 16, "images"), ("image_size", 224, "pixels"), ("threads", 2, "compute threads"),
                                 ("steps", 10, "measured steps"), ("warmup", 3, "steps before them")):
         flags.add_argument(f"--{name}", type=int, default=default, help=f"{text} (default %(default)s)")
@@ -33,8 +36,8 @@ def parse_arguments():
 def make_network(arguments):
     """(network, images, autocast or not)."""
     torch.manual_seed(1234)
-    model = pytorch_resnet.resnet50(1000).eval()
-    images = torch.randn(arguments.batch_size, 3, arguments.image_size, arguments.image_size)
+    model = pytorch_resnet.resnet50(1000).eval().to(arguments.device)
+    images = torch.randn(arguments.batch_size, 3, arguments.image_size, arguments.image_size, device=arguments.device)
     if arguments.precision == "bf16" and arguments.bf16 == "weights":
         model, images = model.to(torch.bfloat16), images.to(torch.bfloat16)
     model, images = (thing.to(memory_format=torch.channels_last) for thing in (model, images))
@@ -42,7 +45,7 @@ def make_network(arguments):
         from torch._inductor import config as inductor  # slow to import, and needed here alone
 
         inductor.freezing = True
-        model = torch.compile(model)
+        model = torch.compile(model, mode=arguments.compile_mode)
     return model, images, arguments.precision == "bf16" and arguments.bf16 == "autocast"
 
 
@@ -50,10 +53,15 @@ def main():
     arguments = parse_arguments()
     torch.set_flush_denormal(True)  # as scalemark does; threads that start later inherit it
     torch.set_num_threads(arguments.threads)
+    if on_gpu := arguments.device == "cuda":
+        if not torch.cuda.is_available():
+            print("--device cuda: torch sees no GPU", file=sys.stderr)
+            sys.exit(7)
+        torch.backends.cudnn.benchmark = True
     model, images, autocast = make_network(arguments)
     parameters = sum(p.numel() for p in model.parameters())
     seconds, line, of_turn = [], TurnLine(), 1
-    with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+    with torch.inference_mode(), torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=autocast):
         for step in range(arguments.warmup + arguments.steps):
             if step == arguments.warmup:
                 of_turn = steps_of_a_turn(statistics.median(seconds[1:] or seconds or [1.0]), ranks=1)
@@ -62,6 +70,8 @@ def main():
                 line.wait()
             begin = time.perf_counter()
             model(images)
+            if on_gpu:
+                torch.cuda.synchronize()  # a query has its answer then
             seconds.append(time.perf_counter() - begin)
     peak = process_memory.peak_bytes()
     line.end()

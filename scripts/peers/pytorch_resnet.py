@@ -54,10 +54,11 @@ def main():
     flags.add_argument("--image_size", type=int, default=224, help="pixels (default %(default)s)")
     arguments = flags.parse_args()
     training.start(arguments)
-    model = resnet50(1000).to(memory_format=torch.channels_last).train()
+    model = resnet50(1000).to(arguments.device, memory_format=torch.channels_last).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=4e-5, fused=True)
     shape = (arguments.batch_size, 3, arguments.image_size, arguments.image_size)
-    batch = torch.randn(shape).to(memory_format=torch.channels_last), torch.randint(1000, (arguments.batch_size,))
+    batch = (torch.randn(shape, device=arguments.device).to(memory_format=torch.channels_last),
+             torch.randint(1000, (arguments.batch_size,), device=arguments.device))
     training.run(arguments, model, optimizer, loss_of, batch, arguments.batch_size, "images/sec")
 
 

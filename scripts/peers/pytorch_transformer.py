@@ -52,9 +52,10 @@ def main():
     arguments = flags.parse_args()
     training.start(arguments)
     size = training.size_of(arguments, SIZES)
-    model = Transformer(**size, length=arguments.sequence_length).train()
+    model = Transformer(**size, length=arguments.sequence_length).to(arguments.device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    batch = torch.randint(size["vocabulary"], (3, arguments.batch_size, arguments.sequence_length)).unbind()
+    batch = torch.randint(size["vocabulary"], (3, arguments.batch_size, arguments.sequence_length),
+                          device=arguments.device).unbind()
     training.run(arguments, model, optimizer, loss_of, batch, batch[-1].numel(), "tokens/sec")
 
 

@@ -1,6 +1,7 @@
-"""What the PyTorch peers of scripts/speed share: flags, the process group, the measured loop and its JSON.
+"""What the PyTorch peers of scripts/speed and scripts/gpu_check share: flags, the process group, the measured loop and its
+JSON.
 
-Under mpirun (OMPI_COMM_WORLD_SIZE above 1) the ranks train with DistributedDataParallel over Gloo. Rank 0 prints one
+With --device cuda a process has one GPU: steps are queued without waiting for any, and timed by events. Under mpirun (OMPI_COMM_WORLD_SIZE above 1) the ranks train with DistributedDataParallel over Gloo. Rank 0 prints one
 JSON object: units/sec of all ranks by the median of its own steps, step seconds, first and last loss, the largest
 rank's peak resident memory in the measured steps, versions. Exit 7 where what a flag asks for is missing.
 """
@@ -34,7 +35,10 @@ def parser(description, batch_size):
     flags.add_argument("--wire_dtype", choices=["fp32", "bf16"], default="fp32",
                        help="of gradients on the network; bf16: DDP's bf16_compress_hook")
     flags.add_argument("--bucket_mb", type=float, help="of DDP, MiB (default: its own)")
+    flags.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: one process on one GPU")
     flags.add_argument("--compile", action="store_true", help="torch.compile of network and loss")
+    flags.add_argument("--compile_mode", default="default", choices=["default", "reduce-overhead", "max-autotune"],
+                       help="reduce-overhead: with CUDA graphs")
     flags.add_argument("--ipex", action="store_true", help="optimise with Intel's extension for PyTorch")
     return flags
 
@@ -57,6 +61,11 @@ def start(arguments):
     """Threads, seed and, with more than one rank, the process group: to be called before the model is made."""
     torch.set_flush_denormal(True)  # as scalemark does; threads that start later inherit it
     torch.set_num_threads(arguments.threads)
+    if arguments.device == "cuda":
+        if not torch.cuda.is_available():
+            print("--device cuda: torch sees no GPU", file=sys.stderr)
+            sys.exit(7)
+        torch.backends.cudnn.benchmark = True  # as scalemark does
     torch.manual_seed(1234 + RANK)  # data and dropout of each rank; DDP gives all of them rank 0's weights
     if WORLD_SIZE > 1:
         hosts = os.environ.get("NETLAB_HOSTS")  # set by scripts/netlab, together with GLOO_SOCKET_IFNAME
@@ -101,6 +110,26 @@ def steps_until_others(warm_up):
     return steps_of_a_turn(largest_of_ranks(step), WORLD_SIZE)
 
 
+def train_on_gpu(arguments, model, optimizer, loss_of, batch):
+    """As train(), with the GPU's seconds and its peak memory in the measured steps; nothing waits for it before the end."""
+    marks, losses = [torch.cuda.Event(enable_timing=True) for _ in range(arguments.warmup + arguments.steps + 1)], []
+    for step, mark in enumerate(marks[:-1]):
+        if step == arguments.warmup:
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+        mark.record()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=arguments.precision == "bf16"):
+            loss = loss_of(model, *batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach().clone())  # a CUDA graph writes the next one to the same place
+    marks[-1].record()
+    torch.cuda.synchronize()
+    seconds = [begin.elapsed_time(end) * 1e-3 for begin, end in zip(marks, marks[1:])]
+    return seconds, [loss.item() for loss in losses], torch.cuda.max_memory_allocated()
+
+
 def train(arguments, model, optimizer, loss_of, batch):
     """(seconds, loss) of every step, and this rank's peak resident memory in the measured ones."""
     seconds, losses, line, of_turn = [], [], TurnLine(), 1
@@ -131,8 +160,9 @@ def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):
     if WORLD_SIZE > 1:
         model = distributed(model, arguments.wire_dtype, arguments.bucket_mb)
     if arguments.compile:
-        loss_of = torch.compile(loss_of)
-    seconds, losses, peak = train(arguments, model, optimizer, loss_of, batch)
+        loss_of = torch.compile(loss_of, mode=arguments.compile_mode)
+    measure = train_on_gpu if arguments.device == "cuda" else train
+    seconds, losses, peak = measure(arguments, model, optimizer, loss_of, batch)
     seconds, peak = seconds[arguments.warmup:], largest_of_ranks(peak)
     if WORLD_SIZE > 1:
         dist.barrier()
@@ -142,7 +172,7 @@ def run(arguments, model, optimizer, loss_of, batch, units_per_step, unit):
             "throughput": WORLD_SIZE * units_per_step / statistics.median(seconds),
             "step_seconds": seconds,
             "loss": {"first": losses[0], "last": losses[-1]},
-            "peak_rss_bytes": peak,
+            "peak_gpu_bytes" if arguments.device == "cuda" else "peak_rss_bytes": peak,
             "parameters": parameters,
             "world_size": WORLD_SIZE,
             "versions": {"torch": torch.__version__, "python": sys.version.split()[0]},

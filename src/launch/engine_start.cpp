@@ -182,6 +182,9 @@ void become_engine(const ResolvedConfig& config, char** argv) {
     move_near_own_gpu();
   const auto engine = engine_for(config.device);
   find_torch(config.torch, engine);
+  // NCCL takes two ranks of one GPU where their hosts seem to be two.
+  if (std::getenv(kSharedGpuVariable))
+    setenv("NCCL_HOSTID", fmt::format("rank {}", announced_local_rank()).c_str(), 0);
   const auto variables =
       engine_variables(config, achieved_affinity().usable, process_environment());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);

@@ -33,4 +33,7 @@ inline int announced_local_rank() {
   return 0;
 }
 
+/// Set by scripts/gpu_check: ranks may share a GPU, which is an error otherwise.
+inline constexpr const char* kSharedGpuVariable = "SMK_INTERNAL_SHARED_GPU";
+
 }  // namespace scalemark

