@@ -214,7 +214,9 @@ def check_libraries(folder, torch):
     complaints = []
     manifest = json.loads((folder / "manifest.json").read_text())
     for path in (folder / file["path"] for file in manifest["files"]):
-        if not is_elf(path):
+        if not path.exists():
+            complaints.append(f"{path} is missing")
+        if not path.exists() or not is_elf(path):
             continue
         if not (run_path := output_of(patchelf(), "--print-rpath", path).strip()).startswith("$ORIGIN"):
             complaints.append(f"{path}: run path {run_path!r}")

@@ -73,7 +73,7 @@ class Place:
         return ("--device", self.device, "--steps", measured if self.on_gpu else 1, "--warmup", warmup if self.on_gpu else 1)
 
     def peer_resnet(self, batch=256, image_size=224):
-        size = (batch, image_size) if self.on_gpu else (1, 32)
+        size = (batch, image_size) if self.on_gpu else (2, 64)
         return (*self.precision(), "--batch_size", size[0], "--image_size", size[1])
 
     def peer_transformer(self, tokens=10240, length=64):

@@ -84,8 +84,8 @@ def eager_resnet(place):
     theirs = (*place.peer_resnet(), *place.peer_steps(30, 5))
     return Row("ResNet50 bf16 and PyTorch eager", 60, "ratio", tuple(
         step for turn in (1, 2) for step in (
-            place.training(f"resnet50_ours_{turn}", 18, *ours, learns="ratio"),
-            place.peer(f"resnet50_eager_{turn}", 18, "pytorch_resnet.py", *theirs, learns="ratio"))))
+            place.training(f"resnet50_ours_{turn}", 22, *ours, learns="ratio"),
+            place.peer(f"resnet50_eager_{turn}", 22, "pytorch_resnet.py", *theirs, learns="ratio"))))
 
 
 def eager_sequences(place):

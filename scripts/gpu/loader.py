@@ -13,7 +13,7 @@ def loader_path():
 
 def traced(path, before=()):
     """{name: place or None} of all that the loader would load. before: the words of a program that sets variables."""
-    words = [*before, loader_path(), "--list", path]
+    words = [*before, "env", "LD_TRACE_LOADED_OBJECTS=1", loader_path(), path]  # --list ends at the first that is missing
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     found = re.findall(r"^\s*(\S+) => (.+?)(?: \(0x[0-9a-f]+\))?$", done.stdout, re.MULTILINE)
     return {name: None if place == "not found" else place for name, place in found}

@@ -70,14 +70,26 @@ def failed_record(folder):
     return found
 
 
+def wrong_elements(whole):
+    """Of all collectives that a preflight has checked."""
+    if isinstance(whole, dict):
+        return (whole.get("wrong_elements") or 0) + sum(map(wrong_elements, whole.values()))
+    return sum(map(wrong_elements, whole)) if isinstance(whole, list) else 0
+
+
 def any_record(folder):
-    """The verdict and the checks of a preflight; the status of what else has one."""
+    """The verdict and the checks of a preflight; the status of what else has one. Slow is no complaint, wrong data is."""
     whole = load(folder / "record.json")
     if whole is None:
         return {"complaint": "no record"}
     bad = [f"{check['status']}: {check['name']}: {check['message']}" for check in whole.get("checks", [])
            if check["status"] in ("warn", "fail")]
-    return {"status": whole.get("status"), "verdict": whole.get("verdict"), "checks": bad}
+    found = {"status": whole.get("status"), "verdict": whole.get("verdict"), "checks": bad}
+    if wrong := wrong_elements(whole):
+        found["complaint"] = f"{wrong} wrong elements"
+    elif whole.get("status") != "ok":
+        found["complaint"] = f"status {whole.get('status')}"
+    return found
 
 
 def tests(folder):

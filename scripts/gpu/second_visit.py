@@ -9,6 +9,7 @@ import readers
 from steps import Row, Step
 
 AGAIN_SECONDS = 60
+GRAPHS = ("--compile", "--compile_mode", "reduce-overhead")  # CUDA graphs
 WATTS = ("--window_seconds", 1)  # clocks, watts and temperature by the second, and joules with every record
 
 
@@ -67,13 +68,12 @@ def inference(place):
         Step("infer_1", 14, place.measured("infer", *one, "--mode", "single_stream", *place.steps(300, 20)), "latency",
              read=readers.record),
         place.peer("infer_1_eager", 14, "pytorch_inference.py", *theirs, learns="latency"),
-        place.peer("infer_1_compiled", 25, "pytorch_inference.py", *theirs, "--compile", "--compile_mode", "reduce-overhead",
-                   learns="latency with CUDA graphs")))
+        place.on_gpu_only(place.peer("infer_1_compiled", 25, "pytorch_inference.py", *theirs, *GRAPHS,
+                                     learns="latency with CUDA graphs"))))
 
 
 def compiled(place):
     """Ours, eager and torch.compile with CUDA graphs in turn; max-autotune once, of ResNet50."""
-    graphs = ("--compile", "--compile_mode", "reduce-overhead")
     workloads = (
         ("resnet50", place.resnet(), "pytorch_resnet.py", place.peer_resnet()),
         ("transformer", place.transformer(), "pytorch_transformer.py", place.peer_transformer()),
@@ -82,10 +82,11 @@ def compiled(place):
     for name, ours, script, theirs in workloads:
         steps += [place.training(f"{name}_turn_ours", 14, *ours, *place.steps(20, 4), *WATTS, learns="ratio"),
                   place.peer(f"{name}_turn_eager", 14, script, *theirs, *place.peer_steps(20, 4), learns="ratio"),
-                  place.peer(f"{name}_turn_compiled", 60, script, *theirs, *place.peer_steps(20, 4), *graphs, learns="ratio"),
+                  place.on_gpu_only(place.peer(f"{name}_turn_compiled", 60, script, *theirs, *place.peer_steps(20, 4), *GRAPHS,
+                                               learns="ratio")),
                   place.training(f"{name}_turn_ours_2", 14, *ours, *place.steps(20, 4), *WATTS, learns="ratio")]
-    tuned = place.peer("resnet50_max_autotune", 120, "pytorch_resnet.py", *place.peer_resnet(), *place.peer_steps(20, 4),
-                       "--compile", "--compile_mode", "max-autotune", learns="ratio")
+    tuned = place.on_gpu_only(place.peer("resnet50_max_autotune", 120, "pytorch_resnet.py", *place.peer_resnet(),
+                                         *place.peer_steps(20, 4), "--compile", "--compile_mode", "max-autotune", learns="ratio"))
     return Row("eager and torch.compile", 240, "ratio", (*steps, tuned))
 
 

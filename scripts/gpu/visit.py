@@ -37,7 +37,7 @@ def shown(value):
         return f"{value:.4g}"
     if isinstance(value, list):
         return f"{len(value)}: {value[0]}" if value else "none"
-    return str(value)
+    return " ".join(str(value).split())
 
 
 TOLD = ("complaint", "card", "status", "throughput", "unit", "loss_first", "loss_last", "joules_per_sample", "passed", "failed", "skipped",
