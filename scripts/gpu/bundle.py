@@ -117,8 +117,9 @@ class Bundle:
         for name in ("bin/scalemark", "libexec/scalemark-engine"):
             if not (self.build / name).exists():
                 raise Unusable(f"{self.build / name} does not exist: build it with scripts/setup --tests")
-        tests = sorted([*(self.build / "bin").glob("*_gpu_test"), *(self.build / "bin").glob("comm_fault*")])
-        if not tests:
+        tests = sorted({path for pattern in ("*_gpu_test", "*_gpu_ranks_test", "gpu_fault_rank", "comm_fault*")
+                        for path in (self.build / "bin").glob(pattern)})
+        if not any(test.name.endswith("_gpu_test") for test in tests):
             raise Unusable(f"{self.build}/bin has no *_gpu_test: build them with scripts/setup --tests, with CUDA")
         self.add("front door", self.build / "bin/scalemark", "bin/scalemark")
         for engine in sorted((self.build / "libexec").glob("scalemark-engine*")):

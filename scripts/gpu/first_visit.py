@@ -65,6 +65,7 @@ def pair(place):
         return Step(name, limit, words, learns, expect, read, PAIR)
 
     return Row("two NCCL ranks on one GPU", 45, "real NCCL: order, data, exit codes 4 and 5", (
+        *pair_programs(place),
         one("pair_allreduce", 15, place.measured("run", *two, *small), "allreduce of gradients, data check"),
         one("pair_allgather", 15, place.measured(
             "run", *two, "--model", "transformer_tiny", "--batch_size", 4, "--length_distribution", "uniform",
@@ -77,6 +78,20 @@ def pair(place):
         one("pair_collectives", 15, place.measured(
             "preflight", *two, "--seconds", 0.2, "--sizes", "8,65536,1048576", "--scratch_mb", 1),
             "every collective with its data check", (0, 4), readers.any_record)))
+
+
+def pair_programs(place):
+    """Of the tests, which make ranks share a GPU themselves."""
+    launch = ("mpirun", "-n", 2, "--oversubscribe", "--bind-to", "none")
+    steps = []
+    if "comm_gpu_ranks_test" in place.programs():
+        steps.append(Step("pair_tests", 20, place.run(*launch, "comm_gpu_ranks_test"), "order, unequal allgather, data",
+                          read=readers.tests_on_gpu if place.on_gpu else readers.tests))
+    if "gpu_fault_rank" in place.programs():
+        steps += [place.on_gpu_only(Step(f"pair_{kind}", limit, place.run(*launch, "gpu_fault_rank", "nccl", kind, patience),
+                                         f"a rank's fault: exit code {code}", (code,)))
+                  for kind, limit, patience, code in (("throw", 12, 30, 4), ("stop", 20, 12, 5))]
+    return steps
 
 
 def eager_resnet(place):
@@ -111,17 +126,15 @@ def traces(place):
 def the_rest(place):
     """Faults and what the rows above have not met."""
     small = ("--num_batches", 5, "--num_warmup_batches", 1)
-    illegal = place.measured("run", "--model_file", "net.pt", "--input_shape", "8", "--batch_size", 4, *small)
     return Row("the rest", 70, "the rest of the CUDA path", (
         place.on_gpu_only(Step(  # 1,048,576 tokens: logits alone are 137 GB
             "out_of_memory", 20, place.measured("run", *place.transformer(tokens=1 << 20), *small),
             "exit code 4 with the GPU's bytes", (4,), readers.failed_record)),
         place.on_gpu_only(place.training("batch_max", 30, "--model", "bert_large", *place.precision(),
                                          "--sequence_length", 128, "--batch_size", "max", *small, learns="the largest batch is found")),
-        Step("illegal_access", 15, (
-            "sh", "-c", '"$1" "$2" net.pt && shift 2 && exec "$@"', "sh", *place.script("gpu/out_of_range.py"), *illegal),
-            "a fault of the device: exit code 4 with a record", *(((4,), readers.failed_record) if place.on_gpu else
-                                                                  ((0,), readers.record))),
+        place.on_gpu_only(Step("device_fault", 15, place.measured(
+            "run", "--model", "smallnet", "--batch_size", 8, "--inject", "device_fault:step=3", *small),
+            "an illegal access: exit code 4 with a record", (4,), readers.failed_record)),
         Step("energy", 15, place.measured("run", *place.resnet(), *place.steps(40, 5), "--window_seconds", 1),
              "joules, clocks, watts", read=readers.energy if place.on_gpu else readers.record),
         Step("infer", 15, place.measured("infer", *place.resnet(), *place.steps(30, 5)), "folded inference",

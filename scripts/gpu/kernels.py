@@ -1,5 +1,5 @@
 """A trace of the engine (--trace FILE) in a few numbers: which kernels take the GPU's time, how many are launched, and
-which share of the time the GPU has none."""
+in which share of the time the GPU runs neither a kernel nor a copy."""
 
 import json
 
@@ -8,7 +8,7 @@ NAME_LENGTH = 90
 
 
 def busy_microseconds(rows):
-    """Of the time in which at least one kernel runs; streams overlap."""
+    """In which at least one of the rows runs; streams overlap."""
     busy, end = 0.0, float("-inf")
     for begin, duration in sorted((row["ts"], row["dur"]) for row in rows):
         busy += max(0.0, begin + duration - max(begin, end))
@@ -21,8 +21,9 @@ def summary_of(events):
     rows = [row for row in events if row.get("cat") == "kernel" and "dur" in row]
     if not rows:
         return {"kernels": "no kernel rows"}
-    span = max(row["ts"] + row["dur"] for row in rows) - min(row["ts"] for row in rows)
-    busy = busy_microseconds(rows)
+    work = rows + [row for row in events if row.get("cat") == "copy" and "dur" in row]
+    span = max(row["ts"] + row["dur"] for row in work) - min(row["ts"] for row in work)
+    busy = busy_microseconds(work)
     by_name = {}
     for row in rows:
         total = by_name.setdefault(row["name"], [0.0, 0])

@@ -32,9 +32,17 @@ def numbers(record):
     found = {"status": record.get("status"), "reason": record.get("reason"), "unit": record.get("unit"),
              "throughput": throughput.get("median") or throughput.get("mean"), "mean": throughput.get("mean"),
              "batch_size": record.get("batch_size_per_rank"), "loss_first": loss.get("first"), "loss_last": loss.get("last"),
+             "loss_trace": loss.get("trace"),
              "peak_gpu_bytes": memory.get("peak_gpu_bytes"), "joules_per_sample": energy.get("joules_per_sample"),
-             "latency_p50": latency.get("p50"), "latency_p99": latency.get("p99"), "warnings": record.get("warnings")}
+             "latency_p50": latency.get("p50"), "latency_p99": latency.get("p99"), "gpu": gpu_series(record), "warnings": record.get("warnings")}
     return {name: value for name, value in found.items() if value not in (None, [], "")}
+
+
+def gpu_series(record):
+    """Clock, power and temperature by the second, with --window_seconds; None without a GPU."""
+    series = ((record.get("windows") or {}).get("series")) or []
+    kept = {name: [one.get(name) for one in series] for name in ("gpu_mhz", "gpu_watts", "gpu_celsius")}
+    return kept if any(value is not None for values in kept.values() for value in values) else None
 
 
 def record(folder):

@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 
+import comparisons
 import first_visit
 import second_visit
 from results import Results
@@ -59,6 +60,7 @@ def table_of(summary):
         lines.append(f"{step['step']:<28}{step['verdict']:<17}{step['seconds']:>8.1f}{step['limit_seconds']:>7.0f}"
                      f"{'-' if step['exit'] is None else step['exit']:>6}"
                      f"{'/'.join(map(str, step['expected'])):>10}  {words[:300]}")
+    lines += comparisons.words_of(summary)
     counts = {verdict: sum(step["verdict"] == verdict for step in summary["steps"])
               for verdict in ("as expected", "not as expected", "skipped")}
     lines.append(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f", {summary['seconds']:.0f} s")
@@ -73,6 +75,7 @@ class Visit:
         self.begin, self.no_gpu = time.monotonic(), False
         self.deadline = self.begin + 60 * minutes - PACKING_SECONDS
         self.summary = {**about, "minutes": minutes, "seconds": 0.0, "state": "under way", "steps": [],
+                        "ratios": [], "losses": [],
                         "begun_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
 
     def run(self):
@@ -135,6 +138,8 @@ class Visit:
 
     def write(self):
         self.summary["seconds"] = time.monotonic() - self.begin
+        self.summary["ratios"] = comparisons.ratios(self.summary["steps"])
+        self.summary["losses"] = comparisons.losses(self.summary["steps"])
         self.results.write(self.summary, table_of(self.summary))
 
 

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import gpu_folder
-from support import SOURCE, ProgramTest, main
+from support import PYTHON_HAS_TORCH, SOURCE, ProgramTest, main
 
 sys.path.insert(0, str(SOURCE / "scripts" / "gpu"))
 import bundle  # noqa: E402
@@ -123,19 +123,40 @@ class Folder(ProgramTest):
         self.assertIn("is not empty and no earlier bundle", err)
         self.assertTrue((self.folder / "mine").exists())
 
+    @unittest.skipUnless(PYTHON_HAS_TORCH, "no torch in this Python")
+    @unittest.skipIf(pathlib.Path("/dev/nvidiactl").exists(), "there is a GPU")
+    def test_every_command_line_of_a_peer_is_understood(self):
+        """7 is "torch sees no GPU"; 2 would be a wrong flag or value. In one process, since torch takes seconds to load."""
+        lines = [[str(word) for word in step.words[1:]] for step in self.steps_on_a_gpu() if "peers/" in str(step.words)]
+        self.assertGreater(len(lines), 10)
+        program = """
+import json, runpy, sys
+sys.path.insert(0, sys.argv[1])
+for line in json.loads(sys.argv[2]) + [[json.loads(sys.argv[2])[0][0], "--no_such_flag"]]:
+    sys.argv[1:] = line[1:]
+    try:
+        runpy.run_path(line[0], run_name="__main__")
+        print(0)
+    except SystemExit as end:
+        print(end.code)
+"""
+        out, _ = self.run_program(sys.executable, "-c", program, self.bundle / "scripts/peers", json.dumps(lines))
+        self.assertEqual(out.split(), [*["7"] * len(lines), "2"], lines)
+
+    def steps_on_a_gpu(self):
+        help_text, _ = self.in_bundle("scalemark", "help", "run", "all")
+        place = Place(self.bundle, sys.executable, "cuda", help_text)
+        return [step for rows in (first_visit.rows(place), second_visit.rows(place)) for row in rows for step in row.steps]
+
     @unittest.skipIf(pathlib.Path("/dev/nvidiactl").exists(), "there is a GPU")
     def test_every_command_line_for_a_gpu_is_understood(self):
         """By the front door, which reads the flags: 7 is of the stand-in for the engine, 2 would be a wrong flag or value."""
-        help_text, _ = self.in_bundle("scalemark", "help", "run", "all")
-        place = Place(self.bundle, sys.executable, "cuda", help_text)
-        known = [step for rows in (first_visit.rows(place), second_visit.rows(place)) for row in rows for step in row.steps]
         tried = {}
-        for step in known:
+        for step in self.steps_on_a_gpu():
             words = [str(word) for word in step.words]
             if "scalemark" in words and "--version" not in words and "gpu_check" not in words:
                 tried[tuple(words[words.index("scalemark"):])] = step
         self.assertGreater(len(tried), 30)
-        (self.folder / "net.pt").touch()  # which a step makes before
         copy = self.folder / "copy"
         shutil.copytree(self.bundle, copy)
         engine = copy / "libexec/scalemark-engine"

@@ -16,6 +16,7 @@ from support import SOURCE, ProgramTest, main
 
 GPU = SOURCE / "scripts" / "gpu"
 sys.path.insert(0, str(GPU))
+import comparisons  # noqa: E402
 import kernels  # noqa: E402
 import readers  # noqa: E402
 import results  # noqa: E402
@@ -181,6 +182,11 @@ class Kernels(unittest.TestCase):
                          [("gemm", 2, 0.05), ("copy", 2, 0.04)])
         self.assertAlmostEqual(found["kernels"][0]["share"], 5 / 9)
 
+    def test_copies_keep_the_gpu_busy(self):
+        found = kernels.summary_of([kernel("gemm", 0, 30), {"cat": "copy", "name": "DtoH", "ts": 30, "dur": 10}, kernel("gemm", 60, 40)])
+        self.assertEqual((found["launches"], found["milliseconds"]), (2, 0.1))
+        self.assertAlmostEqual(found["idle_share"], 0.2)
+
     def test_without_kernel_rows(self):
         self.assertEqual(kernels.summary_of([{"cat": "operator", "ts": 0, "dur": 1, "name": "a"}]), {"kernels": "no kernel rows"})
 
@@ -225,9 +231,32 @@ class Readers(unittest.TestCase):
 
     def test_a_table_of_any_summary(self):
         summary = {"visit": 1, "device": "cuda", "minutes": 9, "seconds": 1.0, "state": "complete", "begun_at": "now", "build": {},
+                   "ratios": [], "losses": [],
                    "steps": [{"step": "one", "row": "r", "row_learns": "l", "verdict": "as expected", "seconds": 1.0, "why": "",
                               "limit_seconds": 2, "exit": None, "expected": [4, 5], "found": {"throughput": 1234.5, "failed": ["a"]}}]}
         self.assertIn("4/5  throughput 1234, failed 1: a", table_of(summary))
+
+
+def result(name, verdict="as expected", **found):
+    return {"step": name, "verdict": verdict, "found": found}
+
+
+class Comparisons(unittest.TestCase):
+    def test_ratios_are_of_medians_over_the_turns(self):
+        steps = [result("resnet50_ours_1", throughput=100), result("resnet50_eager_1", throughput=80),
+                 result("resnet50_ours_2", throughput=120), result("resnet50_eager_2", throughput=20),
+                 result("resnet50_compiled", "not as expected", throughput=1), result("resnet50_bf16", throughput=7),
+                 result("bert_ours", throughput=5)]
+        self.assertEqual(comparisons.ratios(steps), [
+            {"name": "resnet50", "peer": "eager", "ours": 110, "theirs": 50, "ratio": 2.2}])
+
+    def test_losses_of_settings(self):
+        steps = [result("bert_ours_1", loss_trace=[4.0, 2.0]), result("bert_plain", loss_trace=[4.0, 1.0]),
+                 result("bert_graph", loss_trace=[4.0, 2.0])]
+        found = {one["setting"]: one["largest_relative_difference"] for one in comparisons.losses(steps)}
+        self.assertEqual(found, {"plain": 0.5, "graph": 0})
+        words = comparisons.words_of({"ratios": [], "losses": comparisons.losses(steps)})
+        self.assertIn("bert, graph: losses of 2 steps are bit-equal", words)
 
 
 def cudnn_libraries():
