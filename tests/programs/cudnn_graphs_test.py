@@ -102,9 +102,9 @@ class CudnnGraphs(unittest.TestCase):
     def test_which_graphs_have_a_plan(self):
         self.assertTrue(DEVICES)
         for path in DEVICES:
-            properties = path.read_bytes()
-            expected = EXPECTED["graphs"][str(json.loads(properties)["deviceVer"])]
-            device = CUDNN.device(properties)
+            properties = json.loads(path.read_text(encoding="utf-8"))["properties"]
+            expected = EXPECTED["graphs"][str(properties["deviceVer"])]
+            device = CUDNN.device(json.dumps(properties).encode())
             for name, dtypes in expected.items():
                 with self.subTest(device=path.stem, graph=name):
                     self.assertEqual([dtype for dtype, word in DTYPES.items() if self.has_plan(name, word, device)], dtypes)
