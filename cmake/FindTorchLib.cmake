@@ -1,7 +1,7 @@
 # Finds LibTorch without its own CMake package (which wants a CUDA toolkit): the torch wheel of the
 # virtual environment, an unpacked LibTorch, or a cluster's own, given by TORCH_ROOT.
-# Targets: scalemark::torch (CPU libraries), scalemark::torch_cuda (CUDA libraries, NCCL, cudart),
-# the latter only where the installation has them. Sets TorchLib_VERSION, TorchLib_CUDA_FOUND.
+# Targets: scalemark::torch (CPU libraries), scalemark::torch_cuda (CUDA libraries, NCCL, cudart) and scalemark::nccl
+# (the last two of these alone), both only where the installation has them. Sets TorchLib_VERSION, TorchLib_CUDA_FOUND.
 if(NOT TORCH_ROOT)
   file(GLOB _candidates "${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
   list(APPEND _candidates "")
@@ -85,13 +85,15 @@ if(TorchLib_CUDA_LIBRARY AND TorchLib_C10_CUDA_LIBRARY AND TorchLib_NCCL_LIBRARY
   if(NOT TARGET scalemark::torch_cuda)
     get_filename_component(_nccl_dir "${TorchLib_NCCL_LIBRARY}" DIRECTORY)
     get_filename_component(_cudart_dir "${TorchLib_CUDART_LIBRARY}" DIRECTORY)
-    add_library(scalemark::torch_cuda INTERFACE IMPORTED)
-    target_include_directories(scalemark::torch_cuda SYSTEM INTERFACE
+    add_library(scalemark::nccl INTERFACE IMPORTED)
+    target_include_directories(scalemark::nccl SYSTEM INTERFACE
       "${TorchLib_CUDA_INCLUDE_DIR}" "${TorchLib_NCCL_INCLUDE_DIR}" "${TorchLib_CUDA_CRT_INCLUDE_DIR}"
       "${TorchLib_CCCL_INCLUDE_DIR}")
-    target_link_options(scalemark::torch_cuda INTERFACE "LINKER:-rpath,${_nccl_dir}" "LINKER:-rpath,${_cudart_dir}")
+    target_link_options(scalemark::nccl INTERFACE "LINKER:-rpath,${_nccl_dir}" "LINKER:-rpath,${_cudart_dir}")
+    target_link_libraries(scalemark::nccl INTERFACE "${TorchLib_NCCL_LIBRARY}" "${TorchLib_CUDART_LIBRARY}")
+    add_library(scalemark::torch_cuda INTERFACE IMPORTED)
     target_link_libraries(scalemark::torch_cuda INTERFACE scalemark::torch
-      "${TorchLib_CUDA_LIBRARY}" "${TorchLib_C10_CUDA_LIBRARY}" "${TorchLib_NCCL_LIBRARY}" "${TorchLib_CUDART_LIBRARY}")
+      "${TorchLib_CUDA_LIBRARY}" "${TorchLib_C10_CUDA_LIBRARY}" scalemark::nccl)
   endif()
 endif()
 mark_as_advanced(TorchLib_INCLUDE_DIR TorchLib_CPU_LIBRARY TorchLib_C10_LIBRARY TorchLib_CUDA_INCLUDE_DIR

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace scalemark {
 namespace {
@@ -24,6 +25,7 @@ struct AbortState {
   std::mutex mutex;
   std::function<void(int)> abort;
   std::function<void(int, const std::string&)> last_words;
+  std::vector<std::function<void()>> left_behind;
 };
 
 // One per process and never destroyed: an abort may come while static objects are being destroyed.
@@ -77,6 +79,18 @@ void set_abort_hook(std::function<void(int)> hook) {
   state().abort = std::move(hook);
 }
 
+void leave_behind(std::function<void()> release) {
+  const std::lock_guard lock(state().mutex);
+  state().left_behind.push_back(std::move(release));
+}
+
+void release_what_was_left() {
+  std::unique_lock lock(state().mutex);
+  const auto left = std::exchange(state().left_behind, {});
+  lock.unlock();
+  for (const auto& release : left) release();
+}
+
 LastWords::LastWords(std::function<void(int, const std::string&)> say) {
   const std::lock_guard lock(state().mutex);
   state().last_words = std::move(say);
@@ -114,6 +128,7 @@ void abort_job(int exit_code, const std::string& message) {
   say_last_words(last_words, message, exit_code);
   if (!abort) _exit(exit_code);
   abort(exit_code);
+  release_what_was_left();
   await_exit();
 }
 

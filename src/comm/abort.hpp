@@ -24,6 +24,12 @@ class LastWords {
 
 // For comm/ alone:
 
+/// Keeps for the end what a failing rank cannot do while its exception unwinds: where the cause is
+/// still unsaid, nothing may wait, nor let peers see an error. abort_job() does it once the job is
+/// being aborted, RankGroup::finalize() once all ranks have come there.
+void leave_behind(std::function<void()> release);
+void release_what_was_left();
+
 /// How the job is aborted once MPI runs; empty: abort_job() leaves by _exit.
 void set_abort_hook(std::function<void(int exit_code)> hook);
 bool abort_under_way() noexcept;

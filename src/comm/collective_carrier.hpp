@@ -30,7 +30,8 @@ class CollectiveCarrier {
   virtual void put_received(std::size_t first, std::span<const float> values) = 0;
   virtual void get_received(std::size_t first, std::span<float> values) = 0;
   /// `repetitions` over `elements` (collective_bytes() / 4), one behind the other, each timed on
-  /// this rank, in seconds. Collective. Throws CommError.
+  /// this rank, in seconds: of NCCL's shorter than 64 KiB, 20 at a time by their mean. Collective.
+  /// Throws CommError.
   virtual std::vector<double> run(Collective collective, std::size_t elements, int repetitions) = 0;
 };
 

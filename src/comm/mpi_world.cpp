@@ -302,6 +302,7 @@ void MpiWorld::finalize() {
     check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
     return std::vector{request};
   });
+  release_what_was_left();
   call("finalize", [this] { shut_down(); });
 }
 

@@ -2,31 +2,7 @@
 # faults_test.sh MPIRUN FAULT_RANK: what becomes of a job when one rank fails. Of every fault: the exit code, what
 # the message names, that it ends in time, and that no process is left behind.
 mpirun=$1 program=$2
-tag="scalemark-fault-$$"
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
-failures=0
-
-wrong() { echo "FAILED: $*"; failures=$((failures + 1)); }
-left_behind() { pgrep -f "[ ]$tag" || true; }
-
-# run NAME LIMIT_SECONDS RANKS KIND TIMEOUT: runs the job; its status in $status.
-run() {
-  name=$1
-  echo "== $name"
-  local start=$SECONDS
-  timeout -k 1 "$2" "$mpirun" "$3" "$program" "$4" "$5" "$tag" >"$output" 2>&1
-  status=$?
-  if [ $status = 124 ] || { [ $status = 137 ] && [ $((SECONDS - start)) -ge "$2" ]; }; then
-    wrong "$name: still running after $2 s"
-  fi
-  for _ in 1 2 3 4 5 6 7 8 9 10; do [ -z "$(left_behind)" ] && break; sleep 0.2; done
-  [ -z "$(left_behind)" ] && return
-  wrong "$name: processes left behind: $(left_behind | tr '\n' ' ')"
-  left_behind | xargs -r kill -9
-}
-expect_status() { [ "$status" = "$1" ] || wrong "$name: exit code $status, expected $1"; }
-expect_text() { grep -qE -- "$1" "$output" || { wrong "$name: no '$1' in:"; cat "$output"; }; }
+source "$(dirname "${BASH_SOURCE[0]}")/fault_support.sh"
 
 run "no fault" 40 2 none 20
 expect_status 0
@@ -70,5 +46,4 @@ expect_status 4
 run "a stopped rank and an abort that hangs" 40 2 stop 4
 expect_status 5
 
-[ $failures = 0 ] && echo "all faults end as promised"
-exit $((failures > 0))
+finish

@@ -1,24 +1,51 @@
-// Internal to cuda/ folders: results of CUDA and NCCL calls as errors.
+// Internal to cuda/ folders: results of CUDA and NCCL calls as errors, and what owns an event.
 #pragma once
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <exception>
 #include <string>
 
 #include "error.hpp"
 
 namespace scalemark {
 
-inline void check_cuda(cudaError_t result, const char* call) {
-  if (result != cudaSuccess)
-    throw CommError(std::string(call) + " failed: " + cudaGetErrorString(result));
+/// The runtime keeps the error of a call until somebody asks for it: LibTorch would take it for
+/// that of its next kernel.
+inline void forget_last_error() { static_cast<void>(cudaGetLastError()); }
+
+/// Throws CommError; `memory` is what the call takes from.
+inline void check_cuda(cudaError_t result, const char* call, const char* memory = "on the GPU") {
+  if (result == cudaSuccess) return;
+  forget_last_error();
+  std::string words = cudaGetErrorString(result);
+  if (result == cudaErrorMemoryAllocation) words = std::string("out of memory ") + memory;
+  throw CommError(std::string(call) + " failed: " + words);
+}
+
+/// NCCL's own words, which say more than the name of the error: of the last one of this thread's.
+inline std::string nccl_words(ncclResult_t result) {
+  const std::string detail = ncclGetLastError(nullptr);
+  std::string words = ncclGetErrorString(result);
+  if (detail.find("out of memory") != std::string::npos)
+    words = "out of memory on the GPU: " + words;
+  return detail.empty() ? words : words + " (" + detail + ")";
 }
 
 inline void check_nccl(ncclResult_t result, const char* call) {
-  if (result != ncclSuccess)
-    throw CommError(std::string(call) + " failed: " + ncclGetErrorString(result));
+  if (result != ncclSuccess) throw CommError(std::string(call) + " failed: " + nccl_words(result));
 }
+
+/// Whether an exception unwinds what was made with it: then a destructor must not wait for the
+/// device, which may wait for peers that nobody has told.
+class Unwinding {
+ public:
+  explicit operator bool() const { return std::uncaught_exceptions() > before_; }
+
+ private:
+  int before_ = std::uncaught_exceptions();
+};
 
 /// Owns a CUDA event that knows its time.
 class CudaEvent {

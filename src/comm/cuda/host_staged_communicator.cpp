@@ -15,7 +15,8 @@ namespace {
 class PinnedMemory {
  public:
   explicit PinnedMemory(std::size_t bytes) : bytes_(bytes) {
-    check_cuda(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    check_cuda(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault), "cudaHostAlloc",
+               "that can be pinned on the host");
   }
   ~PinnedMemory() { cudaFreeHost(data_); }
   PinnedMemory(const PinnedMemory&) = delete;

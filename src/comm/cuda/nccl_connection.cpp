@@ -1,8 +1,13 @@
 // See nccl_connection.hpp.
 #include "comm/cuda/nccl_connection.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string>
+
+#include "comm/abort.hpp"
+#include "talk.hpp"
 
 namespace scalemark {
 
@@ -33,37 +38,53 @@ ncclDataType_t nccl_type(DataType type) {
 
 NcclConnection::NcclConnection(RankGroup& group, int cuda_device) {
   nccl_log();
+  try {
+    connect(group, cuda_device);
+    watch_ = std::make_unique<NcclWatch>(communicator_, cuda_device, group.watchdog());
+  } catch (...) {
+    if (communicator_) ncclCommAbort(communicator_);
+    if (stream_) cudaStreamDestroy(stream_);
+    throw;
+  }
+}
+
+/// Nothing here throws, whatever the device has come to. A rank that fails alone neither waits for
+/// its peers nor lets them see that it has gone before it has said why.
+NcclConnection::~NcclConnection() {
+  if (unwinding_) {
+    watch_.reset();
+    leave_behind([communicator = communicator_] { ncclCommAbort(communicator); });
+    return;
+  }
+  const bool done = cudaStreamSynchronize(stream_) == cudaSuccess;
+  watch_->look_now();
+  watch_.reset();
+  if (done) {
+    ncclCommFinalize(communicator_);
+    ncclCommDestroy(communicator_);
+  } else {
+    ncclCommAbort(communicator_);
+  }
+  cudaStreamDestroy(stream_);
+}
+
+void NcclConnection::make_stream(int cuda_device) {
   check_cuda(cudaSetDevice(cuda_device), "cudaSetDevice");
   int low = 0, high = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange");
   check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, high),
              "cudaStreamCreateWithPriority");
-  try {
-    connect(group);
-  } catch (...) {
-    if (communicator_) ncclCommAbort(communicator_);
-    cudaStreamDestroy(stream_);
-    throw;
-  }
-  watch_ = std::make_unique<NcclWatch>(communicator_, cuda_device, group.watchdog());
-}
-
-/// Nothing here throws, whatever the device has come to.
-NcclConnection::~NcclConnection() {
-  cudaStreamSynchronize(stream_);
-  watch_.reset();
-  ncclCommFinalize(communicator_);
-  ncclCommDestroy(communicator_);
-  cudaStreamDestroy(stream_);
 }
 
 /// Blocks inside NCCL until all ranks have come; one that never does is met by the watchdog,
 /// whose thread ends the job. A communicator that blocks queues a collective at once, without
-/// asking whether the one before is queued.
-void NcclConnection::connect(RankGroup& group) {
+/// asking whether the one before is queued. A rank that fails says so before it waits for the
+/// others to agree: they may be inside NCCL, and wait for it.
+void NcclConnection::connect(RankGroup& group, int cuda_device) {
   const PhaseScope phase(group.watchdog(), "nccl start-up");
   std::string id(sizeof(ncclUniqueId), '\0');
   group.agree_on([&] {
+    make_stream(cuda_device);
     ncclUniqueId own;
     if (group.rank() == 0) check_nccl(ncclGetUniqueId(&own), "ncclGetUniqueId");
     if (group.rank() == 0) std::memcpy(id.data(), &own, sizeof own);
@@ -74,8 +95,12 @@ void NcclConnection::connect(RankGroup& group) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   group.agree_on([&] {
-    check_nccl(ncclCommInitRankConfig(&communicator_, group.size(), unique, group.rank(), &config),
-               "ncclCommInitRankConfig");
+    const ncclResult_t result =
+        ncclCommInitRankConfig(&communicator_, group.size(), unique, group.rank(), &config);
+    if (result != ncclSuccess && group.size() > 1)
+      tell(fmt::format("rank {}: ncclCommInitRankConfig failed: {}", group.rank(),
+                       nccl_words(result)));
+    check_nccl(result, "ncclCommInitRankConfig");
   });
 }
 

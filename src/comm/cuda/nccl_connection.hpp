@@ -41,8 +41,10 @@ class NcclConnection {
   NcclWatch& watch() { return *watch_; }
 
  private:
-  void connect(RankGroup& group);
+  void connect(RankGroup& group, int cuda_device);
+  void make_stream(int cuda_device);
 
+  Unwinding unwinding_;
   cudaStream_t stream_ = nullptr;
   ncclComm_t communicator_ = nullptr;
   std::unique_ptr<NcclWatch> watch_;

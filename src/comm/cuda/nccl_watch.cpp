@@ -34,25 +34,32 @@ void NcclWatch::watch() {
   cudaThreadExchangeStreamCaptureMode(&mode);
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    int exit_code = 0;
-    const std::string wrong = look(exit_code);
-    if (!wrong.empty()) {
-      lock.unlock();
-      // In a thread of its own: it may wait for kernels that never end, and the job's end must not.
-      std::thread([comm = communicator_] { ncclCommAbort(comm); }).detach();
-      abort_job(exit_code, wrong);
-    }
+    look(lock);
     changed_.wait_for(lock, std::chrono::milliseconds{100}, [this] { return stop_; });
   }
 }
 
-std::string NcclWatch::look(int& exit_code) {
+void NcclWatch::look_now() {
+  std::unique_lock lock(mutex_);
+  look(lock);
+}
+
+void NcclWatch::look(std::unique_lock<std::mutex>& lock) {
+  int exit_code = 0;
+  const std::string wrong = what_is_wrong(exit_code);
+  if (wrong.empty()) return;
+  lock.unlock();
+  leave_behind([comm = communicator_] { ncclCommAbort(comm); });
+  abort_job(exit_code, wrong);
+}
+
+std::string NcclWatch::what_is_wrong(int& exit_code) {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(communicator_, &state);
   if (asked != ncclSuccess || (state != ncclSuccess && state != ncclInProgress)) {
     exit_code = static_cast<int>(ExitCode::failed);
-    return fmt::format("NCCL: {} ({}); NCCL_DEBUG=WARN says more", ncclGetErrorString(state),
-                       ncclGetLastError(communicator_));
+    return fmt::format("NCCL: {}; NCCL_DEBUG=WARN says more",
+                       nccl_words(asked != ncclSuccess ? asked : state));
   }
   cudaError_t passed = cudaSuccess;
   while (!in_flight_.empty() && (passed = cudaEventQuery(*in_flight_.front().done)) == cudaSuccess)

@@ -20,9 +20,11 @@ namespace scalemark {
 class NcclWatch {
  public:
   /// A thread that looks every 100 ms. On an asynchronous error, or when an operation is older than
-  /// the watchdog's timeout: ncclCommAbort, then the whole job ends (exit code 4 or 5).
+  /// the watchdog's timeout, the whole job ends (exit code 4 or 5), then ncclCommAbort.
   NcclWatch(ncclComm_t communicator, int cuda_device, const Watchdog& watchdog);
   ~NcclWatch();
+  /// Looks at once, on this thread: behind the last operation nothing else would.
+  void look_now();
   /// `done` is recorded behind an operation that has just been started.
   void add(std::shared_ptr<CudaEvent> done);
 
@@ -32,8 +34,10 @@ class NcclWatch {
     Clock::time_point started;
   };
   void watch();
+  /// Ends the job where something is wrong.
+  void look(std::unique_lock<std::mutex>& lock);
   /// What is wrong, or empty.
-  std::string look(int& exit_code);
+  std::string what_is_wrong(int& exit_code);
 
   ncclComm_t communicator_;
   int cuda_device_;

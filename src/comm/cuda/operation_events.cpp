@@ -29,7 +29,10 @@ std::optional<OperationTimes> OperationEvents::times() const {
   if (!origin || !wait_end) return std::nullopt;
   // The stream passes it after all others: its wait is for `done`.
   const cudaError_t passed = cudaEventQuery(*wait_end);
-  if (passed == cudaErrorNotReady) return std::nullopt;
+  if (passed == cudaErrorNotReady) {
+    forget_last_error();
+    return std::nullopt;
+  }
   check_cuda(passed, "cudaEventQuery");
   return OperationTimes{seconds_between(origin, posted), seconds_between(origin, done),
                         seconds_between(origin, wait_begin), seconds_between(origin, wait_end)};

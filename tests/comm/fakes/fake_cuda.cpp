@@ -1,0 +1,272 @@
+// A CUDA runtime without a GPU: the calls that src/comm/cuda, its tests and the fake NCCL make. A
+// stream is a thread that does its queued work in order, an event the mark that it made last, and
+// device memory host memory that holds NaN at first. FAKE_CUDA_DEVICES: how many there are (1).
+// FAKE_CUDA_FAIL, a fault (fault.hpp): a call by its name, or `dies`: the N-th copy or function of
+// a stream kills the device, and every call gives the same error from then on.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "tests/comm/fakes/fault.hpp"
+
+struct CUstream_st {
+  std::deque<std::function<void()>> work;  ///< the first is being done
+  bool closing = false;
+};
+
+namespace {
+
+struct Mark {
+  bool passed = false;
+  std::chrono::steady_clock::time_point at;
+};
+
+/// Never destroyed: streams outlive main().
+struct Gpu {
+  std::mutex mutex;  ///< of streams, events and what follows
+  std::condition_variable changed;
+  bool dead = false;
+  std::set<CUstream_st*> streams;
+  scalemark::fakes::Fault fault{"FAKE_CUDA_FAIL"};
+};
+Gpu& gpu() {
+  static auto* const it = new Gpu;
+  return *it;
+}
+
+constexpr std::size_t kMemory = std::size_t{1} << 30;
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local int current_device = 0;
+
+cudaError_t give(cudaError_t result) {
+  if (result != cudaSuccess) last_error = result;
+  return result;
+}
+
+/// What a call gives before it does anything.
+cudaError_t begin(const char* call) {
+  const std::lock_guard lock(gpu().mutex);
+  if (gpu().dead) return give(cudaErrorIllegalAddress);
+  if (!gpu().fault.strikes(call)) return cudaSuccess;
+  const bool allocates = std::string_view(call).find("lloc") != std::string_view::npos;
+  return give(allocates ? cudaErrorMemoryAllocation : cudaErrorDevicesUnavailable);
+}
+
+void serve(CUstream_st* stream) {
+  std::unique_lock lock(gpu().mutex);
+  while (true) {
+    gpu().changed.wait(lock, [&] { return !stream->work.empty() || stream->closing; });
+    if (stream->work.empty()) break;
+    const std::function<void()> next = stream->work.front();
+    lock.unlock();
+    next();
+    lock.lock();
+    stream->work.pop_front();
+    gpu().changed.notify_all();
+  }
+  gpu().streams.erase(stream);
+  delete stream;
+}
+
+CUstream_st* make_stream() {
+  auto* const stream = new CUstream_st;
+  const std::lock_guard lock(gpu().mutex);
+  gpu().streams.insert(stream);
+  std::thread(serve, stream).detach();
+  return stream;
+}
+
+CUstream_st* or_default(cudaStream_t stream) {
+  static CUstream_st* const that = make_stream();
+  return stream ? stream : that;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  CUstream_st* const to = or_default(stream);
+  const std::lock_guard lock(gpu().mutex);
+  to->work.push_back(std::move(work));
+  gpu().changed.notify_all();
+}
+
+/// A copy or function: one of them may kill the device.
+void enqueue_work(cudaStream_t stream, const std::function<void()>& work) {
+  enqueue(stream, [work] {
+    {
+      const std::lock_guard lock(gpu().mutex);
+      gpu().dead = gpu().dead || gpu().fault.strikes("dies");
+      gpu().changed.notify_all();
+      if (gpu().dead) return;
+    }
+    work();
+  });
+}
+
+/// Sleeps until `done`, or until the device is dead.
+template <typename Done>
+cudaError_t wait_until(Done done) {
+  std::unique_lock lock(gpu().mutex);
+  gpu().changed.wait(lock, [&] { return gpu().dead || done(); });
+  return give(gpu().dead ? cudaErrorIllegalAddress : cudaSuccess);
+}
+
+cudaError_t allocate(void** data, std::size_t bytes) {
+  *data = bytes > kMemory ? nullptr : std::malloc(bytes);
+  if (!*data) return give(cudaErrorMemoryAllocation);
+  std::memset(*data, 0xff, bytes);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+struct CUevent_st {
+  std::shared_ptr<Mark> mark;  ///< of the last record; null: none
+};
+
+extern "C" {
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    case cudaErrorDevicesUnavailable:
+      return "CUDA-capable device(s) is/are busy or unavailable";
+    case cudaErrorNotReady:
+      return "device not ready";
+    default:
+      return "another error of the fake CUDA";
+  }
+}
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const char* devices = std::getenv("FAKE_CUDA_DEVICES");
+  *count = devices ? std::atoi(devices) : 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  if (device < 0 || device >= count) return give(cudaErrorInvalidDevice);
+  current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return begin(__func__);
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  return allocate(data, bytes);
+}
+cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  return allocate(data, bytes);
+}
+/// Both wait for the whole device, as the real ones may.
+cudaError_t cudaFree(void* data) {
+  const cudaError_t waited = wait_until(
+      [] { return std::ranges::all_of(gpu().streams, [](auto* s) { return s->work.empty(); }); });
+  if (waited == cudaSuccess) std::free(data);
+  return waited;
+}
+cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  if (const cudaError_t wrong = begin("cudaStreamCreate")) return wrong;
+  *stream = make_stream();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+/// At once; the stream does what it has before it ends.
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(gpu().mutex);
+  stream->closing = true;
+  gpu().changed.notify_all();
+  return give(gpu().dead ? cudaErrorIllegalAddress : cudaSuccess);
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return wait_until([that = or_default(stream)] { return that->work.empty(); });
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  enqueue_work(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  enqueue_work(stream, [=] { function(data); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return begin(__func__);
+}
+/// A mark of its own, so that whoever waits for the one before is not held up by this one.
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  const auto mark = std::make_shared<Mark>();
+  enqueue(stream, [mark] {
+    const std::lock_guard lock(gpu().mutex);
+    mark->at = std::chrono::steady_clock::now();
+    mark->passed = !gpu().dead;
+  });
+  const std::lock_guard lock(gpu().mutex);
+  event->mark = mark;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  if (event->mark)
+    enqueue(stream, [mark = event->mark] { wait_until([&] { return mark->passed; }); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  const std::lock_guard lock(gpu().mutex);
+  return give(!event->mark || event->mark->passed ? cudaSuccess : cudaErrorNotReady);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return wait_until([mark = event->mark] { return !mark || mark->passed; });
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  if (const cudaError_t wrong = begin(__func__)) return wrong;
+  const std::lock_guard lock(gpu().mutex);
+  if (!from->mark || !to->mark) return give(cudaErrorInvalidResourceHandle);
+  if (!from->mark->passed || !to->mark->passed) return give(cudaErrorNotReady);
+  *milliseconds = std::chrono::duration<float, std::milli>(to->mark->at - from->mark->at).count();
+  return cudaSuccess;
+}
+
+}  // extern "C"
