@@ -49,7 +49,7 @@ OTHERS = [
     ("MPI", r"mpi\.h", ["src/comm/*"]),
     ("Gloo and c10d", r"torch/csrc/distributed|gloo/", ["src/train/c10d/*", "src/train/cuda/*"]),
     ("CUDA and NCCL", r'(torch/csrc/|c10/|ATen/)?cuda[^"/]*(\.h|/)|nccl\.h|cudnn\.h|nvml\.h',
-     ["src/*/cuda/*", "tests/*_gpu_test.cpp"]),
+     ["src/*/cuda/*", "tests/*/cuda/*", "tests/comm/fakes/*", "tests/*_gpu_test.cpp"]),
     ("LibTorch", r"torch/|ATen/|c10/",
      [f"{top}/{room}/*" for top in ("src", "tests") for room in ("train", "probe", "session")] +
      ["models/*", "tests/models/*", "bench/engine.cpp"]),

@@ -24,7 +24,7 @@ inline void check_cuda(cudaError_t result, const char* call, const char* memory 
   throw CommError(std::string(call) + " failed: " + words);
 }
 
-/// NCCL's own words, which say more than the name of the error: of the last one of this thread's.
+/// The name of the error, and what NCCL says of the last one that it met.
 inline std::string nccl_words(ncclResult_t result) {
   const std::string detail = ncclGetLastError(nullptr);
   std::string words = ncclGetErrorString(result);
