@@ -103,11 +103,14 @@ TEST_P(GpuRanks, AWrongElementIsFound) {
 TEST_P(GpuRanks, BlocksAreGatheredEqualOrNot) {
   OverGpu over(*communicator_);
   const auto ranks = static_cast<std::size_t>(world().size());
-  for (const std::size_t differ : {0, 1, 77'777})  // of rank r: r times that many fewer
+  struct Blocks {
+    std::size_t last, differ;  ///< elements of the last rank; how many more each has before it
+  };
+  for (const auto& [last, differ] : {Blocks{100'003, 0}, {10, 77'777}, {0, 1'000}})
     for (const DataType type : {DataType::f32, DataType::i64, DataType::u8}) {
       std::vector<std::size_t> counts;
       for (std::size_t rank = 0; rank < ranks; ++rank)
-        counts.push_back(differ * (ranks - 1 - rank) + (differ == 0 ? 100'003 : 0));
+        counts.push_back(last + differ * (ranks - 1 - rank));
       const std::size_t own = counts[static_cast<std::size_t>(world().rank())];
       const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
       if (total == 0) continue;
