@@ -1,5 +1,5 @@
-// NCCL and staged communication on a real GPU, one rank: stream order, start-up and shut-down. (Two
-// ranks need two GPUs.)
+// NCCL and staged communication of one rank: stream order, start-up and shut-down. Several ranks:
+// cuda/.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
