@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "colour.hpp"
+#include "file_size_limit.hpp"
 
 namespace scalemark {
 
@@ -23,7 +24,7 @@ void prepare_streams() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(number, F_GETFD) < 0) [[maybe_unused]]
       const int opened = open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
-  std::signal(SIGPIPE, SIG_IGN);
+  for (const int of_a_write : {SIGPIPE, SIGXFSZ}) std::signal(of_a_write, SIG_IGN);
   winsize size{};
   if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     setenv("COLUMNS", std::to_string(size.ws_col).c_str(), /*replace=*/0);
@@ -56,7 +57,7 @@ int write_whole(int descriptor, std::string_view bytes) noexcept {
 void put(std::string_view text) {
   std::fflush(stdout);  // what a library has printed comes first
   if (const int error = write_whole(STDOUT_FILENO, in_colour(text, STDOUT_FILENO)); error != 0)
-    throw StdoutError(std::string(error == EBADF ? "it is closed" : std::strerror(error)) +
+    throw StdoutError((error == EBADF ? "it is closed" : write_error_words(error)) +
                       ": what was asked for there is lost");
 }
 

@@ -17,8 +17,9 @@ struct StdoutError : ResultError {
 };
 
 /// First in main(): opens those of the three that are closed, so that no file of ours takes their
-/// place (a closed stdout stays one to which nothing can be written), and ignores SIGPIPE. Where
-/// stdout is a terminal, COLUMNS says how wide it is, to the ranks that are started too.
+/// place (a closed stdout stays one to which nothing can be written), and ignores the signals of
+/// writes that fail, SIGPIPE and SIGXFSZ. Where stdout is a terminal, COLUMNS says how wide it is,
+/// to the ranks that are started too.
 void prepare_streams();
 
 /// Columns for what is printed on stdout: what COLUMNS says, 40 or more; nullopt where it is not

@@ -12,6 +12,7 @@
 #include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "error.hpp"
+#include "file_size_limit.hpp"
 #include "platform/posix_file.hpp"
 #include "result/schema_fault.hpp"
 
@@ -146,7 +147,7 @@ void Journal::append(const JournalEntry& entry) {
       to_json(entry).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   if (const int error = write_all(file_, line); error != 0)
     throw ResultError(
-        fmt::format("journal {}: cannot be written: {}", path_.string(), std::strerror(error)));
+        fmt::format("journal {}: cannot be written: {}", path_.string(), write_error_words(error)));
   entries_.push_back(entry);
 }
 

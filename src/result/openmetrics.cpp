@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "error.hpp"
+#include "file_size_limit.hpp"
 #include "platform/posix_file.hpp"
 #include "streams.hpp"
 
@@ -58,7 +59,7 @@ class Metrics {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const char* what) {
   throw ResultError(
-      fmt::format("--openmetrics {}: {}: {}", path.string(), what, std::strerror(errno)));
+      fmt::format("--openmetrics {}: {}: {}", path.string(), what, write_error_words(errno)));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "error.hpp"
+#include "file_size_limit.hpp"
 #include "platform/file_lock.hpp"
 #include "platform/posix_file.hpp"
 #include "result/records.hpp"
@@ -46,8 +47,10 @@ struct Asked {
 };
 
 [[noreturn]] void refuse(const Asked& asked, std::string_view what, int error) {
-  throw ResultError(fmt::format("result {}: {}: {}; {} with {}", asked.path.string(), what,
-                                std::strerror(error), remedy(error), asked.flag));
+  const std::string advice =
+      error == EFBIG ? "" : fmt::format("; {} with {}", remedy(error), asked.flag);
+  throw ResultError(fmt::format("result {}: {}: {}{}", asked.path.string(), what,
+                                write_error_words(error), advice));
 }
 
 /// Hidden, beside the result (rename works only within a file system), with a known pattern so that

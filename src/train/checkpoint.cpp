@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "error.hpp"
+#include "file_size_limit.hpp"
 #include "platform/posix_file.hpp"
 #include "streams.hpp"
 
@@ -25,6 +26,9 @@ constexpr std::int64_t kArchiveBytes = 1 << 18;  ///< names and padding of an ar
 constexpr std::size_t kProbeBytes = 1 << 16;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what, int error) {
+  if (error == EFBIG)
+    throw ResultError(
+        fmt::format("checkpoint {}: {}: {}", path.string(), what, write_error_words(error)));
   const bool full = error == ENOSPC || error == EDQUOT;
   throw ResultError(fmt::format(
       "checkpoint {}: {}: {}; {} with --checkpoint_dir", path.string(), what, std::strerror(error),
