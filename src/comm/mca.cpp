@@ -16,6 +16,7 @@
 
 #include "comm/mpi.hpp"
 #include "measure/bus_bandwidth.hpp"
+#include "platform/platform.hpp"
 
 namespace scalemark {
 namespace {
@@ -52,6 +53,15 @@ void set_mca_defaults() {
   constexpr int keep = 0;  // what the user has set
   setenv(fmt::format("OMPI_MCA_{}", algorithm_variable).c_str(), "1", keep);  // ring
   if (!can_read_peer_memory()) setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", keep);
+  const char* const isolated = "OMPI_MCA_ess_singleton_isolated";
+  if (launcher_hint(process_environment()) || std::getenv("PMIX_NAMESPACE") ||
+      std::getenv(isolated))
+    return;
+  // A rank alone starts nobody, so that it needs no daemon of Open MPI's, which wants ssh, or rsh,
+  // to be there, and which stays behind where the rank dies early. Nor does it need folders that
+  // all such ranks would have in common.
+  setenv(isolated, "1", keep);
+  setenv("OMPI_MCA_orte_create_session_dirs", "0", keep);
 }
 
 AllreduceSelector::AllreduceSelector(std::string user_value) : user_value_(std::move(user_value)) {

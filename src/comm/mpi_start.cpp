@@ -14,7 +14,9 @@
 #include "comm/abort.hpp"
 #include "comm/mpi.hpp"
 #include "error.hpp"
+#include "file_size_limit.hpp"
 #include "platform/first_to_say.hpp"
+#include "platform/platform.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
@@ -57,7 +59,8 @@ void want_descriptors() {
 
 bool start_mpi() {
   want_descriptors();
-  setenv("PATH", "/usr/local/bin:/usr/bin:/bin", /*overwrite=*/0);  // a rank alone starts a daemon
+  const auto hint = launcher_hint(process_environment());
+  if (hint && hint->tasks > 1) refuse_too_small_for_ranks();
   std::atexit(end_of_start);
   is_starting = true;
   int provided = MPI_THREAD_SINGLE;

@@ -61,6 +61,8 @@ constexpr std::array<std::string_view, 12> kOfOneLaunch{"OMPI_MCA_ess",
                                                         "OMPI_MCA_orte_top_session_dir"};
 
 bool allowed(std::string_view name) {
+  // Not mpirun's but a user's, or ours (comm/mca.cpp).
+  if (name == "OMPI_MCA_ess_singleton_isolated") return true;
   if (begins_with_one_of(name, kOfOneLaunch)) return false;
   return std::ranges::find(kNames, name) != kNames.end() || is_library_variable(name);
 }

@@ -152,9 +152,12 @@ TEST(RecordedEnvironment, OtherVariablesOfLibrariesAreToldApartAndNotShown) {
 TEST(RecordedEnvironment, NothingThatOnlyOneLaunchKnows) {
   const Environment recorded = recorded_environment({{"OMPI_MCA_orte_hnp_uri", "7.0;tcp://a:5000"},
                                                      {"OMPI_MCA_initial_wdir", "/home/me"},
+                                                     {"OMPI_MCA_ess", "^singleton"},
                                                      {"OMPI_MCA_ess_base_vpid", "1"},
+                                                     {"OMPI_MCA_ess_singleton_isolated", "1"},
                                                      {"OMPI_MCA_orte_default_hostfile", "hosts"}});
-  EXPECT_EQ(recorded, (Environment{{"OMPI_MCA_orte_default_hostfile", "hosts"}}));
+  EXPECT_EQ(recorded, (Environment{{"OMPI_MCA_ess_singleton_isolated", "1"},
+                                   {"OMPI_MCA_orte_default_hostfile", "hosts"}}));
 }
 
 TEST(RecordedEnvironment, LongAndUnprintableValuesAreTamed) {
