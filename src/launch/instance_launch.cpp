@@ -12,6 +12,7 @@
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/log_tail.hpp"
+#include "launch/programs.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "platform/temporary_folder.hpp"
@@ -229,6 +230,7 @@ LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot
   if (!asked.here) asked.forward = variables_for_hosts(process_environment());
   // mpirun starts its daemons by steps of Slurm, beside those of other instances.
   if (environment.contains("SLURM_JOB_ID")) asked.environment.emplace_back("SLURM_OVERLAP", "1");
+  do_without_ssh(asked, environment, !asked.here);
   return asked;
 }
 

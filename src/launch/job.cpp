@@ -8,10 +8,11 @@
 #include <array>
 #include <cstdlib>
 #include <limits>
-#include <sstream>
 
 #include "config/names.hpp"
 #include "error.hpp"
+#include "file_size_limit.hpp"
+#include "launch/programs.hpp"
 #include "measure/clock.hpp"
 #include "platform/library_variables.hpp"
 #include "platform/memory_limit.hpp"
@@ -19,25 +20,6 @@
 
 namespace scalemark {
 namespace {
-
-void require_program(const std::string& name, const std::string& remedy) {
-  if (name.find('/') != name.npos && access(name.c_str(), X_OK) == 0) return;
-  std::istringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (access((folder + "/" + name).c_str(), X_OK) == 0) return;
-  throw EnvironmentError(fmt::format("{} is not in PATH: {}", name, remedy));
-}
-
-/// Of what srun starts on other hosts nothing is known here.
-void require_programs(const LaunchRequest& request) {
-  if (!request.direct)
-    require_program(launcher_program(request),
-                    "install the MPI that scalemark --version names, or choose --launcher "
-                    "mpirun|srun");
-  if (!request.container.empty() && (request.direct || request.launcher != Launcher::srun))
-    require_program(request.container.front(),
-                    "install it, or say with --container_runtime how the image is run");
-}
 
 std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how,
                           const MemoryKills& memory) {
@@ -125,6 +107,7 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   std::vector<ChildProcess> processes;
   for (const Job& job : jobs) {
     require_programs(job.request);
+    if (!job.request.direct) refuse_too_small_for_ranks();
     processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
                            setenv(kHandoverVariable, job.handover.path().c_str(), 1);
                            if (job.request.launcher == Launcher::srun)
@@ -172,7 +155,7 @@ std::map<std::string, std::string> session_folder(const std::filesystem::path& f
   return {{place, folder.string()}};
 }
 
-void tell_ranks(LaunchRequest& request, bool several_hosts) {
+void tell_ranks(LaunchRequest& request, bool elsewhere) {
   // srun counts hardware threads, mpirun cores.
   const char* what = request.launcher == Launcher::srun ? "cpus" : "core";
   const std::string binding = !request.is_bound() ? "none"
@@ -180,8 +163,8 @@ void tell_ranks(LaunchRequest& request, bool several_hosts) {
                                   ? fmt::format("{}:{}", what, request.cpus_per_rank)
                                   : to_string(request.binding);
   setenv("SMK_INTERNAL_BINDING", binding.c_str(), 1);
-  request.here = !several_hosts && request.launcher != Launcher::srun;
-  if (several_hosts) request.forward = variables_for_hosts(process_environment());
+  request.here = !elsewhere && request.launcher != Launcher::srun;
+  if (elsewhere) request.forward = variables_for_hosts(process_environment());
 }
 
 std::vector<std::string> variables_for_hosts(

@@ -45,13 +45,13 @@ std::map<std::string, std::string> session_folder(const std::filesystem::path& f
 /// How jobs are watched whose ranks give themselves `timeout` seconds for every phase.
 Supervision supervision_of(double timeout);
 
-/// Launches and watches; where one fails, the others are stopped. Throws EnvironmentError where the
-/// launcher is not in PATH.
+/// Launches and watches; where one fails, the others are stopped. Throws EnvironmentError where a
+/// program is missing (require_programs()), ResultError where the file size limit is too small.
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
 
 /// Lets the ranks know what binding the launch asks for, and carries our variables to them. Call it
 /// once all variables are set.
-void tell_ranks(LaunchRequest& request, bool several_hosts);
+void tell_ranks(LaunchRequest& request, bool elsewhere);
 
 /// Names of the variables that mpirun must carry to other hosts: ours, and those of libraries but
 /// for its own, which it takes by itself.

@@ -19,8 +19,8 @@ std::optional<std::string> why_not_in_turns(const SweepPlan& plan, const SweepPl
   for (const SweepPoint& point : plan.points)
     if (find_resources(point.config.device, plan.hostfile ? plan.hostfile : point.config.hostfile,
                        process_environment())
-            .hosts > 1)
-      return "ranks on several hosts do not take turns";
+            .elsewhere)
+      return "ranks on other hosts do not take turns";
   for (const SweepPlan* side : {&plan, &new_plan})
     for (const SweepPoint& point : side->points)
       if (point.launch.ranks > 1 && point.config.overlap == Overlap::step)

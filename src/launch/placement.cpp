@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 
 #include "config/input_file.hpp"
@@ -12,6 +11,7 @@
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
+#include "platform/slot_share.hpp"
 
 namespace scalemark {
 namespace {
@@ -31,11 +31,13 @@ Resources find_resources(Device device, const std::optional<std::string>& hostfi
   resources.cores_per_host = cores_per_host();
   if (device != Device::cpu) resources.gpus_per_host = static_cast<int>(visible_gpus().gpus.size());
   const auto nodes = environment.find("SLURM_JOB_NUM_NODES");
+  const auto named = hostfile ? hosts_in(*hostfile) : std::set<std::string>();
   if (hostfile)
-    resources.hosts = count_hosts(*hostfile);
+    resources.hosts = static_cast<int>(named.size());
   else if (nodes != environment.end())
     resources.hosts = static_cast<int>(
         std::clamp<std::int64_t>(parse_integer(nodes->second).value_or(1), 1, 1 << 20));
+  resources.elsewhere = resources.hosts > 1 || !std::ranges::all_of(named, is_this_host);
   return resources;
 }
 
@@ -53,7 +55,7 @@ void refuse_too_few_hosts(int ranks, const Resources& resources, int ranks_per_n
       resources.hosts == 1 ? "is" : "are", resources.hosts));
 }
 
-int count_hosts(const std::string& hostfile) {
+std::set<std::string> hosts_in(const std::string& hostfile) {
   std::istringstream lines;
   try {
     lines.str(read_input_file(hostfile, kLargestHostfile));
@@ -68,7 +70,7 @@ int count_hosts(const std::string& hostfile) {
     if (words >> host && host[0] != '#') hosts.insert(host);
   }
   if (hosts.empty()) refuse_at("--hostfile", quote(hostfile) + " names no host");
-  return static_cast<int>(hosts.size());
+  return hosts;
 }
 
 }  // namespace scalemark

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "config/run_config.hpp"
@@ -15,8 +16,9 @@ int cores_per_host();
 /// What this machine, or the allocation, offers.
 struct Resources {
   int cores_per_host = 1;
-  int gpus_per_host = 0;  ///< visible; 0 where the run is for the CPU
-  int hosts = 1;          ///< of the host file or the Slurm allocation
+  int gpus_per_host = 0;   ///< visible; 0 where the run is for the CPU
+  int hosts = 1;           ///< of the host file or the Slurm allocation
+  bool elsewhere = false;  ///< one of them, or the only one, is another than this
 };
 Resources find_resources(Device device, const std::optional<std::string>& hostfile,
                          const std::map<std::string, std::string>& environment);
@@ -34,6 +36,6 @@ void refuse_too_few_hosts(int ranks, const Resources& resources, int ranks_per_n
 
 /// Hosts in an Open MPI host file: lines that are neither empty nor comments, each name once.
 /// ConfigError where it does not exist or names none.
-int count_hosts(const std::string& hostfile);
+std::set<std::string> hosts_in(const std::string& hostfile);
 
 }  // namespace scalemark

@@ -13,6 +13,7 @@
 #include "launch/job.hpp"
 #include "launch/log_tail.hpp"
 #include "launch/placement.hpp"
+#include "launch/programs.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "talk.hpp"
@@ -104,7 +105,8 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   request.program.push_back("--output=" + fs::absolute(record_path(index, repeat)).string());
   put_in_container(request, plan_.container.container ? plan_.container : point.config,
                    {folder_, resources.gpus_per_host > 0, build_.own});
-  tell_ranks(request, resources.hosts > 1);
+  do_without_ssh(request, environment_, resources.elsewhere);
+  tell_ranks(request, resources.elsewhere);
   return request;
 }
 

@@ -12,6 +12,7 @@
 #include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
+#include "launch/programs.hpp"
 #include "launch/relay.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
@@ -118,7 +119,7 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   const ResolvedConfig& config = loaded.config;
   const auto environment = process_environment();
   const Resources resources = find_resources(config.device, config.hostfile, environment);
-  RankJob job{plan_ranks(config, resources), {}, resources.hosts > 1};
+  RankJob job{plan_ranks(config, resources), {}, resources.elsewhere};
   if (!config.largest_batch) check_points(config, job.points.ranks);
   if (job.points.ranks_per_node && !config.dry_run)
     refuse_too_few_hosts(job.points.largest, resources, *job.points.ranks_per_node);
@@ -134,6 +135,7 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   request.program = {own_path().string(), std::string(name_of(loaded.command))};
   request.program.insert(request.program.end(), arguments.begin(), arguments.end());
   put_in_container(request, config, {result_folder(config), resources.gpus_per_host > 0});
+  do_without_ssh(request, environment, job.elsewhere);
   if (request.ranks_per_node && !config.ranks_per_node)
     request.program.push_back(fmt::format("--ranks_per_node={}", *request.ranks_per_node));
   return job;
@@ -142,7 +144,7 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
 ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   const ResolvedConfig& config = loaded.config;
   const HandoverFolder handover(result_folder(config));
-  tell_ranks(job.request, job.several_hosts);
+  tell_ranks(job.request, job.elsewhere);
   announce(job);
   lend_colours();
   Relay relay;

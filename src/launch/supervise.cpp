@@ -61,9 +61,12 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// What children run with: they take the signals that we keep to ourselves.
+  /// What children run with: they take the signals that we keep to ourselves. mpirun would tell of
+  /// a SIGXFSZ on stderr, and where that is the file that has grown too large it would get the
+  /// next.
   sigset_t mask_of_children() const {
     sigset_t mask = before_;
+    sigaddset(&mask, SIGXFSZ);
     sigdelset(&mask, SIGCHLD);
     for (const int signal : kStopSignals) sigdelset(&mask, signal);
     return mask;

@@ -110,6 +110,10 @@ bool is_same_host(std::string_view a, std::string_view b) {
   return both_full ? a == b : a.substr(0, a.find('.')) == b.substr(0, b.find('.'));
 }
 
+bool is_this_host(const std::string& name) {
+  return name == "localhost" || name == "127.0.0.1" || is_same_host(name, host_name());
+}
+
 std::string slot_words(const std::vector<SlotPlace>& places, std::size_t ranks_per_place) {
   std::string words = std::to_string(ranks_per_place);
   for (const SlotPlace& place : places)

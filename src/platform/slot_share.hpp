@@ -42,6 +42,8 @@ std::vector<std::vector<int>> equal_shares(std::vector<std::vector<int>> parts, 
 
 /// Whether both name one host, with or without their domain.
 bool is_same_host(std::string_view a, std::string_view b);
+/// By a name that launchers take.
+bool is_this_host(const std::string& name);
 
 /// Tells ranks their slot: slot_words().
 inline constexpr const char* kSlotVariable = "SMK_INTERNAL_SLOT";

@@ -118,8 +118,7 @@ class Layout {
 
   void add_place(const std::string& text, const std::string& item) {
     const PlaceWords words = place_words(text);
-    const bool here =
-        words.host.empty() || words.host == "localhost" || is_same_host(words.host, host_name());
+    const bool here = words.host.empty() || is_this_host(words.host);
     if (text.find(':') != text.npos) check_host(words.host, item);
     if (words.uuid.empty())
       add_cpus(item);

@@ -5,6 +5,7 @@
 #include "config/load.hpp"
 #include "launch/engine_start.hpp"
 #include "launch_support.hpp"
+#include "platform/platform.hpp"
 
 namespace scalemark::rank_job_test {
 namespace {
@@ -42,9 +43,27 @@ TEST(PlanRanks, CoresOfARankAreTheSameAtEveryPoint) {
 
 TEST(CountHosts, LinesNamesAndComments) {
   const TestFolder folder;
-  EXPECT_EQ(count_hosts(folder.write("hosts", "# two\nn0 slots=4\n\nn1\nn0 slots=1\n")), 2);
-  EXPECT_THROW(count_hosts(folder.write("none", "# nobody\n")), ConfigError);
-  EXPECT_THROW(count_hosts(folder / "missing"), ConfigError);
+  EXPECT_THAT(hosts_in(folder.write("hosts", "# two\nn0 slots=4\n\nn1\nn0 slots=1\n")),
+              ElementsAre("n0", "n1"));
+  EXPECT_THROW(hosts_in(folder.write("none", "# nobody\n")), ConfigError);
+  EXPECT_THROW(hosts_in(folder / "missing"), ConfigError);
+}
+
+TEST(FindResources, WhetherAnotherHostTakesPart) {
+  const TestFolder folder;
+  const auto elsewhere = [&](const std::string& hosts) {
+    return find_resources(Device::cpu, folder.write("hosts", hosts), {}).elsewhere;
+  };
+  const auto in_slurm = [](const std::string& nodes) {
+    return find_resources(Device::cpu, {}, {{"SLURM_JOB_NUM_NODES", nodes}}).elsewhere;
+  };
+  EXPECT_FALSE(find_resources(Device::cpu, {}, {}).elsewhere);
+  EXPECT_FALSE(elsewhere("localhost slots=2\n"));
+  EXPECT_FALSE(elsewhere(host_name() + "\n"));
+  EXPECT_TRUE(elsewhere("far.example\n"));
+  EXPECT_TRUE(elsewhere("localhost\nfar.example\n"));
+  EXPECT_FALSE(in_slurm("1"));
+  EXPECT_TRUE(in_slurm("2"));
 }
 
 TEST(EngineVariables, ThreadsFollowTheMaskUnlessSaidOtherwise) {

@@ -1,5 +1,6 @@
 // The supervisor with real processes: exit codes, signals, and that nothing stays behind.
 #include <poll.h>
+#include <sys/resource.h>
 
 #include "launch/launch.hpp"
 #include "launch_support.hpp"
@@ -25,6 +26,19 @@ TEST(Supervise, PassesTheExitStatus) {
   EXPECT_EQ(supervised("exit 5"), 5);
   EXPECT_EQ(supervised("kill -KILL $$"), 137);
   EXPECT_EQ(in_child([] { return supervise({"/no/such/program"}, {}).raw_status; }), 127);
+}
+
+TEST(Supervise, AFileSizeLimitIsAnErrorOfTheWrite) {
+  const TestFolder folder;
+  EXPECT_EQ(in_child([&] {
+              ChildProcess process{shell("trap 'exit 9' XFSZ; printf %2000s x; exit 3")};
+              process.output = folder / "log";
+              const rlimit limit{1000, 1000};
+              process.before_exec = [&] { setrlimit(RLIMIT_FSIZE, &limit); };
+              return supervise_all({process}, {}).raw_status.front();
+            }),
+            3);
+  EXPECT_EQ(std::filesystem::file_size(folder / "log"), 1000);
 }
 
 TEST(Supervise, ForwardsASignalAsAStopRequest) {

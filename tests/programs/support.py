@@ -88,8 +88,8 @@ class ProgramTest(unittest.TestCase):
         return environment(SCALEMARK_LABEL=self.tag, **more)
 
     def start(self, *words, env=None, **options):
-        return subprocess.Popen([str(w) for w in words], env=env or self.environment(), text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder, **options)
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen([str(w) for w in words], env=env or self.environment(), text=True, cwd=self.folder, **options)
 
     def run_program(self, *words, expect=0, timeout=240, **options):
         """Runs to the end; returns (stdout, stderr); the exit code must be the expected one."""
