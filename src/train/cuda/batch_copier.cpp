@@ -5,9 +5,10 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime_api.h>
 
 #include <deque>
+
+#include "comm/cuda/check.hpp"
 
 namespace scalemark {
 namespace {
@@ -19,7 +20,9 @@ class CudaBatchCopier : public BatchCopier {
   CudaBatchCopier() : stream_(c10::cuda::getStreamFromPool()) {}
   // The copy of a step that never comes may still read and write its buffers. A fault of the device
   // is told by whoever works with it: here it must not throw.
-  ~CudaBatchCopier() override { cudaStreamSynchronize(stream_.stream()); }
+  ~CudaBatchCopier() override {
+    if (!unwinding_) cudaStreamSynchronize(stream_.stream());
+  }
 
   void start(std::vector<TensorCopy> tensors) override {
     CUDAEvent asked_so_far;
@@ -69,6 +72,7 @@ class CudaBatchCopier : public BatchCopier {
     }
   }
 
+  Unwinding unwinding_;
   c10::cuda::CUDAStream stream_;
   Span copy_;                ///< that nobody has waited for yet
   std::deque<Span> copies_;  ///< with the waits for them

@@ -8,7 +8,7 @@ namespace scalemark {
 /// A host tensor like `like` (sizes, strides, type) in pinned memory; its values are undefined. It
 /// must outlive the copies from and to it: nothing waits for them. LibTorch's own pinned tensors
 /// do, by an event that is recorded while they are freed, and after a fault of the device that
-/// throws from a destructor, which ends the process before its record is written. Throws RunError
+/// throws from a destructor, which ends the process before its record is written. Throws CommError
 /// where the memory cannot be pinned.
 at::Tensor pinned_tensor(const at::Tensor& like);
 
