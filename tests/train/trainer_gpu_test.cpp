@@ -80,5 +80,15 @@ TEST_F(GpuTrainer, EveryStrategyForEmbeddingGradientsGivesTheLossesOfDense) {
     }
 }
 
+/// Whether a step is left out is read by the device alone.
+TEST_F(GpuTrainer, LayerwiseRulesLearnInFp16) {
+  for (const Optimizer optimizer : {Optimizer::lamb, Optimizer::lars}) {
+    RunConfig config = smallnet();
+    config.optimizer = optimizer;
+    const Samples cpu = train(Device::cpu, Precision::fp32, CommunicatorKind::none, config);
+    expect_near(train(Device::cuda, Precision::fp16, CommunicatorKind::none, config), cpu, 5e-2);
+  }
+}
+
 }  // namespace
 }  // namespace scalemark::trainer_gpu_test
