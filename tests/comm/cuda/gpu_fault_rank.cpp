@@ -39,6 +39,7 @@ void train(RankGroup& world, Communicator& communicator, const std::string& kind
   const testing::OnGpu<double> gradients(100'000);
   std::vector<double> values(gradients.count(), 1);
   gradients.put(values, stream);
+  stream.synchronize();
   std::vector<std::unique_ptr<Pending>> sums;
   double expected = 1;
   for (long step = 0; step < kSteps; ++step) {
