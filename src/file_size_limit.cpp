@@ -20,10 +20,9 @@ rlim_t limit() {
   return getrlimit(RLIMIT_FSIZE, &found) == 0 ? found.rlim_cur : RLIM_INFINITY;
 }
 
-std::string limit_words() {
-  return fmt::format("the file size limit (ulimit -f) is {:.6g} KiB",
-                     static_cast<double>(limit()) / 1024);
-}
+std::string kib(rlim_t bytes) { return fmt::format("{} KiB", static_cast<double>(bytes) / 1024); }
+
+std::string limit_words() { return "the file size limit (ulimit -f) is " + kib(limit()); }
 
 }  // namespace
 
@@ -34,8 +33,8 @@ std::string write_error_words(int error) {
 
 void refuse_too_small_for_ranks() {
   if (limit() >= kSharedBytes) return;
-  throw ResultError(fmt::format("{}, and ranks share memory in files of up to {} KiB: raise it",
-                                limit_words(), kSharedBytes / 1024));
+  throw ResultError(fmt::format("{}, and ranks, which share memory in files, need {}: raise it",
+                                limit_words(), kib(kSharedBytes)));
 }
 
 }  // namespace scalemark

@@ -1,8 +1,6 @@
 """A machine without ssh and rsh, as containers often are: all that runs on it alone works."""
 
 import json
-import os
-import pathlib
 import shutil
 import unittest
 
@@ -16,14 +14,7 @@ PLAN = {"settings": {"model": "trivial", "batch_size": 4, "num_warmup_batches": 
 class WithoutSsh(ProgramTest):
     def setUp(self):
         super().setUp()
-        programs = self.folder / "bin"
-        programs.mkdir()
-        for folder in reversed(os.environ["PATH"].split(":")):
-            for path in pathlib.Path(folder).glob("*"):
-                if path.name not in ("ssh", "rsh"):
-                    (programs / path.name).unlink(missing_ok=True)
-                    (programs / path.name).symlink_to(path)
-        self.path = str(programs)
+        self.path = self.path_without_ssh()
 
     def environment(self, **more):
         """Slurm's variables would have Open MPI start its daemons by srun."""

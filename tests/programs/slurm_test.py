@@ -135,11 +135,12 @@ class Srun(SlurmTest):
         self.assertEqual([[node["ranks"] for node in nodes] for nodes in points], [[1], [2], [2, 2]])
 
     def test_instances_on_both_nodes(self):
-        """By steps of srun, and by mpirun, whose daemons are such steps."""
+        """By steps of srun, and by mpirun, whose daemons are such steps and need no ssh."""
+        env = self.environment(PATH=self.path_without_ssh())
         for launcher in ("srun", "mpirun"):
             with self.subTest(launcher=launcher):
                 self.allocated("instances", "--launcher", launcher, "--device", "cpu", "--ranks", "2", "--slots", "n0:0;n1:0",
-                               "--repeats", "1", "--output", "i.json")
+                               "--repeats", "1", "--output", "i.json", env=env)
                 record = self.read("i.json")
                 [repeat] = record["points"][1]["repeats"]
                 self.assertEqual([places(self.read(instance["path"])) for instance in repeat["instances"]],

@@ -87,6 +87,17 @@ class ProgramTest(unittest.TestCase):
     def environment(self, **more):
         return environment(SCALEMARK_LABEL=self.tag, **more)
 
+    def path_without_ssh(self):
+        """PATH, but for ssh and rsh."""
+        programs = self.folder / "bin"
+        programs.mkdir()
+        for folder in reversed(os.environ["PATH"].split(":")):
+            for path in pathlib.Path(folder).glob("*"):
+                if path.name not in ("ssh", "rsh"):
+                    (programs / path.name).unlink(missing_ok=True)
+                    (programs / path.name).symlink_to(path)
+        return str(programs)
+
     def start(self, *words, env=None, **options):
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen([str(w) for w in words], env=env or self.environment(), text=True, cwd=self.folder, **options)
