@@ -82,9 +82,10 @@ class BareRoot(ProgramTest):
         self.assertEqual(self.read("two.json")["world_size"], 2)
         self.run_inside("scalemark", "run", *self.TRIVIAL, "--ranks", "2", "--reducer", "c10d", "--output", "c10d.json")
         self.assertEqual(self.read("c10d.json")["communication"]["communicator"], "gloo")
-        self.run_inside("scalemark", "preflight", "--device", "cpu", "--ranks", "2", "--seconds", "0.1", "--sizes", "8,1024",
-                        "--scratch_mb", "1", "--output", "preflight.json", expect=None)
-        self.assertIn(self.read("preflight.json")["verdict"], ("pass", "warn", "fail"))
+        preflight = ("scalemark preflight --device cpu --ranks 2 --seconds 0.1 --sizes 8,1024 --scratch_mb 1 "
+                     "--output preflight.json || [ $? = 4 ]")  # 4: the machine is busy, so that one rank is slower
+        self.run_inside("sh", "-c", preflight)
+        self.assertEqual(self.read("preflight.json")["status"], "ok")
 
     @unittest.skipIf(pathlib.Path("/dev/nvidiactl").exists(), "there is a GPU")
     def test_the_cuda_path_loads_and_skips(self):
