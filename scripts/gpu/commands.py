@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import shutil
 
 import readers
 from steps import Step
@@ -88,6 +89,11 @@ class Place:
         return (*self.precision(), "--batch_size", 2, "--sequence_length", 16, "--layers", 1, "--width", 32, "--heads", 2,
                 "--vocabulary", 50)
 
+    def smallnet(self, steps):
+        """Of the engine itself: nothing else is to be looked at."""
+        return (self.bundle / "libexec/scalemark-engine", "run", "--device", self.device, "--model", "smallnet", "--batch_size", 4,
+                "--num_batches", steps, "--num_warmup_batches", 1, "--noroofline")
+
     # Steps that several rows have.
 
     def training(self, name, limit, *flags, learns="", **more):
@@ -96,8 +102,8 @@ class Place:
     def peer(self, name, limit, script, *flags, learns="", **more):
         return Step(name, limit, self.script(f"peers/{script}", *flags), learns, read=readers.peer, **more)
 
-    def sanitized(self, name, limit, tool, sanitizer, *program):
-        """sanitizer: path of compute-sanitizer, or None."""
+    def sanitized(self, name, limit, tool, *program):
+        sanitizer = shutil.which("compute-sanitizer")
         words = self.run(sanitizer or "compute-sanitizer", "--tool", tool, "--target-processes", "all", "--error-exitcode", "9",
                          *program)
         step = Step(name, limit, words, f"{tool}: errors that end nothing by themselves", read=readers.sanitizer)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Prints, as JSON, what of this machine decides whether anything else can work: driver, libraries that the loader does not
-find, where libcuda and NVML lie, clocks and power limit, cores, memory, /dev/shm. It only reads.
+find, where libcuda and NVML lie, clocks and power limit, cores, memory, /dev/shm. It only reads. To be started by
+the folder's `run`, as the programs are that it looks at.
 
 Exit codes: 0 nothing is missing, 4 something is (under "complaint"), 7 no GPU.
 """
@@ -89,12 +90,12 @@ def changed_files(bundle, manifest):
             if not (bundle / file["path"]).is_file() or (bundle / file["path"]).stat().st_size != file["bytes"]]
 
 
-def missing_libraries(bundle, manifest, run):
+def missing_libraries(bundle, manifest):
     """{file: [name]} of the programs and of the libraries that these do not need."""
     found = {}
     for file in manifest["files"]:
         if file["group"] in ("front door", "engines", "GPU tests") or file["path"].endswith(".so"):
-            if names := unresolved(bundle / file["path"], run):
+            if names := unresolved(bundle / file["path"]):
                 found[file["path"]] = names
     return found
 
@@ -103,12 +104,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", type=pathlib.Path, help="the folder of scripts/gpu_bundle")
     bundle = parser.parse_args().bundle.resolve()
-    manifest, run = json.loads((bundle / "manifest.json").read_text()), [bundle / "run"]
+    manifest = json.loads((bundle / "manifest.json").read_text())
     (cards, why), devices = gpus(), cuda_devices()
     places = {name: loaded_from(name) for name in ("libcuda.so.1", "libnvidia-ml.so.1")}
     facts = {"card": f"{cards[0].get('name')}, driver {cards[0].get('driver_version')}" if cards else "",
              "gpus": cards, "no_nvidia_smi": why, "cuda_devices": devices, "machine": machine(), "changed_files": changed_files(bundle, manifest),
-             "not_found": missing_libraries(bundle, manifest, run), "build": manifest["build"],
+             "not_found": missing_libraries(bundle, manifest), "build": manifest["build"],
              "libraries": {name: place or reason for name, (place, reason) in places.items()},
              "gpu_users": asked("nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader")[0]}
     complaints = [text for text, wrong in (

@@ -1,7 +1,6 @@
 """The steps of a first visit: whether anything works, then how fast, then the rest; in the order of what they tell."""
 
 import dataclasses
-import shutil
 
 import readers
 from steps import Row, Step
@@ -147,9 +146,6 @@ def the_rest(place):
 
 
 def memcheck(place):
-    tool = shutil.which("compute-sanitizer")
-    small = place.scalemark("run", "--model", "smallnet", "--batch_size", 4, "--num_batches", 2, "--num_warmup_batches", 1,
-                            "--noroofline")[1:]
     return Row("compute-sanitizer", 45, "silent errors", (
-        place.sanitized("memcheck_smallnet", 25, "memcheck", tool, *small),
-        place.sanitized("memcheck_comm", 25, "memcheck", tool, "comm_gpu_test")))
+        place.sanitized("memcheck_smallnet", 25, "memcheck", *place.smallnet(2)),
+        place.sanitized("memcheck_comm", 25, "memcheck", "comm_gpu_test")))

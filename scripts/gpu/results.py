@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import zipfile
-import zlib
 
 from steps import held_signals
 
@@ -29,19 +28,16 @@ class Archive:
     def add(self, paths, within):
         """Names of the files that would make it too large, which are left out. within: a folder above them."""
         new, left_out = self.path.with_name(self.path.name + ".new"), []
-        if self.path.exists():
-            shutil.copy(self.path, new)
-        with zipfile.ZipFile(new, "a", zipfile.ZIP_DEFLATED) as archive:
-            size = sum(member.compress_size for member in archive.infolist())
-            for path in paths:
-                text = path.read_bytes()
-                size += (packed := len(zlib.compress(text)))
-                if size > MOST_ARCHIVE_BYTES:
-                    size -= packed
-                    left_out.append(path.name)
-                else:
-                    archive.writestr(str(path.relative_to(within)), text)
-        os.replace(new, self.path)
+        for path in paths:
+            if self.path.exists():
+                shutil.copy(self.path, new)
+            with zipfile.ZipFile(new, "a", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(path, path.relative_to(within))
+            if new.stat().st_size > MOST_ARCHIVE_BYTES:
+                new.unlink()
+                left_out.append(path.name)
+            else:
+                os.replace(new, self.path)
         return left_out
 
 

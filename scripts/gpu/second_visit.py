@@ -1,8 +1,6 @@
 """The steps of a second visit, after what the first has found was mended: what failed, then settings and peers in turn on
 the same card."""
 
-import shutil
-
 import first_visit
 import readers
 from steps import Row, Step
@@ -73,10 +71,8 @@ def side_by_side(place):
 
 
 def racecheck(place):
-    small = place.scalemark("run", "--model", "smallnet", "--batch_size", 4, "--num_batches", 1, "--num_warmup_batches", 1,
-                            "--noroofline")[1:]
     return Row("racecheck", 45, "races within our kernels", (
-        place.sanitized("racecheck_smallnet", 45, "racecheck", shutil.which("compute-sanitizer"), *small),))
+        place.sanitized("racecheck_smallnet", 45, "racecheck", *place.smallnet(1)),))
 
 
 def tuned(place):

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import gpu_folder
-from support import PYTHON_HAS_TORCH, SOURCE, ProgramTest, main
+from support import PYTHON_HAS_TORCH, SOURCE, ProgramTest, main, mpirun
 
 sys.path.insert(0, str(SOURCE / "scripts" / "gpu"))
 import bundle  # noqa: E402
@@ -72,8 +72,7 @@ class Folder(ProgramTest):
         self.run_program(bundle.patchelf(), "--add-needed", "libnowhere.so.1", copy / "lib/libmpi.so.40")
         complaints = bundle.check_libraries(copy, self.torch)
         self.assertTrue(any("libnowhere.so.1, which is not found" in text for text in complaints), complaints)
-        out, _ = self.run_program(sys.executable, copy / "scripts/gpu/facts.py", copy, expect=4,
-                                  env=self.environment(SCALEMARK_TORCH=str(self.torch)))
+        out, _ = self.run_program(copy / "run", "--torch", self.torch, sys.executable, copy / "scripts/gpu/facts.py", copy, expect=4)
         facts = json.loads(out)
         self.assertIn("libnowhere.so.1", facts["not_found"]["bin/comm_gpu_test"])
         self.assertEqual(sorted(facts["changed_files"]), ["lib/libhwloc.so.15", "lib/libmpi.so.40"])
@@ -123,6 +122,21 @@ class Folder(ProgramTest):
         self.assertIn("is not empty and no earlier bundle", err)
         self.assertTrue((self.folder / "mine").exists())
 
+    def copy_with_engine(self, script):
+        copy = self.folder / "copy"
+        shutil.copytree(self.bundle, copy)
+        for engine in (copy / "libexec").iterdir():
+            engine.write_text(f"#!/bin/sh\n{script}\n")
+        return copy
+
+    def test_ranks_that_may_share_a_gpu_are_of_different_hosts_to_nccl(self):
+        copy = self.copy_with_engine('echo "host $NCCL_HOSTID."')
+        words = [copy / "run", "--torch", self.torch, *mpirun(2, "scalemark", "run", "--device", "cuda")]
+        out, _ = self.run_program(*words)
+        self.assertEqual(sorted(out.splitlines()), ["host .", "host ."])
+        out, _ = self.run_program(*words, env=self.environment(SMK_INTERNAL_SHARED_GPU="1"))
+        self.assertEqual(sorted(out.splitlines()), ["host rank 0.", "host rank 1."])
+
     @unittest.skipUnless(PYTHON_HAS_TORCH, "no torch in this Python")
     @unittest.skipIf(pathlib.Path("/dev/nvidiactl").exists(), "there is a GPU")
     def test_every_command_line_of_a_peer_is_understood(self):
@@ -157,10 +171,7 @@ for line in json.loads(sys.argv[2]) + [[json.loads(sys.argv[2])[0][0], "--no_suc
             if "scalemark" in words and "--version" not in words and "gpu_check" not in words:
                 tried[tuple(words[words.index("scalemark"):])] = step
         self.assertGreater(len(tried), 30)
-        copy = self.folder / "copy"
-        shutil.copytree(self.bundle, copy)
-        engine = copy / "libexec/scalemark-engine"
-        engine.write_text("#!/bin/sh\nexit 7\n")
+        copy = self.copy_with_engine("exit 7")
 
         def code_of(*words, **variables):
             process = self.start(copy / "run", "--torch", self.torch, *words, env=self.environment(**variables))
