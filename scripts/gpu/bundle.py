@@ -14,7 +14,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 64 << 20  # with the source, which travels beside it
 # What the other machine has: glibc, the compiler's run-time libraries, and with torch LibTorch, CUDA, NCCL and cuDNN.
 OF_THE_MACHINE = re.compile(r"^(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|util|resolv|anl|mvec|nsl|stdc\+\+|gcc_s))\.so")
-OF_TORCH = re.compile(r"^lib(torch|c10|gomp|cu|nv|nccl|caffe2)")
+OF_TORCH = re.compile(r"^lib(torch|c10|gomp|cud|cublas|cufft|cufile|cupti|curand|cusolver|cusparse|nv|nccl)")
 # Components for networks and for OpenSHMEM, neither of which a single machine has.
 UNUSED = re.compile(r"^lib(oshmem|uc[pst]|fabric|ibverbs|psm|psm2|nl|mca_common_(ucx|ofi|verbs))\b")
 
@@ -78,6 +78,8 @@ class OpenMpi:
         self.components = pathlib.Path(said["pkglibdir"])
         self.texts = pathlib.Path(said["pkgdatadir"])
         self.programs = pathlib.Path(said["bindir"])
+        if not (self.programs / "orterun").exists():
+            raise Unusable(f"{self.programs} has no orterun: the Open MPI here is not of release 4")
 
     def moved(self, path):
         """Relative to the folder that OPAL_PREFIX names."""

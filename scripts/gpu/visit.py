@@ -122,7 +122,11 @@ class Visit:
             result["exit"], result["seconds"] = ended.code, ended.seconds
             self.judge(step, folder, ended, result)
         finally:  # also of a step that is cut off
-            result["left_out"] = self.results.keep(folder, self.work)
+            try:
+                result["left_out"] = self.results.keep(folder, self.work)
+            except OSError as problem:
+                self.say(f"the files of {step.name} are not kept: {problem}")
+                result["left_out"] = [str(problem)]
 
     def judge(self, step, folder, ended, result):
         try:
@@ -140,7 +144,10 @@ class Visit:
         self.summary["seconds"] = time.monotonic() - self.begin
         self.summary["ratios"] = comparisons.ratios(self.summary["steps"])
         self.summary["losses"] = comparisons.losses(self.summary["steps"])
-        self.results.write(self.summary, table_of(self.summary))
+        try:
+            self.results.write(self.summary, table_of(self.summary))
+        except OSError as problem:  # the next step may find room again
+            self.say(f"the results are not written: {problem}")
 
 
 def last_line(path):

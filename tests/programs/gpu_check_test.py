@@ -108,6 +108,12 @@ class Visit(ProgramTest):
         self.assertEqual((steps["late"]["verdict"], steps["late"]["why"]), ("skipped", "no time of its row is left"))
         self.assertEqual(steps["next"]["verdict"], "as expected")
 
+    def test_files_that_cannot_be_kept_stop_no_step(self):
+        (self.folder / "out/logs.zip.new/in the way").mkdir(parents=True)
+        steps = self.finished(["row", 60, [["one", 20, ["true"], [0]], ["two", 20, ["true"], [0]]]])
+        self.assertEqual([step["verdict"] for step in steps.values()], ["as expected", "as expected"])
+        self.assertRegex(steps["two"]["left_out"][0], "logs.zip.new")
+
     def cut_off(self, number):
         """A visit of three steps that gets the signal in its second."""
         process = self.visit(["row", 60, [["first", 20, ["echo", "one"], [0]],
