@@ -4,10 +4,12 @@ same batch the same logits and the same loss.
 Both are held to the values of scripts/golden, peers here and scalemark in tests/models/golden_test.cpp.
 """
 
+import argparse
 import json
 import pathlib
 import sys
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(SOURCE / "scripts" / "peers"), str(SOURCE / "scripts" / "golden")]
@@ -17,6 +19,7 @@ try:
     import pytorch_resnet
     import pytorch_transformer
     import torch
+    import training
 except ImportError:
     torch = None
 TOLERANCE = 1e-8  # relative
@@ -51,6 +54,44 @@ class Parameters(unittest.TestCase):
         self.assertEqual(parameters, 336_226_108)
         self.assertEqual(self.dropouts(model), (1 + 24) * [0.1])
         self.assertEqual(pytorch_bert.masked_positions(128), 20)
+
+
+class FakeEvent:
+    """Of a GPU on which every step takes two milliseconds."""
+    recorded = 0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+
+    def record(self):
+        self.number = FakeEvent.recorded
+        FakeEvent.recorded += 1
+
+    def elapsed_time(self, end):
+        return 2.0 * (end.number - self.number)
+
+
+@unittest.skipIf(torch is None, "no torch in this Python")
+class StepsOnAGpu(unittest.TestCase):
+    def test_every_step_has_its_seconds_and_its_loss(self):
+        cuda = {"Event": FakeEvent, "synchronize": lambda: None, "reset_peak_memory_stats": lambda: None,
+                "max_memory_allocated": lambda: 77}
+        weight = torch.nn.Parameter(torch.tensor(3.0))
+        arguments = argparse.Namespace(warmup=2, steps=3, precision="fp32")
+        shared = torch.zeros(())  # a CUDA graph gives every loss in the same place
+
+        def loss_of(model, x):
+            loss = (model * x) ** 2
+            shared.data.copy_(loss.detach())
+            loss.data = shared.data
+            return loss
+
+        with unittest.mock.patch.multiple(torch.cuda, **cuda), unittest.mock.patch("torch.autocast"):
+            seconds, losses, peak = training.train_on_gpu(arguments, weight, torch.optim.SGD([weight], lr=0.1), loss_of,
+                                                          (torch.tensor(1.0),))
+        for found, expected in zip(losses, [9 * 0.64**k for k in range(5)], strict=True):
+            self.assertAlmostEqual(found, expected, places=5)
+        self.assertEqual((seconds, peak), ([0.002] * 5, 77))
 
 
 def without_dropout(model):
