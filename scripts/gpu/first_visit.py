@@ -60,16 +60,16 @@ def pair(place):
     def one(name, limit, words, learns, expect=(0,), read=readers.record):
         return Step(name, limit, words, learns, expect, read, PAIR)
 
-    return Row("two NCCL ranks on one GPU", 45, "real NCCL: order, data, exit codes 4 and 5", (
-        *pair_programs(place),
+    return Row("two NCCL ranks on one GPU", 60, "real NCCL: order, data, exit codes 4 and 5", (
         one("pair_allreduce", 15, place.measured("run", *two, *small), "allreduce of gradients, data check"),
         one("pair_allgather", 15, place.measured(
             "run", *two, "--model", "transformer_tiny", "--batch_size", 4, "--length_distribution", "uniform",
             "--embedding_gradients", "sparse", "--num_batches", 10, "--num_warmup_batches", 2),
             "unequal allgather of embedding rows"),
+        *pair_programs(place),
         one("pair_killed", 15, place.measured("run", *two, *faulty, "--inject", "kill:rank=1:step=5"),
             "a rank is killed: exit code 4", (4,), readers.failed_record),
-        one("pair_stopped", 20, place.measured("run", *two, *faulty, "--inject", "stop:rank=1:step=5", "--timeout", 6),
+        one("pair_stopped", 28, place.measured("run", *two, *faulty, "--inject", "stop:rank=1:step=5", "--timeout", 12),
             "a rank stops: exit code 5", (5,), readers.failed_record),
         one("pair_collectives", 15, place.measured(
             "preflight", *two, "--seconds", 0.2, "--sizes", "8,65536,1048576", "--scratch_mb", 1),
@@ -77,17 +77,14 @@ def pair(place):
 
 
 def pair_programs(place):
-    """Of the tests, which make ranks share a GPU themselves."""
+    """Of the tests, where the folder has them: they make ranks share a GPU themselves."""
     launch = ("mpirun", "-n", 2, "--oversubscribe", "--bind-to", "none")
-    steps = []
-    if "comm_gpu_ranks_test" in place.programs():
-        steps.append(Step("pair_tests", 20, place.run(*launch, "comm_gpu_ranks_test"), "order, unequal allgather, data",
-                          read=readers.tests_on_gpu if place.on_gpu else readers.tests))
-    if "gpu_fault_rank" in place.programs():
-        steps += [place.on_gpu_only(Step(f"pair_{kind}", limit, place.run(*launch, "gpu_fault_rank", "nccl", kind, patience),
-                                         f"a rank's fault: exit code {code}", (code,)))
-                  for kind, limit, patience, code in (("throw", 12, 30, 4), ("stop", 20, 12, 5))]
-    return steps
+    steps = (
+        Step("pair_tests", 20, place.run(*launch, "comm_gpu_ranks_test"), "order, unequal allgather, data",
+             read=readers.tests_on_gpu if place.on_gpu else readers.tests),
+        place.on_gpu_only(Step("pair_throw", 12, place.run(*launch, "gpu_fault_rank", "nccl", "throw", 30),
+                               "a rank fails alone: exit code 4, and the cause is said", (4,), readers.last_words)))
+    return tuple(step for step, program in zip(steps, ("comm_gpu_ranks_test", "gpu_fault_rank")) if program in place.programs())
 
 
 def eager_resnet(place):

@@ -160,6 +160,10 @@ def text(folder):
     return {"said": out(folder).strip()[:400]}
 
 
+def last_words(folder):
+    return {"said": (folder / "err.txt").read_text(errors="replace").strip()[-400:]}
+
+
 def json_of(folder):
     """What the step printed as JSON."""
     try:
