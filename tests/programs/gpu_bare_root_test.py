@@ -1,5 +1,5 @@
 """The folder of scripts/gpu_bundle on a root file system that has only a newer glibc and libstdc++, the smallest Debian 13 and a
-Python, with LibTorch at another path than the build had: what a borrowed machine is.
+Python, with LibTorch at another path than the build had: what a machine is that has torch and nothing else.
 
 The root is made once, by debootstrap, and kept in /var/tmp.
 """
