@@ -102,6 +102,11 @@ class Place:
     def peer(self, name, limit, script, *flags, learns="", **more):
         return Step(name, limit, self.script(f"peers/{script}", *flags), learns, read=readers.peer, **more)
 
+    def tests(self, name, limit, learns, *words):
+        """A GoogleTest program; without colours, which mpirun's terminal would get."""
+        return Step(name, limit, self.run(*words), learns, read=readers.tests_on_gpu if self.on_gpu else readers.tests,
+                    variables=(("GTEST_COLOR", "no"),))
+
     def sanitized(self, name, limit, tool, *program):
         sanitizer = shutil.which("compute-sanitizer")
         words = self.run(sanitizer or "compute-sanitizer", "--tool", tool, "--target-processes", "all", "--error-exitcode", "9",

@@ -36,8 +36,7 @@ def start(place):
 
 def gpu_tests(place):
     return Row("GPU tests", 100, "gradients, streams, NVML", tuple(
-        Step(name, 45, place.run(name), "gradients, streams, NVML", read=readers.tests_on_gpu if place.on_gpu else readers.tests)
-        for name in place.programs() if name.endswith("_gpu_test")))
+        place.tests(name, 45, "gradients, streams, NVML", name) for name in place.programs() if name.endswith("_gpu_test")))
 
 
 def resnets(place):
@@ -80,8 +79,7 @@ def pair_programs(place):
     """Of the tests, where the folder has them: they make ranks share a GPU themselves."""
     launch = ("mpirun", "-n", 2, "--oversubscribe", "--bind-to", "none")
     steps = (
-        Step("pair_tests", 20, place.run(*launch, "comm_gpu_ranks_test"), "order, unequal allgather, data",
-             read=readers.tests_on_gpu if place.on_gpu else readers.tests),
+        place.tests("pair_tests", 20, "order, unequal allgather, data", *launch, "comm_gpu_ranks_test"),
         place.on_gpu_only(Step("pair_throw", 12, place.run(*launch, "gpu_fault_rank", "nccl", "throw", 30),
                                "a rank fails alone: exit code 4, and the cause is said", (4,), readers.last_words)))
     return tuple(step for step, program in zip(steps, ("comm_gpu_ranks_test", "gpu_fault_rank")) if program in place.programs())
