@@ -111,6 +111,17 @@ class Folder(ProgramTest):
         _, err = self.run_program(self.bundle / "run", "scalemark", "--version", expect=7, env=self.environment(SCALEMARK_PYTHON="false"))
         self.assertIn("no LibTorch: false has no torch", err)
 
+    @unittest.skipIf(pathlib.Path("/dev/nvidiactl").exists(), "there is a GPU")
+    def test_a_visit_without_a_gpu_is_exit_7_with_its_files(self):
+        out, err = self.in_bundle("gpu_check", "--output", "visit", expect=7)
+        self.assertIn("no GPU", err)
+        summary = json.loads((self.folder / "visit/summary.json").read_text())
+        self.assertEqual((summary["state"], out), ("no GPU", (self.folder / "visit/table.txt").read_text()))
+        facts, *others = summary["steps"]
+        self.assertEqual((facts["exit"], facts["found"]["not_found"], facts["found"]["changed_files"]), (7, {}, []))
+        self.assertEqual({step["verdict"] for step in others}, {"skipped"})
+        self.assertGreater(len(others), 30)
+
     def test_what_was_set_before_stays(self):
         out, _ = self.in_bundle("sh", "-c", 'echo "$LD_LIBRARY_PATH $OMPI_MCA_plm"',
                                 env=self.environment(LD_LIBRARY_PATH="/before", OMPI_MCA_plm="rsh"))

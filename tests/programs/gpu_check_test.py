@@ -17,6 +17,7 @@ from support import SOURCE, ProgramTest, main
 GPU = SOURCE / "scripts" / "gpu"
 sys.path.insert(0, str(GPU))
 import comparisons  # noqa: E402
+import facts  # noqa: E402
 import kernels  # noqa: E402
 import readers  # noqa: E402
 import results  # noqa: E402
@@ -263,6 +264,29 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(found, {"plain": 0.5, "graph": 0})
         words = comparisons.words_of({"ratios": [], "losses": comparisons.losses(steps)})
         self.assertIn("bert, graph: losses of 2 steps are bit-equal", words)
+
+
+class Facts(ProgramTest):
+    def test_a_field_that_this_driver_does_not_know_is_left_out(self):
+        program = self.folder / "nvidia-smi"
+        program.write_text("""#!/bin/sh
+case $1 in *clocks_event_reasons.active*)
+  echo 'Field "clocks_event_reasons.active" is not a valid field to query.'; exit 2;;
+esac
+echo "${1#*=}" | tr , '\\n' | sed 's/.*/of &/' | paste -sd, -
+""")
+        program.chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
+            (card,), why = facts.gpus()
+        self.assertEqual((card["name"], card["power.limit"], why), ("of name", "of power.limit", ""))
+        self.assertEqual(set(facts.QUERY) - set(card), {"clocks_event_reasons.active"})
+
+    def test_a_driver_that_fails(self):
+        program = self.folder / "nvidia-smi"
+        program.write_text("#!/bin/sh\necho 'No devices were found'; exit 6\n")
+        program.chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
+            self.assertEqual(facts.gpus(), ([], "nvidia-smi: No devices were found"))
 
 
 def cudnn_libraries():
