@@ -28,6 +28,11 @@ def again(place, before):
         Step("again", 1, skip="--after names no summary" if before is None else "everything was as expected"),))
 
 
+def plain(place):
+    """PyTorch's operators in place of ours, by the name that this build has."""
+    return ("--kernels", "torch") if place.has_flag("kernels") else ("--fused", "off")
+
+
 def in_turn(place, name, ours, script, theirs):
     """Ours, with PyTorch's operators in place of our kernels (plain), and with a CUDA graph; PyTorch eager and compiled."""
     def run(subject, *flags):
@@ -36,13 +41,12 @@ def in_turn(place, name, ours, script, theirs):
     def peer(subject, limit, *flags):
         return place.peer(f"{name}_{subject}", limit, script, *theirs, *place.peer_steps(20, 4), *flags, learns="ratio")
 
-    plain = ("--kernels", "torch") if place.has_flag("kernels") else ("--fused", "off")
     graph = run("graph", "--cuda_graph", "on")
     if not place.has_flag("cuda_graph"):
         graph = Step(graph.name, graph.limit, skip="this build has no --cuda_graph")
     return Row(f"{name} in turn", 100, "ratios; what our kernels gain; losses bit-equal or how far apart", (
-        run("ours_1"), peer("eager_1", 20), place.on_gpu_only(peer("compiled", 75, *GRAPHS)), run("plain"), graph, run("ours_2"),
-        peer("eager_2", 20)))
+        run("ours_1"), peer("eager_1", 20), place.on_gpu_only(peer("compiled", 75, *GRAPHS)), run("plain", *plain(place)), graph,
+        run("ours_2"), peer("eager_2", 20)))
 
 
 def sizes(place):
@@ -55,7 +59,10 @@ def sizes(place):
 def inference(place):
     theirs = ("--device", place.device, *place.precision(), "--batch_size", 1, "--image_size", 224 if place.on_gpu else 32,
               "--steps", 200 if place.on_gpu else 1, "--warmup", 20 if place.on_gpu else 1)
-    return Row("inference of batch 1", 50, "latency", (
+    batch = (*place.resnet(), *place.steps(30, 5))
+    return Row("inference", 70, "what folding gains; latency of batch 1", (
+        Step("infer_ours", 14, place.measured("infer", *batch), "throughput", read=readers.record),
+        Step("infer_plain", 14, place.measured("infer", *batch, *plain(place)), "throughput", read=readers.record),
         Step("inference_ours", 14, place.measured("infer", *place.resnet(batch=1), "--mode", "single_stream", *place.steps(300, 20)),
              "latency", read=readers.record),
         place.peer("inference_eager", 14, "pytorch_inference.py", *theirs, learns="latency"),
