@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/wrapped_cpu.hpp"
+#include "tests/train/wrapped_cpu.hpp"
 
 namespace scalemark::gemm_test {
 namespace {
