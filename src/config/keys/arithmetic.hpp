@@ -70,11 +70,11 @@ struct ArithmeticSettings {
     rows.add("fused", &S::fused, "SWITCH",
              "one pass for what follows a convolution: in training batch normalisation, addition "
              "and ReLU on the CPU; in inference normalisation is folded into the convolution, and "
-             "oneDNN, or on a GPU cuDNN, adds and clips as it writes. Matrix products of training in "
-             "fp32 in pieces "
-             "that suit the caches, on AMD's processors and with AVX-512; convolutions of 3 x 3 in "
-             "fp32 by Winograd's F(2 x 2, 3 x 3), maximum pooling, Adam's step and the loss of "
-             "sequence models in one pass, GELU made again on the way back, on the CPU; off: "
+             "oneDNN, or on a GPU cuDNN, adds and clips as it writes. Matrix products of "
+             "training in fp32 in pieces that suit the caches, on AMD's processors and with "
+             "AVX-512; convolutions of 3 x 3 in fp32 by Winograd's F(2 x 2, 3 x 3), maximum "
+             "pooling, Adam's step and the loss of sequence models in one pass, GELU made again "
+             "on the way back, on the CPU; off: "
              "operator by operator")
         .of(kWithModel);
     rows.add("optimizer", &S::optimizer, "NAME", "update rule").otherwise("the model's default");

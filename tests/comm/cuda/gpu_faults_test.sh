@@ -4,7 +4,8 @@
 # faults that need no fake library.
 mpirun=$1 program=$2 real=${3:-}
 source "$(dirname "${BASH_SOURCE[0]}")/../fault_support.sh"
-export TMPDIR=$(mktemp -d)  # where the ranks of the fake NCCL meet
+TMPDIR=$(mktemp -d)  # where the ranks of the fake NCCL meet
+export TMPDIR
 trap 'rm -rf "$output" "$TMPDIR"' EXIT
 patience=$([ -n "$real" ] && echo 15 || echo 4)  # seconds; NCCL must have started by then
 
