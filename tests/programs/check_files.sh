@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What the repository holds: no source longer than 400 lines, no binary, no carriage return, no absolute home path.
+# What the repository holds: no source longer than 400 lines, no binary, no carriage return, no absolute home path, and at
+# its top only what belongs there.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 if git ls-files >/dev/null 2>&1; then
@@ -8,9 +9,12 @@ else
   mapfile -t files < <(find . -type f -not -path './.git/*' -not -path './build/*' -not -path './.venv/*' -not -path './results/*')
 fi
 ((${#files[@]} > 50)) || { echo "found only ${#files[@]} files"; exit 1; }
+top=" .ci .clang-format .clang-tidy .gitignore CHANGELOG.md CMakeLists.txt CMakePresets.json CONTRIBUTING.md
+ LICENSE README.md bench cmake configs docs models results scripts src tests "
 failed=0
 for file in "${files[@]}"; do
   [[ -f $file ]] || continue
+  [[ $top =~ [[:space:]]"${file%%/*}"[[:space:]] ]] || { echo "$file: does not belong at the top"; failed=1; }
   case $file in
     *.png | *.svg) continue ;;
     *.cpp | *.hpp | *.py | *.sh | *.cmake | *CMakeLists.txt | scripts/*)

@@ -165,7 +165,7 @@ for line in json.loads(sys.argv[2]) + [[json.loads(sys.argv[2])[0][0], "--no_suc
     except SystemExit as end:
         print(end.code)
 """
-        out, _ = self.run_program(sys.executable, "-c", program, self.bundle / "scripts/peers", json.dumps(lines))
+        out, _ = self.run_program(sys.executable, "-B", "-c", program, self.bundle / "scripts/peers", json.dumps(lines))
         self.assertEqual(out.split(), [*["7"] * len(lines), "2"], lines)
 
     def steps_on_a_gpu(self):
