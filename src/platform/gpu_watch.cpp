@@ -36,16 +36,6 @@ struct GpuWatch::Device {
     return now;
   }
 
-  /// nullopt without ECC.
-  std::optional<EccErrors> ecc_errors() const {
-    unsigned long long corrected = 0, uncorrected = 0;
-    if (nvml.ecc_errors == nullptr ||
-        nvml.ecc_errors(place.gpu, kNvmlCorrected, kNvmlVolatile, &corrected) != 0 ||
-        nvml.ecc_errors(place.gpu, kNvmlUncorrected, kNvmlVolatile, &uncorrected) != 0)
-      return std::nullopt;
-    return EccErrors{corrected, uncorrected};
-  }
-
   void watch_xids() {
     if (nvml.event_set == nullptr || nvml.register_events == nullptr ||
         nvml.wait_event == nullptr || nvml.free_event_set == nullptr ||
@@ -82,7 +72,7 @@ struct GpuWatch::Device {
     if (nvml.ecc_mode != nullptr && nvml.ecc_mode(place.gpu, &now, &later) == 0)
       health.ecc_enabled = now != 0;
     count_nvlinks(health);
-    health.ecc_before = ecc_errors();
+    health.ecc_before = read_ecc_errors(nvml, place.gpu);
     NvmlPciInfo pci{};
     const auto log = kernel_log();
     if (!log || nvml.pci(place.gpu, &pci) != 0) return;
@@ -129,7 +119,7 @@ GpuHealth GpuWatch::health() const {
   GpuHealth now = health_;
   if (!now.reason.empty()) return now;
   now.load = summarise(samples_);
-  now.ecc_after = device_->ecc_errors();
+  now.ecc_after = read_ecc_errors(device_->nvml, device_->place.gpu);
   now.xids = device_->xids();
   return now;
 }

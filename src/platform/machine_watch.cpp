@@ -74,11 +74,8 @@ void read_gpu(const NvmlApi& nvml, const NvmlPlace& place, MachineReading& readi
   if (place.device != place.gpu) return;  // ranks on slices of one GPU would add these up
   if (nvml.power != nullptr && nvml.power(place.gpu, &value) == 0)
     reading.gpu_watts = value / 1000.;
-  unsigned long long corrected = 0, uncorrected = 0;  // a part of them would be taken for the whole
-  if (nvml.ecc_errors != nullptr &&
-      nvml.ecc_errors(place.gpu, kNvmlCorrected, kNvmlVolatile, &corrected) == 0 &&
-      nvml.ecc_errors(place.gpu, kNvmlUncorrected, kNvmlVolatile, &uncorrected) == 0)
-    reading.gpu_errors = static_cast<double>(corrected + uncorrected);
+  if (const auto errors = read_ecc_errors(nvml, place.gpu))
+    reading.gpu_errors = static_cast<double>(errors->corrected + errors->uncorrected);
 }
 
 MachineWatch::MachineWatch(Watched watched, double period_seconds, fs::path root)

@@ -79,6 +79,15 @@ void Nvml::find_optional() {
   find(library_, free_event_set, "nvmlEventSetFree");
 }
 
+std::optional<EccErrors> read_ecc_errors(const NvmlApi& nvml, NvmlDevice gpu) {
+  unsigned long long corrected = 0, uncorrected = 0;
+  if (nvml.ecc_errors == nullptr ||
+      nvml.ecc_errors(gpu, kNvmlCorrected, kNvmlVolatile, &corrected) != 0 ||
+      nvml.ecc_errors(gpu, kNvmlUncorrected, kNvmlVolatile, &uncorrected) != 0)
+    return std::nullopt;
+  return EccErrors{corrected, uncorrected};
+}
+
 std::string find_place(const NvmlApi& nvml, const std::string& uuid, NvmlPlace& place) {
   const auto failed = [&](int error) {
     return "NVML does not find " + uuid + ": " + nvml.error_string(error);

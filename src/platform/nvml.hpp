@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "platform/gpu_health.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
@@ -95,6 +96,10 @@ struct NvmlPlace {
 };
 /// Why a started NVML does not find `uuid`; empty where it has filled `place`.
 std::string find_place(const NvmlApi& nvml, const std::string& uuid, NvmlPlace& place);
+
+/// Of a started NVML; nullopt without ECC, or where it tells only a part of them, which would be
+/// taken for the whole.
+std::optional<EccErrors> read_ecc_errors(const NvmlApi& nvml, NvmlDevice gpu);
 
 /// The GPUs that a started NVML shows, their MIG slices included, cut down by CUDA_VISIBLE_DEVICES
 /// (nullopt: not set); empty with a reason where there is none.

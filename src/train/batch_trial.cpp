@@ -17,7 +17,6 @@ double Trainer::try_batch(RankGroup& alone, std::int64_t batch_size) {
     trainer.micro_batches.clear();
     trainer.batches.clear();
     trainer.plan = {};
-    trainer.shapes_met = false;
   };
   let_go();  // the batch before must not lie beside this one
   trainer.untouched = false;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 #include "measure/clock.hpp"
 #include "train/clipping.hpp"
@@ -177,7 +176,8 @@ at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
 
 /// Without an update: cuDNN and cuBLAS choose their kernels when they meet a shape.
 void MeasuredLoop::meet_shapes() {
-  if (!trainer_.device.works_behind_host() || std::exchange(trainer_.shapes_met, true)) return;
+  if (!trainer_.must_meet_shapes()) return;
+  trainer_.shapes_met = true;
   const at::AutoGradMode mode(!trainer_.config.forward_only);
   for (std::size_t i = 0; i < trainer_.batches.size(); ++i)
     for (const Batch& batch : input_->take(static_cast<long>(i))) {
@@ -195,7 +195,7 @@ void MeasuredLoop::watch(long first, StepTrace& trace) {
 }
 
 void Trainer::meet_shapes(RankGroup& group, Communicator& communicator) {
-  if (impl_->shapes_met || !impl_->device.works_behind_host()) return;
+  if (!impl_->must_meet_shapes()) return;  // a loop of its own is not made for nothing
   MeasuredLoop(*impl_, group, communicator, InjectedFault()).meet_shapes();
 }
 

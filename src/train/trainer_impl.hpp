@@ -26,6 +26,7 @@ struct Trainer::Impl {
   std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of a writer, once open
 
   std::vector<Batch> prepare_batches() const;  ///< of `plan`
+  bool must_meet_shapes() const { return device.works_behind_host() && !shapes_met; }
   /// The weights as they were made, no momentum, dropout from its seed: every measurement trains
   /// the same way.
   void restart();

@@ -6,28 +6,11 @@
 #include <vector>
 
 #include "comm/cuda/operation_events.hpp"
+#include "comm/cuda/pinned_memory.hpp"
 #include "comm/nccl_factory.hpp"
 
 namespace scalemark {
 namespace {
-
-/// Pinned host memory.
-class PinnedMemory {
- public:
-  explicit PinnedMemory(std::size_t bytes) : bytes_(bytes) {
-    check_cuda(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault), "cudaHostAlloc",
-               "that can be pinned on the host");
-  }
-  ~PinnedMemory() { cudaFreeHost(data_); }
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-  void* data() const { return data_; }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::size_t bytes_;
-  void* data_ = nullptr;
-};
 
 using HostOperation = std::function<std::unique_ptr<Pending>(void* sent, void* received)>;
 

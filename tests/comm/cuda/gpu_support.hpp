@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -52,7 +51,7 @@ class OnGpu {
   }
   /// It may wait for all that the device does, so not while an exception unwinds.
   ~OnGpu() {
-    if (std::uncaught_exceptions() == exceptions_) cudaFree(data_);
+    if (!unwinding_) cudaFree(data_);
   }
   OnGpu(const OnGpu&) = delete;
   OnGpu& operator=(const OnGpu&) = delete;
@@ -70,7 +69,7 @@ class OnGpu {
   }
 
  private:
-  int exceptions_ = std::uncaught_exceptions();
+  Unwinding unwinding_;
   std::size_t count_;
   void* data_ = nullptr;
 };
