@@ -1,0 +1,144 @@
+// How a struct stands in JSON, described once: a field for each key. From the same fields follow
+// the writer, the reader, the schema, the table of docs/records.md, the columns of an export and
+// the metrics of a comparison.
+//
+//   struct Roofline {
+//     Known<double> gemm_flops, fraction;
+//     static void describe(Fields& fields);
+//   };
+//   void Roofline::describe(Fields& fields) {
+//     fields.add("gemm_flops", &Roofline::gemm_flops, "measured peak of all ranks,
+//     FLOP/s").above(0); fields.add("fraction", &Roofline::fraction, "achieved / measured
+//     peak").above(0);
+//   }
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json.hpp"
+
+namespace scalemark {
+
+class Shape;
+
+/// What else a field says of its values; numbers in a list or behind "unknown" are meant alike.
+struct Limits {
+  std::optional<double> least, above, most, below;
+  std::optional<std::size_t> fewest, longest;            ///< characters of a text, items of a list
+  std::optional<std::size_t> each_fewest, each_longest;  ///< the same of what is in a list or map
+  std::string_view pattern = {};                         ///< of a text, an ECMAScript expression
+  std::string_view keys = {};                            ///< of a map, likewise
+  Json words = nullptr;  ///< legal values, where not all of a type are
+};
+
+/// Whether a value is known, by the status of its record.
+enum class Presence {
+  any,
+  when_ok,       ///< known in a record with status ok
+  only_when_ok,  ///< known in a record with status ok, unknown in others
+  if_ok,         ///< unknown in a record with another status
+  not_when_ok,   ///< unknown in a record with status ok
+  when_partial,  ///< unknown but in records that were interrupted or timed out
+};
+
+/// One key of an object.
+class Field {
+ public:
+  Field(const char* key, std::size_t offset, const Shape& shape, const char* text)
+      : key(key), text(text), offset(offset), shape(&shape) {}
+
+  Field& unit(const char* name) { return of = name, *this; }
+  /// Records of an older revision lack the key.
+  Field& since(int revision) { return first_revision = revision, *this; }
+  Field& at_least(double number) { return limits.least = number, *this; }
+  Field& above(double number) { return limits.above = number, *this; }
+  Field& at_most(double number) { return limits.most = number, *this; }
+  Field& below(double number) { return limits.below = number, *this; }
+  Field& within(double least, double most) { return at_least(least).at_most(most); }
+  Field& size(std::size_t fewest, std::size_t longest) {
+    limits.longest = longest;
+    return size(fewest);
+  }
+  Field& size(std::size_t fewest) { return limits.fewest = fewest, *this; }
+  Field& each(std::size_t fewest, std::optional<std::size_t> longest = {}) {
+    limits.each_fewest = fewest;
+    limits.each_longest = longest;
+    return *this;
+  }
+  Field& keys(std::string_view expression) { return limits.keys = expression, *this; }
+  /// The same field for what is in its list or map.
+  Field inner() const {
+    Field field = *this;
+    field.limits.fewest = limits.each_fewest;
+    field.limits.longest = limits.each_longest;
+    return field;
+  }
+  Field& filled() { return size(1); }
+  Field& pattern(std::string_view expression) { return limits.pattern = expression, *this; }
+  Field& one_of(Json words) { return limits.words = std::move(words), *this; }
+  /// Of any JSON: only objects.
+  Field& object() { return only_objects = true, *this; }
+  Field& known(Presence when) { return presence = when, *this; }
+  /// Numbers of a list that are not finite are null, for this reason.
+  Field& or_null(const char* reason) { return null_numbers = reason, *this; }
+  Field& otherwise(const char* reason) { return unknown = reason, *this; }
+
+  const char* key;
+  const char* text;                    ///< what it means, for people
+  const char* of = "";                 ///< unit
+  const char* null_numbers = nullptr;  ///< why numbers of a list may be null
+  const char* unknown = "";            ///< why a value is unknown that gives no reason itself
+  std::size_t offset;                  ///< of the member in its struct, bytes
+  const Shape* shape;
+  Limits limits;
+  int first_revision = 1;
+  Presence presence = Presence::any;
+  bool only_objects = false;
+};
+
+template <typename T>
+const Shape& shape_of();
+
+/// The keys of an object in the order in which they are written.
+class Fields {
+ public:
+  template <typename T, typename Member>
+  Field& add(const char* key, Member T::*member, const char* text = "") {
+    static const T sample{};
+    const auto* from = reinterpret_cast<const char*>(&sample);
+    const auto* at = reinterpret_cast<const char*>(&(sample.*member));
+    return fields_.emplace_back(key, static_cast<std::size_t>(at - from), shape_of<Member>(), text);
+  }
+  auto begin() const { return fields_.begin(); }
+  auto end() const { return fields_.end(); }
+  const Field* find(std::string_view key) const;
+
+ private:
+  std::deque<Field> fields_;  // add() gives out references
+};
+
+/// Where a struct of another room is described; one of this room has a static describe(Fields&).
+template <typename T>
+struct Description {
+  static void of(Fields& fields) { T::describe(fields); }
+};
+
+template <typename T>
+const Fields& fields_of() {
+  static const Fields fields = [] {
+    Fields made;
+    Description<T>::of(made);
+    return made;
+  }();
+  return fields;
+}
+
+}  // namespace scalemark
+
+#include "record/shapes.hpp"

@@ -1,0 +1,113 @@
+// The keys of parts that several kinds of record have.
+#include "record/parts.hpp"
+
+namespace scalemark::record {
+
+void Build::describe(Fields& fields) {
+  fields.add("version", &Build::version, "version of scalemark")
+      .pattern(R"(^[0-9]+\.[0-9]+\.[0-9]+$)");
+  fields.add("revision", &Build::revision, "git revision; `-dirty`: with local changes")
+      .pattern("^[0-9A-Za-z._/-]+$");
+  fields.add("compiler", &Build::compiler, "name and version");
+  fields.add("build_type", &Build::build_type, "of CMake");
+  fields.add("libtorch", &Build::libtorch, "version built against; null: built without");
+  fields.add("mpi", &Build::mpi, "likewise");
+  fields.add("cuda", &Build::cuda, "likewise");
+  fields.add("nccl", &Build::nccl, "likewise");
+  fields.add("committed_at", &Build::committed_at, "time of the revision's commit")
+      .pattern(kTimePattern)
+      .since(3);
+}
+
+void Envelope::describe(Fields& fields, const char* kind) {
+  fields.add("schema_version", &Envelope::schema_version, "1; others are refused").one_of({1});
+  fields
+      .add("schema_revision", &Envelope::schema_revision,
+           "grows with new keys: those that are newer than a record are null in it")
+      .at_least(1)
+      .since(2);
+  fields.add("kind", &Envelope::kind, "kind of the record").one_of({kind});
+  fields.add("id", &Envelope::id, "random UUID")
+      .pattern("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$");
+  fields.add("build", &Envelope::build, "program that wrote it");
+  fields.add("created_at", &Envelope::created_at, "RFC 3339, UTC").pattern(kTimePattern);
+  fields.add("status", &Envelope::status,
+             "`ok`, `invalid` (a wrong number: non-finite loss, data check), `failed`, "
+             "`interrupted` (stopped from outside), `timeout`");
+  fields.add("reason", &Envelope::reason, "why the status is not `ok`");
+  fields.add("warnings", &Envelope::warnings, "what the console warned of").each(1).since(2);
+}
+
+void Setting::describe(Fields& fields) {
+  fields.add("value", &Setting::value, "null: not set");
+  fields.add("origin", &Setting::origin, "where the value comes from")
+      .one_of({"default", "file", "environment", "command_line"});
+}
+
+void Container::describe(Fields& fields) {
+  fields.add("image", &Container::image, "name");
+  fields.add("runtime", &Container::runtime, "docker, podman, apptainer, …");
+  fields.add("digest", &Container::digest, "SHA-256 of the image").pattern(kSha256Pattern);
+  fields.add("mpi", &Container::mpi, "where the launcher runs").one_of({"outside", "inside"});
+}
+
+void Gpu::describe(Fields& fields) {
+  fields.add("index", &Gpu::index, "among the visible ones").at_least(0);
+  fields.add("name", &Gpu::name, "as the driver has it");
+  fields.add("uuid", &Gpu::uuid, "`GPU-…`");
+  fields.add("pci_bus_id", &Gpu::pci_bus_id, "place on the PCI bus");
+  fields.add("memory_bytes", &Gpu::memory_bytes, "in all").unit("bytes").at_least(0);
+  fields.add("near_cpus", &Gpu::near_cpus, "logical CPUs of its NUMA node");
+}
+
+void Nic::describe(Fields& fields) {
+  fields.add("name", &Nic::name, "of the interface");
+  fields.add("state", &Nic::state, "`up`, `down`, …");
+  fields.add("speed_mbps", &Nic::speed_mbps, "of the link").unit("Mbit/s").at_least(0);
+  fields.add("driver", &Nic::driver, "kernel module");
+  fields.add("firmware", &Nic::firmware, "version");
+}
+
+void RdmaDevice::describe(Fields& fields) {
+  fields.add("name", &RdmaDevice::name, "of the device");
+  fields.add("rate", &RdmaDevice::rate, "of its first port");
+  fields.add("firmware", &RdmaDevice::firmware, "version");
+}
+
+void System::describe(Fields& fields) {
+  fields.add("host", &System::host, "name");
+  fields.add("kernel", &System::kernel, "name and version");
+  fields.add("distribution", &System::distribution, "name and version");
+  fields.add("virtualisation", &System::virtualisation, "what the kernel runs on")
+      .one_of({"virtual", "bare metal", "container"});
+  fields.add("container", &System::container, "around the program").since(5);
+  fields.add("hypervisor", &System::hypervisor, "of a virtual machine");
+  fields.add("machine", &System::machine, "vendor and product");
+  fields.add("bios", &System::bios, "vendor, version and date");
+  fields.add("cpu_model", &System::cpu_model, "of CPU 0");
+  fields.add("sockets", &System::sockets, "of the whole machine").at_least(0);
+  fields.add("cores", &System::cores, "physical, of the whole machine").at_least(0);
+  fields.add("threads", &System::threads, "logical CPUs of the whole machine").at_least(0);
+  fields.add("smt", &System::smt, "whether a core has several threads");
+  fields.add("numa_nodes", &System::numa_nodes, "of the whole machine").at_least(0);
+  fields.add("memory_bytes", &System::memory_bytes, "of the whole machine")
+      .unit("bytes")
+      .at_least(0);
+  fields.add("cpu_quota", &System::cpu_quota, "that the cgroup allows").unit("CPUs").above(0);
+  fields.add("governor", &System::governor, "of cpufreq, CPU 0");
+  fields.add("gpu_driver", &System::gpu_driver, "version");
+  fields.add("gpus", &System::gpus, "visible ones");
+  fields.add("cuda", &System::cuda, "version at run time");
+  fields.add("cudnn", &System::cudnn, "version at run time");
+  fields.add("nccl", &System::nccl, "version at run time");
+  fields.add("mpi", &System::mpi, "version at run time");
+  fields.add("openmp", &System::openmp, "file name of the OpenMP runtime").since(2);
+  fields
+      .add("denormals", &System::denormals,
+           "numbers below 1.2e-38 on the CPU: `flushed` to zero or `kept`")
+      .since(2);
+  fields.add("nics", &System::nics, "network interfaces");
+  fields.add("rdma", &System::rdma, "InfiniBand and RoCE devices");
+}
+
+}  // namespace scalemark::record

@@ -1,0 +1,104 @@
+// Parts that several kinds of record have. Each describes itself; what a key means stands in its
+// field (parts.cpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/describe.hpp"
+#include "record/known.hpp"
+
+namespace scalemark {
+
+/// What became of a measurement.
+enum class Status { ok, invalid, failed, interrupted, timeout };
+constexpr auto names_of(Status) {
+  return Names{"ok", "invalid", "failed", "interrupted", "timeout"};
+}
+
+namespace record {
+
+inline constexpr std::string_view kTimePattern =
+    R"(^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$)";
+inline constexpr std::string_view kKeyPattern = "^[a-z][a-z0-9_]*$";
+/// Variables that records show; see platform's recorded_environment().
+inline constexpr std::string_view kVariablePattern =
+    "^(NCCL_|GLOO_|OMPI_MCA_|UCX_|OMP_|KMP_|GOMP_|HCOLL_|SHARP_|FI_|PSM2_|MKL_|"
+    "CUDA_VISIBLE_DEVICES$|CUDA_DEVICE_ORDER$|SLURM_[A-Z_]+$)";
+inline constexpr std::string_view kSha256Pattern = "^[0-9a-f]{64}$";
+
+/// The program that wrote a record. Null: built without it.
+struct Build {
+  std::string version, revision, compiler, build_type;
+  std::optional<std::string> libtorch, mpi, cuda, nccl, committed_at;
+  static void describe(Fields& fields);
+};
+
+/// The first keys of every record.
+struct Envelope {
+  int schema_version = 1, schema_revision = 1;
+  std::string kind, id;
+  Build build;
+  std::string created_at;
+  Status status = Status::ok;
+  std::string reason;
+  std::vector<std::string> warnings;
+  /// `kind`: the only legal one.
+  static void describe(Fields& fields, const char* kind);
+};
+
+/// A key of the configuration that a record was made with.
+struct Setting {
+  Json value;
+  std::string origin;
+  static void describe(Fields& fields);
+};
+using Settings = Entries<Setting>;
+
+struct Container {
+  Known<std::string> image, runtime, digest, mpi;
+  static void describe(Fields& fields);
+};
+struct Gpu {
+  std::int64_t index = 0;
+  Known<std::string> name;
+  std::string uuid;
+  Known<std::string> pci_bus_id;
+  Known<std::int64_t> memory_bytes;
+  std::string near_cpus;
+  static void describe(Fields& fields);
+};
+struct Nic {
+  std::string name;
+  Known<std::string> state;
+  Known<std::int64_t> speed_mbps;
+  Known<std::string> driver, firmware;
+  static void describe(Fields& fields);
+};
+struct RdmaDevice {
+  std::string name;
+  Known<std::string> rate, firmware;
+  static void describe(Fields& fields);
+};
+/// The machine of rank 0.
+struct System {
+  std::string host;
+  Known<std::string> kernel, distribution, virtualisation;
+  Known<Container> container;
+  Known<std::string> hypervisor, machine, bios, cpu_model;
+  Known<std::int64_t> sockets, cores, threads;
+  Known<bool> smt;
+  Known<std::int64_t> numa_nodes, memory_bytes;
+  Known<double> cpu_quota;
+  Known<std::string> governor, gpu_driver;
+  std::vector<Gpu> gpus;
+  Known<std::string> cuda, cudnn, nccl, mpi, openmp, denormals;
+  std::vector<Nic> nics;
+  std::vector<RdmaDevice> rdma;
+  static void describe(Fields& fields);
+};
+
+}  // namespace record
+}  // namespace scalemark

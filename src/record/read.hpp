@@ -1,0 +1,66 @@
+// Records and wire formats from JSON, by their descriptions: nothing is trusted before it is
+// checked.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "record/describe.hpp"
+
+namespace scalemark {
+
+/// The first value that is not as described: "/throughput/mean is \"fast\", not of type number".
+struct RecordFault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class JsonReader {
+ public:
+  /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing.
+  JsonReader(const Json& reasons, int revision) : reasons_(&reasons), revision_(revision) {}
+  void read(const Fields& fields, const Json& json, void* object);
+  void read_below(std::string_view key, const Field& field, const Shape& shape, const Json& json,
+                  void* value);
+  void read_item(std::size_t index, const Field& field, const Shape& shape, const Json& json,
+                 void* value);
+  [[noreturn]] void refuse(const std::string& what) const;
+  /// Why what stands here is null.
+  std::string reason() const;
+  /// Whether null is legal for the value that is read now.
+  bool nullable = false;
+
+ private:
+  void read_field(const Field& field, const Json& json, void* object);
+  const Json* reasons_;
+  int revision_;
+  std::vector<std::variant<std::string_view, std::size_t>> place_;
+};
+
+/// Of a record as it stands in a file, its `unavailable` included. Keys that it has no place for
+/// are passed over: they are of a later revision. Throws RecordFault.
+template <typename T>
+T record_from(const Json& json) {
+  static const Json none = Json::object();
+  const auto reasons = json.find("unavailable");
+  const bool told = reasons != json.end() && reasons->is_object();
+  const auto revision = json.find("schema_revision");
+  const bool numbered = revision != json.end() && revision->is_number_integer();
+  JsonReader reader(told ? *reasons : none, numbered ? revision->template get<int>() : 1);
+  T record;
+  reader.read(fields_of<T>(), json, &record);
+  return record;
+}
+
+/// Of a part of a record, or of a format without reasons. `reasons`: by paths from that part on.
+template <typename T>
+T part_from(const Json& json, const Json& reasons = Json::object(), int revision = 1 << 20) {
+  JsonReader reader(reasons, revision);
+  T part;
+  reader.read(fields_of<T>(), json, &part);
+  return part;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,235 @@
+// Schemas and tables that say what the writer writes and the reader accepts.
+#include "record/schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace scalemark {
+namespace {
+
+void add_limits(Json& schema, const Limits& limits) {
+  const auto add = [&](const char* key, const std::optional<double>& limit) {
+    if (!limit) return;
+    const auto whole = static_cast<std::int64_t>(*limit);
+    schema[key] = static_cast<double>(whole) == *limit ? Json(whole) : Json(*limit);
+  };
+  add("minimum", limits.least);
+  add("exclusiveMinimum", limits.above);
+  add("maximum", limits.most);
+  add("exclusiveMaximum", limits.below);
+}
+
+/// `of`: "Length", "Items", "Properties".
+void add_sizes(Json& schema, const Limits& limits, const std::string& of) {
+  if (limits.fewest) schema["min" + of] = *limits.fewest;
+  if (limits.longest) schema["max" + of] = *limits.longest;
+}
+
+Json words_schema(const Json& words) {
+  return words.size() == 1 ? Json{{"const", words[0]}} : Json{{"enum", words}};
+}
+
+Json object_schema(const Fields& fields) {
+  Json required = Json::array(), properties = Json::object();
+  for (const Field& field : fields) {
+    if (field.first_revision == 1) required.push_back(field.key);
+    Json property = field.shape->schema(field);
+    if (property.is_boolean()) property = Json::object();
+    if (field.first_revision > 1) property["since"] = field.first_revision;
+    if (*field.text != '\0')
+      property["description"] = *field.of == '\0' ? std::string(field.text)
+                                                  : fmt::format("{} ({})", field.text, field.of);
+    properties[field.key] = std::move(property);
+  }
+  return {{"type", "object"},
+          {"additionalProperties", false},
+          {"required", std::move(required)},
+          {"properties", std::move(properties)}};
+}
+
+/// That a value is known, by the schema of what it may be.
+Json known_schema(const Json& schema) {
+  Json known = Json::object();
+  if (schema.contains("type")) {
+    const Json& type = schema["type"];
+    known["type"] = type.is_array() ? type[0] : type;
+    if (known["type"] == "array") known["minItems"] = 1;
+  } else {
+    known["not"] = {{"type", "null"}};
+  }
+  return known;
+}
+
+const Json kNull{{"type", "null"}};
+
+/// What a status asks of the fields and of those below them; null where it asks nothing.
+Json asked(const Fields& fields, bool ok) {
+  Json properties = Json::object();
+  for (const Field& field : fields) {
+    const bool is_known =
+        ok && (field.presence == Presence::when_ok || field.presence == Presence::only_when_ok);
+    const bool is_unknown =
+        ok ? field.presence == Presence::not_when_ok || field.presence == Presence::when_partial
+           : field.presence == Presence::only_when_ok || field.presence == Presence::if_ok;
+    if (is_known)
+      properties[field.key] = known_schema(field.shape->schema(field));
+    else if (is_unknown)
+      properties[field.key] = kNull;
+    else if (field.shape->fields() != nullptr && field.shape->path().empty())
+      if (Json below = asked(*field.shape->fields(), ok); !below.empty())
+        properties[field.key] = std::move(below);
+  }
+  return properties.empty() ? Json::object() : Json{{"properties", std::move(properties)}};
+}
+
+Json of_status(Json words) { return {{"properties", {{"status", words_schema(words)}}}}; }
+
+void add_conditions(Json& schema, const Fields& fields) {
+  schema["if"] = of_status({"ok"});
+  schema["then"] = asked(fields, true);
+  schema["then"]["properties"]["reason"] = {{"const", ""}};
+  schema["else"] = asked(fields, false);
+  schema["else"]["properties"]["reason"] = {{"minLength", 1}};
+  Json properties = Json::object();
+  for (const Field& field : fields)
+    if (field.presence == Presence::when_partial) properties[field.key] = kNull;
+  if (properties.empty()) return;
+  schema["else"]["if"] = of_status({"interrupted", "timeout"});
+  schema["else"]["else"] = {{"properties", std::move(properties)}};
+}
+
+constexpr std::size_t kLine = 120;
+
+/// Indented by two spaces; a value that fits into the rest of its line stands on it.
+std::string pretty(const Json& value, std::size_t indent, std::size_t used) {
+  std::string line = value.dump();
+  if (!value.is_structured() || value.empty() || used + line.size() <= kLine) return line;
+  const std::string margin(indent + 2, ' ');
+  std::string text(1, value.is_array() ? '[' : '{');
+  for (const auto& [key, part] : value.items()) {
+    const std::string name = value.is_array() ? "" : Json(key).dump() + ": ";
+    text += (text.size() > 1 ? ",\n" : "\n") + margin + name +
+            pretty(part, indent + 2, margin.size() + name.size() + 1);
+  }
+  return text + "\n" + std::string(indent, ' ') + (value.is_array() ? "]" : "}");
+}
+
+std::string table_line(const Field& field, const std::string& path) {
+  const std::string since =
+      field.first_revision > 1 ? fmt::format(" (since revision {})", field.first_revision) : "";
+  return fmt::format("| `{}` | {} | {}{} |\n", path, field.of, field.text, since);
+}
+
+std::string table_below(const Fields& fields, const std::string& above) {
+  std::string lines;
+  for (const Field& field : fields) {
+    const std::string path = above + field.key + field.shape->path();
+    lines += table_line(field, path);
+    if (field.shape->fields() != nullptr) lines += table_below(*field.shape->fields(), path + ".");
+  }
+  return lines;
+}
+
+}  // namespace
+
+Json ScalarShape::schema(const Field& field) const {
+  if (!field.limits.words.is_null()) return words_schema(field.limits.words);
+  constexpr const char* kTypes[] = {"boolean", "integer", "number", "string"};
+  Json schema{{"type", kTypes[static_cast<std::size_t>(scalar_)]}};
+  if (scalar_ == Scalar::whole || scalar_ == Scalar::number) add_limits(schema, field.limits);
+  if (scalar_ != Scalar::text) return schema;
+  add_sizes(schema, field.limits, "Length");
+  if (!field.limits.pattern.empty()) schema["pattern"] = field.limits.pattern;
+  return schema;
+}
+
+Json NameShape::schema(const Field& field) const {
+  if (!field.limits.words.is_null()) return words_schema(field.limits.words);
+  Json words = Json::array();
+  for (const std::string_view name : names_) words.push_back(name);
+  return words_schema(words);
+}
+
+Json AnyShape::schema(const Field& field) const {
+  return field.only_objects ? Json{{"type", "object"}} : Json(true);
+}
+
+Json ObjectShape::schema(const Field&) const { return object_schema(fields_()); }
+
+Json ListShape::schema(const Field& field) const {
+  Json schema{{"type", "array"}, {"items", inner_.schema(field.inner())}};
+  add_sizes(schema, field.limits, "Items");
+  if (fixed() > 0) schema["minItems"] = schema["maxItems"] = fixed();
+  return schema;
+}
+
+Json NumbersShape::schema(const Field& field) const {
+  Json items = shape_of<double>().schema(field.inner());
+  if (field.null_numbers != nullptr) items["type"] = {"number", "null"};
+  Json schema{{"type", "array"}, {"items", std::move(items)}};
+  add_sizes(schema, field.limits, "Items");
+  return schema;
+}
+
+Json IntervalShape::schema(const Field&) const {
+  return {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}};
+}
+
+Json MapShape::schema(const Field& field) const {
+  Json schema{{"type", "object"}, {"additionalProperties", inner_.schema(field.inner())}};
+  if (!field.limits.keys.empty()) schema["propertyNames"] = {{"pattern", field.limits.keys}};
+  add_sizes(schema, field.limits, "Properties");
+  return schema;
+}
+
+Json NullableShape::schema(const Field& field) const {
+  Json schema = inner_.schema(field);
+  if (!schema.is_object()) return schema;
+  if (schema.contains("const")) return {{"enum", {schema["const"], nullptr}}};
+  if (schema.contains("enum"))
+    schema["enum"].push_back(nullptr);
+  else
+    schema["type"] = {schema["type"], "null"};
+  return schema;
+}
+
+Json record_schema(const std::string& kind, const Fields& fields) {
+  Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+              {"title", fmt::format("scalemark {} record", kind)},
+              {"$comment",
+               "Generated from src/record. A key with since: N belongs to records of "
+               "schema_revision N and later, which must have it."}};
+  schema.update(object_schema(fields));
+  schema["required"].push_back("unavailable");
+  schema["properties"]["unavailable"] = {
+      {"type", "object"},
+      {"additionalProperties", {{"type", "string"}, {"minLength", 1}}},
+      {"description", "why a key is null, by its dotted path without indices of arrays"}};
+  add_conditions(schema, fields);
+  return schema;
+}
+
+std::string schema_text(const Json& schema) { return pretty(schema, 0, kLine) + "\n"; }
+
+std::string record_table(const Fields& fields) {
+  return "| key | unit | meaning |\n| --- | --- | --- |\n" + table_below(fields, "");
+}
+
+int newest_revision(const Fields& fields) {
+  int newest = 1;
+  for (const Field& field : fields) {
+    newest = std::max(newest, field.first_revision);
+    if (field.shape->fields() != nullptr)
+      newest = std::max(newest, newest_revision(*field.shape->fields()));
+  }
+  return newest;
+}
+
+const Field* Fields::find(std::string_view key) const {
+  const auto found = std::ranges::find(
+      fields_, key, [](const Field& field) { return std::string_view(field.key); });
+  return found == fields_.end() ? nullptr : &*found;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,24 @@
+// JSON Schema (2020-12) and tables for people, from descriptions.
+#pragma once
+
+#include <string>
+
+#include "record/describe.hpp"
+
+namespace scalemark {
+
+/// Of a kind of record: `unavailable` last, and what its status asks of its values.
+Json record_schema(const std::string& kind, const Fields& fields);
+
+/// A schema as it is committed: what fits stands on one line.
+std::string schema_text(const Json& schema);
+
+/// Lines "| `communication.total_seconds` | s | meaning |" of a Markdown table: a line for each
+/// key, those of objects and lists below them; of a key that newer records have, since which
+/// revision. `known`: objects that have a table of their own are named, not unfolded.
+std::string record_table(const Fields& fields);
+
+/// The largest revision of any key.
+int newest_revision(const Fields& fields);
+
+}  // namespace scalemark

@@ -1,0 +1,57 @@
+// Records and wire formats as JSON, from their descriptions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "record/describe.hpp"
+
+namespace scalemark {
+
+/// Collects, while an object is written, why its nulls are unknown: by dotted path, without
+/// indices of arrays.
+class JsonWriter {
+ public:
+  /// `otherwise`: the reason for what has none.
+  explicit JsonWriter(std::string otherwise) : otherwise_(std::move(otherwise)) {}
+  Json write(const Fields& fields, const void* object);
+  void explain(const Field& field, const std::string& why);
+  Json write_below(std::string_view key, const Field& field, const Shape& shape, const void* value);
+  Json take_reasons() { return std::move(reasons_); }
+
+ private:
+  std::string otherwise_, path_;
+  Json reasons_ = Json::object();
+};
+
+/// A record: the keys of its fields in their order, and last `unavailable`, the reasons for its
+/// nulls; `otherwise` is that of nulls without one.
+template <typename T>
+Json record_json(const T& record, std::string otherwise = "not reported") {
+  JsonWriter writer(std::move(otherwise));
+  Json json = writer.write(fields_of<T>(), &record);
+  json["unavailable"] = writer.take_reasons();
+  return json;
+}
+
+/// Of a run that ended before it was measured.
+template <typename T>
+Json unmeasured_json(const T& record) {
+  return record_json(record, "the run ended before it was measured: " + record.reason);
+}
+
+/// A part of a record, or a format without reasons.
+template <typename T>
+Json part_json(const T& part) {
+  JsonWriter writer("");
+  return writer.write(fields_of<T>(), &part);
+}
+
+void put_part(Json& record, const Field& field, const void* part);
+/// Puts a part in its place in a record that is JSON already, and its reasons beside the others.
+template <typename T>
+void set_part(Json& record, const char* key, const Known<T>& part) {
+  put_part(record, Field(key, 0, shape_of<Known<T>>(), ""), &part);
+}
+
+}  // namespace scalemark

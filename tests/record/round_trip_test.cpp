@@ -1,0 +1,89 @@
+// Records that scalemark has written, read into their types and written again: nothing is lost,
+// and nothing is added but the keys that are newer than the record.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "record/inference.hpp"
+#include "record/read.hpp"
+#include "record/run.hpp"
+#include "record/schema.hpp"
+#include "record/write.hpp"
+
+namespace scalemark::round_trip_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json record_at(const fs::path& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
+}
+
+/// `written` without keys that came after the revision of `given` and that it lacks.
+Json as_old(Json written, const Json& given, const Fields& fields, int revision);
+
+Json part_as_old(Json written, const Json& given, const Shape& shape, int revision) {
+  if (shape.fields() == nullptr || written.is_null()) return written;
+  if (!written.is_array()) return as_old(written, given, *shape.fields(), revision);
+  for (std::size_t i = 0; i < written.size(); ++i)
+    written[i] = part_as_old(written[i], given.at(i), shape, revision);
+  return written;
+}
+
+Json as_old(Json written, const Json& given, const Fields& fields, int revision) {
+  for (const Field& field : fields) {
+    if (given.contains(field.key))
+      written[field.key] =
+          field.shape->path().find(".*") == std::string::npos
+              ? part_as_old(written[field.key], given[field.key], *field.shape, revision)
+              : written[field.key];
+    else if (field.first_revision > revision)
+      written.erase(field.key);
+  }
+  return written;
+}
+
+template <typename T>
+void expect_the_same(const Json& given, const fs::path& path) {
+  Json written = record_json(record_from<T>(given));
+  // The order of reasons is that of the keys now.
+  const nlohmann::json reasons = nlohmann::json::parse(written["unavailable"].dump());
+  for (const auto& [place, reason] : given["unavailable"].items())
+    EXPECT_EQ(reasons.value(place, ""), reason) << path << " " << place;
+  const int revision = given.value("schema_revision", 1);
+  Json before = given;
+  before.erase("unavailable");
+  written.erase("unavailable");
+  EXPECT_EQ(as_old(written, before, fields_of<T>(), revision).dump(1), before.dump(1)) << path;
+}
+
+/// Of files and folders: how many records of the kind they hold.
+template <typename T>
+int check_all(const fs::path& folder, const std::string& kind) {
+  int found = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    const Json json = record_at(entry.path());
+    if (!json.is_object() || json.value("kind", Json()) != kind) continue;
+    expect_the_same<T>(json, entry.path());
+    ++found;
+  }
+  return found;
+}
+
+const fs::path kSource = SCALEMARK_SOURCE_DIR;
+
+TEST(RoundTrip, OfRuns) {
+  EXPECT_GE(check_all<RunResult>(kSource / "tests/record/files", "run"), 4);
+  check_all<RunResult>(kSource / "results/baselines", "run");
+}
+
+TEST(RoundTrip, OfInferences) {
+  EXPECT_GE(check_all<InferenceResult>(kSource / "tests/record/files", "inference"), 2);
+  check_all<InferenceResult>(kSource / "results/baselines", "inference");
+}
+
+}  // namespace
+}  // namespace scalemark::round_trip_test

@@ -1,0 +1,132 @@
+// docs/schema: generated from the descriptions, committed, and never stale. To write it anew:
+// UPDATE_DOCS=1 record_test.
+#include "record/schema.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "record/inference.hpp"
+#include "record/read.hpp"
+#include "record/run.hpp"
+#include "record/write.hpp"
+
+namespace scalemark::schema_test {
+namespace {
+
+std::string schema_path(const std::string& kind) {
+  return SCALEMARK_SOURCE_DIR "/docs/schema/" + kind + ".schema.json";
+}
+
+void expect_committed(const std::string& kind, const Fields& fields) {
+  const std::string text = schema_text(record_schema(kind, fields));
+  if (std::getenv("UPDATE_DOCS") != nullptr) std::ofstream(schema_path(kind)) << text;
+  std::ostringstream committed;
+  committed << std::ifstream(schema_path(kind)).rdbuf();
+  EXPECT_EQ(committed.str(), text)
+      << "docs/schema/" << kind << ".schema.json is stale: UPDATE_DOCS=1 record_test";
+}
+
+TEST(RecordSchema, IsCommittedAsGenerated) {
+  expect_committed("run", fields_of<RunResult>());
+  expect_committed("inference", fields_of<InferenceResult>());
+}
+
+struct Part {
+  Known<double> share;
+  static void describe(Fields& fields) {
+    fields.add("share", &Part::share, "of all").unit("s").within(0, 1).since(3);
+  }
+};
+struct Whole {
+  std::string name;
+  std::vector<Part> parts;
+  Known<std::vector<double>> numbers;
+  Entries<std::int64_t> counts;
+  static void describe(Fields& fields) {
+    fields.add("name", &Whole::name, "of it").filled().one_of({"a", "b"});
+    fields.add("parts", &Whole::parts, "in their order").filled();
+    fields.add("numbers", &Whole::numbers).above(0).or_null("not finite").otherwise("not asked");
+    fields.add("counts", &Whole::counts).at_least(0).keys("^[a-z]+$");
+  }
+};
+
+TEST(RecordSchema, SaysWhatTheReaderAccepts) {
+  const Json schema = record_schema("whole", fields_of<Whole>());
+  EXPECT_EQ(schema["required"], (Json{"name", "parts", "numbers", "counts", "unavailable"}));
+  const Json& properties = schema["properties"];
+  EXPECT_EQ(properties["name"]["enum"], (Json{"a", "b"}));
+  EXPECT_EQ(properties["parts"]["minItems"], 1);
+  const Json& share = properties["parts"]["items"]["properties"]["share"];
+  EXPECT_EQ(share, (Json{{"type", {"number", "null"}},
+                         {"minimum", 0},
+                         {"maximum", 1},
+                         {"since", 3},
+                         {"description", "of all (s)"}}));
+  EXPECT_EQ(properties["numbers"]["type"], (Json{"array", "null"}));
+  EXPECT_EQ(properties["numbers"]["items"]["exclusiveMinimum"], 0);
+  EXPECT_EQ(properties["counts"]["propertyNames"]["pattern"], "^[a-z]+$");
+  EXPECT_EQ(newest_revision(fields_of<Whole>()), 3);
+  EXPECT_THAT(record_table(fields_of<Whole>()),
+              testing::HasSubstr("| `parts[].share` | s | of all (since revision 3) |\n"));
+}
+
+TEST(RecordReader, RefusesWithThePlace) {
+  const auto why = [](const char* text) -> std::string {
+    try {
+      record_from<Whole>(Json::parse(text));
+    } catch (const RecordFault& fault) {
+      return fault.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(why(R"({"name": "a", "parts": [{}], "numbers": null, "counts": {}})"), "");
+  EXPECT_EQ(why("[]"), "is a list, not of type object");
+  EXPECT_EQ(why(R"({"name": "c"})"), R"(/name is "c", not one of ["a","b"])");
+  EXPECT_EQ(why(R"({"name": "a"})"), "/parts is missing");
+  EXPECT_EQ(why(R"({"name": "a", "parts": []})"),
+            "/parts (a list) has a size of 0, not from 1 to any");
+  EXPECT_EQ(why(R"({"name": "a", "parts": [{"share": 2}]})"), "/parts/0/share is 2, not at most 1");
+  EXPECT_EQ(why(R"({"name": "a", "parts": [{"share": "x"}]})"),
+            "/parts/0/share is \"x\", not of type number or null");
+  EXPECT_EQ(why(R"({"name": "a", "parts": [{}], "numbers": [1, 0]})"),
+            "/numbers/1 is 0, not above 0");
+  EXPECT_EQ(why(R"({"name": "a", "parts": [{}], "numbers": [], "counts": {"a": 1.5}})"),
+            "/counts/a is 1.5, not of type integer");
+}
+
+TEST(RecordWriter, GivesAReasonForEveryNull) {
+  Whole whole;
+  whole.name = "a";
+  whole.parts = {{Unknown{"one"}}, {0.5}, {Unknown{"two"}}, {Unknown{"one"}}, {std::nan("")}};
+  Json json = record_json(whole);
+  EXPECT_EQ(json["parts"][1]["share"], 0.5);
+  EXPECT_EQ(json["unavailable"]["parts.share"], "one; two; not a finite number");
+  EXPECT_EQ(json["unavailable"]["numbers"], "not asked");
+  whole.numbers = std::vector{1., std::nan("")};
+  json = record_json(whole);
+  EXPECT_EQ(json["numbers"], (Json{1., nullptr}));
+  EXPECT_EQ(json["unavailable"]["numbers"], "not finite");
+  const auto back = record_from<Whole>(json);
+  EXPECT_EQ(back.parts[0].share.why(), "one; two; not a finite number");
+  EXPECT_TRUE(std::isnan(back.numbers->at(1)));
+}
+
+TEST(RecordReader, AnOlderRecordLacksNewKeys) {
+  const auto old = record_from<Whole>({{"schema_revision", 2},
+                                       {"name", "a"},
+                                       {"parts", {Json::object()}},
+                                       {"numbers", nullptr},
+                                       {"counts", Json::object()}});
+  EXPECT_EQ(old.parts.at(0).share.why(), "not in records before schema_revision 3");
+  EXPECT_THROW(
+      record_from<Whole>({{"schema_revision", 3}, {"name", "a"}, {"parts", {Json::object()}}}),
+      RecordFault);
+}
+
+}  // namespace
+}  // namespace scalemark::schema_test
