@@ -46,18 +46,4 @@ BatchSearch bisect_batch(std::int64_t most,
   return search;
 }
 
-nlohmann::ordered_json to_json(const BatchSearch& search) {
-  auto tried = nlohmann::ordered_json::array();
-  for (const BatchTrial& trial : search.tried)
-    tried.push_back({{"batch_size", trial.batch_size},
-                     {"fits", trial.fits},
-                     {"seconds", trial.seconds},
-                     {"peak_bytes", trial.peak_bytes}});
-  return {{"requested", "max"},
-          {"tried", tried},
-          {"limit_bytes", search.limit_bytes ? nlohmann::ordered_json(*search.limit_bytes)
-                                             : nlohmann::ordered_json(nullptr)},
-          {"limited_by", search.limited_by}};
-}
-
 }  // namespace scalemark

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,8 +33,5 @@ inline constexpr double kLongestTrialSeconds = 30;
 /// its upper end, or 1. `attempt` says how a batch fared; nullopt ends the search (a signal).
 BatchSearch bisect_batch(std::int64_t most,
                          const std::function<std::optional<BatchTrial>(std::int64_t)>& attempt);
-
-/// {requested, tried, limit_bytes, limited_by}: the record's batch_size_search.
-nlohmann::ordered_json to_json(const BatchSearch& search);
 
 }  // namespace scalemark

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "config/names.hpp"
-#include "json.hpp"
 
 namespace scalemark {
 namespace {
@@ -58,23 +57,6 @@ RateSearch search_rate(
   }
   search.limited_by = "trials";
   return search;
-}
-
-nlohmann::ordered_json to_json(const RateSearch& search) {
-  auto trials = nlohmann::ordered_json::array();
-  for (const RateTrial& trial : search.trials)
-    trials.push_back({{"arrival_rate", trial.arrival_rate},
-                      {"confirms", trial.confirms},
-                      {"queries", trial.queries},
-                      {"answered", trial.answered},
-                      {"seconds", trial.seconds},
-                      {"latency_seconds", or_null<nlohmann::ordered_json>(trial.latency)},
-                      {"ended_by", to_string(trial.ended_by)},
-                      {"holds", trial.holds}});
-  return {{"found", or_null<nlohmann::ordered_json>(search.found)},
-          {"limited_by", search.limited_by},
-          {"tolerance", kRateTolerance - 1},
-          {"trials", std::move(trials)}};
 }
 
 }  // namespace scalemark

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,8 +40,5 @@ inline constexpr double kRateTolerance = 1.05;
 RateSearch search_rate(
     double first, double lowest,
     const std::function<std::optional<RateTrial>(double rate, bool confirms)>& attempt);
-
-/// {found, limited_by, tolerance, trials}: the record's server.search.
-nlohmann::ordered_json to_json(const RateSearch& search);
 
 }  // namespace scalemark

@@ -3,11 +3,11 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "config/names.hpp"
 #include "config/run_config.hpp"
 
 namespace scalemark {
@@ -15,7 +15,9 @@ namespace scalemark {
 /// Why a measured loop ended. Agreed by all ranks.
 enum class StopReason { num_batches, target_ci, max_seconds, target_loss, signal, non_finite };
 
-std::string to_string(StopReason reason);  ///< "num_batches", "target_ci", ...
+constexpr auto names_of(StopReason) {
+  return Names{"num_batches", "target_ci", "max_seconds", "target_loss", "signal", "non_finite"};
+}
 
 /// What a step does, one after the other. backward: what communicates beside it is inside, and in
 /// `communication` is what the step waits for; agreement: on whether to stop, and the loss; rest:
@@ -108,10 +110,5 @@ struct Samples {
   InputSamples input;
   std::optional<ServerSamples> server;  ///< of --mode server
 };
-/// For the way from a rank to rank 0. Non-finite losses and waits travel as null and come back as
-/// NaN.
-nlohmann::json to_json(const Samples& samples);
-/// Throws RunError naming the key for anything that to_json does not write.
-Samples samples_from_json(const nlohmann::json& json);
 
 }  // namespace scalemark

@@ -11,10 +11,6 @@
 namespace scalemark {
 namespace {
 
-constexpr double kUsualCpus = 0.1;         // daemons, kernel threads
-constexpr double kUsualFraction = 0.01;    // of a large host
-constexpr double kLeastCpuSeconds = 0.15;  // ticks are 10 ms, of every CPU
-
 struct Host {
   double busy = 0, own = 0, family = 0, seconds = 0;
   int cpus = 0;
@@ -22,14 +18,6 @@ struct Host {
 };
 
 }  // namespace
-
-bool ForeignLoad::notable() const {
-  return cpus > std::max(kUsualCpus, kUsualFraction * of_cpus) && cpus * seconds > kLeastCpuSeconds;
-}
-
-std::string ForeignLoad::words() const {
-  return fmt::format("other processes used {:.1f} of {} CPUs", cpus, of_cpus);
-}
 
 std::vector<ForeignLoad> foreign_loads(const std::vector<RankReport>& reports) {
   std::map<std::string, Host> hosts;
@@ -56,13 +44,9 @@ std::vector<ForeignLoad> foreign_loads(const std::vector<RankReport>& reports) {
   return loads;
 }
 
-Json foreign_json(const std::vector<ForeignLoad>& hosts) {
-  if (hosts.empty()) return nullptr;
-  const ForeignLoad& most = *std::ranges::max_element(hosts, {}, &ForeignLoad::cpus);
-  return {{"host", most.host},
-          {"cpus", most.cpus},
-          {"of_cpus", most.of_cpus},
-          {"seconds", most.seconds}};
+std::optional<ForeignLoad> most_foreign(const std::vector<ForeignLoad>& hosts) {
+  if (hosts.empty()) return std::nullopt;
+  return *std::ranges::max_element(hosts, {}, &ForeignLoad::cpus);
 }
 
 std::optional<ForeignLoad> foreign_load(const Json& record) {

@@ -1,40 +1,34 @@
-// The inference record: a skeleton in which every key is null, and the parts that fill it.
+// The inference record, put together from what the ranks report.
 #include "result/inference_record.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "config/names.hpp"
 #include "error.hpp"
 #include "models/catalog.hpp"
+#include "record/write.hpp"
 #include "result/run_metrics.hpp"
-#include "result/trace_record.hpp"
 #include "result/warnings.hpp"
 
 namespace scalemark {
 namespace {
 
-struct NamedQuantile {
-  const char* key;
-  double q;
-};
-constexpr std::array<NamedQuantile, 4> kQuantiles{
-    {{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}, {"p99_9", 0.999}}};
-
-Json start_inference_record(const RecordContext& context, int world_size, const Outcome& outcome) {
-  Json record = start_record("inference", context, outcome);
+InferenceResult start_inference(const RecordContext& context, int world_size,
+                                const Outcome& outcome) {
+  InferenceResult result;
+  set_context(result, "inference", context, outcome);
   const ResolvedConfig& keys = context.config.config;
-  record["model"] = keys.model;
-  record["world_size"] = world_size;
-  record["precision"] = to_string(keys.precision);
-  record["mode"] = to_string(keys.mode);
+  result.model = keys.model;
+  result.world_size = world_size;
+  result.precision = keys.precision;
+  result.mode = keys.mode;
   if (!keys.largest_batch || keys.batch_size) {  // else nobody knows yet
-    record["config_hash"] = config_hash(keys, world_size, Command::infer);
-    record["batch_size_per_rank"] = plan_batch(keys, world_size).batch_size_per_rank;
+    result.config_hash = config_hash(keys, world_size, Command::infer);
+    result.batch_size_per_rank = plan_batch(keys, world_size).batch_size_per_rank;
   }
-  if (find_model(keys.model)) record["unit"] = unit_of(keys);
-  return record;
+  if (find_model(keys.model)) result.unit = unit_of(keys);
+  return result;
 }
 
 /// Units per second of all ranks while each of them asks query i.
@@ -67,11 +61,9 @@ bool is_server(const std::vector<RankReport>& reports) {
   return !reports.empty() && reports.front().samples.server;
 }
 
-void fill_latency(Json& record, const std::vector<RankReport>& reports,
-                  const InferenceMetrics& metrics) {
-  record["queries"] = metrics.latency.size();
-  if (metrics.latency.empty())
-    return set_unavailable(record, "latency_seconds", "no query was answered");
+Known<record::Latency> latency_of(const std::vector<RankReport>& reports,
+                                  const InferenceMetrics& metrics) {
+  if (metrics.latency.empty()) return Unknown{"no query was answered"};
   QuantileRule rule;
   if (is_server(reports)) {
     rule = server_quantiles(ServerEnd::all_served);
@@ -79,16 +71,17 @@ void fill_latency(Json& record, const std::vector<RankReport>& reports,
       if (report.samples.server->ended_by != ServerEnd::all_served)
         rule = server_quantiles(report.samples.server->ended_by);
   }
-  fill_quantiles(record, "latency_seconds", metrics.latency, rule);
-  record["latency_seconds"]["samples"] = metrics.latency;
+  return record::Latency{quantiles_of(metrics.latency, rule), metrics.latency};
 }
 
 /// What a rank answers is what it is offered: no rate of its own follows from its latencies.
-void drop_own_rates(Json& record) {
-  if (!record["throughput"].is_object()) return;
-  for (const char* key : {"median", "jitter", "per_rank_min", "per_rank_max", "ci95"})
-    set_unavailable(record, std::string("throughput.") + key,
-                    "queries arrive at the rate that is offered (--mode server)");
+void drop_own_rates(InferenceResult& result) {
+  if (!result.throughput) return;
+  const Unknown why{"queries arrive at the rate that is offered (--mode server)"};
+  record::Throughput& throughput = *result.throughput;
+  throughput.median = throughput.jitter = why;
+  throughput.per_rank_min = throughput.per_rank_max = why;
+  throughput.ci95 = why;
 }
 
 /// Mean seconds that a rank computes for a query: of a server without the queue, whose length is
@@ -104,44 +97,39 @@ std::vector<double> rank_service(const std::vector<RankReport>& reports,
   return service;
 }
 
-void fill_rank_entries(Json& record, const InferenceFacts& facts,
-                       const std::vector<RankReport>& reports, const InferenceMetrics& metrics) {
+std::vector<record::InferenceRank> inference_ranks(const InferenceFacts& facts,
+                                                   const std::vector<RankReport>& reports,
+                                                   const InferenceMetrics& metrics) {
   const auto slow = stragglers(rank_service(reports, metrics));
   const bool comparable = std::ranges::all_of(metrics.queries, [](auto n) { return n > 0; });
   const double units = facts.units_per_step / facts.world_size;
-  const auto entries = rank_entries(record, reports);
-  record["ranks"] = Json::array();
+  const auto placements = rank_placements(reports);
+  std::vector<record::InferenceRank> ranks;
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    Json rank = entries[i];
-    const bool answered = metrics.queries[i] > 0;
-    rank["queries"] = metrics.queries[i];
-    rank["latency_seconds_mean"] = answered ? Json(metrics.rank_latency[i]) : Json(nullptr);
-    rank["throughput"] = answered ? Json(units / metrics.rank_latency[i]) : Json(nullptr);
-    if (reports[i].samples.server && answered)
-      rank["throughput"] =
-          units * static_cast<double>(metrics.queries[i]) / reports[i].samples.wall_seconds;
-    rank["straggler"] = comparable ? Json(static_cast<bool>(slow[i])) : Json(nullptr);
-    for (const char* key : {"latency_seconds_mean", "throughput", "straggler"})
-      if (rank[key].is_null())
-        record["unavailable"][std::string("ranks.") + key] = "a rank answered no query";
-    record["ranks"].push_back(std::move(rank));
+    record::InferenceRank& rank = ranks.emplace_back();
+    static_cast<record::RankPlacement&>(rank) = placements[i];
+    rank.queries = static_cast<std::int64_t>(metrics.queries[i]);
+    if (comparable) rank.straggler = static_cast<bool>(slow[i]);
+    if (metrics.queries[i] == 0) continue;
+    rank.latency_seconds_mean = metrics.rank_latency[i];
+    rank.throughput = reports[i].samples.server ? units * static_cast<double>(metrics.queries[i]) /
+                                                      reports[i].samples.wall_seconds
+                                                : units / metrics.rank_latency[i];
   }
+  return ranks;
 }
 
-void fill_quantization(Json& record, const std::optional<QuantizationFacts>& made) {
-  if (!made) return set_unavailable(record, "quantization", "--precision int8 was not asked for");
-  record["quantization"] = {{"layers", made->layers},
-                            {"weights", "symmetric, per output channel"},
-                            {"convolution_activations", "per tensor, ranges of one fp32 pass"},
-                            {"product_activations", "per tensor, range of each input"}};
-  set_number(record, "quantization.relative_error", made->relative_error, "");
+Known<record::Quantization> quantization_of(const std::optional<QuantizationFacts>& made) {
+  if (!made) return Unknown{"--precision int8 was not asked for"};
+  return record::Quantization{made->layers, "symmetric, per output channel",
+                              "per tensor, ranges of one fp32 pass",
+                              "per tensor, range of each input", made->relative_error};
 }
 
-void fill_flops(Json& record, const InferenceFacts& facts, const InferenceMetrics& metrics) {
-  RunMetrics steps;  // as if all ranks took the queries in step
+/// Mean time of a step, as if all ranks took the queries in step.
+double mean_step_of(const InferenceFacts& facts, const InferenceMetrics& metrics) {
   const auto answered = static_cast<double>(metrics.latency.size());
-  if (answered > 0) steps.mean_step = metrics.wall_seconds * facts.world_size / answered;
-  fill_compute(record, facts, steps);
+  return answered > 0 ? metrics.wall_seconds * facts.world_size / answered : 0;
 }
 
 }  // namespace
@@ -154,17 +142,15 @@ QuantileRule server_quantiles(ServerEnd end) {
   return {10, "--min_query_count", server_end_reason(end)};
 }
 
-void fill_quantiles(Json& record, const std::string& path, const std::vector<double>& seconds,
-                    const QuantileRule& rule) {
-  set_number(record, path + ".mean", mean(seconds), "");
-  for (const auto& [key, q] : kQuantiles) {
+record::Quantiles quantiles_of(const std::vector<double>& seconds, const QuantileRule& rule) {
+  const auto at = [&](double q) -> Known<double> {
     const std::size_t least = samples_for_quantile(q, rule.beyond);
-    const bool stated = rule.never.empty() && seconds.size() >= least;
-    set_number(
-        record, path + "." + key, stated ? std::optional(quantile(seconds, q)) : std::nullopt,
-        rule.never.empty() ? "fewer than " + std::to_string(least) + " queries (" + rule.flag + ")"
-                           : rule.never);
-  }
+    if (!rule.never.empty()) return Unknown{rule.never};
+    if (seconds.size() < least)
+      return Unknown{"fewer than " + std::to_string(least) + " queries (" + rule.flag + ")"};
+    return quantile(seconds, q);
+  };
+  return {mean(seconds), at(0.50), at(0.90), at(0.99), at(0.999)};
 }
 
 InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, double units) {
@@ -193,37 +179,35 @@ Json make_inference_record(const RecordContext& context, const InferenceFacts& f
   const InferenceMetrics metrics =
       inference_metrics(reports, facts.units_per_step / facts.world_size);
   const Outcome outcome = outcome_of_inference(metrics);
-  Json record = start_inference_record(context, facts.world_size, outcome);
-  fill_batch_search(record, facts.batch_search);
-  record["fused"] = facts.fused;
-  fill_quantization(record, facts.quantization);
-  set_number(record, "units_per_query", facts.units_per_step / facts.world_size, "");
-  fill_facts(record, facts);
-  record["stop_reason"] = to_string(metrics.stop_reason);
-  set_number(record, "wall_seconds",
-             metrics.wall_seconds > 0 ? std::optional(metrics.wall_seconds) : std::nullopt,
-             "the measured loop did not begin");
-  fill_rates(record, outcome, rates_of(facts, metrics), "queries", "no query was answered");
-  if (is_server(reports)) drop_own_rates(record);
-  fill_latency(record, reports, metrics);
-  fill_server(record, context.config.config, facts, reports);
-  fill_placement(record, reports);
-  fill_rank_entries(record, facts, reports, metrics);
-  fill_flops(record, facts, metrics);
-  fill_windows(record, context.config.config, facts.units_per_step, reports);
-  fill_resources(record, reports);
-  fill_no_trace(record, "--trace was not asked for");
-  explain_nulls(record, "", "not reported by the engine");
+  const ResolvedConfig& config = context.config.config;
+  InferenceResult result = start_inference(context, facts.world_size, outcome);
+  result.batch_size_search = batch_search_of(facts.batch_search);
+  result.fused = facts.fused;
+  result.quantization = quantization_of(facts.quantization);
+  result.units_per_query = facts.units_per_step / facts.world_size;
+  set_facts(result, facts);
+  result.stop_reason = metrics.stop_reason;
+  result.wall_seconds = metrics.wall_seconds > 0 ? Known(metrics.wall_seconds)
+                                                 : Unknown{"the measured loop did not begin"};
+  set_rates(result, outcome, rates_of(facts, metrics), "queries", "no query was answered");
+  if (is_server(reports)) drop_own_rates(result);
+  result.queries = static_cast<std::int64_t>(metrics.latency.size());
+  result.latency_seconds = latency_of(reports, metrics);
+  result.server = server_of(config, facts, reports);
+  result.placement = placement_of(reports);
+  result.ranks = inference_ranks(facts, reports, metrics);
+  set_compute(result, facts, mean_step_of(facts, metrics));
+  result.windows = windows_of(config, facts.units_per_step, reports);
+  result.memory = memory_of(reports);
+  result.noise = noise_of(reports);
+  Json record = record_json(result, "not reported by the engine");
   add_warnings(record, run_warnings(record));
   return record;
 }
 
 Json make_failed_inference_record(const RecordContext& context, int world_size,
                                   const Outcome& outcome) {
-  Json record = start_inference_record(context, world_size, outcome);
-  explain_nulls(record, "",
-                "the run ended before it was measured: " + record["reason"].get<std::string>());
-  return record;
+  return unmeasured_json(start_inference(context, world_size, outcome));
 }
 
 }  // namespace scalemark

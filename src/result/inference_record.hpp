@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measure/rate_search.hpp"
+#include "record/inference.hpp"
 #include "result/run_record.hpp"
 
 namespace scalemark {
@@ -43,9 +44,9 @@ struct InferenceFacts : RunFacts {
   std::optional<RateSearch> rate_search;  ///< of --mode server without --arrival_rate
 };
 
-/// server: what --mode server offered, and how latencies come about; of other modes why it is null.
-void fill_server(Json& record, const ResolvedConfig& config, const InferenceFacts& facts,
-                 const std::vector<RankReport>& reports);
+/// What --mode server offered, and how latencies come about.
+Known<record::Server> server_of(const ResolvedConfig& config, const InferenceFacts& facts,
+                                const std::vector<RankReport>& reports);
 /// Why a trial that ended so has no quantiles; empty where it has.
 std::string server_end_reason(ServerEnd end);
 
@@ -57,9 +58,8 @@ struct QuantileRule {
 };
 /// Of a server ten lie beyond: of fewer, a quantile is that of a few bursts.
 QuantileRule server_quantiles(ServerEnd end);
-/// `path`: mean, p50, p90, p99 and p99_9 of `seconds`, which are not empty.
-void fill_quantiles(Json& record, const std::string& path, const std::vector<double>& seconds,
-                    const QuantileRule& rule);
+/// Of `seconds`, which are not empty.
+record::Quantiles quantiles_of(const std::vector<double>& seconds, const QuantileRule& rule);
 
 /// `reports` is ordered by rank. RunError: see outcome_of_inference().
 Json make_inference_record(const RecordContext& context, const InferenceFacts& facts,

@@ -38,41 +38,52 @@ Served served_by(const std::vector<RankReport>& reports) {
   return all;
 }
 
-/// `server.latency_at_quantile_seconds` and whether it holds the bound.
-void fill_verdict(Json& record, const ResolvedConfig& config, const Served& served) {
+/// The latency at the quantile, and whether it holds the bound.
+void set_verdict(record::Server& server, const ResolvedConfig& config, const Served& served) {
   const double q = config.latency_quantile;
   const auto least = static_cast<std::size_t>(queries_for_quantile(q));
   const bool whole = served.ended_by == ServerEnd::all_served;
-  std::optional<double> latency;
-  if (whole && served.latency.size() >= least) latency = quantile(served.latency, q);
-  set_number(record, "server.latency_at_quantile_seconds", latency,
-             whole ? "fewer than " + std::to_string(least) + " queries (--min_query_count)"
-                   : server_end_reason(served.ended_by));
-  Json& holds = record["server"]["holds"];
-  if (!config.latency_bound_ms) {
-    set_unavailable(record, "server.latency_bound_seconds", "--latency_bound_ms was not given");
-    return set_unavailable(record, "server.holds", "--latency_bound_ms was not given");
-  }
-  const double bound = *config.latency_bound_ms / 1e3;
-  record["server"]["latency_bound_seconds"] = bound;
+  Known<double>& latency = server.latency_at_quantile_seconds;
   if (!whole)
-    holds = false;
-  else if (latency)
-    holds = *latency <= bound;
+    latency = Unknown{server_end_reason(served.ended_by)};
+  else if (served.latency.size() < least)
+    latency = Unknown{"fewer than " + std::to_string(least) + " queries (--min_query_count)"};
   else
-    set_unavailable(record, "server.holds", "the latency at the quantile is not known");
+    latency = quantile(served.latency, q);
+  if (!config.latency_bound_ms) return;
+  server.latency_bound_seconds = *config.latency_bound_ms / 1e3;
+  if (!whole)
+    server.holds = false;
+  else if (latency)
+    server.holds = *latency <= *server.latency_bound_seconds;
+  else
+    server.holds = Unknown{"the latency at the quantile is not known"};
 }
 
-void fill_lateness(Json& record, const std::vector<double>& lateness) {
-  record["server"]["timer_lateness_seconds"] = {{"waits", lateness.size()}};
-  const auto some = [&](double value) {
-    return lateness.empty() ? std::nullopt : std::optional(value);
-  };
-  const std::string reason = "the server was never idle";
-  set_number(record, "server.timer_lateness_seconds.mean",
-             some(lateness.empty() ? 0 : mean(lateness)), reason);
-  set_number(record, "server.timer_lateness_seconds.max",
-             some(lateness.empty() ? 0 : std::ranges::max(lateness)), reason);
+record::TimerLateness lateness_of(const std::vector<double>& lateness) {
+  record::TimerLateness timer;
+  timer.waits = static_cast<std::int64_t>(lateness.size());
+  if (lateness.empty()) return timer;
+  timer.mean = mean(lateness);
+  timer.max = std::ranges::max(lateness);
+  return timer;
+}
+
+record::ArrivalRateSearch search_of(const RateSearch& search) {
+  record::ArrivalRateSearch found;
+  found.found = {search.found, "limited by: " + search.limited_by};
+  found.limited_by = search.limited_by;
+  found.tolerance = kRateTolerance - 1;
+  for (const RateTrial& trial : search.trials)
+    found.trials.push_back({trial.arrival_rate,
+                            trial.confirms,
+                            trial.queries,
+                            trial.answered,
+                            trial.seconds,
+                            {trial.latency, ""},
+                            trial.ended_by,
+                            trial.holds});
+  return found;
 }
 
 }  // namespace
@@ -90,39 +101,30 @@ std::string server_end_reason(ServerEnd end) {
   return "more queries were late than the bound allows, and the trial was ended";
 }
 
-void fill_server(Json& record, const ResolvedConfig& config, const InferenceFacts& facts,
-                 const std::vector<RankReport>& reports) {
-  if (config.mode != InferenceMode::server)
-    return set_unavailable(record, "server", "--mode server was not asked for");
+Known<record::Server> server_of(const ResolvedConfig& config, const InferenceFacts& facts,
+                                const std::vector<RankReport>& reports) {
+  if (config.mode != InferenceMode::server) return Unknown{"--mode server was not asked for"};
   const bool tried = std::ranges::all_of(
       reports, [](const RankReport& report) { return report.samples.server.has_value(); });
   const Served served = tried ? served_by(reports) : Served{};
-  if (served.latency.empty()) return set_unavailable(record, "server", "no query was answered");
+  if (served.latency.empty()) return Unknown{"no query was answered"};
   const auto answered = static_cast<double>(served.latency.size());
-  record["server"] = {{"arrival_rate", served.arrival_rate},
-                      {"achieved_rate", answered / served.wall_seconds},
-                      {"queries_offered", served.offered},
-                      {"latency_quantile", config.latency_quantile},
-                      {"latency_at_quantile_seconds", nullptr},
-                      {"latency_bound_seconds", nullptr},
-                      {"holds", nullptr},
-                      {"ended_by", to_string(served.ended_by)},
-                      {"batch_size_mean", answered / static_cast<double>(served.batches)}};
-  fill_verdict(record, config, served);
+  record::Server server;
+  server.arrival_rate = served.arrival_rate;
+  server.achieved_rate = answered / served.wall_seconds;
+  server.queries_offered = served.offered;
+  server.latency_quantile = config.latency_quantile;
+  server.ended_by = served.ended_by;
+  server.batch_size_mean = answered / static_cast<double>(served.batches);
+  set_verdict(server, config, served);
   const QuantileRule rule = server_quantiles(served.ended_by);
-  fill_quantiles(record, "server.queue_seconds", served.queue, rule);
-  fill_quantiles(record, "server.service_seconds", served.service, rule);
+  server.queue_seconds = quantiles_of(served.queue, rule);
+  server.service_seconds = quantiles_of(served.service, rule);
   const double waited = std::accumulate(served.queue.begin(), served.queue.end(), 0.);
-  record["server"]["queue_length"] = {{"mean", waited / served.wall_seconds},  // Little's law
-                                      {"max", served.queue_length_max}};
-  fill_lateness(record, served.lateness);
-  if (facts.rate_search) {
-    record["server"]["search"] = to_json(*facts.rate_search);
-    explain_nulls(record, "server.search.found", "limited by: " + facts.rate_search->limited_by);
-    explain_nulls(record, "server.search.trials.latency_seconds", "a trial ended early");
-  } else {
-    set_unavailable(record, "server.search", "--arrival_rate was given");
-  }
+  server.queue_length = {waited / served.wall_seconds, served.queue_length_max};  // Little's law
+  server.timer_lateness_seconds = lateness_of(served.lateness);
+  if (facts.rate_search) server.search = search_of(*facts.rate_search);
+  return server;
 }
 
 }  // namespace scalemark

@@ -14,49 +14,19 @@
 #include "error.hpp"
 #include "file_size_limit.hpp"
 #include "platform/posix_file.hpp"
-#include "result/schema_fault.hpp"
+#include "record/parts.hpp"
+#include "record/read.hpp"
+#include "record/write.hpp"
 
 namespace scalemark {
 namespace {
 
-Json to_json(const JournalEntry& entry) {
-  return {{"schema_version", kSchemaVersion},
-          {"kind", "journal_entry"},
-          {"point", entry.point},
-          {"config_hash", entry.config_hash},
-          {"revision", entry.revision},
-          {"repeat", entry.repeat},
-          {"status", entry.status},
-          {"exit_code", entry.exit_code},
-          {"reason", entry.reason},
-          {"record", entry.record},
-          {"seconds", entry.seconds},
-          {"started_at", entry.started_at},
-          {"settings", entry.settings}};
-}
-
-/// Of checked JSON.
-JournalEntry from_json(const Json& json) {
-  JournalEntry entry;
-  entry.point = json.at("point");
-  entry.config_hash = json.at("config_hash");
-  entry.revision = json.at("revision");
-  entry.repeat = json.at("repeat");
-  entry.status = json.at("status");
-  entry.exit_code = json.at("exit_code");
-  entry.reason = json.at("reason");
-  entry.record = json.at("record");
-  entry.seconds = json.at("seconds");
-  entry.started_at = json.at("started_at");
-  entry.settings = json.at("settings");
-  return entry;
-}
-
 JournalEntry parse_line(std::string_view line) {
-  const Json json = parse_json_text(line, kDeepestText);
-  if (const auto fault = schema_fault(json, "journal_entry", MissingKeys::refused))
-    throw JsonFault(*fault);
-  return from_json(json);
+  try {
+    return part_from<JournalEntry>(parse_json_text(line, kDeepestText));
+  } catch (const RecordFault& fault) {
+    throw JsonFault(fault.what());
+  }
 }
 
 /// Appends the entry of every whole line; returns where the last of them ends.
@@ -84,6 +54,33 @@ std::string text_of_journal(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+void JournalEntry::describe(Fields& fields) {
+  using J = JournalEntry;
+  fields.add("schema_version", &J::schema_version, "1; others are refused").one_of({1});
+  fields.add("kind", &J::kind, "what a line is").one_of({"journal_entry"});
+  fields
+      .add("point", &J::point,
+           "SHA-256 over config_hash, ranks, ranks_per_node, cpus_per_rank, binding, the plan's "
+           "variables, its level and the commands around its launches")
+      .pattern(record::kSha256Pattern);
+  fields.add("config_hash", &J::config_hash, "of the run").pattern(record::kSha256Pattern);
+  fields.add("revision", &J::revision, "of the build");
+  fields.add("repeat", &J::repeat, "of the point").at_least(1);
+  fields.add("status", &J::status, "of the launch's record; without one, by its exit code")
+      .one_of({"ok", "invalid", "failed", "interrupted", "timeout"});
+  fields.add("exit_code", &J::exit_code, "docs/faults.md").within(0, 7);
+  fields.add("reason", &J::reason, "why it is not ok");
+  fields.add("record", &J::record, "path within the folder; empty where the launch left none");
+  fields.add("seconds", &J::seconds, "from the start of the launch to its end")
+      .unit("s")
+      .at_least(0);
+  fields.add("started_at", &J::started_at, "UTC");
+  fields
+      .add("settings", &J::settings,
+           "that make the point differ from the others; alternate: its level")
+      .object();
+}
 
 Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
   const auto refuse = [&](int error) {
@@ -144,7 +141,7 @@ const JournalEntry* Journal::find(const JournalEntry& launch) const {
 
 void Journal::append(const JournalEntry& entry) {
   const std::string line =
-      to_json(entry).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      part_json(entry).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   if (const int error = write_all(file_, line); error != 0)
     throw ResultError(
         fmt::format("journal {}: cannot be written: {}", path_.string(), write_error_words(error)));

@@ -9,12 +9,15 @@
 #include <vector>
 
 #include "platform/file_lock.hpp"
+#include "record/describe.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
 
 /// A launch that has ended.
 struct JournalEntry {
+  int schema_version = kSchemaVersion;
+  std::string kind = "journal_entry";
   std::string point;  ///< id of the point: its config_hash and how it is launched
   std::string config_hash;
   std::string revision;  ///< of the build
@@ -26,6 +29,7 @@ struct JournalEntry {
   double seconds = 0;      ///< from its start to its end
   std::string started_at;  ///< UTC
   Json settings;           ///< that make the point differ
+  static void describe(Fields& fields);
 
   /// The code of a command that goes no further for this launch, which is not ok.
   ExitCode failure() const {

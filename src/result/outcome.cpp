@@ -12,14 +12,6 @@
 namespace scalemark {
 namespace {
 
-constexpr std::array<std::pair<Status, const char*>, 5> kStatuses{{
-    {Status::ok, "ok"},
-    {Status::invalid, "invalid"},
-    {Status::failed, "failed"},
-    {Status::interrupted, "interrupted"},
-    {Status::timeout, "timeout"},
-}};
-
 /// `between`: where a signal is heeded.
 Outcome outcome_of_loop(StopReason ended_by, const char* between) {
   switch (ended_by) {
@@ -42,16 +34,8 @@ bool is_finite(double value) { return std::isfinite(value); }
 
 }  // namespace
 
-std::string to_string(Status status) {
-  for (const auto& [value, word] : kStatuses)
-    if (value == status) return word;
-  return "failed";
-}
-
 Status status_from(const std::string& word) {
-  for (const auto& [value, name] : kStatuses)
-    if (word == name) return value;
-  return Status::failed;
+  return from_string<Status>(word).value_or(Status::failed);
 }
 
 void set_outcome(Json& record, const Outcome& outcome) {

@@ -7,6 +7,7 @@
 #include "error.hpp"
 #include "json.hpp"
 #include "measure/samples.hpp"
+#include "record/parts.hpp"
 
 namespace scalemark {
 
@@ -14,8 +15,6 @@ struct RankReport;
 struct RunMetrics;
 struct InferenceMetrics;
 
-enum class Status { ok, invalid, failed, interrupted, timeout };
-std::string to_string(Status status);
 /// Of a word that is none, `failed`.
 Status status_from(const std::string& word);
 Status status_of(const Json& record);

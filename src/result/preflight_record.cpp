@@ -2,6 +2,7 @@
 #include "result/preflight_record.hpp"
 
 #include "json.hpp"
+#include "record/write.hpp"
 #include "result/foreign_load.hpp"
 #include "result/run_metrics.hpp"
 
@@ -12,6 +13,11 @@ Json start_preflight_record(const RecordContext& context, int world_size, const 
   Json record = start_record("preflight", context, outcome);
   record["world_size"] = world_size;
   return record;
+}
+
+Json placed(JsonWriter& writer, const record::RankPlacement& rank) {
+  static const Field field("ranks", 0, shape_of<record::RankPlacement>(), "");
+  return writer.write_below(field.key, field, *field.shape, &rank);
 }
 
 Json rank_of(Json rank, const PreflightRank& from, const std::vector<ForeignLoad>& loads) {
@@ -44,18 +50,11 @@ void add_counters(Json& host, const std::map<std::string, std::uint64_t>& of_int
 
 }  // namespace
 
-nlohmann::json to_json(const PreflightRank& rank) {
-  return {{"report", to_json(rank.report)},
-          {"measured", rank.measured.dump()},  // as text: it keeps the order of its keys
-          {"host", rank.host.dump()},
-          {"settings", rank.settings}};
-}
-
-PreflightRank preflight_rank_from_json(const nlohmann::json& json) {
-  return {rank_report_from_json(json.at("report")),
-          Json::parse(json.at("measured").get<std::string>()),
-          Json::parse(json.at("host").get<std::string>()),
-          json.at("settings").get<std::map<std::string, std::string>>()};
+void PreflightRank::describe(Fields& fields) {
+  fields.add("report", &PreflightRank::report);
+  fields.add("measured", &PreflightRank::measured);
+  fields.add("host", &PreflightRank::host);
+  fields.add("settings", &PreflightRank::settings);
 }
 
 Json make_preflight_record(const RecordContext& context, const PreflightFacts& facts,
@@ -68,16 +67,18 @@ Json make_preflight_record(const RecordContext& context, const PreflightFacts& f
   set_number(record, "wall_seconds", facts.wall_seconds, "");
   std::vector<RankReport> reports;
   for (const PreflightRank& rank : ranks) reports.push_back(rank.report);
-  const auto entries = rank_entries(record, reports);
+  JsonWriter writer("");
+  const auto placements = rank_placements(reports);
   const auto loads = foreign_loads(reports);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const PreflightRank& rank = ranks[i];
-    record["ranks"].push_back(rank_of(entries[i], rank, loads));
+    record["ranks"].push_back(rank_of(placed(writer, placements[i]), rank, loads));
     if (rank.host.is_null()) continue;
     record["hosts"].push_back(rank.host);
     Json& host = record["hosts"].back();
     add_counters(host, rank.report.noise.error_counters);
   }
+  record["unavailable"].update(writer.take_reasons());
   record["collectives"] = facts.collectives;
   record["pairs"] = facts.pairs;
   explain_nulls(record, "pairs", "all ranks are on one host, or --pinning measures nothing");

@@ -18,9 +18,8 @@ struct PreflightRank {
   Json measured = nullptr;
   Json host = nullptr;  ///< of the first rank of each host, else null: an entry of `hosts`
   std::map<std::string, std::string> settings;  ///< of communication; see analysis/settings.hpp
+  static void describe(Fields& fields);
 };
-nlohmann::json to_json(const PreflightRank& rank);
-PreflightRank preflight_rank_from_json(const nlohmann::json& json);
 
 struct PreflightFacts {
   int world_size = 1;

@@ -7,6 +7,7 @@
 
 #include "config/run_config.hpp"
 #include "platform/platform.hpp"
+#include "record/measured.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -21,5 +22,9 @@ struct RecordContext {
 /// A record with all keys of its kind; filled are those of the envelope and what the context says.
 /// Its `warnings` begin with those of the configuration, which the user has been told.
 Json start_record(const std::string& kind, const RecordContext& context, const Outcome& outcome);
+
+/// The same of a typed record.
+void set_context(record::Measured& result, const std::string& kind, const RecordContext& context,
+                 const Outcome& outcome);
 
 }  // namespace scalemark

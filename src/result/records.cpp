@@ -11,6 +11,7 @@
 
 #include "error.hpp"
 #include "measure/clock.hpp"
+#include "record/read.hpp"
 #include "result/record_schemas.hpp"
 
 namespace scalemark {
@@ -23,6 +24,11 @@ std::string random_uuid() {
   w[2] = (w[2] & 0x3fffffffU) | 0x80000000U;
   return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", w[0], w[1] >> 16, w[1] & 0xffffU,
                      w[2] >> 16, w[2] & 0xffffU, w[3]);
+}
+
+std::string reason_of(const Outcome& outcome) {
+  if (outcome.ok() || !outcome.reason.empty()) return outcome.reason;
+  return "ended with status " + to_string(outcome.status);
 }
 
 /// The parent of the last key of a dotted path, made where it is missing or null. Digits index
@@ -81,17 +87,26 @@ void refuse_numberless(const Json& record) {
 }
 
 Json envelope(const std::string& kind, Status status, const std::string& reason) {
-  return {
-      {"schema_version", kSchemaVersion},
-      {"schema_revision", schema_revision()},
-      {"kind", kind},
-      {"id", random_uuid()},
-      {"build", build_info()},
-      {"created_at", utc_timestamp()},
-      {"status", to_string(status)},
-      {"reason",
-       status != Status::ok && reason.empty() ? "ended with status " + to_string(status) : reason},
-      {"warnings", Json::array()}};
+  return {{"schema_version", kSchemaVersion},
+          {"schema_revision", schema_revision()},
+          {"kind", kind},
+          {"id", random_uuid()},
+          {"build", build_info()},
+          {"created_at", utc_timestamp()},
+          {"status", to_string(status)},
+          {"reason", reason_of({status, reason})},
+          {"warnings", Json::array()}};
+}
+
+void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome) {
+  record.schema_version = kSchemaVersion;
+  record.schema_revision = schema_revision();
+  record.kind = kind;
+  record.id = random_uuid();
+  record.build = part_from<record::Build>(build_info());
+  record.created_at = utc_timestamp();
+  record.status = outcome.status;
+  record.reason = reason_of(outcome);
 }
 
 void set_unavailable(Json& record, const std::string& path, const std::string& reason) {

@@ -29,6 +29,9 @@ std::string linked_torch();
 /// without a reason gets words.
 Json envelope(const std::string& kind, Status status, const std::string& reason = {});
 
+/// The same of a typed record.
+void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome);
+
 /// Sets `record[key] = null` with a reason under record["unavailable"][key] (a dotted path).
 void set_unavailable(Json& record, const std::string& path, const std::string& reason);
 

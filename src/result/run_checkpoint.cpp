@@ -61,87 +61,91 @@ double overhead(std::int64_t interval, double step, double write) {
   return write / (static_cast<double>(interval) * step + write);
 }
 
-Json projected(double bytes, double measured_rate, double step) {
+std::vector<record::ProjectedCheckpoint> projected(double bytes, double measured_rate,
+                                                   double step) {
   std::vector<double> rates{measured_rate};
   rates.insert(rates.end(), kStorageRates.begin(), kStorageRates.end());
-  Json rows = Json::array();
+  std::vector<record::ProjectedCheckpoint> rows;
   for (const double rate : rates)
     for (const std::int64_t interval : kIntervals)
-      rows.push_back({{"storage_bytes_per_second", rate},
-                      {"interval_steps", interval},
-                      {"overhead_fraction", overhead(interval, step, bytes / rate)}});
+      rows.push_back({rate, interval, overhead(interval, step, bytes / rate)});
   return rows;
 }
 
 /// On the file system that --storage_gbit speaks of, which all nodes share.
-void fill_storage(Json& record, const ResolvedConfig& config, const Writers& writers, double step) {
-  if (!config.storage_gbit)
-    return set_unavailable(record, "checkpoint.storage", "--storage_gbit was not given");
-  const double rate = *config.storage_gbit * kBytesPerGbit;
-  double seconds = writers.all.bytes / rate;
-  std::string limit = "file system";
+Known<record::Storage> storage_of(const ResolvedConfig& config, const Writers& writers,
+                                  double step) {
+  if (!config.storage_gbit) return Unknown{"--storage_gbit was not given"};
+  record::Storage storage;
+  storage.bytes_per_second = *config.storage_gbit * kBytesPerGbit;
+  if (config.storage_node_gbit)
+    storage.node_bytes_per_second = *config.storage_node_gbit * kBytesPerGbit;
+  storage.seconds = writers.all.bytes / storage.bytes_per_second;
+  storage.limited_by = "file system";
   for (const auto& [host, files] : writers.hosts) {
     const double own =
-        config.storage_node_gbit ? files.bytes / (*config.storage_node_gbit * kBytesPerGbit) : 0;
-    if (own > seconds) limit = "node";
-    seconds = std::max(seconds, own);
+        storage.node_bytes_per_second ? files.bytes / *storage.node_bytes_per_second : 0;
+    if (own > storage.seconds) storage.limited_by = "node";
+    storage.seconds = std::max(storage.seconds, own);
   }
-  record["checkpoint"]["storage"] = {{"bytes_per_second", rate},
-                                     {"node_bytes_per_second", nullptr},
-                                     {"limited_by", limit},
-                                     {"seconds", seconds},
-                                     {"overhead_fraction", overhead(writers.every, step, seconds)}};
-  set_number(record, "checkpoint.storage.node_bytes_per_second",
-             config.storage_node_gbit ? std::optional(*config.storage_node_gbit * kBytesPerGbit)
-                                      : std::nullopt,
-             "--storage_node_gbit was not given");
+  storage.overhead_fraction = overhead(writers.every, step, storage.seconds);
+  return storage;
 }
 
-void fill_write_rates(Json& checkpoint, const Writers& writers) {
-  checkpoint["total_bytes"] = static_cast<std::int64_t>(writers.all.bytes);
-  checkpoint["total_bytes_per_second"] = writers.all.rate();
+void set_write_rates(record::Checkpoint& checkpoint, const Writers& writers) {
+  checkpoint.bytes = static_cast<std::int64_t>(writers.all.bytes / writers.all.count);
+  checkpoint.bytes_per_second = writers.all.rate() / writers.all.count;
+  checkpoint.total_bytes = static_cast<std::int64_t>(writers.all.bytes);
+  checkpoint.total_bytes_per_second = writers.all.rate();
   const auto [slowest, fastest] = std::ranges::minmax(writers.file_rates);
-  checkpoint["file_bytes_per_second"] = {
-      {"mean", mean(writers.file_rates)}, {"min", slowest}, {"max", fastest}};
-  checkpoint["nodes"] = Json::array();
+  checkpoint.file_bytes_per_second = record::FileRates{mean(writers.file_rates), slowest, fastest};
+  std::vector<record::NodeFiles> nodes;
   for (const auto& [host, files] : writers.hosts)
-    checkpoint["nodes"].push_back(
-        {{"host", host}, {"files", files.count}, {"bytes_per_second", files.rate()}});
+    nodes.push_back({host, files.count, files.rate()});
+  checkpoint.nodes = std::move(nodes);
+}
+
+/// Without a checkpoint in the measured steps.
+void set_unmeasured(record::Checkpoint& checkpoint) {
+  const Unknown none{"no checkpoint fell into the measured steps, or they did not end"};
+  checkpoint.bytes = none;
+  checkpoint.write_seconds = none;
+  checkpoint.bytes_per_second = none;
+  checkpoint.step_overhead_fraction = none;
+  checkpoint.projected = none;
+  checkpoint.total_bytes = none;
+  checkpoint.total_bytes_per_second = none;
+  checkpoint.file_bytes_per_second = none;
+  checkpoint.nodes = none;
+  checkpoint.storage = none;
 }
 
 }  // namespace
 
-void fill_checkpoint(Json& record, const ResolvedConfig& config,
-                     const std::vector<RankReport>& reports, const RunMetrics& metrics) {
+Known<record::Checkpoint> checkpoint_of(const ResolvedConfig& config,
+                                        const std::vector<RankReport>& reports,
+                                        const RunMetrics& metrics) {
   const Writers writers(reports);
-  if (writers.every == 0)
-    return set_unavailable(record, "checkpoint", "--checkpoint_every was not asked for");
+  if (writers.every == 0) return Unknown{"--checkpoint_every was not asked for"};
   const auto& seconds = writers.all.seconds;
-  record["checkpoint"] = {{"every", writers.every},
-                          {"writers", to_string(config.checkpoint_writers)},
-                          {"files", writers.all.count},
-                          {"bytes", nullptr},
-                          {"count", seconds.size()}};
-  Json& checkpoint = record["checkpoint"];
+  record::Checkpoint checkpoint;
+  checkpoint.every = writers.every;
+  checkpoint.writers = to_string(config.checkpoint_writers);
+  checkpoint.files = writers.all.count;
+  checkpoint.count = static_cast<std::int64_t>(seconds.size());
   const double total = writers.all.total_seconds();
   if (seconds.empty() || !(total > 0) || !(metrics.wall_seconds > total)) {
-    for (const char* key :
-         {"bytes", "write_seconds", "bytes_per_second", "step_overhead_fraction", "projected",
-          "total_bytes", "total_bytes_per_second", "file_bytes_per_second", "nodes", "storage"})
-      set_unavailable(record, std::string("checkpoint.") + key,
-                      "no checkpoint fell into the measured steps, or they did not end");
-    return;
+    set_unmeasured(checkpoint);
+    return checkpoint;
   }
   const double step =
       (metrics.wall_seconds - total) / static_cast<double>(metrics.step_seconds.size());
-  const double bytes = writers.all.bytes / writers.all.count;
-  checkpoint["bytes"] = static_cast<std::int64_t>(bytes);
-  checkpoint["write_seconds"] = {{"mean", mean(seconds)}, {"max", std::ranges::max(seconds)}};
-  checkpoint["bytes_per_second"] = writers.all.rate() / writers.all.count;
-  checkpoint["step_overhead_fraction"] = total / metrics.wall_seconds;
-  checkpoint["projected"] = projected(writers.all.bytes, writers.all.rate(), step);
-  fill_write_rates(checkpoint, writers);
-  fill_storage(record, config, writers, step);
+  set_write_rates(checkpoint, writers);
+  checkpoint.write_seconds = record::WriteSeconds{mean(seconds), std::ranges::max(seconds)};
+  checkpoint.step_overhead_fraction = total / metrics.wall_seconds;
+  checkpoint.projected = projected(writers.all.bytes, writers.all.rate(), step);
+  checkpoint.storage = storage_of(config, writers, step);
+  return checkpoint;
 }
 
 }  // namespace scalemark

@@ -82,73 +82,62 @@ double rate_jitter(const std::vector<double>& step_seconds, double units_per_ste
   return median_absolute_deviation_scaled(rates);
 }
 
-void fill_rates(Json& record, const Outcome& outcome, const std::optional<Rates>& rates,
-                const std::string& counted, const std::string& none) {
-  const bool partial = outcome.is_partial();
-  set_number(record, "partial_throughput",
-             partial && rates ? std::optional(rates->mean) : std::nullopt,
-             partial ? none : "only of runs that were interrupted or timed out");
-  if (!outcome.ok())
-    return set_unavailable(record, "throughput",
-                           "status is " + to_string(outcome.status) + ", not ok");
-  record["throughput"] = {{"mean", nullptr}, {"median", nullptr}, {"ci95", or_null(rates->ci95)}};
-  record["throughput"]["ci95_scope"] = "this launch only";
-  for (const auto& [key, rate] : {std::pair{"mean", rates->mean},
-                                  {"median", rates->median},
-                                  {"jitter", rates->jitter},
-                                  {"per_rank_min", rates->per_rank_min},
-                                  {"per_rank_max", rates->per_rank_max}})
-    set_number(record, std::string("throughput.") + key, rate, "");
-  explain_nulls(record, "throughput.ci95",
-                "fewer than 30 effective samples: measure more " + counted + " (--num_batches)");
+void set_rates(record::Measured& result, const Outcome& outcome, const std::optional<Rates>& rates,
+               const std::string& counted, const std::string& none) {
+  if (outcome.is_partial()) result.partial_throughput = rates ? Known(rates->mean) : Unknown{none};
+  if (!outcome.ok()) {
+    result.throughput = Unknown{"status is " + to_string(outcome.status) + ", not ok"};
+    return;
+  }
+  record::Throughput throughput;
+  throughput.mean = rates->mean;
+  throughput.median = rates->median;
+  throughput.ci95 = {
+      rates->ci95, "fewer than 30 effective samples: measure more " + counted + " (--num_batches)"};
+  throughput.jitter = rates->jitter;
+  throughput.per_rank_min = rates->per_rank_min;
+  throughput.per_rank_max = rates->per_rank_max;
+  result.throughput = throughput;
 }
 
-void fill_facts(Json& record, const RunFacts& facts) {
-  record["precision_native"] = facts.precision_native;
-  if (facts.device != "cuda")
-    set_unavailable(record, "proven_on", "computed on the CPU, where every test runs");
-  else if (kProvenOn.empty())
-    set_unavailable(record, "proven_on",
-                    "no GPU has run this program's tests yet: see docs/gpu.md");
-  else
-    record["proven_on"] = kProvenOn;
-  record["device"] = facts.device;
-  record["device_name"] = facts.device_name;
-  record["parameters"] = facts.parameters;
-  if (!facts.allocator.empty()) record["allocator"] = facts.allocator;
-  if (!facts.started_at.empty()) record["started_at"] = facts.started_at;
+namespace {
+
+Known<std::string> proven_on(const std::string& device) {
+  if (device != "cuda") return Unknown{"computed on the CPU, where every test runs"};
+  if (kProvenOn.empty()) return Unknown{"no GPU has run this program's tests yet: see docs/gpu.md"};
+  return std::string(kProvenOn);
 }
 
-void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason) {
-  record["steps"] = metrics.step_seconds.size();
-  if (metrics.step_seconds.empty()) return set_unavailable(record, "step_seconds", reason);
-  record["step_seconds"] = Json::object();
-  set_number(record, "step_seconds.mean",
-             metrics.wall_seconds > 0 ? std::optional(metrics.mean_step) : std::nullopt,
-             "the loop did not reach its closing synchronised point");
-  for (const auto& [key, q] : {std::pair{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}})
-    set_number(record, std::string("step_seconds.") + key, quantile(metrics.step_seconds, q), "");
-  record["step_seconds"]["samples"] = metrics.step_seconds;
+}  // namespace
+
+void set_facts(record::Measured& result, const RunFacts& facts) {
+  result.world_size = facts.world_size;
+  result.precision_native = facts.precision_native;
+  result.proven_on = proven_on(facts.device);
+  result.device = facts.device;
+  result.device_name = facts.device_name;
+  result.parameters = facts.parameters;
+  if (!facts.allocator.empty()) result.allocator = facts.allocator;
+  if (!facts.started_at.empty()) result.started_at = facts.started_at;
 }
 
-void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics) {
+void set_compute(record::Measured& result, const RunFacts& facts, double mean_step) {
   const bool known = facts.flops_per_sample > 0;
-  const bool ok = record["status"] == "ok";
-  const std::string unknown = "the catalog states no FLOPs for this model and image size";
-  const std::string why = known ? "the run has no valid throughput" : unknown;
-  set_number(record, "flops_per_sample",
-             known ? std::optional(facts.flops_per_sample) : std::nullopt, unknown);
-  std::optional<double> achieved, fraction;
-  if (known && ok)
-    achieved = facts.flops_per_sample * static_cast<double>(facts.batch.global_batch_size) /
-               metrics.mean_step;
-  set_number(record, "achieved_flops", achieved, why);
-  record["roofline"] = Json::object();
-  const auto roof = facts.gemm_flops.value_or(0) > 0 ? facts.gemm_flops : std::nullopt;
-  set_number(record, "roofline.gemm_flops", roof, "the GEMM rate was not measured in this run");
-  if (achieved && roof) fraction = *achieved / *roof;
-  set_number(record, "roofline.fraction", fraction,
-             achieved ? "the GEMM rate was not measured in this run" : why);
+  const Unknown unknown{"the catalog states no FLOPs for this model and image size"};
+  const Unknown why = known ? Unknown{"the run has no valid throughput"} : unknown;
+  result.flops_per_sample = known ? Known(facts.flops_per_sample) : unknown;
+  const auto samples = static_cast<double>(facts.batch.global_batch_size);
+  result.achieved_flops = known && result.status == Status::ok
+                              ? Known(facts.flops_per_sample * samples / mean_step)
+                              : why;
+  result.roofline = {};
+  if (facts.gemm_flops.value_or(0) > 0) result.roofline.gemm_flops = *facts.gemm_flops;
+  if (!result.achieved_flops)
+    result.roofline.fraction = why;
+  else if (!result.roofline.gemm_flops)
+    result.roofline.fraction = Unknown{"the GEMM rate was not measured in this run"};
+  else
+    result.roofline.fraction = *result.achieved_flops / *result.roofline.gemm_flops;
 }
 
 }  // namespace scalemark

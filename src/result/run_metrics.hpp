@@ -5,9 +5,14 @@
 #include <optional>
 #include <vector>
 
+#include "record/run.hpp"
 #include "result/run_record.hpp"
 
 namespace scalemark {
+
+/// Why waits are unknown.
+inline constexpr const char* kNoWait =
+    "the reducer does not tell how long the device waited for communication";
 
 /// Seconds are per step. With no steps everything is empty.
 struct RunMetrics {
@@ -43,52 +48,59 @@ double rate_jitter(const std::vector<double>& step_seconds, double units_per_ste
 
 /// `throughput` or `partial_throughput`. `rates` is unset where nothing was measured: `none` says
 /// so. `counted`: "steps".
-void fill_rates(Json& record, const Outcome& outcome, const std::optional<Rates>& rates,
-                const std::string& counted, const std::string& none);
+void set_rates(record::Measured& result, const Outcome& outcome, const std::optional<Rates>& rates,
+               const std::string& counted, const std::string& none);
+void set_facts(record::Measured& result, const RunFacts& facts);
+/// achieved_flops and roofline. `mean_step`: of a step, seconds.
+void set_compute(record::Measured& result, const RunFacts& facts, double mean_step);
 
-/// The parts of a record that facts and numbers fill.
-void fill_facts(Json& record, const RunFacts& facts);
-void fill_steps(Json& record, const RunMetrics& metrics, const std::string& reason);
-/// phases: where a rank's step goes, mean over ranks and steps.
-void fill_phases(Json& record, const RunFacts& facts, const std::vector<RankReport>& reports);
-/// windows: throughput and machine by time, and whether the throughput drifts; of --window_seconds.
+/// Which rank ran where, on what, and whether it is bound as it was asked for.
+std::vector<record::RankPlacement> rank_placements(const std::vector<RankReport>& reports);
+/// How many ranks are on which host, in the order of ranks.
+std::vector<record::HostRanks> placement_of(const std::vector<RankReport>& reports);
+/// What disturbed the ranks; of the worst host, or of all ranks together.
+record::Noise noise_of(const std::vector<RankReport>& reports);
+record::Memory memory_of(const std::vector<RankReport>& reports);
+Known<record::BatchSizeSearch> batch_search_of(const std::optional<BatchSearch>& search);
+/// Throughput and machine by time, and whether the throughput drifts; of --window_seconds.
 /// `units_per_step`: of all ranks.
-void fill_windows(Json& record, const ResolvedConfig& config, double units_per_step,
-                  const std::vector<RankReport>& reports);
-void fill_communication(Json& record, const LoadedConfig& config, const RunFacts& facts,
-                        const std::vector<RankReport>& reports, const RunMetrics& metrics);
+Known<record::Windows> windows_of(const ResolvedConfig& config, double units_per_step,
+                                  const std::vector<RankReport>& reports);
+
 /// What the rows of embedding tables add to a step's communication, per rank.
 struct EmbeddingTraffic {
   std::int64_t bytes = 0, wire_bytes = 0, messages = 0;
 };
 EmbeddingTraffic embedding_traffic(const RunFacts& facts, const std::vector<RankReport>& reports,
                                    const RunMetrics& metrics);
-void fill_embedding(Json& record, const RunFacts& facts, const std::vector<RankReport>& reports,
-                    const RunMetrics& metrics);
-/// Of each rank: which, where, on what and whether it is bound as it was asked for; reasons for
-/// what is unknown go to `record`.
-std::vector<Json> rank_entries(Json& record, const std::vector<RankReport>& reports);
-/// placement: how many ranks are on which host, in the order of ranks.
-void fill_placement(Json& record, const std::vector<RankReport>& reports);
-void fill_ranks(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
-/// rank_steps: every rank's own time (local step less its wait) over the run, for a picture of
-/// ranks by steps; means of consecutive steps where the run is long or the ranks are many.
-void fill_rank_steps(Json& record, const std::vector<RankReport>& reports);
+Known<record::Embedding> embedding_of(const RunFacts& facts, const std::vector<RankReport>& reports,
+                                      const RunMetrics& metrics);
+record::Communication communication_of(const ResolvedConfig& config, const RunFacts& facts,
+                                       const std::vector<RankReport>& reports,
+                                       const RunMetrics& metrics);
+std::vector<record::RunRank> run_ranks(const std::vector<RankReport>& reports,
+                                       const RunMetrics& metrics);
+Known<record::Input> input_of(const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// Of --length_distribution: tokens, padding and imbalance.
-void fill_lengths(Json& record, const ResolvedConfig& config,
-                  const std::vector<RankReport>& reports);
-void fill_loss(Json& record, const std::vector<RankReport>& reports);
-/// loss.target, from the losses that fill_loss() has seen.
-void fill_target(Json& record, const LoadedConfig& config, const std::vector<RankReport>& reports);
-void fill_compute(Json& record, const RunFacts& facts, const RunMetrics& metrics);
-void fill_batch_search(Json& record, const std::optional<BatchSearch>& search);
-void fill_input(Json& record, const std::vector<RankReport>& reports, const RunMetrics& metrics);
-/// checkpoint: of all ranks that wrote one.
-void fill_checkpoint(Json& record, const ResolvedConfig& config,
-                     const std::vector<RankReport>& reports, const RunMetrics& metrics);
+Known<record::Lengths> lengths_of(const ResolvedConfig& config, const RunFacts& facts,
+                                  const std::vector<RankReport>& reports);
+Known<record::Loss> loss_of(const ResolvedConfig& config, const std::vector<RankReport>& reports);
+record::RunMemory run_memory_of(const std::vector<RankReport>& reports);
+record::RunNoise run_noise_of(const std::vector<RankReport>& reports);
+/// What checkpoints cost, of all ranks that wrote one: measured, and on other storage.
+Known<record::Checkpoint> checkpoint_of(const ResolvedConfig& config,
+                                        const std::vector<RankReport>& reports,
+                                        const RunMetrics& metrics);
 /// Of warm-up and measured steps.
-void fill_energy(Json& record, const ResolvedConfig& config, const RunFacts& facts,
-                 const std::vector<RankReport>& reports, const RunMetrics& metrics);
-void fill_resources(Json& record, const std::vector<RankReport>& reports);
+record::EnergyUse energy_of(const ResolvedConfig& config, const RunFacts& facts,
+                            const std::vector<RankReport>& reports, const RunMetrics& metrics);
+/// Where a rank's step goes, mean over ranks and steps.
+Known<record::Phases> phases_of(const RunFacts& facts, const std::vector<RankReport>& reports);
+/// Every rank's own time (local step less its wait) over the run, for a picture of ranks by steps;
+/// means of consecutive steps where the run is long or the ranks are many.
+Known<record::RankSteps> rank_steps_of(const std::vector<RankReport>& reports);
+/// How long the training took to come down to --target_loss.
+Known<record::TargetLoss> target_of(const ResolvedConfig& config,
+                                    const std::vector<RankReport>& reports);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// The run record: a skeleton in which every key is null with a reason, and the parts that fill it.
+// The run record, put together from what the ranks report.
 #include "result/run_record.hpp"
 
 #include <algorithm>
@@ -6,20 +6,21 @@
 #include "config/names.hpp"
 #include "error.hpp"
 #include "models/catalog.hpp"
+#include "record/write.hpp"
 #include "result/run_metrics.hpp"
-#include "result/trace_record.hpp"
 #include "result/warnings.hpp"
 
 namespace scalemark {
 namespace {
-Json start_run_record(const RecordContext& context, int world_size, const Outcome& outcome) {
-  Json record = start_record("run", context, outcome);
+RunResult start_run(const RecordContext& context, int world_size, const Outcome& outcome) {
+  RunResult run;
+  set_context(run, "run", context, outcome);
   const ResolvedConfig& config = context.config.config;
-  record["model"] = config.model;
-  record["world_size"] = world_size;
-  record["precision"] = to_string(config.precision);
-  record["scaling"] = to_string(config.scaling);
-  return record;
+  run.model = config.model;
+  run.world_size = world_size;
+  run.precision = config.precision;
+  run.scaling = config.scaling;
+  return run;
 }
 
 std::optional<Rates> rates_of(const RunFacts& facts, const RunMetrics& metrics) {
@@ -35,11 +36,29 @@ std::optional<Rates> rates_of(const RunFacts& facts, const RunMetrics& metrics) 
                throughput_interval(metrics.step_seconds, mean)};
 }
 
-void fill_turns(Json& record, const std::vector<RankReport>& reports) {
-  if (reports.empty() || reports.front().samples.turns == 0)
-    return set_unavailable(record, "turns", "the run took turns with no other");
+void set_steps(RunResult& run, const RunMetrics& metrics) {
+  const Unknown open{"the loop did not reach its closing synchronised point"};
+  const bool closed = metrics.wall_seconds > 0;
+  run.steps = static_cast<std::int64_t>(metrics.step_seconds.size());
+  run.wall_seconds = closed ? Known(metrics.wall_seconds) : open;
+  if (metrics.step_seconds.empty()) {
+    run.step_seconds = Unknown{"no step was completed"};
+    return;
+  }
+  record::Summary steps;
+  steps.mean = closed ? Known(metrics.mean_step) : open;
+  steps.p50 = quantile(metrics.step_seconds, 0.50);
+  steps.p90 = quantile(metrics.step_seconds, 0.90);
+  steps.p99 = quantile(metrics.step_seconds, 0.99);
+  steps.samples = metrics.step_seconds;
+  run.step_seconds = steps;
+}
+
+void set_loop(RunResult& run, const std::vector<RankReport>& reports) {
+  if (reports.empty()) return;
   const Samples& samples = reports.front().samples;
-  record["turns"] = {{"count", samples.turns}, {"paused_seconds", samples.paused_seconds}};
+  run.stop_reason = samples.stop_reason;
+  if (samples.turns > 0) run.turns = record::Turns{samples.turns, samples.paused_seconds};
 }
 }  // namespace
 
@@ -47,60 +66,52 @@ Json make_run_record(const RecordContext& context, const RunFacts& given,
                      const std::vector<RankReport>& reports) {
   const RunMetrics metrics = run_metrics(reports);
   const Outcome outcome = outcome_of_run(reports, metrics);
-  const LoadedConfig& config = context.config;
+  const ResolvedConfig& config = context.config.config;
   RunFacts facts = given;
   if (metrics.units_per_step > 0) facts.units_per_step = metrics.units_per_step;
-  Json record = start_run_record(context, facts.world_size, outcome);
-  record["config_hash"] = config_hash(config.config, facts.world_size);
-  record["unit"] = facts.unit;
-  record["batch_size_per_rank"] = facts.batch.batch_size_per_rank;
-  record["global_batch_size"] = facts.batch.global_batch_size;
-  set_number(record, "units_per_step", facts.units_per_step, "");
-  fill_facts(record, facts);
-  fill_rates(record, outcome, rates_of(facts, metrics), "steps", "no step was completed");
-  set_number(record, "wall_seconds",
-             metrics.wall_seconds > 0 ? std::optional(metrics.wall_seconds) : std::nullopt,
-             "the loop did not reach its closing synchronised point");
-  fill_steps(record, metrics, "no step was completed");
-  fill_phases(record, facts, reports);
-  fill_turns(record, reports);
-  fill_windows(record, config.config, facts.units_per_step, reports);
-  if (!reports.empty()) record["stop_reason"] = to_string(reports.front().samples.stop_reason);
-  fill_batch_search(record, facts.batch_search);
-  fill_communication(record, config, facts, reports, metrics);
-  fill_input(record, reports, metrics);
-  fill_checkpoint(record, config.config, reports, metrics);
-  fill_placement(record, reports);
-  fill_ranks(record, reports, metrics);
-  fill_rank_steps(record, reports);
-  fill_loss(record, reports);
-  fill_lengths(record, config.config, reports);
-  fill_target(record, config, reports);
-  fill_compute(record, facts, metrics);
-  fill_energy(record, config.config, facts, reports, metrics);
-  fill_resources(record, reports);
-  fill_no_trace(record, "--trace was not asked for");
-  explain_nulls(record, "", "not reported by the engine");
+  RunResult run = start_run(context, facts.world_size, outcome);
+  run.config_hash = config_hash(config, facts.world_size);
+  run.unit = facts.unit;
+  run.batch_size_per_rank = facts.batch.batch_size_per_rank;
+  run.global_batch_size = facts.batch.global_batch_size;
+  run.units_per_step = facts.units_per_step;
+  set_facts(run, facts);
+  set_rates(run, outcome, rates_of(facts, metrics), "steps", "no step was completed");
+  set_steps(run, metrics);
+  set_loop(run, reports);
+  run.phases = phases_of(facts, reports);
+  run.windows = windows_of(config, facts.units_per_step, reports);
+  run.batch_size_search = batch_search_of(facts.batch_search);
+  run.communication = communication_of(config, facts, reports, metrics);
+  run.input = input_of(reports, metrics);
+  run.checkpoint = checkpoint_of(config, reports, metrics);
+  run.placement = placement_of(reports);
+  run.ranks = run_ranks(reports, metrics);
+  run.rank_steps = rank_steps_of(reports);
+  run.loss = loss_of(config, reports);
+  run.lengths = lengths_of(config, facts, reports);
+  set_compute(run, facts, metrics.mean_step);
+  run.energy = energy_of(config, facts, reports, metrics);
+  run.memory = run_memory_of(reports);
+  run.noise = run_noise_of(reports);
+  Json record = record_json(run, "not reported by the engine");
   add_warnings(record, run_warnings(record));
   return record;
 }
 
 Json make_failed_record(const RecordContext& context, int world_size, const Outcome& outcome) {
   const ResolvedConfig& config = context.config.config;
-  Json record = start_run_record(context, world_size, outcome);
-  const std::string why =
-      "the run ended before it was measured: " + record["reason"].get<std::string>();
-  if (find_model(config.model)) record["unit"] = unit_of(config);
+  RunResult run = start_run(context, world_size, outcome);
+  if (find_model(config.model)) run.unit = unit_of(config);
   try {
     const BatchPlan batch = plan_batch(config, world_size);
-    record["batch_size_per_rank"] = batch.batch_size_per_rank;
-    record["global_batch_size"] = batch.global_batch_size;
-    record["config_hash"] = config_hash(config, world_size);
+    run.batch_size_per_rank = batch.batch_size_per_rank;
+    run.global_batch_size = batch.global_batch_size;
+    run.config_hash = config_hash(config, world_size);
   } catch (const ConfigError&) {
     // The batch itself may be what failed; then these are unknown, and so is the hash of the run.
   }
-  explain_nulls(record, "", why);
-  return record;
+  return unmeasured_json(run);
 }
 
 }  // namespace scalemark

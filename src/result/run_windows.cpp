@@ -5,14 +5,16 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "measure/drift.hpp"
+#include "record/run.hpp"
 #include "result/run_metrics.hpp"
 
 namespace scalemark {
 namespace {
 
-using Field = std::optional<double> MachineReading::*;
+using Reading = std::optional<double> MachineReading::*;
 
 constexpr std::size_t kMostWindows = 500;
 constexpr double kDriftLevel = 0.01;      // of p
@@ -23,28 +25,31 @@ enum class Over { least, most, sum };
 
 struct Gauge {
   const char* key;
-  Field field;
+  Reading field;
+  Known<double> record::Window::*in_window;
   Over over;
 };
 constexpr std::array<Gauge, 7> kGauges{
-    {{"cpu_mhz", &MachineReading::cpu_mhz, Over::least},
-     {"cpu_celsius", &MachineReading::cpu_celsius, Over::most},
-     {"memory_bytes", &MachineReading::memory_bytes, Over::most},
-     {"gpu_mhz", &MachineReading::gpu_mhz, Over::least},
-     {"gpu_celsius", &MachineReading::gpu_celsius, Over::most},
-     {"gpu_watts", &MachineReading::gpu_watts, Over::sum},
-     {"gpu_memory_bytes", &MachineReading::gpu_memory_bytes, Over::most}}};
+    {{"cpu_mhz", &MachineReading::cpu_mhz, &record::Window::cpu_mhz, Over::least},
+     {"cpu_celsius", &MachineReading::cpu_celsius, &record::Window::cpu_celsius, Over::most},
+     {"memory_bytes", &MachineReading::memory_bytes, &record::Window::memory_bytes, Over::most},
+     {"gpu_mhz", &MachineReading::gpu_mhz, &record::Window::gpu_mhz, Over::least},
+     {"gpu_celsius", &MachineReading::gpu_celsius, &record::Window::gpu_celsius, Over::most},
+     {"gpu_watts", &MachineReading::gpu_watts, &record::Window::gpu_watts, Over::sum},
+     {"gpu_memory_bytes", &MachineReading::gpu_memory_bytes, &record::Window::gpu_memory_bytes,
+      Over::most}}};
 
 /// What grows: its growth within a window, or that a second.
 struct Growth {
-  const char* key;
-  Field field;
+  Reading field;
+  Known<double> record::Window::*in_window;
   bool per_second;
 };
-constexpr std::array<Growth, 4> kGrowths{{{"host_watts", &MachineReading::host_joules, true},
-                                          {"busy_cpus", &MachineReading::busy_cpu_seconds, true},
-                                          {"nic_errors", &MachineReading::nic_errors, false},
-                                          {"gpu_errors", &MachineReading::gpu_errors, false}}};
+constexpr std::array<Growth, 4> kGrowths{
+    {{&MachineReading::host_joules, &record::Window::host_watts, true},
+     {&MachineReading::busy_cpu_seconds, &record::Window::busy_cpus, true},
+     {&MachineReading::nic_errors, &record::Window::nic_errors, false},
+     {&MachineReading::gpu_errors, &record::Window::gpu_errors, false}}};
 
 void merge(std::optional<double>& into, double value, Over over) {
   if (!into)
@@ -60,7 +65,7 @@ struct Part {
 };
 
 std::optional<double> mean_within(const std::vector<MachineReading>& readings, const Part& part,
-                                  Field field) {
+                                  Reading field) {
   double sum = 0, count = 0;
   for (const MachineReading& reading : readings) {
     if (reading.at < part.begin || reading.at >= part.end || !(reading.*field)) continue;
@@ -107,22 +112,23 @@ std::vector<RankWindow> windows_of(const RankReport& report, double length, doub
   return windows;
 }
 
-Json machine_in(const std::vector<RankReport>& reports, const Part& part) {
-  Json machine = Json::object();
-  for (const auto& [key, field, over] : kGauges) {
+constexpr const char* kUntold = "the machine does not tell";
+
+void set_machine(record::Window& window, const std::vector<RankReport>& reports, const Part& part) {
+  for (const Gauge& gauge : kGauges) {
     std::optional<double> value;
     for (const RankReport& report : reports)
-      if (const auto mine = mean_within(report.readings, part, field)) merge(value, *mine, over);
-    machine[key] = or_null(value);
+      if (const auto mine = mean_within(report.readings, part, gauge.field))
+        merge(value, *mine, gauge.over);
+    window.*gauge.in_window = {value, kUntold};
   }
   for (const Growth& growth : kGrowths) {
     std::optional<double> value;
     for (const RankReport& report : reports)
       if (const auto mine = growth_within(report.readings, part, growth))
         merge(value, *mine, Over::sum);
-    machine[growth.key] = or_null(value);
+    window.*growth.in_window = {value, kUntold};
   }
-  return machine;
 }
 
 /// Units a second of all ranks in every window of this length, and their steps; nullopt where a
@@ -149,29 +155,30 @@ std::vector<std::optional<Rate>> rates_of(const std::vector<RankReport>& reports
   return rates;
 }
 
-Json series_of(const std::vector<RankReport>& reports, double length, double units_per_step) {
-  Json series = Json::array();
+std::vector<record::Window> series_of(const std::vector<RankReport>& reports, double length,
+                                      double units_per_step) {
+  std::vector<record::Window> series;
   const auto rates = rates_of(reports, length, units_per_step);
   for (std::size_t i = 0; i < rates.size(); ++i) {
     if (!rates[i]) continue;
     const Part part{static_cast<double>(i) * length, static_cast<double>(i + 1) * length};
-    Json row = {{"begin_seconds", part.begin},
-                {"seconds", rates[i]->seconds},
-                {"steps", rates[i]->steps},
-                {"throughput", rates[i]->throughput}};
-    row.update(machine_in(reports, part));
-    series.push_back(std::move(row));
+    record::Window& window = series.emplace_back();
+    window.begin_seconds = part.begin;
+    window.seconds = rates[i]->seconds;
+    window.steps = rates[i]->steps;
+    window.throughput = rates[i]->throughput;
+    set_machine(window, reports, part);
   }
   return series;
 }
 
-/// Mean of a key in the rows [first, last) that have it.
-std::optional<double> mean_of(const Json& series, const char* key, std::size_t first,
-                              std::size_t last) {
+/// Mean of a value in those of the windows that have it.
+std::optional<double> mean_of(std::span<const record::Window> windows,
+                              Known<double> record::Window::*value) {
   double sum = 0, count = 0;
-  for (std::size_t i = first; i < last; ++i) {
-    if (!series[i][key].is_number()) continue;
-    sum += series[i][key].get<double>();
+  for (const record::Window& window : windows) {
+    if (!(window.*value)) continue;
+    sum += *(window.*value);
     ++count;
   }
   return count > 0 ? std::optional(sum / count) : std::nullopt;
@@ -179,14 +186,14 @@ std::optional<double> mean_of(const Json& series, const char* key, std::size_t f
 
 /// What changed of the machine from the first third of the windows to the last, by a hundredth or
 /// more: a fraction of the first.
-Json changes_beside(const Json& series) {
-  Json changes = Json::object();
-  const std::size_t n = series.size(), third = n / 3;
+Entries<double> changes_beside(std::span<const record::Window> series) {
+  Entries<double> changes;
+  const std::size_t third = series.size() / 3;
   for (const Gauge& gauge : kGauges) {
-    const auto first = mean_of(series, gauge.key, 0, third);
-    const auto last = mean_of(series, gauge.key, n - third, n);
+    const auto first = mean_of(series.first(third), gauge.in_window);
+    const auto last = mean_of(series.last(third), gauge.in_window);
     if (first && last && *first > 0 && std::abs(*last / *first - 1) >= kSteadyFraction)
-      changes[gauge.key] = *last / *first - 1;
+      changes.emplace_back(gauge.key, *last / *first - 1);
   }
   return changes;
 }
@@ -215,33 +222,28 @@ std::optional<RunDrift> drift_of(const std::vector<RankReport>& reports, double 
 
 }  // namespace
 
-void fill_windows(Json& record, const ResolvedConfig& config, double units_per_step,
-                  const std::vector<RankReport>& reports) {
-  if (!config.window_seconds)
-    return set_unavailable(record, "windows", "without --window_seconds no series is kept");
+Known<record::Windows> windows_of(const ResolvedConfig& config, double units_per_step,
+                                  const std::vector<RankReport>& reports) {
+  if (!config.window_seconds) return Unknown{"without --window_seconds no series is kept"};
   double longest = 0;
   for (const RankReport& report : reports) {
     const auto& seconds = report.samples.step_seconds;
     longest = std::max(longest, std::accumulate(seconds.begin(), seconds.end(), 0.));
-    if (report.samples.turns > 0)
-      return set_unavailable(record, "windows", "the run alternated with another");
+    if (report.samples.turns > 0) return Unknown{"the run alternated with another"};
   }
-  if (!(longest > 0)) return set_unavailable(record, "windows", "no step was completed");
-  double length = *config.window_seconds;
-  while (longest / length > static_cast<double>(kMostWindows)) length *= 2;
-  record["windows"] = {{"seconds", length}, {"series", series_of(reports, length, units_per_step)}};
+  if (!(longest > 0)) return Unknown{"no step was completed"};
+  record::Windows windows;
+  windows.seconds = *config.window_seconds;
+  while (longest / windows.seconds > static_cast<double>(kMostWindows)) windows.seconds *= 2;
+  windows.series = series_of(reports, windows.seconds, units_per_step);
   const auto drift = drift_of(reports, longest, units_per_step);
   if (drift)
-    record["windows"]["drift"] = {{"verdict", verdict_of(*drift)},
-                                  {"change", drift->change},
-                                  {"ci95", drift->ci95},
-                                  {"p", drift->p},
-                                  {"autocorrelation", drift->autocorrelation},
-                                  {"beside", changes_beside(record["windows"]["series"])}};
+    windows.drift =
+        record::Drift{verdict_of(*drift), drift->change,          drift->ci95,
+                      drift->p,           drift->autocorrelation, changes_beside(windows.series)};
   else
-    set_unavailable(record, "windows.drift",
-                    fmt::format("fewer than {} steps: measure longer", 2 * kLeastDrift));
-  explain_nulls(record, "windows", "the machine does not tell");
+    windows.drift = Unknown{fmt::format("fewer than {} steps: measure longer", 2 * kLeastDrift)};
+  return windows;
 }
 
 }  // namespace scalemark

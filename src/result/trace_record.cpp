@@ -5,7 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "result/records.hpp"
+#include "record/measured.hpp"
+#include "record/write.hpp"
 
 namespace scalemark {
 namespace {
@@ -56,15 +57,12 @@ std::optional<double> measured_step(const Json& record) {
   return std::nullopt;
 }
 
-Json top_operators(const TracedSums& sums) {
-  Json top = Json::array();
+std::vector<record::TopOperator> top_operators(const TracedSums& sums) {
+  std::vector<record::TopOperator> top;
   for (std::size_t i = 0; i < std::min(kTopOperators, sums.operators.size()); ++i) {
     const OperatorTotal& one = sums.operators[i];
-    top.push_back({{"name", one.name},
-                   {"group", one.group},
-                   {"calls_per_step", sums.per_step(static_cast<double>(one.calls))},
-                   {"self_seconds", sums.per_step(one.self_seconds)},
-                   {"share", one.self_seconds / sums.step_seconds}});
+    top.push_back({one.name, one.group, sums.per_step(static_cast<double>(one.calls)),
+                   sums.per_step(one.self_seconds), one.self_seconds / sums.step_seconds});
   }
   return top;
 }
@@ -86,59 +84,61 @@ GroupSum sum_of_group(const TracedSums& sums, const std::string& group) {
   return sum;
 }
 
+/// What the record says already that the trace is judged by.
+struct TracedRun {
+  bool on_gpu = false, int8 = false;
+  std::optional<double> gemm_peak;
+};
+
 /// FLOPs are of all ranks, seconds a mean over them: their ratio is the rate of all together, as
-/// the roof is.
-void fill_group(Json& record, const TracedSums& sums, const std::string& group, bool on_gpu) {
-  const std::string path = "operators.groups." + group;
-  const GroupSum sum = sum_of_group(sums, group);
-  const auto timed = [&](double value) { return on_gpu ? std::nullopt : std::optional(value); };
-  set_number(record, path + ".seconds", timed(sums.per_step(sum.seconds)), kHostTimes);
-  set_number(record, path + ".share", timed(sum.seconds / sums.step_seconds), kHostTimes);
-  const bool counted = group == "convolution" || group == "matrix_product";
-  const std::string uncounted =
+/// the peak is.
+record::OperatorGroup group_of(const TracedSums& sums, const std::string& name,
+                               const TracedRun& run) {
+  const GroupSum sum = sum_of_group(sums, name);
+  record::OperatorGroup group;
+  group.seconds = run.on_gpu ? Unknown{kHostTimes} : Known(sums.per_step(sum.seconds));
+  group.share = run.on_gpu ? Unknown{kHostTimes} : Known(sum.seconds / sums.step_seconds);
+  const bool counted = name == "convolution" || name == "matrix_product";
+  const Unknown uncounted{
       counted ? "quantised layers do not show the shapes of their weights"
-              : "bound by memory or the network: neither FLOPs nor bytes of this group are counted";
-  std::optional<double> flops, rate, fraction;
+              : "bound by memory or the network: neither FLOPs nor bytes of this group are "
+                "counted"};
   // Some int8 layers are called past LibTorch's operators.
-  if (counted && sum.flops && record["precision"] != "int8")
-    flops = sums.per_step(*sum.flops) * sums.ranks;
-  set_number(record, path + ".flops", flops, uncounted);
-  if (flops && !on_gpu && sum.seconds > 0) rate = *flops / sums.per_step(sum.seconds);
-  const std::string why = !flops   ? uncounted
-                          : on_gpu ? kHostTimes
-                                   : "no operator of this group ran";
-  set_number(record, path + ".achieved_flops", rate, why);
-  const Json& roof = record["roofline"]["gemm_flops"];
-  if (rate && roof.is_number()) fraction = *rate / roof.get<double>();
-  set_number(record, path + ".roofline_fraction", fraction,
-             rate ? "the GEMM rate was not measured in this run" : why);
+  group.flops =
+      counted && sum.flops && !run.int8 ? Known(sums.per_step(*sum.flops) * sums.ranks) : uncounted;
+  const Unknown why = !group.flops ? uncounted
+                      : run.on_gpu ? Unknown{kHostTimes}
+                                   : Unknown{"no operator of this group ran"};
+  group.achieved_flops = group.flops && !run.on_gpu && sum.seconds > 0
+                             ? Known(*group.flops / sums.per_step(sum.seconds))
+                             : why;
+  if (!group.achieved_flops)
+    group.roofline_fraction = why;
+  else if (!run.gemm_peak)
+    group.roofline_fraction = Unknown{"the GEMM rate was not measured in this run"};
+  else
+    group.roofline_fraction = *group.achieved_flops / *run.gemm_peak;
+  return group;
+}
+
+record::Operators operators_of(const TracedSums& sums, const TracedRun& run) {
+  const auto group = [&](const char* name) { return group_of(sums, name, run); };
+  record::Operators operators;
+  operators.top = top_operators(sums);
+  operators.groups = {group("convolution"), group("matrix_product"), group("normalisation"),
+                      group("optimizer"),   group("communication"),  group("other")};
+  double inside = sums.communication_seconds;
+  for (const OperatorTotal& one : sums.operators) inside += one.self_seconds;
+  const double outside = std::max(0., sums.step_seconds - inside);
+  if (run.on_gpu) {
+    operators.outside = {Unknown{kHostTimes}, Unknown{kHostTimes}};
+  } else {
+    operators.outside = {sums.per_step(outside), outside / sums.step_seconds};
+  }
+  return operators;
 }
 
 }  // namespace
-
-Json totals_to_json(const RankTrace& trace) {
-  Json operators = Json::array();
-  for (const OperatorTotal& one : trace.operators)
-    operators.push_back({one.name, one.group, one.calls, one.self_seconds,
-                         one.flops ? Json(*one.flops) : Json(nullptr)});
-  return {{"steps", trace.steps},
-          {"step_seconds", trace.step_seconds},
-          {"communication_seconds", trace.communication_seconds},
-          {"dropped_spans", trace.dropped_spans},
-          {"operators", std::move(operators)}};
-}
-
-RankTrace totals_from_json(const nlohmann::json& json) {
-  RankTrace trace;
-  trace.steps = json.at("steps");
-  trace.step_seconds = json.at("step_seconds");
-  trace.communication_seconds = json.at("communication_seconds");
-  trace.dropped_spans = json.at("dropped_spans");
-  for (const auto& one : json.at("operators"))
-    trace.operators.push_back({one[0], one[1], one[2], one[3],
-                               one[4].is_null() ? std::nullopt : std::optional<double>(one[4])});
-  return trace;
-}
 
 void fill_trace(Json& record, const TraceFacts& facts) {
   const TracedSums sums = sums_of(facts.ranks);
@@ -149,33 +149,20 @@ void fill_trace(Json& record, const TraceFacts& facts) {
     dropped += rank.dropped_spans;
   }
   const double step = sums.per_step(sums.step_seconds);
-  for (const char* key : {"trace", "operators"}) record["unavailable"].erase(key);
-  record["trace"] = {
-      {"path", facts.path},       {"steps", steps},
-      {"events", facts.events},   {"dropped_events", dropped},
-      {"step_seconds", step},     {"slowdown", nullptr},
-      {"seconds", facts.seconds}, {"clock_uncertainty_seconds", facts.clock_uncertainty_seconds}};
   const auto measured = measured_step(record);
-  set_number(record, "trace.slowdown",
-             measured ? std::optional(step / *measured - 1) : std::nullopt,
-             "no mean step was measured");
-  const bool on_gpu = record["device"] == "cuda";
-  record["operators"] = {{"clock", "host"}, {"top", top_operators(sums)}};
-  double inside = 0;
-  for (const char* group :
-       {"convolution", "matrix_product", "normalisation", "optimizer", "communication", "other"}) {
-    fill_group(record, sums, group, on_gpu);
-    inside += sum_of_group(sums, group).seconds;
-  }
-  const double outside = std::max(0., sums.step_seconds - inside);
-  const auto timed = [&](double value) { return on_gpu ? std::nullopt : std::optional(value); };
-  set_number(record, "operators.outside.seconds", timed(sums.per_step(outside)), kHostTimes);
-  set_number(record, "operators.outside.share", timed(outside / sums.step_seconds), kHostTimes);
+  const Known<double> slowdown{measured ? std::optional(step / *measured - 1) : std::nullopt, ""};
+  set_part<record::Trace>(record, "trace",
+                          record::Trace{facts.path, steps, facts.events, dropped, step, slowdown,
+                                        facts.seconds, facts.clock_uncertainty_seconds});
+  TracedRun run{record["device"] == "cuda", record["precision"] == "int8", {}};
+  const Json& peak = record["roofline"]["gemm_flops"];
+  if (peak.is_number()) run.gemm_peak = peak.get<double>();
+  set_part<record::Operators>(record, "operators", operators_of(sums, run));
 }
 
 void fill_no_trace(Json& record, const std::string& reason) {
-  set_unavailable(record, "trace", reason);
-  set_unavailable(record, "operators", reason);
+  set_part<record::Trace>(record, "trace", Unknown{reason});
+  set_part<record::Operators>(record, "operators", Unknown{reason});
 }
 
 }  // namespace scalemark

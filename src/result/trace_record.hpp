@@ -11,10 +11,6 @@
 
 namespace scalemark {
 
-/// A rank's totals, without its spans, for rank 0.
-Json totals_to_json(const RankTrace& trace);
-RankTrace totals_from_json(const nlohmann::json& json);
-
 struct TraceFacts {
   std::string path;
   std::vector<RankTrace> ranks;          ///< totals
