@@ -148,8 +148,8 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
 std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine) {
   ranks.watchdog().enter("gather results");
   std::vector<RankReport> reports;
-  for (const auto& text : ranks.gather(to_json(mine).dump()))
-    reports.push_back(rank_report_from_json(nlohmann::json::parse(text)));
+  for (const auto& text : ranks.gather(to_wire(mine)))
+    reports.push_back(from_wire<RankReport>(text));
   return reports;
 }
 

@@ -39,8 +39,8 @@ Destination open_destination(Session& session) {
 std::vector<PreflightRank> gather_ranks(RankGroup& world, const PreflightRank& mine) {
   world.watchdog().enter("gather results");
   std::vector<PreflightRank> ranks;
-  for (const auto& text : world.gather(to_json(mine).dump()))
-    ranks.push_back(preflight_rank_from_json(nlohmann::json::parse(text)));
+  for (const auto& text : world.gather(to_wire(mine)))
+    ranks.push_back(from_wire<PreflightRank>(text));
   return ranks;
 }
 

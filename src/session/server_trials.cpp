@@ -39,8 +39,8 @@ RateTrial agreed_trial(RankGroup& world, const ResolvedConfig& config, double ra
                        const Samples& mine) {
   RateTrial trial{rate, confirms};
   std::vector<double> latencies;
-  for (const std::string& text : world.all_gather(to_json(mine).dump())) {
-    const Samples samples = samples_from_json(nlohmann::json::parse(text));
+  for (const std::string& text : world.all_gather(to_wire(mine))) {
+    const Samples samples = from_wire<Samples>(text);
     latencies.insert(latencies.end(), samples.step_seconds.begin(), samples.step_seconds.end());
     trial.queries += samples.server->offered;
     trial.seconds = std::max(trial.seconds, samples.wall_seconds);

@@ -25,22 +25,23 @@ std::size_t most_spans_of_rank(int ranks) {
 /// What rank 0 hears of a rank beside its events.
 struct TracedRank {
   RankTrace totals;
-  std::int64_t events;
-  double offset_seconds, uncertainty_seconds;
+  std::int64_t events = 0;
+  double offset_seconds = 0, uncertainty_seconds = 0;
+  static void describe(Fields& fields) {
+    fields.add("totals", &TracedRank::totals);
+    fields.add("events", &TracedRank::events);
+    fields.add("offset_seconds", &TracedRank::offset_seconds);
+    fields.add("uncertainty_seconds", &TracedRank::uncertainty_seconds);
+  }
 };
 
 std::vector<TracedRank> gather_totals(RankGroup& ranks, const RankTrace& mine,
                                       const ClockAlignment& clocks) {
-  const Json json{{"totals", totals_to_json(mine)},
-                  {"events", mine.spans.size()},
-                  {"offset", clocks.before.seconds},
-                  {"uncertainty", clocks.uncertainty_seconds()}};
+  const TracedRank me{mine, static_cast<std::int64_t>(mine.spans.size()), clocks.before.seconds,
+                      clocks.uncertainty_seconds()};
   std::vector<TracedRank> all;
-  for (const std::string& text : ranks.gather(json.dump())) {
-    const auto rank = nlohmann::json::parse(text);
-    all.push_back({totals_from_json(rank.at("totals")), rank.at("events"), rank.at("offset"),
-                   rank.at("uncertainty")});
-  }
+  for (const std::string& text : ranks.gather(to_wire(me)))
+    all.push_back(from_wire<TracedRank>(text));
   return all;
 }
 

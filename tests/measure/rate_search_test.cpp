@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "json.hpp"
 
 namespace scalemark::rate_search_test {
 namespace {
@@ -73,16 +72,6 @@ TEST(SearchRate, ASignalEndsIt) {
       search_rate(100, 1, [](double, bool) -> std::optional<RateTrial> { return std::nullopt; });
   EXPECT_EQ(found.limited_by, "signal");
   EXPECT_TRUE(found.trials.empty());
-}
-
-TEST(SearchRate, EveryTrialIsInTheRecord) {
-  const Json json = to_json(search(100, 130));
-  EXPECT_EQ(json["trials"].size(), search(100, 130).trials.size());
-  EXPECT_EQ(json["trials"][0]["arrival_rate"], 100.);
-  EXPECT_EQ(json["trials"][0]["holds"], true);
-  EXPECT_TRUE(json["trials"][0]["latency_seconds"].is_null());
-  EXPECT_EQ(json["trials"][1]["holds"], false);
-  EXPECT_NEAR(json["tolerance"].get<double>(), 0.05, 1e-12);
 }
 
 }  // namespace

@@ -18,15 +18,16 @@ config    models/catalog.hpp models/length_distribution.hpp
 measure   config
 rendezvous config measure
 platform  config measure
-result    config measure platform models/catalog.hpp
-analysis  config measure platform result models/catalog.hpp models/embedding_tables.hpp
-launch    config measure rendezvous platform result analysis models/catalog.hpp
-report    config measure result analysis launch models/catalog.hpp
+record    config measure platform
+result    config measure platform record models/catalog.hpp
+analysis  config measure platform record result models/catalog.hpp models/embedding_tables.hpp
+launch    config measure rendezvous platform record result analysis models/catalog.hpp
+report    config measure record result analysis launch models/catalog.hpp
 comm      config measure platform
 train     config measure rendezvous platform comm models
 probe     measure platform comm train
-session   config measure rendezvous platform result analysis report comm train probe models
-commands  config measure platform result analysis report launch models/catalog.hpp
+session   config measure rendezvous platform record result analysis report comm train probe models
+commands  config measure platform record result analysis report launch models/catalog.hpp
 simulation measure analysis commands
 bench     commands session simulation
 """

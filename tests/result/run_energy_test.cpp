@@ -67,17 +67,5 @@ TEST(EnergyPart, GpusCountWithAndWithoutTheirHosts) {
   EXPECT_EQ(record["unavailable"]["energy.joules_per_sample"], "node1: MIG-3 is a slice");
 }
 
-TEST(EnergyPart, TravelsBetweenRanks) {
-  auto report = make_report(1, {1}, {0});
-  report.energy = {1.5, 2.5, "why", "why not"};
-  report.energy_of_host = true;
-  const RankReport back = rank_report_from_json(to_json(report));
-  EXPECT_EQ(back.energy.host_joules, 1.5);
-  EXPECT_EQ(back.energy.gpu_joules, 2.5);
-  EXPECT_EQ(back.energy.reason, "why");
-  EXPECT_EQ(back.energy.gpu_reason, "why not");
-  EXPECT_TRUE(back.energy_of_host);
-}
-
 }  // namespace
 }  // namespace scalemark::run_energy_test

@@ -75,22 +75,5 @@ TEST(ThroughputInterval, IsTheIntervalOfTheMeanStepTurnedOver) {
   EXPECT_NEAR(throughput_interval(steps, 20)->lo, 20 * center / of_steps->hi, 1e-9);
 }
 
-TEST(RankReport, SurvivesTheWayToRankZero) {
-  RankReport report = make_report(3, {1.0, 2.0}, {0.5, 0.25});
-  report.gpu = 1;
-  report.gpu_uuid = "GPU-1";
-  report.peak_gpu_bytes = 123456789012;
-  report.samples.loss = {1.0, std::nan("")};
-  report.noise.steal = std::nullopt;
-  report.affinity.partial_numa = {0};
-  const RankReport back = rank_report_from_json(nlohmann::json::parse(to_json(report).dump()));
-  EXPECT_EQ(to_json(back), to_json(report));
-  EXPECT_EQ(back.peak_gpu_bytes, 123456789012);
-  EXPECT_FALSE(back.noise.steal);
-  EXPECT_TRUE(std::isnan(back.samples.loss[1]));
-  EXPECT_EQ(back.affinity.cpus, report.affinity.cpus);
-  EXPECT_EQ(back.affinity.partial_numa, report.affinity.partial_numa);
-}
-
 }  // namespace
 }  // namespace scalemark::run_metrics_test

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "record/write.hpp"
 #include "result/run_metrics.hpp"
 #include "result/support.hpp"
 #include "result/warnings.hpp"
@@ -11,10 +12,10 @@ namespace {
 using testing::HasSubstr;
 
 Json windows_of(const std::vector<RankReport>& reports, double seconds, double units = 16) {
-  Json record = {{"windows", nullptr}, {"unavailable", Json::object()}};
   ResolvedConfig config;
   config.window_seconds = seconds;
-  fill_windows(record, config, units, reports);
+  Json record = {{"windows", nullptr}, {"unavailable", Json::object()}};
+  set_part(record, "windows", scalemark::windows_of(config, units, reports));
   return record;
 }
 
@@ -109,9 +110,8 @@ TEST(Windows, TooFewStepsHaveNoVerdictButAReason) {
 }
 
 TEST(Windows, AreNullWithAReasonWhereTheyMeanNothing) {
-  Json record = {{"windows", nullptr}, {"unavailable", Json::object()}};
-  fill_windows(record, ResolvedConfig{}, 16, {rank_of({0.1})});
-  EXPECT_THAT(record["unavailable"]["windows"], HasSubstr("--window_seconds"));
+  EXPECT_THAT(scalemark::windows_of(ResolvedConfig{}, 16, {rank_of({0.1})}).why(),
+              HasSubstr("--window_seconds"));
   RankReport alternating = rank_of({0.1});
   alternating.samples.turns = 2;
   EXPECT_THAT(windows_of({alternating}, 1)["unavailable"]["windows"], HasSubstr("alternated"));
@@ -128,17 +128,6 @@ TEST(Windows, ADriftIsAWarning) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("the throughput fell by 18 % while it was measured"));
   EXPECT_THAT(warnings[0], HasSubstr("cpu_mhz by -17 %"));
-}
-
-TEST(Windows, TravelWithTheReport) {
-  RankReport report = rank_of({0.1});
-  report.readings = {reading(0.5, 2000, 7)};
-  const RankReport read = rank_report_from_json(to_json(report));
-  ASSERT_EQ(read.readings.size(), 1u);
-  EXPECT_EQ(read.readings[0].at, 0.5);
-  EXPECT_EQ(read.readings[0].cpu_mhz, 2000);
-  EXPECT_EQ(read.readings[0].host_joules, 7);
-  EXPECT_FALSE(read.readings[0].gpu_mhz);
 }
 
 }  // namespace

@@ -145,16 +145,5 @@ TEST(TraceRecord, WithoutStepsSaysSo) {
   EXPECT_EQ(record["unavailable"]["trace"], "no step was traced");
 }
 
-TEST(TraceRecord, TotalsGetFromRankToRank) {
-  RankTrace trace = traced();
-  trace.operators[1].flops.reset();
-  trace.dropped_spans = 3;
-  const RankTrace read = totals_from_json(nlohmann::json::parse(totals_to_json(trace).dump()));
-  EXPECT_EQ(totals_to_json(read), totals_to_json(trace));
-  EXPECT_EQ(read.operators.at(0).flops, 8e9);
-  EXPECT_EQ(read.operators.at(1).flops, std::nullopt);
-  EXPECT_EQ(read.dropped_spans, 3);
-}
-
 }  // namespace
 }  // namespace scalemark::trace_record_test
