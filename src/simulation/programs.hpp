@@ -1,5 +1,5 @@
-// The programs behind the tables of docs/: each prints its table and returns its exit code. bench/
-// has their mains.
+// The programs behind the tables of docs/: each prints its table and returns its exit code.
+// lab/programs has their mains.
 #pragma once
 
 #include <string>

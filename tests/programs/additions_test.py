@@ -10,9 +10,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def sources_with(pattern):
-    """Files of src/, models/ and bench/ with a line that matches, comments left out."""
+    """Files of src/, models/, bench/ and lab/ with a line that matches, comments left out."""
     found = subprocess.run(["grep", "-rnE", "--include=*.cpp", "--include=*.hpp", "--include=*.inc", pattern,
-                            "src", "models", "bench"], cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout
+                            "src", "models", "bench", "lab"], cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout
     lines = (line.split(":", 2) for line in found.splitlines())
     return {path for path, _, text in lines if re.search(pattern, text.split("//")[0])}
 

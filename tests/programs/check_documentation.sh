@@ -17,7 +17,7 @@ while IFS= read -r script; do
   else
     [[ -x $script || -d $script ]] || complain "$script is mentioned, but is neither an executable script nor a folder"
   fi
-done < <(mentioned '\bscripts/[a-z_]+(/[a-z_]+)*(\.[a-z]+)?')
+done < <(mentioned '\b(scripts|lab)/[a-z_]+(/[a-z_]+)*(\.[a-z]+)?')
 while IFS= read -r subcommand; do
   checked=$((checked + 1))
   "$front_door" "$subcommand" --help >/dev/null 2>&1 || complain "scalemark $subcommand --help fails"

@@ -10,7 +10,7 @@ while IFS= read -r file; do
     '#!'*) echo "$file: neither bash nor python in its first line"; failed=1 ;;
   esac
   [[ $(head -c 2 "$file" | tr -d '\0') != '#!' || -x $file || $file == *.py ]] || { echo "$file: not executable"; failed=1; }
-done < <(find scripts tests .ci -type f)
+done < <(find scripts lab tests .ci -type f)
 python+=(scripts/packaging/spack/packages/scalemark/package.py)
 ((${#shell[@]} >= 5 && ${#python[@]} >= 3)) || { echo "found too few scripts: ${shell[*]} ${python[*]}"; exit 1; }
 for file in "${shell[@]}"; do bash -n "$file" || failed=1; done

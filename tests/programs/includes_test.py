@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The order of rooms, held on every #include of src/, models/, bench/ and tests/. Needs Python alone."""
+"""The order of rooms, held on every #include of src/, models/, bench/, lab/ and tests/. Needs Python alone."""
 import fnmatch
 import glob
 import os
@@ -29,7 +29,8 @@ probe     measure platform comm train
 session   config measure rendezvous platform record result analysis report comm train probe models
 commands  config measure platform record result analysis report launch models/catalog.hpp
 simulation measure analysis commands
-bench     commands session simulation
+bench     commands session
+lab       simulation
 """
 
 # Against the order: (file, what it includes): why.
@@ -88,7 +89,7 @@ def room_of(path):
 class Tree:
     def __init__(self, root):
         self.includes = {}  # path: [(line, "<" or '"', what)]
-        for top in ("src", "models", "bench", "tests"):
+        for top in ("src", "models", "bench", "lab", "tests"):
             for folder, _, names in os.walk(os.path.join(root, top)):
                 for name in names:
                     if name.endswith((".cpp", ".hpp")):
@@ -195,7 +196,7 @@ class Includes(unittest.TestCase):
 
     def test_what_older_and_newer_libraries_need(self):
         """fmt 11 has moved join() to a header of its own; cxxopts 2 has no Options::program()."""
-        for path in sorted(name for folder in ("src", "models", "bench", "tests") for name in
+        for path in sorted(name for folder in ("src", "models", "bench", "lab", "tests") for name in
                            glob.glob(os.path.join(ROOT, folder, "**", "*.[ch]pp"), recursive=True)):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
