@@ -1,3 +1,3 @@
-#include "simulation/programs.hpp"
+#include "lab/simulation/programs.hpp"
 
 int main(int argc, char** argv) { return scalemark::simulation::coverage({argv + 1, argv + argc}); }

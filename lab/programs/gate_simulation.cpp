@@ -1,4 +1,4 @@
-#include "simulation/programs.hpp"
+#include "lab/simulation/programs.hpp"
 
 int main(int argc, char** argv) {
   return scalemark::simulation::gate_simulation({argv + 1, argv + argc});

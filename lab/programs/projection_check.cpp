@@ -1,4 +1,4 @@
-#include "simulation/programs.hpp"
+#include "lab/simulation/programs.hpp"
 
 int main(int argc, char** argv) {
   return scalemark::simulation::projection_check({argv + 1, argv + argc});

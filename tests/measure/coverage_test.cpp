@@ -2,7 +2,7 @@
 // lognormal and AR(1) (phi up to 0.5) series of 400 steps and more.
 #include <gtest/gtest.h>
 
-#include "simulation/coverage_series.hpp"
+#include "lab/simulation/coverage_series.hpp"
 
 namespace scalemark::coverage::coverage_test {
 namespace {

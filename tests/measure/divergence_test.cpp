@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "simulation/divergence_traces.hpp"
+#include "lab/simulation/divergence_traces.hpp"
 
 namespace scalemark::divergence_test {
 namespace {

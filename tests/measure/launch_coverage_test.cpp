@@ -1,6 +1,6 @@
 // The promise of docs/coverage.md between launches, with fewer repetitions: what `compare` prints
 // covers the truth in at least 93 % for every kind of noise, from 5 launches on.
-#include "simulation/launch_coverage.hpp"
+#include "lab/simulation/launch_coverage.hpp"
 
 #include <gtest/gtest.h>
 

@@ -28,9 +28,8 @@ train     config measure rendezvous platform comm models
 probe     measure platform comm train
 session   config measure rendezvous platform record result analysis report comm train probe models
 commands  config measure platform record result analysis report launch models/catalog.hpp
-simulation measure analysis commands
 bench     commands session
-lab       simulation
+lab       measure analysis commands
 """
 
 # Against the order: (file, what it includes): why.
@@ -39,8 +38,8 @@ EXCEPTIONS = {}
 # tests/ROOM includes what ROOM may, ROOM, tests/support, and these.
 TESTS = """
 support   comm platform
-analysis  simulation commands report
-measure   simulation
+analysis  lab commands report
+measure   lab
 result    analysis
 train     analysis
 fuzz      config result analysis report

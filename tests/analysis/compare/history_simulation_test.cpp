@@ -1,6 +1,6 @@
 // The promises of docs/gate.md on histories, with fewer rows: without a change at most 1 % of them
 // have one, whatever sets differ by beside their launches; changes that are plain are found.
-#include "simulation/history_simulation.hpp"
+#include "lab/simulation/history_simulation.hpp"
 
 #include <gtest/gtest.h>
 

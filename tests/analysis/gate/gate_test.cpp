@@ -8,8 +8,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "lab/simulation/gate_simulation.hpp"
 #include "measure/significance.hpp"
-#include "simulation/gate_simulation.hpp"
 
 namespace scalemark::gate_test {
 namespace {

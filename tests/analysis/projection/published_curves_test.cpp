@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "commands/project.hpp"
-#include "simulation/projection_check.hpp"
+#include "lab/simulation/projection_check.hpp"
 
 namespace scalemark::projection::published_curves_test {
 namespace {

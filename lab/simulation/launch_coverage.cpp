@@ -1,5 +1,5 @@
 // The part of docs/coverage.md on intervals between launches.
-#include "simulation/launch_coverage.hpp"
+#include "lab/simulation/launch_coverage.hpp"
 
 #include <fmt/format.h>
 

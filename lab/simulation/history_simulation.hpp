@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/compare/history.hpp"
-#include "simulation/launch_coverage.hpp"
+#include "lab/simulation/launch_coverage.hpp"
 
 namespace scalemark::history_rows {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/gate/gate.hpp"
-#include "simulation/gate_shapes.hpp"
+#include "lab/simulation/gate_shapes.hpp"
 
 namespace scalemark::gate {
 

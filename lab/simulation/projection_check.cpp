@@ -1,5 +1,5 @@
 // The program of the tables in docs/projection.md; see programs.hpp.
-#include "simulation/projection_check.hpp"
+#include "lab/simulation/projection_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,9 +10,9 @@
 #include <span>
 
 #include "commands/project.hpp"
+#include "lab/simulation/programs.hpp"
+#include "lab/simulation/projection_tuning.hpp"
 #include "measure/order_statistics.hpp"
-#include "simulation/programs.hpp"
-#include "simulation/projection_tuning.hpp"
 #include "talk.hpp"
 
 namespace scalemark::projection {

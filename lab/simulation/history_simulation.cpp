@@ -1,5 +1,5 @@
 // The program of the tables of docs/gate.md on histories; see programs.hpp.
-#include "simulation/history_simulation.hpp"
+#include "lab/simulation/history_simulation.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "simulation/programs.hpp"
+#include "lab/simulation/programs.hpp"
 #include "talk.hpp"
 
 namespace scalemark::history_rows {

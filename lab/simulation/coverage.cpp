@@ -3,10 +3,10 @@
 
 #include <cstdlib>
 
+#include "lab/simulation/coverage_series.hpp"
+#include "lab/simulation/launch_coverage.hpp"
+#include "lab/simulation/programs.hpp"
 #include "measure/stopping.hpp"
-#include "simulation/coverage_series.hpp"
-#include "simulation/launch_coverage.hpp"
-#include "simulation/programs.hpp"
 #include "talk.hpp"
 
 namespace scalemark::coverage {

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "simulation/divergence_traces.hpp"
-#include "simulation/programs.hpp"
+#include "lab/simulation/divergence_traces.hpp"
+#include "lab/simulation/programs.hpp"
 #include "talk.hpp"
 
 namespace scalemark::simulation {

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <span>
 
+#include "lab/simulation/gate_shapes.hpp"
+#include "lab/simulation/gate_simulation.hpp"
 #include "measure/statistics.hpp"
-#include "simulation/gate_shapes.hpp"
-#include "simulation/gate_simulation.hpp"
 
 namespace scalemark::gate {
 namespace {

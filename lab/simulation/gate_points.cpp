@@ -2,9 +2,9 @@
 // docs/gate.md.
 #include <fmt/format.h>
 
+#include "lab/simulation/gate_shapes.hpp"
+#include "lab/simulation/gate_simulation.hpp"
 #include "measure/permutation.hpp"
-#include "simulation/gate_shapes.hpp"
-#include "simulation/gate_simulation.hpp"
 
 namespace scalemark::gate {
 namespace {

@@ -1,10 +1,10 @@
 // See projection_tuning.hpp.
-#include "simulation/projection_tuning.hpp"
+#include "lab/simulation/projection_tuning.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "simulation/projection_check.hpp"
+#include "lab/simulation/projection_check.hpp"
 
 namespace scalemark::projection {
 namespace {

@@ -1,11 +1,11 @@
 // The program of the tables in docs/gate.md; see programs.hpp.
-#include "simulation/gate_simulation.hpp"
+#include "lab/simulation/gate_simulation.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 
-#include "simulation/programs.hpp"
+#include "lab/simulation/programs.hpp"
 #include "talk.hpp"
 
 namespace scalemark::gate {
