@@ -1,6 +1,6 @@
 // Synthetic series of step times with a known mean, on which the interval estimator's coverage is
 // simulated: by coverage.cpp for docs/coverage.md, and with fewer repetitions by
-// tests/measure/coverage_test.cpp.
+// lab/tests/coverage_test.cpp.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // Simulated gates: by gate_simulation.cpp for docs/gate.md, and with fewer repetitions by
-// tests/analysis/gate_test.cpp.
+// lab/tests/gate_simulation_test.cpp.
 #pragma once
 
 #include <cmath>

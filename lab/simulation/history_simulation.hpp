@@ -1,5 +1,5 @@
 // Simulated rows of result sets for `gate --history`: by history_simulation.cpp for docs/gate.md,
-// and with fewer rows by tests/analysis/compare/history_simulation_test.cpp.
+// and with fewer rows by lab/tests/history_simulation_test.cpp.
 #pragma once
 
 #include <cmath>

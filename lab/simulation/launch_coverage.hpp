@@ -1,5 +1,5 @@
 // Simulated launches for the coverage of intervals between them: by coverage.cpp for
-// docs/coverage.md, and with fewer repetitions by tests/measure/launch_coverage_test.cpp.
+// docs/coverage.md, and with fewer repetitions by lab/tests/launch_coverage_test.cpp.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/bootstrap.hpp"
+#include "lab/simulation/bootstrap.hpp"
 #include "measure/hodges_lehmann.hpp"
 #include "measure/significance.hpp"
 

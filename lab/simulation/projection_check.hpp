@@ -1,5 +1,5 @@
 // Predictions held against what they have not seen: by projection_check.cpp for
-// docs/projection.md, and by tests/analysis/published_curves_test.cpp.
+// docs/projection.md, and by lab/tests/published_curves_test.cpp.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #include "measure/significance.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/beta.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
@@ -70,15 +69,6 @@ std::size_t repeats_to_find(double difference, const StandardError& error, std::
   const double of_one =
       static_cast<double>(repeats) * std::pow(error.value * wanted / difference, 2);
   return static_cast<std::size_t>(std::min(1e9, std::ceil(of_one + limit * limit / 2)));
-}
-
-Interval clopper_pearson(std::int64_t successes, std::int64_t trials, double confidence) {
-  const double tail = (1 - confidence) / 2;
-  const auto x = static_cast<double>(successes), n = static_cast<double>(trials);
-  using boost::math::beta_distribution;
-  using boost::math::quantile;
-  return {successes == 0 ? 0 : quantile(beta_distribution<>(x, n - x + 1), tail),
-          successes == trials ? 1 : quantile(beta_distribution<>(x + 1, n - x), 1 - tail)};
 }
 
 }  // namespace scalemark

@@ -1,8 +1,7 @@
-// Many tests at once, what a test could have found, and intervals of shares.
+// Many tests at once, and what a test could have found.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -39,9 +38,5 @@ double minimum_detectable_difference(const StandardError& error, double alpha, d
 /// size formulas for normal theory t tests").
 std::size_t repeats_to_find(double difference, const StandardError& error, std::size_t repeats,
                             double alpha, double power);
-
-/// Clopper-Pearson interval of a share: quantiles of the beta distribution (Clopper and Pearson
-/// 1934). Covers at least `confidence` whatever the share. `trials` above 0.
-Interval clopper_pearson(std::int64_t successes, std::int64_t trials, double confidence = 0.95);
 
 }  // namespace scalemark

@@ -3,31 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
-
-#include "lab/simulation/divergence_traces.hpp"
+#include <vector>
 
 namespace scalemark::divergence_test {
 namespace {
-
-using divergence::diverged_share;
-using divergence::Trace;
-
-constexpr int kRepetitions = 400;
-
-TEST(Divergence, OfMadeTracesIsRarelyAFalseAlarm) {
-  for (const Trace& trace : divergence::sound_traces())
-    for (const int steps : {40, 100, 1000})
-      EXPECT_LE(diverged_share(trace, steps, kRepetitions, 1), trace.phi > 0 ? 0.02 : 0)
-          << trace.name << ", " << steps << " steps";
-}
-
-TEST(Divergence, IsFoundInMadeTraces) {
-  for (const Trace& trace : divergence::diverged_traces())
-    for (const int steps : {400, 1000})
-      EXPECT_GE(diverged_share(trace, steps, kRepetitions, 2), 0.98)
-          << trace.name << ", " << steps << " steps";
-}
 
 /// `head` steps at 2, then `tail` steps at `level`.
 std::vector<double> stepped(std::size_t head, std::size_t tail, double level) {

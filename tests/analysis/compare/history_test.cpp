@@ -9,7 +9,6 @@
 
 #include "analysis/compare/compare_support.hpp"
 #include "error.hpp"
-#include "measure/significance.hpp"
 
 namespace scalemark::history_test {
 namespace {
@@ -128,7 +127,8 @@ TEST(History, SaysChangeOfNoiseAsSeldomAsItsLevel) {
     const RowFindings found = changes_of(noise(16, 100 + static_cast<std::uint64_t>(row)), 0.05);
     alarms += found.changes.empty() && !found.drift ? 0 : 1;
   }
-  EXPECT_LE(clopper_pearson(alarms, kRows, 0.99).lo, 0.05) << alarms;
+  // A test at 5 % gives more than 32 alarms in 400 rows with a probability of 0.4 %.
+  EXPECT_LE(alarms, 32);
   EXPECT_GE(alarms, 1);
 }
 

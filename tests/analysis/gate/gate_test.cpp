@@ -1,4 +1,4 @@
-// The gate's verdicts by hand, and its false alarms and power by simulation with fixed seeds.
+// The gate's verdicts by hand. Its false alarms and its power: lab/tests/gate_simulation_test.cpp.
 #include "analysis/gate/gate.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 #include <random>
 #include <stdexcept>
 
-#include "lab/simulation/gate_simulation.hpp"
 #include "measure/significance.hpp"
 
 namespace scalemark::gate_test {
@@ -180,27 +179,6 @@ TEST(Gate, OneBurstDecidesNothing) {
   const GateDecision decision = decide_once({{Values(14, 0.)}, {ratios}, true}, {});
   EXPECT_EQ(decision.verdict, GateVerdict::regressed);
   EXPECT_NEAR(decision.slowdown_percent, 3, 1);
-}
-
-/// The promise of docs/gate.md on a design that ends after 14 pairs: a Clopper-Pearson bound must
-/// leave it possible.
-TEST(GateSimulation, KeepsItsFalseAlarmsAndFalsePasses) {
-  GateDesign design;
-  design.threshold = 0;  // every alarm counts
-  design.alarm = {{7, 0.0079}, {10, 0.02}, {14, 0.04}};
-  design.pass = {{7, 0.0313}, {10, 0.04}, {14, 0.05}};
-  for (const gate::PairNoise& noise : gate::pair_noises()) {
-    const gate::Outcome none = gate::simulate(design, noise, 0, 600, 1);
-    EXPECT_LE(clopper_pearson(none.regressed, none.gates, 0.99).lo, 0.04) << noise.name;
-    const gate::Outcome two = gate::simulate(design, noise, 0.02, 600, 2);
-    EXPECT_LE(clopper_pearson(two.passed, two.gates, 0.99).lo, 0.05) << noise.name;
-  }
-}
-
-TEST(GateSimulation, FindsFivePercentWithFewPairs) {
-  const gate::Outcome outcome = gate::simulate({}, gate::pair_noises()[0], 0.05, 200, 3);
-  EXPECT_GE(outcome.regressed, 198);
-  EXPECT_LT(outcome.pairs / outcome.gates, 8.5);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "measure/significance.hpp"
+#include "lab/simulation/clopper_pearson.hpp"
 
 namespace scalemark::history_rows::history_simulation_test {
 namespace {

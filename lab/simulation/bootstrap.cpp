@@ -1,5 +1,5 @@
 // See bootstrap.hpp.
-#include "measure/bootstrap.hpp"
+#include "lab/simulation/bootstrap.hpp"
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
