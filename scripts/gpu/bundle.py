@@ -168,9 +168,9 @@ class Bundle:
         group = "scripts"
         self.add(group, SOURCE / "scripts/gpu/run", "run")
         self.add(group, SOURCE / "scripts/gpu_check", "scripts/gpu_check")
-        for folder in ("gpu", "peers"):
-            for path in sorted((SOURCE / "scripts" / folder).glob("*.py")):
-                self.add(group, path, f"scripts/{folder}/{path.name}")
+        for folder in ("scripts/gpu", "lab/peers"):
+            for path in sorted((SOURCE / folder).glob("*.py")):
+                self.add(group, path, f"{folder}/{path.name}")
         self.add(group, SOURCE / "LICENSE", "LICENSE")
 
     def place_elf(self, relative):

@@ -32,8 +32,8 @@ class Place:
         """With its record in the step's folder."""
         return self.scalemark(command, *flags, "--output", "record.json")
 
-    def script(self, name, *words):
-        return (self.python, self.bundle / "scripts" / name, *words)
+    def script(self, path, *words):
+        return (self.python, self.bundle / path, *words)
 
     def has_flag(self, name):
         return f"--{name} " in self.help_text
@@ -100,7 +100,7 @@ class Place:
         return Step(name, limit, self.measured("run", *flags), learns, read=readers.record, **more)
 
     def peer(self, name, limit, script, *flags, learns="", **more):
-        return Step(name, limit, self.script(f"peers/{script}", *flags), learns, read=readers.peer, **more)
+        return Step(name, limit, self.script(f"lab/peers/{script}", *flags), learns, read=readers.peer, **more)
 
     def tests(self, name, limit, learns, *words):
         """A GoogleTest program; without colours, which mpirun's terminal would get."""

@@ -18,10 +18,10 @@ def rows(place):
 
 def facts(place):
     device = place.on_gpu_only(Step(
-        "cudnn_properties", 8, place.run(*place.script("gpu/cudnn_properties.py", "--output", "device_properties.json")),
+        "cudnn_properties", 8, place.run(*place.script("scripts/gpu/cudnn_properties.py", "--output", "device_properties.json")),
         "the card as cuDNN knows it: which graphs have a plan", read=readers.json_of))
     return Row("facts", 15, "why all else may fail", (
-        Step("facts", 12, place.run(*place.script("gpu/facts.py", place.bundle)), "driver, libraries, clocks, cores",
+        Step("facts", 12, place.run(*place.script("scripts/gpu/facts.py", place.bundle)), "driver, libraries, clocks, cores",
              expect=(0,) if place.on_gpu else (0, 7), read=readers.json_of), device))
 
 

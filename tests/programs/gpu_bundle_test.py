@@ -47,7 +47,7 @@ class Folder(ProgramTest):
                          {str(path.relative_to(self.bundle)) for path in self.bundle.rglob("*") if path.is_file()})
         for name in ("bin/scalemark", "bin/mpirun", "libexec/scalemark-engine", "libexec/scalemark-engine-cpu", "bin/comm_gpu_test",
                      "bin/probe_gpu_test", "bin/train_gpu_test", "lib/libmpi.so.40", "scripts/gpu_check", "scripts/gpu/facts.py",
-                     "scripts/peers/pytorch_resnet.py", "run"):
+                     "lab/peers/pytorch_resnet.py", "run"):
             self.assertIn(name, paths)
         self.assertEqual(self.manifest["bytes"], sum(file["bytes"] for file in paths.values()))
         self.assertLess(self.manifest["bytes"] + bundle.source_bytes(), 64 << 20)
@@ -165,7 +165,7 @@ for line in json.loads(sys.argv[2]) + [[json.loads(sys.argv[2])[0][0], "--no_suc
     except SystemExit as end:
         print(end.code)
 """
-        out, _ = self.run_program(sys.executable, "-B", "-c", program, self.bundle / "scripts/peers", json.dumps(lines))
+        out, _ = self.run_program(sys.executable, "-B", "-c", program, self.bundle / "lab/peers", json.dumps(lines))
         self.assertEqual(out.split(), [*["7"] * len(lines), "2"], lines)
 
     def steps_on_a_gpu(self):

@@ -23,7 +23,7 @@ def commands(document):
 class Documents(ProgramTest):
     def test_every_command_runs(self):
         (self.folder / "scalemark").symlink_to(SCALEMARK)
-        for name in ("configs", "scripts", "docs"):
+        for name in ("configs", "lab", "scripts", "docs"):
             (self.folder / name).symlink_to(SOURCE / name)
         (self.folder / "results").mkdir()
         (self.folder / "results/baselines").symlink_to(SOURCE / "results/baselines")

@@ -193,7 +193,7 @@ TEST(ResultSet, LeavesOutWhatHasNoThroughput) {
   tree.file("f/b.json", record_text(failed_record()));
   tree.file("f/c.json", record_text(envelope("preflight", Status::ok)));
   tree.file("f/deep/d.json", record_text(run_record()));
-  tree.file("f/speed.json", R"({"kind": "speed", "rows": []})");  // of scripts/speed
+  tree.file("f/speed.json", R"({"kind": "speed", "rows": []})");  // of lab/speed
   tree.file("f/.hidden.json", "no record");
   tree.file("f/planned.json", "{}");
   tree.file("f/weak.plan.json", "{}");

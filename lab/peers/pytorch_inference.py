@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ResNet50 inference in plain PyTorch, a peer that scripts/speed compares with.
+"""ResNet50 inference in plain PyTorch, a peer that lab/speed compares with.
 
 Eval mode, inference_mode, channels_last, a synthetic batch made once; eager, or with --compile torch.compile with
 freezing (which folds batch normalisation and fuses through oneDNN). bf16: --bf16 weights casts weights and input once,

@@ -1,4 +1,4 @@
-"""The networks of scripts/peers are those of scalemark: the same parameters, and in float64 from the same weights and the
+"""The networks of lab/peers are those of scalemark: the same parameters, and in float64 from the same weights and the
 same batch the same logits and the same loss.
 
 Both are held to the values of scripts/golden, peers here and scalemark in tests/models/golden_test.cpp.
@@ -12,7 +12,7 @@ import unittest
 import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(SOURCE / "scripts" / "peers"), str(SOURCE / "scripts" / "golden")]
+sys.path[:0] = [str(SOURCE / "lab" / "peers"), str(SOURCE / "scripts" / "golden")]
 try:
     import golden as reference
     import pytorch_bert

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ResNet50 training in plain PyTorch, a peer that scripts/speed compares with.
+"""ResNet50 training in plain PyTorch, a peer that lab/speed compares with.
 
 Synthetic data made once, channels_last, cross-entropy, fused SGD with momentum; bf16 is autocast.
 ResNet50 v1.5 (He et al. 2015, stride on the 3x3 convolution) with 25,557,032 parameters.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Transformer training in plain PyTorch (nn.Transformer), a peer that scripts/speed compares with.
+"""Transformer training in plain PyTorch (nn.Transformer), a peer that lab/speed compares with.
 
 Vaswani et al. 2017, base or big: post-norm, one embedding for source, target and projection, dropout, label
 smoothing, fused Adam; synthetic data made once; bf16 is autocast. Prints the JSON of training.py in target tokens/sec.

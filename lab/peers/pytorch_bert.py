@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""BERT pretraining in plain PyTorch, a peer that scripts/speed compares with.
+"""BERT pretraining in plain PyTorch, a peer that lab/speed compares with.
 
 Devlin et al. 2018: post-norm encoder, exact GELU, dropout 0.1 on embeddings, attention and residuals; a masked language
 model with the word embedding as projection, which sees the masked positions alone, and the next sentence. Fused AdamW;

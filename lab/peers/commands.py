@@ -1,6 +1,6 @@
 """The exact command of every subject of a row, and what this machine lacks for it.
 
-Commands are relative to the repository root and need no variables of their own: `scripts/speed --list` prints them.
+Commands are relative to the repository root and need no variables of their own: `lab/speed --list` prints them.
 """
 
 import os
@@ -86,6 +86,6 @@ def command(row, subject, steps, warmup, scalemark, python):
     else:
         script = "pytorch_inference.py" if row.inference else PEERS[row.model]
         model = [] if row.sequence_length is None else ["--model", row.model]
-        words = ["env", *_variables(row, subject), python, f"scripts/peers/{script}", *model, *arithmetic,
+        words = ["env", *_variables(row, subject), python, f"lab/peers/{script}", *model, *arithmetic,
                  "--threads", row.threads, "--steps", steps, "--warmup", warmup, *subject.flags]
     return [str(word) for word in (*_launcher(row), *words)]

@@ -1,4 +1,4 @@
-"""What scripts/speed reads of the machine: native bf16, and the load of others while nothing of it runs.
+"""What lab/speed reads of the machine: native bf16, and the load of others while nothing of it runs.
 
 The limits are those by which scalemark warns of a run (src/result/foreign_load.cpp, noise_summary.hpp).
 """

@@ -1,4 +1,4 @@
-"""The rows of scripts/speed: what each trains or infers, on how many ranks, by whom, and the goals of its ratios."""
+"""The rows of lab/speed: what each trains or infers, on how many ranks, by whom, and the goals of its ratios."""
 
 import dataclasses
 

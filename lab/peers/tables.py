@@ -1,4 +1,4 @@
-"""The tables of scripts/speed, as text or Markdown: speeds with peak memory, then ratios with their goals."""
+"""The tables of lab/speed, as text or Markdown: speeds with peak memory, then ratios with their goals."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""What the PyTorch peers of scripts/speed and scripts/gpu_check share: flags, the process group, the measured loop and its
+"""What the PyTorch peers of lab/speed and scripts/gpu_check share: flags, the process group, the measured loop and its
 JSON.
 
 With --device cuda a process has one GPU: steps are queued without waiting for any, and timed by events. Under mpirun (OMPI_COMM_WORLD_SIZE above 1) the ranks train with DistributedDataParallel over Gloo. Rank 0 prints one

@@ -1,4 +1,4 @@
-"""scripts/speed: intervals, verdicts and looks at the machine by exact small values, rows and their commands, and whole
+"""lab/speed: intervals, verdicts and looks at the machine by exact small values, rows and their commands, and whole
 rows with stand-ins for the programs.
 
 What needs real processes of scalemark and the peers is in peers_test.py.
@@ -14,15 +14,14 @@ import threading
 import unittest
 import unittest.mock
 
-from support import problems_of
-
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(SOURCE / "scripts" / "peers"))
+sys.path[:0] = [str(SOURCE / "lab" / "peers"), str(SOURCE / "tests" / "programs")]
 import machine  # noqa: E402
 import measuring  # noqa: E402
 import ratios  # noqa: E402
 import turns  # noqa: E402
 from rows import NETLAB, ROWS, SHARED_MEMORY, Comparison  # noqa: E402
+from support import problems_of  # noqa: E402
 
 
 class MedianInterval(unittest.TestCase):
@@ -162,7 +161,7 @@ class SpeedTest(unittest.TestCase):
         self.file = self.folder / "speed.json"
 
     def run_speed(self, *words, expect):
-        done = subprocess.run([SOURCE / "scripts" / "speed", "--quiet_seconds", "0", *words, "--output", self.file],
+        done = subprocess.run([SOURCE / "lab" / "speed", "--quiet_seconds", "0", *words, "--output", self.file],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done

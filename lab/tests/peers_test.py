@@ -1,8 +1,9 @@
-"""scripts/speed and its peers as real processes at tiny sizes: alone and with two ranks, and the result file's schema."""
+"""lab/speed and its peers as real processes at tiny sizes: alone and with two ranks, and the result file's schema."""
 
 import importlib.util
 import json
 import os
+import pathlib
 import select
 import statistics
 import subprocess
@@ -10,9 +11,10 @@ import sys
 import tempfile
 import unittest
 
-from support import PYTHON_HAS_TORCH, SCALEMARK, SOURCE, ProgramTest, free_port, main, mpirun
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "programs"))
+from support import PYTHON_HAS_TORCH, SCALEMARK, SOURCE, ProgramTest, free_port, main, mpirun  # noqa: E402
 
-PEERS = SOURCE / "scripts" / "peers"
+PEERS = SOURCE / "lab" / "peers"
 sys.path.insert(0, str(PEERS))
 import turns  # noqa: E402
 
@@ -85,7 +87,7 @@ class Peers(ProgramTest):
     @unittest.skipUnless(len(os.sched_getaffinity(0)) > 1, "two ranks need a core each")
     def test_speed_writes_a_valid_file(self):
         out, err = self.run_program(
-            SOURCE / "scripts" / "speed", "--scalemark", SCALEMARK, "--python", sys.executable, "--rows",
+            SOURCE / "lab" / "speed", "--scalemark", SCALEMARK, "--python", sys.executable, "--rows",
             "resnet50 fp32 2 ranks", "--rounds", "1", "--steps", "1", "--warmup", "1", "--batch_size", "2", "--image_size", "32",
             "--quiet_seconds", "0.1", "--output", self.folder / "speed.json")
         row, = self.read("speed.json")["rows"]
