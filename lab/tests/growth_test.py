@@ -1,16 +1,18 @@
-"""scripts/growth: its figures on the real program at small sizes, its exponents, what it refuses."""
+"""lab/growth: its figures on the real program at small sizes, its exponents, what it refuses."""
 
 import importlib.machinery
 import importlib.util
 import json
+import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from support import SCALEMARK, SOURCE, environment, main, schema_errors
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "programs"))
+from support import SCALEMARK, SOURCE, environment, main, schema_errors  # noqa: E402
 
-SCRIPT = SOURCE / "scripts/growth"
+SCRIPT = SOURCE / "lab/growth"
 loader = importlib.machinery.SourceFileLoader("growth", str(SCRIPT))
 sys.dont_write_bytecode = True
 growth = importlib.util.module_from_spec(importlib.util.spec_from_loader("growth", loader))

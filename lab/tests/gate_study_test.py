@@ -1,4 +1,4 @@
-"""scripts/gate_study: its rules on launches made by hand, its statistics on published values, its table."""
+"""lab/gate_study: its rules on launches made by hand, its statistics on published values, its table."""
 
 import importlib.machinery
 import importlib.util
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-SCRIPT = SOURCE / "scripts/gate_study"
+SCRIPT = SOURCE / "lab/gate_study"
 loader = importlib.machinery.SourceFileLoader("gate_study", str(SCRIPT))
 sys.dont_write_bytecode = True
 gate_study = importlib.util.module_from_spec(importlib.util.spec_from_loader("gate_study", loader))
@@ -99,6 +99,16 @@ class Program(unittest.TestCase):
             self.assertIn("no such file", self.run_script("table", path.with_name("absent"), expect=2))
             path.write_text("{}")
             self.assertIn("no file of this script", self.run_script("table", path, expect=6))
+
+    def test_a_file_goes_on_with_its_plan_whatever_is_said_of_it(self):
+        with tempfile.TemporaryDirectory() as name:
+            path, plan = pathlib.Path(name) / "study.json", pathlib.Path(name) / "plan.json"
+            path.write_text(json.dumps(gate_study.read(path)))
+            changed = json.loads(gate_study.PLAN.read_text()) | {"description": "In other words."}
+            plan.write_text(json.dumps(changed))
+            self.assertEqual(gate_study.read(path, plan)["sessions"], [])
+            plan.write_text(json.dumps(changed | {"repeats": 99}))
+            self.assertIn("measured with another plan.json", self.run_script("measure", path, "--plan", plan, expect=6))
 
     def test_the_published_tables_are_those_of_the_files(self):
         tables = self.run_script("table", *sorted((SOURCE / "results/baselines").glob("gate-study*.json")))

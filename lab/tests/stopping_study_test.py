@@ -1,13 +1,16 @@
-"""scripts/stopping_study: both kinds of runs on the real program, the table, what it refuses."""
+"""lab/stopping_study: both kinds of runs on the real program, the table, what it refuses."""
 
 import json
+import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
-from support import SCALEMARK, SOURCE, environment, main
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "programs"))
+from support import SCALEMARK, SOURCE, environment, main  # noqa: E402
 
-SCRIPT = SOURCE / "scripts/stopping_study"
+SCRIPT = SOURCE / "lab/stopping_study"
 
 
 class Program(unittest.TestCase):
