@@ -1,28 +1,15 @@
-"""Embedding gradients as users ask for them: the bytes of the closed form at 1, 2 and 4 ranks, refusals, and the study."""
+"""Embedding gradients as users ask for them: the bytes of the closed form at 1, 2 and 4 ranks, and refusals."""
 
-import importlib.machinery
-import importlib.util
-import json
-import unittest
-
-from support import SCALEMARK, SMALL, SOURCE, ProgramTest, main, mpirun
+from support import SCALEMARK, SMALL, ProgramTest, main, mpirun
 
 STRATEGIES = [["--embedding_gradients", "dense"], ["--embedding_gradients", "sparse"],
               ["--embedding_gradients", "sparse", "--tied_gradient", "sparse"], ["--embedding_gradients", "sparse_as_dense"]]
-STUDY = SOURCE / "scripts" / "embedding_study"
 BATCH, LENGTH, WIDTH = 4, 16, 128
 RANKS = {"transformer_tiny": (1, 2, 4), "bert_tiny": (2,)}
 # name: rows, tied, rows that a rank looks up in two micro-batches
 TABLES = {"transformer_tiny": {"embedding": (1024, True, 2 * BATCH * LENGTH)},
           "bert_tiny": {"word_embedding": (1024, True, BATCH * LENGTH), "position_embedding": (512, False, 2 * LENGTH),
                         "segment_embedding": (2, False, BATCH * LENGTH)}}
-
-
-def load(path):
-    loader = importlib.machinery.SourceFileLoader(path.name, str(path))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(path.name, loader))
-    loader.exec_module(module)
-    return module
 
 
 def expected_bytes(model, strategy, tied, ranks):
@@ -42,7 +29,7 @@ def expected_bytes(model, strategy, tied, ranks):
 
 
 class Embedding(ProgramTest):
-    measured = {}  # of both tests that need all strategies
+    measured = {}  # one launch gives the records of all its numbers of ranks
 
     def words(self, model, strategy):
         return ["--model", model, "--batch_size", BATCH, "--sequence_length", LENGTH, "--micro_batch_size", 2, "--num_batches", 3,
@@ -96,50 +83,6 @@ class Embedding(ProgramTest):
         self.assertEqual(self.read("curve.json")["status"], "ok")
         out, _ = self.run_program(SCALEMARK, *words, "--ranks", "64,1024", "--dry_run")
         self.assertIn("embeddings", out)
-
-    def test_the_study_reads_what_was_measured(self):
-        (self.folder / "records").mkdir()
-        for i, strategy in enumerate(STRATEGIES):
-            records = self.records("transformer_tiny", RANKS["transformer_tiny"], strategy)
-            for ranks in (1, 2):
-                (self.folder / f"records/{ranks}-{i}.json").write_text(json.dumps(records[ranks]))
-        out, _ = self.run_program(STUDY, "records", "--ranks", "64")
-        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines()[2:]]
-        self.assertEqual(len(rows), 4 * 3)
-        far = {row[2]: row for row in rows if row[3] == "64"}
-        _, buffer, wire = expected_bytes("transformer_tiny", "sparse", "sparse", 64)
-        self.assertEqual(far["sparse, tied gradient sparse"][4], f"{buffer / 2**20:,.2f}")
-        self.assertEqual(far["sparse, tied gradient sparse"][6], f"{wire / 2**20:,.2f}")
-        self.assertEqual(far["dense"][5], "1.00")
-        self.assertEqual({row[8] for row in rows if row[3] == "2"}, {"measured = closed form"})
-
-    def test_the_study_refuses_what_it_cannot_read(self):
-        self.assertIn("does not exist", self.run_program(STUDY, "nowhere", expect=2)[1])
-        (self.folder / "broken.json").write_text("{")
-        self.assertIn("broken.json", self.run_program(STUDY, "broken.json", expect=6)[1])
-        self.run_program(SCALEMARK, "run", *SMALL, "--num_batches", "3", "--output", "r.json")
-        self.assertIn("embedding", self.run_program(STUDY, "r.json", expect=2)[1])
-        self.assertIn(".png or .svg", self.run_program(STUDY, "r.json", "--output", "r.gif", expect=2)[1])
-
-    def test_the_study_draws_a_picture_where_matplotlib_is(self):
-        try:
-            import matplotlib  # noqa: F401
-        except ImportError:
-            self.skipTest("matplotlib is not installed")
-        import sys
-        self.run_program(*mpirun(2, SCALEMARK, "run", *self.words("transformer_tiny", STRATEGIES[1]), "--output", "r.json"))
-        self.run_program(sys.executable, STUDY, "r.json", "--output", "study.svg")
-        self.assertIn("<svg", (self.folder / "study.svg").read_text())
-
-
-class ClosedForm(unittest.TestCase):
-    def test_the_published_accumulation_is_83_times_the_dense_gradient(self):
-        study = load(STUDY)
-        table = {"name": "embedding", "rows": 32768, "width": 1024, "tied": True, "rows_per_rank": 32768 + 10000}
-        sparse = {"strategy": "sparse", "tied_gradient": "sparse", "tables": [table]}
-        cost = study.closed_form(sparse, 64)
-        self.assertEqual(cost.buffer, 64 * 42768 * (4 * 1024 + 8))
-        self.assertAlmostEqual(study.against_dense(sparse, cost), 83.53 * (1 + 8 / 4096), places=1)
 
 
 if __name__ == "__main__":
