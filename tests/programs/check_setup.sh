@@ -7,7 +7,7 @@ source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/scripts" "$folder/bin"
-cp "$source/scripts/setup" "$source/scripts/progress.sh" "$folder/scripts/"
+cp "$source"/scripts/{setup,progress.sh,compile_seconds,compile_weights.awk,compile_left.awk} "$folder/scripts/"
 expect() { # CODE TEXT COMMAND...
   local code=$1 text=$2 output got=0; shift 2
   output=$("$@" 2>&1) || got=$?
