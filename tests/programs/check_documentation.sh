@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# check_documentation.sh FRONT_DOOR: what README, CONTRIBUTING, docs/ and lab/ tell the reader to type exists: scripts are
-# executable, subcommands answer --help, configuration files and linked pages are there.
+# check_documentation.sh FRONT_DOOR: what README, CONTRIBUTING, configs/, docs/ and lab/ tell the reader to type exists:
+# scripts are executable, subcommands answer --help, configuration files and linked pages are there.
 set -uo pipefail
 front_door=$1
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
-mapfile -t pages < <(find README.md CONTRIBUTING.md docs lab -name '*.md')
+mapfile -t pages < <(find README.md CONTRIBUTING.md configs docs lab -name '*.md')
 ((${#pages[@]} >= 2)) || { echo "README.md or CONTRIBUTING.md is missing"; exit 1; }
 failed=0 checked=0
 complain() { echo "$1"; failed=1; }
