@@ -56,9 +56,6 @@ struct RunError : Error {
 struct CommError : Error {
   explicit CommError(const std::string& m) : Error(ExitCode::failed, m) {}
 };
-struct TimeoutError : Error {
-  explicit TimeoutError(const std::string& m) : Error(ExitCode::timeout, m) {}
-};
 struct ResultError : Error {
   explicit ResultError(const std::string& m) : Error(ExitCode::result, m) {}
 };
