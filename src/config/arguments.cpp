@@ -111,11 +111,8 @@ constexpr auto kElsewhere = std::to_array<Elsewhere>({
   const auto elsewhere = std::ranges::find(kElsewhere, name, &Elsewhere::flag);
   if (elsewhere != kElsewhere.end())
     throw ConfigError(fmt::format("--{}: not a flag of scalemark: {}", name, elsewhere->instead));
-  const auto& planned = planned_flags();
   if (name == "use_fp16")
     throw ConfigError("--use_fp16: a switch without a value, the same as --precision fp16");
-  if (std::find(planned.begin(), planned.end(), name) != planned.end())
-    throw ConfigError(fmt::format("--{}: not available in this version", name));
   if (const Key* key = find_key(name))
     throw ConfigError(fmt::format("--{}: not a flag of scalemark {}, but of {}", name,
                                   name_of(command), owners(*key)));

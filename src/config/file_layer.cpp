@@ -24,8 +24,6 @@ std::vector<std::string> key_names() {
 const Key& known_key(const std::string& written, const std::string& place) {
   const std::string name = canonical_name(written);
   if (const Key* key = find_key(name)) return *key;
-  for (const std::string& planned : planned_flags())
-    if (planned == name) throw ConfigError(fmt::format("{}: not available in this version", place));
   throw ConfigError(fmt::format("{}: unknown key{}", place, did_you_mean(name, key_names())));
 }
 

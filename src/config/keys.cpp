@@ -34,11 +34,6 @@ bool is_key(std::string_view name, Trait trait) {
   return key && key->traits.contains(trait);
 }
 
-const std::vector<std::string>& planned_flags() {
-  static const std::vector<std::string> flags{"vary"};
-  return flags;
-}
-
 namespace {
 
 /// Of a single value.

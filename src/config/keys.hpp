@@ -51,9 +51,6 @@ const Key* find_key(std::string_view name);
 /// True for a key of this name and trait.
 bool is_key(std::string_view name, Trait trait);
 
-/// Flags of the design that later versions will have.
-const std::vector<std::string>& planned_flags();
-
 /// "1 to 1000", "fp32, bf16", "true or false": for messages, help and documentation.
 std::string legal_values(const Key& key);
 

@@ -264,14 +264,6 @@ TEST(Refusals, FlagsOfScaleAreNotThoseOfRun) {
   EXPECT_THAT(refused({"--set", "repeats=2"}), HasSubstr("scalemark scale"));
 }
 
-TEST(Refusals, LaterFeaturesAreNamedAsSuch) {
-  const std::string later = "not available in this version";
-  for (const std::string& flag : planned_flags())
-    EXPECT_THAT(refused({"--" + flag + "=1"}), HasSubstr(later)) << flag;
-  const TemporaryFile file(R"({"vary": 5})");
-  EXPECT_THAT(refused({"--config", file.path()}), AllOf(HasSubstr(later), HasSubstr("/vary")));
-}
-
 TEST(Refusals, AStepThatRunsOnNeedsNothingOfAllGradients) {
   EXPECT_EQ(load({"--overlap=step"}).config.overlap, Overlap::step);
   for (const auto& [flag, named] :
