@@ -219,11 +219,12 @@ Arguments parse_arguments(Command command, std::span<const std::string> argument
 
 namespace {
 
-FlagHelp flag_of(const Key& key) {
+FlagHelp flag_of(const Key& key, Command command) {
+  const bool other = key.other_words.commands.contains(command);
   return {.name = key.name,
-          .value_name = key.value_name,
-          .text = key.help,
-          .standard = default_text(key),
+          .value_name = other ? key.other_words.value_name : key.value_name,
+          .text = other ? key.other_words.help : key.help,
+          .standard = other ? key.other_words.standard : default_text(key),
           .words = key.kind == Kind::choice ? key.choices : std::vector<std::string>{},
           .often_used = key.often_used};
 }
@@ -247,7 +248,7 @@ CommandHelp key_help(Command command) {
     if (!key.commands.contains(command)) continue;
     if (help.groups.empty() || help.groups.back().heading != key.group)
       help.groups.push_back({key.group, {}});
-    help.groups.back().flags.push_back(flag_of(key));
+    help.groups.back().flags.push_back(flag_of(key, command));
   }
   help.groups.push_back(
       {"Where settings come from",

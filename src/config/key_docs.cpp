@@ -55,8 +55,18 @@ Json value_schema(const Key& key) {
   return {{"oneOf", Json::array({single, list})}};
 }
 
+/// For all commands at once.
+std::string meaning(const Key& key) {
+  std::string commands;
+  for (const Command command : {Command::run, Command::scale, Command::infer, Command::preflight})
+    if (key.other_words.commands.contains(command))
+      commands += (commands.empty() ? "" : ", ") + std::string(name_of(command));
+  if (commands.empty()) return key.help;
+  return fmt::format("{}. Of {}: {}", key.help, commands, key.other_words.help);
+}
+
 Json key_schema(const Key& key) {
-  Json schema = {{"description", key.help}};
+  Json schema = {{"description", meaning(key)}};
   if (key.unset.empty())
     schema.update(value_schema(key));
   else
@@ -97,7 +107,7 @@ std::string key_tables() {
           group);
     }
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.name, cell(legal_values(key)),
-                        cell(default_text(key)), to_string(key.role), cell(key.help));
+                        cell(default_text(key)), to_string(key.role), cell(meaning(key)));
   }
   return text;
 }

@@ -107,6 +107,11 @@ class Row {
     key_.commands = commands;
     return *this;
   }
+  /// What it means for some of them, in place of the row's words.
+  Row& means(Commands commands, std::string value_name, std::string help, std::string standard) {
+    key_.other_words = {commands, std::move(value_name), std::move(help), std::move(standard)};
+    return *this;
+  }
   /// Another role than that of the group.
   Row& role(Role role) {
     key_.role = role;

@@ -13,6 +13,7 @@ namespace scalemark::command_help_test {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -79,6 +80,18 @@ TEST(CommandHelp, OfKeysHasTheirWords) {
   EXPECT_THAT(
       text, AllOf(HasSubstr("bert_tiny, smallnet, trivial; default:\n"), HasSubstr("lamb, lars")));
   EXPECT_THAT(screen_help(key_help(Command::run), 80), Not(HasSubstr("--optimizer")));
+}
+
+TEST(CommandHelp, SaysOfRanksWhatTheCommandDoesWithThem) {
+  EXPECT_THAT(screen_help(key_help(Command::scale), 80), HasSubstr("points of the curve"));
+  for (const Command command : {Command::run, Command::infer, Command::preflight}) {
+    for (const std::string& text :
+         {screen_help(key_help(command), 80), full_help(key_help(command), 80)})
+      EXPECT_THAT(text, AllOf(ContainsRegex("--ranks N +how many ranks to start"),
+                              Not(HasSubstr("points of the curve"))))
+          << name_of(command);
+  }
+  EXPECT_THAT(full_help(key_help(Command::run), 200), HasSubstr("started, else one)"));
 }
 
 /// Whoever comes from tf_cnn_benchmarks is told the flag that does it here, and that it exists.

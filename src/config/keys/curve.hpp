@@ -37,9 +37,12 @@ struct CurveSettings {
     rows.group("Curve (scale)", Role::measurement, Command::scale);
     rows.add("ranks", &S::ranks, "N,N,...|auto",
              "points of the curve, ascending; auto: powers of two up to what the machine holds, "
-             "and that. Of run, infer and preflight: how many to start")
+             "and that")
         .in(1, 1e6)
         .of(kEverywhere)
+        .means({Command::run, Command::infer, Command::preflight}, "N",
+               "how many ranks to start, outside a launcher",
+               "those that a launcher has started, else one")
         .is({Trait::implied, Trait::varies_with_ranks, Trait::typed})
         .often_used();
     rows.add("ranks_per_node", &S::ranks_per_node, "N",
