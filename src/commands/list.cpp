@@ -21,14 +21,37 @@
 
 namespace scalemark {
 
-std::string models_table() {
-  std::string text = fmt::format("{:<12} {:<14} {:>6} {:>13} {:>9}  {}\n", "model", "unit", "batch",
-                                 "parameters", "GFLOPs", "");
-  for (const ModelFacts& facts : kModels)
-    text += fmt::format("{:<12} {:<14} {:>6} {:>13} {:>9.3f}  {}\n", facts.name, facts.unit,
-                        facts.default_batch_size, facts.parameters,
-                        facts.forward_flops_per_sample / 1e9, facts.description);
-  return text +
+namespace {
+
+/// Columns as wide as what is in them, two spaces apart; those marked are aligned to the right.
+std::string aligned(const std::vector<std::vector<std::string>>& rows,
+                    const std::vector<bool>& to_the_right) {
+  std::vector<std::size_t> widths(to_the_right.size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += to_the_right[i] ? fmt::format("{:>{}}  ", row[i], widths[i])
+                              : fmt::format("{:<{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string models_table(std::span<const ModelFacts> models) {
+  std::vector<std::vector<std::string>> rows{
+      {"model", "unit", "batch", "parameters", "GFLOPs", ""}};
+  for (const ModelFacts& facts : models)
+    rows.push_back({std::string(facts.name), std::string(facts.unit),
+                    std::to_string(facts.default_batch_size), std::to_string(facts.parameters),
+                    fmt::format("{:.3f}", facts.forward_flops_per_sample / 1e9),
+                    std::string(facts.description)});
+  return aligned(rows, {false, false, true, true, true, false}) +
          "batch: default samples per rank; GFLOPs: one forward pass of one sample, training is 3 "
          "x\n";
 }

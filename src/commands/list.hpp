@@ -2,11 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "analysis/study/study_plan.hpp"
 #include "json.hpp"
+#include "models/catalog.hpp"
 
 namespace scalemark {
 
@@ -16,8 +18,8 @@ inline const std::vector<std::string> kLists{"models", "configs", "studies"};
 /// The catalog, a model an element.
 Json models_json();
 /// The same as a table: name, unit, default batch, parameters, forward GFLOPs per sample,
-/// description.
-std::string models_table();
+/// description. Columns are as wide as what is in them.
+std::string models_table(std::span<const ModelFacts> models = kModels);
 
 /// The text with docs/ and configs/ as paths of that folder, where it is there.
 std::string with_installed_paths(std::string text, const std::filesystem::path& share);

@@ -151,6 +151,23 @@ TEST(FrontDoor, UnknownSubcommandsAreRefused) {
   for (const std::string& line : lines_of(overview())) EXPECT_LE(line.size(), 80u) << line;
 }
 
+TEST(Lists, ColumnsAreAsWideAsTheirContents) {
+  std::vector<ModelFacts> models(kModels.begin(), kModels.begin() + 2);
+  models[0].name = "a_model_with_a_name_that_nobody_foresaw";
+  models[1].parameters = 1234567890123456789;
+  models[1].description = "as described";
+  const auto lines = lines_of(models_table(models));
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[1].find(std::string(models[0].unit)), lines[0].find("unit"));
+  EXPECT_EQ(lines[2].find(std::string(models[1].unit)), lines[0].find("unit"));
+  const std::size_t end = lines[0].find("parameters") + std::string("parameters").size();
+  EXPECT_EQ(lines[1].find(std::to_string(models[0].parameters) + " "),
+            end - std::to_string(models[0].parameters).size());
+  EXPECT_EQ(lines[2].find("1234567890123456789 "), end - 19);
+  EXPECT_EQ(lines[2].find("as described"), lines[1].find(std::string(models[0].description)));
+  for (const std::string& line : lines) EXPECT_FALSE(line.ends_with(' ')) << line;
+}
+
 TEST(Lists, ModelsAndConfigs) {
   EXPECT_THAT(models_table(), HasSubstr("resnet50"));
   EXPECT_THAT(models_table(), HasSubstr("25557032"));
