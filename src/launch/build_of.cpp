@@ -2,35 +2,21 @@
 #include "launch/build_of.hpp"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <map>
 #include <sstream>
 
 #include "config/text.hpp"
 #include "launch/engine_start.hpp"
+#include "launch/program_output.hpp"
 
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-struct Said {
-  std::string text;
-  int status = 0;
-};
-
-/// stdout of a command; its stderr goes to ours.
-Said output_of(const std::vector<std::string>& command) {
-  Said said;
-  std::FILE* pipe = popen(shell_quoted(command).c_str(), "r");
-  if (!pipe) throw EnvironmentError(fmt::format("{} can't be started", command.front()));
-  char buffer[4096];
-  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
-    said.text.append(buffer, n);
-  said.status = pclose(pipe);
-  return said;
-}
+/// For programs that only look something up; a file server that does not answer is no reason to
+/// wait for ever.
+constexpr double kLookUpSeconds = 60;
 
 bool is_program(const fs::path& path) {
   std::error_code error;
@@ -52,11 +38,12 @@ fs::path built_commit(const std::string& commit, const std::string& flag) {
     refuse_at(flag, quote(commit) +
                         " is no program and no folder with one, and this scalemark has no source "
                         "tree to build a commit from; give the folder of a build");
-  const Said said = output_of({(tree / "scripts" / "build_commit").string(), commit});
-  if (said.status != 0) {
+  const ProgramOutput said =
+      output_of({.command = {(tree / "scripts" / "build_commit").string(), commit}});
+  if (!said.is_ok()) {
     const std::string what =
         fmt::format("{}: {} is no build and no commit that can be built", flag, quote(commit));
-    if (WIFEXITED(said.status) && WEXITSTATUS(said.status) == 2) throw ConfigError(what);
+    if (said.status == static_cast<int>(ExitCode::usage)) throw ConfigError(what);
     throw EnvironmentError(what);
   }
   std::istringstream lines(said.text);
@@ -70,14 +57,20 @@ std::string commit_of(const std::string& word) {
   const fs::path tree = source_tree();
   std::error_code error;
   if (tree.empty() || fs::exists(word, error)) return {};
-  const Said said = output_of({"git", "-C", tree.string(), "rev-parse", "--verify", "--quiet",
-                               "--end-of-options", word + "^{commit}"});
-  return said.status == 0 ? said.text : "";
+  const ProgramOutput said =
+      output_of({.command = {"git", "-C", tree.string(), "rev-parse", "--verify", "--quiet",
+                             "--end-of-options", word + "^{commit}"},
+                 .deadline_seconds = kLookUpSeconds});
+  return said.is_ok() ? said.text : "";
 }
 
 /// What `PROGRAM --version` says.
 Build described(const fs::path& program, const std::string& flag) {
-  const Said said = output_of({program.string(), "--version"});
+  const ProgramOutput said =
+      output_of({.command = {program.string(), "--version"}, .deadline_seconds = kLookUpSeconds});
+  if (said.overdue)
+    throw EnvironmentError(fmt::format("{}: {} --version has not ended within {:.0f} s", flag,
+                                       program.string(), kLookUpSeconds));
   std::map<std::string, std::string> facts;
   std::istringstream lines(said.text);
   for (std::string line, name, value; std::getline(lines, line);)

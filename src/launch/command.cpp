@@ -2,24 +2,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
-
 #include "config/names.hpp"
 #include "config/shown_variables.hpp"
 #include "launch/launch.hpp"
+#include "launch/program_output.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
 namespace {
 
 bool srun_has_pmix() {
-  FILE* pipe = popen("srun --mpi=list 2>&1", "r");
-  if (!pipe) return false;
-  std::string text;
-  std::array<char, 512> chunk;
-  while (std::fgets(chunk.data(), chunk.size(), pipe)) text += chunk.data();
-  return pclose(pipe) == 0 && text.find("pmix") != text.npos;
+  const ProgramOutput list = output_of({.command = {"srun", "--mpi=list"},
+                                        .errors = ErrorStream::with_output,
+                                        .deadline_seconds = 60});
+  return list.is_ok() && list.text.find("pmix") != list.text.npos;
 }
 
 /// Ranks that the launcher is not to count cores for.

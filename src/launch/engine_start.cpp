@@ -7,14 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "config/text.hpp"
 #include "error.hpp"
 #include "launch/launch.hpp"
+#include "launch/program_output.hpp"
 #include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
 #include "platform/platform.hpp"
@@ -68,16 +69,15 @@ std::string torch_library_path(const fs::path& torch) {
 
 /// The loader would end the engine with status 127 and name one library.
 void refuse_missing_libraries(const fs::path& engine) {
+  const ProgramOutput list = output_of({.command = {engine.string()},
+                                        .environment = {{"LD_TRACE_LOADED_OBJECTS", "1"}},
+                                        .errors = ErrorStream::dropped,
+                                        .deadline_seconds = 60});
   std::string missing;
-  const std::string asks =
-      "LD_TRACE_LOADED_OBJECTS=1 " + shell_quoted({engine.string()}) + " 2>/dev/null";
-  std::FILE* pipe = popen(asks.c_str(), "r");
-  if (!pipe) return;
-  char line[4096], name[256];
-  while (std::fgets(line, sizeof line, pipe))
-    if (std::strstr(line, "=> not found") && std::sscanf(line, "%255s", name) == 1)
-      missing += (missing.empty() ? "" : ", ") + std::string(name);
-  pclose(pipe);
+  std::istringstream lines(list.text);
+  for (std::string line, name; std::getline(lines, line);)
+    if (std::istringstream words(line); line.find("=> not found") != line.npos && words >> name)
+      missing += (missing.empty() ? "" : ", ") + name;
   if (!missing.empty())
     throw EnvironmentError(fmt::format(
         "the engine can't be loaded here, since {} cannot be found. It was linked with {}; give "

@@ -9,9 +9,10 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def sources_with(pattern):
+def sources_with(pattern, *ends):
     """Files of src/, models/, bench/ and lab/ with a line that matches, comments left out."""
-    found = subprocess.run(["grep", "-rnE", "--include=*.cpp", "--include=*.hpp", "--include=*.inc", pattern,
+    named = [f"--include=*{end}" for end in ends or (".cpp", ".hpp", ".inc")]
+    found = subprocess.run(["grep", "-rnIE", *named, pattern,
                             "src", "models", "bench", "lab"], cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout
     lines = (line.split(":", 2) for line in found.splitlines())
     return {path for path, _, text in lines if re.search(pattern, text.split("//")[0])}
@@ -56,6 +57,11 @@ class Additions(unittest.TestCase):
         with open(os.path.join(ROOT, "docs/third_party.md"), encoding="utf-8") as file:
             listed = set(re.findall(r"`([^`]+)`", file.read()))
         self.assertEqual(named - listed - {"Python3"}, set())
+
+    def test_no_program_is_started_by_a_shell(self):
+        """docs/security.md. src/launch/program_output.hpp starts one and reads what it says."""
+        self.assertEqual(sources_with(r"\b(popen|system) *\("), set())
+        self.assertEqual(sources_with(r"\b(shell *= *True|os\.(system|popen))\b", ""), set())
 
     def test_nothing_asks_for_the_name_of_a_communicator(self):
         self.assertEqual(sources_with(r'communicator_?(->|\.)name\(\) *[!=]='), set())

@@ -1,0 +1,35 @@
+// What a program says: started from an argument list, without a shell in between.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace scalemark {
+
+/// Where a program's stderr goes.
+enum class ErrorStream { ours, dropped, with_output };
+
+struct ProgramRequest {
+  std::vector<std::string> command;  ///< found in PATH where it names no folder
+  std::vector<std::pair<std::string, std::string>> environment = {};  ///< beside ours
+  ErrorStream errors = ErrorStream::ours;
+  /// After which the program and all that it has started are killed. Unset: it may take as long as
+  /// it likes, and belongs to our process group, so that a terminal's Ctrl-C reaches it.
+  std::optional<double> deadline_seconds = {};
+};
+
+struct ProgramOutput {
+  bool is_ok() const { return status == 0 && !overdue; }
+
+  std::string text;      ///< its stdout
+  int status = 0;        ///< 128+n for a signal, 127 where it can't be started
+  bool overdue = false;  ///< it was killed at the deadline
+};
+
+/// Runs the program to its end; its stdin is empty. Throws EnvironmentError where this process can
+/// start none.
+ProgramOutput output_of(const ProgramRequest& request);
+
+}  // namespace scalemark
