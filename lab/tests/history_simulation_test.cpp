@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lab/simulation/clopper_pearson.hpp"
 
 namespace scalemark::history_rows::history_simulation_test {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
+#include <vector>
 
 namespace scalemark::significance_test {
 namespace {
