@@ -37,11 +37,11 @@ struct Key {
   std::vector<std::string> choices;            ///< legal words of choice
   std::map<std::string, std::string> aliases;  ///< choices that stand for another one
   std::vector<std::string> words;              ///< legal beside the numbers of integer
-  std::string unset;           ///< what happens without a value; empty: there is a default
+  std::string unset;         ///< what happens without a value; empty: there is a default
   OtherWords other_words{};  ///< where it means something else
-  bool often_used = false;     ///< in the help that fits a screen
-  bool listed = false;         ///< `scale` also takes a list, a curve each: an array, or a,b,c
-  bool by_point = false;       ///< of which each point of the one curve takes its own
+  bool often_used = false;   ///< in the help that fits a screen
+  bool listed = false;       ///< `scale` also takes a list, a curve each: an array, or a,b,c
+  bool by_point = false;     ///< of which each point of the one curve takes its own
   std::function<nlohmann::ordered_json(const RunConfig&)> get;
   std::function<void(RunConfig&, const nlohmann::ordered_json&)>
       set;  ///< of a value from check_value()
