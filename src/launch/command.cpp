@@ -1,4 +1,5 @@
 // The command lines of mpirun (Open MPI 4 and 5), mpiexec.hydra (MPICH) and srun.
+#include <fmt/format.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -88,19 +88,6 @@ class Curves(ProjectTest):
         self.assertIn("images/sec", err)
 
 
-class Tuning(ProjectTest):
-    def test_the_shipped_constants_are_those_chosen(self):
-        check = SCALEMARK.parent / "projection_check"
-        if not check.exists():
-            self.skipTest("projection_check is not built")
-        out, _ = self.run_program(check, "--leave_one_out", PUBLISHED)  # 1 where other constants are shipped
-        documented = (SOURCE / "docs/projection.md").read_text()
-        rows = [line for line in out.splitlines() if line.startswith(("| dlperf", "| ebug", "| tf-", "| mean"))]
-        self.assertEqual(len(rows), len(list(PUBLISHED.glob("*.json"))) + 1)
-        for row in rows:
-            self.assertIn(row, documented)
-
-
 class Refusals(ProjectTest):
     def test_curves_that_tell_nothing(self):
         run = SOURCE / "results/baselines/smallnet-converges.json"
