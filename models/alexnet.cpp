@@ -2,7 +2,6 @@
 // that torchvision has. Convolutions are initialised as those of ResNet, linear layers as torch's.
 #include <array>
 
-#include "models/dropout.hpp"
 #include "models/image_model.hpp"
 
 namespace scalemark {

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "models/catalog.hpp"
-#include "models/dropout.hpp"
 #include "models/sequence_layers.hpp"
 
 namespace scalemark {
@@ -127,7 +126,7 @@ class Bert : public Model {
   /// times, makes the quotient by the loss count the mean over positions + the mean over sequences.
   at::Tensor loss_sum(const Batch& batch) override {
     const Logits logits = logits_of(batch);
-    return cross_entropy_sum(logits.masked, batch.targets.flatten(), 0, gate_holder_->fused) +
+    return cross_entropy_sum(operators(), logits.masked, batch.targets.flatten()) +
            batch.targets.size(1) * cross_entropy_sum(logits.next, batch.next_sentence);
   }
 

@@ -76,9 +76,10 @@ bool has_fused_operators(at::ScalarType dtype) {
          find_operator<bool()>("mkldnn::_is_mkldnn_bf16_supported").call();
 }
 
-FrozenConv::FrozenConv(const at::Tensor& weight, const at::Tensor& bias, const ConvOptions& options,
-                       at::ScalarType dtype)
-    : weight_(weight.detach().to(before_int8(dtype))),
+FrozenConv::FrozenConv(const OperatorSet& operators, const at::Tensor& weight,
+                       const at::Tensor& bias, const ConvOptions& options, at::ScalarType dtype)
+    : operators_(operators),
+      weight_(weight.detach().to(before_int8(dtype))),
       bias_(bias.detach().to(before_int8(dtype))),
       stride_(2, options.stride),
       padding_(options.padding->begin(), options.padding->end()),
@@ -103,12 +104,12 @@ const at::Tensor& FrozenConv::packed_for(const at::Tensor& x) {
   return weight_;
 }
 
-const WinogradFilters& FrozenConv::filters_for(const at::Tensor& x) {
-  if (!packed_ && !filters_.values.defined() && suits_winograd(x, weight_, stride_, padding_)) {
-    filters_ = winograd_filters(weight_);
-    weight_ = at::Tensor();
+const FixedConvolution* FrozenConv::fixed_for(const at::Tensor& x) {
+  if (!packed_ && !fixed_) {
+    fixed_ = operators_.fixed_convolution(x, weight_, stride_, padding_);
+    if (fixed_) weight_ = at::Tensor();
   }
-  return filters_;
+  return fixed_.get();
 }
 
 at::Tensor FrozenConv::noted(const at::Tensor& x, at::Tensor y) {
@@ -121,7 +122,7 @@ at::Tensor FrozenConv::noted(const at::Tensor& x, at::Tensor y) {
 void FrozenConv::quantize() {
   int8_ = std::make_unique<Int8Conv>(exact_, bias_, stride_, padding_, input_, output_);
   weight_ = bias_ = exact_ = at::Tensor();
-  filters_ = {};
+  fixed_.reset();
 }
 
 at::Tensor FrozenConv::forward(const at::Tensor& x, Activation activation) {
@@ -138,10 +139,9 @@ at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
   if (of_cudnn_ && activation == Activation::relu)
     return at::cudnn_convolution_relu(x, weight_, bias_, stride_, padding_, kNoDilation, 1);
   if (!fused_) return activated(plain(x), activation);
-  if (const WinogradFilters& filters = filters_for(x); filters.values.defined()) {
+  if (const FixedConvolution* const fixed = fixed_for(x)) {
     const bool relu = activation == Activation::relu;
-    return activated(winograd_conv2d(x, filters, bias_, relu),
-                     relu ? Activation::none : activation);
+    return activated((*fixed)(x, bias_, relu), relu ? Activation::none : activation);
   }
   static const auto convolution =
       find_operator<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&, at::IntArrayRef,
@@ -157,8 +157,8 @@ at::Tensor FrozenConv::convolve_add_relu(const at::Tensor& x, at::Tensor residua
     return at::cudnn_convolution_add_relu(x, weight_, residual, /*alpha=*/1., bias_, stride_,
                                           padding_, kNoDilation, 1);
   if (!fused_) return residual.add_(plain(x)).relu_();
-  if (const WinogradFilters& filters = filters_for(x); filters.values.defined())
-    return winograd_conv2d(x, filters, bias_, /*relu=*/true, residual);
+  if (const FixedConvolution* const fixed = fixed_for(x))
+    return (*fixed)(x, bias_, /*relu=*/true, residual);
   static const auto convolution =
       find_operator<at::Tensor&(at::Tensor&, const at::Tensor&, const at::Tensor&, const Bias&,
                                 at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, std::int64_t,

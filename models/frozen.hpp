@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "models/int8.hpp"
-#include "models/kernels/winograd.hpp"
 #include "models/layers.hpp"
 
 namespace scalemark {
@@ -25,8 +24,8 @@ class FrozenConv {
  public:
   /// `weight` [out, in, kernel, kernel] in its memory format, `bias` [out]; cast to `dtype`.
   /// kQInt8: fp32 that notes its ranges, until quantize().
-  FrozenConv(const at::Tensor& weight, const at::Tensor& bias, const ConvOptions& options,
-             at::ScalarType dtype);
+  FrozenConv(const OperatorSet& operators, const at::Tensor& weight, const at::Tensor& bias,
+             const ConvOptions& options, at::ScalarType dtype);
   /// [N, in, H, W] -> [N, out, H', W'].
   at::Tensor forward(const at::Tensor& x, Activation activation);
   /// relu(convolution + residual), which may be written over `residual` [N, out, H', W'].
@@ -41,11 +40,12 @@ class FrozenConv {
   at::Tensor noted(const at::Tensor& x, at::Tensor y);
   at::Tensor plain(const at::Tensor& x) const;
   const at::Tensor& packed_for(const at::Tensor& x);
-  /// None where Winograd's kernel does not suit what this layer was first used with.
-  const WinogradFilters& filters_for(const at::Tensor& x);
+  /// Null where no kernel of the operators suits what this layer was first used with.
+  const FixedConvolution* fixed_for(const at::Tensor& x);
 
+  const OperatorSet& operators_;
   at::Tensor weight_, bias_;
-  WinogradFilters filters_;  ///< of Winograd's kernel, in the place of weight_
+  std::unique_ptr<FixedConvolution> fixed_;  ///< in the place of weight_
   std::vector<std::int64_t> stride_, padding_;
   bool fused_;           ///< computed by oneDNN's fused operators
   bool of_cudnn_;        ///< ReLU and addition by cuDNN's

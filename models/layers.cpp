@@ -4,11 +4,6 @@
 #include <cmath>
 
 #include "models/frozen.hpp"
-#include "models/kernels/batch_norm.hpp"
-#include "models/kernels/cross_entropy.hpp"
-#include "models/kernels/max_pool.hpp"
-#include "models/kernels/winograd.hpp"
-#include "models/matrix_product.hpp"
 
 namespace scalemark {
 namespace {
@@ -17,11 +12,6 @@ constexpr double kNormMomentum = 0.1;  // torch's
 
 at::MemoryFormat memory_format(bool channels_last) {
   return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-}
-
-/// The result of an autograd function of our own must not be written over.
-at::Tensor activated_anew(const at::Tensor& x, Activation activation) {
-  return activation == Activation::relu ? at::relu(x) : activated(x, activation);
 }
 
 at::Tensor linear_weight(LinearInit init, std::int64_t in, std::int64_t out) {
@@ -44,16 +34,9 @@ void release(at::Tensor& parameter) {
 
 }  // namespace
 
-at::Tensor activated(at::Tensor x, Activation activation) {
-  if (activation == Activation::gelu) return at::gelu(x);
-  return activation == Activation::relu ? x.relu_() : x;
-}
-
 at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t size,
                     std::int64_t stride, std::int64_t padding) {
-  const PoolWindow window{size, stride, padding};
-  if (gate->fused && suits_max_pool(x, window)) return max_pool_fused(x, window);
-  return at::max_pool2d(x, {size, size}, {stride, stride}, {padding, padding}, {1, 1});
+  return gate->operators->max_pool(x, {size, stride, padding});
 }
 
 Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
@@ -72,10 +55,9 @@ at::Tensor Conv2d::forward(const at::Tensor& x, Activation activation) {
     gate.before_use({weight_, bias_});
   else
     gate.before_use(weight_);
-  const at::Tensor weight = gate.compute_weight(weight_), bias = bias_like(bias_, x);
-  if (gate_->fused && suits_winograd(x, weight, options_.stride, options_.padding))
-    return activated_anew(winograd_conv2d_trained(x, weight, bias), activation);
-  return activated(at::conv2d(x, weight, bias, options_.stride, options_.padding), activation);
+  const std::vector<std::int64_t> stride(2, options_.stride);
+  return gate_->operators->conv2d(x, gate.compute_weight(weight_), bias_like(bias_, x), stride,
+                                  options_.padding, activation);
 }
 
 std::shared_ptr<FrozenConv> Conv2d::frozen(at::ScalarType dtype, const at::Tensor& scale,
@@ -84,7 +66,7 @@ std::shared_ptr<FrozenConv> Conv2d::frozen(at::ScalarType dtype, const at::Tenso
   const at::Tensor bias = bias_.defined() ? bias_.to(at::kDouble) * scale + shift : shift;
   release(weight_);
   release(bias_);
-  return std::make_shared<FrozenConv>(weight, bias, options_, dtype);
+  return std::make_shared<FrozenConv>(*gate_->operators, weight, bias, options_, dtype);
 }
 
 void Conv2d::freeze(at::ScalarType dtype) {
@@ -106,12 +88,9 @@ BatchNorm2d::BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon)
 at::Tensor BatchNorm2d::forward(const at::Tensor& x, Activation activation,
                                 const at::Tensor& residual) {
   gate_->gate->before_use({weight_, bias_});
-  if (gate_->fused && is_training() && activation != Activation::gelu && can_fuse_batch_norm(x))
-    return batch_norm_fused(x, {weight_, bias_, running_mean_, running_var_}, kNormMomentum,
-                            epsilon_, activation == Activation::relu, residual);
-  const at::Tensor y = at::batch_norm(x, weight_, bias_, running_mean_, running_var_, is_training(),
-                                      kNormMomentum, epsilon_, /*cudnn_enabled=*/true);
-  return activated(residual.defined() ? y.add_(residual) : y, activation);
+  return gate_->operators->batch_norm(x, {weight_, bias_, running_mean_, running_var_},
+                                      {kNormMomentum, epsilon_, is_training()}, activation,
+                                      residual);
 }
 
 std::pair<at::Tensor, at::Tensor> BatchNorm2d::scale_and_shift() const {
@@ -154,12 +133,13 @@ Linear::Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit ini
 at::Tensor Linear::forward(const at::Tensor& x, Activation activation) {
   if (frozen_) return frozen_->forward(x, activation);
   gate_->gate->before_use({weight_, bias_});
-  return activated_anew(matrix_product(x, weight_, bias_like(bias_, x), gate_), activation);
+  return activated_anew(gate_->operators->linear(x, weight_, bias_like(bias_, x), gate_),
+                        activation);
 }
 
 at::Tensor Linear::forward_of_gelu(const at::Tensor& x) {
   gate_->gate->before_use({weight_, bias_});
-  return matrix_product(x, weight_, bias_like(bias_, x), gate_, /*of_gelu=*/true);
+  return gate_->operators->linear(x, weight_, bias_like(bias_, x), gate_, /*of_gelu=*/true);
 }
 
 void Linear::freeze(at::ScalarType dtype) {
@@ -184,11 +164,17 @@ Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std
 }
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             double label_smoothing, bool fused) {
-  if (fused && suits_cross_entropy(logits))
-    return cross_entropy_fused(logits, labels, kIgnoredLabel, label_smoothing);
-  return at::cross_entropy_loss(to_fp32(logits), labels, /*weight=*/{}, at::Reduction::Sum,
-                                kIgnoredLabel, label_smoothing);
+                             double label_smoothing) {
+  return cross_entropy_sum(torch_operators(), logits, labels, label_smoothing);
+}
+
+at::Tensor cross_entropy_sum(const OperatorSet& operators, const at::Tensor& logits,
+                             const at::Tensor& labels, double label_smoothing) {
+  return operators.cross_entropy(logits, labels, kIgnoredLabel, label_smoothing);
+}
+
+at::Tensor Model::dropout(const at::Tensor& x, double probability) const {
+  return operators().dropout(x, probability);
 }
 
 Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count) {

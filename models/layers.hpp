@@ -12,19 +12,13 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "models/operator_set.hpp"
 #include "models/parameter_gate.hpp"
 
 namespace scalemark {
 
 class FrozenConv;
 class FrozenLinear;
-
-/// What a layer does to its result; a frozen layer does it while it writes. gelu: the exact x
-/// Phi(x).
-enum class Activation { none, relu, gelu };
-
-/// `x` is written over where the activation allows it.
-at::Tensor activated(at::Tensor x, Activation activation);
 
 /// fp32 from quint8, whose means would be rounded to its steps; else `x`.
 at::Tensor dequantized(const at::Tensor& x);
@@ -157,9 +151,12 @@ inline constexpr std::int64_t kIgnoredLabel = -100;
 
 /// Sum over samples of the cross entropy of `logits` [batch, classes], in fp32 at least, and labels
 /// [batch], kIgnoredLabel left out. `label_smoothing` of the probability is spread over all classes
-/// (Szegedy et al. 2016). `fused`: by a kernel of our own where that can be.
+/// (Szegedy et al. 2016). By LibTorch's operator, which suits the few classes of an image.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             double label_smoothing = 0, bool fused = false);
+                             double label_smoothing = 0);
+/// The same by one of `operators`, for a vocabulary.
+at::Tensor cross_entropy_sum(const OperatorSet& operators, const at::Tensor& logits,
+                             const at::Tensor& labels, double label_smoothing = 0);
 
 /// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
 /// their input. An undefined bias stays undefined.

@@ -9,7 +9,7 @@
 #include "models/model.hpp"
 
 /// What both sides must have been compiled with: the headers of models/ and LibTorch.
-#define SCALEMARK_MODEL_INTERFACE "interface 1, LibTorch " TORCH_VERSION
+#define SCALEMARK_MODEL_INTERFACE "interface 2, LibTorch " TORCH_VERSION
 
 /// Once in a library, outside namespaces. `Network` is made of a const scalemark::ModelOptions&.
 #define SCALEMARK_MODEL(Network)                                                           \

@@ -25,22 +25,24 @@ constexpr std::array<Factory, kModels.size()> kFactories{
 #undef MODEL
 };
 
-}  // namespace
-
-std::shared_ptr<Model> make_model(const ModelOptions& options) {
+std::shared_ptr<Model> make_plain_model(const ModelOptions& options) {
   if (!options.file.empty()) return make_file_model(options);
   if (!options.library.empty()) return make_library_model(options);
   std::string names;
   for (std::size_t i = 0; i < kModels.size(); ++i) {
-    if (kModels[i].name == options.name) {
-      auto model = kFactories[i](options);
-      model->set_fused(options.fused);
-      return model;
-    }
+    if (kModels[i].name == options.name) return kFactories[i](options);
     names += (i ? ", " : "") + std::string(kModels[i].name);
   }
   throw std::invalid_argument(
       fmt::format("unknown model '{}'; the catalog has {}", options.name, names));
+}
+
+}  // namespace
+
+std::shared_ptr<Model> make_model(const ModelOptions& options) {
+  std::shared_ptr<Model> model = make_plain_model(options);
+  model->set_operators(*options.operators);
+  return model;
 }
 
 }  // namespace scalemark

@@ -57,7 +57,7 @@ struct ModelOptions {
   Lengths lengths = {};
   double dropout = 0;
   double label_smoothing = 0;
-  bool fused = true;  ///< layers compute with kernels of our own where these can
+  const OperatorSet* operators = &standard_operators();  ///< what layers compute with
   // Of a network of the user's.
   std::string file = {};                       ///< TorchScript; empty: none
   std::string library = {};                    ///< shared library; empty: none
@@ -85,10 +85,14 @@ class Model : public torch::nn::Module {
   /// The gate that every layer calls before it uses parameters; also gives the tensors to compute
   /// with.
   void set_gate(std::shared_ptr<ParameterGate> gate) { gate_holder_->gate = std::move(gate); }
-  /// Whether layers compute with the kernels of models/kernels/ where these can: true at first.
-  void set_fused(bool fused) { gate_holder_->fused = fused; }
+  /// What layers compute with: standard_operators() at first.
+  void set_operators(const OperatorSet& operators) { gate_holder_->operators = &operators; }
+  const OperatorSet& operators() const { return *gate_holder_->operators; }
 
  protected:
+  /// at::dropout() with the operators of this model.
+  at::Tensor dropout(const at::Tensor& x, double probability) const;
+
   LayerGate gate_holder_ = std::make_shared<GateHolder>();
 };
 

@@ -42,10 +42,13 @@ class ParameterGate {
                         const at::Tensor& /*rows*/) {}
 };
 
-/// Shared by all layers of a model so that the gate can be set after construction.
+class OperatorSet;
+const OperatorSet& standard_operators();  // models/operator_set.hpp
+
+/// Shared by all layers of a model so that both can be set after construction.
 struct GateHolder {
   std::shared_ptr<ParameterGate> gate = std::make_shared<ParameterGate>();
-  bool fused = true;  ///< layers compute with the kernels of models/kernels/ where these can
+  const OperatorSet* operators = &standard_operators();  ///< what layers compute with
 };
 /// What a layer is given.
 using LayerGate = std::shared_ptr<GateHolder>;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/image_model.hpp"
-#include "models/shares.hpp"
 
 namespace scalemark {
 namespace {
@@ -92,8 +91,9 @@ class ResNet : public ImageModel {
     const auto pooled = [this](const at::Tensor& images) {  // of 7x7x512 or 7x7x2048 of 224x224
       return dequantized(features(images, kStages - 1)).mean({2, 3});
     };
-    return to_fp32(classifier_->forward(takes_shares(batch.inputs) ? in_shares(batch.inputs, pooled)
-                                                                   : pooled(batch.inputs)));
+    return to_fp32(classifier_->forward(takes_shares(batch.inputs)
+                                            ? operators().in_shares(batch.inputs, pooled)
+                                            : pooled(batch.inputs)));
   }
 
  private:

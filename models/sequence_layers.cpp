@@ -4,9 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "models/dropout.hpp"
 #include "models/frozen.hpp"
-#include "models/matrix_product.hpp"
+#include "models/table_rows.hpp"
 
 namespace scalemark {
 namespace {
@@ -26,15 +25,6 @@ std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts, const 
 
 /// [batch, heads, length, depth] -> [batch, length, heads * depth].
 at::Tensor merged_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
-
-std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
-}
-
-/// 0 where a target may look, minus infinity where not: [length, length].
-at::Tensor causal_mask(std::int64_t length, const at::TensorOptions& options) {
-  return at::full({length, length}, -std::numeric_limits<double>::infinity(), options).triu_(1);
-}
 
 }  // namespace
 
@@ -66,7 +56,7 @@ at::Tensor Embedding::project(const at::Tensor& x, const at::Tensor& bias) {
     return bias.defined() ? y + bias_like(bias, y) : y;
   }
   gate_->gate->before_use(weight_);
-  return matrix_product(x, weight_, bias_like(bias, x), gate_);
+  return gate_->operators->linear(x, weight_, bias_like(bias, x), gate_);
 }
 
 void Embedding::freeze(at::ScalarType dtype) {
@@ -82,26 +72,8 @@ at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype) {
       .view({padding.size(0), 1, 1, padding.size(1)});
 }
 
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
-                     double dropout_probability, const at::Tensor& mask) {
-  // Without dropout, and on CUDA, torch has fused kernels; with it the CPU's path draws slowly.
-  if (!q.is_cpu() || dropout_probability == 0)
-    return at::scaled_dot_product_attention(q, k, v, optional_of(mask), dropout_probability,
-                                            causal);
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
-  const auto flat = [](const at::Tensor& x) { return x.flatten(0, 1); };
-  const at::Tensor kt = flat(k).transpose(1, 2);
-  at::Tensor hidden;  // minus infinity where a target may not look
-  if (causal) hidden = causal_mask(q.size(2), q.options());
-  if (mask.defined()) hidden = flat(mask.expand({-1, q.size(1), -1, -1}));
-  const at::Tensor scores = hidden.defined() ? at::baddbmm(hidden, flat(q), kt, 1, scale)
-                                             : at::bmm(flat(q), kt).mul_(scale);
-  const at::Tensor weights = dropout(at::softmax(scores, -1), dropout_probability);
-  return at::bmm(weights, flat(v)).view(q.sizes());
-}
-
 SelfAttention::SelfAttention(const LayerGate& gate, const StackShape& shape, bool causal)
-    : shape_(shape), causal_(causal) {
+    : gate_(gate), shape_(shape), causal_(causal) {
   input_ = register_module("input", projection(gate, shape, 3));
   output_ = register_module("output", projection(gate, shape, 1));
 }
@@ -109,11 +81,12 @@ SelfAttention::SelfAttention(const LayerGate& gate, const StackShape& shape, boo
 at::Tensor SelfAttention::forward(const at::Tensor& x, double dropout_probability,
                                   const at::Tensor& mask) {
   const auto qkv = heads_of(input_->forward(x), 3, shape_);
-  return output_->forward(
-      merged_heads(attention(qkv[0], qkv[1], qkv[2], causal_, dropout_probability, mask)));
+  return output_->forward(merged_heads(
+      gate_->operators->attention({qkv[0], qkv[1], qkv[2], causal_, mask}, dropout_probability)));
 }
 
-CrossAttention::CrossAttention(const LayerGate& gate, const StackShape& shape) : shape_(shape) {
+CrossAttention::CrossAttention(const LayerGate& gate, const StackShape& shape)
+    : gate_(gate), shape_(shape) {
   query_ = register_module("query", projection(gate, shape, 1));
   memory_ = register_module("memory", projection(gate, shape, 2));
   output_ = register_module("output", projection(gate, shape, 1));
@@ -123,12 +96,13 @@ at::Tensor CrossAttention::forward(const at::Tensor& x, const at::Tensor& memory
                                    double dropout_probability, const at::Tensor& mask) {
   const at::Tensor q = heads_of(query_->forward(x), 1, shape_)[0];
   const auto kv = heads_of(memory_->forward(memory), 2, shape_);
-  return output_->forward(
-      merged_heads(attention(q, kv[0], kv[1], false, dropout_probability, mask)));
+  return output_->forward(merged_heads(
+      gate_->operators->attention({q, kv[0], kv[1], /*causal=*/false, mask}, dropout_probability)));
 }
 
 FeedForward::FeedForward(const LayerGate& gate, const StackShape& shape)
-    : activation_(shape.activation),
+    : gate_(gate),
+      activation_(shape.activation),
       inner_(std::make_shared<Linear>(gate, shape.width, shape.inner, shape.init)),
       outer_(std::make_shared<Linear>(gate, shape.inner, shape.width, shape.init)) {
   register_module("inner", inner_);
@@ -137,14 +111,15 @@ FeedForward::FeedForward(const LayerGate& gate, const StackShape& shape)
 
 at::Tensor FeedForward::forward(const at::Tensor& x, double dropout_probability) {
   if (activation_ == Activation::relu && dropout_probability > 0)
-    return outer_->forward(relu_dropout(inner_->forward(x), dropout_probability));
+    return outer_->forward(gate_->operators->relu_dropout(inner_->forward(x), dropout_probability));
   if (activation_ == Activation::gelu && is_training())
     return outer_->forward_of_gelu(inner_->forward(x));
   return outer_->forward(inner_->forward(x, activation_));
 }
 
 EncoderLayer::EncoderLayer(const LayerGate& gate, const StackShape& shape)
-    : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/false)),
+    : gate_(gate),
+      attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/false)),
       attention_norm_(std::make_shared<LayerNorm>(gate, shape.width, shape.norm_epsilon)),
       feed_forward_(std::make_shared<FeedForward>(gate, shape)),
       feed_forward_norm_(std::make_shared<LayerNorm>(gate, shape.width, shape.norm_epsilon)) {
@@ -155,8 +130,10 @@ EncoderLayer::EncoderLayer(const LayerGate& gate, const StackShape& shape)
 }
 
 at::Tensor EncoderLayer::forward(const at::Tensor& x, double p, const at::Tensor& mask) {
-  const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p, mask), p));
-  return feed_forward_norm_->forward(y + dropout(feed_forward_->forward(y, p), p));
+  const OperatorSet& operators = *gate_->operators;
+  const at::Tensor y =
+      attention_norm_->forward(x + operators.dropout(attention_->forward(x, p, mask), p));
+  return feed_forward_norm_->forward(y + operators.dropout(feed_forward_->forward(y, p), p));
 }
 
 at::Tensor sinusoidal_positions(std::int64_t length, std::int64_t width) {

@@ -49,13 +49,6 @@ class Embedding : public torch::nn::Module, public Freezable {
   std::shared_ptr<FrozenLinear> projection_;
 };
 
-/// softmax(q k^T / sqrt(depth)) v per head, with dropout on the weights.
-/// q [batch, heads, targets, depth], k and v [batch, heads, sources, depth] -> as q.
-/// `causal`: target i sees sources up to i. `mask`: of padding_mask(), not with causal; undefined:
-/// none.
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal,
-                     double dropout_probability, const at::Tensor& mask = {});
-
 /// Of bool [batch, sources], true where a source is padding: 0, there minus infinity, of `dtype`
 /// [batch, 1, 1, sources]. Undefined from undefined.
 at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype);
@@ -65,10 +58,11 @@ at::Tensor padding_mask(const at::Tensor& padding, at::ScalarType dtype);
 class SelfAttention : public torch::nn::Module {
  public:
   SelfAttention(const LayerGate& gate, const StackShape& shape, bool causal);
-  /// [batch, length, width] -> the same. `mask`: of attention().
+  /// [batch, length, width] -> the same. `mask`: of AttentionInputs.
   at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
 
  private:
+  LayerGate gate_;
   StackShape shape_;
   bool causal_;
   std::shared_ptr<Linear> input_, output_;
@@ -84,6 +78,7 @@ class CrossAttention : public torch::nn::Module {
                      const at::Tensor& mask = {});
 
  private:
+  LayerGate gate_;
   StackShape shape_;
   std::shared_ptr<Linear> query_, memory_, output_;
 };
@@ -97,6 +92,7 @@ class FeedForward : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, double dropout_probability);
 
  private:
+  LayerGate gate_;
   Activation activation_;
   std::shared_ptr<Linear> inner_, outer_;
 };
@@ -106,10 +102,11 @@ class FeedForward : public torch::nn::Module {
 class EncoderLayer : public torch::nn::Module {
  public:
   EncoderLayer(const LayerGate& gate, const StackShape& shape);
-  /// [batch, length, width] -> the same. `mask`: of attention().
+  /// [batch, length, width] -> the same. `mask`: of AttentionInputs.
   at::Tensor forward(const at::Tensor& x, double dropout_probability, const at::Tensor& mask = {});
 
  private:
+  LayerGate gate_;
   std::shared_ptr<SelfAttention> attention_;
   std::shared_ptr<LayerNorm> attention_norm_;
   std::shared_ptr<FeedForward> feed_forward_;

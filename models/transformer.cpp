@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 
-#include "models/dropout.hpp"
 #include "models/learnable.hpp"
 #include "models/sequence_layers.hpp"
 
@@ -27,7 +26,8 @@ constexpr std::array kTransformerSizes{
 class DecoderLayer : public torch::nn::Module {
  public:
   DecoderLayer(const LayerGate& gate, const StackShape& shape)
-      : attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/true)),
+      : gate_(gate),
+        attention_(std::make_shared<SelfAttention>(gate, shape, /*causal=*/true)),
         attention_norm_(std::make_shared<LayerNorm>(gate, shape.width)),
         cross_(std::make_shared<CrossAttention>(gate, shape)),
         cross_norm_(std::make_shared<LayerNorm>(gate, shape.width)),
@@ -43,13 +43,16 @@ class DecoderLayer : public torch::nn::Module {
   /// A target sees no later one, and padding comes last: the self-attention needs no mask of it.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double p,
                      const at::Tensor& memory_mask) {
-    const at::Tensor y = attention_norm_->forward(x + dropout(attention_->forward(x, p), p));
+    const OperatorSet& operators = *gate_->operators;
+    const at::Tensor y =
+        attention_norm_->forward(x + operators.dropout(attention_->forward(x, p), p));
     const at::Tensor z =
-        cross_norm_->forward(y + dropout(cross_->forward(y, memory, p, memory_mask), p));
-    return feed_forward_norm_->forward(z + dropout(feed_forward_->forward(z, p), p));
+        cross_norm_->forward(y + operators.dropout(cross_->forward(y, memory, p, memory_mask), p));
+    return feed_forward_norm_->forward(z + operators.dropout(feed_forward_->forward(z, p), p));
   }
 
  private:
+  LayerGate gate_;
   std::shared_ptr<SelfAttention> attention_;
   std::shared_ptr<LayerNorm> attention_norm_;
   std::shared_ptr<CrossAttention> cross_;
@@ -113,8 +116,8 @@ class Transformer : public Model {
   }
 
   at::Tensor loss_sum(const Batch& batch) override {
-    return cross_entropy_sum(logits(batch).flatten(0, 1), batch.targets.flatten(),
-                             options_.label_smoothing, gate_holder_->fused);
+    return cross_entropy_sum(operators(), logits(batch).flatten(0, 1), batch.targets.flatten(),
+                             options_.label_smoothing);
   }
 
   at::Tensor forward(const Batch& batch) override {  // logits, fp32 [batch, length, vocabulary]

@@ -4,7 +4,6 @@
 #include <array>
 #include <vector>
 
-#include "models/dropout.hpp"
 #include "models/image_model.hpp"
 
 namespace scalemark {

@@ -5,13 +5,9 @@
 
 #include <torch/torch.h>
 
-namespace scalemark {
+#include "models/operator_set.hpp"
 
-/// What a layer of batch normalisation owns: all fp32 [channels].
-struct BatchNormTensors {
-  at::Tensor weight, bias;
-  at::Tensor running_mean, running_variance;  ///< written
-};
+namespace scalemark {
 
 /// True for activations that batch_norm_fused() takes: fp32 or bf16 on the CPU, [N, channels, H, W]
 /// in channels_last memory, with at least two values of a channel.

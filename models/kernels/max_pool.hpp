@@ -3,12 +3,9 @@
 
 #include <ATen/ATen.h>
 
-namespace scalemark {
+#include "models/operator_set.hpp"
 
-/// Where the maximum of each window is looked for: squares of `size` pixels.
-struct PoolWindow {
-  std::int64_t size, stride, padding;
-};
+namespace scalemark {
 
 /// fp32 or bf16 [N, C, H, W] in channels_last memory on the CPU, with a window of at most 15 pixels
 /// a side, which may reach out of the image by less than its half.

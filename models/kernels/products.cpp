@@ -36,8 +36,8 @@ void add_to_rows(at::Tensor& block, const float* bias) {
 bool is_fp32_on_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
 
 /// Those of a product that is to be cut, else one.
-ProductPieces pieces_of(const at::Tensor& a, const at::Tensor& b, bool fused) {
-  if (!fused || !cuts_products() || !is_fp32_on_cpu(a) || !is_fp32_on_cpu(b)) return {};
+ProductPieces pieces_of(const at::Tensor& a, const at::Tensor& b) {
+  if (!cuts_products() || !is_fp32_on_cpu(a) || !is_fp32_on_cpu(b)) return {};
   return product_pieces(a.size(0), a.size(1), b.size(1), at::get_num_threads());
 }
 
@@ -87,10 +87,9 @@ at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at:
   });
 }
 
-at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                          bool fused) {
+at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const at::Tensor rows = x.reshape({-1, weight.size(1)}), columns = weight.t();
-  const ProductPieces pieces = pieces_of(rows, columns, fused);
+  const ProductPieces pieces = pieces_of(rows, columns);
   if (pieces == ProductPieces{})
     return at::linear(x, weight, bias.defined() ? std::optional(bias) : std::nullopt);
   std::vector<std::int64_t> shape = x.sizes().vec();
@@ -98,8 +97,8 @@ at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const a
   return product_in_pieces(rows, columns, bias, pieces).view(shape);
 }
 
-at::Tensor input_gradient(const at::Tensor& dy, const at::Tensor& weight, bool fused) {
-  const ProductPieces pieces = pieces_of(dy, weight, fused);
+at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight) {
+  const ProductPieces pieces = pieces_of(dy, weight);
   if (pieces == ProductPieces{}) return at::mm(dy, weight);
   return product_in_pieces(dy, weight, {}, pieces);
 }

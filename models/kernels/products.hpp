@@ -29,10 +29,9 @@ at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at:
                              const ProductPieces& pieces);
 
 /// x [..., in] weight^T [in, out] + bias [out] (undefined: none) -> [..., out], as at::linear()
-/// without gradients; in pieces where `fused` and where that is faster.
-at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                          bool fused);
+/// without gradients; in pieces where that is faster.
+at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 /// dy [rows, out] weight [out, in] -> [rows, in]: the gradient of x, likewise.
-at::Tensor input_gradient(const at::Tensor& dy, const at::Tensor& weight, bool fused);
+at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
 
 }  // namespace scalemark

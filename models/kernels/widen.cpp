@@ -2,6 +2,7 @@
 #include "models/kernels/widen.hpp"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -41,6 +42,7 @@ void widen(const at::Tensor& from, at::Tensor& to) {
   if (suits(from, to)) {
     const c10::BFloat16* const x = from.const_data_ptr<c10::BFloat16>();
     float* const y = to.mutable_data_ptr<float>();
+    RECORD_FUNCTION("scalemark::widen", std::vector<c10::IValue>({from}));  // for traces
     return at::parallel_for(0, from.numel() / kLoad, kLeastLoads, [&](auto begin, auto end) {
       stream(x + begin * kLoad, y + begin * kLoad, (end - begin) * kLoad);
     });

@@ -8,12 +8,13 @@
 namespace scalemark {
 
 /// 2-norm of the gradients of all buckets together, fp64 scalar on their device; squares are summed
-/// in fp64. On the CPU the sum does not depend on the number of threads: ranks that hold the same
-/// gradients get the same bits, so that they need not agree on the norm.
-at::Tensor gradient_norm(const std::vector<Bucket>& buckets);
+/// in fp64. With our own operators the sum on the CPU does not depend on the number of threads:
+/// ranks that hold the same gradients get the same bits, so that they need not agree on the norm.
+/// LibTorch's gives them to ranks with as many threads.
+at::Tensor gradient_norm(const std::vector<Bucket>& buckets, const OperatorSet& operators);
 
 /// As torch.nn.utils.clip_grad_norm_: gradients x min(1, most / (norm + 1e-6)). Where the norm is
 /// not finite, neither are they afterwards.
-void clip_gradients(std::vector<Bucket>& buckets, double most);
+void clip_gradients(std::vector<Bucket>& buckets, double most, const OperatorSet& operators);
 
 }  // namespace scalemark

@@ -25,7 +25,8 @@ at::Tensor first_rows(at::Tensor& memory, std::int64_t count, const at::Tensor& 
 
 EmbeddingExchange::EmbeddingExchange(FlatParameters& parameters, RankGroup& group,
                                      Communicator& communicator, GradientReducer& reducer)
-    : tables_(parameters.tables()),
+    : operators_(parameters.operators()),
+      tables_(parameters.tables()),
       group_(group),
       communicator_(communicator),
       log_(reducer.log()),
@@ -104,7 +105,7 @@ void EmbeddingExchange::finish(std::size_t bucket) {
     gather.pending.clear();
     const double start = steady_seconds();
     if (!gather.rows->table.reduced()) gather.rows->gradient.zero_();
-    add_rows(gather.rows->gradient, gather.all_indices, gather.all_rows);
+    operators_.add_rows(gather.rows->gradient, gather.all_indices, gather.all_rows);
     sums_.densify_seconds += steady_seconds() - start;
     sums_.gathered_bytes +=
         static_cast<double>(gather.all_indices.nbytes() + gather.all_rows.nbytes());

@@ -45,6 +45,7 @@ class EmbeddingExchange {
   std::unique_ptr<Pending> post(const at::Tensor& mine, const at::Tensor& all, DataType type,
                                 std::vector<std::size_t> counts, Stream stream);
 
+  const OperatorSet& operators_;
   std::vector<TableRows>& tables_;
   RankGroup& group_;
   Communicator& communicator_;

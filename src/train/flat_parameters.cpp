@@ -6,7 +6,8 @@
 namespace scalemark {
 
 FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
-                               const FlatLayout& layout) {
+                               const FlatLayout& layout)
+    : operators_(model.operators()) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> leaves = model.parameters();
   buckets_ = make_buckets(leaves, order, layout);
@@ -115,7 +116,7 @@ at::Tensor FlatParameters::compute_weight(const at::Tensor& leaf) {
 }
 
 bool FlatParameters::takes_gradient(const at::Tensor& leaf) {
-  const int slice = leaf.is_cpu() && at::GradMode::is_enabled() ? slice_of(leaf) : -1;
+  const int slice = places_gradient_of(leaf) && at::GradMode::is_enabled() ? slice_of(leaf) : -1;
   if (slice >= 0) arrival_->expect_put(slice);
   return slice >= 0;
 }
@@ -126,7 +127,7 @@ void FlatParameters::put_gradient(const at::Tensor& leaf, const GradientWriter& 
 
 bool FlatParameters::takes_rows(const at::Tensor& leaf) {
   const int slice = at::GradMode::is_enabled() ? slice_of(leaf) : -1;
-  if (slice < 0 || (!leaf.is_cpu() && !arrival_->collects(slice))) return false;
+  if (slice < 0 || (!places_gradient_of(leaf) && !arrival_->collects(slice))) return false;
   arrival_->expect_put(slice);
   return true;
 }

@@ -14,6 +14,7 @@
 
 #include "comm/communicator.hpp"
 #include "models/model.hpp"
+#include "models/operator_set.hpp"
 #include "train/bucket_layout.hpp"
 #include "train/gradient_arrival.hpp"
 
@@ -32,6 +33,7 @@ class FlatParameters : public ParameterGate {
   const std::vector<Slice>& slices() const { return slices_; }  ///< in gradient-ready order
   /// By bucket; of no elements where the bucket is not to be reduced.
   std::vector<Buffer> gradient_buffers() const;
+  const OperatorSet& operators() const { return operators_; }
   std::vector<TableRows>& tables() { return arrival_->tables(); }
   std::vector<int> parameters_in() const;  ///< by bucket
   std::vector<int> first_uses() const;     ///< by bucket
@@ -57,7 +59,7 @@ class FlatParameters : public ParameterGate {
   /// The leaf itself, or its view of the shadow: a leaf of its own, whose gradient arrives in the
   /// parameter's slice too. A parameter must reach the loss through one of the two, not both.
   at::Tensor compute_weight(const at::Tensor& leaf) override;
-  /// On the CPU layers write gradients of matrices themselves.
+  /// On the CPU layers write gradients of matrices themselves, where the model's operators do.
   bool takes_gradient(const at::Tensor& leaf) override;
   void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override;
   /// And rows of tables; where these are collected on every device.
@@ -66,15 +68,19 @@ class FlatParameters : public ParameterGate {
 
  private:
   void bind(const Slice& slice, at::Tensor leaf);
+  bool places_gradient_of(const at::Tensor& leaf) const {
+    return leaf.is_cpu() && operators_.places_gradients();
+  }
   int slice_of(const at::Tensor& leaf) const;
 
+  const OperatorSet& operators_;  ///< the model's
   std::vector<Bucket> buckets_;
   std::vector<Slice> slices_;
   std::vector<at::Tensor> leaves_;   ///< by slice
   std::vector<at::Tensor> shadows_;  ///< by slice, views of the buckets; undefined in fp32
   std::unordered_map<const c10::TensorImpl*, int> slice_of_;  ///< by leaf
   std::function<void(int)> on_use_;
-  std::shared_ptr<GradientArrival> arrival_ = std::make_shared<GradientArrival>();
+  std::shared_ptr<GradientArrival> arrival_ = std::make_shared<GradientArrival>(operators_);
 };
 
 }  // namespace scalemark

@@ -27,11 +27,11 @@ class GradientHook : public torch::autograd::PostAccumulateGradHook {
   std::function<void(const at::Tensor&)> action_;
 };
 
-void convert(TableRows& table) {
+void convert(TableRows& table, const OperatorSet& operators) {
   if (table.table.how != TableGradient::converted) return;
   const double start = steady_seconds();
   table.gradient.zero_();
-  add_rows(table.gradient, table.rows.indices(), table.rows.rows());
+  operators.add_rows(table.gradient, table.rows.indices(), table.rows.rows());
   table.converting_seconds += steady_seconds() - start;
 }
 
@@ -116,7 +116,7 @@ void GradientArrival::arrived(int slice) {
   if (++use.arrived < use.expected()) return;
   use = {};
   if (!last_pass_) return;
-  if (TableRows* const table = collected(slice)) convert(*table);
+  if (TableRows* const table = collected(slice)) convert(*table, operators_);
   on_ready_(targets_[static_cast<std::size_t>(slice)].bucket);
 }
 

@@ -37,6 +37,7 @@ struct TableRows {
 /// Slices are numbered in the order in which they are added.
 class GradientArrival : public std::enable_shared_from_this<GradientArrival> {
  public:
+  explicit GradientArrival(const OperatorSet& operators) : operators_(operators) {}
   /// `gradient`: the slice's part of its bucket, in the shape of the parameter.
   void add_slice(int bucket, const at::Tensor& gradient);
   /// The table whose slice this is.
@@ -80,6 +81,7 @@ class GradientArrival : public std::enable_shared_from_this<GradientArrival> {
   TableRows* collected(int slice);
   void arrived(int slice);
 
+  const OperatorSet& operators_;
   std::vector<Target> targets_;  ///< by slice
   std::vector<Uses> uses_;       ///< by slice
   std::vector<TableRows> tables_;

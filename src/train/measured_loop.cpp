@@ -134,7 +134,8 @@ void MeasuredLoop::update() {
     if (skip.item<float>() != 0) return;
     skip = at::Tensor();
   }
-  if (trainer_.config.clip_norm) clip_gradients(buckets, *trainer_.config.clip_norm);
+  if (trainer_.config.clip_norm)
+    clip_gradients(buckets, *trainer_.config.clip_norm, trainer_.model->operators());
   optimizer.begin_step(skip);
   for (Bucket& bucket : buckets) optimizer.update(bucket);
 }

@@ -1,20 +1,19 @@
 // SGD, Adam and AdamW through LibTorch's fused operators (vectorised and threaded on the CPU, one
-// kernel on CUDA); Adam on the CPU by a loop of ours, which writes the shadow in the same pass.
+// kernel on CUDA); Adam on the CPU by a step of the operators' own where they have one, which
+// writes the shadow in the same pass.
 #include "train/optimizer.hpp"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
-#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "train/adam_loop.hpp"
 #include "train/bucket_parts.hpp"
 #include "train/counted_steps.hpp"
+#include "train/operators_of.hpp"
 
 namespace scalemark {
 namespace {
@@ -92,7 +91,7 @@ class Adam : public ElementwiseRule {
   Adam(const ResolvedConfig& config, bool decoupled)
       : ElementwiseRule(*config.weight_decay, decoupled),
         decoupled_(decoupled),
-        fused_(config.fused == Fused::on),
+        in_one_pass_(operators_of(config).adam_step()),
         beta1_(config.adam_beta1),
         beta2_(*config.adam_beta2),
         epsilon_(*config.adam_epsilon) {}
@@ -106,7 +105,7 @@ class Adam : public ElementwiseRule {
 
  protected:
   bool refreshes_shadow(const at::Tensor& weights, const at::Tensor& shadow) const override {
-    return fused_ && !skip() && !steps_.may_have_skipped() && weights.is_cpu() &&
+    return in_one_pass_ && !skip() && !steps_.may_have_skipped() && weights.is_cpu() &&
            (!shadow.defined() || shadow.scalar_type() == at::kBFloat16);
   }
 
@@ -134,25 +133,11 @@ class Adam : public ElementwiseRule {
         .rate = static_cast<float>(learning_rate_ / correction(beta1_)),
         .correction = static_cast<float>(std::sqrt(correction(beta2_))),
         .epsilon = static_cast<float>(epsilon_)};
-    const AdamElements all{
-        part.weights.mutable_data_ptr<float>(),
-        part.gradients.const_data_ptr<float>(),
-        part.state[0].mutable_data_ptr<float>(),
-        part.state[1].mutable_data_ptr<float>(),
-        part.shadow.defined() ? part.shadow.mutable_data_ptr<c10::BFloat16>() : nullptr,
-        part.weights.numel()};
-    RECORD_FUNCTION("scalemark::adam", std::vector<c10::IValue>({part.weights}));  // for traces
-    at::parallel_for(0, all.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      run({all.weights + begin, all.gradients + begin, all.mean + begin, all.square + begin,
-           all.shadow ? all.shadow + begin : nullptr, end - begin},
-          rates);
-    });
+    in_one_pass_({part.weights, part.gradients, part.state[0], part.state[1], part.shadow}, rates);
   }
 
-  static constexpr std::int64_t kGrain = 1
-                                         << 14;  ///< elements for which another thread is worth it
-
-  bool decoupled_, fused_;
+  bool decoupled_;
+  AdamStep in_one_pass_;  ///< null: LibTorch's
   double beta1_, beta2_, epsilon_;
   CountedSteps steps_;
 };

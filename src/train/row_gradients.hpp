@@ -1,5 +1,5 @@
 // Gradients of embedding tables as rows (Horovod's and TensorFlow's IndexedSlices): what a rank has
-// collected of one table in a step, and how rows become a dense gradient.
+// collected of one table in a step.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,11 +7,6 @@
 #include <cstdint>
 
 namespace scalemark {
-
-/// gradient[indices[i]] += rows[i], i ascending. gradient fp32 [V, width], indices int64 [n], rows
-/// fp32 [n, width], all contiguous. The order of a row's sums is that of the indices whatever the
-/// threads or the device, so that ranks which add the same rows get the same bits.
-void add_rows(at::Tensor gradient, const at::Tensor& indices, const at::Tensor& rows);
 
 /// Rows of one table, one behind the other. Its memory grows with the first steps and then stays.
 class RowBuffer {

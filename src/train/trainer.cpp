@@ -10,6 +10,7 @@
 
 #include "models/count_flops.hpp"
 #include "train/input_pipeline.hpp"
+#include "train/operators_of.hpp"
 #include "train/precision.hpp"
 #include "train/trainer_impl.hpp"
 #include "train/use_probe.hpp"
@@ -58,7 +59,7 @@ std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& grou
                      config.length_sigma};
   options.dropout = *config.dropout;
   options.label_smoothing = config.label_smoothing;
-  options.fused = config.fused == Fused::on;
+  options.operators = &operators_of(config);
   options.file = config.model_file.value_or("");
   options.library = config.model_library.value_or("");
   options.counts_tokens = config.model_unit == OwnUnit::tokens;

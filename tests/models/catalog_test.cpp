@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "models/count_flops.hpp"
+#include "models/operator_set.hpp"
+#include "tests/models/recorded_operators.hpp"
 
 namespace scalemark {
 
@@ -47,6 +49,46 @@ TEST_P(Catalog, ParametersWidthAndFlopsAreThoseOfTheNetwork) {
             count_forward_flops(*shorter, shorter->synthetic_batch(1, 1, at::kCPU, at::kFloat)));
 }
 
+/// All gradients as one; the leaves lose them.
+at::Tensor take_gradients(Model& model) {
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& leaf : model.parameters()) {
+    flat.push_back(leaf.grad().flatten());
+    leaf.mutable_grad().reset();
+  }
+  return at::cat(flat);
+}
+
+/// Loss and gradients of one pass with these operators.
+std::pair<double, at::Tensor> pass(Model& model, const Batch& batch, const OperatorSet& operators) {
+  model.set_operators(operators);
+  const at::Tensor loss = model.loss_sum(batch);
+  loss.backward();
+  return {loss.item<double>(), take_gradients(model)};
+}
+
+/// LibTorch's operators alone run none of ours, and compute the same. Compared with the running
+/// statistics: those of a batch of two make a sign of every rounding.
+void expect_plain_passes(Model& model, const Batch& batch) {
+  model.set_operators(torch_operators());
+  {
+    const RecordedOperators record;
+    model.loss_sum(batch).backward();
+    EXPECT_TRUE(record.own().empty()) << *record.own().begin();
+  }
+  constexpr std::int64_t kMostCompared = 30'000'000;  // of which copies take a GB
+  std::int64_t parameters = 0;
+  for (const at::Tensor& leaf : model.parameters()) parameters += leaf.numel();
+  if (parameters > kMostCompared) return;
+  model.zero_grad();
+  model.eval();
+  const auto [loss, gradients] = pass(model, batch, standard_operators());
+  const auto [plain_loss, plain_gradients] = pass(model, batch, torch_operators());
+  EXPECT_NEAR(loss, plain_loss, 1e-3 * plain_loss);
+  EXPECT_LT((gradients - plain_gradients).norm().item<double>(),
+            2e-2 * plain_gradients.norm().item<double>());
+}
+
 TEST_P(Catalog, TakesATrainingStep) {
   const auto model = make(GetParam(), std::max<std::int64_t>(4, GetParam().smallest));
   const Batch batch = model->synthetic_batch(2, 1, at::kCPU, at::kFloat);
@@ -59,6 +101,20 @@ TEST_P(Catalog, TakesATrainingStep) {
     ASSERT_TRUE(leaf.value().grad().defined()) << leaf.key();
     EXPECT_TRUE(at::isfinite(leaf.value().grad()).all().item<bool>()) << leaf.key();
     EXPECT_GT(leaf.value().grad().norm().item<double>(), 0) << leaf.key();
+  }
+  expect_plain_passes(*model, batch);
+}
+
+TEST(Dropout, IsLibTorchsWithItsOperators) {
+  for (const char* name : {"transformer_tiny", "bert_tiny", "alexnet"}) {
+    ModelOptions options{name, find_model(name)->smallest, 10, true};
+    options.dropout = 0.1;
+    options.operators = &torch_operators();
+    const auto model = make_model(options);
+    const RecordedOperators record;
+    model->loss_sum(model->synthetic_batch(2, 1, at::kCPU, at::kFloat)).backward();
+    EXPECT_TRUE(record.all().contains("aten::dropout")) << name;
+    EXPECT_TRUE(record.own().empty()) << name << " " << *record.own().begin();
   }
 }
 

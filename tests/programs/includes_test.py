@@ -57,6 +57,10 @@ OTHERS = [
     ("cxxopts", r"cxxopts", ["src/config/*", "src/commands/*"]),
 ]
 LIBTORCH = next((pattern, places) for who, pattern, places in OTHERS if who == "LibTorch")
+# Kernels of our own are reached through models/operator_set.hpp alone, and so is every loop over vectors of a step:
+# --kernels torch and a build without them leave all of them out.
+KERNELS = re.compile(r"models/kernels/|vector_loop\.hpp")
+KERNELS_PLACES = ["models/kernels/*", "tests/models/kernels/*", "src/comm/*"]  # sums and casts of comm are no operators
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
 
 
@@ -133,6 +137,8 @@ def complaints(tree, used=None):
         for number, name, header in tree.ours(path):
             if not header and "/" not in name:
                 continue  # one that the build makes
+            if KERNELS.match(name) and not any(fnmatch.fnmatch(path, place) for place in KERNELS_PLACES):
+                found.append(f"{path}:{number}: {name} is reached through models/operator_set.hpp only")
             target = room_of(header).removeprefix("tests/") if header else name.split("/")[0]
             if target in ("", room.removeprefix("tests/")) or target in may or name in may:
                 continue
@@ -191,6 +197,20 @@ class Includes(unittest.TestCase):
             found, = self.wrong({path: f"// a file\n#include <{name}>\n"})
             self.assertRegex(found, f"^{path}:2: {who}")
         self.assertEqual(self.wrong({"src/comm/cuda/a.cpp": "#include <nccl.h>\n"}), [])
+
+    def test_kernels_are_reached_through_their_interface(self):
+        files = {"models/kernels/a.hpp": "", "src/vector_loop.hpp": ""}
+        self.assertEqual(self.wrong({"models/kernels/a.cpp": '#include "models/kernels/a.hpp"\n#include "vector_loop.hpp"\n',
+                                     **files}), [])
+        for path in ("models/b.cpp", "src/train/b.cpp"):
+            for name in ("models/kernels/a.hpp", "vector_loop.hpp"):
+                found, = self.wrong({path: f'#include "{name}"\n', **files})
+                self.assertRegex(found, f"^{path}:1: {name} is reached through models/operator_set.hpp only")
+        for folder in ("models", "src/train"):  # nor is there a loop over threads elsewhere
+            for path in glob.glob(os.path.join(ROOT, folder, "**", "*.[ch]pp"), recursive=True):
+                if "/models/kernels/" not in path:
+                    with open(path, encoding="utf-8") as file:
+                        self.assertNotIn("parallel_for(", file.read(), path)
 
     def test_what_older_and_newer_libraries_need(self):
         """fmt 11 has moved join() to a header of its own; cxxopts 2 has no Options::program()."""

@@ -37,7 +37,8 @@ TEST(GradientNorm, IsThatOfDoublePrecision) {
   for (const double scale : {1e-15, 1., 1e15}) {  // squares of the outer ones leave fp32
     const auto buckets = make_buckets(scale);
     const double expected = reference_norm(buckets);
-    EXPECT_NEAR(gradient_norm(buckets).item<double>(), expected, 1e-13 * expected);
+    EXPECT_NEAR(gradient_norm(buckets, standard_operators()).item<double>(), expected,
+                1e-13 * expected);
   }
 }
 
@@ -45,9 +46,9 @@ TEST(GradientNorm, DoesNotDependOnTheThreads) {
   const auto buckets = make_buckets(1);
   const int before = at::get_num_threads();
   at::set_num_threads(1);
-  const double alone = gradient_norm(buckets).item<double>();
+  const double alone = gradient_norm(buckets, standard_operators()).item<double>();
   at::set_num_threads(2);
-  const double together = gradient_norm(buckets).item<double>();
+  const double together = gradient_norm(buckets, standard_operators()).item<double>();
   at::set_num_threads(before);
   EXPECT_EQ(alone, together);
 }
@@ -61,7 +62,7 @@ TEST(Clipping, IsThatOfTorch) {
       leaves.back().mutable_grad() = bucket.gradients.clone();
     }
     torch::nn::utils::clip_grad_norm_(leaves, most);
-    clip_gradients(buckets, most);
+    clip_gradients(buckets, most, standard_operators());
     for (std::size_t i = 0; i < buckets.size(); ++i)
       EXPECT_TRUE(at::allclose(buckets[i].gradients, leaves[i].grad(), 1e-5, 1e-9)) << most;
     EXPECT_NEAR(reference_norm(buckets), std::min(most, reference_norm(make_buckets(1))),
@@ -72,7 +73,7 @@ TEST(Clipping, IsThatOfTorch) {
 TEST(Clipping, LeavesShortGradientsAlone) {
   auto buckets = make_buckets(1e-3);
   const auto before = make_buckets(1e-3);
-  clip_gradients(buckets, 1);
+  clip_gradients(buckets, 1, standard_operators());
   for (std::size_t i = 0; i < buckets.size(); ++i)
     EXPECT_TRUE(at::equal(buckets[i].gradients, before[i].gradients));
 }
@@ -82,7 +83,7 @@ TEST(Clipping, DoesNotHideWhatIsNotFinite) {
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     auto buckets = make_buckets(1);
     buckets[1].gradients[5] = bad;
-    clip_gradients(buckets, 1);
+    clip_gradients(buckets, 1, standard_operators());
     EXPECT_FALSE(std::isfinite(buckets[1].gradients[5].item<double>()));
   }
 }

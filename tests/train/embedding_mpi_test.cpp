@@ -70,7 +70,9 @@ TrainedRun run(const RunConfig& config, CommunicatorKind kind = CommunicatorKind
   result.before = weights_of(trainer.parameters());
   result.samples = trainer.measure(world(), *communicator, nullptr);
   result.after = weights_of(trainer.parameters());
-  result.gradient_norm = gradient_norm(trainer.parameters().buckets()).item<double>();
+  result.gradient_norm =
+      gradient_norm(trainer.parameters().buckets(), trainer.parameters().operators())
+          .item<double>();
   return result;
 }
 

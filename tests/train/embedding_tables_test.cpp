@@ -123,7 +123,8 @@ TEST(FlatParametersOfTables, CollectWhatAutogradWouldSum) {
         for (const TableRows& rows : flat->tables()) {
           at::Tensor sum = rows.gradient.clone();
           if (rows.table.how == TableGradient::gathered) sum.zero_();
-          if (rows.table.gathered()) add_rows(sum, rows.rows.indices(), rows.rows.rows());
+          if (rows.table.gathered())
+            flat->operators().add_rows(sum, rows.rows.indices(), rows.rows.rows());
           const at::Tensor& wanted = expected[static_cast<std::size_t>(rows.table.parameter)];
           EXPECT_LT((sum - wanted).norm().item<double>(), 1e-6 * wanted.norm().item<double>())
               << name << " " << rows.table.name << " in micro-batches of " << micro_batch;

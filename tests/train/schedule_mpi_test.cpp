@@ -43,7 +43,9 @@ TrainedRun run(const RunConfig& config, RankGroup group,
   TrainedRun result{trainer.measure(group, *communicator, nullptr), {}};
   for (const Bucket& bucket : trainer.parameters().buckets())
     result.weights.push_back(bucket.weights.clone());
-  result.gradient_norm = gradient_norm(trainer.parameters().buckets()).item<double>();
+  result.gradient_norm =
+      gradient_norm(trainer.parameters().buckets(), trainer.parameters().operators())
+          .item<double>();
   return result;
 }
 

@@ -172,10 +172,11 @@ TEST(BatchNormFused, IsOfChannelsLastOnTheCpu) {
 }
 
 /// Loss, all gradients and running statistics of a network: {name, values in float64}.
-std::vector<std::pair<std::string, at::Tensor>> network(bool fused, at::ScalarType dtype) {
+std::vector<std::pair<std::string, at::Tensor>> network(const OperatorSet& operators,
+                                                        at::ScalarType dtype) {
   torch::manual_seed(7);
   ModelOptions options{"resnet50", 64, 10, true};
-  options.fused = fused;
+  options.operators = &operators;
   const auto model = make_model(options);
   Batch batch = model->synthetic_batch(4, 8, at::kCPU, at::kFloat);
   if (dtype == at::kDouble) {
@@ -194,9 +195,9 @@ std::vector<std::pair<std::string, at::Tensor>> network(bool fused, at::ScalarTy
 }
 
 TEST(FusedNetwork, GradientsAreNoWorse) {
-  const auto exact = network(false, at::kDouble);
-  const auto plain = network(false, at::kFloat);
-  const auto fused = network(true, at::kFloat);
+  const auto exact = network(torch_operators(), at::kDouble);
+  const auto plain = network(torch_operators(), at::kFloat);
+  const auto fused = network(*own_operators(), at::kFloat);
   double of_plain = 0, of_fused = 0;  // of the whole network: rounding of one layer is luck
   for (std::size_t i = 0; i < exact.size(); ++i) {
     of_fused += error(fused[i].second, exact[i].second);

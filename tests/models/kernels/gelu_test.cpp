@@ -50,11 +50,11 @@ TEST(Gelu, PassesWhatIsNoNumber) {
 }
 
 TEST(Gelu, IsNotKeptByALayerThatTakesIt) {
-  const auto gradients = [](bool fused, bool of_gelu) {
+  const auto gradients = [](const OperatorSet& operators, bool of_gelu) {
     torch::manual_seed(2);
     const auto gate = std::make_shared<GateHolder>();
     gate->gate = std::make_shared<testing::GradientTaker>();
-    gate->fused = fused;
+    gate->operators = &operators;
     Linear layer(gate, 24, 40);
     const at::Tensor x = at::randn({2, 7, 24}).set_requires_grad(true);
     const at::Tensor hidden = x * 2;
@@ -62,11 +62,11 @@ TEST(Gelu, IsNotKeptByALayerThatTakesIt) {
     y.square().sum().backward();
     return std::vector{x.grad(), layer.parameters()[0].grad(), layer.parameters()[1].grad()};
   };
-  const auto plain = gradients(false, false);
-  for (const bool fused : {false, true}) {
-    const auto found = gradients(fused, true);
+  const auto plain = gradients(torch_operators(), false);
+  for (const bool own : {false, true}) {
+    const auto found = gradients(own ? *own_operators() : torch_operators(), true);
     for (std::size_t i = 0; i < plain.size(); ++i)
-      EXPECT_TRUE(at::allclose(found[i], plain[i], 1e-4, 1e-5)) << fused << i;
+      EXPECT_TRUE(at::allclose(found[i], plain[i], 1e-4, 1e-5)) << own << i;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "models/count_flops.hpp"
 #include "models/model.hpp"
+#include "models/operator_set.hpp"
 #include "tests/models/gradient_taker.hpp"
 
 namespace scalemark::products_test {
@@ -71,14 +72,14 @@ TEST(Products, AreTheSameForEveryNumberOfThreads) {
 }
 
 /// One step of a model whose products are large enough to be cut.
-std::pair<double, std::vector<at::Tensor>> step(bool fused) {
+std::pair<double, std::vector<at::Tensor>> step(const OperatorSet& operators) {
   torch::manual_seed(3);
   ModelOptions options;
   options.name = "transformer_tiny";
   options.sequence_length = 64;
   options.dropout = 0;
   const auto model = make_model(options);
-  model->set_fused(fused);
+  model->set_operators(operators);
   model->set_gate(std::make_shared<testing::GradientTaker>());
   const at::Tensor loss = model->loss_sum(model->synthetic_batch(4, 1, at::kCPU, at::kFloat));
   loss.backward();
@@ -88,8 +89,8 @@ std::pair<double, std::vector<at::Tensor>> step(bool fused) {
 }
 
 TEST(Products, OfAModelAreThoseOfThePlainOne) {
-  const auto [loss, gradients] = step(true);
-  const auto [plain_loss, plain_gradients] = step(false);
+  const auto [loss, gradients] = step(*own_operators());
+  const auto [plain_loss, plain_gradients] = step(torch_operators());
   EXPECT_NEAR(loss, plain_loss, 1e-5 * plain_loss);
   for (std::size_t i = 0; i < gradients.size(); ++i)
     EXPECT_LT((gradients[i] - plain_gradients[i]).norm().item<double>(),

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "models/count_flops.hpp"
+#include "models/operator_set.hpp"
 
 namespace scalemark::winograd_test {
 namespace {
@@ -135,26 +136,26 @@ TEST(Winograd, SuitsWideConvolutionsOfManyTiles) {
 }
 
 /// What a network with some layers of each kind computes.
-std::shared_ptr<Model> small_resnet(bool fused) {
+std::shared_ptr<Model> small_resnet(const OperatorSet& operators) {
   torch::manual_seed(4);
   ModelOptions options;
   options.name = "resnet18";
   options.image_size = 64;
   auto model = make_model(options);
-  model->set_fused(fused);
+  model->set_operators(operators);
   return model;
 }
 
 TEST(Winograd, OfAModelIsThePlainOne) {
-  const auto gradients = [](bool fused) {
-    const auto model = small_resnet(fused);
+  const auto gradients = [](const OperatorSet& operators) {
+    const auto model = small_resnet(operators);
     const at::Tensor loss = model->loss_sum(model->synthetic_batch(4, 1, at::kCPU, at::kFloat));
     loss.backward();
     std::vector<at::Tensor> found{loss.detach()};
     for (const at::Tensor& leaf : model->parameters()) found.push_back(leaf.grad());
     return found;
   };
-  const auto fused = gradients(true), plain = gradients(false);
+  const auto fused = gradients(*own_operators()), plain = gradients(torch_operators());
   for (std::size_t i = 0; i < plain.size(); ++i)
     EXPECT_LT((fused[i] - plain[i]).norm().item<double>(),
               1e-3 * plain[i].norm().item<double>() + 1e-6)
@@ -162,11 +163,11 @@ TEST(Winograd, OfAModelIsThePlainOne) {
 }
 
 TEST(Winograd, CountsTheFlopsOfTheDirectConvolution) {
-  const auto flops = [](bool fused) {
-    const auto model = small_resnet(fused);
+  const auto flops = [](const OperatorSet& operators) {
+    const auto model = small_resnet(operators);
     return count_forward_flops(*model, model->synthetic_batch(4, 1, at::kCPU, at::kFloat));
   };
-  EXPECT_EQ(flops(true), flops(false));
+  EXPECT_EQ(flops(*own_operators()), flops(torch_operators()));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Counter-based masks, two of them from each hash, and the autograd functions around the loops.
-#include "models/dropout.hpp"
+#include "models/kernels/dropout.hpp"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
@@ -21,20 +21,20 @@ using torch::autograd::variable_list;
 /// others.
 constexpr std::int64_t kBlock = 64;
 
-struct Mask {
+struct DropMask {
   std::uint32_t key0, key1;
   std::uint32_t threshold;  ///< of 65536: below it an element is dropped
   float scale;
 };
 
-Mask make_mask(std::uint64_t key, double probability) {
+DropMask make_drop_mask(std::uint64_t key, double probability) {
   const auto threshold = static_cast<std::uint32_t>(std::lround(probability * 65536));
   return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32), threshold,
           static_cast<float>(65536. / (65536. - threshold))};
 }
 
 /// 32 well-mixed bits of a counter: two rounds of xorshift and multiply, keyed before each.
-inline std::uint32_t hash(std::uint32_t x, const Mask& mask) {
+inline std::uint32_t hash(std::uint32_t x, const DropMask& mask) {
   x += mask.key0;
   x ^= x >> 16;
   x *= 0x7feb352dU;
@@ -47,7 +47,8 @@ inline std::uint32_t hash(std::uint32_t x, const Mask& mask) {
 /// The blocks [begin, end) of n elements; with `relu` negative elements are dropped too.
 template <typename T, bool relu>
 [[gnu::always_inline]] inline void drop_blocks(const T* in, T* out, std::int64_t begin,
-                                               std::int64_t end, std::int64_t n, const Mask& mask) {
+                                               std::int64_t end, std::int64_t n,
+                                               const DropMask& mask) {
   for (std::int64_t block = begin; block < end; ++block) {
     const std::int64_t first = block * kBlock;
     const std::int64_t low = std::min(kBlock / 2, n - first);
@@ -67,7 +68,7 @@ template <typename T, bool relu>
 
 #define SCALEMARK_DROP(name, type, relu)                                                           \
   SCALEMARK_VECTOR_LOOP void name(const type* in, type* out, std::int64_t begin, std::int64_t end, \
-                                  std::int64_t n, Mask mask) {                                     \
+                                  std::int64_t n, DropMask mask) {                                 \
     drop_blocks<type, relu>(in, out, begin, end, n, mask);                                         \
   }
 SCALEMARK_DROP(drop_f32, float, false)
@@ -77,10 +78,10 @@ SCALEMARK_DROP(relu_drop_bf16, c10::BFloat16, true)
 #undef SCALEMARK_DROP
 
 template <typename T>
-using Loop = void (*)(const T*, T*, std::int64_t, std::int64_t, std::int64_t, Mask);
+using DropLoop = void (*)(const T*, T*, std::int64_t, std::int64_t, std::int64_t, DropMask);
 
 template <typename T>
-void run(Loop<T> loop, const at::Tensor& in, at::Tensor& out, const Mask& mask) {
+void drop_all(DropLoop<T> loop, const at::Tensor& in, at::Tensor& out, const DropMask& mask) {
   const std::int64_t n = in.numel(), blocks = (n + kBlock - 1) / kBlock;
   const T* from = in.const_data_ptr<T>();
   T* to = out.mutable_data_ptr<T>();
@@ -89,13 +90,14 @@ void run(Loop<T> loop, const at::Tensor& in, at::Tensor& out, const Mask& mask) 
   });
 }
 
-at::Tensor masked(const at::Tensor& x, const Mask& mask, bool relu) {
+at::Tensor masked(const at::Tensor& x, const DropMask& mask, bool relu) {
   const at::Tensor in = x.contiguous();
   at::Tensor out = at::empty_like(in);
+  RECORD_FUNCTION("scalemark::dropout", std::vector<c10::IValue>({in}));  // for traces
   if (in.scalar_type() == at::kFloat)
-    run<float>(relu ? relu_drop_f32 : drop_f32, in, out, mask);
+    drop_all<float>(relu ? relu_drop_f32 : drop_f32, in, out, mask);
   else
-    run<c10::BFloat16>(relu ? relu_drop_bf16 : drop_bf16, in, out, mask);
+    drop_all<c10::BFloat16>(relu ? relu_drop_bf16 : drop_bf16, in, out, mask);
   return out;
 }
 
@@ -105,12 +107,12 @@ class Dropout : public torch::autograd::Function<Dropout> {
                             double probability) {
     context->saved_data["key"] = key;
     context->saved_data["probability"] = probability;
-    return masked(x, make_mask(static_cast<std::uint64_t>(key), probability), false);
+    return masked(x, make_drop_mask(static_cast<std::uint64_t>(key), probability), false);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto key = static_cast<std::uint64_t>(context->saved_data["key"].toInt());
     const double probability = context->saved_data["probability"].toDouble();
-    return {masked(gradients[0], make_mask(key, probability), false), {}, {}};
+    return {masked(gradients[0], make_drop_mask(key, probability), false), {}, {}};
   }
 };
 
@@ -119,7 +121,7 @@ class ReluDropout : public torch::autograd::Function<ReluDropout> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::int64_t key,
                             double probability) {
-    const Mask mask = make_mask(static_cast<std::uint64_t>(key), probability);
+    const DropMask mask = make_drop_mask(static_cast<std::uint64_t>(key), probability);
     const at::Tensor y = masked(x, mask, true);
     context->save_for_backward({y});
     context->saved_data["scale"] = static_cast<double>(mask.scale);

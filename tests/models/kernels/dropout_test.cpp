@@ -1,6 +1,6 @@
 // Dropout's masks: their rate, their independence, and that the way back uses the mask of the way
 // forth.
-#include "models/dropout.hpp"
+#include "models/kernels/dropout.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A batch in shares: each sample once and in its place, by as many threads as there are.
-#include "models/shares.hpp"
+#include "models/kernels/shares.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -1,5 +1,5 @@
 // See shares.hpp.
-#include "models/shares.hpp"
+#include "models/kernels/shares.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -5,8 +5,6 @@
 
 #include <torch/torch.h>
 
-#include <memory>
-
 #include "models/parameter_gate.hpp"
 
 namespace scalemark {
@@ -14,11 +12,7 @@ namespace scalemark {
 /// x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out] in the
 /// dtype of x, computed with the gate's compute weight. `of_gelu`: of gelu(x) in place of x; of
 /// both only x is kept for the way back, where a kernel of our own can make the other again.
-at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                          const LayerGate& gate, bool of_gelu = false);
-
-/// Rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute dtype. The
-/// gradient goes to the gate as rows where it takes them, without a dense tensor.
-at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const LayerGate& gate);
+at::Tensor linear_in_place(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                           const LayerGate& gate, bool of_gelu = false);
 
 }  // namespace scalemark

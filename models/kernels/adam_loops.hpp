@@ -1,9 +1,11 @@
-// Internal to train/: a step of Adam on the CPU in one pass over memory, which is what it costs.
+// Internal to adam.cpp: the loop over the elements of a step of Adam.
 #pragma once
 
 #include <c10/util/BFloat16.h>
 
 #include <cstdint>
+
+#include "models/operator_set.hpp"
 
 namespace scalemark {
 
@@ -14,12 +16,6 @@ struct AdamElements {
   float *mean, *square;  ///< running, of the gradient
   c10::BFloat16* shadow;
   std::int64_t count;
-};
-
-/// mean += of_mean (g - mean), square += of_square (g^2 - square), with g = gradient + decay
-/// weight; weight = shrink weight - rate mean / (sqrt(square) / correction + epsilon).
-struct AdamRates {
-  float of_mean, of_square, decay, shrink, rate, correction, epsilon;
 };
 
 void run(const AdamElements& elements, const AdamRates& rates);

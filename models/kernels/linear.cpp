@@ -1,5 +1,5 @@
-// The two autograd functions that put weight gradients in their place.
-#include "models/matrix_product.hpp"
+// The autograd function that puts a weight gradient in its place.
+#include "models/kernels/linear.hpp"
 
 #include "models/kernels/gelu.hpp"
 #include "models/kernels/products.hpp"
@@ -57,8 +57,7 @@ class Product : public torch::autograd::Function<Product> {
     context->save_for_backward({x, weight});
     context->saved_data["place"] = c10::IValue::make_capsule(place);
     context->saved_data["has_bias"] = bias.has_value();
-    return linear_product(place->of_gelu ? gelu_fused(x) : x, weight, bias.value_or(at::Tensor()),
-                          place->gate->fused);
+    return linear_product(place->of_gelu ? gelu_fused(x) : x, weight, bias.value_or(at::Tensor()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -69,7 +68,7 @@ class Product : public torch::autograd::Function<Product> {
     const auto place =
         c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
     at::Tensor dx, dbias, factor = x.reshape({-1, weight.size(1)});
-    const auto input_gradient_of = [&] { return input_gradient(dy, weight, place->gate->fused); };
+    const auto input_gradient_of = [&] { return product_input_gradient(dy, weight); };
     if (place->of_gelu) {  // in the pass that makes the gradient of x
       dx = input_gradient_of();
       factor = gelu_and_gradient(factor, dx);
@@ -82,45 +81,18 @@ class Product : public torch::autograd::Function<Product> {
   }
 };
 
-class Rows : public torch::autograd::Function<Rows> {
- public:
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& weight,
-                            const at::Tensor& indices, const c10::intrusive_ptr<Place>& place) {
-    context->save_for_backward({indices});
-    context->saved_data["place"] = c10::IValue::make_capsule(place);
-    return at::embedding(weight, indices);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::NoGradGuard no_grad;
-    const at::Tensor indices = context->get_saved_variables()[0].flatten();
-    const auto place =
-        c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
-    place->gate->gate->put_rows(place->leaf, indices,
-                                gradients[0].reshape({indices.numel(), place->leaf.size(1)}));
-    return {{}, {}, {}};
-  }
-};
-
 }  // namespace
 
-at::Tensor matrix_product(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
-                          const LayerGate& holder, bool of_gelu) {
+at::Tensor linear_in_place(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                           const LayerGate& holder, bool of_gelu) {
   ParameterGate& gate = *holder->gate;
   const auto factor = [&] { return of_gelu ? at::gelu(x) : x; };
-  if (!at::GradMode::is_enabled())
-    return linear_product(factor(), gate.compute_weight(leaf), bias, holder->fused);
+  if (!at::GradMode::is_enabled()) return linear_product(factor(), gate.compute_weight(leaf), bias);
   if (!gate.takes_gradient(leaf)) return at::linear(factor(), gate.compute_weight(leaf), bias);
-  const bool anew = of_gelu && holder->fused && suits_gelu(x);
+  const bool anew = of_gelu && suits_gelu(x);
   // The weight takes part in the graph, for perhaps nothing else there needs a gradient.
   return Product::apply(anew ? x : factor(), bias.defined() ? std::optional(bias) : std::nullopt,
                         gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder, anew));
-}
-
-at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const LayerGate& holder) {
-  ParameterGate& gate = *holder->gate;
-  if (!at::GradMode::is_enabled() || !gate.takes_rows(leaf)) return gate.table_rows(leaf, indices);
-  return Rows::apply(gate.compute_weight(leaf), indices, c10::make_intrusive<Place>(leaf, holder));
 }
 
 }  // namespace scalemark

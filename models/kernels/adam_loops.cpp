@@ -1,5 +1,5 @@
-// See adam_loop.hpp.
-#include "train/adam_loop.hpp"
+// See adam_loops.hpp.
+#include "models/kernels/adam_loops.hpp"
 
 #include <cmath>
 

@@ -1,0 +1,117 @@
+// The operators of this folder in place of LibTorch's where these suit: the one file through which
+// anything outside reaches a kernel of ours.
+#include <ATen/ATen.h>
+
+#include "models/kernels/adam.hpp"
+#include "models/kernels/attention.hpp"
+#include "models/kernels/batch_norm.hpp"
+#include "models/kernels/cross_entropy.hpp"
+#include "models/kernels/dropout.hpp"
+#include "models/kernels/linear.hpp"
+#include "models/kernels/max_pool.hpp"
+#include "models/kernels/row_sums.hpp"
+#include "models/kernels/shares.hpp"
+#include "models/kernels/squares.hpp"
+#include "models/kernels/winograd.hpp"
+#include "models/operator_set.hpp"
+
+namespace scalemark {
+namespace {
+
+class WinogradConvolution : public FixedConvolution {
+ public:
+  explicit WinogradConvolution(const at::Tensor& weight) : filters_(winograd_filters(weight)) {}
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& bias, bool relu,
+                        const at::Tensor& residual) const override {
+    return winograd_conv2d(x, filters_, bias, relu, residual);
+  }
+
+ private:
+  WinogradFilters filters_;
+};
+
+class OwnOperators : public OperatorSet {
+ public:
+  at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                    at::IntArrayRef stride, at::IntArrayRef padding,
+                    Activation activation) const override {
+    if (suits_winograd(x, weight, stride, padding))
+      // The result of an autograd function of our own must not be written over.
+      return activated_anew(winograd_conv2d_trained(x, weight, bias), activation);
+    return OperatorSet::conv2d(x, weight, bias, stride, padding, activation);
+  }
+
+  at::Tensor batch_norm(const at::Tensor& x, const BatchNormTensors& layer,
+                        const BatchNormRule& rule, Activation activation,
+                        const at::Tensor& residual) const override {
+    if (rule.training && activation != Activation::gelu && can_fuse_batch_norm(x))
+      return batch_norm_fused(x, layer, rule.momentum, rule.epsilon, activation == Activation::relu,
+                              residual);
+    return OperatorSet::batch_norm(x, layer, rule, activation, residual);
+  }
+
+  at::Tensor max_pool(const at::Tensor& x, const PoolWindow& window) const override {
+    return suits_max_pool(x, window) ? max_pool_fused(x, window) : OperatorSet::max_pool(x, window);
+  }
+
+  at::Tensor attention(const AttentionInputs& inputs, double dropout_probability) const override {
+    return suits_attention(inputs, dropout_probability)
+               ? attention_with_dropout(inputs, dropout_probability)
+               : OperatorSet::attention(inputs, dropout_probability);
+  }
+
+  at::Tensor dropout(const at::Tensor& x, double probability) const override {
+    return scalemark::dropout(x, probability);
+  }
+
+  at::Tensor relu_dropout(const at::Tensor& x, double probability) const override {
+    return scalemark::relu_dropout(x, probability);
+  }
+
+  at::Tensor linear(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                    const LayerGate& gate, bool of_gelu) const override {
+    return linear_in_place(x, leaf, bias, gate, of_gelu);
+  }
+
+  at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels, std::int64_t ignored,
+                           double label_smoothing) const override {
+    return suits_cross_entropy(logits)
+               ? cross_entropy_fused(logits, labels, ignored, label_smoothing)
+               : OperatorSet::cross_entropy(logits, labels, ignored, label_smoothing);
+  }
+
+  at::Tensor in_shares(const at::Tensor& x,
+                       const std::function<at::Tensor(const at::Tensor&)>& f) const override {
+    return scalemark::in_shares(x, f);
+  }
+
+  std::unique_ptr<FixedConvolution> fixed_convolution(const at::Tensor& x, const at::Tensor& weight,
+                                                      at::IntArrayRef stride,
+                                                      at::IntArrayRef padding) const override {
+    if (!suits_winograd(x, weight, stride, padding)) return nullptr;
+    return std::make_unique<WinogradConvolution>(weight);
+  }
+
+  bool places_gradients() const override { return true; }
+
+  AdamStep adam_step() const override { return &adam_in_one_pass; }
+
+  at::Tensor norm(const at::Tensor& flat) const override {
+    return flat.is_cpu() ? norm_of_blocks(flat) : OperatorSet::norm(flat);
+  }
+
+  void add_rows(at::Tensor gradient, const at::Tensor& indices,
+                const at::Tensor& rows) const override {
+    if (!gradient.is_cpu()) return OperatorSet::add_rows(gradient, indices, rows);
+    add_rows_in_order(gradient, indices, rows);
+  }
+};
+
+}  // namespace
+
+const OperatorSet* own_operators() {
+  static const OwnOperators set;
+  return &set;
+}
+
+}  // namespace scalemark

@@ -1,0 +1,109 @@
+// LibTorch's own operators, as a program in plain PyTorch calls them.
+#include "models/operator_set.hpp"
+
+#include <ATen/ATen.h>
+
+namespace scalemark {
+namespace {
+
+std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
+}  // namespace
+
+at::Tensor activated(at::Tensor x, Activation activation) {
+  if (activation == Activation::gelu) return at::gelu(x);
+  return activation == Activation::relu ? x.relu_() : x;
+}
+
+at::Tensor activated_anew(const at::Tensor& x, Activation activation) {
+  return activation == Activation::relu ? at::relu(x) : activated(x, activation);
+}
+
+at::Tensor OperatorSet::conv2d(const at::Tensor& x, const at::Tensor& weight,
+                               const at::Tensor& bias, at::IntArrayRef stride,
+                               at::IntArrayRef padding, Activation activation) const {
+  return activated(at::conv2d(x, weight, optional_of(bias), stride, padding), activation);
+}
+
+at::Tensor OperatorSet::batch_norm(const at::Tensor& x, const BatchNormTensors& layer,
+                                   const BatchNormRule& rule, Activation activation,
+                                   const at::Tensor& residual) const {
+  const at::Tensor y =
+      at::batch_norm(x, layer.weight, layer.bias, layer.running_mean, layer.running_variance,
+                     rule.training, rule.momentum, rule.epsilon, /*cudnn_enabled=*/true);
+  return activated(residual.defined() ? y.add_(residual) : y, activation);
+}
+
+at::Tensor OperatorSet::max_pool(const at::Tensor& x, const PoolWindow& window) const {
+  const auto square = [](std::int64_t side) { return std::vector<std::int64_t>(2, side); };
+  return at::max_pool2d(x, square(window.size), square(window.stride), square(window.padding),
+                        square(1));
+}
+
+at::Tensor OperatorSet::attention(const AttentionInputs& inputs, double dropout_probability) const {
+  return at::scaled_dot_product_attention(inputs.queries, inputs.keys, inputs.values,
+                                          optional_of(inputs.mask), dropout_probability,
+                                          inputs.causal);
+}
+
+at::Tensor OperatorSet::dropout(const at::Tensor& x, double probability) const {
+  return probability == 0 ? x : at::dropout(x, probability, /*train=*/true);
+}
+
+at::Tensor OperatorSet::relu_dropout(const at::Tensor& x, double probability) const {
+  return dropout(at::relu(x), probability);
+}
+
+at::Tensor OperatorSet::linear(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                               const LayerGate& gate, bool of_gelu) const {
+  return at::linear(of_gelu ? at::gelu(x) : x, gate->gate->compute_weight(leaf), optional_of(bias));
+}
+
+at::Tensor OperatorSet::cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
+                                      std::int64_t ignored, double label_smoothing) const {
+  const at::Tensor wide = logits.to(at::promote_types(logits.scalar_type(), at::kFloat));
+  return at::cross_entropy_loss(wide, labels, /*weight=*/{}, at::Reduction::Sum, ignored,
+                                label_smoothing);
+}
+
+at::Tensor OperatorSet::in_shares(const at::Tensor& x,
+                                  const std::function<at::Tensor(const at::Tensor&)>& f) const {
+  return f(x);
+}
+
+std::unique_ptr<FixedConvolution> OperatorSet::fixed_convolution(const at::Tensor&,
+                                                                 const at::Tensor&, at::IntArrayRef,
+                                                                 at::IntArrayRef) const {
+  return nullptr;
+}
+
+bool OperatorSet::places_gradients() const { return false; }
+
+AdamStep OperatorSet::adam_step() const { return nullptr; }
+
+at::Tensor OperatorSet::norm(const at::Tensor& flat) const {
+  return at::linalg_vector_norm(flat, 2, std::nullopt, /*keepdim=*/false, at::kDouble);
+}
+
+void OperatorSet::add_rows(at::Tensor gradient, const at::Tensor& indices,
+                           const at::Tensor& rows) const {
+  const at::NoGradGuard no_grad;
+  // CUDA's accumulating index_put_ sorts, unlike its index_add_, whose atomics add in any order.
+  if (gradient.is_cpu())
+    gradient.index_add_(0, indices, rows);
+  else
+    gradient.index_put_({indices}, rows, /*accumulate=*/true);
+}
+
+const OperatorSet& torch_operators() {
+  static const OperatorSet set;
+  return set;
+}
+
+const OperatorSet& standard_operators() {
+  return own_operators() ? *own_operators() : torch_operators();
+}
+
+}  // namespace scalemark

@@ -1,0 +1,136 @@
+// The operators that a network and its training are computed with (--kernels): LibTorch's own, or
+// those of models/kernels/ where these suit. Layers, optimizers and gradients call them through
+// this interface alone, so that the choice is made in one place.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "models/parameter_gate.hpp"
+
+namespace scalemark {
+
+/// What a layer does to its result; a frozen layer does it while it writes. gelu: the exact x
+/// Phi(x).
+enum class Activation { none, relu, gelu };
+
+/// `x` is written over where the activation allows it.
+at::Tensor activated(at::Tensor x, Activation activation);
+
+/// Never over `x`, which an autograd function may have kept.
+at::Tensor activated_anew(const at::Tensor& x, Activation activation);
+
+/// Where the maximum of each window is looked for: squares of `size` pixels.
+struct PoolWindow {
+  std::int64_t size, stride, padding;
+};
+
+/// What a layer of batch normalisation owns: all fp32 [channels].
+struct BatchNormTensors {
+  at::Tensor weight, bias;
+  at::Tensor running_mean, running_variance;  ///< written while training
+};
+
+/// How batch normalisation is done.
+struct BatchNormRule {
+  double momentum, epsilon;
+  bool training;  ///< with the batch's statistics, not the running ones
+};
+
+/// queries [batch, heads, targets, depth], keys and values [batch, heads, sources, depth].
+struct AttentionInputs {
+  at::Tensor queries, keys, values;
+  bool causal;           ///< target i sees sources up to i
+  at::Tensor mask = {};  ///< of padding_mask(), not with causal; undefined: none
+};
+
+/// What Adam moves, all of one length; `shadow`: undefined, or the weights in bf16.
+struct AdamTensors {
+  at::Tensor weights, gradients, mean, square, shadow;
+};
+
+/// mean += of_mean (g - mean), square += of_square (g^2 - square), with g = gradient + decay
+/// weight; weight = shrink weight - rate mean / (sqrt(square) / correction + epsilon).
+struct AdamRates {
+  float of_mean, of_square, decay, shrink, rate, correction, epsilon;
+};
+
+/// A step of Adam that writes the shadow too, on the CPU.
+using AdamStep = void (*)(const AdamTensors&, const AdamRates&);
+
+/// A convolution whose weight no longer changes, in the order in which its kernel reads it.
+class FixedConvolution {
+ public:
+  virtual ~FixedConvolution() = default;
+  /// The convolution + bias [out], max(., 0) with `relu`. `residual` (undefined: none), like the
+  /// result, is added before and written over.
+  virtual at::Tensor operator()(const at::Tensor& x, const at::Tensor& bias, bool relu,
+                                const at::Tensor& residual = {}) const = 0;
+};
+
+/// LibTorch's own operators. The set of models/kernels/ is derived from it.
+class OperatorSet {
+ public:
+  virtual ~OperatorSet() = default;
+
+  /// [N, in, H, W] -> activation(convolution + bias), [N, out, H', W']. `bias`: undefined: none.
+  virtual at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                            at::IntArrayRef stride, at::IntArrayRef padding,
+                            Activation activation) const;
+  /// activation(normalised x + residual) (Ioffe and Szegedy 2015), in the shape and dtype of x.
+  /// `residual`: like x; undefined: none.
+  virtual at::Tensor batch_norm(const at::Tensor& x, const BatchNormTensors& layer,
+                                const BatchNormRule& rule, Activation activation,
+                                const at::Tensor& residual) const;
+  virtual at::Tensor max_pool(const at::Tensor& x, const PoolWindow& window) const;
+
+  /// softmax(q k^T / sqrt(depth)) v per head, with dropout on the weights; as the queries.
+  virtual at::Tensor attention(const AttentionInputs& inputs, double dropout_probability) const;
+  /// x with every element zeroed with `probability` and the others scaled by 1 / (1 - probability)
+  /// (Srivastava et al. 2014).
+  virtual at::Tensor dropout(const at::Tensor& x, double probability) const;
+  /// dropout(relu(x)).
+  virtual at::Tensor relu_dropout(const at::Tensor& x, double probability) const;
+  /// x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out] in
+  /// the dtype of x, computed with the gate's compute weight. `of_gelu`: of gelu(x) in place of x.
+  virtual at::Tensor linear(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                            const LayerGate& gate, bool of_gelu = false) const;
+  /// Sum over the rows of the cross entropy of `logits` [rows, classes], in fp32 at least, and
+  /// labels int64 [rows]; rows of `ignored` count nothing.
+  virtual at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
+                                   std::int64_t ignored, double label_smoothing) const;
+
+  /// f(x), where f is of each sample of x [N, ...] by itself.
+  virtual at::Tensor in_shares(const at::Tensor& x,
+                               const std::function<at::Tensor(const at::Tensor&)>& f) const;
+  /// Null where the set has no kernel of its own for this convolution.
+  virtual std::unique_ptr<FixedConvolution> fixed_convolution(const at::Tensor& x,
+                                                              const at::Tensor& weight,
+                                                              at::IntArrayRef stride,
+                                                              at::IntArrayRef padding) const;
+
+  /// Whether layers on the CPU write the gradients of their weights into the place where these are
+  /// wanted. If not, autograd makes a tensor of them, which is copied there.
+  virtual bool places_gradients() const;
+  /// Null where the set has none of its own.
+  virtual AdamStep adam_step() const;
+  /// 2-norm of fp32 [n]: fp64 scalar on its device, with squares summed in fp64.
+  virtual at::Tensor norm(const at::Tensor& flat) const;
+  /// gradient[indices[i]] += rows[i], i ascending. gradient fp32 [V, width], indices int64 [n],
+  /// rows fp32 [n, width], all contiguous.
+  virtual void add_rows(at::Tensor gradient, const at::Tensor& indices,
+                        const at::Tensor& rows) const;
+};
+
+const OperatorSet& torch_operators();
+
+/// That of models/kernels/; null in a build without them (SCALEMARK_KERNELS=OFF).
+const OperatorSet* own_operators();
+
+/// Our own where this build has them.
+const OperatorSet& standard_operators();
+
+}  // namespace scalemark
