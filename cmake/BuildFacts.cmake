@@ -1,7 +1,7 @@
 # What --version and every record say of this build, as generated headers in <build>/generated:
 #   build_facts.hpp     version, compiler, build type and the libraries compiled against, at configure time
 #   build_revision.hpp  the git revision, looked up at every build and rewritten only when it changed
-# Only src/result/ includes them, so that a commit recompiles one file.
+# Only src/result/ includes build_revision.hpp, so that a commit recompiles one file.
 
 # scalemark_header_version(variable file macro...): joins integer macros of a header, "2.28.9"; empty where unknown.
 function(scalemark_header_version variable file)
@@ -50,6 +50,11 @@ if(SCALEMARK_WITH_CUDA)
     math(EXPR _minor "${_cudart} % 1000 / 10")
     set(SCALEMARK_FACT_CUDA "${_major}.${_minor}")
   endif()
+endif()
+
+set(SCALEMARK_FACT_KERNELS false)
+if(SCALEMARK_KERNELS)
+  set(SCALEMARK_FACT_KERNELS true)
 endif()
 
 set(SCALEMARK_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)

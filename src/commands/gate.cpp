@@ -221,6 +221,7 @@ class Reader {
     builds.fresh = flags_.text("new").value_or(builds.base);
     if (!flags_.has("new_set")) refuse_same_commit(builds.base, builds.fresh);
     builds.plan = read_sweep_plan(request_.sets.front(), environment_lines(), cores_per_host());
+    for (const std::string& warning : builds.plan.warnings) say("warning: " + warning);
     refuse_commands(builds.plan, request_.sets.front());
     read_launch(builds.plan);
     builds.new_plan = flags_.has("new_set") ? plan_with_settings() : builds.plan;
@@ -252,8 +253,9 @@ class Reader {
         if (point.settings.contains(name))
           refuse_at(place, "the plan's points differ in it already");
       const std::string value = setting.substr(equals + 1);
-      const Key* key = find_key(name);
-      plan["settings"][name] = key ? parse_value(*key, value, place) : Json(value);
+      const std::string written = canonical_name(setting.substr(0, equals));
+      plan["settings"][name] =
+          find_written_key(written) ? read_written(written, value, place).value : Json(value);
       check_setting({request_.builds.plan.command, cores_per_host()}, name, plan["settings"][name],
                     place);
       request_.builds.varied.push_back(name);

@@ -10,6 +10,7 @@
 #include "config/command_help.hpp"
 #include "config/flags.hpp"
 #include "config/json_file.hpp"
+#include "config/run_config.hpp"
 #include "config/text.hpp"
 #include "launch/build_of.hpp"
 #include "launch/companions.hpp"
@@ -148,6 +149,7 @@ std::string version_text() {
     if (name != "version")
       text += fmt::format("  {:<14} {}\n", name,
                           value.is_string() ? value.get<std::string>() : value.dump());
+  text += fmt::format("  {:<14} {}\n", "kernels", has_own_kernels() ? "scalemark, torch" : "torch");
   return text + fmt::format("  {:<14} {}\n", "gate", kTakesTurns);
 }
 

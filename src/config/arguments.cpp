@@ -92,8 +92,9 @@ constexpr auto kElsewhere = std::to_array<Elsewhere>({
      "--communicator says what sums the gradients; NCCL_ALGO chooses its "
      "algorithm"},
     {"horovod_device", "--device says where the gradients lie"},
-    {"xla", "nothing is compiled here; scalemark infer --fused folds and fuses layers"},
-    {"xla_compile", "nothing is compiled here; scalemark infer --fused folds and fuses layers"},
+    {"xla", "nothing is compiled here; scalemark infer --kernels scalemark folds and fuses layers"},
+    {"xla_compile",
+     "nothing is compiled here; scalemark infer --kernels scalemark folds and fuses layers"},
     {"data_dir", "the data is synthetic: --data says which, --input host that it is copied"},
     {"data_name", "the data is synthetic: --data says which, and --image_size how large"},
     {"train_dir", "--checkpoint_dir says where checkpoints are written"},
@@ -113,7 +114,7 @@ constexpr auto kElsewhere = std::to_array<Elsewhere>({
     throw ConfigError(fmt::format("--{}: not a flag of scalemark: {}", name, elsewhere->instead));
   if (name == "use_fp16")
     throw ConfigError("--use_fp16: a switch without a value, the same as --precision fp16");
-  if (const Key* key = find_key(name))
+  if (const Key* key = find_written_key(name))
     throw ConfigError(fmt::format("--{}: not a flag of scalemark {}, but of {}", name,
                                   name_of(command), owners(*key)));
   throw ConfigError(fmt::format("unknown flag {}{} (scalemark {} --help lists them)",
@@ -137,7 +138,7 @@ Flag read_flag(Command command, const std::string& word) {
   const std::string value = has_value ? word.substr(equals + 1) : "";
   if (name == "config" || name == "set") return {name, value, !has_value};
   if (name == "use_fp16" && (!has_value || value == "true")) return {"precision", "fp16", false};
-  if (const Key* key = find_key(name); key && key->commands.contains(command)) {
+  if (const Key* key = find_written_key(name); key && key->commands.contains(command)) {
     if (key->kind == Kind::boolean) return {name, has_value ? value : "true", false};
     return {name, value, !has_value};
   }
@@ -173,7 +174,10 @@ cxxopts::Options make_options(Command command) {
   cxxopts::Options options(program_of(command));
   const auto text = cxxopts::value<std::string>();
   for (const Key& key : all_keys())
-    if (key.commands.contains(command)) options.add_options()(key.name, "", text);
+    if (key.commands.contains(command)) {
+      options.add_options()(key.name, "", text);
+      if (key.former) options.add_options()(key.former->name, "", text);
+    }
   options.add_options()("config", "", text)("set", "", text);
   return options;
 }
@@ -183,7 +187,7 @@ Arguments::Setting read_set(Command command, const std::string& text) {
   if (equals == text.npos)
     throw ConfigError(fmt::format("--set: {} is not KEY=VALUE, such as seed=7", quote(text)));
   const std::string name = canonical_name(text.substr(0, equals));
-  const Key* key = find_key(name);
+  const Key* key = find_written_key(name);
   if (!key || !key->commands.contains(command)) refuse_flag(command, name);
   return {name, text.substr(equals + 1), "--set " + name};
 }

@@ -23,11 +23,12 @@ std::vector<std::string> key_names() {
 
 const Key& known_key(const std::string& written, const std::string& place) {
   const std::string name = canonical_name(written);
-  if (const Key* key = find_key(name)) return *key;
+  if (const Key* key = find_written_key(name)) return *key;
   throw ConfigError(fmt::format("{}: unknown key{}", place, did_you_mean(name, key_names())));
 }
 
-Json parse_config_text(std::string_view text, std::string_view name) {
+Json parse_config_text(std::string_view text, std::string_view name,
+                       std::vector<std::string>* warnings) {
   const Json document = parse_json_object(text, name, "configuration");
   Json values = Json::object();
   for (const auto& [member, value] : document.items()) {
@@ -38,15 +39,17 @@ Json parse_config_text(std::string_view text, std::string_view name) {
     }
     const Key& key = known_key(member, place);
     if (values.contains(key.name))
-      throw ConfigError(fmt::format("{}: the key is there twice", place));
-    values[key.name] = check_value(key, value, place);
+      throw ConfigError(fmt::format("{}: the key {} is there twice", place, key.name));
+    const WrittenSetting written = check_written(canonical_name(member), value, place);
+    if (warnings && !written.warning.empty()) warnings->push_back(written.warning);
+    values[key.name] = written.value;
   }
   return values;
 }
 
-Json read_config_file(const std::filesystem::path& path) {
+Json read_config_file(const std::filesystem::path& path, std::vector<std::string>* warnings) {
   check_text(path.string(), "--config");
-  return parse_config_text(read_json_text(path, "configuration"), path.string());
+  return parse_config_text(read_json_text(path, "configuration"), path.string(), warnings);
 }
 
 }  // namespace scalemark

@@ -65,7 +65,7 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
 }
 
 std::string key_name(const std::string& word) {
-  return word.starts_with("env.") ? word : canonical_name(word);
+  return word.starts_with("env.") ? word : current_name(canonical_name(word));
 }
 
 void check_choice(const std::string& flag, const std::string& word,

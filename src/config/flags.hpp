@@ -17,7 +17,8 @@ cxxopts::ParseResult parse_flags(std::string program, cxxopts::Options options,
 /// Words between commas; ConfigError, which `flag` begins, for an empty one.
 std::vector<std::string> split_list(const std::string& text, const std::string& flag);
 
-/// The canonical name of a key; names of variables ("env.NAME") stay as they are.
+/// The canonical name of a key, of its former name too; names of variables ("env.NAME") stay as
+/// they are.
 std::string key_name(const std::string& word);
 
 /// ConfigError that begins with `flag`, unless `word` is one of the legal ones.

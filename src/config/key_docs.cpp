@@ -76,6 +76,18 @@ Json key_schema(const Key& key) {
   return schema;
 }
 
+Json former_schema(const Key& key) {
+  Json words = Json::array();
+  std::string meanings;
+  for (const auto& [word, now] : key.former->values) {
+    words.push_back(word);
+    meanings += fmt::format("{}{} is {}", meanings.empty() ? "" : ", ", word, now);
+  }
+  return {{"description", fmt::format("Former name of {}: {}.", key.name, meanings)},
+          {"enum", words},
+          {"deprecated", true}};
+}
+
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2)
     text.replace(at, 1, "\\|");
@@ -87,6 +99,8 @@ std::string cell(std::string text) {
 Json config_schema() {
   Json properties = {{"$schema", {{"type", "string"}}}, {"description", {{"type", "string"}}}};
   for (const Key& key : all_keys()) properties[key.name] = key_schema(key);
+  for (const Key& key : all_keys())
+    if (key.former) properties[key.former->name] = former_schema(key);
   return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
           {"title", "A scalemark configuration"},
           {"description",

@@ -2,6 +2,7 @@
 // becomes a Key that reads and writes it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -124,6 +125,11 @@ class Row {
   /// In the help that fits a screen.
   Row& often_used() {
     key_.often_used = true;
+    return *this;
+  }
+  /// What it was called before, and the word in place of each that it had.
+  Row& was(std::string name, std::map<std::string, std::string> values) {
+    key_.former = FormerKey{std::move(name), std::move(values)};
     return *this;
   }
   Row& one_of_models() {

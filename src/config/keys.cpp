@@ -29,6 +29,17 @@ const Key* find_key(std::string_view name) {
   return nullptr;
 }
 
+const Key* find_former_key(std::string_view name) {
+  for (const Key& key : all_keys())
+    if (key.former && key.former->name == name) return &key;
+  return nullptr;
+}
+
+const Key* find_written_key(std::string_view name) {
+  const Key* key = find_key(name);
+  return key ? key : find_former_key(name);
+}
+
 bool is_key(std::string_view name, Trait trait) {
   const Key* key = find_key(name);
   return key && key->traits.contains(trait);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,13 @@ struct OtherWords {
   std::string standard;  ///< what happens without a value
 };
 
+/// What a key was called before, and the words that its words were. Flags, files and variables take
+/// it with a warning, and older records have it.
+struct FormerKey {
+  std::string name;
+  std::map<std::string, std::string> values;  ///< by the former word: the one in its place
+};
+
 struct Key {
   std::string name;  ///< with underscores, as in files
   Kind kind = Kind::text;
@@ -38,6 +46,7 @@ struct Key {
   std::map<std::string, std::string> aliases;  ///< choices that stand for another one
   std::vector<std::string> words;              ///< legal beside the numbers of integer
   std::string unset;         ///< what happens without a value; empty: there is a default
+  std::optional<FormerKey> former;
   OtherWords other_words{};  ///< where it means something else
   bool often_used = false;   ///< in the help that fits a screen
   bool listed = false;       ///< `scale` also takes a list, a curve each: an array, or a,b,c
@@ -55,6 +64,12 @@ bool recorded(const Key& key, Command command);
 
 /// The key of a canonical name; null for an unknown one.
 const Key* find_key(std::string_view name);
+
+/// The key that was called so before; null for any other name.
+const Key* find_former_key(std::string_view name);
+
+/// The key of a canonical name, or that was called so before; null for an unknown one.
+const Key* find_written_key(std::string_view name);
 
 /// True for a key of this name and trait.
 bool is_key(std::string_view name, Trait trait);

@@ -55,6 +55,36 @@ void set(Layers& layers, const Key& key, const Json& value, Origin origin) {
   layers.origins[key.name] = origin;
 }
 
+/// Settings of one layer, and what the names that they were written under mean.
+class LayerSettings {
+ public:
+  LayerSettings(Layers& layers, Origin origin) : layers_(layers), origin_(origin) {}
+
+  /// A later value replaces an earlier one, but not under the other name of its key.
+  void add(std::string_view name, std::string_view text, const std::string& place) {
+    const WrittenSetting written = read_written(name, text, place);
+    if (!written.warning.empty()) layers_.warnings.push_back(written.warning);
+    const auto [at, is_new] =
+        given_.try_emplace(written.key->name, Given{std::string(name), written.value, place});
+    if (!is_new && at->second.name != name && at->second.value != written.value)
+      throw ConfigError(fmt::format("{} and {} are one key and contradict each other: {} and {}",
+                                    at->second.place, place, at->second.value.dump(),
+                                    written.value.dump()));
+    at->second = {std::string(name), written.value, place};
+    set(layers_, *written.key, written.value, origin_);
+  }
+
+ private:
+  struct Given {
+    std::string name;
+    Json value;
+    std::string place;
+  };
+  Layers& layers_;
+  Origin origin_;
+  std::map<std::string, Given> given_;  ///< by key
+};
+
 void apply_file(Layers& layers, const Arguments& arguments,
                 const std::vector<Variable>& variables) {
   if (arguments.config_files.size() > 1)
@@ -65,7 +95,7 @@ void apply_file(Layers& layers, const Arguments& arguments,
   for (const Variable& variable : variables)
     if (variable.key == "config" && path.empty()) path = variable.text;
   if (path.empty()) return;
-  const Json values = read_config_file(path);
+  const Json values = read_config_file(path, &layers.warnings);
   for (const auto& [name, value] : values.items())
     set(layers, *find_key(name), value, Origin::file);
 }
@@ -77,11 +107,12 @@ void apply_variables(Layers& layers, const std::vector<Variable>& variables) {
     for (const char c : key.name)
       names.back() += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
+  LayerSettings settings(layers, Origin::environment);
   for (const Variable& variable : variables) {
     // SCALEMARK_PYTHON is read by scalemark report.
     if (variable.key == "config" || variable.key == "python") continue;
-    if (const Key* key = find_key(variable.key))
-      set(layers, *key, parse_value(*key, variable.text, variable.name), Origin::environment);
+    if (find_written_key(variable.key))
+      settings.add(variable.key, variable.text, variable.name);
     else
       layers.warnings.push_back(fmt::format("ignoring the unknown variable {}{}", variable.name,
                                             did_you_mean(variable.name, names)));
@@ -143,10 +174,8 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
   for (const Key& key : all_keys()) layers.origins[key.name] = Origin::standard;
   apply_file(layers, parsed, variables);
   apply_variables(layers, variables);
-  for (const auto& [name, text, place] : parsed.settings) {
-    const Key& key = *find_key(name);
-    set(layers, key, parse_value(key, text, place), Origin::command_line);
-  }
+  LayerSettings settings(layers, Origin::command_line);
+  for (const auto& [name, text, place] : parsed.settings) settings.add(name, text, place);
   forget_other_keys(layers, command);
   RunConfig::for_each_group([&]<typename Group>() {
     if constexpr (requires { Group::read_files(layers.given); }) Group::read_files(layers.given);

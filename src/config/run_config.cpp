@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "build_facts.hpp"
 #include "config/hash.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
@@ -21,6 +22,8 @@ ModelFacts facts_of(const RunConfig& config) {
 }
 
 }  // namespace
+
+bool has_own_kernels() { return build_facts::kKernels; }
 
 ResolvedConfig::ResolvedConfig(RunConfig given) : RunConfig(std::move(given)) {
   if (!more_models.empty()) given_ = std::make_shared<const RunConfig>(*this);
@@ -61,10 +64,10 @@ LoadedConfig config_from_json(const nlohmann::ordered_json& json, Command comman
   RunConfig config;
   LoadedConfig loaded;
   loaded.command = command;
-  for (const auto& [name, entry] : json.items()) {
+  for (const auto& [written, entry] : json.items()) {
+    const auto [name, value] = current_setting(written, entry.at("value"));
     const Key* key = find_key(name);
     if (!key) continue;
-    const nlohmann::ordered_json& value = entry.at("value");
     const bool is_auto = value.is_array() && value.empty();  // as records have it
     key->set(config, is_auto ? value : check_value(*key, value, fmt::format("{}/{}", place, name)));
     loaded.origins[name] =

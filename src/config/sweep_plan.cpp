@@ -115,7 +115,7 @@ SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
 
   SweepPlan plan;
   plan.command = read_command(json, name);
-  const SettingsContext context{plan.command, cores};
+  const SettingsContext context{plan.command, cores, &plan.warnings};
   if (json.contains("repeats"))
     plan.repeats = whole_number(json["repeats"], 1, 10'000, place("repeats"));
   if (json.contains("seed")) plan.seed = whole_number(json["seed"], 0, INT64_MAX, place("seed"));

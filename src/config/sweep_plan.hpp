@@ -54,7 +54,8 @@ struct SweepPlan {
   double command_timeout = 60;   ///< seconds that a command before or after one may take
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
-  ContainerSettings container;  ///< without an image: that of the point, if it has one
+  ContainerSettings container;        ///< without an image: that of the point, if it has one
+  std::vector<std::string> warnings;  ///< of its text, for stderr
 };
 
 /// Members of a plan, and flags of whoever launches it, that are keys of a launch.

@@ -56,6 +56,10 @@ Json check_binding(const Json& value, const std::string& place) {
   return value;
 }
 
+void add_once(std::vector<std::string>& warnings, const std::string& warning) {
+  if (std::ranges::find(warnings, warning) == warnings.end()) warnings.push_back(warning);
+}
+
 void check_variable(const std::string& name, const Json& value, const std::string& place) {
   const auto letter = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -95,7 +99,9 @@ std::pair<std::string, Json> check_setting(const SettingsContext& context,
   if (!key.commands.contains(context.command))
     refuse_at(place, fmt::format("no key of scalemark {}; leave it out", name_of(context.command)));
   const bool number = key.kind == Kind::integer;
-  return {key.name, check_value(key, number ? with_cores(value, context.cores) : value, place)};
+  auto checked = check_written(name, number ? with_cores(value, context.cores) : value, place);
+  if (context.warnings && !checked.warning.empty()) add_once(*context.warnings, checked.warning);
+  return {key.name, std::move(checked.value)};
 }
 
 std::string settings_title(const Json& settings) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/run_config.hpp"
 
@@ -24,6 +25,7 @@ constexpr auto names_of(Binding) { return Names{"core", "socket", "numa", "none"
 struct SettingsContext {
   Command command = Command::run;
   int cores = 1;  ///< of a host: what "cores", "cores-1", "cores/4-1" and "cores*8" stand for
+  std::vector<std::string>* warnings = nullptr;  ///< receives what to write for former names, once
 };
 
 /// A checked pair of a plan: canonical name and value. ConfigError that begins with `place`.

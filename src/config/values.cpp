@@ -202,6 +202,57 @@ Json check_value(const Key& key, const Json& value, std::string_view place) {
                                         : check_single(key, value, place);
 }
 
+namespace {
+
+/// The word in place of a former one. Null of another key's value.
+Json in_place_of(const FormerKey& former, const Json& value) {
+  const auto found =
+      value.is_string() ? former.values.find(value.get<std::string>()) : former.values.end();
+  return found == former.values.end() ? Json() : Json(found->second);
+}
+
+WrittenSetting read_former(const Key& key, const Json& value, std::string_view place) {
+  const FormerKey& former = *key.former;
+  const Json now = in_place_of(former, value);
+  if (now.is_null()) {
+    std::vector<std::string> words;
+    for (const auto& [word, meaning] : former.values) words.push_back(word);
+    refuse_at(place,
+              fmt::format("{} is no {} (legal: {}; the key is called {} now: {})", shown(value),
+                          former.name, join(words, ", "), key.name, legal_values(key)));
+  }
+  return {
+      &key, now,
+      fmt::format("{}: {} is called {} now, and {} is {}: write --{} {}, in files \"{}\": "
+                  "\"{}\"",
+                  place, former.name, key.name, value.get<std::string>(), now.get<std::string>(),
+                  key.name, now.get<std::string>(), key.name, now.get<std::string>())};
+}
+
+}  // namespace
+
+WrittenSetting read_written(std::string_view name, std::string_view text, std::string_view place) {
+  if (const Key* key = find_key(name)) return {key, parse_value(*key, text, place), ""};
+  return read_former(*find_former_key(name), std::string(text), place);
+}
+
+WrittenSetting check_written(std::string_view name, const Json& value, std::string_view place) {
+  if (const Key* key = find_key(name)) return {key, check_value(*key, value, place), ""};
+  return read_former(*find_former_key(name), value, place);
+}
+
+std::string current_name(const std::string& name) {
+  const Key* const former = find_former_key(name);
+  return former ? former->name : name;
+}
+
+std::pair<std::string, Json> current_setting(const std::string& name, const Json& value) {
+  const Key* const key = find_key(name) ? nullptr : find_former_key(name);
+  const Json now = key ? in_place_of(*key->former, value) : Json();
+  if (now.is_null()) return {name, value};
+  return {key->name, now};
+}
+
 Json parse_value(const Key& key, std::string_view text, std::string_view place) {
   if (key.listed && text.find(',') != text.npos)
     return check_value(key, parse_list(text, key.kind == Kind::integer), place);

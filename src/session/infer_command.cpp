@@ -109,7 +109,7 @@ ExitCode infer_command(Session& session) {
     if (inferencer->fused() == "folded")
       session.warn(
           "oneDNN's fused operators are not to be had on this device: batch normalisation "
-          "is folded, the rest runs operator by operator (--fused off folds nothing)");
+          "is folded, the rest runs operator by operator (--kernels torch folds nothing)");
     StepPrinter printer(session, world.size(), inferencer->units_per_query() * world.size());
     // Of queries that wait in a line, lines of the steps' format would be wrong.
     const bool steps = measured.config().mode != InferenceMode::server;

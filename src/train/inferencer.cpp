@@ -21,7 +21,7 @@ std::int64_t count_parameters(const Model& model) {
 }
 
 std::string fused_as(const ResolvedConfig& config, const DeviceBackend& device) {
-  if (config.fused == Fused::off) return "off";
+  if (config.kernels == Kernels::torch) return "off";
   const bool cpu = device.device().is_cpu();
   const bool fused = cpu ? has_fused_operators(compute_dtype(config.precision))
                          : at::globalContext().userEnabledCuDNN();
@@ -44,7 +44,7 @@ Inferencer::Inferencer(const ResolvedConfig& config, DeviceBackend& device, Rank
   model_->to(device.device());
   counted_flops_ = own_forward_flops(config_, *model_);
   const bool int8 = config_.precision == Precision::int8;
-  freeze(*model_, int8 ? at::kQInt8 : dtype, config_.fused == Fused::on);
+  freeze(*model_, int8 ? at::kQInt8 : dtype, config_.kernels == Kernels::scalemark);
 
   queries_ = make_queries(batch_size);
   const bool server = config_.mode == InferenceMode::server;

@@ -1,5 +1,5 @@
 // Forward passes of one model on one device, without autograd: eval mode, weights in the compute
-// dtype, layers folded and fused as --fused says. Every rank is a replica of its own; nothing is
+// dtype, layers folded and fused as --kernels says. Every rank is a replica of its own; nothing is
 // sent between ranks while they are measured.
 #pragma once
 
@@ -51,7 +51,7 @@ class Inferencer {
   /// where it throws for lack of memory: a new inferencer comes after it.
   double try_batch(std::int64_t batch_size);
 
-  /// What --fused came to: "on"; "folded", where batch normalisation is folded but the device has
+  /// What --kernels came to: "on"; "folded", where batch normalisation is folded but the device has
   /// no fused operators; "off".
   const std::string& fused() const { return fused_; }
   const std::optional<Quantization>& quantization() const { return quantization_; }

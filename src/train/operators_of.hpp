@@ -1,5 +1,7 @@
-// From --fused to the operators that a network and its training are computed with.
+// From --kernels to the operators that a network and its training are computed with.
 #pragma once
+
+#include <stdexcept>
 
 #include "config/run_config.hpp"
 #include "models/operator_set.hpp"
@@ -7,7 +9,9 @@
 namespace scalemark {
 
 inline const OperatorSet& operators_of(const ResolvedConfig& config) {
-  return config.fused == Fused::on ? standard_operators() : torch_operators();
+  if (config.kernels == Kernels::torch) return torch_operators();
+  if (!own_operators()) throw std::logic_error("--kernels scalemark in a build without them");
+  return *own_operators();
 }
 
 }  // namespace scalemark

@@ -102,7 +102,7 @@ TEST(FlagsOfOthers, AreToldWhatTakesTheirPlace) {
       "scalemark scale --ranks N");
   for (const auto& [flag, instead] : {std::pair{"--num-epochs", "--num_batches"},
                                       {"--variable_update", "--reducer"},
-                                      {"--xla", "--fused"},
+                                      {"--xla", "--kernels"},
                                       {"--data_dir", "--data says"},
                                       {"--train_dir", "--checkpoint_dir"},
                                       {"--worker_hosts", "--hostfile"},

@@ -137,15 +137,15 @@ TEST(Load, RanksOfAFileOrVariableAreACurveAndStartNoRun) {
 TEST(Infer, HasTheKeysOfAForwardPass) {
   const TemporaryFile file(
       R"({"num_batches": 7, "momentum": 0.5, "scaling": "strong", "global_batch_size": 6})");
-  const LoadedConfig loaded = load({"--config", file.path(), "--fused", "off"},
+  const LoadedConfig loaded = load({"--config", file.path(), "--kernels", "torch"},
                                    {"SCALEMARK_OVERLAP=backward"}, Command::infer);
   EXPECT_EQ(loaded.config.num_batches, 7);
-  EXPECT_EQ(loaded.config.fused, Fused::off);
+  EXPECT_EQ(loaded.config.kernels, Kernels::torch);
   EXPECT_EQ(loaded.config.momentum, RunConfig{}.momentum);  // of training: as good as not there
   EXPECT_EQ(loaded.config.global_batch_size, std::nullopt);
   EXPECT_EQ(loaded.origins.at("momentum"), Origin::standard);
   const auto json = config_to_json(loaded);
-  EXPECT_EQ(json["fused"]["origin"], "command_line");
+  EXPECT_EQ(json["kernels"]["origin"], "command_line");
   for (const Key& key : all_keys())
     EXPECT_EQ(json.contains(key.name), key.commands.contains(Command::infer)) << key.name;
 }

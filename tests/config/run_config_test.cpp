@@ -151,11 +151,11 @@ RunConfig changed(const Key& key, const RunConfig& base) {
       key.set(config, before.is_null() || before == 0 ? key.highest : before.get<double>() / 2);
       break;
     case Kind::choice:
-      for (const std::string& word : key.choices)
-        if (nlohmann::ordered_json(word) != before) {
-          key.set(config, check_value(key, word, "test"));
-          if (key.get(config) != before) break;
-        }
+      // Also from what an unset key is resolved to.
+      for (const std::string& word : key.choices) {
+        key.set(config, check_value(key, word, "test"));
+        if (key.get(config) != before && key.get(config) != key.get(ResolvedConfig(base))) break;
+      }
       break;
     case Kind::integers:
       key.set(config, std::vector<std::int64_t>{1, 2});

@@ -101,7 +101,7 @@ TEST(Inferencer, SaysHowItIsFusedAndWhatAQueryIs) {
   EXPECT_EQ(fused.fused(), "on");  // where the tests run LibTorch has oneDNN
   EXPECT_EQ(fused.units_per_query(), 3);
   EXPECT_EQ(fused.parameter_count(), 24'234);  // also where layers have given theirs up
-  config.fused = Fused::off;
+  config.kernels = Kernels::torch;
   EXPECT_EQ(Inferencer(config, *device, world(), 3).fused(), "off");
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "config/keys/group.hpp"
+#include "error.hpp"
 
 namespace scalemark {
 
@@ -13,8 +15,12 @@ constexpr auto names_of(Precision) { return Names{"fp32", "tf32", "bf16", "fp16"
 enum class DataFormat { channels_last, channels_first };
 constexpr auto names_of(DataFormat) { return Names{"channels_last", "channels_first"}; }
 
-enum class Fused { on, off };
-constexpr auto names_of(Fused) { return Names{"on", "off"}; }
+/// Whose operators a network and its training are computed with.
+enum class Kernels { scalemark, torch };
+constexpr auto names_of(Kernels) { return Names{"scalemark", "torch"}; }
+
+/// Whether this build has kernels of its own (SCALEMARK_KERNELS).
+bool has_own_kernels();
 
 enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
 constexpr auto names_of(Optimizer) {
@@ -44,7 +50,7 @@ struct ArithmeticSettings {
   Precision precision = Precision::fp32;
   std::vector<Precision> more_precisions;  ///< a curve each, after that of `precision`
   DataFormat data_format = DataFormat::channels_last;
-  Fused fused = Fused::on;
+  std::optional<Kernels> kernels;
   std::optional<Optimizer> optimizer;
   std::optional<double> init_learning_rate;  ///< resolved with the schedule
   double momentum = 0.9;
@@ -67,16 +73,17 @@ struct ArithmeticSettings {
         .alias("NHWC", DataFormat::channels_last)  // tf_cnn_benchmarks' words
         .alias("NCHW", DataFormat::channels_first)
         .of(kWithModel);
-    rows.add("fused", &S::fused, "SWITCH",
-             "one pass for what follows a convolution: in training batch normalisation, addition "
-             "and ReLU on the CPU; in inference normalisation is folded into the convolution, and "
-             "oneDNN, or on a GPU cuDNN, adds and clips as it writes. Matrix products of "
-             "training in fp32 in pieces that suit the caches, on AMD's processors and with "
-             "AVX-512; convolutions of 3 x 3 in fp32 by Winograd's F(2 x 2, 3 x 3), maximum "
-             "pooling, Adam's step and the loss of sequence models in one pass, GELU made again "
-             "on the way back, on the CPU; off: "
-             "operator by operator")
-        .of(kWithModel);
+    rows.add("kernels", &S::kernels, "WHOSE",
+             "whose operators compute. torch: LibTorch's own alone, one by one, as a plain PyTorch "
+             "job has them: how such jobs scale here. scalemark: what this machine can do. On the "
+             "CPU kernels of our own where they suit (batch normalisation with addition and ReLU, "
+             "3 x 3 convolutions in fp32 by Winograd's F(2 x 2, 3 x 3), products in pieces, "
+             "maximum pooling, GELU, dropout, the loss of sequence models and Adam's step in one "
+             "pass, gradients written in their place); in inference batch normalisation is folded "
+             "into the convolution, and oneDNN, or on a GPU cuDNN, adds and clips as it writes")
+        .was("fused", {{"on", "scalemark"}, {"off", "torch"}})
+        .of(kWithModel)
+        .otherwise("scalemark; torch in a build without SCALEMARK_KERNELS");
     rows.add("optimizer", &S::optimizer, "NAME", "update rule").otherwise("the model's default");
     rows.add("init_learning_rate", &S::init_learning_rate, "RATE",
              "learning rate; with a schedule that at the end of its warm-up")
@@ -114,6 +121,7 @@ struct ArithmeticSettings {
   }
 
   static void resolve(auto& config, const auto& facts) {
+    if (!config.kernels) config.kernels = has_own_kernels() ? Kernels::scalemark : Kernels::torch;
     if (!config.optimizer) config.optimizer = from_string<Optimizer>(facts.optimizer);
     const OptimizerRates rates = default_rates(*config.optimizer);
     if (!config.adam_beta2) config.adam_beta2 = rates.beta2;
@@ -124,6 +132,10 @@ struct ArithmeticSettings {
 
   static void check(const auto& whole) {
     const auto& config = whole.given;
+    if (config.kernels == Kernels::scalemark && !has_own_kernels())
+      throw EnvironmentError(
+          "--kernels scalemark: this build has no kernels of its own; leave the flag out, which "
+          "gives --kernels torch, or build with cmake -DSCALEMARK_KERNELS=ON");
     if (whole.command == Command::infer) return;
     if (config.precision == Precision::int8 ||
         std::ranges::find(config.more_precisions, Precision::int8) != config.more_precisions.end())

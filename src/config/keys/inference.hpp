@@ -67,8 +67,10 @@ struct InferenceSettings {
           "--batch_size max finds the batch of a rank: a single stream asks one query at a time; "
           "give a number, or --mode batch");
     if (whole.command == Command::infer) check_server(whole);
-    if (config.precision == Precision::int8 && config.fused == Fused::off)
-      whole.refuse("--precision int8 folds and fuses layers; leave out --fused off");
+    if (config.precision == Precision::int8 && whole.resolved.kernels == Kernels::torch)
+      whole.refuse("--precision int8 folds and fuses layers, which --kernels torch does not; {}",
+                   has_own_kernels() ? "leave out --kernels torch"
+                                     : "build with cmake -DSCALEMARK_KERNELS=ON");
     if (whole.command != Command::infer || !config.inject) return;
     if (config.inject->kind == "nan_loss" || config.inject->kind == "corrupt_allreduce")
       whole.refuse("--inject {}: inference has neither a loss nor an allreduce",

@@ -1,0 +1,94 @@
+// --kernels, and --fused as it was called before: with a warning wherever a user writes it, and in
+// older records without.
+#include "config/keys.hpp"
+#include "config/sweep_plan.hpp"
+#include "json.hpp"
+#include "tests/config/config_support.hpp"
+
+namespace scalemark::kernels_key_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Kernels kernels_of(const LoadedConfig& loaded) { return *loaded.config.kernels; }
+
+TEST(KernelsKey, IsOurOwnWhereNobodySaysOtherwise) {
+  EXPECT_EQ(kernels_of(load({})), has_own_kernels() ? Kernels::scalemark : Kernels::torch);
+  EXPECT_EQ(load({}).origins.at("kernels"), Origin::standard);
+  EXPECT_EQ(kernels_of(load({"--kernels", "torch"})), Kernels::torch);
+  EXPECT_EQ(config_to_json(load({"--kernels=torch"}))["kernels"]["value"], "torch");
+  EXPECT_THAT(refused({"--kernels=on"}), HasSubstr("scalemark, torch"));
+  EXPECT_THAT(refused({"--precision=int8", "--kernels=torch"}, {}, Command::infer),
+              HasSubstr("--kernels torch"));
+}
+
+TEST(KernelsKey, OfABuildWithoutThemIsAMatterOfTheEnvironment) {
+  if (has_own_kernels()) {
+    EXPECT_EQ(kernels_of(load({"--kernels=scalemark"})), Kernels::scalemark);
+    return;
+  }
+  try {
+    load({"--kernels=scalemark"});
+    FAIL() << "was not refused";
+  } catch (const EnvironmentError& error) {
+    EXPECT_EQ(error.code(), ExitCode::environment);
+    EXPECT_THAT(error.what(), HasSubstr("-DSCALEMARK_KERNELS=ON"));
+  }
+}
+
+TEST(FormerKey, IsTakenWithAWarningFromEveryPlace) {
+  const TemporaryFile file(R"({"fused": "off"})");
+  const auto expect_torch = [](const LoadedConfig& loaded, const std::string& place) {
+    EXPECT_EQ(kernels_of(loaded), Kernels::torch) << place;
+    EXPECT_THAT(loaded.warnings,
+                ElementsAre(AllOf(HasSubstr(place), HasSubstr("write --kernels torch"))));
+    EXPECT_FALSE(config_to_json(loaded).contains("fused"));
+  };
+  expect_torch(load({"--fused", "off"}), "--fused");
+  expect_torch(load({"--fused=off"}, {}, Command::infer), "--fused");
+  expect_torch(load({"--set", "fused=off"}), "--set fused");
+  expect_torch(load({"--config", file.path()}), "/fused");
+  expect_torch(load({}, {"SCALEMARK_FUSED=off"}), "SCALEMARK_FUSED");
+  EXPECT_THAT(load({"--kernels=torch"}).warnings, IsEmpty());
+  EXPECT_THAT(refused({"--fused=maybe"}), AllOf(HasSubstr("off, on"), HasSubstr("kernels")));
+  EXPECT_THAT(refused({"--fused=true"}), HasSubstr("off, on"));
+}
+
+TEST(FormerKey, MayNotContradictTheOtherName) {
+  EXPECT_THAT(refused({"--fused=off", "--kernels=scalemark"}),
+              AllOf(HasSubstr("--fused"), HasSubstr("--kernels"), HasSubstr("contradict")));
+  EXPECT_THAT(refused({}, {"SCALEMARK_KERNELS=scalemark", "SCALEMARK_FUSED=off"}),
+              HasSubstr("contradict"));
+  EXPECT_EQ(kernels_of(load({"--fused=off", "--kernels=torch"})), Kernels::torch);
+  const TemporaryFile both(R"({"fused": "on", "kernels": "torch"})");
+  EXPECT_THAT(refused({"--config", both.path()}), HasSubstr("twice"));
+  // One layer replaces another one, whatever the key was called there.
+  const TemporaryFile file(R"({"kernels": "torch"})");
+  EXPECT_EQ(kernels_of(load({"--config", file.path(), "--fused=on"})), Kernels::scalemark);
+}
+
+TEST(FormerKey, OfAPlanIsTheNewOneInItsPoints) {
+  const SweepPlan plan =
+      parse_sweep_plan(R"({"axes": {"fused": ["on", "off"]}, "settings": {"model": "trivial"}})",
+                       "plan.json", {}, 2);
+  ASSERT_EQ(plan.points.size(), 2u);
+  EXPECT_EQ(plan.points[0].settings["kernels"], "scalemark");
+  EXPECT_EQ(plan.points[1].settings["kernels"], "torch");
+  EXPECT_THAT(plan.warnings,
+              ElementsAre(HasSubstr("kernels scalemark"), HasSubstr("kernels torch")));
+}
+
+TEST(FormerKey, OfAnOlderRecordIsReadAsTheNewOne) {
+  Json record = config_to_json(load({}));
+  record.erase("kernels");
+  record["fused"] = {{"value", "off"}, {"origin", "command_line"}};
+  const LoadedConfig read = config_from_json(record, Command::run, "run.json");
+  EXPECT_EQ(kernels_of(read), Kernels::torch);
+  EXPECT_EQ(read.origins.at("kernels"), Origin::command_line);
+}
+
+}  // namespace
+}  // namespace scalemark::kernels_key_test
