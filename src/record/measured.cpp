@@ -316,6 +316,9 @@ void Measured::describe_batch_search(Fields& fields) {
 
 void Measured::describe_precision(Fields& fields) {
   fields.add("precision", &Measured::precision, "arithmetic");
+  fields.add("kernels", &Measured::kernels,
+             "whose kernels computed: this program's own or LibTorch's alone ([kernels](kernels.md))")
+      .since(9);
   fields.add("precision_native", &Measured::precision_native,
              "whether the processor has instructions for it");
   fields

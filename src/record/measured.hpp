@@ -170,6 +170,7 @@ struct Measured : Envelope {
   Known<std::int64_t> batch_size_per_rank;
   Known<BatchSizeSearch> batch_size_search;
   Precision precision = Precision::fp32;
+  Known<Kernels> kernels;
   Known<bool> precision_native;
   Known<std::string> proven_on, device, device_name;
   Settings config;

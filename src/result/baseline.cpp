@@ -8,6 +8,7 @@
 #include <set>
 
 #include "config/hash.hpp"
+#include "config/values.hpp"
 #include "error.hpp"
 #include "result/record_schemas.hpp"
 #include "result/schema_fault.hpp"
@@ -53,9 +54,18 @@ MeasuredLaunch launch_from(const Json& json, const Json& baseline, const fs::pat
   for (const Json& work : json.at("repeats"))
     launch.repeats.push_back({work.at("units"), work.at("seconds")});
   json.at("metrics").get_to(launch.metrics);
-  for (const auto& [name, value] : json.at("keys").items()) launch.keys[name] = value;
+  for (const auto& [written, value] : json.at("keys").items()) {
+    const auto [name, current] = current_setting(written, value);
+    launch.keys[name] = current;
+  }
+  if (launch.keys.contains("fused")) launch.keys.try_emplace("kernels", "scalemark");  // folded
   json.at("defaults").get_to(launch.defaults);
   json.at("unknown").get_to(launch.unknown);
+  for (std::set<std::string>* names : {&launch.defaults, &launch.unknown}) {
+    std::set<std::string> current;
+    for (const std::string& name : *names) current.insert(current_name(name));
+    *names = std::move(current);
+  }
   json.at("environment").get_to(launch.environment);
   if (!json.at("sweep").is_null()) {
     launch.sweep = path.string();

@@ -22,6 +22,7 @@ InferenceResult start_inference(const RecordContext& context, int world_size,
   result.model = keys.model;
   result.world_size = world_size;
   result.precision = keys.precision;
+  result.kernels = *keys.kernels;
   result.mode = keys.mode;
   if (!keys.largest_batch || keys.batch_size) {  // else nobody knows yet
     result.config_hash = config_hash(keys, world_size, Command::infer);

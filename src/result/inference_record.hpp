@@ -39,7 +39,7 @@ struct QuantizationFacts {
 /// Facts of an inference run that are the same on all ranks; units_per_step is of one query of all
 /// ranks.
 struct InferenceFacts : RunFacts {
-  std::string fused;  ///< "on", "folded" or "off": what --fused came to
+  std::string fused;  ///< "on", "folded" or "off": what --kernels came to
   std::optional<QuantizationFacts> quantization;
   std::optional<RateSearch> rate_search;  ///< of --mode server without --arrival_rate
 };

@@ -8,6 +8,7 @@
 
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
+#include "config/values.hpp"
 #include "error.hpp"
 #include "measure/statistics.hpp"
 #include "result/schema_fault.hpp"
@@ -23,12 +24,13 @@ constexpr int kMostRanks = 100'000'000;
 /// Keys of a configuration that decide what one point measures; how many points and rounds a curve
 /// has is no matter of a point.
 void add_configuration(MeasuredLaunch& launch, const Json& config) {
-  for (const auto& [name, entry] : config.items()) {
+  for (const auto& [written, entry] : config.items()) {
+    const auto [name, value] = current_setting(written, entry.at("value"));
     const Key* key = find_key(name);
     if (key && (key->role == Role::output || key->commands == Commands(Command::scale) ||
                 key->traits.contains(Trait::implied)))
       continue;
-    launch.keys[name] = entry.at("value");
+    launch.keys[name] = value;
     if (entry.at("origin") == "default") launch.defaults.insert(name);
   }
 }
@@ -76,7 +78,8 @@ void add_machine(MeasuredLaunch& launch, const Json& run) {
   if (run.value("communication", Json()).is_object())  // of training
     for (const char* name : {"communicator", "transport"})
       set_known(launch, name, run["communication"].at(name));
-  if (run.contains("fused")) set_known(launch, "fused", run["fused"]);
+  // Of on and off the key kernels tells; folded is what a device without these operators makes.
+  if (run.value("fused", Json()) == "folded") launch.keys["fused"] = "folded";
   for (const auto& [name, value] : run.at("environment").items())
     launch.environment[name] = value.get<std::string>();
   launch.host = run.at("system").at("host");

@@ -19,6 +19,7 @@ RunResult start_run(const RecordContext& context, int world_size, const Outcome&
   run.model = config.model;
   run.world_size = world_size;
   run.precision = config.precision;
+  run.kernels = *config.kernels;
   run.scaling = config.scaling;
   return run;
 }

@@ -56,6 +56,22 @@ TEST(Baseline, WhatItKeepsComesBack) {
   EXPECT_EQ(found.sweep, "b.json");
 }
 
+TEST(Baseline, OneFromBeforeTheKeyKernelsIsReadAsIfItHadIt) {
+  const auto read = [](const char* fused) {
+    MeasuredLaunch older = launch(1);
+    older.keys["fused"] = fused;
+    older.defaults = {"model", "fused"};
+    const Json record = make_baseline_record(set_of("main", {older}), nullptr);
+    return launches_of_baseline(record, "b.json").front();
+  };
+  EXPECT_EQ(read("off").keys.at("kernels"), "torch");
+  EXPECT_FALSE(read("off").keys.contains("fused"));
+  EXPECT_EQ(read("on").keys.at("kernels"), "scalemark");
+  EXPECT_EQ(read("on").defaults, (std::set<std::string>{"kernels", "model"}));
+  EXPECT_EQ(read("folded").keys.at("kernels"), "scalemark");
+  EXPECT_EQ(read("folded").keys.at("fused"), "folded");
+}
+
 TEST(Baseline, TheChecksumCoversContentAndNotItsForm) {
   Json record = make_baseline_record(set_of("main", {launch(1)}), nullptr);
   const Json sorted = Json::parse(nlohmann::json::parse(record.dump()).dump(8));

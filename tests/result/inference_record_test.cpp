@@ -61,6 +61,7 @@ TEST(InferenceRecord, OneRank) {
   EXPECT_EQ(record["wall_seconds"], 8.0);
   EXPECT_EQ(record["achieved_flops"], 8e9);  // 1e9 FLOPs an image
   EXPECT_EQ(record["fused"], "on");
+  EXPECT_EQ(record["kernels"], "scalemark");
 }
 
 TEST(InferenceRecord, RanksAreReplicasWhoseRatesAddUp) {
@@ -240,7 +241,7 @@ TEST(InferenceRecord, OkWithoutQueriesIsAnError) {
 TEST(InferenceRecord, ConfigHoldsTheKeysOfInferOnly) {
   const Json record = record_of({report_of(0, {1})});
   EXPECT_TRUE(record["config"].contains("mode"));
-  EXPECT_TRUE(record["config"].contains("fused"));
+  EXPECT_TRUE(record["config"].contains("kernels"));
   EXPECT_FALSE(record["config"].contains("momentum"));
   EXPECT_EQ(record["config_hash"], config_hash({}, 1, Command::infer));
   EXPECT_NE(record["config_hash"], config_hash({}, 1));

@@ -80,7 +80,22 @@ TEST(ResultSet, OfAnInferenceHasItsLatencies) {
   const ResultSet set = read_result_set("x", (tree.root() / "i.json").string());
   EXPECT_DOUBLE_EQ(set.launches[0].metrics.at("latency_p99"), 0.25);
   EXPECT_EQ(set.launches[0].keys.at("kind"), "inference");
-  EXPECT_EQ(set.launches[0].keys.at("fused"), "on");
+  EXPECT_EQ(set.launches[0].keys.at("kernels"), "scalemark");
+  EXPECT_FALSE(set.launches[0].keys.contains("fused"));
+}
+
+TEST(ResultSet, ReadsTheFormerNameOfKernelsInOlderRecords) {
+  Tree tree;
+  Json record = run_record(1, 0.5);
+  record.erase("kernels");
+  record["schema_revision"] = 8;
+  record["config"].erase("kernels");
+  record["config"]["fused"] = {{"value", "off"}, {"origin", "command_line"}};
+  tree.file("r.json", record_text(record));
+  const auto set = read_result_set("x", (tree.root() / "r.json").string());
+  EXPECT_EQ(set.launches[0].keys.at("kernels"), "torch");
+  EXPECT_FALSE(set.launches[0].keys.contains("fused"));
+  EXPECT_FALSE(set.launches[0].defaults.contains("kernels"));
 }
 
 /// A curve of one and two ranks with two rounds each, its run records in `folder`/c.runs.

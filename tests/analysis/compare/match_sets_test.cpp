@@ -50,6 +50,17 @@ TEST(MatchSets, RefusesWhatDiffersNamingKeysAndValues) {
   EXPECT_EQ(match_sets(sets, {"precision"}).points.size(), 1U);
 }
 
+TEST(MatchSets, MixesKernelsOnlyWhereAsked) {
+  std::vector<ResultSet> sets{result_set("a", {launch(1)}), result_set("b", {launch(1)})};
+  sets[0].launches[0].keys["kernels"] = "scalemark";
+  sets[0].launches[0].defaults.insert("kernels");
+  EXPECT_EQ(match_sets(sets, {}).points.size(), 1U);  // b is from before there was a choice
+  sets[1].launches[0].keys["kernels"] = "torch";
+  EXPECT_THAT(refusal(sets),
+              AllOf(HasSubstr("kernels (a: scalemark; b: torch)"), HasSubstr("--varied kernels")));
+  EXPECT_EQ(match_sets(sets, {"kernels"}).points.size(), 1U);
+}
+
 TEST(MatchSets, RefusesADifferenceThatShowsAtSomeRanksOnly) {
   std::vector<ResultSet> sets{result_set("a", {launch(1), launch(1, 2)}),
                               result_set("b", {launch(1), launch(1, 2)})};
