@@ -51,11 +51,16 @@ def names_of(roots, word):
 
 def curve_word(root):
     words = [root.config("model") or root.record.stem, root.config("precision"), root.text("scaling")]
-    return " ".join(word for word in words if word)
+    return " ".join(word for word in words if word) + kernels_words(root.config("kernels"))
+
+
+def kernels_words(kernels):
+    """Whose kernels computed, for the name of what they did; nothing where an older record does not tell."""
+    return f", {kernels} kernels" if kernels else ""
 
 
 # Settings of a sweep that the words of a run say anyway.
-IN_WORDS = ("model", "precision", "ranks", "batch_size")
+IN_WORDS = ("model", "precision", "kernels", "ranks", "batch_size")
 
 
 def run_word(run):
@@ -65,7 +70,7 @@ def run_word(run):
     if ranks:
         words.append(f"{ranks:.0f} rank{'s' if ranks > 1 else ''}" + (f" x {batch:.0f}" if batch else ""))
     more = [f"{key}={value}" for key, value in run.record.settings.items() if key not in IN_WORDS]
-    return ", ".join([" ".join(word for word in words if word), *more[:4]])
+    return ", ".join([" ".join(word for word in words if word) + kernels_words(run.text("kernels")), *more[:4]])
 
 
 def runs_of_curve(root, by_id):

@@ -1,5 +1,5 @@
 """Inference records: quantiles of the latency; and jobs side by side."""
-from reporting.collection import names_of
+from reporting.collection import kernels_words, names_of
 from reporting.figures import DASHES, MARKERS, PALETTE, SERIES, Table, axes, log_axis, name_series, short
 from reporting.record import four_digits, milliseconds, percent, whole
 
@@ -8,7 +8,8 @@ MOST_SERIES, MOST_INSTANCES = 5, 3
 
 
 def word(root):
-    return " ".join(text for text in (root.text("model", 60), root.text("precision"), root.text("mode")) if text)
+    words = " ".join(text for text in (root.text("model", 60), root.text("precision"), root.text("mode")) if text)
+    return words + kernels_words(root.text("kernels"))
 
 
 def latency_table(roots, names):

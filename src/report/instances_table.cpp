@@ -107,9 +107,9 @@ std::string instances_table(const Json& raw, std::size_t told) {
   const Json record = shown_record(raw);
   const Json& config = record.at("config");
   const std::string head = fmt::format(
-      "Instances of {} {} ({}){}, mean of {} repeat{}, a fresh launch each\n\n",
+      "Instances of {} {}{} ({}){}, mean of {} repeat{}, a fresh launch each\n\n",
       record.at("model").get<std::string>(), config.at("precision").at("value").get<std::string>(),
-      record.at("job").get<std::string>(), ranks_words(record),
+      kernels_words(record), record.at("job").get<std::string>(), ranks_words(record),
       config.at("repeats").at("value").dump(), config.at("repeats").at("value") == 1 ? "" : "s");
   return head + point_table(record) + instance_table(record) +
          "\nRates of a point: units of all instances / (last end - first start); x slot 0: that / "

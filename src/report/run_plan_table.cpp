@@ -37,11 +37,12 @@ std::string curve_text(const CurvePlan& plan) {
                                               "activations", "memory", "sent/step"}};
   for (const PointPlan& point : plan.points) rows.push_back(row(point));
   return fmt::format(
-      "{} of {}, {}{}, {}\n\n{}\nOf one rank: batch in {}, activations of one micro-batch (about), "
+      "{} of {}, {}, {} kernels{}, {}\n\n{}\nOf one rank: batch in {}, activations of one "
+      "micro-batch (about), "
       "memory without libraries and\nworking space (about 1 GiB), bytes sent by a ring. "
       "Embeddings: what the rank holds to accumulate\nthe gradients of its tables ({}{}).\n",
       config.scaling == Scaling::weak ? "Weak scaling" : "Strong scaling", config.model,
-      to_string(config.precision),
+      to_string(config.precision), to_string(*config.kernels),
       facts.sequence_length > 0 ? fmt::format(", sequences of {} tokens", *config.sequence_length)
                                 : "",
       to_string(*config.optimizer), text_table(rows), facts.sample,

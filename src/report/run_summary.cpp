@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "report/console.hpp"
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "talk.hpp"
 
@@ -20,9 +21,9 @@ std::string run_title(const Json& record) {
                                 ? ""
                                 : " x " + record["batch_size_per_rank"].dump();
   const int ranks = record.at("world_size");
-  return fmt::format("{} {}, {} rank{}{}", record.at("model").get<std::string>(),
-                     record.at("precision").get<std::string>(), ranks, ranks == 1 ? "" : "s",
-                     batch);
+  return fmt::format("{} {}{}, {} rank{}{}", record.at("model").get<std::string>(),
+                     record.at("precision").get<std::string>(), kernels_words(record), ranks,
+                     ranks == 1 ? "" : "s", batch);
 }
 
 std::string throughput(const Json& record) {

@@ -193,10 +193,11 @@ std::string speedup_plot(const Json& record) {
 std::string scaling_table(const Json& record, std::size_t told) {
   std::string title =
       fmt::format("{} scaling of {}, {}", record.at("scaling") == "weak" ? "Weak" : "Strong",
-                  config_text(record, "model"), config_text(record, "precision"));
+                  config_text(record, "model"), config_text(record, "precision")) +
+      kernels_words(record);
   const Json settings = record.value("settings", Json());
   for (const auto& [name, value] : settings.items())
-    if (name != "model" && name != "precision" && name != "global_batch_size")
+    if (name != "model" && name != "precision" && name != "global_batch_size" && name != "kernels")
       title += fmt::format(", {} {}", shown(name),
                            shown(value.is_string() ? value.get<std::string>() : value.dump()));
   if (!record.at("config").at("global_batch_size").at("value").is_null())

@@ -161,4 +161,11 @@ Json shown_record(const Json& record) {
   return all;
 }
 
+std::string kernels_words(const Json& record) {
+  Json kernels = record.value("kernels", Json());
+  if (!kernels.is_string() && record.contains("config"))
+    kernels = record["config"].value(Json::json_pointer("/kernels/value"), Json());
+  return kernels.is_string() ? ", " + shown(kernels.get<std::string>()) + " kernels" : "";
+}
+
 }  // namespace scalemark

@@ -32,4 +32,7 @@ std::string markdown_text(std::string_view text);
 /// would replace is U+FFFD.
 std::string xml_text(std::string_view text);
 
+/// ", torch kernels" for the title of what this record measured; empty where it does not tell.
+std::string kernels_words(const Json& record);
+
 }  // namespace scalemark

@@ -99,6 +99,8 @@ class OfACurve(unittest.TestCase):
         slow["ranks"][1].update(straggler=True, step_seconds_mean=0.13)
         made = with_runs(curve(BASE, point(2, 150.0)), slow)
         self.assertEqual(findings(*made)["straggler"].about, "resnet50 fp32 weak")
+        made = with_runs(curve(BASE, point(2, 150.0), kernels="torch"), slow)
+        self.assertEqual(findings(*made)["straggler"].about, "resnet50 fp32 weak, torch kernels")
         self.assertNotIn("straggler", findings(*with_runs(curve(BASE, point(2, 150.0)), run())))
 
 

@@ -165,6 +165,12 @@ TEST(RunSummary, OfARunWithoutResultGivesStatusAndReason) {
             "until then 14.00 images/sec (not a result)");
 }
 
+TEST(RunSummary, NamesTheKernelsInItsTitle) {
+  Json record = run();
+  record["kernels"] = "torch";
+  EXPECT_TRUE(run_summary(record).starts_with("resnet50 bf16, torch kernels, 2 ranks x "));
+}
+
 TEST(InferenceSummary, SaysWhatTheRecordSays) {
   Json record = run();
   record["mode"] = "single_stream";

@@ -214,6 +214,13 @@ TEST(FamilyTable, RatesOfOtherUnitsAreNotDivided) {
   EXPECT_EQ(family_table({"a", "b"}, {records[0], records[1]}), "");
 }
 
+TEST(ScalingTable, NamesTheKernelsInItsTitle) {
+  Json record = curve();
+  record["config"]["kernels"] = {{"value", "torch"}, {"origin", "command_line"}};
+  EXPECT_THAT(scaling_table(record),
+              testing::StartsWith("Weak scaling of resnet50, fp32, torch kernels\n"));
+}
+
 TEST(ScalingTable, OfLaunchesSaysWhatTheIntervalIsOver) {
   Json record = curve();
   record["repeat_unit"] = "launch";
