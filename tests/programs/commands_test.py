@@ -162,7 +162,7 @@ class FrontDoor(ProgramTest):
     def test_help_version_and_list(self):
         for words, texts in ((["--help"], ["run", "scale", "infer", "list"]), (["run", "--help"], ["--batch_size", "--precision"]),
                              (["scale", "--help"], ["--ranks", "--repeats"]),
-                             (["infer", "--help", "all"], ["--mode", "--fused", "--batch_size"]), (["--version"], ["libtorch", "mpi"]),
+                             (["infer", "--help", "all"], ["--mode", "--kernels", "--batch_size"]), (["--version"], ["libtorch", "mpi", "kernels"]),
                              (["list"], ["resnet50", "quickstart"])):
             out, _ = self.run_program(SCALEMARK, *words)
             for text in texts:

@@ -49,17 +49,25 @@ class Infer(ProgramTest):
         self.assertEqual(len(record["latency_seconds"]["samples"]), 40)
         self.assertAlmostEqual(record["throughput"]["mean"], 40 * 4 / record["wall_seconds"])
 
-    def test_fused_or_not_every_kind_of_model_runs(self):
+    def test_with_both_kernels_every_kind_of_model_runs(self):
         for model in ("resnet18", "smallnet", "trivial", "transformer_tiny"):
-            for fused in ("on", "off"):
-                with self.subTest(model=model, fused=fused):
+            for kernels in ("scalemark", "torch"):
+                with self.subTest(model=model, kernels=kernels):
                     size = [] if model == "transformer_tiny" else ["--image_size", "32"]
                     self.infer("--model", model, "--batch_size", "2", *size, "--num_batches", "2", "--num_warmup_batches", "0",
-                               "--fused", fused, "--precision", "bf16", "--output", f"{model}.json")
+                               "--kernels", kernels, "--precision", "bf16", "--output", f"{model}.json")
                     record = self.read(f"{model}.json")
                     # oneDNN has its fused operators for bf16 where the processor has instructions for it.
-                    folded = fused == "on" and not record["precision_native"]
-                    self.assertEqual(record["fused"], "folded" if folded else fused)
+                    fused = "off" if kernels == "torch" else "on" if record["precision_native"] else "folded"
+                    self.assertEqual((record["kernels"], record["fused"]), (kernels, fused))
+
+    def test_the_former_name_of_kernels_warns(self):
+        _, err = self.infer(*SHORT, "--fused", "off", "--output", "r.json")
+        record = self.read("r.json")
+        self.assertEqual((record["kernels"], record["fused"], record["config"]["kernels"]["value"]), ("torch", "off", "torch"))
+        warning, = [text for text in record["warnings"] if "fused" in text]
+        self.assertIn("write --kernels torch", warning)
+        self.assertIn(f"warning: {warning}", err)
 
     def test_int8_says_how_it_was_quantised_and_how_far_it_rounds(self):
         self.infer("--model", "resnet18", "--image_size", "32", "--batch_size", "2", "--num_batches", "3", "--precision", "int8",
@@ -69,7 +77,7 @@ class Infer(ProgramTest):
         self.assertEqual(record["quantization"]["layers"], 21)
         self.assertTrue(0 < record["quantization"]["relative_error"] < 0.15)
         self.assertIsNone(record["roofline"]["gemm_flops"])  # a rate of fp32 would say nothing
-        for command, words, text in (("run", [], "scalemark infer"), ("infer", ["--fused", "off"], "--fused off")):
+        for command, words, text in (("run", [], "scalemark infer"), ("infer", ["--kernels", "torch"], "--kernels torch")):
             _, err = self.run_program(SCALEMARK, command, *SMALL, "--precision", "int8", *words, expect=2)
             self.assertIn(text, err)
 
@@ -89,7 +97,8 @@ class Infer(ProgramTest):
 
     def test_wrong_input_is_exit_2_and_says_what_is_legal(self):
         for words, text in ((["--mode", "stream"], "single_stream"), (["--batch_size", "0"], "1 to 1000000"),
-                            (["--fused", "maybe"], "on, off"), (["--optimizer", "adam"], "scalemark run"),
+                            (["--kernels", "maybe"], "scalemark, torch"), (["--fused", "maybe"], "off, on"),
+                            (["--fused", "off", "--kernels", "scalemark"], "contradict"), (["--optimizer", "adam"], "scalemark run"),
                             (["--precision", "fp8"], "fp32, tf32, bf16, fp16"), (["--inject", "nan_loss"], "neither a loss"),
                             (["--num_batchs", "3"], "--num_batches"), (["--model", "resnet51"], "resnet50")):
             with self.subTest(words=words):

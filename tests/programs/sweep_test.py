@@ -124,7 +124,7 @@ class Points(SweepTest):
                     self.assertEqual(expand(rank["cpus"]), os.sched_getaffinity(0))
 
     def test_inference_too(self):
-        self.run_program(*self.plan(command="infer", axes={"fused": ["on", "off"]}))
+        self.run_program(*self.plan(command="infer", axes={"kernels": ["scalemark", "torch"]}))
         self.assertEqual({self.read(f"out/{e['record']}")["kind"] for e in self.journal()}, {"inference"})
 
 
