@@ -217,9 +217,9 @@ WrittenSetting read_former(const Key& key, const Json& value, std::string_view p
   if (now.is_null()) {
     std::vector<std::string> words;
     for (const auto& [word, meaning] : former.values) words.push_back(word);
-    refuse_at(place,
-              fmt::format("{} is no {} (legal: {}; the key is called {} now: {})", shown(value),
-                          former.name, join(words, ", "), key.name, legal_values(key)));
+    refuse_at(place, fmt::format("{} is no value of {} (legal: {}; the key is called {} now: {})",
+                                 shown(value), former.name, join(words, ", "), key.name,
+                                 legal_values(key)));
   }
   return {
       &key, now,
