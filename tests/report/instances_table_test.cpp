@@ -39,7 +39,9 @@ Json record(const std::vector<InstanceLaunch>& launches) {
 TEST(InstancesTable, AloneAndWithNeighbours) {
   const std::string text =
       instances_table(record({launch({0}, 500), launch({1}, 500), launch({0, 1}, 400)}));
-  EXPECT_THAT(text, HasSubstr("Instances of resnet50 fp32 (run), mean of 1 repeat, a fresh"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("Instances of resnet50 fp32, scalemark kernels (run), mean of 1 repeat, a fresh"));
   EXPECT_THAT(text, ContainsRegex("        2 +80.00 +1.600 +0.800 +1.000\n"));
   EXPECT_THAT(text, ContainsRegex("2 +1 +GPU-1 +50.00 +40.00 +0.800 +250.0 +250.0"));
   EXPECT_THAT(text, ContainsRegex("2 +0 +CPU 0 +50.00"));
