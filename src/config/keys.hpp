@@ -45,7 +45,7 @@ struct Key {
   std::vector<std::string> choices;            ///< legal words of choice
   std::map<std::string, std::string> aliases;  ///< choices that stand for another one
   std::vector<std::string> words;              ///< legal beside the numbers of integer
-  std::string unset;         ///< what happens without a value; empty: there is a default
+  std::string unset;  ///< what happens without a value; empty: there is a default
   std::optional<FormerKey> former;
   OtherWords other_words{};  ///< where it means something else
   bool often_used = false;   ///< in the help that fits a screen

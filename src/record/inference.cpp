@@ -131,7 +131,10 @@ void InferenceResult::describe(Fields& fields) {
   Envelope::describe(fields, "inference");
   describe_model(fields);
   fields.add("mode", &R::mode, "`--mode`");
-  fields.add("fused", &R::fused, "what `--fused` came to")
+  fields
+      .add("fused", &R::fused,
+           "derived from `kernels` and the device: `on`, `folded` (only batch normalisation is "
+           "folded into convolutions) or `off`")
       .one_of({"on", "folded", "off"})
       .known(Presence::when_ok);
   fields.add("quantization", &R::quantization, "of `--precision int8`")

@@ -316,8 +316,10 @@ void Measured::describe_batch_search(Fields& fields) {
 
 void Measured::describe_precision(Fields& fields) {
   fields.add("precision", &Measured::precision, "arithmetic");
-  fields.add("kernels", &Measured::kernels,
-             "whose kernels computed: this program's own or LibTorch's alone ([kernels](kernels.md))")
+  fields
+      .add("kernels", &Measured::kernels,
+           "whose kernels computed: this program's (`scalemark`) or LibTorch's alone (`torch`): "
+           "[which is for what](configuration.md#kernels)")
       .since(9);
   fields.add("precision_native", &Measured::precision_native,
              "whether the processor has instructions for it");
