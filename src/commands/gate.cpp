@@ -220,11 +220,13 @@ class Reader {
     builds.base = *flags_.text("base");
     builds.fresh = flags_.text("new").value_or(builds.base);
     if (!flags_.has("new_set")) refuse_same_commit(builds.base, builds.fresh);
-    builds.plan = read_sweep_plan(request_.sets.front(), environment_lines(), cores_per_host());
+    const std::string& path = request_.sets.front();
+    const Json plan = read_json_object(path, "plan");
+    builds.plan = parse_sweep_plan(plan, path, environment_lines(), cores_per_host());
     for (const std::string& warning : builds.plan.warnings) say("warning: " + warning);
-    refuse_commands(builds.plan, request_.sets.front());
+    refuse_commands(builds.plan, path);
     read_launch(builds.plan);
-    builds.new_plan = flags_.has("new_set") ? plan_with_settings() : builds.plan;
+    builds.new_plan = flags_.has("new_set") ? plan_with_settings(plan) : builds.plan;
     read_launch(builds.new_plan);
     read_design(flags_.whole("pairs", 1, kMostSequentialPairs).value_or(kStandardPairs));
     builds.design = request_.design;
@@ -240,9 +242,7 @@ class Reader {
   }
 
   /// The plan again, with the settings of --new_set at every point.
-  SweepPlan plan_with_settings() {
-    const std::string& path = request_.sets.front();
-    auto plan = parse_json_object(read_json_text(path, "plan"), path, "plan");
+  SweepPlan plan_with_settings(Json plan) {
     for (const std::string& setting : flags_.texts("new_set")) {
       const std::size_t equals = setting.find('=');
       const std::string name = key_name(setting.substr(0, equals));
@@ -260,7 +260,7 @@ class Reader {
                     place);
       request_.builds.varied.push_back(name);
     }
-    return parse_sweep_plan(plan.dump(), path + " with --new_set", environment_lines(),
+    return parse_sweep_plan(plan, request_.sets.front() + " with --new_set", environment_lines(),
                             cores_per_host());
   }
 

@@ -108,7 +108,7 @@ std::vector<std::filesystem::path> shipped_study_files(const std::filesystem::pa
 Json configs_json(const std::vector<std::filesystem::path>& configs) {
   Json list = Json::array();
   for (const auto& path : configs) {
-    const Json json = parse_json_object(read_json_text(path, "file"), path.string(), "file");
+    const Json json = read_json_object(path, "file");
     const auto member = [&](const char* name) {
       const Json text = json.value(name, Json());
       return text.is_string() ? text.get<std::string>() : std::string();

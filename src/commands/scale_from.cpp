@@ -137,7 +137,7 @@ SweepPlan plan_of(const LoadedConfig& asked) {
   const ResolvedConfig& config = asked.config;
   const Resources resources = find_resources(config.device, config.hostfile, process_environment());
   const PlannedRanks planned = plan_ranks(config, resources);
-  return parse_sweep_plan(curve_plan(asked, planned.ranks, planned.placement.cpus_per_rank).dump(),
+  return parse_sweep_plan(curve_plan(asked, planned.ranks, planned.placement.cpus_per_rank),
                           "scale --repeat_unit launch", environment_lines(), cores_per_host());
 }
 

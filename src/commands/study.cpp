@@ -89,9 +89,8 @@ ExitCode print_study(const StudyProfile& profile, const StudyPlace& place) {
                      states[i].reason.empty() ? "" : "; skipped here: " + states[i].reason));
     put(shell_quoted(step_command(step, profile, place)) + "\n");
     if (step.is_sweep())
-      print_sweep(
-          parse_sweep_plan(step.plan.dump(), step.name, environment_lines(), cores_per_host()),
-          step_result(step, place.folder));
+      print_sweep(parse_sweep_plan(step.plan, step.name, environment_lines(), cores_per_host()),
+                  step_result(step, place.folder));
   }
   return ExitCode::ok;
 }

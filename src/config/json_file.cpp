@@ -34,6 +34,10 @@ std::string read_json_text(const std::filesystem::path& path, std::string_view w
   }
 }
 
+Json read_json_object(const std::filesystem::path& path, std::string_view what) {
+  return parse_json_object(read_json_text(path, what), path.string(), what);
+}
+
 std::string pointer_to(const std::string& member) {
   nlohmann::json::json_pointer path;
   path.push_back(member);

@@ -17,6 +17,9 @@ nlohmann::ordered_json parse_json_object(std::string_view text, std::string_view
 /// The text of a regular file of at most 1 MiB; ConfigError where it is none.
 std::string read_json_text(const std::filesystem::path& path, std::string_view what);
 
+/// The JSON object of such a file; throws ConfigError as both do.
+nlohmann::ordered_json read_json_object(const std::filesystem::path& path, std::string_view what);
+
 /// A JSON pointer (RFC 6901) to a member of the outermost object, safe to print.
 std::string pointer_to(const std::string& member);
 

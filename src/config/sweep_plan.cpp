@@ -107,9 +107,8 @@ void shuffle_in(std::vector<std::pair<std::size_t, std::int64_t>>& order,
 
 }  // namespace
 
-SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
+SweepPlan parse_sweep_plan(const Json& json, const std::string& name,
                            std::span<const std::string> environment, int cores) {
-  const Json json = parse_json_object(text, name, "plan");
   check_members(json, name);
   const auto place = [&](const char* member) { return fmt::format("{}: /{}", name, member); };
 
@@ -158,7 +157,7 @@ RunConfig launch_keys(const SweepPlan& plan) {
 SweepPlan read_sweep_plan(const std::filesystem::path& path,
                           std::span<const std::string> environment, int cores) {
   check_text(path.string(), "plan");
-  return parse_sweep_plan(read_json_text(path, "plan"), path.string(), environment, cores);
+  return parse_sweep_plan(read_json_object(path, "plan"), path.string(), environment, cores);
 }
 
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(std::size_t points,

@@ -83,8 +83,8 @@ void refuse_commands(const SweepPlan& plan, const std::string& name);
 SweepPlan read_sweep_plan(const std::filesystem::path& path,
                           std::span<const std::string> environment, int cores);
 
-/// The same of a text that messages call `name`.
-SweepPlan parse_sweep_plan(std::string_view text, const std::string& name,
+/// The same of a plan that is at hand and that messages call `name`.
+SweepPlan parse_sweep_plan(const nlohmann::ordered_json& plan, const std::string& name,
                            std::span<const std::string> environment, int cores);
 
 }  // namespace scalemark

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 SweepPlan plan_of(const Words& words, const std::vector<std::int64_t>& ranks = {1, 2}) {
-  return parse_sweep_plan(curve_plan(load_scale(words), ranks, 3).dump(), "plan", {}, 8);
+  return parse_sweep_plan(curve_plan(load_scale(words), ranks, 3), "plan", {}, 8);
 }
 
 std::vector<std::string> titles(const SweepPlan& plan) {

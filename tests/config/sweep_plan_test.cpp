@@ -16,7 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 SweepPlan parse(const std::string& text, const Words& environment = {}) {
-  return parse_sweep_plan(text, "plan.json", environment, /*cores=*/6);
+  return parse_sweep_plan(parse_json_object(text, "plan.json", "plan"), "plan.json", environment,
+                          /*cores=*/6);
 }
 std::string refused_plan(const std::string& text) {
   return refusal([&] { parse(text); });

@@ -11,6 +11,7 @@
 #include "analysis/projection/measured_curve.hpp"
 #include "config/file_layer.hpp"
 #include "config/hash.hpp"
+#include "config/json_file.hpp"
 #include "config/load.hpp"
 #include "config/sweep_plan.hpp"
 #include "error.hpp"
@@ -35,7 +36,8 @@ constexpr int kCores = 4;
 void read_configuration(std::string_view text) { parse_config_text(text, "fuzz.json"); }
 
 void read_plan(std::string_view text) {
-  const SweepPlan plan = parse_sweep_plan(text, "fuzz.json", {}, kCores);
+  const SweepPlan plan =
+      parse_sweep_plan(parse_json_object(text, "fuzz.json", "plan"), "fuzz.json", {}, kCores);
   launch_order(plan);
 }
 
