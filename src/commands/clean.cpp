@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "platform/leftovers.hpp"
 #include "report/shown_text.hpp"
@@ -68,7 +67,7 @@ CommandHelp commands::clean_help(const CommandLine&) {
 }
 
 ExitCode commands::clean(const CommandLine& line) {
-  const FlagReader flags(parse_words(clean_help(line), "results", canonical_flags(line.arguments)));
+  const FlagReader flags(clean_help(line), "results", line.arguments);
   LeftoverPlaces places;
   places.temporary = std::filesystem::temp_directory_path();
   for (const std::string& folder : flags.positionals("results")) {

@@ -11,7 +11,6 @@
 #include "analysis/compare/compared_records.hpp"
 #include "commands/record_output.hpp"
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
 #include "report/comparison_table.hpp"
@@ -160,8 +159,8 @@ CommandHelp commands::compare_help(const CommandLine&) {
 
 /// The exit code is 0 whatever the verdicts are.
 ExitCode commands::compare(const CommandLine& line) {
-  const CompareRequest request = compare_request(
-      FlagReader(parse_words(compare_help(line), "sets", canonical_flags(line.arguments))));
+  const CompareRequest request =
+      compare_request(FlagReader(compare_help(line), "sets", line.arguments));
   const std::vector<ResultSet> sets = read_sets(request);
   const CompareQuestions questions = with_split_keys(request.questions, request);
   const Matching matching = match_sets(sets, questions.varied);

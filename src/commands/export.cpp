@@ -7,7 +7,6 @@
 
 #include "analysis/flat_rows.hpp"
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
 #include "report/shown_text.hpp"
@@ -154,8 +153,7 @@ CommandHelp commands::export_table_help(const CommandLine&) {
 }
 
 ExitCode commands::export_table(const CommandLine& line) {
-  const FlagReader flags(
-      parse_words(export_table_help(line), "paths", canonical_flags(line.arguments)));
+  const FlagReader flags(export_table_help(line), "paths", line.arguments);
   const auto paths = flags.positionals("paths");
   if (paths.empty()) refuse_at("scalemark export", "give a record, or a folder of records");
   const std::string format = flags.text("format").value_or("csv");

@@ -10,6 +10,7 @@
 #include "commands/list.hpp"
 #include "commands/manual_page.hpp"
 #include "commands/subcommands.hpp"
+#include "config/flags.hpp"
 #include "config/text.hpp"
 #include "launch/companions.hpp"
 #include "launch/engine_start.hpp"
@@ -42,10 +43,16 @@ bool has_flag(const CommandHelp& help, std::string_view name) {
 }
 
 /// Takes --quiet from the words of a subcommand that has no key of that name.
-CommandLine without_quiet(const Subcommand& subcommand, CommandLine line) {
-  if (!has_flag(subcommand.help(line), "quiet") && std::erase(line.arguments, "--quiet") > 0)
-    be_quiet();
-  return line;
+CommandLine without_quiet(const Subcommand& subcommand, const CommandLine& line) {
+  const CommandHelp help = subcommand.help(line);
+  if (has_flag(help, "quiet")) return line;
+  CommandLine left{{}, line.argv};
+  for (const GivenWord& given : read_words(line.arguments, takes_value_in(help)))
+    if (given.name == "quiet" && !given.value)
+      be_quiet();
+    else
+      left.arguments.insert(left.arguments.end(), given.written.begin(), given.written.end());
+  return left;
 }
 
 std::string help_of(const Subcommand& subcommand, const CommandLine& line, HelpLength length) {

@@ -8,7 +8,6 @@
 #include "commands/gate.hpp"
 #include "commands/launch_flags.hpp"
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/json_file.hpp"
 #include "config/keys.hpp"
@@ -306,8 +305,7 @@ ExitCode gate_two_builds(const GateRequest& request) {
 
 ExitCode gate_as_asked(const CommandLine& line) {
   refuse_ranks("scalemark gate launches its ranks itself");
-  const FlagReader flags(
-      parse_words(commands::gate_help(line), "sets", canonical_flags(line.arguments)));
+  const FlagReader flags(commands::gate_help(line), "sets", line.arguments);
   const GateRequest request = Reader(flags).read();
   if (request.kind != GateRequest::Kind::builds) return gate_sets(request);
   if (!request.dry_run) return gate_two_builds(request);
@@ -337,7 +335,7 @@ CommandHelp commands::gate_help(const CommandLine&) {
 
 /// 4 to 7 where a launch failed.
 ExitCode commands::gate(const CommandLine& line) {
-  const auto reports = wanted_reports(line.arguments);
+  const auto reports = wanted_reports(read_words(line.arguments, takes_value_in(gate_help(line))));
   if (reports) begin_reports(*reports);
   try {
     return gate_as_asked(line);

@@ -60,25 +60,13 @@ void replace_older_verdict(const Json& record, const GateReports& reports) {
     ResultFile(*reports.record).write(record);
 }
 
-/// "--name", "--na-me" and "--name=VALUE" as name and value.
-std::pair<std::string, std::optional<std::string>> flag_of(const std::string& word) {
-  if (!word.starts_with("--")) return {};
-  const std::size_t equals = word.find('=');
-  std::string name = word.substr(2, equals == word.npos ? word.npos : equals - 2);
-  std::ranges::replace(name, '-', '_');
-  if (equals == word.npos) return {name, std::nullopt};
-  return {name, word.substr(equals + 1)};
-}
-
 }  // namespace
 
-std::optional<GateReports> wanted_reports(const std::vector<std::string>& words) {
+std::optional<GateReports> wanted_reports(const std::vector<GivenWord>& words) {
   GateReports reports;
   bool builds = false;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    auto [name, value] = flag_of(words[i]);
+  for (const auto& [name, value, written] : words) {
     if (name == "dry_run" || name == "save_baseline" || name == "history") return std::nullopt;
-    if (!value && i + 1 < words.size()) value = words[i + 1];
     if (name == "json") reports.json = true;
     if (name == "annotations") reports.annotations = true;
     if (name == "junit") reports.junit = value;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/flags.hpp"
 #include "error.hpp"
 #include "result/records.hpp"
 
@@ -20,7 +21,7 @@ struct GateReports {
 
 /// What the words of a command line ask for, read before they are known to be right. nullopt where
 /// no verdict is asked for: a dry run, a baseline, a history.
-std::optional<GateReports> wanted_reports(const std::vector<std::string>& words);
+std::optional<GateReports> wanted_reports(const std::vector<GivenWord>& words);
 
 /// Until there is a verdict the JUnit file says that there is none, and so does a verdict that an
 /// earlier gate left at the record's path. ResultError where they can't be written.

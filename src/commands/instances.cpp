@@ -10,6 +10,7 @@
 
 #include "commands/subcommands.hpp"
 #include "config/arguments.hpp"
+#include "config/flags.hpp"
 #include "config/injection.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
@@ -79,25 +80,21 @@ void refuse_misspelt(const std::string& name) {
 }
 
 Words split(std::span<const std::string> arguments) {
+  const auto is_own = [](const std::string& name) {
+    return std::ranges::find(kOwnFlags, name) != kOwnFlags.end();
+  };
   Words words;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    const std::size_t equals = word.find('=');
-    const std::string name =
-        word.starts_with("--")
-            ? canonical_name(word.substr(2, equals - (equals == word.npos ? 0 : 2)))
-            : "";
-    if (std::ranges::find(kOwnFlags, name) == kOwnFlags.end()) {
-      if (!name.empty()) refuse_misspelt(name);
-      words.job.push_back(word);
+  for (const GivenWord& given : read_words(arguments, [&](const std::string& name) {
+         return name != "dry_run" && (is_own(name) || key_takes_value(name));
+       })) {
+    if (!is_own(given.name)) {
+      if (!given.name.empty()) refuse_misspelt(given.name);
+      words.job.insert(words.job.end(), given.written.begin(), given.written.end());
       continue;
     }
-    const bool has_value = equals != word.npos;
-    if (!has_value && name != "dry_run" && i + 1 == arguments.size())
-      refuse_at("--" + name, "the value is missing");
-    words.own[name] = has_value           ? word.substr(equals + 1)
-                      : name == "dry_run" ? "true"
-                                          : arguments[++i];
+    if (!given.value && given.name != "dry_run")
+      refuse_at("--" + given.name, "the value is missing");
+    words.own[given.name] = given.value.value_or("true");
   }
   return words;
 }

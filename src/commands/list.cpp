@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/command_help.hpp"
 #include "config/flags.hpp"
 #include "config/json_file.hpp"
@@ -164,7 +163,7 @@ CommandHelp commands::list_help(const CommandLine&) {
 }
 
 ExitCode commands::list(const CommandLine& line) {
-  const FlagReader flags(parse_words(list_help(line), "list", canonical_flags(line.arguments)));
+  const FlagReader flags(list_help(line), "list", line.arguments);
   const std::vector<std::string> words = flags.positionals("list");
   const std::string what = words.empty() ? "" : words.front();
   if (words.size() > 1 || (!what.empty() && std::ranges::find(kLists, what) == kLists.end()))

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"
@@ -138,8 +137,7 @@ CommandHelp commands::project_help(const CommandLine&) {
 }
 
 ProjectRequest read_project_request(std::span<const std::string> arguments) {
-  const FlagReader flags(
-      parse_words(commands::project_help({}), "curve", canonical_flags(arguments)));
+  const FlagReader flags(commands::project_help({}), "curve", arguments);
   const std::vector<std::string> curves = flags.positionals("curve");
   if (curves.size() != 1)
     throw ConfigError(

@@ -1,6 +1,5 @@
 // scalemark report: a page of plots and words from records, made by scripts/report.
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/report_start.hpp"
@@ -32,7 +31,7 @@ CommandHelp commands::report_help(const CommandLine&) {
 }
 
 ExitCode commands::report(const CommandLine& line) {
-  const FlagReader flags(parse_words(report_help(line), "paths", canonical_flags(line.arguments)));
+  const FlagReader flags(report_help(line), "paths", line.arguments);
   std::vector<std::string> words;
   if (const auto output = flags.text("output")) words = {"--output", *output};
   const std::vector<std::string> paths = flags.positionals("paths");

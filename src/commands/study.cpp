@@ -6,7 +6,6 @@
 
 #include "commands/list.hpp"
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
@@ -234,8 +233,7 @@ CommandHelp commands::study_help(const CommandLine&) {
 
 ExitCode commands::study(const CommandLine& line) {
   refuse_ranks("scalemark study launches its ranks itself");
-  const StudyRequest request = read_request(
-      FlagReader(parse_words(study_help(line), "study", canonical_flags(line.arguments))));
+  const StudyRequest request = read_request(FlagReader(study_help(line), "study", line.arguments));
   const StudyProfile& profile = request.study.profile(request.profile);
   if (!request.sites.empty()) return compare_sites(request, profile);
   const StudyPlace place = study_place(request.folder(request.site));

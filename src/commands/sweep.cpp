@@ -5,7 +5,6 @@
 
 #include "commands/launch_flags.hpp"
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
@@ -81,8 +80,7 @@ CommandHelp commands::sweep_help(const CommandLine&) {
 
 ExitCode commands::sweep(const CommandLine& line) {
   refuse_ranks("scalemark sweep launches its ranks itself");
-  const SweepRequest request = read_sweep(
-      FlagReader(parse_words(sweep_help(line), "plan", canonical_flags(line.arguments))));
+  const SweepRequest request = read_sweep(FlagReader(sweep_help(line), "plan", line.arguments));
   if (request.dry_run) {
     print_sweep(request.plan, request.output);
     return ExitCode::ok;

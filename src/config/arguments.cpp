@@ -1,5 +1,4 @@
-// See arguments.hpp. Names are brought into canonical form and checked here, so that refusals can
-// name the nearest flag; cxxopts takes the values.
+// See arguments.hpp. Names are checked here, so that refusals can name the nearest flag.
 #include "config/arguments.hpp"
 
 #include <fmt/format.h>
@@ -122,64 +121,29 @@ constexpr auto kElsewhere = std::to_array<Elsewhere>({
                                 name_of(command)));
 }
 
-struct Flag {
-  std::string name;         ///< canonical, without dashes
-  std::string value;        ///< after `=`; "true" for a boolean alone, "false" for --nox and --no_x
-  bool takes_next = false;  ///< the value is the next word
-};
-
-Flag read_flag(Command command, const std::string& word) {
-  if (word.size() < 3 || !word.starts_with("--"))
-    throw ConfigError(fmt::format(
-        "unexpected argument {}: flags are written --name value or --name=value", quote(word)));
-  const std::size_t equals = word.find('=');
-  const bool has_value = equals != word.npos;
-  const std::string name = canonical_name(word.substr(2, has_value ? equals - 2 : word.npos));
-  const std::string value = has_value ? word.substr(equals + 1) : "";
-  if (name == "config" || name == "set") return {name, value, !has_value};
-  if (name == "use_fp16" && (!has_value || value == "true")) return {"precision", "fp16", false};
-  if (const Key* key = find_written_key(name); key && key->commands.contains(command)) {
-    if (key->kind == Kind::boolean) return {name, has_value ? value : "true", false};
-    return {name, value, !has_value};
-  }
-  if (name.starts_with("no") && !has_value) {
-    const std::string positive = name.substr(name.starts_with("no_") ? 3 : 2);
-    const Key* key = find_key(positive);
-    if (key && key->kind == Kind::boolean && key->commands.contains(command))
-      return {positive, "false", false};
-  }
-  refuse_flag(command, name);
+/// The boolean that --noNAME and --no_NAME turn off; null where the name is none.
+const Key* negated_key(Command command, const GivenWord& flag) {
+  if (!flag.name.starts_with("no") || flag.value) return nullptr;
+  const Key* key = find_key(flag.name.substr(flag.name.starts_with("no_") ? 3 : 2));
+  return key && key->kind == Kind::boolean && key->commands.contains(command) ? key : nullptr;
 }
 
-/// Every flag as two words, `--name` and its value: cxxopts then never matches a regular expression
-/// against a value.
-std::vector<std::string> canonical_words(Command command, std::span<const std::string> arguments) {
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Flag flag = read_flag(command, arguments[i]);
-    words.push_back("--" + flag.name);
-    if (flag.takes_next && ++i == arguments.size())
+/// The name of a key, or `config` or `set`, and its text: "true" of a boolean alone.
+std::pair<std::string, std::string> name_and_text(Command command, const GivenWord& flag) {
+  if (flag.name.empty())
+    throw ConfigError(
+        fmt::format("unexpected argument {}: flags are written --name value or --name=value",
+                    quote(flag.written.front())));
+  if (flag.name == "use_fp16" && flag.value.value_or("true") == "true")
+    return {"precision", "fp16"};
+  const Key* key = find_written_key(flag.name);
+  if (flag.name == "config" || flag.name == "set" || (key && key->commands.contains(command))) {
+    if (!flag.value && key_takes_value(flag.name))
       throw ConfigError(fmt::format("--{}: the value is missing", flag.name));
-    words.push_back(flag.takes_next ? arguments[i] : flag.value);
-    if (words.back().find('\0') != std::string::npos)  // C strings would end there
-      throw ConfigError(fmt::format("--{}: control characters are not allowed", flag.name));
+    return {flag.name, flag.value.value_or("true")};
   }
-  return words;
-}
-
-/// Every value is text.
-std::string program_of(Command command) { return fmt::format("scalemark {}", name_of(command)); }
-
-cxxopts::Options make_options(Command command) {
-  cxxopts::Options options(program_of(command));
-  const auto text = cxxopts::value<std::string>();
-  for (const Key& key : all_keys())
-    if (key.commands.contains(command)) {
-      options.add_options()(key.name, "", text);
-      if (key.former) options.add_options()(key.former->name, "", text);
-    }
-  options.add_options()("config", "", text)("set", "", text);
-  return options;
+  if (const Key* boolean = negated_key(command, flag)) return {boolean->name, "false"};
+  refuse_flag(command, flag.name);
 }
 
 Arguments::Setting read_set(Command command, const std::string& text) {
@@ -194,29 +158,24 @@ Arguments::Setting read_set(Command command, const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> canonical_flags(std::span<const std::string> arguments) {
-  std::vector<std::string> words;
-  for (const std::string& word : arguments) {
-    const std::size_t end = word.find('=');
-    words.push_back(word.starts_with("--")
-                        ? "--" + canonical_name(word.substr(2, end == word.npos ? end : end - 2)) +
-                              (end == word.npos ? "" : word.substr(end))
-                        : word);
-  }
-  return words;
+bool key_takes_value(const std::string& name) {
+  if (name == "config" || name == "set") return true;
+  const Key* key = find_written_key(name);
+  return key && key->kind != Kind::boolean;
 }
 
 Arguments parse_arguments(Command command, std::span<const std::string> arguments) {
-  const auto result =
-      parse_flags(program_of(command), make_options(command), canonical_words(command, arguments));
   Arguments parsed;
-  for (const auto& argument : result.arguments()) {
-    if (argument.key() == "config")
-      parsed.config_files.push_back(argument.value());
-    else if (argument.key() == "set")
-      parsed.settings.push_back(read_set(command, argument.value()));
+  for (const GivenWord& flag : read_words(arguments, key_takes_value)) {
+    const auto [name, text] = name_and_text(command, flag);
+    if (text.find('\0') != text.npos)  // C strings would end there
+      throw ConfigError(fmt::format("--{}: control characters are not allowed", name));
+    if (name == "config")
+      parsed.config_files.push_back(text);
+    else if (name == "set")
+      parsed.settings.push_back(read_set(command, text));
     else
-      parsed.settings.push_back({argument.key(), argument.value(), "--" + argument.key()});
+      parsed.settings.push_back({name, text, "--" + name});
   }
   return parsed;
 }

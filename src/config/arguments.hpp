@@ -1,4 +1,4 @@
-// The command line layer: flags from the key table, parsed by cxxopts.
+// The command line layer: flags from the key table.
 #pragma once
 
 #include <span>
@@ -29,7 +29,8 @@ Arguments parse_arguments(Command command, std::span<const std::string> argument
 /// Of a subcommand whose flags are the keys.
 CommandHelp key_help(Command command);
 
-/// The words of a command line with the names of its flags canonical: "--dry-run" is "--dry_run".
-std::vector<std::string> canonical_flags(std::span<const std::string> arguments);
+/// Whether --NAME without `=` has the next word as its value: keys other than booleans, of whatever
+/// command, and --config and --set.
+bool key_takes_value(const std::string& name);
 
 }  // namespace scalemark

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "config/flags.hpp"
 #include "config/text.hpp"
 
 namespace scalemark {
@@ -98,27 +97,6 @@ std::string full_help(const CommandHelp& help, std::size_t columns) {
   std::istringstream notes(help.notes);
   for (std::string note; std::getline(notes, note);) text += wrapped(note, columns);
   return text;
-}
-
-cxxopts::ParseResult parse_words(const CommandHelp& help, const std::string& positional,
-                                 std::vector<std::string> words) {
-  const std::string program = "scalemark " + help.name;
-  cxxopts::Options options(program);
-  for (const FlagGroup& group : help.groups)
-    for (const FlagHelp& flag : group.flags) {
-      const std::string name = (flag.letter ? std::string{flag.letter, ','} : "") + flag.name;
-      if (flag.value_name.empty())
-        options.add_options()(name, "");
-      else if (flag.repeated)
-        options.add_options()(name, "", cxxopts::value<std::vector<std::string>>());
-      else
-        options.add_options()(name, "", cxxopts::value<std::string>());
-    }
-  if (!positional.empty()) {
-    options.add_options()(positional, "", cxxopts::value<std::vector<std::string>>());
-    options.parse_positional({positional});
-  }
-  return parse_flags(program, std::move(options), std::move(words));
 }
 
 }  // namespace scalemark

@@ -1,8 +1,7 @@
-// What a subcommand is called with, as a table: its words are parsed by it, and its help, the
+// What a subcommand is called with, as a table: FlagReader reads its words by it, and its help, the
 // completion of shells and the manual page are printed from it.
 #pragma once
 
-#include <cxxopts.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,9 +49,5 @@ std::string grouped_flags(const std::vector<FlagGroup>& groups, std::size_t colu
 
 /// "what it is (a, b, c; default: b)".
 std::string described(const FlagHelp& flag);
-
-/// As parse_flags() reads them. `positional`: the name of those that are no flags; empty: none.
-cxxopts::ParseResult parse_words(const CommandHelp& help, const std::string& positional,
-                                 std::vector<std::string> words);
 
 }  // namespace scalemark

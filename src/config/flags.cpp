@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string_view>
 
 #include "config/numbers.hpp"
@@ -37,19 +38,87 @@ std::string with_dashes(const std::string& message) {
          std::string(std::find(end, message.end(), ' '), message.end());
 }
 
-}  // namespace
+/// Of cxxopts, which matches a regular expression against words that hold a `=`: a value that is a
+/// word of its own stays one.
+std::vector<std::string> canonical_words(const CommandHelp& help,
+                                         std::span<const std::string> arguments) {
+  std::vector<std::string> words;
+  for (const GivenWord& given : read_words(arguments, takes_value_in(help))) {
+    if (given.name.empty()) {
+      words.push_back(given.written.front());
+      continue;
+    }
+    const bool joined = given.value && given.written.size() == 1;
+    words.push_back("--" + given.name + (joined ? "=" + *given.value : ""));
+    if (given.written.size() == 2) words.push_back(*given.value);
+  }
+  return words;
+}
 
-cxxopts::ParseResult parse_flags(std::string program, cxxopts::Options options,
-                                 std::vector<std::string> words) {
+cxxopts::Options options_of(const CommandHelp& help, const std::string& positional) {
+  cxxopts::Options options("scalemark " + help.name);
+  for (const FlagGroup& group : help.groups)
+    for (const FlagHelp& flag : group.flags) {
+      const std::string name = (flag.letter ? std::string{flag.letter, ','} : "") + flag.name;
+      if (flag.value_name.empty())
+        options.add_options()(name, "");
+      else if (flag.repeated)
+        options.add_options()(name, "", cxxopts::value<std::vector<std::string>>());
+      else
+        options.add_options()(name, "", cxxopts::value<std::string>());
+    }
+  if (!positional.empty()) {
+    options.add_options()(positional, "", cxxopts::value<std::vector<std::string>>());
+    options.parse_positional({positional});
+  }
+  return options;
+}
+
+cxxopts::ParseResult parse_words(const CommandHelp& help, const std::string& positional,
+                                 std::span<const std::string> arguments) {
+  std::string program = "scalemark " + help.name;
+  std::vector<std::string> words = canonical_words(help, arguments);
   std::vector<char*> argv{program.data()};  // cxxopts 2 wants them mutable
   for (std::string& word : words) argv.push_back(word.data());
   int argc = static_cast<int>(argv.size());
   char** begin = argv.data();
   try {
-    return options.parse(argc, begin);
+    return options_of(help, positional).parse(argc, begin);
   } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
     throw ConfigError(fmt::format("{0}: {1}; see {0} --help", program, with_dashes(error.what())));
   }
+}
+
+}  // namespace
+
+std::vector<GivenWord> read_words(std::span<const std::string> arguments,
+                                  const TakesValue& takes_value) {
+  std::vector<GivenWord> all;
+  bool flags_end = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    GivenWord& given = all.emplace_back();
+    given.written = {word};
+    flags_end = flags_end || word == "--";
+    if (flags_end || !word.starts_with("--")) continue;
+    const std::size_t equals = word.find('=');
+    given.name = canonical_name(word.substr(2, equals == word.npos ? equals : equals - 2));
+    if (equals != word.npos) {
+      given.value = word.substr(equals + 1);
+    } else if (takes_value(given.name) && i + 1 < arguments.size()) {
+      given.value = arguments[++i];
+      given.written.push_back(*given.value);
+    }
+  }
+  return all;
+}
+
+TakesValue takes_value_in(const CommandHelp& help) {
+  std::set<std::string> names;
+  for (const FlagGroup& group : help.groups)
+    for (const FlagHelp& flag : group.flags)
+      if (!flag.value_name.empty()) names.insert(flag.name);
+  return [names](const std::string& name) { return names.contains(name); };
 }
 
 std::vector<std::string> split_list(const std::string& text, const std::string& flag) {
@@ -74,6 +143,10 @@ void check_choice(const std::string& flag, const std::string& word,
     throw ConfigError(fmt::format("{}: {} is none{}; legal: {}", flag, quote(word),
                                   did_you_mean(word, legal), join(legal, ", ")));
 }
+
+FlagReader::FlagReader(const CommandHelp& help, const std::string& positional,
+                       std::span<const std::string> arguments)
+    : parsed_(parse_words(help, positional, arguments)) {}
 
 std::optional<std::string> FlagReader::text(const std::string& name) const {
   if (!has(name)) return std::nullopt;

@@ -1,18 +1,35 @@
-// From words of a command line to what cxxopts reads in them.
+// The one reader of command lines: words to flags with their values, and what a subcommand's flags
+// say.
 #pragma once
 
 #include <cstdint>
 #include <cxxopts.hpp>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "config/command_help.hpp"
+
 namespace scalemark {
 
-/// Words without the program. What cxxopts refuses is a ConfigError that begins with the program's
-/// name and points to its help.
-cxxopts::ParseResult parse_flags(std::string program, cxxopts::Options options,
-                                 std::vector<std::string> words);
+/// A flag of a command line, or a word that is none.
+struct GivenWord {
+  std::string name;                  ///< canonical, without dashes; empty: no flag
+  std::optional<std::string> value;  ///< behind `=`, or the next word
+  std::vector<std::string> written;  ///< the words themselves, one or two
+};
+
+/// Whether a flag of this name, written without `=`, has the next word as its value.
+using TakesValue = std::function<bool(const std::string& name)>;
+
+/// Every word once, in its order; `-` and `_` are alike in names. Nothing behind a "--" is a flag.
+std::vector<GivenWord> read_words(std::span<const std::string> arguments,
+                                  const TakesValue& takes_value);
+
+/// Of the flags of a table.
+TakesValue takes_value_in(const CommandHelp& help);
 
 /// Words between commas; ConfigError, which `flag` begins, for an empty one.
 std::vector<std::string> split_list(const std::string& text, const std::string& flag);
@@ -28,7 +45,11 @@ void check_choice(const std::string& flag, const std::string& word,
 /// What each flag says; a ConfigError for what is wrong names the flag.
 class FlagReader {
  public:
-  explicit FlagReader(const cxxopts::ParseResult& parsed) : parsed_(parsed) {}
+  /// The words after a subcommand, whose flags are those of `help`. `positional`: the name of words
+  /// that are no flags; empty: there are none. What does not fit is a ConfigError that begins with
+  /// the command and points to its help.
+  FlagReader(const CommandHelp& help, const std::string& positional,
+             std::span<const std::string> arguments);
 
   bool has(const std::string& name) const { return parsed_.count(name) > 0; }
   std::optional<std::string> text(const std::string& name) const;

@@ -68,8 +68,7 @@ TEST(CommandHelp, CompleteIsWrapped) {
 }
 
 TEST(CommandHelp, WhatItNamesIsParsed) {
-  const FlagReader flags(
-      parse_words(help_of_tea(), "cups", {"--leaf", "oolong", "-m", "one", "two"}));
+  const FlagReader flags(help_of_tea(), "cups", Words{"--leaf", "oolong", "-m", "one", "two"});
   EXPECT_EQ(flags.text("leaf"), "oolong");
   EXPECT_TRUE(flags.has("milk"));
   EXPECT_EQ(flags.positionals("cups"), (Words{"one", "two"}));

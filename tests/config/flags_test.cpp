@@ -9,12 +9,12 @@ namespace {
 using ::testing::StartsWith;
 
 FlagReader reader(const Words& words) {
-  cxxopts::Options options("program");
-  options.add_options()("set", "", cxxopts::value<Words>())(
-      "label", "", cxxopts::value<std::string>())("pairs", "", cxxopts::value<std::string>())(
-      "plan", "", cxxopts::value<Words>());
-  options.parse_positional({"plan"});
-  return FlagReader(parse_flags("program", options, words));
+  const FlagGroup flags{"Flags",
+                        {{.name = "set", .value_name = "KEY=VALUE", .repeated = true},
+                         {.name = "label", .value_name = "NAME"},
+                         {.name = "pairs", .value_name = "N"},
+                         {.name = "dry_run"}}};
+  return FlagReader({"tea", "Makes tea.", {}, {flags}, {}, ""}, "plan", words);
 }
 
 TEST(FlagReader, RefusalsBeginWithTheFlag) {
@@ -39,14 +39,42 @@ TEST(FlagReader, WhatCxxoptsRefusesHasDashesToo) {
   EXPECT_EQ(refusal([] {
               reader({"--labl", "x"});
             }),
-            "program: --labl does not exist; see program --help");
+            "scalemark tea: --labl does not exist; see scalemark tea --help");
   EXPECT_EQ(refusal([] { reader({"--label"}); }),
-            "program: --label is missing an argument; see program --help");
+            "scalemark tea: --label is missing an argument; see scalemark tea --help");
 }
 
 TEST(FlagReader, AWordWithoutAFlagHasNoDashesInRefusals) {
   EXPECT_EQ(reader({"a.json"}).positionals("plan"), Words{"a.json"});
   EXPECT_THAT(refusal([] { reader({"a\nb"}).positionals("plan"); }), StartsWith("plan: "));
+}
+
+TEST(FlagReader, ReadsNamesInEitherSpellingAndLeavesValuesAsTheyAre) {
+  const FlagReader flags = reader({"--dry-run", "--label", "--a-b", "--pairs=1-2", "c-d"});
+  EXPECT_TRUE(flags.has("dry_run"));
+  EXPECT_EQ(flags.text("label"), "--a-b");
+  EXPECT_EQ(flags.text("pairs"), "1-2");
+  EXPECT_EQ(flags.positionals("plan"), Words{"c-d"});
+}
+
+TEST(FlagReader, TakesWhatFollowsTwoDashesForNoFlag) {
+  const FlagReader flags = reader({"--label=x", "--", "--dry-run"});
+  EXPECT_FALSE(flags.has("dry_run"));
+  EXPECT_EQ(flags.positionals("plan"), Words{"--dry-run"});
+}
+
+TEST(ReadWords, TellsFlagsValuesAndOtherWords) {
+  const Words words{"a", "--my-name", "--x", "--b=", "--my_name"};
+  const auto read = read_words(words, [](const std::string& name) { return name == "my_name"; });
+  ASSERT_EQ(read.size(), 4U);
+  EXPECT_EQ(read[0].name, "");
+  EXPECT_EQ(read[0].written, Words{"a"});
+  EXPECT_EQ(read[1].name, "my_name");
+  EXPECT_EQ(read[1].value, "--x");
+  EXPECT_EQ(read[1].written, (Words{"--my-name", "--x"}));
+  EXPECT_EQ(read[2].value, "");
+  EXPECT_EQ(read[3].name, "my_name");
+  EXPECT_EQ(read[3].value, std::nullopt);  // nothing follows
 }
 
 }  // namespace
