@@ -8,11 +8,10 @@
 
 #include "config/injection.hpp"
 #include "config/keys.hpp"
-#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
+#include "launch/launch_builder.hpp"
 #include "launch/log_tail.hpp"
-#include "launch/programs.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "platform/temporary_folder.hpp"
@@ -182,13 +181,10 @@ class Launch {
   bool complete_ = true;
 };
 
-}  // namespace
-
-std::vector<std::string> instance_command(const InstancesRequest& request, std::size_t slot,
-                                          const fs::path& record) {
+/// Of the job, then what the supervisor decides.
+std::vector<std::string> arguments_of(const InstancesRequest& request, std::size_t slot) {
   const LoadedConfig& loaded = request.plan.config;
-  std::vector<std::string> words{own_path().string(), std::string(name_of(loaded.command))};
-  words.insert(words.end(), request.arguments.begin(), request.arguments.end());
+  std::vector<std::string> words = request.arguments;
   const auto number = static_cast<std::int64_t>(slot);
   if (request.inject && (request.inject->rank < 0 || request.inject->rank == number)) {
     Injection fault = *request.inject;
@@ -199,38 +195,35 @@ std::vector<std::string> instance_command(const InstancesRequest& request, std::
   if (folder) words.push_back(fmt::format("--checkpoint_dir={}/slot{}", *folder, slot));
   if (loaded.command == Command::run) words.emplace_back("--dry_run=false");
   words.emplace_back("--json=false");
-  words.push_back("--output=" + record.string());
   return words;
 }
+
+}  // namespace
 
 LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot,
                                const fs::path& record) {
   const ResolvedConfig& config = request.plan.config.config;
   const Slot& place = request.plan.slots[slot];
-  const auto environment = process_environment();
   const auto ranks = static_cast<std::size_t>(request.plan.ranks);
-  LaunchRequest asked;
-  asked.ranks = static_cast<int>(ranks);
-  asked.here = place.is_here();
-  asked.direct = asked.here && config.ranks.empty();
-  asked.binds_itself = true;
-  asked.environment = {{kSlotVariable, slot_words(place.places, ranks / place.places.size())}};
-  asked.program = instance_command(request, slot, record);
-  if (!asked.direct)
-    asked.launcher =
-        config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
-  put_in_container(asked, config, {record.parent_path(), !place.places.front().uuid.empty()});
-  if (asked.direct) return asked;
-  asked.hydra = built_for_hydra();
-  asked.hostfile = config.hostfile;
-  asked.hosts = place.hosts();
-  asked.ranks_per_node = static_cast<int>(ranks / asked.hosts.size());
-  for (std::string& host : asked.hosts)
-    if (host.empty()) host = asked.launcher == Launcher::srun ? host_name() : "localhost";
-  if (!asked.here) asked.forward = variables_for_hosts(process_environment());
-  // mpirun starts its daemons by steps of Slurm, beside those of other instances.
-  if (environment.contains("SLURM_JOB_ID")) asked.environment.emplace_back("SLURM_OVERLAP", "1");
-  do_without_ssh(asked, environment, !asked.here);
+  LaunchDescription described;
+  described.program = own_path();
+  described.command = request.plan.config.command;
+  described.arguments = arguments_of(request, slot);
+  described.output = record;
+  described.ranks = static_cast<int>(ranks);
+  described.launcher = config.launcher;
+  described.hostfile = config.hostfile;
+  described.hosts = place.hosts();
+  described.ranks_per_node = static_cast<int>(ranks / described.hosts.size());
+  described.elsewhere = !place.is_here();
+  described.binds_itself = true;
+  described.direct = place.is_here() && config.ranks.empty();
+  described.environment = {{kSlotVariable, slot_words(place.places, ranks / place.places.size())}};
+  described.container = config;
+  described.results = record.parent_path();
+  described.gpus = !place.places.front().uuid.empty();
+  LaunchRequest asked = build_launch(described, process_environment());
+  tell_ranks(asked);
   return asked;
 }
 

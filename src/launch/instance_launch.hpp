@@ -11,13 +11,9 @@
 
 namespace scalemark {
 
-/// `scalemark run ...` or `scalemark infer ...` of the instance on a slot: the arguments of the
-/// job, then what the supervisor decides.
-std::vector<std::string> instance_command(const InstancesRequest& request, std::size_t slot,
-                                          const std::filesystem::path& record);
-
 /// How the ranks of the instance on a slot are started: by a launcher on exactly its hosts, unless
-/// it is one rank on this one.
+/// it is one rank on this one. Its program is `scalemark run ...` or `scalemark infer ...`: the
+/// arguments of the job, then what the supervisor decides.
 LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot,
                                const std::filesystem::path& record);
 

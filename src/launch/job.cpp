@@ -9,12 +9,10 @@
 #include <cstdlib>
 #include <limits>
 
-#include "config/names.hpp"
 #include "error.hpp"
 #include "file_size_limit.hpp"
 #include "launch/programs.hpp"
 #include "measure/clock.hpp"
-#include "platform/library_variables.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
 
@@ -153,30 +151,6 @@ std::map<std::string, std::string> session_folder(const std::filesystem::path& f
   const char* place = "OMPI_MCA_orte_tmpdir_base";
   if (std::getenv(place)) return {};
   return {{place, folder.string()}};
-}
-
-void tell_ranks(LaunchRequest& request, bool elsewhere) {
-  // srun counts hardware threads, mpirun cores.
-  const char* what = request.launcher == Launcher::srun ? "cpus" : "core";
-  const std::string binding = !request.is_bound() ? "none"
-                              : request.binding == Binding::core
-                                  ? fmt::format("{}:{}", what, request.cpus_per_rank)
-                                  : to_string(request.binding);
-  setenv("SMK_INTERNAL_BINDING", binding.c_str(), 1);
-  request.here = !elsewhere && request.launcher != Launcher::srun;
-  if (elsewhere) request.forward = variables_for_hosts(process_environment());
-}
-
-std::vector<std::string> variables_for_hosts(
-    const std::map<std::string, std::string>& environment) {
-  constexpr std::array<std::string_view, 4> kOurs{"SCALEMARK_", "SMK_INTERNAL_", "TCMALLOC_",
-                                                  "THP_"};
-  std::vector<std::string> names;
-  for (const auto& [name, value] : environment)
-    if (begins_with_one_of(name, kOurs) ||
-        (is_library_variable(name) && !name.starts_with("OMPI_MCA_")))
-      names.push_back(name);
-  return names;
 }
 
 }  // namespace scalemark

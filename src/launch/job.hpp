@@ -49,12 +49,4 @@ Supervision supervision_of(double timeout);
 /// program is missing (require_programs()), ResultError where the file size limit is too small.
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
 
-/// Lets the ranks know what binding the launch asks for, and carries our variables to them. Call it
-/// once all variables are set.
-void tell_ranks(LaunchRequest& request, bool elsewhere);
-
-/// Names of the variables that mpirun must carry to other hosts: ours, and those of libraries but
-/// for its own, which it takes by itself.
-std::vector<std::string> variables_for_hosts(const std::map<std::string, std::string>& environment);
-
 }  // namespace scalemark

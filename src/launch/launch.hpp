@@ -40,7 +40,8 @@ struct LaunchRequest {
   /// Between the launcher's words and the program: flags of srun, or a program that enters a
   /// container (container.hpp).
   std::vector<std::string> container;
-  bool here = false;  ///< every rank is known to run on this host
+  bool elsewhere = false;  ///< some of the ranks, or all, are to run on other hosts
+  bool here = false;       ///< every rank is known to run on this host
   std::vector<std::string>
       program;  ///< program and arguments, each one word, never through a shell
 };

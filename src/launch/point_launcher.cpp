@@ -8,12 +8,11 @@
 
 #include "config/keys.hpp"
 #include "config/names.hpp"
-#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
+#include "launch/launch_builder.hpp"
 #include "launch/log_tail.hpp"
 #include "launch/placement.hpp"
-#include "launch/programs.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "talk.hpp"
@@ -22,20 +21,6 @@ namespace scalemark {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A rank that may run on more than its share of the cores computes with as many threads as one
-/// that is bound to it.
-void keep_threads(LaunchRequest& request, const ResolvedConfig& config,
-                  const std::map<std::string, std::string>& environment) {
-  if (request.binding == Binding::core || config.num_intra_threads) return;
-  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
-    const bool is_set = environment.contains(name) ||
-                        std::ranges::any_of(request.environment, [&](const auto& variable) {
-                          return variable.first == name;
-                        });
-    if (!is_set) request.environment.emplace_back(name, std::to_string(request.cpus_per_rank));
-  }
-}
 
 /// The plan's, or that of SCALEMARK_LAUNCHER, which every point has.
 Launcher launcher_of(const SweepPlan& plan, const std::map<std::string, std::string>& environment) {
@@ -87,26 +72,28 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   const Resources resources = find_resources(point.config.device, hostfile, environment_);
   const Placement placement =
       place_ranks(point.launch.ranks, resources, point.launch.ranks_per_node);
-  LaunchRequest request;
-  request.launcher = launcher_;
-  request.hydra = built_for_hydra();
-  request.ranks = point.launch.ranks;
-  request.ranks_per_node = point.launch.ranks_per_node;
-  request.cpus_per_rank = point.launch.cpus_per_rank.value_or(placement.cpus_per_rank);
-  request.oversubscribe = placement.oversubscribe;
-  request.hostfile = hostfile;
-  request.environment = point.launch.environment;
-  request.binding = point.launch.binding.value_or(Binding::core);
-  keep_threads(request, point.config, environment_);
-  request.program = {build_.program.string(), std::string(name_of(plan_.command))};
-  request.program.insert(request.program.end(), point.arguments.begin(), point.arguments.end());
-  if (request.ranks_per_node)
-    request.program.push_back(fmt::format("--ranks_per_node={}", *request.ranks_per_node));
-  request.program.push_back("--output=" + fs::absolute(record_path(index, repeat)).string());
-  put_in_container(request, plan_.container.container ? plan_.container : point.config,
-                   {folder_, resources.gpus_per_host > 0, build_.own});
-  do_without_ssh(request, environment_, resources.elsewhere);
-  tell_ranks(request, resources.elsewhere);
+  LaunchDescription described;
+  described.program = build_.program;
+  described.own_program = build_.own;
+  described.command = plan_.command;
+  described.arguments = point.arguments;
+  described.output = fs::absolute(record_path(index, repeat));
+  described.ranks = point.launch.ranks;
+  described.ranks_per_node = point.launch.ranks_per_node;
+  described.tells_ranks_per_node = true;
+  described.cpus_per_rank = point.launch.cpus_per_rank.value_or(placement.cpus_per_rank);
+  described.oversubscribe = placement.oversubscribe;
+  described.binding = point.launch.binding.value_or(Binding::core);
+  described.fixed_threads = point.config.num_intra_threads.has_value();
+  described.launcher = launcher_;
+  described.hostfile = hostfile;
+  described.elsewhere = resources.elsewhere;
+  described.environment = point.launch.environment;
+  described.container = plan_.container.container ? plan_.container : point.config;
+  described.results = folder_;
+  described.gpus = resources.gpus_per_host > 0;
+  LaunchRequest request = build_launch(described, environment_);
+  tell_ranks(request);
   return request;
 }
 

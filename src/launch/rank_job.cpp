@@ -8,11 +8,9 @@
 #include "analysis/scaling/scaling.hpp"
 #include "colour.hpp"
 #include "config/curves.hpp"
-#include "config/names.hpp"
-#include "launch/container.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
-#include "launch/programs.hpp"
+#include "launch/launch_builder.hpp"
 #include "launch/relay.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
@@ -119,32 +117,32 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   const ResolvedConfig& config = loaded.config;
   const auto environment = process_environment();
   const Resources resources = find_resources(config.device, config.hostfile, environment);
-  RankJob job{plan_ranks(config, resources), {}, resources.elsewhere};
-  if (!config.largest_batch) check_points(config, job.points.ranks);
-  if (job.points.ranks_per_node && !config.dry_run)
-    refuse_too_few_hosts(job.points.largest, resources, *job.points.ranks_per_node);
-  LaunchRequest& request = job.request;
-  request.launcher =
-      config.launcher == Launcher::automatic ? detect_launcher(environment) : config.launcher;
-  request.hydra = built_for_hydra();
-  request.ranks = job.points.largest;
-  request.ranks_per_node = job.points.ranks_per_node;
-  request.cpus_per_rank = job.points.placement.cpus_per_rank;
-  request.hostfile = config.hostfile;
-  request.oversubscribe = job.points.placement.oversubscribe;
-  request.program = {own_path().string(), std::string(name_of(loaded.command))};
-  request.program.insert(request.program.end(), arguments.begin(), arguments.end());
-  put_in_container(request, config, {result_folder(config), resources.gpus_per_host > 0});
-  do_without_ssh(request, environment, job.elsewhere);
-  if (request.ranks_per_node && !config.ranks_per_node)
-    request.program.push_back(fmt::format("--ranks_per_node={}", *request.ranks_per_node));
-  return job;
+  const PlannedRanks points = plan_ranks(config, resources);
+  if (!config.largest_batch) check_points(config, points.ranks);
+  if (points.ranks_per_node && !config.dry_run)
+    refuse_too_few_hosts(points.largest, resources, *points.ranks_per_node);
+  LaunchDescription described;
+  described.program = own_path();
+  described.command = loaded.command;
+  described.arguments = arguments;
+  described.ranks = points.largest;
+  described.ranks_per_node = points.ranks_per_node;
+  described.tells_ranks_per_node = !config.ranks_per_node;
+  described.cpus_per_rank = points.placement.cpus_per_rank;
+  described.oversubscribe = points.placement.oversubscribe;
+  described.launcher = config.launcher;
+  described.hostfile = config.hostfile;
+  described.elsewhere = resources.elsewhere;
+  described.container = config;
+  described.results = result_folder(config);
+  described.gpus = resources.gpus_per_host > 0;
+  return {points, build_launch(described, environment)};
 }
 
 ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   const ResolvedConfig& config = loaded.config;
   const HandoverFolder handover(result_folder(config));
-  tell_ranks(job.request, job.elsewhere);
+  tell_ranks(job.request);
   announce(job);
   lend_colours();
   Relay relay;

@@ -25,7 +25,6 @@ PlannedRanks plan_ranks(const ResolvedConfig& config, const Resources& resources
 struct RankJob {
   PlannedRanks points;
   LaunchRequest request;
-  bool elsewhere = false;  ///< some ranks, or all, are to run on other hosts
 };
 
 /// `scalemark COMMAND ARGUMENTS` on every rank. Throws ConfigError where a batch does not divide.

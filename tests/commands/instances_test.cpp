@@ -32,6 +32,11 @@ std::string refusal(const std::vector<std::string>& words) {
   return {};
 }
 
+std::vector<std::string> program(const InstancesRequest& request, std::size_t slot,
+                                 const std::string& record = "a") {
+  return instance_request(request, slot, record).program;
+}
+
 /// The first CPU that this process may use.
 std::string cpu() { return std::to_string(achieved_affinity().cpus.front()); }
 
@@ -53,7 +58,7 @@ TEST(InstancesRequest, OwnFlagsAndThoseOfTheJob) {
 TEST(InstancesRequest, AnInstanceIsAnOrdinaryCommand) {
   const auto request = read(
       {"--model", "smallnet", "--job", "infer", "--slots", cpu(), "--output", "i.json", "--json"});
-  const auto words = instance_command(request, 0, "/x/a.json");
+  const auto words = program(request, 0, "/x/a.json");
   EXPECT_EQ(words.at(1), "infer");
   EXPECT_EQ(words.back(), "--output=/x/a.json");
   EXPECT_EQ(words.at(words.size() - 2), "--json=false");
@@ -62,12 +67,12 @@ TEST(InstancesRequest, AnInstanceIsAnOrdinaryCommand) {
 }
 
 TEST(InstancesRequest, AFaultIsOfASlot) {
-  const auto request = read({"--slots", cpu(), "--inject", "kill:rank=1:step=3"});
+  const auto request = read({"--slots", cpu() + ";n1:0", "--inject", "kill:rank=1:step=3"});
   EXPECT_EQ(request.plan.config.config.inject->rank, 1);
-  EXPECT_THAT(instance_command(request, 0, "a"), Not(Contains(HasSubstr("inject"))));
-  EXPECT_THAT(instance_command(request, 1, "a"), Contains("--inject=kill:rank=0:step=3"));
-  const auto all = read({"--slots", cpu(), "--inject", "kill:step=3"});
-  EXPECT_THAT(instance_command(all, 1, "a"), Contains("--inject=kill:step=3"));
+  EXPECT_THAT(program(request, 0), Not(Contains(HasSubstr("inject"))));
+  EXPECT_THAT(program(request, 1), Contains("--inject=kill:rank=0:step=3"));
+  const auto all = read({"--slots", cpu() + ";n1:0", "--inject", "kill:step=3"});
+  EXPECT_THAT(program(all, 1), Contains("--inject=kill:step=3"));
 }
 
 std::vector<std::string> launched(const InstancesRequest& request, std::size_t slot) {
@@ -100,8 +105,9 @@ TEST(InstancesRequest, SeveralRanksAreLaunchedOnTheirHostsAndBindThemselves) {
 
 TEST(InstancesRequest, CheckpointsOfInstancesLieApart) {
   const auto request =
-      read({"--slots", cpu(), "--checkpoint_every", "5", "--checkpoint_dir", "/c"});
-  EXPECT_THAT(instance_command(request, 3, "a"), Contains("--checkpoint_dir=/c/slot3"));
+      read({"--slots", cpu() + ";n1:0", "--checkpoint_every", "5", "--checkpoint_dir", "/c"});
+  EXPECT_THAT(program(request, 0), Contains("--checkpoint_dir=/c/slot0"));
+  EXPECT_THAT(program(request, 1), Contains("--checkpoint_dir=/c/slot1"));
 }
 
 TEST(InstancesRequest, WrongWordsAreRefused) {
