@@ -71,8 +71,7 @@ bool leave_srun_without_pmi() {
 }
 
 ExitCode measure(Command command, const CommandLine& line) {
-  const LoadedConfig loaded =
-      load_config(command, static_cast<int>(line.arguments.size()), line.argv + 2);
+  const LoadedConfig loaded = load_config(command, line.arguments, environment_lines());
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   if (loaded.config.quiet) be_quiet();
   if (loaded.config.cpu_masks) return judge_cpu_masks(loaded);
@@ -86,7 +85,7 @@ ExitCode measure(Command command, const CommandLine& line) {
   if (starts_ranks && !hint) return start_ranks(loaded, line.arguments);
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
   if (!leave_srun_without_pmi()) return ExitCode::environment;
-  become_engine(loaded.config, line.argv);
+  become_engine(loaded, line.argv);
 }
 
 }  // namespace

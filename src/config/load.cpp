@@ -2,9 +2,12 @@
 #include "config/load.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cctype>
+#include <cstdlib>
 #include <utility>
 
 #include "config/arguments.hpp"
@@ -12,11 +15,14 @@
 #include "config/file_layer.hpp"
 #include "config/keys.hpp"
 #include "config/learning_rate.hpp"
+#include "config/names.hpp"
+#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
 #include "json.hpp"
 #include "models/catalog.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -164,6 +170,41 @@ void check_others(const Layers& layers, const ResolvedConfig& resolved, Command 
   }
 }
 
+/// Names the descriptor of a file without a name that holds handed_json().
+constexpr const char* kHandedVariable = "SMK_INTERNAL_CONFIG";
+
+Json handed_json(const LoadedConfig& loaded) {
+  Json json = {{"command", std::string(name_of(loaded.command))}, {"warnings", loaded.warnings}};
+  for (const Key& key : all_keys()) json["given"][key.name] = key.get(loaded.given);
+  for (const auto& [name, origin] : loaded.origins) json["origins"][name] = to_string(origin);
+  return json;
+}
+
+/// Values that have been checked are not checked again.
+std::optional<LoadedConfig> loaded_of(const Json& json, Command command) {
+  if (json.at("command").get<std::string>() != name_of(command)) return std::nullopt;
+  LoadedConfig loaded;
+  loaded.command = command;
+  json.at("warnings").get_to(loaded.warnings);
+  for (const auto& [name, value] : json.at("given").items())
+    find_key(name)->set(loaded.given, value);
+  for (const auto& [name, origin] : json.at("origins").items())
+    loaded.origins[name] = from_string<Origin>(origin.get_ref<const std::string&>()).value();
+  loaded.config = ResolvedConfig(loaded.given);
+  return loaded;
+}
+
+std::string whole_file(int descriptor) {
+  std::string text;
+  std::array<char, 4096> chunk;
+  lseek(descriptor, 0, SEEK_SET);
+  while (true) {
+    const ssize_t size = read(descriptor, chunk.data(), chunk.size());
+    if (size <= 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(size));
+  }
+}
+
 }  // namespace
 
 LoadedConfig load_config(Command command, std::span<const std::string> arguments,
@@ -183,7 +224,8 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
   const ResolvedConfig resolved(layers.given);
   check_groups({layers.given, resolved, *find_model(resolved.model), command, layers.warnings});
   check_others(layers, resolved, command);
-  return {resolved, command, std::move(layers.origins), std::move(layers.warnings)};
+  return {resolved, command, std::move(layers.origins), std::move(layers.warnings),
+          std::move(layers.given)};
 }
 
 std::vector<std::string> environment_lines() {
@@ -192,9 +234,32 @@ std::vector<std::string> environment_lines() {
   return lines;
 }
 
-LoadedConfig load_config(Command command, int argc, char** argv) {
-  const std::vector<std::string> arguments(argv, argv + argc);
-  return load_config(command, arguments, environment_lines());
+void hand_over_config(const LoadedConfig& loaded) noexcept {
+  try {
+    const std::string text = handed_json(loaded).dump();
+    const int file = memfd_create("scalemark configuration", 0);
+    if (file < 0) return;
+    if (write_whole(file, text) == 0)
+      setenv(kHandedVariable, std::to_string(file).c_str(), 1);
+    else
+      close(file);
+  } catch (const std::exception&) {  // a text that is not UTF-8
+  }
+}
+
+std::optional<LoadedConfig> handed_config(Command command) noexcept {
+  try {
+    const char* text = std::getenv(kHandedVariable);
+    const auto number = text ? parse_integer(text) : std::nullopt;
+    unsetenv(kHandedVariable);
+    if (!number || *number <= STDERR_FILENO) return std::nullopt;
+    const int file = static_cast<int>(*number);
+    const std::string handed = whole_file(file);
+    close(file);
+    return loaded_of(Json::parse(handed), command);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace scalemark

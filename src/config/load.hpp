@@ -1,6 +1,7 @@
 // Layers of configuration: defaults <- JSON file <- SCALEMARK_* variables <- command line.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +20,12 @@ LoadedConfig load_config(Command command, std::span<const std::string> arguments
 /// The process's variables, "NAME=value".
 std::vector<std::string> environment_lines();
 
-/// Same, from the process: argv after the subcommand and ::environ.
-LoadedConfig load_config(Command command, int argc, char** argv);
+/// Leaves the configuration for the program that this process becomes by exec. Where that fails,
+/// that program reads every layer itself.
+void hand_over_config(const LoadedConfig& loaded) noexcept;
+
+/// What the program that became this one has handed over, once; nullopt where there is none, or one
+/// of another command.
+std::optional<LoadedConfig> handed_config(Command command) noexcept;
 
 }  // namespace scalemark

@@ -59,6 +59,7 @@ struct LoadedConfig {
   Command command = Command::run;
   std::map<std::string, Origin> origins;  ///< of every key
   std::vector<std::string> warnings;      ///< e.g. unknown SCALEMARK_* variables, for stderr
+  RunConfig given = {};                   ///< what `config` was resolved from
 };
 
 /// Of the catalog, or what --model_unit says of a network of the user's; "images/sec" of a model

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "config/load.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "launch/launch.hpp"
@@ -175,7 +176,8 @@ std::filesystem::path own_path() {
   return path;
 }
 
-void become_engine(const ResolvedConfig& config, char** argv) {
+void become_engine(const LoadedConfig& loaded, char** argv) {
+  const ResolvedConfig& config = loaded.config;
   if (const char* slot = std::getenv(kSlotVariable))
     take_share(slot, config.device);
   else if (config.device != Device::cpu && config.gpu_binding == GpuBinding::near)
@@ -188,6 +190,7 @@ void become_engine(const ResolvedConfig& config, char** argv) {
   const auto variables =
       engine_variables(config, achieved_affinity().usable, process_environment());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  hand_over_config(loaded);
   // One that comes before the engine can take it waits (train/signals.hpp).
   const sigset_t held = stop_signal_set();
   sigset_t before;

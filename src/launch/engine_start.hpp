@@ -21,8 +21,8 @@ std::vector<std::pair<std::string, std::string>> engine_variables(
 /// This program, with links resolved.
 std::filesystem::path own_path();
 
-/// Sets the variables and becomes the engine: same process id, same arguments. Throws
-/// EnvironmentError where the engine isn't there.
-[[noreturn]] void become_engine(const ResolvedConfig& config, char** argv);
+/// Sets the variables and becomes the engine, which gets what is loaded: same process id, same
+/// arguments. Throws EnvironmentError where the engine isn't there.
+[[noreturn]] void become_engine(const LoadedConfig& loaded, char** argv);
 
 }  // namespace scalemark

@@ -81,7 +81,12 @@ int engine_main(int argc, char** argv) {
   }
   LoadedConfig loaded;
   try {
-    loaded = load_config(*command, argc - 2, argv + 2);
+    // The front door has read it; whoever starts the engine by itself has not.
+    if (auto handed = handed_config(*command))
+      loaded = std::move(*handed);
+    else
+      loaded = load_config(*command, std::vector<std::string>(argv + 2, argv + argc),
+                           environment_lines());
   } catch (const std::exception& error) {
     tell_before_mpi(exit_code_of(error), error.what());
     return static_cast<int>(exit_code_of(error));

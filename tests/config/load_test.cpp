@@ -1,6 +1,7 @@
 // Layers and refusals of the configuration: what wins, and what a refusal says.
 #include "config/load.hpp"
 
+#include <cstdlib>
 #include <limits>
 #include <map>
 
@@ -377,6 +378,52 @@ TEST(Help, NamesEveryFlagOfTheCommandAndNoOther) {
                          help.find("--" + key.name + "\n") != help.npos;
       EXPECT_EQ(named, key.commands.contains(command)) << key.name;
     }
+}
+
+/// What the engine works with, whether it has read the layers or got what the front door has read.
+void expect_same(const LoadedConfig& handed, const LoadedConfig& read) {
+  for (const Key& key : all_keys()) {
+    EXPECT_EQ(key.get(handed.config), key.get(read.config)) << key.name;
+    EXPECT_EQ(key.get(handed.given), key.get(read.given)) << key.name;
+    for (const std::string& model : read.config.more_models)
+      EXPECT_EQ(key.get(handed.config.of_model(model)), key.get(read.config.of_model(model)))
+          << key.name << " of " << model;
+  }
+  EXPECT_EQ(handed.command, read.command);
+  EXPECT_EQ(handed.origins, read.origins);
+  EXPECT_EQ(handed.warnings, read.warnings);
+}
+
+TEST(HandedConfig, IsWhatWasRead) {
+  for (const auto& [command, words] : std::vector<std::pair<Command, Words>>{
+           {Command::run, {}},
+           {Command::run, {"--lr_schedule=0.1;30;0.01", "--inject=delay:rank=0:milliseconds=1.5"}},
+           {Command::run, {"--batch_size=max", "--momentum=0.1234567890123", "--use_fp16"}},
+           {Command::scale,
+            {"--model=smallnet,trivial", "--ranks=1,2", "--reducer=scalemark,c10d"}},
+           {Command::infer, {"--model=bert_tiny", "--mode=single_stream"}},
+           {Command::preflight, {"--output", "a b.json"}}}) {
+    const LoadedConfig read = load_config(command, words, Words{"SCALEMARK_SEEED=1"});
+    hand_over_config(read);
+    const auto handed = handed_config(command);
+    ASSERT_TRUE(handed) << name_of(command);
+    expect_same(*handed, read);
+    EXPECT_FALSE(handed_config(command)) << "it was taken already";
+  }
+}
+
+TEST(HandedConfig, OfAnotherCommandIsNone) {
+  hand_over_config(load({}));
+  EXPECT_FALSE(handed_config(Command::infer));
+  EXPECT_FALSE(handed_config(Command::run)) << "what nobody takes must not be found later";
+}
+
+TEST(HandedConfig, WhatIsNoneOfOursIsNotTaken) {
+  for (const char* text : {"0", "2", "999999", "nothing", ""}) {
+    setenv("SMK_INTERNAL_CONFIG", text, 1);
+    EXPECT_FALSE(handed_config(Command::run)) << text;
+  }
+  unsetenv("SMK_INTERNAL_CONFIG");
 }
 
 }  // namespace
