@@ -7,11 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
+#include <sstream>
+#include <utility>
+#include <vector>
 
 #include "error.hpp"
 #include "file_size_limit.hpp"
-#include "launch/programs.hpp"
+#include "launch/launch_builder.hpp"
 #include "measure/clock.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
@@ -151,6 +155,85 @@ std::map<std::string, std::string> session_folder(const std::filesystem::path& f
   const char* place = "OMPI_MCA_orte_tmpdir_base";
   if (std::getenv(place)) return {};
   return {{place, folder.string()}};
+}
+
+std::string last_lines(const std::filesystem::path& log) {
+  std::vector<std::string> lines;
+  std::ifstream file(log);
+  Boilerplate boilerplate;
+  std::string said;
+  for (std::string line; std::getline(file, line);) said += boilerplate.pass(line + "\n");
+  std::istringstream rest(said + boilerplate.rest());
+  for (std::string line; std::getline(rest, line);)
+    if (line.find_first_not_of(" \t\r-") != line.npos) lines.push_back(line);
+  std::string text;
+  for (std::size_t i = lines.size() - std::min<std::size_t>(3, lines.size()); i < lines.size(); ++i)
+    text += (text.empty() ? "" : " | ") + lines[i];
+  return text.size() > 600 ? "..." + text.substr(text.size() - 600) : text;
+}
+
+namespace {
+
+constexpr std::size_t kDashes = 74;
+
+/// Of Open MPI 4 (orterun, mpirun) and 5 (prterun).
+constexpr std::array<std::string_view, 3> kOpenings{
+    "Primary job  terminated normally, but",
+    "detected that one or more processes exited with non-zero status",
+    "MPI_ABORT was invoked on rank"};
+
+bool is_of_dashes(std::string_view line) {
+  return line.size() == kDashes && line.find_first_not_of('-') == line.npos;
+}
+
+bool may_become_dashes(std::string_view begin) {
+  return begin.size() <= kDashes && begin.find_first_not_of('-') == begin.npos;
+}
+
+bool opens_a_block(std::string_view line) {
+  return std::ranges::any_of(kOpenings,
+                             [&](std::string_view words) { return line.find(words) != line.npos; });
+}
+
+}  // namespace
+
+std::string Boilerplate::pass(std::string_view bytes) {
+  std::string passed;
+  waiting_ += bytes;
+  for (;;) {
+    const std::size_t end = waiting_.find('\n');
+    const std::string_view line = std::string_view(waiting_).substr(0, end);
+    if (end == waiting_.npos) break;
+    if (inside_) {
+      inside_ = !is_of_dashes(line);
+      waiting_.erase(0, end + 1);
+      continue;
+    }
+    if (!is_of_dashes(line)) {
+      passed += take_line();
+      continue;
+    }
+    const std::size_t next_end = waiting_.find('\n', end + 1);
+    if (next_end == waiting_.npos) return passed;
+    inside_ = opens_a_block(std::string_view(waiting_).substr(end + 1, next_end - end - 1));
+    if (inside_)
+      waiting_.erase(0, next_end + 1);
+    else
+      passed += take_line();
+  }
+  if (!inside_ && !may_become_dashes(waiting_)) passed += std::exchange(waiting_, "");
+  return passed;
+}
+
+std::string Boilerplate::take_line() {
+  std::string line = waiting_.substr(0, waiting_.find('\n') + 1);
+  waiting_.erase(0, line.size());
+  return line;
+}
+
+std::string Boilerplate::rest() {
+  std::string text = std::exchange(waiting_, "");
+  return inside_ ? "" : text;
 }
 
 }  // namespace scalemark

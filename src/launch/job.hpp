@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/launch.hpp"
@@ -48,5 +49,29 @@ Supervision supervision_of(double timeout);
 /// Launches and watches; where one fails, the others are stopped. Throws EnvironmentError where a
 /// program is missing (require_programs()), ResultError where the file size limit is too small.
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
+
+// What a launch said last.
+
+/// The last lines of a log that are neither empty nor mpirun's boilerplate, at most 3 and 600
+/// characters, on one line. Empty where there is none.
+std::string last_lines(const std::filesystem::path& log);
+
+// What mpirun adds on stderr whenever a rank ends with a status other than 0, between lines of
+// dashes. It buries what the rank itself has said and holds nothing beyond the exit code.
+
+/// Takes these blocks out of a stream of bytes; everything else passes at once, but for a line of
+/// dashes, which waits for the one after it.
+class Boilerplate {
+ public:
+  std::string pass(std::string_view bytes);
+  /// At the end of the stream: what still waits.
+  std::string rest();
+
+ private:
+  std::string take_line();
+
+  std::string waiting_;  ///< an opening line, or the begin of one
+  bool inside_ = false;  ///< of a block that is left out
+};
 
 }  // namespace scalemark

@@ -30,7 +30,7 @@ struct LaunchRequest {
   std::optional<std::string> hostfile;
   /// That all ranks go to, `ranks_per_node` on each; empty: wherever the launcher likes.
   std::vector<std::string> hosts;
-  bool binds_itself = false;         ///< ranks do (slot_share.hpp): the launcher is not to
+  bool binds_itself = false;         ///< ranks do (platform/slots.hpp): the launcher is not to
   bool direct = false;               ///< one rank here, which needs no launcher
   bool oversubscribe = false;        ///< more ranks than cores: binding is impossible and said so
   std::vector<std::string> forward;  ///< variables that mpirun must carry to other hosts
@@ -38,7 +38,7 @@ struct LaunchRequest {
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   bool hydra = false;  ///< mpirun is that of MPICH and its kin: mpiexec.hydra
   /// Between the launcher's words and the program: flags of srun, or a program that enters a
-  /// container (container.hpp).
+  /// container (put_in_container()).
   std::vector<std::string> container;
   bool elsewhere = false;  ///< some of the ranks, or all, are to run on other hosts
   bool here = false;       ///< every rank is known to run on this host

@@ -57,4 +57,37 @@ void tell_ranks(LaunchRequest& request);
 /// for its own, which it takes by itself.
 std::vector<std::string> variables_for_hosts(const std::map<std::string, std::string>& environment);
 
+// Ranks in containers: the words that the launcher's command line gets, and what ranks are told of
+// the image they run in.
+
+/// What a launch in a container must see of the host, and with what.
+struct ContainerView {
+  std::filesystem::path results;  ///< the folder of what it writes
+  bool gpus = false;              ///< the devices and libraries of the driver
+  bool own_program = true;        ///< the image brings the program; else it is the host's
+};
+
+/// Puts the ranks of `request`, whose launcher and program stand, into the container of `settings`,
+/// if there is one, and names it to them (platform/container.hpp). Every rank enters one of its
+/// own; the launcher stays outside. Throws ConfigError: pyxis without srun, folders that a runtime
+/// could not be told of.
+void put_in_container(LaunchRequest& request, const ContainerSettings& settings,
+                      const ContainerView& view);
+
+/// ConfigError where an image is asked for and this process is to become a rank outside of it.
+void refuse_outside_container(const ContainerSettings& settings, bool is_launched);
+
+// The programs that a launch needs: the launcher itself, and what it would reach other hosts by.
+
+/// Without ssh and rsh in PATH Open MPI 4's mpirun ends, also where it has no other host to reach.
+/// There, and where a resource manager reaches them, its component that wants one is left out: on
+/// one host `isolated` remains of its framework plm. What the user has set of it stands.
+/// `elsewhere`: ranks are to run on other hosts too.
+void do_without_ssh(LaunchRequest& request, const std::map<std::string, std::string>& environment,
+                    bool elsewhere);
+
+/// Of a request that is complete. Throws EnvironmentError where one is not in PATH. Of what srun
+/// starts on other hosts nothing is known here.
+void require_programs(const LaunchRequest& request);
+
 }  // namespace scalemark

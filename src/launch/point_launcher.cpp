@@ -11,7 +11,6 @@
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/launch_builder.hpp"
-#include "launch/log_tail.hpp"
 #include "launch/placement.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"

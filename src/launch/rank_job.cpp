@@ -1,17 +1,26 @@
 // See rank_job.hpp.
 #include "launch/rank_job.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 #include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <thread>
 
 #include "analysis/scaling/scaling.hpp"
 #include "colour.hpp"
 #include "config/curves.hpp"
+#include "error.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/launch_builder.hpp"
-#include "launch/relay.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
 #include "result/inference_record.hpp"
@@ -22,6 +31,87 @@
 
 namespace scalemark {
 namespace {
+
+// What a job prints, on its way to our own stdout and stderr, without mpirun's boilerplate.
+// Launchers end a job whose output nobody takes any more (mpirun after ten broken pipes); this
+// takes everything, and passes on what it can.
+
+class Relay {
+ public:
+  /// Throws EnvironmentError where there are no descriptors or threads left.
+  Relay();
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  /// The job's ends, for stdout and stderr.
+  int out() const { return pipes_[0].write_end; }
+  int err() const { return pipes_[1].write_end; }
+
+  /// Passes on the rest. Call it when no process of the job is left.
+  void finish();
+  /// After finish(): something of its stdout has reached nobody.
+  bool has_lost_data() const { return pipes_[0].lost; }
+
+ private:
+  struct Pipe {
+    int read_end = -1, write_end = -1;
+    std::atomic<bool> lost = false;
+    std::thread thread;
+  };
+  static void pass_on(Pipe& pipe, int destination);
+
+  std::array<Pipe, 2> pipes_;
+};
+
+Relay::Relay() {
+  // Signals are for the thread that supervises.
+  sigset_t all, before;
+  sigfillset(&all);
+  for (std::size_t i = 0; i < pipes_.size(); ++i) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+      const int error = errno;
+      finish();
+      throw EnvironmentError(fmt::format("cannot make a pipe: {}", std::strerror(error)));
+    }
+    pipes_[i].read_end = ends[0];
+    pipes_[i].write_end = ends[1];
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pipes_[i].thread =
+        std::thread(pass_on, std::ref(pipes_[i]), i == 0 ? STDOUT_FILENO : STDERR_FILENO);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+}
+
+Relay::~Relay() { finish(); }
+
+void Relay::finish() {
+  for (Pipe& pipe : pipes_) {
+    if (pipe.write_end >= 0) close(pipe.write_end);
+    if (pipe.thread.joinable()) pipe.thread.join();
+    if (pipe.read_end >= 0) close(pipe.read_end);
+    pipe.read_end = pipe.write_end = -1;
+  }
+}
+
+void Relay::pass_on(Pipe& pipe, int destination) {
+  std::array<char, 65536> buffer;
+  Boilerplate boilerplate;  // on stderr alone: stdout is data
+  const bool filtered = destination == STDERR_FILENO;
+  const auto write = [&](std::string_view bytes) {
+    // What follows a loss is no data any more.
+    if (!pipe.lost && write_whole(destination, bytes) != 0) pipe.lost = true;
+  };
+  for (;;) {
+    const ssize_t got = read(pipe.read_end, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+    write(filtered ? boilerplate.pass(bytes) : bytes);
+  }
+  if (filtered) write(boilerplate.rest());
+}
 
 RecordContext context_of(const LoadedConfig& loaded) {
   return {loaded, system_info(), recorded_environment(process_environment())};

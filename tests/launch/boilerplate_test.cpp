@@ -1,7 +1,7 @@
 // What mpirun adds to the words of a rank that failed.
-#include "launch/boilerplate.hpp"
-
 #include <gtest/gtest.h>
+
+#include "launch/job.hpp"
 
 namespace scalemark::boilerplate_test {
 namespace {

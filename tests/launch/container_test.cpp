@@ -1,5 +1,5 @@
 // The words of every runtime between the launcher's and the program, and what is refused.
-#include "launch/container.hpp"
+#include "platform/container.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "json.hpp"
-#include "platform/container.hpp"
+#include "launch/launch_builder.hpp"
 #include "support/test_folder.hpp"
 
 namespace scalemark::launch_container_test {

@@ -1,9 +1,8 @@
 // An mpirun that finds neither ssh nor rsh, and one that finds one of them.
-#include "launch/programs.hpp"
-
 #include <cstdlib>
 #include <optional>
 
+#include "launch/launch_builder.hpp"
 #include "launch_support.hpp"
 
 namespace scalemark::programs_test {
