@@ -15,7 +15,7 @@
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
-#include "launch/build_of.hpp"
+#include "launch/gate_builds.hpp"
 #include "launch/placement.hpp"
 #include "report/sweep_table.hpp"
 #include "streams.hpp"

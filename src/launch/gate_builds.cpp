@@ -6,16 +6,188 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <random>
+#include <sstream>
+#include <vector>
 
 #include "analysis/compare/set_summary.hpp"
-#include "launch/build_of.hpp"
-#include "launch/pair_in_turns.hpp"
+#include "config/text.hpp"
+#include "launch/engine_start.hpp"
+#include "launch/placement.hpp"
+#include "launch/point_launcher.hpp"
+#include "launch/program_output.hpp"
 #include "measure/clock.hpp"
+#include "platform/platform.hpp"
+#include "rendezvous/turns.hpp"
 #include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
+namespace {
+
+/// Why launches of two builds, whose points are those of `plan` and `new_plan`, can't take turns at
+/// every point; nothing where they can.
+std::optional<std::string> why_not_in_turns(const SweepPlan& plan, const SweepPlan& new_plan,
+                                            const std::array<PointLauncher, 2>& sides) {
+  if (plan.command != Command::run) return "only runs take turns";
+  for (const PointLauncher& side : sides)
+    if (!side.build().takes_turns)
+      return fmt::format("build {} is too old for turns", side.build().revision);
+  for (const SweepPoint& point : plan.points)
+    if (find_resources(point.config.device, plan.hostfile ? plan.hostfile : point.config.hostfile,
+                       process_environment())
+            .elsewhere)
+      return "ranks on other hosts do not take turns";
+  for (const SweepPlan* side : {&plan, &new_plan})
+    for (const SweepPoint& point : side->points)
+      if (point.launch.ranks > 1 && point.config.overlap == Overlap::step)
+        return "what --overlap step leaves on its way would go on in the other one's turns";
+  return std::nullopt;
+}
+
+/// Launches `point` of both sides and appends the ends to their journals; where one fails, only
+/// its own. `first`: the side that is started first and has the first turn. True where we were
+/// asked to stop.
+bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& sides,
+                     const std::array<Journal*, 2>& journals, std::size_t point,
+                     std::int64_t repeat, std::size_t first) {
+  const std::array<std::size_t, 2> order{first, 1 - first};
+  const std::array handovers{HandoverFolder(sides[order[0]].folder()),
+                             HandoverFolder(sides[order[1]].folder())};
+  const std::array<TemporaryFolder, 2> local;  // for sockets: not on a network file system
+  const int ranks = plan.points[point].launch.ranks;
+  TurnGiver giver(local[0].path(), {ranks, ranks});
+  std::vector<Job> jobs;
+  std::vector<JournalEntry> entries;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const PointLauncher& side = sides[order[i]];
+    entries.push_back(side.begin(point, repeat));
+    jobs.push_back(side.job_of(point, repeat, handovers[i]));
+    jobs.back().environment = session_folder(local[i].path());
+    jobs.back().environment["SMK_INTERNAL_TURNS"] = giver.address(i);
+  }
+  Supervision how = sides[0].supervision(point);
+  how.end_seconds = 0;  // one that waits for its turn would wait for ever
+  how.inputs = [&] { return giver.inputs(); };
+  how.on_wake = [&] { giver.update(); };
+  const double start = steady_seconds();
+  JobEnds ends = run_jobs(jobs, how);
+  const double seconds = steady_seconds() - start;
+
+  bool stopped = false;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (ends.first_failed && *ends.first_failed != i) continue;
+    const PointLauncher& side = sides[order[i]];
+    JobEnd& end = ends.jobs[i];
+    if (end.code == ExitCode::ok && giver.turns(i) == 0) {
+      end = {ExitCode::environment,
+             "its ranks did not take turns: SMK_INTERNAL_TURNS has not reached them; --alternate "
+             "launches does without"};
+      side.discard_record(point, repeat);
+    }
+    side.finish(*journals[order[i]], entries[i], seconds, point, end);
+    stopped = stopped || end.stopped;
+  }
+  return stopped;
+}
+
+namespace fs = std::filesystem;
+
+/// For programs that only look something up; a file server that does not answer is no reason to
+/// wait for ever.
+constexpr double kLookUpSeconds = 60;
+
+bool is_program(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) &&
+         (fs::status(path, error).permissions() & fs::perms::owner_exec) != fs::perms::none;
+}
+
+/// The source tree that this program was built in; empty where it was installed.
+fs::path source_tree() {
+  std::error_code error;
+  for (fs::path up = own_path().parent_path(); up != up.parent_path(); up = up.parent_path())
+    if (fs::exists(up / "scripts" / "build_commit", error)) return up;
+  return {};
+}
+
+fs::path built_commit(const std::string& commit, const std::string& flag) {
+  const fs::path tree = source_tree();
+  if (tree.empty())
+    refuse_at(flag, quote(commit) +
+                        " is no program and no folder with one, and this scalemark has no source "
+                        "tree to build a commit from; give the folder of a build");
+  const ProgramOutput said =
+      output_of({.command = {(tree / "scripts" / "build_commit").string(), commit}});
+  if (!said.is_ok()) {
+    const std::string what =
+        fmt::format("{}: {} is no build and no commit that can be built", flag, quote(commit));
+    if (said.status == static_cast<int>(ExitCode::usage)) throw ConfigError(what);
+    throw EnvironmentError(what);
+  }
+  std::istringstream lines(said.text);
+  std::string path;
+  std::getline(lines, path);
+  return path;
+}
+
+/// The commit that build_of() would build; empty where the word means something else.
+std::string commit_of(const std::string& word) {
+  const fs::path tree = source_tree();
+  std::error_code error;
+  if (tree.empty() || fs::exists(word, error)) return {};
+  const ProgramOutput said =
+      output_of({.command = {"git", "-C", tree.string(), "rev-parse", "--verify", "--quiet",
+                             "--end-of-options", word + "^{commit}"},
+                 .deadline_seconds = kLookUpSeconds});
+  return said.is_ok() ? said.text : "";
+}
+
+/// What `PROGRAM --version` says.
+Build described(const fs::path& program, const std::string& flag) {
+  const ProgramOutput said =
+      output_of({.command = {program.string(), "--version"}, .deadline_seconds = kLookUpSeconds});
+  if (said.overdue)
+    throw EnvironmentError(fmt::format("{}: {} --version has not ended within {:.0f} s", flag,
+                                       program.string(), kLookUpSeconds));
+  std::map<std::string, std::string> facts;
+  std::istringstream lines(said.text);
+  for (std::string line, name, value; std::getline(lines, line);)
+    if (std::istringstream words(line); words >> name >> value) facts[name] = value;
+  if (facts["revision"].empty())
+    throw EnvironmentError(fmt::format("{}: {} --version names no revision; is it a scalemark?",
+                                       flag, program.string()));
+  return {program, facts["revision"], facts["gate"] == kTakesTurns};
+}
+
+}  // namespace
+
+Build build_of(const std::string& word, const std::string& flag) {
+  std::error_code error;
+  fs::path program;
+  for (const fs::path& candidate :
+       {fs::path(word), fs::path(word) / "bin" / "scalemark", fs::path(word) / "scalemark"})
+    if (program.empty() && is_program(candidate)) program = candidate;
+  if (program.empty() && fs::exists(word, error))
+    refuse_at(flag, quote(word) + " holds no scalemark and no bin/scalemark");
+  if (program.empty()) program = built_commit(word, flag);
+  program = fs::canonical(program, error);
+  if (error) throw EnvironmentError(fmt::format("{}: {}", flag, error.message()));
+  return described(program, flag);
+}
+
+void refuse_same_commit(const std::string& base, const std::string& fresh) {
+  const std::string commit = commit_of(base);
+  if (!commit.empty() && commit == commit_of(fresh))
+    refuse_at("--new",
+              fmt::format("{} is the commit of --base, {}; give another one, or with --new_set "
+                          "KEY=VALUE what it is to do otherwise",
+                          quote(fresh), commit.substr(0, 12)));
+}
+
 namespace {
 namespace fs = std::filesystem;
 

@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "config/input_file.hpp"
-#include "launch/build_of.hpp"
 #include "launch/companions.hpp"
 #include "launch/engine_start.hpp"
+#include "launch/gate_builds.hpp"
 #include "launch/launch.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"

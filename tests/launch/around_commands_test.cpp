@@ -1,6 +1,5 @@
 // Commands around a launch, with real processes.
-#include "launch/around_commands.hpp"
-
+#include "launch/point_launcher.hpp"
 #include "launch_support.hpp"
 
 namespace scalemark::around_commands_test {
