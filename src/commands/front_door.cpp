@@ -12,7 +12,6 @@
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
-#include "launch/companions.hpp"
 #include "launch/engine_start.hpp"
 #include "report/shown_text.hpp"
 #include "result/early_error.hpp"

@@ -11,7 +11,6 @@
 #include "config/json_file.hpp"
 #include "config/run_config.hpp"
 #include "config/text.hpp"
-#include "launch/companions.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/gate_builds.hpp"
 #include "models/catalog.hpp"

@@ -2,7 +2,6 @@
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "launch/engine_start.hpp"
-#include "launch/report_start.hpp"
 #include "platform/platform.hpp"
 #include "result/records.hpp"
 

@@ -202,4 +202,50 @@ void become_engine(const LoadedConfig& loaded, char** argv) {
                                      engine.string(), std::strerror(error)));
 }
 
+namespace fs = std::filesystem;
+
+fs::path installed_share(const fs::path& program) {
+  return program.parent_path().parent_path() / "share" / "scalemark";
+}
+
+fs::path find_companion(const fs::path& program, const fs::path& within) {
+  std::error_code error;
+  const fs::path installed = installed_share(program) / within;
+  if (fs::exists(installed, error)) return installed;
+  for (fs::path up = program.parent_path(); up != up.parent_path(); up = up.parent_path())
+    if (fs::exists(up / within, error)) return up / within;
+  throw EnvironmentError(
+      fmt::format("scalemark: {} is missing, and no folder above {} has {}: install again",
+                  installed.string(), program.string(), within.string()));
+}
+
+ReportProgram find_report_program(const std::filesystem::path& program,
+                                  const std::filesystem::path& torch,
+                                  const std::map<std::string, std::string>& environment) {
+  namespace fs = std::filesystem;
+  const fs::path script = find_companion(program, fs::path("scripts") / "report");
+  if (const auto chosen = environment.find("SCALEMARK_PYTHON");
+      chosen != environment.end() && !chosen->second.empty())
+    return {chosen->second, script};
+  std::error_code error;
+  const fs::path own = script.parent_path().parent_path() / ".venv" / "bin" / "python";
+  if (fs::exists(own, error)) return {own, script};
+  for (fs::path up = torch.parent_path(); up != up.parent_path(); up = up.parent_path())
+    if (fs::exists(up / "pyvenv.cfg", error)) return {up / "bin" / "python", script};
+  return {"python3", script};
+}
+
+void become_report(const ReportProgram& report, const std::vector<std::string>& words) {
+  std::vector<std::string> all{report.python.string(), report.script.string()};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  for (std::string& word : all) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv.front(), argv.data());
+  throw EnvironmentError(fmt::format(
+      "scalemark report: cannot start {}: {}; set SCALEMARK_PYTHON to a Python 3.10 or newer with "
+      "matplotlib and Jinja2, or run scripts/setup",
+      report.python.string(), std::strerror(errno)));
+}
+
 }  // namespace scalemark

@@ -10,8 +10,8 @@
 
 #include "analysis/gate/verdict_record.hpp"
 #include "config/sweep_plan.hpp"
+#include "launch/launch.hpp"
 #include "launch/point_launcher.hpp"
-#include "launch/progress.hpp"
 
 namespace scalemark {
 

@@ -5,16 +5,22 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
+#include "config/injection.hpp"
+#include "config/keys.hpp"
 #include "config/sweep_plan.hpp"
-#include "launch/instance_launch.hpp"
+#include "launch/engine_start.hpp"
+#include "launch/job.hpp"
 #include "launch/launch.hpp"
+#include "launch/launch_builder.hpp"
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "platform/platform.hpp"
 #include "platform/temporary_folder.hpp"
+#include "rendezvous/start_line.hpp"
 #include "result/runs_folder.hpp"
 #include "streams.hpp"
 #include "talk.hpp"
@@ -158,6 +164,221 @@ void print_instances(const InstancesRequest& request) { Instances(request).print
 ExitCode run_instances(const InstancesRequest& request, LaunchProgress& progress,
                        const std::function<void(const Json& record)>& report) {
   return Instances(request).run(progress, report);
+}
+
+namespace {
+namespace fs = std::filesystem;
+
+bool any_elsewhere(const InstancesPlan& plan) {
+  return !std::ranges::all_of(plan.slots, &Slot::is_here);
+}
+
+std::vector<int> ranks_of_jobs(const InstancesPlan& plan, std::size_t jobs) {
+  return std::vector<int>(jobs, static_cast<int>(plan.ranks));
+}
+
+class Launch {
+ public:
+  Launch(const InstancesRequest& request, const std::vector<std::size_t>& slots,
+         const fs::path& folder, const std::string& name)
+      : request_(request),
+        slots_(slots),
+        stem_(folder / name),
+        starter_(local_.path(), ranks_of_jobs(request.plan, slots.size()),
+                 any_elsewhere(request.plan)) {}
+
+  LaunchedInstances run() {
+    Supervision how;
+    how.grace_seconds = request_.plan.config.config.timeout + 10;
+    how.end_seconds = 0;
+    how.limit_seconds = request_.launch_timeout;
+    how.inputs = [this] { return starter_.inputs(); };
+    // An instance that is asked to stop may still come to the line: nobody is let go for it.
+    const double limit = steady_seconds() + request_.launch_timeout;
+    const auto listen = [&] {
+      if (steady_seconds() < limit) starter_.update();
+    };
+    how.on_wake = listen;
+    ends_ = run_jobs(jobs(), how);
+    listen();  // to what was said last
+
+    LaunchedInstances launched;
+    for (std::size_t i = 0; i < slots_.size(); ++i) read(launched.launch, i);
+    set_outcome(launched);
+    for (std::size_t i = 0; i < slots_.size(); ++i) keep_log(launched.launch, i);
+    return launched;
+  }
+
+ private:
+  fs::path file(std::size_t i, const char* extension) const {
+    return stem_.string() + fmt::format("-slot{}{}", slots_[i], extension);
+  }
+  const Slot& slot(std::size_t i) const { return request_.plan.slots[slots_[i]]; }
+  std::string title(std::size_t i) const {
+    return fmt::format("the instance on slot {} ({})", slots_[i], slot(i).title());
+  }
+
+  std::vector<Job> jobs() {
+    std::vector<Job> made;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      // First: it sets a variable that goes to other hosts.
+      handovers_.push_back(std::make_unique<HandoverFolder>(stem_.parent_path()));
+      LaunchRequest asked = instance_request(request_, slots_[i], file(i, ".json"));
+      asked.environment.push_back(starter_.variable(i));
+      const fs::path session = local_.path() / fmt::format("session-{}", i);
+      fs::create_directory(session);
+      made.push_back({std::move(asked), *handovers_.back(), file(i, ".log").string(),
+                      session_folder(session)});
+    }
+    return made;
+  }
+
+  /// What instance i left.
+  void read(InstanceLaunch& launch, std::size_t i) {
+    InstanceResult result;
+    result.slot = slots_[i];
+    records_.emplace_back();
+    try {
+      if (fs::exists(file(i, ".json"))) records_.back() = read_record(file(i, ".json"));
+    } catch (const Error&) {  // whatever wrote it, it is no record of ours
+    }
+    const Json& record = records_.back();
+    const auto window = starter_.window(i);
+    if (!record.is_null() && record.at("status") == "ok" && window)
+      result = instance_result(record, slots_[i], *window);
+    else
+      complete_ = false;
+    if (!record.is_null()) {
+      result.run_id = record.at("id");
+      result.run_path = file(i, ".json").string();
+    }
+    launch.instances.push_back(std::move(result));
+  }
+
+  /// The first that failed by itself. Those that end together with all others have said what they
+  /// ended with before anybody saw them end.
+  std::optional<std::size_t> first_failed() const {
+    if (ends_.first_failed) return ends_.first_failed;
+    const auto found = std::ranges::find_if(
+        ends_.jobs, [](const JobEnd& end) { return end.code != ExitCode::ok; });
+    if (found == ends_.jobs.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - ends_.jobs.begin());
+  }
+
+  void set_outcome(LaunchedInstances& launched) const {
+    const auto failed = first_failed();
+    Outcome& outcome = launched.launch.outcome;
+    if (std::ranges::any_of(ends_.jobs, &JobEnd::stopped))
+      outcome = {Status::interrupted, "stopped from outside"};
+    else if (std::ranges::any_of(ends_.jobs, &JobEnd::ran_out))
+      outcome = {Status::timeout, late()};
+    else if (!failed && !complete_)
+      outcome = {Status::failed,
+                 "an instance ended without a record or without its measured window"};
+    launched.code = exit_code_of(outcome.status);
+    if (!outcome.ok() || !failed) return;
+    launched.code = ends_.jobs[*failed].code;
+    outcome = {status_of_failed(launched.code, records_[*failed]), cause(*failed)};
+  }
+
+  /// Of an instance that failed by itself: nobody has stopped it.
+  static Status status_of_failed(ExitCode code, const Json& record) {
+    if (record.is_null()) return status_of_launch(code, /*stopped=*/false);
+    const Status status = status_of(record);
+    return status == Status::timeout || status == Status::invalid ? status : Status::failed;
+  }
+
+  std::string late() const {
+    std::string names;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!ends_.jobs[i].ran_out) continue;
+      const bool waited = starter_.is_ready(i) && !starter_.has_started();
+      names += fmt::format("{}{}{}", names.empty() ? "" : ", ", title(i),
+                           waited ? " (waiting for the others)" : "");
+    }
+    return fmt::format("not over after {:g} s (--launch_timeout): {}", request_.launch_timeout,
+                       names);
+  }
+
+  std::string cause(std::size_t i) const {
+    const Json& record = records_[i];
+    const std::string reason = record.is_null() ? "" : record.value("reason", "");
+    if (!reason.empty()) return fmt::format("{}: {}", title(i), reason);
+    const std::string tail = last_lines(file(i, ".log"));
+    return fmt::format("{}: {}; {}", title(i), ends_.jobs[i].reason,
+                       tail.empty() ? "its log is empty" : "its log ends: " + tail);
+  }
+
+  void keep_log(InstanceLaunch& launch, std::size_t i) const {
+    const fs::path log = file(i, ".log");
+    std::error_code ignored;
+    if (launch.outcome.ok())
+      fs::remove(log, ignored);
+    else if (fs::exists(log, ignored))
+      launch.instances[i].log_path = log.string();
+  }
+
+  const InstancesRequest& request_;
+  const std::vector<std::size_t>& slots_;
+  fs::path stem_;
+  TemporaryFolder local_;  // for sockets: not on a network file system
+  Starter starter_;
+  std::vector<std::unique_ptr<HandoverFolder>> handovers_;
+  JobEnds ends_;
+  std::vector<Json> records_;  ///< null: it left none
+  bool complete_ = true;
+};
+
+/// Of the job, then what the supervisor decides.
+std::vector<std::string> arguments_of(const InstancesRequest& request, std::size_t slot) {
+  const LoadedConfig& loaded = request.plan.config;
+  std::vector<std::string> words = request.arguments;
+  const auto number = static_cast<std::int64_t>(slot);
+  if (request.inject && (request.inject->rank < 0 || request.inject->rank == number)) {
+    Injection fault = *request.inject;
+    fault.rank = std::min<std::int64_t>(fault.rank, 0);  // an instance has one rank
+    words.push_back("--inject=" + to_string(fault));
+  }
+  const auto& folder = loaded.config.checkpoint_dir;
+  if (folder) words.push_back(fmt::format("--checkpoint_dir={}/slot{}", *folder, slot));
+  if (loaded.command == Command::run) words.emplace_back("--dry_run=false");
+  words.emplace_back("--json=false");
+  return words;
+}
+
+}  // namespace
+
+LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot,
+                               const fs::path& record) {
+  const ResolvedConfig& config = request.plan.config.config;
+  const Slot& place = request.plan.slots[slot];
+  const auto ranks = static_cast<std::size_t>(request.plan.ranks);
+  LaunchDescription described;
+  described.program = own_path();
+  described.command = request.plan.config.command;
+  described.arguments = arguments_of(request, slot);
+  described.output = record;
+  described.ranks = static_cast<int>(ranks);
+  described.launcher = config.launcher;
+  described.hostfile = config.hostfile;
+  described.hosts = place.hosts();
+  described.ranks_per_node = static_cast<int>(ranks / described.hosts.size());
+  described.elsewhere = !place.is_here();
+  described.binds_itself = true;
+  described.direct = place.is_here() && config.ranks.empty();
+  described.environment = {{kSlotVariable, slot_words(place.places, ranks / place.places.size())}};
+  described.container = config;
+  described.results = record.parent_path();
+  described.gpus = !place.places.front().uuid.empty();
+  LaunchRequest asked = build_launch(described, process_environment());
+  tell_ranks(asked);
+  return asked;
+}
+
+LaunchedInstances launch_instances(const InstancesRequest& request,
+                                   const std::vector<std::size_t>& slots, const fs::path& folder,
+                                   const std::string& name) {
+  return Launch(request, slots, folder, name).run();
 }
 
 }  // namespace scalemark

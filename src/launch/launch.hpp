@@ -1,10 +1,12 @@
-// Starting ranks: mpirun and srun command lines, and the supervisor that watches what it started.
+// Starting ranks: mpirun and srun command lines, the supervisor that watches what it started, and
+// what is told of launches while they go on.
 #pragma once
 
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -146,5 +148,18 @@ bool is_signal_status(int raw_status);
 /// (128+n) is `failed`, and everything else is the launcher's, `environment`: mpirun's 1 (root
 /// refused, too few slots) and 2 (a host that cannot be reached; ranks say why they end with 2).
 ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code);
+
+// What is told of launches while they go on; report/ says it on the terminal.
+
+class LaunchProgress {
+ public:
+  virtual ~LaunchProgress() = default;
+  /// So many launches follow.
+  virtual void expect(std::size_t launches) = 0;
+  virtual void start(const std::string& title, std::int64_t repeat) = 0;
+  /// The launch that was started last took so many seconds; `outcome`: its rate, or why it has
+  /// none.
+  virtual void finish(double seconds, const std::string& outcome) = 0;
+};
 
 }  // namespace scalemark

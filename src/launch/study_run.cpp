@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "config/input_file.hpp"
-#include "launch/companions.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/gate_builds.hpp"
 #include "launch/launch.hpp"

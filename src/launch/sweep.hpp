@@ -8,7 +8,7 @@
 
 #include "config/sweep_plan.hpp"
 #include "error.hpp"
-#include "launch/progress.hpp"
+#include "launch/launch.hpp"
 #include "result/measured_launch.hpp"
 
 namespace scalemark {

@@ -7,7 +7,7 @@
 #include "commands/subcommands.hpp"
 #include "config/injection.hpp"
 #include "launch/engine_start.hpp"
-#include "launch/instance_launch.hpp"
+#include "launch/instances.hpp"
 
 namespace scalemark::instances_test {
 namespace {

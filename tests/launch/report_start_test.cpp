@@ -1,12 +1,11 @@
 // Which script and which Python `scalemark report` becomes.
-#include "launch/report_start.hpp"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "error.hpp"
+#include "launch/engine_start.hpp"
 #include "support/test_folder.hpp"
 
 namespace scalemark {
