@@ -3,13 +3,27 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "commands/command_line.hpp"
 #include "config/command_help.hpp"
 #include "error.hpp"
 
 namespace scalemark {
+
+// What subcommands share: their words, and who may call them.
+
+struct CommandLine {
+  std::vector<std::string> arguments;  ///< after the subcommand
+  char** argv;                         ///< all words, for the engine that takes over
+};
+
+/// True on the rank that speaks: the only one, or rank 0 of a launch.
+bool speaks();
+
+/// Commands that launch others are not ranks of a launch: ConfigError "why: start it once ...".
+void refuse_ranks(const std::string& why);
 
 /// Two each, in commands/NAME.cpp (those of the engine in measure.cpp): reads the words
 /// (ConfigError where they are wrong) and makes the call; and the table of its flags.
