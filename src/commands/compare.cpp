@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/compare/compared_records.hpp"
-#include "commands/record_output.hpp"
+#include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "commands/gate.hpp"
-#include "commands/launch_flags.hpp"
+#include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/json_file.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/projection/projection.hpp"
-#include "commands/record_output.hpp"
+#include "commands/shared_flags.hpp"
 #include "error.hpp"
 
 namespace scalemark {

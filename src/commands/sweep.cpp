@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "commands/launch_flags.hpp"
+#include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/load.hpp"

@@ -1,5 +1,5 @@
-// Where the record of a command that only reads goes: to a file, and to stdout in one of three
-// forms.
+// Flags that several subcommands have: those of a launch, which beat a plan's, and where the record
+// of a command that only reads goes.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,22 @@
 
 #include "config/command_help.hpp"
 #include "config/flags.hpp"
+#include "config/sweep_plan.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
+
+/// --launcher, --hostfile and those of containers, where they were given. Throws ConfigError.
+void apply_launch_flags(SweepPlan& plan, const FlagReader& flags);
+
+/// Their help; `standard` says what holds without them.
+FlagHelp launcher_flag(const std::string& standard);
+FlagHelp hostfile_flag(const std::string& standard);
+/// As keys of containers, which the plan may have too.
+FlagGroup container_flags();
+
+// Where the record of a command that only reads goes: to a file, and to stdout in one of three
+// forms.
 
 struct RecordOutput {
   bool json = false, markdown = false;  ///< instead of the table
