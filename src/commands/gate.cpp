@@ -1,28 +1,276 @@
 // `scalemark gate`: is the new build slower than the base?
 #include "analysis/gate/gate.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "commands/gate.hpp"
+#include "analysis/compare/history.hpp"
+#include "analysis/compare/set_summary.hpp"
+#include "analysis/gate/verdict_record.hpp"
 #include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
+#include "config/input_file.hpp"
 #include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
+#include "error.hpp"
 #include "launch/gate_builds.hpp"
 #include "launch/placement.hpp"
+#include "platform/posix_file.hpp"
+#include "report/history_table.hpp"
+#include "report/shown_text.hpp"
 #include "report/sweep_table.hpp"
+#include "report/verdict_report.hpp"
+#include "result/baseline.hpp"
+#include "result/records.hpp"
 #include "streams.hpp"
 #include "talk.hpp"
 
 namespace scalemark {
 namespace {
+
+// Where the word of a gate goes beside its exit code, whatever becomes of the gate: an older pass
+// must not stay where a CI server would read it.
+
+struct GateReports {
+  bool json = false;         ///< the record on stdout, nothing else
+  bool annotations = false;  ///< a line on stderr in the form that GitHub shows beside a commit
+  std::optional<std::string> junit, summary;  ///< paths: JUnit XML; Markdown, appended
+  std::optional<std::string> record;          ///< of two sets: the file of the record
+};
+
+/// A pipe with a reader is as good as a file; one without would hang us.
+void refuse_unread_pipe(const std::string& path) {
+  const FileDescriptor probe{open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)};
+  if (probe.fd < 0 && errno == ENXIO)
+    throw ResultError(fmt::format(
+        "{}: a pipe that nobody reads; choose a file, or start its reader first", path));
+}
+
+void write_text(const std::string& path, const std::string& text, std::ios::openmode mode) {
+  refuse_unread_pipe(path);
+  std::ofstream file(path, mode);
+  file << text;
+  file.close();
+  if (!file) throw ResultError(fmt::format("{}: can't be written; choose another path", path));
+}
+
+void write_junit(const Json& record, const GateReports& reports) {
+  if (reports.junit) write_text(*reports.junit, verdict_junit(record), std::ios::trunc);
+}
+
+bool is_older_verdict(const std::string& path) {
+  try {
+    const Json record = parse_json_text(read_input_file(path, kLargestRecord), kDeepestRecord);
+    return record.is_object() && record.value("kind", Json()) == "verdict";
+  } catch (const std::runtime_error&) {
+    return false;  // nothing there, or nothing of ours
+  }
+}
+
+/// Throws ResultError where that fails.
+void append_text(const std::string& path, const std::string& text) {
+  write_text(path, text, std::ios::app);
+}
+
+/// Everywhere but stdout.
+void write_reports(const Json& record, const GateReports& reports) {
+  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
+  write_junit(record, reports);
+  if (reports.summary) append_text(*reports.summary, verdict_markdown(record));
+}
+
+void replace_older_verdict(const Json& record, const GateReports& reports) {
+  if (reports.record && is_older_verdict(*reports.record))
+    ResultFile(*reports.record).write(record);
+}
+
+/// What the words of a command line ask for, read before they are known to be right. nullopt where
+/// no verdict is asked for: a dry run, a baseline, a history.
+std::optional<GateReports> wanted_reports(const std::vector<GivenWord>& words) {
+  GateReports reports;
+  bool builds = false;
+  for (const auto& [name, value, written] : words) {
+    if (name == "dry_run" || name == "save_baseline" || name == "history") return std::nullopt;
+    if (name == "json") reports.json = true;
+    if (name == "annotations") reports.annotations = true;
+    if (name == "junit") reports.junit = value;
+    if (name == "summary") reports.summary = value;
+    if (name == "output") reports.record = value;
+    builds = builds || name == "base" || name == "new" || name == "new_set";
+  }
+  if (builds) reports.record.reset();
+  return reports;
+}
+
+/// Until there is a verdict the JUnit file says that there is none, and so does a verdict that an
+/// earlier gate left at the record's path. ResultError where they can't be written.
+void begin_reports(const GateReports& reports) {
+  const Json record = make_failed_verdict({Status::interrupted, "the gate has not ended"});
+  write_junit(record, reports);
+  replace_older_verdict(record, reports);
+}
+
+/// Prints and writes a verdict as asked for; the record is written elsewhere.
+void report_verdict(const Json& record, const GateReports& reports) {
+  write_reports(record, reports);
+  if (reports.json)
+    put(record_text(record));
+  else
+    show(verdict_table(record));  // the exit code is the verdict
+}
+
+/// Writes that there is no verdict, and why; the error itself is said elsewhere.
+void report_no_verdict(const std::exception& error, const GateReports& reports) {
+  const Json record = make_failed_verdict({Status::failed, error.what()});
+  write_reports(record, reports);
+  if (reports.record) ResultFile(*reports.record).write(record);
+}
+
+// What `scalemark gate` was asked for: two result sets, two builds that it launches side by side, a
+// baseline, or many sets in a row.
+
+struct GateRequest {
+  enum class Kind { sets, builds, save_baseline, history } kind = Kind::sets;
+  std::vector<std::string> sets;  ///< PATH or LABEL=PATH: base and new; one to save; many in a row
+  GateDesign design;
+  GateReports reports;
+  std::optional<std::string> output;  ///< the file of the record
+
+  std::vector<std::string> varied;  ///< keys that differ on purpose
+  bool paired = false, other_machine = false;
+  std::size_t allowed_to_fail = 0;  ///< launches of either set that need not be ok
+
+  GatedBuilds builds;
+  bool dry_run = false;
+
+  // Of a baseline.
+  std::string baseline;                ///< the file
+  std::optional<std::string> because;  ///< why it replaces the one that is there
+};
+
+namespace fs = std::filesystem;
+
+/// Refuses a machine of another kind unless that was declared; another system is worth a warning.
+std::vector<std::string> check_machines(const std::vector<ResultSet>& sets, bool other_machine) {
+  std::vector<std::string> warnings;
+  for (std::size_t i = 1; i < sets.size(); ++i) {
+    const auto hardware = machine_differences(sets[0], sets[i], kHardwareKeys);
+    if (!hardware.empty() && !other_machine)
+      throw ConfigError(fmt::format(
+          "{} and {} come from unlike machines: {}; measure both on one, or judge all the same "
+          "with --other_machine",
+          sets[0].label, sets[i].label, fmt::join(hardware, "; ")));
+    for (const auto& difference : hardware) warnings.push_back("unlike machines: " + difference);
+    for (const auto& difference : machine_differences(sets[0], sets[i], kSoftwareKeys))
+      warnings.push_back("unlike systems: " + difference);
+  }
+  return warnings;
+}
+
+ExitCode judge_sets(const GateRequest& request) {
+  std::unique_ptr<ResultFile> file;
+  if (request.output) file = std::make_unique<ResultFile>(*request.output);
+  std::vector<ResultSet> sets = read_labelled_sets(request.sets);
+  refuse_copies(sets);
+  if (sets[0].label == sets[1].label) {
+    sets[0].label = "base";
+    sets[1].label = "new";
+  }
+  std::vector<std::string> warnings = check_machines(sets, request.other_machine);
+  if (!request.paired)
+    warnings.push_back(
+        "the sets were measured apart: what the machine did in between counts as the build's; "
+        "scalemark gate PLAN --base --new launches both side by side");
+  const Matching matching = match_sets(sets, request.varied);
+  const Judgement judgement =
+      judge(sets, matching, request.paired ? GateMode::pairs : GateMode::samples, request.design,
+            request.allowed_to_fail);
+  const Json record =
+      make_verdict_record({sets, request.varied, set_notes(sets, matching, request.varied),
+                           std::move(warnings), std::nullopt, sets[0].baseline},
+                          judgement);
+  refuse_numberless(record);
+  if (file) file->write(record);
+  report_verdict(record, request.reports);
+  return exit_code_of(judgement);
+}
+
+ExitCode save_baseline(const GateRequest& request) {
+  const ResultSet set = read_labelled_set(request.sets.front());
+  refuse_copies({set});
+  Json previous;
+  std::error_code error;
+  if (fs::exists(request.baseline, error)) {
+    if (!request.because)
+      refuse_at("--save_baseline",
+                request.baseline +
+                    " is there already; a baseline is not moved silently: say why with --because "
+                    "TEXT, which it keeps");
+    previous = baseline_reference(read_record(request.baseline), request.baseline);
+    previous["because"] = *request.because;
+  }
+  ResultFile file(request.baseline);
+  const Json record = make_baseline_record(set, previous);
+  file.write(record);
+  show(fmt::format("{}: {} of {}, checksum {}\n", shown(file.path().string()),
+                   counted(record.at("launches").size(), "launch"),
+                   shown(record.at("revision").get<std::string>()),
+                   record.at("checksum").get<std::string>()));
+  return ExitCode::ok;
+}
+
+std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
+  std::vector<ResultSet> sets = read_labelled_sets(request.sets);
+  refuse_copies(sets);
+  if (sets.size() > 1) return sets;
+  const auto other_build = [&](const MeasuredLaunch& launch) {
+    return launch.revision != sets.front().launches.front().revision;
+  };
+  if (std::ranges::none_of(sets.front().launches, other_build))
+    refuse_at("--history", sets.front().path +
+                               " holds launches of one build; give sets in the order of their "
+                               "commits, or a folder of several builds");
+  return split_by(sets.front(), {"revision"}, {});
+}
+
+ExitCode history(const GateRequest& request) {
+  std::unique_ptr<ResultFile> file;
+  if (request.output) file = std::make_unique<ResultFile>(*request.output);
+  const std::vector<ResultSet> sets = sets_in_a_row(request);
+  const auto warnings = check_machines(sets, request.other_machine);
+  const Matching matching = match_sets(sets, request.varied);
+  const double alpha = request.design.alarm.back().spent;
+  const Json record = make_history_record(sets, find_history(sets, matching, alpha), alpha,
+                                          set_notes(sets, matching, request.varied), warnings);
+  refuse_numberless(record);
+  if (file) file->write(record);
+  if (request.reports.summary) append_text(*request.reports.summary, history_markdown(record));
+  put(request.reports.json ? record_text(record) : history_table(record));
+  return ExitCode::ok;
+}
+
+/// Judges two sets, or writes a baseline, or looks for changes in a row of sets. Exit codes: 0
+/// pass, 1 regressed, 3 inconclusive; a history and a baseline end with 0.
+ExitCode gate_sets(const GateRequest& request) {
+  if (request.kind == GateRequest::Kind::save_baseline) return save_baseline(request);
+  return request.kind == GateRequest::Kind::history ? history(request) : judge_sets(request);
+}
 
 constexpr std::int64_t kStandardPairs = 20;
 const std::vector<std::string> kAlternates{"auto", "steps", "launches"};
