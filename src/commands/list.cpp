@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "commands/subcommands.hpp"
-#include "config/command_help.hpp"
 #include "config/flags.hpp"
 #include "config/json_file.hpp"
 #include "config/run_config.hpp"

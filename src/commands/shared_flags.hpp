@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "config/command_help.hpp"
 #include "config/flags.hpp"
 #include "config/sweep_plan.hpp"
 #include "result/records.hpp"

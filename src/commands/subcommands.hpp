@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/command_help.hpp"
+#include "config/flags.hpp"
 #include "error.hpp"
 
 namespace scalemark {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/command_help.hpp"
+#include "config/flags.hpp"
 #include "config/load.hpp"
 
 namespace scalemark {

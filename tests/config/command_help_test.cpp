@@ -1,6 +1,4 @@
 // Help in the width that there is, and what it takes its words from.
-#include "config/command_help.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
