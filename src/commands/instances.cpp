@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/injection.hpp"
 #include "config/keys.hpp"

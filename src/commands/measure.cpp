@@ -14,7 +14,6 @@
 #include "analysis/run_plan.hpp"
 #include "analysis/scaling/swept_curves.hpp"
 #include "commands/subcommands.hpp"
-#include "config/arguments.hpp"
 #include "config/cpu_masks.hpp"
 #include "config/curve_plan.hpp"
 #include "config/curves.hpp"

@@ -1,14 +1,59 @@
 // Layers of configuration: defaults <- JSON file <- SCALEMARK_* variables <- command line.
 #pragma once
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "config/flags.hpp"
+#include "config/keys.hpp"
 #include "config/run_config.hpp"
 
 namespace scalemark {
+
+// The JSON layer of the configuration: one flat object of keys.
+
+/// The key that a file calls `written`. ConfigError, beginning with `place`, for one of a later
+/// version and an unknown one (with the nearest).
+const Key& known_key(const std::string& written, const std::string& place);
+
+/// The checked values of a configuration, by key. "$schema" and "description" are allowed and left
+/// out. `name` is what messages call the text. Throws ConfigError with `name` and the JSON pointer
+/// (or line and column): malformed, deeper than 32, larger than 1 MiB, a key twice, unknown (with
+/// the nearest), wrong type, out of range.
+nlohmann::ordered_json parse_config_text(std::string_view text, std::string_view name);
+
+/// The same of a file. ConfigError also where it does not exist or can't be read.
+nlohmann::ordered_json read_config_file(const std::filesystem::path& path);
+
+// The command line layer: flags from the key table.
+
+/// What a command line says, in its order; later settings win.
+struct Arguments {
+  std::vector<std::string> config_files;
+  /// Canonical key, text, and the place for messages ("--seed", "--set seed"). `config` and `set`
+  /// are resolved.
+  struct Setting {
+    std::string key, text, place;
+  };
+  std::vector<Setting> settings;
+};
+
+/// Throws ConfigError: unknown flag (with the nearest), a flag of another subcommand or a later
+/// version, a missing value, a word that is no flag.
+Arguments parse_arguments(Command command, std::span<const std::string> arguments);
+
+/// Of a subcommand whose flags are the keys.
+CommandHelp key_help(Command command);
+
+/// Whether --NAME without `=` has the next word as its value: keys other than booleans, of whatever
+/// command, and --config and --set.
+bool key_takes_value(const std::string& name);
 
 /// Reads every layer and validates. `arguments` excludes the program and the subcommand; `_` and
 /// `-` are alike in flags; `environment` is "NAME=value" lines. Throws ConfigError: unknown key

@@ -7,9 +7,9 @@
 #include <array>
 #include <cctype>
 
-#include "config/file_layer.hpp"
 #include "config/json_file.hpp"
 #include "config/keys.hpp"
+#include "config/load.hpp"
 #include "config/names.hpp"
 #include "config/numbers.hpp"
 #include "config/text.hpp"

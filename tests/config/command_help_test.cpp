@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/arguments.hpp"
 #include "config/flags.hpp"
 #include "config/keys.hpp"
+#include "config/load.hpp"
 #include "config_support.hpp"
 
 namespace scalemark::command_help_test {

@@ -1,9 +1,8 @@
 // JSON files: limits, places in messages, and that nothing crashes on hostile ones.
-#include "config/file_layer.hpp"
-
 #include <random>
 
 #include "config/keys.hpp"
+#include "config/load.hpp"
 #include "config_support.hpp"
 
 namespace scalemark::file_layer_test {

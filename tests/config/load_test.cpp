@@ -5,8 +5,6 @@
 #include <limits>
 #include <map>
 
-#include "config/arguments.hpp"
-#include "config/file_layer.hpp"
 #include "config/keys.hpp"
 #include "config_support.hpp"
 

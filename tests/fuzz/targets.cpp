@@ -9,7 +9,6 @@
 
 #include "analysis/preflight/rules.hpp"
 #include "analysis/projection/measured_curve.hpp"
-#include "config/file_layer.hpp"
 #include "config/hash.hpp"
 #include "config/json_file.hpp"
 #include "config/load.hpp"
