@@ -13,7 +13,6 @@
 #include "config/injection.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "report/instances_table.hpp"

@@ -7,7 +7,6 @@
 
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "report/projection_table.hpp"
 #include "result/published_curve.hpp"

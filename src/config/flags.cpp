@@ -9,7 +9,6 @@
 #include <sstream>
 #include <string_view>
 
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 

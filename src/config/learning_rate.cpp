@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 

@@ -18,7 +18,6 @@
 #include "config/keys.hpp"
 #include "config/learning_rate.hpp"
 #include "config/names.hpp"
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"

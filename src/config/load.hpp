@@ -26,10 +26,13 @@ const Key& known_key(const std::string& written, const std::string& place);
 /// out. `name` is what messages call the text. Throws ConfigError with `name` and the JSON pointer
 /// (or line and column): malformed, deeper than 32, larger than 1 MiB, a key twice, unknown (with
 /// the nearest), wrong type, out of range.
-nlohmann::ordered_json parse_config_text(std::string_view text, std::string_view name);
+/// `warnings`: receives what to write in place of former names.
+nlohmann::ordered_json parse_config_text(std::string_view text, std::string_view name,
+                                         std::vector<std::string>* warnings = nullptr);
 
 /// The same of a file. ConfigError also where it does not exist or can't be read.
-nlohmann::ordered_json read_config_file(const std::filesystem::path& path);
+nlohmann::ordered_json read_config_file(const std::filesystem::path& path,
+                                        std::vector<std::string>* warnings = nullptr);
 
 // The command line layer: flags from the key table.
 

@@ -3,10 +3,9 @@
 
 #include <map>
 
-#include "config/hash.hpp"
 #include "config/input_file.hpp"
-#include "config/numbers.hpp"
 #include "config/run_config.hpp"
+#include "config/text.hpp"
 #include "error.hpp"
 
 namespace scalemark {

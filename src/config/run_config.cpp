@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "build_facts.hpp"
-#include "config/hash.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
+#include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
 #include "models/catalog.hpp"

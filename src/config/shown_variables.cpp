@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "config/hash.hpp"
+#include "config/text.hpp"
 
 namespace scalemark {
 namespace {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "config/hash.hpp"
 #include "config/json_file.hpp"
 #include "config/load.hpp"
 #include "config/names.hpp"

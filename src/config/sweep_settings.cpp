@@ -11,7 +11,6 @@
 #include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/names.hpp"
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"

@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
+
+#include "error.hpp"
 
 namespace scalemark {
 namespace {
@@ -84,6 +88,14 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
                          std::string_view prefix) {
   const std::string nearest = nearest_name(name, candidates);
   return nearest.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, nearest);
+}
+
+std::string sha256_hex(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1)
+    throw EnvironmentError("OpenSSL refuses SHA-256");
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + length, ""));
 }
 
 }  // namespace scalemark

@@ -1,8 +1,12 @@
-// Small helpers for words in messages: quoting what a user wrote, joining lists, finding the
-// nearest name.
+// Small helpers for words: quoting what a user wrote, joining lists, finding the nearest name;
+// strict numbers; the digest of a text.
 #pragma once
 
+#include <charconv>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,5 +37,31 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 /// "; did you mean NAME?" with `prefix` before the name, or nothing where no name is near.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates,
                          std::string_view prefix = "");
+
+// Strict numbers: the whole text or nothing; no "1e3x", no "0x10", no overflow, no infinity.
+
+template <typename Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// Decimal digits with an optional minus; nullopt for anything else and beyond 64 bits.
+inline std::optional<std::int64_t> parse_integer(std::string_view text) {
+  return parse_whole<std::int64_t>(text);
+}
+
+/// A finite decimal number, also as 1e-3; nullopt for anything else.
+inline std::optional<double> parse_real(std::string_view text) {
+  const auto number = parse_whole<double>(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+// Identity of configurations.
+
+/// SHA-256 in hexadecimal digits.
+std::string sha256_hex(std::string_view text);
 
 }  // namespace scalemark

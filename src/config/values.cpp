@@ -9,7 +9,6 @@
 
 #include "config/injection.hpp"
 #include "config/learning_rate.hpp"
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "json.hpp"

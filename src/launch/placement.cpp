@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "config/input_file.hpp"
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"

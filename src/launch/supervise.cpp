@@ -18,7 +18,7 @@
 #include <fstream>
 #include <memory>
 
-#include "config/numbers.hpp"
+#include "config/text.hpp"
 #include "launch/launch.hpp"
 #include "platform/processes.hpp"
 #include "platform/stop_signals.hpp"

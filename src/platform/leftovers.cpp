@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "config/numbers.hpp"
+#include "config/text.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
 #include "platform/processes.hpp"

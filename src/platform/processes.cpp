@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "config/numbers.hpp"
+#include "config/text.hpp"
 #include "platform/sources.hpp"
 
 namespace scalemark {

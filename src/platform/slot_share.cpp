@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "config/numbers.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "config/hash.hpp"
+#include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"
 #include "result/record_schemas.hpp"

@@ -9,10 +9,10 @@
 
 #include "analysis/preflight/rules.hpp"
 #include "analysis/projection/measured_curve.hpp"
-#include "config/hash.hpp"
 #include "config/json_file.hpp"
 #include "config/load.hpp"
 #include "config/sweep_plan.hpp"
+#include "config/text.hpp"
 #include "error.hpp"
 #include "report/shown_text.hpp"
 #include "result/baseline.hpp"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/hash.hpp"
+#include "config/text.hpp"
 #include "error.hpp"
 #include "platform/tree.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "config/hash.hpp"
+#include "config/text.hpp"
 
 namespace scalemark {
 
