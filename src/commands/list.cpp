@@ -7,7 +7,7 @@
 
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/run_config.hpp"
 #include "config/text.hpp"
 #include "launch/engine_start.hpp"

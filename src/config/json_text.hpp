@@ -2,6 +2,8 @@
 // its size, and nothing is silently dropped.
 #pragma once
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,5 +28,22 @@ Json parse_json_text(std::string_view text, int deepest);
 
 /// A value as a message shows it: short, ASCII, without control characters.
 std::string shown_value(const Json& value);
+
+// JSON that a person wrote: read with limits, and messages that name the place.
+
+/// Throws ConfigError with `name` and what is wrong: larger than 1 MiB, malformed (with line and
+/// column), deeper than 32, not an object, a key of any object in it twice. `what`:
+/// "configuration", "plan".
+nlohmann::ordered_json parse_json_object(std::string_view text, std::string_view name,
+                                         std::string_view what);
+
+/// The text of a regular file of at most 1 MiB; ConfigError where it is none.
+std::string read_json_text(const std::filesystem::path& path, std::string_view what);
+
+/// The JSON object of such a file; throws ConfigError as both do.
+nlohmann::ordered_json read_json_object(const std::filesystem::path& path, std::string_view what);
+
+/// A JSON pointer (RFC 6901) to a member of the outermost object, safe to print.
+std::string pointer_to(const std::string& member);
 
 }  // namespace scalemark

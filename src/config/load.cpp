@@ -14,7 +14,7 @@
 
 #include "config/curves.hpp"
 #include "config/flags.hpp"
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/learning_rate.hpp"
 #include "config/names.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/text.hpp"
 #include "config/values.hpp"
 #include "error.hpp"

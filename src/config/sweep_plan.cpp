@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/sweep_points.hpp"
 #include "config/sweep_settings.hpp"

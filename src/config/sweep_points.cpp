@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/load.hpp"
 #include "config/names.hpp"
 #include "config/shown_variables.hpp"

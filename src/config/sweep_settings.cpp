@@ -7,7 +7,7 @@
 #include <array>
 #include <cctype>
 
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/names.hpp"

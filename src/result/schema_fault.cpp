@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "config/json_file.hpp"
 #include "config/json_text.hpp"
 #include "config/text.hpp"
 #include "result/record_schemas.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/load.hpp"
 #include "error.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "analysis/preflight/rules.hpp"
 #include "analysis/projection/measured_curve.hpp"
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/load.hpp"
 #include "config/sweep_plan.hpp"
 #include "config/text.hpp"

@@ -7,7 +7,7 @@
 #include <array>
 #include <set>
 
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "config/json_file.hpp"
+#include "config/json_text.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "result/schema_fault.hpp"
