@@ -26,7 +26,6 @@
 #include "config/load.hpp"
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "launch/gate_builds.hpp"
 #include "launch/placement.hpp"

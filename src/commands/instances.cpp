@@ -14,7 +14,6 @@
 #include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "report/instances_table.hpp"
 #include "report/sweep_table.hpp"
 #include "streams.hpp"

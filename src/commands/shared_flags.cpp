@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "config/keys.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "streams.hpp"
 

@@ -9,8 +9,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "config/keys.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 
 namespace scalemark {

@@ -2,12 +2,230 @@
 #include "config/keys.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "config/key_rows.hpp"
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "config/injection.hpp"
+#include "config/learning_rate.hpp"
 #include "config/text.hpp"
+#include "error.hpp"
 #include "json.hpp"
+#include "models/catalog.hpp"
 
 namespace scalemark {
+namespace {
+
+// Internal to the table of keys: what describe() of a group writes its rows with, and how a field
+// becomes a Key that reads and writes it.
+
+template <typename T>
+constexpr bool is_optional = false;
+template <typename T>
+constexpr bool is_optional<std::optional<T>> = true;
+
+/// Values that a user writes as text.
+template <typename T>
+constexpr bool is_written =
+    Named<T> || std::is_same_v<T, Injection> || std::is_same_v<T, LearningRateSchedule>;
+
+template <typename T>
+constexpr Kind kind_of() {
+  if constexpr (is_optional<T>)
+    return kind_of<typename T::value_type>();
+  else if constexpr (std::is_same_v<T, bool>)
+    return Kind::boolean;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return Kind::integer;
+  else if constexpr (std::is_same_v<T, double>)
+    return Kind::real;
+  else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
+    return Kind::integers;
+  else if constexpr (std::is_same_v<T, Injection>)
+    return Kind::injection;
+  else if constexpr (std::is_same_v<T, LearningRateSchedule>)
+    return Kind::schedule;
+  else if constexpr (Named<T>)
+    return Kind::choice;
+  else
+    return Kind::text;
+}
+
+template <typename T>
+Json value_of(const T& field) {
+  if constexpr (is_optional<T>)
+    return field ? value_of(*field) : Json(nullptr);
+  else if constexpr (is_written<T>)
+    return to_string(field);
+  else
+    return field;
+}
+
+template <typename T>
+void assign(T& field, const Json& value) {
+  if constexpr (is_optional<T>) {
+    if (value.is_null())
+      field.reset();
+    else
+      assign(field.emplace(), value);
+  } else if constexpr (Named<T>) {
+    field = from_string<T>(value.get_ref<const std::string&>()).value();
+  } else if constexpr (std::is_same_v<T, Injection>) {
+    field = parse_injection(value.get_ref<const std::string&>());
+  } else if constexpr (std::is_same_v<T, LearningRateSchedule>) {
+    field = parse_lr_schedule(value.get_ref<const std::string&>());
+  } else {
+    field = value.get<T>();
+  }
+}
+
+template <typename T>
+std::vector<std::string> words_of() {
+  if constexpr (is_optional<T>) {
+    return words_of<typename T::value_type>();
+  } else if constexpr (Named<T>) {
+    constexpr auto names = names_of(T{});
+    return {names.begin(), names.end()};
+  }
+  return {};
+}
+
+/// A row that was just added; every function says one thing more of it.
+class Row {
+ public:
+  explicit Row(Key& key) : key_(key) {}
+
+  /// The legal range of numbers, both included.
+  Row& in(double low, double high) {
+    key_.lowest = low;
+    key_.highest = high;
+    return *this;
+  }
+  /// What happens without a value, for keys that have no default.
+  Row& otherwise(std::string meaning) {
+    key_.unset = std::move(meaning);
+    return *this;
+  }
+  /// Other commands than those of the group.
+  Row& of(Commands commands) {
+    key_.commands = commands;
+    return *this;
+  }
+  /// What it means for some of them, in place of the row's words.
+  Row& means(Commands commands, std::string value_name, std::string help, std::string standard) {
+    key_.other_words = {commands, std::move(value_name), std::move(help), std::move(standard)};
+    return *this;
+  }
+  /// Another role than that of the group.
+  Row& role(Role role) {
+    key_.role = role;
+    return *this;
+  }
+  Row& is(Traits traits) {
+    key_.traits = traits;
+    return *this;
+  }
+  /// In the help that fits a screen.
+  Row& often_used() {
+    key_.often_used = true;
+    return *this;
+  }
+  /// What it was called before, and the word in place of each that it had.
+  Row& was(std::string name, std::map<std::string, std::string> values) {
+    key_.former = FormerKey{std::move(name), std::move(values)};
+    return *this;
+  }
+  Row& one_of_models() {
+    key_.kind = Kind::choice;
+    for (const ModelFacts& facts : kModels) key_.choices.emplace_back(facts.name);
+    return is(Trait::catalog);
+  }
+  /// Another word for a value of a choice.
+  template <Named E>
+  Row& alias(const char* word, E value) {
+    key_.choices.emplace_back(word);
+    key_.aliases[word] = to_string(value);
+    return *this;
+  }
+  /// A word that stands in place of the number until that is found; `asked` says that it is there.
+  template <typename Group>
+  Row& or_word(const char* word, bool Group::*asked) {
+    key_.words.emplace_back(word);
+    key_.get = [word, asked, get = std::move(key_.get)](const RunConfig& config) {
+      Json value = get(config);
+      return value.is_null() && config.*asked ? Json(word) : value;
+    };
+    key_.set = [word, asked, set = std::move(key_.set)](RunConfig& config, const Json& value) {
+      config.*asked = value == word;
+      set(config, config.*asked ? Json() : value);
+    };
+    return *this;
+  }
+  /// `scale` takes a list: the first value in the field, the others in `more`.
+  template <typename Group, typename T>
+  Row& listed(std::vector<T> Group::*more) {
+    key_.listed = true;
+    key_.get = [more, get = std::move(key_.get)](const RunConfig& config) {
+      if ((config.*more).empty()) return get(config);
+      Json list = Json::array({get(config)});
+      for (const T& value : config.*more) list.push_back(value_of(value));
+      return list;
+    };
+    key_.set = [more, set = std::move(key_.set)](RunConfig& config, const Json& value) {
+      (config.*more).clear();
+      set(config, value.is_array() ? value.at(0) : value);
+      for (std::size_t i = 1; value.is_array() && i < value.size(); ++i)
+        assign((config.*more).emplace_back(), value[i]);
+    };
+    return *this;
+  }
+  /// Such a list has a value for each point of one curve.
+  Row& by_point() {
+    key_.by_point = true;
+    return *this;
+  }
+
+ private:
+  Key& key_;
+};
+
+class KeyRows {
+ public:
+  /// Of the rows that follow: the heading in the help, and what they are where they say no other.
+  void group(std::string heading, Role role, Commands commands) {
+    next_.group = std::move(heading);
+    next_.role = role;
+    next_.commands = commands;
+  }
+
+  /// `value_name`: placeholder in the help; empty for booleans.
+  template <typename Group, typename T>
+  Row add(std::string name, T Group::*field, std::string value_name, std::string help) {
+    Key& key = keys_.emplace_back(next_);
+    key.name = std::move(name);
+    key.kind = kind_of<T>();
+    key.value_name = std::move(value_name);
+    key.help = std::move(help);
+    key.choices = words_of<T>();
+    key.get = [field](const RunConfig& config) { return value_of(config.*field); };
+    key.set = [field](RunConfig& config, const Json& value) { assign(config.*field, value); };
+    return Row(key);
+  }
+
+  std::vector<Key> keys() && { return std::move(keys_); }
+
+ private:
+  Key next_;
+  std::vector<Key> keys_;
+};
+
+}  // namespace
 
 const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = [] {
@@ -86,6 +304,263 @@ std::string default_text(const Key& key) {
   if (key.kind == Kind::integers) return "auto";
   if (key.kind == Kind::real) return fmt::format("{}", value.get<double>());
   return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+namespace {
+
+bool is_one_of(const Json& value, const std::vector<std::string>& words) {
+  return value.is_string() &&
+         std::ranges::find(words, value.get_ref<const std::string&>()) != words.end();
+}
+
+constexpr std::size_t kMostListed = 64;  // of a curve, and curves of a list
+
+/// A JSON value as the user may have written it, short enough for a message.
+std::string shown(const Json& value) {
+  if (value.is_string()) return quote(value.get_ref<const std::string&>());
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  return value.dump();
+}
+
+/// Of the i-th value of a list. Users know a place in a file by its JSON pointer; a flag or a
+/// variable has none.
+std::string item_of(std::string_view place, std::size_t i) {
+  return place.find('/') == place.npos ? std::string(place) : fmt::format("{}/{}", place, i);
+}
+
+[[noreturn]] void wrong_type(const Key& key, const Json& value, std::string_view place,
+                             std::string_view type) {
+  refuse_at(place, fmt::format("{} is not {} (legal: {})", shown(value), type, legal_values(key)));
+}
+
+[[noreturn]] void out_of_range(const Key& key, const std::string& value, std::string_view place) {
+  refuse_at(place, fmt::format("{} is out of range (legal: {})", value, legal_values(key)));
+}
+
+Json check_integer(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_number_integer()) {
+    // A whole number beyond 64 bits reaches us as floating point.
+    if (value.is_number_float() && std::abs(value.get<double>()) > 9e18)
+      out_of_range(key, shown(value), place);
+    wrong_type(key, value, place, "a whole number");
+  }
+  const double number = value.get<double>();
+  if (number < key.lowest || number > key.highest) out_of_range(key, shown(value), place);
+  return value.get<std::int64_t>();
+}
+
+Json check_real(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_number()) wrong_type(key, value, place, "a number");
+  const double number = value.get<double>();
+  if (!(number >= key.lowest && number <= key.highest)) out_of_range(key, shown(value), place);
+  return number;
+}
+
+Json check_choice(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_string()) wrong_type(key, value, place, "one of its words");
+  const auto& word = value.get_ref<const std::string&>();
+  if (std::find(key.choices.begin(), key.choices.end(), word) == key.choices.end())
+    refuse_at(place, fmt::format("unknown {} {}{} (legal: {})", key.name, quote(word),
+                                 did_you_mean(word, key.choices), legal_values(key)));
+  const auto alias = key.aliases.find(word);
+  return alias == key.aliases.end() ? word : alias->second;
+}
+
+Json check_integers(const Key& key, const Json& value, std::string_view place) {
+  if (value == "auto") return Json::array();
+  if (!value.is_array() || value.size() > kMostListed)
+    refuse_at(place, fmt::format("{} is not a list of up to {} numbers such as 1,2,4, nor auto",
+                                 shown(value), kMostListed));
+  if (value.empty()) refuse_at(place, "the list is empty; give numbers such as 1,2,4, or auto");
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = 0; i < value.size(); ++i)
+    numbers.push_back(check_integer(key, value[i], item_of(place, i)).get<std::int64_t>());
+  std::vector<std::int64_t> ascending = numbers;
+  std::sort(ascending.begin(), ascending.end());
+  ascending.erase(std::unique(ascending.begin(), ascending.end()), ascending.end());
+  if (ascending != numbers)
+    refuse_at(place, fmt::format("the numbers must ascend without repeats: {}",
+                                 fmt::join(ascending, ",")));
+  return numbers;
+}
+
+Json check_string(const Key& key, const Json& value, std::string_view place) {
+  if (!value.is_string()) wrong_type(key, value, place, "a text");
+  const auto& text = value.get_ref<const std::string&>();
+  check_text(text, place);
+  if (key.kind == Kind::text) return text;
+  try {
+    return key.kind == Kind::injection ? to_string(parse_injection(text))
+                                       : to_string(parse_lr_schedule(text));
+  } catch (const ConfigError& error) {
+    refuse_at(place, error.what());
+  }
+}
+
+Json parse_boolean(const Key& key, std::string_view text, std::string_view place) {
+  constexpr std::array yes{"true", "1", "yes", "on"};
+  constexpr std::array no{"false", "0", "no", "off"};
+  if (std::find(yes.begin(), yes.end(), text) != yes.end()) return true;
+  if (std::find(no.begin(), no.end(), text) != no.end()) return false;
+  wrong_type(key, std::string(text), place, "a truth value");
+}
+
+/// Text that is no number stays text, so that check_value() says what is wrong with it.
+Json parse_integer_json(std::string_view text) {
+  if (const auto number = parse_integer(text)) return *number;
+  const bool digits =
+      !text.empty() && text.find_first_not_of("0123456789", text[0] == '-') == text.npos;
+  if (const auto big = parse_real(text); big && digits && text != "-") return *big;
+  return std::string(text);
+}
+
+/// "a,b,c", of whole numbers or of words.
+Json parse_list(std::string_view text, bool numbers) {
+  if (text == "auto") return "auto";
+  Json list = Json::array();
+  for (std::size_t comma = 0; comma != text.npos;) {
+    comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    list.push_back(numbers ? parse_integer_json(part) : Json(std::string(part)));
+    if (comma != text.npos) text.remove_prefix(comma + 1);
+  }
+  return list;
+}
+
+Json check_single(const Key& key, const Json& value, std::string_view place) {
+  if (is_one_of(value, key.words)) return value;
+  switch (key.kind) {
+    case Kind::boolean:
+      if (!value.is_boolean()) wrong_type(key, value, place, "a truth value");
+      return value;
+    case Kind::integer:
+      return check_integer(key, value, place);
+    case Kind::real:
+      return check_real(key, value, place);
+    case Kind::choice:
+      return check_choice(key, value, place);
+    case Kind::integers:
+      return check_integers(key, value, place);
+    case Kind::text:
+    case Kind::injection:
+    case Kind::schedule:
+      break;
+  }
+  return check_string(key, value, place);
+}
+
+/// A list of one is that one.
+Json check_list(const Key& key, const Json& values, std::string_view place) {
+  if (values.empty() || values.size() > kMostListed)
+    refuse_at(place, fmt::format("a list holds 1 to {} values, not {} (legal: {})", kMostListed,
+                                 values.size(), legal_values(key)));
+  Json list = Json::array();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Json value = check_single(key, values[i], item_of(place, i));
+    if (values.size() > 1 && is_one_of(value, key.words))
+      refuse_at(item_of(place, i),
+                fmt::format("{} stands alone; a list is of numbers", shown(value)));
+    if (!key.by_point && std::find(list.begin(), list.end(), value) != list.end())
+      refuse_at(place, fmt::format("{} is there twice; each value makes a curve", shown(value)));
+    list.push_back(value);
+  }
+  return list.size() == 1 ? list.front() : list;
+}
+
+}  // namespace
+
+void check_text(std::string_view text, std::string_view place) {
+  constexpr std::size_t kLongest = 4096;
+  if (text.empty()) refuse_at(place, "the text is empty; leave the key out instead");
+  if (text.size() > kLongest)
+    refuse_at(place, fmt::format("the text is longer than {} bytes", kLongest));
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::any_of(text.begin(), text.end(), control))
+    refuse_at(place, fmt::format("control characters are not allowed: {}", quote(text)));
+  try {
+    Json(std::string(text)).dump();
+  } catch (const Json::exception&) {
+    refuse_at(place, fmt::format("the text is not UTF-8: {}", quote(text)));
+  }
+}
+
+Json check_value(const Key& key, const Json& value, std::string_view place) {
+  if (value.is_null()) {
+    if (key.unset.empty()) wrong_type(key, value, place, "a value");
+    return value;
+  }
+  return key.listed && value.is_array() ? check_list(key, value, place)
+                                        : check_single(key, value, place);
+}
+
+namespace {
+
+/// The word in place of a former one. Null of another key's value.
+Json in_place_of(const FormerKey& former, const Json& value) {
+  const auto found =
+      value.is_string() ? former.values.find(value.get<std::string>()) : former.values.end();
+  return found == former.values.end() ? Json() : Json(found->second);
+}
+
+WrittenSetting read_former(const Key& key, const Json& value, std::string_view place) {
+  const FormerKey& former = *key.former;
+  const Json now = in_place_of(former, value);
+  if (now.is_null()) {
+    std::vector<std::string> words;
+    for (const auto& [word, meaning] : former.values) words.push_back(word);
+    refuse_at(place, fmt::format("{} is no value of {} (legal: {}; the key is called {} now: {})",
+                                 shown(value), former.name, join(words, ", "), key.name,
+                                 legal_values(key)));
+  }
+  return {
+      &key, now,
+      fmt::format("{}: {} is called {} now, and {} is {}: write --{} {}, in files \"{}\": "
+                  "\"{}\"",
+                  place, former.name, key.name, value.get<std::string>(), now.get<std::string>(),
+                  key.name, now.get<std::string>(), key.name, now.get<std::string>())};
+}
+
+}  // namespace
+
+WrittenSetting read_written(std::string_view name, std::string_view text, std::string_view place) {
+  if (const Key* key = find_key(name)) return {key, parse_value(*key, text, place), ""};
+  return read_former(*find_former_key(name), std::string(text), place);
+}
+
+WrittenSetting check_written(std::string_view name, const Json& value, std::string_view place) {
+  if (const Key* key = find_key(name)) return {key, check_value(*key, value, place), ""};
+  return read_former(*find_former_key(name), value, place);
+}
+
+std::string current_name(const std::string& name) {
+  const Key* const former = find_former_key(name);
+  return former ? former->name : name;
+}
+
+std::pair<std::string, Json> current_setting(const std::string& name, const Json& value) {
+  const Key* const key = find_key(name) ? nullptr : find_former_key(name);
+  const Json now = key ? in_place_of(*key->former, value) : Json();
+  if (now.is_null()) return {name, value};
+  return {key->name, now};
+}
+
+Json parse_value(const Key& key, std::string_view text, std::string_view place) {
+  if (key.listed && text.find(',') != text.npos)
+    return check_value(key, parse_list(text, key.kind == Kind::integer), place);
+  switch (key.kind) {
+    case Kind::boolean:
+      return parse_boolean(key, text, place);
+    case Kind::integer:
+      return check_value(key, parse_integer_json(text), place);
+    case Kind::integers:
+      return check_value(key, parse_list(text, true), place);
+    case Kind::real:
+      if (const auto number = parse_real(text)) return check_value(key, *number, place);
+      break;
+    default:
+      break;
+  }
+  return check_value(key, std::string(text), place);
 }
 
 }  // namespace scalemark

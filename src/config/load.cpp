@@ -19,7 +19,6 @@
 #include "config/learning_rate.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "json.hpp"
 #include "models/catalog.hpp"

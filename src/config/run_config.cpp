@@ -9,7 +9,6 @@
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "models/catalog.hpp"
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "config/json_text.hpp"
+#include "config/keys.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "json.hpp"
 

@@ -12,7 +12,6 @@
 #include "config/sweep_points.hpp"
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "json.hpp"
 

@@ -12,7 +12,6 @@
 #include "config/load.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "json.hpp"
 

@@ -7,7 +7,6 @@
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "config_support.hpp"
 
 namespace scalemark::run_config_test {

@@ -1,7 +1,7 @@
 // What the groups of keys are written with. A group is a struct in a file of this folder: its
 // fields, the words of its enums, and up to three functions, templates so that whoever includes a
 // group pays for no table:
-//   describe(rows)          a row for each field (config/key_rows.hpp)
+//   describe(rows)          a row for each field (config/keys.cpp)
 //   resolve(config, facts)  values of what is unset, from the model's facts and other keys
 //   check(whole)            what no single key can tell (WholeConfig of config/load.cpp)
 #pragma once
