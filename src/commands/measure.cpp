@@ -15,7 +15,6 @@
 #include "analysis/scaling/swept_curves.hpp"
 #include "commands/subcommands.hpp"
 #include "config/cpu_masks.hpp"
-#include "config/curve_plan.hpp"
 #include "config/curves.hpp"
 #include "config/load.hpp"
 #include "config/run_config.hpp"

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "config/sweep_commands.hpp"
 #include "config/sweep_plan.hpp"
 #include "error.hpp"
 #include "launch/job.hpp"

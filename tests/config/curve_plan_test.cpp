@@ -1,6 +1,5 @@
 // A curve as the plan of a sweep.
-#include "config/curve_plan.hpp"
-
+#include "config/curves.hpp"
 #include "config/sweep_plan.hpp"
 #include "config_support.hpp"
 #include "json.hpp"
