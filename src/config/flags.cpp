@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cxxopts.hpp>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -164,19 +165,23 @@ cxxopts::Options options_of(const CommandHelp& help, const std::string& position
   return options;
 }
 
-cxxopts::ParseResult parse_words(const CommandHelp& help, const std::string& positional,
-                                 std::span<const std::string> arguments) {
+std::map<std::string, std::vector<std::string>> parse_words(
+    const CommandHelp& help, const std::string& positional,
+    std::span<const std::string> arguments) {
   std::string program = "scalemark " + help.name;
   std::vector<std::string> words = canonical_words(help, arguments);
   std::vector<char*> argv{program.data()};  // cxxopts 2 wants them mutable
   for (std::string& word : words) argv.push_back(word.data());
   int argc = static_cast<int>(argv.size());
   char** begin = argv.data();
+  std::map<std::string, std::vector<std::string>> given;
   try {
-    return options_of(help, positional).parse(argc, begin);
+    const auto parsed = options_of(help, positional).parse(argc, begin);
+    for (const auto& one : parsed.arguments()) given[one.key()].push_back(one.value());
   } catch (const std::exception& error) {  // cxxopts 2 and 3 have different exception classes
     throw ConfigError(fmt::format("{0}: {1}; see {0} --help", program, with_dashes(error.what())));
   }
+  return given;
 }
 
 }  // namespace
@@ -236,11 +241,11 @@ void check_choice(const std::string& flag, const std::string& word,
 
 FlagReader::FlagReader(const CommandHelp& help, const std::string& positional,
                        std::span<const std::string> arguments)
-    : parsed_(parse_words(help, positional, arguments)) {}
+    : given_(parse_words(help, positional, arguments)) {}
 
 std::optional<std::string> FlagReader::text(const std::string& name) const {
   if (!has(name)) return std::nullopt;
-  std::string word = parsed_[name].as<std::string>();
+  const std::string& word = given_.at(name).back();
   check_text(word, "--" + name);
   return word;
 }
@@ -256,7 +261,7 @@ std::vector<std::string> FlagReader::positionals(const std::string& name) const 
 std::vector<std::string> FlagReader::checked(const std::string& name,
                                              const std::string& place) const {
   if (!has(name)) return {};
-  std::vector<std::string> words = parsed_[name].as<std::vector<std::string>>();
+  const std::vector<std::string>& words = given_.at(name);
   for (const std::string& word : words) check_text(word, place);
   return words;
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <cxxopts.hpp>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -94,7 +94,7 @@ class FlagReader {
   FlagReader(const CommandHelp& help, const std::string& positional,
              std::span<const std::string> arguments);
 
-  bool has(const std::string& name) const { return parsed_.count(name) > 0; }
+  bool has(const std::string& name) const { return given_.contains(name); }
   std::optional<std::string> text(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name) const;  ///< of a flag given many times
   std::vector<std::string> positionals(const std::string& name) const;  ///< words without a flag
@@ -110,7 +110,7 @@ class FlagReader {
  private:
   std::vector<std::string> checked(const std::string& name, const std::string& place) const;
 
-  cxxopts::ParseResult parsed_;
+  std::map<std::string, std::vector<std::string>> given_;  ///< in their order; switches: "true"
 };
 
 }  // namespace scalemark

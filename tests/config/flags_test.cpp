@@ -46,6 +46,7 @@ TEST(FlagReader, WhatCxxoptsRefusesHasDashesToo) {
 
 TEST(FlagReader, AWordWithoutAFlagHasNoDashesInRefusals) {
   EXPECT_EQ(reader({"a.json"}).positionals("plan"), Words{"a.json"});
+  EXPECT_EQ(reader({"a,b.json", "c"}).positionals("plan"), (Words{"a,b.json", "c"}));
   EXPECT_THAT(refusal([] { reader({"a\nb"}).positionals("plan"); }), StartsWith("plan: "));
 }
 
