@@ -12,7 +12,7 @@
 #include "commands/project.hpp"
 #include "lab/simulation/programs.hpp"
 #include "lab/simulation/projection_tuning.hpp"
-#include "measure/order_statistics.hpp"
+#include "measure/statistics.hpp"
 #include "talk.hpp"
 
 namespace scalemark::projection {

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "measure/statistics.hpp"
 #include "measure/subset_sums.hpp"
-#include "measure/winsorise.hpp"
 
 namespace scalemark {
 namespace {

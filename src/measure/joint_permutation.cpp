@@ -10,7 +10,6 @@
 #include "measure/all_subsets.hpp"
 #include "measure/counted_assignments.hpp"
 #include "measure/statistics.hpp"
-#include "measure/winsorise.hpp"
 
 namespace scalemark {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "measure/all_subsets.hpp"
 #include "measure/permutation_tail.hpp"
-#include "measure/winsorise.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {

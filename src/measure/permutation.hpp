@@ -1,4 +1,4 @@
-// Permutation tests of winsorised means (measure/winsorise.hpp), exact for as few values as
+// Permutation tests of winsorised means (measure/statistics.hpp), exact for as few values as
 // launches are, with the estimates and intervals that belong to them: test, estimate and interval
 // never contradict each other.
 #pragma once

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "measure/permutation.hpp"
-#include "measure/winsorise.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 

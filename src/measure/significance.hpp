@@ -23,8 +23,8 @@ StandardError paired_error(std::span<const double> differences);
 /// Of the difference of the means of two samples, their variances pooled. At least two of each.
 StandardError pooled_error(std::span<const double> x, std::span<const double> y);
 
-/// The same of values as the tests take them (measure/winsorise.hpp): around sign_flip_centre(), or
-/// each sample around its median.
+/// The same of values as the tests take them (measure/statistics.hpp): around sign_flip_centre(),
+/// or each sample around its median.
 StandardError winsorised_error(std::span<const double> differences);
 StandardError winsorised_error(std::span<const double> x, std::span<const double> y);
 

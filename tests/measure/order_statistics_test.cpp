@@ -1,11 +1,11 @@
 // Expectations of the largest of n normal values, against closed forms and tables.
-#include "measure/order_statistics.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
+
+#include "measure/statistics.hpp"
 
 namespace scalemark::order_statistics_test {
 namespace {

@@ -10,7 +10,6 @@
 #include "measure/all_subsets.hpp"
 #include "measure/listed_subsets.hpp"
 #include "measure/statistics.hpp"
-#include "measure/winsorise.hpp"
 
 namespace scalemark::permutation_tail_test {
 namespace {

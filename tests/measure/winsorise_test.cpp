@@ -1,7 +1,7 @@
 // Winsorised values by hand.
-#include "measure/winsorise.hpp"
-
 #include <gtest/gtest.h>
+
+#include "measure/statistics.hpp"
 
 namespace scalemark::winsorise_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "measure/order_statistics.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {

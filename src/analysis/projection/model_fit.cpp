@@ -11,7 +11,7 @@
 #include "analysis/projection/fit_residuals.hpp"
 #include "analysis/projection/model_priors.hpp"
 #include "error.hpp"
-#include "measure/order_statistics.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "analysis/projection/model_priors.hpp"
-#include "measure/order_statistics.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {

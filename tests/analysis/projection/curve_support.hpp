@@ -5,7 +5,7 @@
 
 #include "analysis/projection/measured_curve.hpp"
 #include "analysis/projection/step_model.hpp"
-#include "measure/order_statistics.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark::test {
 
