@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "measure/counted_assignments.hpp"
 #include "measure/statistics.hpp"
+#include "measure/subsets.hpp"
 
 namespace scalemark {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "measure/statistics.hpp"
-#include "measure/subset_sums.hpp"
+#include "measure/subsets.hpp"
 
 namespace scalemark {
 namespace {

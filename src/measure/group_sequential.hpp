@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "measure/joint_order.hpp"
+#include "measure/joint_permutation.hpp"
 
 namespace scalemark {
 

@@ -7,9 +7,9 @@
 #include <limits>
 #include <numeric>
 
-#include "measure/all_subsets.hpp"
 #include "measure/permutation_tail.hpp"
 #include "measure/statistics.hpp"
+#include "measure/subsets.hpp"
 
 namespace scalemark {
 namespace {

@@ -1,12 +1,10 @@
 // All subsets against listing them, and the split of both kinds of subsets against plain counts.
-#include "measure/all_subsets.hpp"
-
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <random>
 
-#include "measure/listed_subsets.hpp"
+#include "measure/subsets.hpp"
 
 namespace scalemark::all_subsets_test {
 namespace {

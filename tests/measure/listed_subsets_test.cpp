@@ -1,7 +1,7 @@
 // Drawn subsets: how often each place is in, their sizes, and sums by hand.
-#include "measure/listed_subsets.hpp"
-
 #include <gtest/gtest.h>
+
+#include "measure/subsets.hpp"
 
 namespace scalemark::listed_subsets_test {
 namespace {

@@ -7,9 +7,8 @@
 #include <numeric>
 #include <random>
 
-#include "measure/all_subsets.hpp"
-#include "measure/listed_subsets.hpp"
 #include "measure/statistics.hpp"
+#include "measure/subsets.hpp"
 
 namespace scalemark::permutation_tail_test {
 namespace {
