@@ -7,7 +7,7 @@
 #include <numeric>
 #include <span>
 
-#include "measure/drift.hpp"
+#include "measure/trend.hpp"
 #include "record/run.hpp"
 #include "result/run_metrics.hpp"
 

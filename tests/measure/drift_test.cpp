@@ -1,12 +1,12 @@
 // A drift is found where there is one, its interval holds it, and noise whose neighbours are alike
 // is rarely called one.
-#include "measure/drift.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "measure/trend.hpp"
 
 namespace scalemark::drift_test {
 namespace {

@@ -1,7 +1,5 @@
 // Two one-sided tests against assignments counted by hand, and the number of launches against
 // simulated t-tests.
-#include "measure/equivalence.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,12 +1,11 @@
 // The limit of a tail against halving with a full count each time.
-#include "measure/permutation_tail.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 #include <random>
 
+#include "measure/permutation.hpp"
 #include "measure/statistics.hpp"
 #include "measure/subsets.hpp"
 

@@ -8,7 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "measure/equivalence.hpp"
 #include "measure/hodges_lehmann.hpp"
 #include "measure/significance.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analysis/compare/compare_support.hpp"
-#include "measure/equivalence.hpp"
+#include "measure/significance.hpp"
 
 namespace scalemark::equivalent_test {
 namespace {
