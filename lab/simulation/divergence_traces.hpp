@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/divergence.hpp"
+#include "measure/stopping.hpp"
 
 namespace scalemark::divergence {
 

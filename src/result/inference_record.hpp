@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/rate_search.hpp"
+#include "measure/server.hpp"
 #include "record/inference.hpp"
 #include "result/run_record.hpp"
 

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "config/names.hpp"
-#include "measure/divergence.hpp"
-#include "measure/target_loss.hpp"
+#include "measure/stopping.hpp"
 #include "result/foreign_load.hpp"
 #include "result/run_metrics.hpp"
 

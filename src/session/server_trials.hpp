@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "measure/rate_search.hpp"
+#include "measure/server.hpp"
 #include "session/session.hpp"
 #include "train/inferencer.hpp"
 

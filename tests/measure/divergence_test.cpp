@@ -1,11 +1,11 @@
 // When a loss trace counts as diverged.
-#include "measure/divergence.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "measure/stopping.hpp"
 
 namespace scalemark::divergence_test {
 namespace {

@@ -1,11 +1,10 @@
 // The search for the largest rate, against servers whose limit is known.
-#include "measure/rate_search.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "measure/server.hpp"
 
 namespace scalemark::rate_search_test {
 namespace {

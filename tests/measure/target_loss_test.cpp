@@ -1,10 +1,10 @@
 // When a loss has come down.
-#include "measure/target_loss.hpp"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
+
+#include "measure/stopping.hpp"
 
 namespace scalemark::target_loss_test {
 namespace {

@@ -1,7 +1,7 @@
 // A target loss ends the loop on all ranks at the same step, one after the loss came down.
 #include <gtest/gtest.h>
 
-#include "measure/target_loss.hpp"
+#include "measure/stopping.hpp"
 #include "tests/support/mpi_support.hpp"
 #include "train/trainer.hpp"
 
