@@ -17,7 +17,7 @@ LOOKS = 5  # a short disturbance is waited for
 
 
 def native_bf16(cpuinfo=None):
-    """As `precision_native` of a record (src/platform/cpu.cpp)."""
+    """As `precision_native` of a record (src/platform/affinity.cpp)."""
     text = pathlib.Path("/proc/cpuinfo").read_text() if cpuinfo is None else cpuinfo
     flags = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
     return bool(flags) and not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(flags[1].split())

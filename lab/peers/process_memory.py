@@ -1,4 +1,4 @@
-"""Peak resident memory of this process, as src/platform/memory.cpp takes it."""
+"""Peak resident memory of this process, as src/platform/affinity.cpp takes it."""
 
 import pathlib
 import re

@@ -2,10 +2,13 @@
 // before the kernel's OOM killer wakes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace scalemark {
 
@@ -40,5 +43,29 @@ struct HeapUse {
   std::int64_t free = 0;  ///< of that, pages that the allocator keeps for later
 };
 HeapUse heap_use();
+
+// Memory of a chosen NUMA node.
+
+/// Operating system's numbers of the NUMA nodes of this machine that have memory, ascending; empty
+/// where hwloc sees none.
+std::vector<int> numa_nodes();
+
+/// Pages bound to a node, and touched.
+class NumaMemory {
+ public:
+  /// Throws EnvironmentError where the node does not give the memory.
+  NumaMemory(int node, std::size_t bytes);
+  ~NumaMemory();
+  NumaMemory(const NumaMemory&) = delete;
+  NumaMemory& operator=(const NumaMemory&) = delete;
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<void> topology_;  ///< hwloc's, by which it is given back
+  std::size_t bytes_;
+  void* data_ = nullptr;
+};
 
 }  // namespace scalemark

@@ -1,9 +1,15 @@
 // The `system` object of a record, key by key; what cannot be found out is null with a reason.
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "json.hpp"
 #include "platform/container.hpp"
@@ -151,6 +157,136 @@ void set_system(SystemInfo& info, const std::string& key, const std::string& val
   if (value.empty()) return;
   info.json[key] = value;
   info.unavailable.erase("system." + key);
+}
+
+// Virtual machine, container or bare metal.
+
+namespace {
+namespace fs = std::filesystem;
+
+bool contains(const std::optional<std::string>& text, std::string_view word) {
+  return text && text->find(word) != std::string::npos;
+}
+
+bool in_container(const fs::path& root) {
+  std::error_code error;
+  if (fs::exists(root / ".dockerenv", error) || fs::exists(root / "run/.containerenv", error) ||
+      fs::exists(root / "run/systemd/container", error) ||
+      fs::exists(root / "singularity", error) || fs::exists(root / ".singularity.d", error))
+    return true;
+  const auto init_group = read_text(root / "proc/1/cgroup");
+  for (const char* hint : {"docker", "kubepods", "containerd", "libpod", "/lxc", "/garden"})
+    if (contains(init_group, hint)) return true;
+  return false;
+}
+
+std::optional<std::string> hypervisor_of(const fs::path& root) {
+  // Product and vendor strings of DMI, as systemd-detect-virt knows them.
+  struct Sign {
+    std::string_view word, name;
+  };
+  constexpr std::array signs{Sign{"KVM", "KVM"},
+                             Sign{"QEMU", "QEMU/KVM"},
+                             Sign{"VMware", "VMware"},
+                             Sign{"VirtualBox", "VirtualBox"},
+                             Sign{"innotek", "VirtualBox"},
+                             Sign{"Xen", "Xen"},
+                             Sign{"OpenStack", "KVM"},
+                             Sign{"Amazon EC2", "Amazon EC2"},
+                             Sign{"Google Compute Engine", "Google Compute Engine"},
+                             Sign{"BHYVE", "bhyve"},
+                             Sign{"Virtual Machine", "Hyper-V"},
+                             Sign{"Parallels", "Parallels"}};
+  const bool flag = contains(read_text(root / "proc/cpuinfo"), " hypervisor");
+  if (const auto type = read_text(root / "sys/hypervisor/type"); type && !type->empty())
+    return type;
+  for (const char* field : {"product_name", "sys_vendor", "board_vendor", "bios_vendor"}) {
+    const auto text = read_text(root / "sys/class/dmi/id" / field);
+    for (const Sign& sign : signs) {
+      if (!contains(text, sign.word)) continue;
+      // EC2's bare-metal instances carry the same vendor; only the CPU flag tells them apart.
+      if (sign.word == "Amazon EC2" && !flag) continue;
+      return std::string(sign.name);
+    }
+  }
+  if (flag) return "unknown";
+  return std::nullopt;
+}
+}  // namespace
+
+Virtualisation read_virtualisation(const fs::path& root) {
+  Virtualisation found;
+  found.hypervisor = hypervisor_of(root);
+  if (in_container(root)) {
+    found.kind = "container";
+  } else if (found.hypervisor) {
+    found.kind = "virtual";
+  } else if (read_text(root / "proc/cpuinfo")) {
+    found.kind = "bare metal";
+  }
+  return found;
+}
+
+// Network interfaces: state, speed, driver, firmware and counters.
+
+namespace {
+namespace fs = std::filesystem;
+
+std::uint64_t counter(const fs::path& nic, const char* name) {
+  const auto text = read_text(nic / "statistics" / name);
+  const auto value = text ? to_number(*text) : std::nullopt;
+  return value && *value > 0 ? static_cast<std::uint64_t>(*value) : 0;
+}
+
+Nic read_nic(const fs::path& folder) {
+  Nic nic;
+  nic.name = folder.filename();
+  nic.state = read_text(folder / "operstate");
+  nic.over_infiniband = read_text(folder / "type") == "32";  // ARPHRD_INFINIBAND
+  std::error_code error;
+  nic.physical = fs::exists(folder / "device", error);
+  const fs::path driver = fs::read_symlink(folder / "device/driver", error);
+  if (!error) nic.driver = driver.filename();
+  const auto speed = read_text(folder / "speed");
+  const auto mbps = speed ? to_number(*speed) : std::nullopt;
+  if (mbps && *mbps > 0) nic.speed_mbps = static_cast<std::int64_t>(*mbps);  // -1: link down
+  nic.rx_bytes = counter(folder, "rx_bytes");
+  nic.tx_bytes = counter(folder, "tx_bytes");
+  for (const char* name : {"rx_errors", "tx_errors", "rx_dropped", "tx_dropped"})
+    nic.errors += counter(folder, name);
+  return nic;
+}
+}  // namespace
+
+std::vector<Nic> read_nics(const fs::path& root) {
+  std::vector<Nic> nics;
+  std::error_code error;
+  for (fs::directory_iterator entry(root / "sys/class/net", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path folder = entry->path();
+    std::error_code ignored;
+    if (folder.filename() == "lo" || !fs::is_directory(folder, ignored)) continue;
+    nics.push_back(read_nic(folder));
+  }
+  std::ranges::sort(nics, {}, &Nic::name);
+  return nics;
+}
+
+std::optional<std::string> nic_firmware(const std::string& name) {
+  if (name.size() >= IFNAMSIZ) return std::nullopt;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::nullopt;
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  ifreq request{};
+  std::memcpy(request.ifr_name, name.c_str(), name.size() + 1);
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  const int failed = ioctl(fd, SIOCETHTOOL, &request);
+  close(fd);
+  if (failed != 0) return std::nullopt;
+  const std::string version(info.fw_version, strnlen(info.fw_version, sizeof info.fw_version));
+  if (version.empty() || version == "N/A") return std::nullopt;
+  return version;
 }
 
 }  // namespace scalemark

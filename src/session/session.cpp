@@ -15,7 +15,7 @@
 #include "config/names.hpp"
 #include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
-#include "platform/unused_gpu.hpp"
+#include "platform/gpu_health.hpp"
 #include "result/preflight_reference.hpp"
 #include "session/live_report.hpp"
 #include "talk.hpp"

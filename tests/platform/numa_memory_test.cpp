@@ -1,12 +1,11 @@
 // Memory of a NUMA node that this machine has, and of one that it has not.
-#include "platform/numa_memory.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "error.hpp"
+#include "platform/memory_limit.hpp"
 
 namespace scalemark::numa_memory_test {
 namespace {

@@ -1,10 +1,9 @@
 // Machines that have GPUs and cannot use them, made.
-#include "platform/unused_gpu.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "platform/gpu_health.hpp"
 #include "platform/tree.hpp"
 
 namespace scalemark::unused_gpu_test {

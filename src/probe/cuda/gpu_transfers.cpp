@@ -11,7 +11,7 @@
 
 #include "comm/cuda/check.hpp"
 #include "measure/statistics.hpp"
-#include "platform/numa_memory.hpp"
+#include "platform/memory_limit.hpp"
 #include "probe/repeat.hpp"
 
 namespace scalemark {
