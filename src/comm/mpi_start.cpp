@@ -15,8 +15,8 @@
 #include "comm/mpi.hpp"
 #include "error.hpp"
 #include "file_size_limit.hpp"
-#include "platform/first_to_say.hpp"
 #include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "talk.hpp"
 
 namespace scalemark {

@@ -9,7 +9,7 @@
 
 #include "analysis/study/study_record.hpp"
 #include "error.hpp"
-#include "platform/file_lock.hpp"
+#include "platform/posix_file.hpp"
 
 namespace scalemark {
 

@@ -6,7 +6,6 @@
 #include <random>
 #include <thread>
 
-#include "config/names.hpp"
 #include "measure/clock.hpp"
 
 namespace scalemark {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/file_lock.hpp"
+#include "platform/posix_file.hpp"
 
 namespace scalemark {
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <string_view>
 
 namespace scalemark {
@@ -25,5 +27,32 @@ void sync_folder(const std::filesystem::path& folder);
 
 /// "." for a bare name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
+
+// Exclusive use of something on disk among processes of ours, by a hidden file beside it.
+
+/// Held while it lives; the file goes with it. On a file system without flock (Lustre, some NFS)
+/// only the one who made the file has the lock: what a killed process left then stands until
+/// somebody removes it, and two never hold it.
+class FileLock {
+ public:
+  /// Null where another holds it. Throws std::system_error where `file` cannot be made.
+  static std::unique_ptr<FileLock> try_take(const std::filesystem::path& file);
+  ~FileLock();
+  /// The file stays where it is, without a holder.
+  static void leave(std::unique_ptr<FileLock> lock);
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  FileLock(std::filesystem::path file, int fd) : file_(std::move(file)), fd_(fd) {}
+  std::filesystem::path file_;
+  int fd_;
+};
+
+// One voice for the ranks of a host that have the same to say before MPI is up.
+
+/// True for the first process of this launch and host that asks with these words, as long as it
+/// lives; and where nobody can know.
+bool is_first_to_say(const std::string& what);
 
 }  // namespace scalemark

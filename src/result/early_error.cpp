@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "platform/announced_rank.hpp"
-#include "platform/first_to_say.hpp"
 #include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "result/handover.hpp"
 #include "talk.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/file_lock.hpp"
+#include "platform/posix_file.hpp"
 #include "record/describe.hpp"
 #include "result/records.hpp"
 

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "json.hpp"
-#include "platform/file_lock.hpp"
 #include "platform/posix_file.hpp"
 #include "result/outcome.hpp"
 

@@ -14,7 +14,6 @@
 
 #include "error.hpp"
 #include "file_size_limit.hpp"
-#include "platform/file_lock.hpp"
 #include "platform/posix_file.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"

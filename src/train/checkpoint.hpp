@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "models/model.hpp"
-#include "platform/file_lock.hpp"
+#include "platform/posix_file.hpp"
 #include "train/flat_parameters.hpp"
 
 namespace scalemark {

@@ -1,6 +1,4 @@
 // One holder at a time, with flock and without it, whoever was killed.
-#include "platform/file_lock.hpp"
-
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -12,6 +10,7 @@
 #include <csignal>
 #include <system_error>
 
+#include "platform/posix_file.hpp"
 #include "support/in_child.hpp"
 #include "support/test_folder.hpp"
 
