@@ -27,7 +27,7 @@
 #include "launch/sweep.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
-#include "platform/temporary_folder.hpp"
+#include "platform/posix_file.hpp"
 #include "report/console.hpp"
 #include "report/preflight_table.hpp"
 #include "report/run_plan_table.hpp"

@@ -20,7 +20,7 @@
 #include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
 #include "platform/platform.hpp"
-#include "platform/slot_share.hpp"
+#include "platform/slots.hpp"
 #include "platform/stop_signals.hpp"
 #include "result/handover.hpp"
 #include "result/records.hpp"

@@ -19,7 +19,7 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "platform/platform.hpp"
-#include "platform/temporary_folder.hpp"
+#include "platform/posix_file.hpp"
 #include "rendezvous/start_line.hpp"
 #include "result/runs_folder.hpp"
 #include "streams.hpp"

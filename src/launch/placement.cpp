@@ -10,7 +10,7 @@
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
-#include "platform/slot_share.hpp"
+#include "platform/slots.hpp"
 
 namespace scalemark {
 namespace {

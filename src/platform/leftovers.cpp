@@ -19,7 +19,6 @@
 #include "platform/posix_file.hpp"
 #include "platform/processes.hpp"
 #include "platform/sources.hpp"
-#include "platform/temporary_folder.hpp"
 
 namespace scalemark {
 namespace {

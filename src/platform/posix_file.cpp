@@ -15,8 +15,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
+#include "error.hpp"
+#include "measure/clock.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -106,6 +111,118 @@ bool is_first_to_say(const std::string& what) {
          bind(held, reinterpret_cast<const sockaddr*>(&address),
               static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length)) == 0 ||
          errno != EADDRINUSE;
+}
+
+namespace {
+
+constexpr std::int64_t kBlock = 1 << 20;
+
+[[noreturn]] void refuse(const std::filesystem::path& folder, const char* what, int error) {
+  throw EnvironmentError(
+      fmt::format("scratch file in {}: {}: {}; choose a folder with room with --scratch DIR",
+                  folder.string(), what, std::strerror(error)));
+}
+
+struct NamelessFile {
+  int fd = -1;
+  explicit NamelessFile(const std::filesystem::path& folder) {
+    std::string name = (folder / ".scalemark-scratch-XXXXXX").string();
+    fd = mkostemp(name.data(), O_CLOEXEC);
+    if (fd < 0) refuse(folder, "cannot be made", errno);
+    unlink(name.c_str());
+  }
+  ~NamelessFile() { close(fd); }
+  NamelessFile(const NamelessFile&) = delete;
+  NamelessFile& operator=(const NamelessFile&) = delete;
+};
+
+/// Not compressible, and different in every block.
+void fill(std::vector<std::uint64_t>& block, std::uint64_t number) {
+  std::uint64_t x = number + 1;
+  for (auto& word : block) word = x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+}
+
+/// `move(fd, address, bytes)` is write or read; 0 bytes moved is an early end.
+template <typename Move>
+bool move_all(Move move, int fd, char* data, std::size_t left) {
+  while (left > 0) {
+    const ssize_t moved = move(fd, data, left);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved == 0) errno = EIO;
+    if (moved <= 0) return false;
+    data += moved;
+    left -= static_cast<std::size_t>(moved);
+  }
+  return true;
+}
+
+}  // namespace
+
+ScratchRates measure_scratch_file(const std::filesystem::path& folder, std::int64_t bytes) {
+  const NamelessFile file(folder);
+  const auto blocks = static_cast<std::uint64_t>(std::max<std::int64_t>(1, bytes / kBlock));
+  std::vector<std::uint64_t> block(kBlock / 8), expected(kBlock / 8);
+  auto* data = reinterpret_cast<char*>(block.data());
+  double write_seconds = 0, read_seconds = 0;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    fill(block, i);
+    const double start = steady_seconds();
+    if (!move_all(write, file.fd, data, kBlock)) refuse(folder, "cannot be written", errno);
+    write_seconds += steady_seconds() - start;
+  }
+  const double start = steady_seconds();
+  if (fsync(file.fd) != 0) refuse(folder, "cannot be synced", errno);
+  write_seconds += steady_seconds() - start;
+  posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
+  if (lseek(file.fd, 0, SEEK_SET) != 0) refuse(folder, "cannot be read", errno);
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    fill(expected, i);
+    const double begin = steady_seconds();
+    if (!move_all(read, file.fd, data, kBlock)) refuse(folder, "cannot be read", errno);
+    read_seconds += steady_seconds() - begin;
+    if (block != expected) refuse(folder, "other bytes came back than were written", EIO);
+  }
+  const auto all = static_cast<double>(blocks) * kBlock;
+  return {static_cast<std::int64_t>(all), all / write_seconds, all / read_seconds};
+}
+
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent)
+    : path_(make_in(parent)), lock_(lock_folder(path_)) {}
+
+TemporaryFolder::TemporaryFolder() : path_(make_temporary()), lock_(lock_folder(path_)) {}
+
+std::filesystem::path TemporaryFolder::make_in(const std::filesystem::path& parent) {
+  std::error_code error;
+  std::string path = (std::filesystem::absolute(parent, error) / ".scalemark-XXXXXX").string();
+  return !error && mkdtemp(path.data()) ? std::filesystem::path(path) : make_temporary();
+}
+
+std::filesystem::path TemporaryFolder::make_temporary() {
+  std::string path = (std::filesystem::temp_directory_path() / "scalemark-XXXXXX").string();
+  if (!mkdtemp(path.data()))
+    throw EnvironmentError(fmt::format("cannot make a folder {}: {}", path, std::strerror(errno)));
+  return path;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
+}
+
+int lock_folder(const std::filesystem::path& folder) {
+  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  if (file >= 0) close(file);
+  return -1;
+}
+
+bool is_private_folder(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  const std::string_view mark = name.starts_with('.') ? ".scalemark-" : "scalemark-";
+  std::error_code error;
+  return name.starts_with(mark) && name.size() == mark.size() + 6 &&
+         std::filesystem::is_directory(std::filesystem::symlink_status(path, error));
 }
 
 }  // namespace scalemark

@@ -1,6 +1,8 @@
-// Files: bytes that are on disk before anything relies on them, descriptors that are closed.
+// Files: bytes that are on disk before anything relies on them, descriptors that are closed, locks,
+// private folders, and how fast a folder takes a file.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -54,5 +56,49 @@ class FileLock {
 /// True for the first process of this launch and host that asks with these words, as long as it
 /// lives; and where nobody can know.
 bool is_first_to_say(const std::string& what);
+
+// How fast a folder's file system takes and gives a file.
+
+struct ScratchRates {
+  std::int64_t bytes = 0;
+  double write_bytes_per_second = 0;  ///< to the end of fsync
+  double read_bytes_per_second = 0;   ///< after the kernel was asked to drop the file's pages
+};
+
+/// Writes a file of about `bytes` (whole MiB) in `folder`, syncs it, reads it back and compares.
+/// The file has no name once it is open, so that nothing stays whatever ends the process. Throws
+/// EnvironmentError with the folder and the remedy where it can't be made, written or read, or
+/// where other bytes come back.
+ScratchRates measure_scratch_file(const std::filesystem::path& folder, std::int64_t bytes);
+
+// A private folder, in the system's temporary one or elsewhere.
+
+/// Gone with the object, and all that lies in it. While its maker lives, it is locked (flock),
+/// where the file system can.
+class TemporaryFolder {
+ public:
+  /// Throws EnvironmentError.
+  TemporaryFolder();
+  /// A hidden one in `parent`, or in the system's temporary folder where that can't be had.
+  explicit TemporaryFolder(const std::filesystem::path& parent);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  static std::filesystem::path make_in(const std::filesystem::path& parent);
+  static std::filesystem::path make_temporary();
+
+  std::filesystem::path path_;
+  int lock_;
+};
+
+/// A descriptor that holds the folder's lock until it is closed; -1 where another holds it, or
+/// nobody can.
+int lock_folder(const std::filesystem::path& folder);
+
+/// By its name.
+bool is_private_folder(const std::filesystem::path& path);
 
 }  // namespace scalemark

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "error.hpp"
-#include "platform/temporary_folder.hpp"
+#include "platform/posix_file.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {

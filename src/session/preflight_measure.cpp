@@ -13,7 +13,7 @@
 #include "comm/mca_parameters.hpp"
 #include "error.hpp"
 #include "platform/memory_limit.hpp"
-#include "platform/scratch_file.hpp"
+#include "platform/posix_file.hpp"
 #include "probe/fixed_work.hpp"
 #include "probe/gemm.hpp"
 #include "probe/memory_bandwidth.hpp"

@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "platform/temporary_folder.hpp"
+#include "platform/posix_file.hpp"
 #include "result/records.hpp"
 
 namespace scalemark::study_run_test {

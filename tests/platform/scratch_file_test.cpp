@@ -1,10 +1,9 @@
 // A scratch file is written, read and gone; a folder that can't hold it is named.
-#include "platform/scratch_file.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "error.hpp"
+#include "platform/posix_file.hpp"
 #include "platform/tree.hpp"
 
 namespace scalemark::scratch_file_test {

@@ -1,11 +1,10 @@
 // What each rank of a job takes of its slot, on this machine's own cores.
-#include "platform/slot_share.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "error.hpp"
 #include "platform/platform.hpp"
+#include "platform/slots.hpp"
 
 namespace scalemark::slot_share_test {
 namespace {

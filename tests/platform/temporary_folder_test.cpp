@@ -1,8 +1,8 @@
-#include "platform/temporary_folder.hpp"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
+
+#include "platform/posix_file.hpp"
 
 namespace scalemark::temporary_folder_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "error.hpp"
-#include "platform/temporary_folder.hpp"
+#include "platform/posix_file.hpp"
 
 namespace scalemark::curve_files_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "platform/temporary_folder.hpp"
+#include "platform/posix_file.hpp"
 
 namespace scalemark {
 
