@@ -6,7 +6,7 @@
 #include <set>
 
 #include "json.hpp"
-#include "platform/library_variables.hpp"
+#include "platform/platform.hpp"
 
 namespace scalemark {
 namespace {

@@ -15,7 +15,6 @@
 #include "comm/abort.hpp"
 #include "error.hpp"
 #include "measure/clock.hpp"
-#include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {

@@ -5,7 +5,7 @@
 
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
-#include "platform/leftovers.hpp"
+#include "platform/processes.hpp"
 #include "report/shown_text.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"

@@ -14,7 +14,6 @@
 #include "config/flags.hpp"
 #include "config/text.hpp"
 #include "launch/engine_start.hpp"
-#include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
 #include "report/shown_text.hpp"
 #include "result/early_error.hpp"

@@ -17,11 +17,9 @@
 #include "error.hpp"
 #include "launch/launch.hpp"
 #include "launch/program_output.hpp"
-#include "platform/announced_rank.hpp"
 #include "platform/binding.hpp"
 #include "platform/platform.hpp"
 #include "platform/slots.hpp"
-#include "platform/stop_signals.hpp"
 #include "result/handover.hpp"
 #include "result/records.hpp"
 

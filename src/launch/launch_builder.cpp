@@ -16,7 +16,6 @@
 #include "error.hpp"
 #include "json.hpp"
 #include "platform/container.hpp"
-#include "platform/library_variables.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {

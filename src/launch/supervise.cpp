@@ -20,8 +20,8 @@
 
 #include "config/text.hpp"
 #include "launch/launch.hpp"
+#include "platform/platform.hpp"
 #include "platform/processes.hpp"
-#include "platform/stop_signals.hpp"
 #include "talk.hpp"
 
 namespace scalemark {

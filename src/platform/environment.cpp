@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "config/shown_variables.hpp"
-#include "platform/library_variables.hpp"
 #include "platform/platform.hpp"
 
 extern char** environ;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "platform/energy.hpp"
-#include "platform/machine_reading.hpp"
 #include "platform/nvml.hpp"
 #include "platform/periodic.hpp"
 

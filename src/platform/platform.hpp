@@ -2,7 +2,11 @@
 // reason.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -150,5 +154,77 @@ const GpuInfo* gpu_of(const std::vector<GpuInfo>& gpus, std::string_view uuid);
 /// (cudaDeviceProp::uuid). In MIG mode they are a slice's, or, of an older CUDA, its GPU's: then
 /// the one visible slice is meant, and of several none can be told.
 std::string uuid_of_cuda(std::span<const char, 16> bytes, const GpuList& list);
+
+// This task's rank as its launcher announces it, for what must be said before MPI is up.
+
+/// The text of the first rank variable that is set (Open MPI, PMIx, PMI, Slurm); null outside a
+/// launcher.
+inline const char* announced_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name)) return rank;
+  return nullptr;
+}
+
+/// The same as a number; 0 outside a launcher.
+inline int rank_before_mpi() {
+  const char* rank = announced_rank();
+  return rank ? std::atoi(rank) : 0;
+}
+
+/// Whether a launcher says that there are no other ranks, or that there is no launcher.
+inline bool is_announced_alone() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* size = std::getenv(name)) return std::atoi(size) == 1;
+  return !announced_rank();
+}
+
+/// Its rank among the tasks of its host; 0 outside a launcher.
+inline int announced_local_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+    if (const char* rank = std::getenv(name)) return std::atoi(rank);
+  return 0;
+}
+
+/// Set by scripts/gpu_check: ranks may share a GPU, which is an error otherwise.
+inline constexpr const char* kSharedGpuVariable = "SMK_INTERNAL_SHARED_GPU";
+
+// Variables by which users tune the libraries of communication and of threads, by the first letters
+// of their names: the one list for what records show, what is compared, and what reaches ranks on
+// other hosts.
+
+inline constexpr auto kCommunicationVariables = std::to_array<std::string_view>(
+    {"NCCL_", "GLOO_", "OMPI_MCA_", "UCX_", "HCOLL_", "SHARP_", "FI_", "PSM2_"});
+inline constexpr auto kThreadVariables =
+    std::to_array<std::string_view>({"OMP_", "KMP_", "GOMP_", "MKL_"});
+
+inline bool begins_with_one_of(std::string_view name, const auto& prefixes) {
+  return std::ranges::any_of(prefixes, [&](auto prefix) { return name.starts_with(prefix); });
+}
+
+inline bool is_communication_variable(std::string_view name) {
+  return begins_with_one_of(name, kCommunicationVariables);
+}
+
+inline bool is_library_variable(std::string_view name) {
+  return is_communication_variable(name) || begins_with_one_of(name, kThreadVariables);
+}
+
+// The signals that ask a program of ours to stop, one list for ranks and supervisors.
+
+/// SIGHUP: the terminal is gone. SIGUSR1: what launchers and Slurm pass on to ranks.
+inline constexpr std::array kStopSignals{SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+
+/// Our parent had us ignore it, as nohup does, and a shell for what it starts in the background.
+inline bool is_ignored(int signal) {
+  struct sigaction now {};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+inline sigset_t stop_signal_set() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kStopSignals) sigaddset(&set, signal);
+  return set;
+}
 
 }  // namespace scalemark

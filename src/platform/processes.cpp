@@ -1,13 +1,23 @@
 // See processes.hpp.
 #include "platform/processes.hpp"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <system_error>
+#include <utility>
 
 #include "config/text.hpp"
+#include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "platform/sources.hpp"
 
 namespace scalemark {
@@ -73,6 +83,191 @@ std::optional<double> family_cpu_seconds(const std::vector<ProcessStat>& process
   }
   if (!seen.contains(member)) return std::nullopt;
   return seconds;
+}
+
+namespace {
+namespace fs = std::filesystem;
+
+constexpr double kYoungSeconds = 60;  // what is just being made is open nowhere yet
+
+struct Facts {
+  uid_t user;
+  double age_seconds;
+};
+
+std::optional<Facts> facts_of(const fs::path& path) {
+  struct stat facts {};
+  if (lstat(path.c_str(), &facts) != 0) return std::nullopt;
+  return Facts{
+      facts.st_uid,
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count() -
+          static_cast<double>(facts.st_mtim.tv_sec)};
+}
+
+std::int64_t bytes_of(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(path, error)))
+    return static_cast<std::int64_t>(fs::file_size(path, error));
+  std::int64_t sum = 0;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied, error))
+    if (entry.is_regular_file(error)) sum += static_cast<std::int64_t>(entry.file_size(error));
+  return sum;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry.path());
+  std::ranges::sort(entries);
+  return entries;
+}
+
+/// `folder` and all below it, but no private ones.
+std::vector<fs::path> folders_below(const fs::path& folder) {
+  std::vector<fs::path> folders{folder};
+  std::error_code error;
+  for (auto at = fs::recursive_directory_iterator(
+           folder, fs::directory_options::skip_permission_denied, error);
+       at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (!at->is_directory(error) || at->is_symlink(error)) continue;
+    if (is_private_folder(at->path()))
+      at.disable_recursion_pending();
+    else
+      folders.push_back(at->path());
+  }
+  return folders;
+}
+
+/// Null also where it can't be had: then nobody can tell.
+std::unique_ptr<FileLock> free_lock(const fs::path& file) {
+  try {
+    return FileLock::try_take(file);
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+}
+
+void find_ours(const fs::path& folder, bool with_records, Leftovers& leftovers) {
+  for (const fs::path& path : entries_of(folder)) {
+    const std::string name = path.filename().string();
+    std::error_code error;
+    if (is_private_folder(path)) {
+      const FileDescriptor lock(lock_folder(path));
+      const auto facts = facts_of(path);
+      if (lock.fd >= 0 && facts && facts->age_seconds >= kYoungSeconds)
+        leftovers.found.push_back({path, "private folder", bytes_of(path), nullptr});
+    } else if (with_records && name.starts_with('.') && name.ends_with(".json.tmp")) {
+      const fs::path lock = folder / (name.substr(0, name.size() - 4) + ".lock");
+      auto held = fs::exists(lock, error) ? free_lock(lock) : nullptr;
+      if (!held) continue;
+      leftovers.found.push_back(
+          {path, "record that was not finished", bytes_of(path), std::move(held)});
+    }
+  }
+}
+
+/// What the processes of this host use.
+class Processes {
+ public:
+  explicit Processes(const fs::path& proc) {
+    for (const fs::path& path : entries_of(proc)) {
+      const auto pid = parse_integer(path.filename().string());
+      if (!pid) continue;
+      const auto facts = facts_of(path);
+      if (!facts || has_ended(path)) continue;
+      running_.insert(*pid);
+      if (!look_into(path)) hidden_[facts->user] = *pid;
+    }
+  }
+  bool runs(std::int64_t pid) const { return running_.contains(pid); }
+  /// A process of this user that can't be looked into; of root any.
+  std::optional<std::int64_t> hidden_of(uid_t user) const {
+    const auto found = hidden_.find(user);
+    return found == hidden_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// The path itself or something below it.
+  bool use(const fs::path& path) const {
+    const std::string text = path.string();
+    const auto below = used_.lower_bound(text + "/");
+    return used_.contains(text) || (below != used_.end() && below->starts_with(text + "/"));
+  }
+
+ private:
+  static bool has_ended(const fs::path& process) {
+    const auto stat = process_stat(read_text(process / "stat").value_or(""), 1);
+    return !stat || stat->state == 'Z' || stat->state == 'X';
+  }
+  bool look_into(const fs::path& process) {
+    const fs::path links = process / "fd";
+    std::error_code error;
+    const fs::directory_iterator files(links, error);
+    if (error) return !fs::exists(process, error);
+    for (const auto& file : files) {
+      const fs::path target = fs::read_symlink(file.path(), error);
+      if (!error) used_.insert(target.string());
+    }
+    std::ifstream maps(process / "maps");
+    for (std::string line; std::getline(maps, line);)
+      if (const auto path = line.find('/'); path != line.npos) used_.insert(line.substr(path));
+    return true;
+  }
+
+  std::set<std::int64_t> running_;
+  std::map<uid_t, std::int64_t> hidden_;
+  std::set<std::string> used_;
+};
+
+/// The number behind the last `mark` of a name such as "pid.4711".
+std::optional<std::int64_t> number_behind(const std::string& name, const std::string& mark) {
+  return name.starts_with(mark) ? parse_integer(name.substr(mark.size())) : std::nullopt;
+}
+
+void find_open_mpis(const LeftoverPlaces& places, Leftovers& leftovers) {
+  const Processes processes(places.proc);
+  const uid_t self = geteuid();
+  const auto consider = [&](const fs::path& path, const char* what) {
+    const auto facts = facts_of(path);
+    if (!facts || (self != 0 && facts->user != self) || facts->age_seconds < kYoungSeconds ||
+        processes.use(path))
+      return;
+    if (const auto hidden = processes.hidden_of(facts->user))
+      leftovers.undecided.push_back(
+          fmt::format("{}: process {} of its user can't be looked into", path.string(), *hidden));
+    else
+      leftovers.found.push_back({path, what, bytes_of(path), nullptr});
+  };
+  const std::string host = host_name();
+  for (const fs::path& sessions : entries_of(places.temporary)) {
+    if (!sessions.filename().string().starts_with("ompi." + host.substr(0, host.find('.')) + "."))
+      continue;
+    for (const fs::path& session : entries_of(sessions)) {
+      const auto launcher = number_behind(session.filename().string(), "pid.");
+      if (launcher && !processes.runs(*launcher)) consider(session, "Open MPI's session folder");
+    }
+  }
+  for (const fs::path& segment : entries_of(places.shared_memory))
+    if (segment.filename().string().starts_with("vader_segment."))
+      consider(segment, "Open MPI's shared memory");
+}
+
+}  // namespace
+
+Leftovers find_leftovers(const LeftoverPlaces& places) {
+  Leftovers leftovers;
+  find_ours(places.temporary, /*with_records=*/false, leftovers);
+  for (const fs::path& results : places.results)
+    for (const fs::path& folder : folders_below(results)) find_ours(folder, true, leftovers);
+  find_open_mpis(places, leftovers);
+  return leftovers;
+}
+
+void leave_leftover(Leftover leftover) { FileLock::leave(std::move(leftover.lock)); }
+
+std::string remove_leftover(Leftover leftover) {
+  std::error_code error;
+  fs::remove_all(leftover.path, error);
+  return error ? error.message() : "";
 }
 
 }  // namespace scalemark

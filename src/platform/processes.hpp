@@ -1,10 +1,15 @@
 // The processes of this host, as /proc/PID/stat tells them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "platform/posix_file.hpp"
 
 namespace scalemark {
 
@@ -24,5 +29,40 @@ std::vector<ProcessStat> processes(const std::filesystem::path& root = "/");
 /// `member` is none of them.
 std::optional<double> family_cpu_seconds(const std::vector<ProcessStat>& processes, int ancestor,
                                          int member);
+
+// What processes that were killed have left on this host: folders and files of ours, and Open MPI's
+// session folders and shared memory. Only what is provably dead is found.
+
+struct Leftover {
+  std::filesystem::path path;  ///< a file, or a folder with all that is in it
+  std::string what;            ///< "a scalemark's private folder"
+  std::int64_t bytes = 0;
+  std::unique_ptr<FileLock> lock;  ///< of a record: so that nobody takes it up meanwhile
+};
+
+struct LeftoverPlaces {
+  std::vector<std::filesystem::path> results;  ///< looked through with the folders below
+  std::filesystem::path temporary, shared_memory = "/dev/shm", proc = "/proc";
+};
+
+struct Leftovers {
+  std::vector<Leftover> found;
+  std::vector<std::string> undecided;  ///< what may live: path and why nobody can tell
+};
+
+/// - Private folders ("scalemark-XXXXXX", hidden beside results), a minute old, whose lock nobody
+///   holds, in `temporary` and `results`.
+/// - In `results` the temporaries of records (".NAME.tmp") whose lock nobody holds.
+/// - Open MPI's, of this user (of root: of everybody), a minute old and more: session folders
+///   `temporary`/ompi.HOST.UID/pid.PID whose mpirun has ended, and segments in `shared_memory`,
+///   where no process of this host has anything of it open or mapped. While a process of that user
+///   can't be looked into, none of them.
+Leftovers find_leftovers(const LeftoverPlaces& places);
+
+/// Why it could not be removed; empty where it is gone.
+std::string remove_leftover(Leftover leftover);
+
+/// It stays as it was found.
+void leave_leftover(Leftover leftover);
 
 }  // namespace scalemark

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <thread>
 
-#include "platform/announced_rank.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
 #include "result/handover.hpp"

@@ -9,7 +9,7 @@
 #include "comm/abort.hpp"
 #include "config/keys.hpp"
 #include "event_lines.hpp"
-#include "platform/announced_rank.hpp"
+#include "platform/platform.hpp"
 #include "result/early_error.hpp"
 #include "session/commands.hpp"
 #include "session/error_words.hpp"

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "platform/stop_signals.hpp"
+#include "platform/platform.hpp"
 
 namespace scalemark {
 namespace {

@@ -3,7 +3,7 @@
 
 namespace scalemark {
 
-/// From here on the stop signals (platform/stop_signals.hpp) set the flag, which starts unset;
+/// From here on the stop signals (platform/platform.hpp) set the flag, which starts unset;
 /// those that the front door has held back arrive now. Ignored ones stay ignored.
 void install_stop_signals();
 bool stop_requested();

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <set>
 
-#include "platform/library_variables.hpp"
+#include "platform/platform.hpp"
 #include "result/baseline.hpp"
 
 namespace scalemark {
