@@ -1,19 +1,177 @@
 // See start_line.hpp.
 #include "rendezvous/start_line.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <sstream>
+#include <utility>
 
 #include "error.hpp"
-#include "rendezvous/line_socket.hpp"
 
 namespace scalemark {
+namespace {
+
+constexpr std::string_view kScheme = "tcp://";
+constexpr int kCallMilliseconds = 5000;  // that one address of several may take
+
+EnvironmentError unreachable(const std::string& address, const std::string& why) {
+  return EnvironmentError(fmt::format(
+      "{}: {}: whoever starts measurements together cannot be heard there", address, why));
+}
+
+sockaddr_un unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    throw EnvironmentError(fmt::format(
+        "{}: too long for the address of a socket; set TMPDIR to a shorter path", path));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+/// bind() or connect().
+using Attach = int (*)(int, const sockaddr*, socklen_t);
+
+int open_unix(const std::string& path, int flags, Attach attach) {
+  const sockaddr_un address = unix_address(path);
+  int opened = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+  if (opened < 0 ||
+      attach(opened, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const EnvironmentError error = unreachable(path, std::strerror(errno));
+    close_line(opened);
+    throw error;
+  }
+  return opened;
+}
+
+bool is_ready_for(int socket, short event) {
+  pollfd watched{socket, event, 0};
+  return poll(&watched, 1, kCallMilliseconds) == 1 && (watched.revents & event) != 0;
+}
+
+/// Says the token and hears that it is the right one: addresses of private networks exist more than
+/// once. -1 where it is not.
+int call(const addrinfo& to, const std::string& token) {
+  int line = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (line < 0) return -1;
+  const bool begun = connect(line, to.ai_addr, to.ai_addrlen) == 0 || errno == EINPROGRESS;
+  const int at_once = 1;
+  setsockopt(line, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+  char heard = 0;
+  if (!begun || !is_ready_for(line, POLLOUT) || !send_on(line, token.data(), token.size()) ||
+      !is_ready_for(line, POLLIN) || recv(line, &heard, 1, 0) != 1 || heard != kHere)
+    close_line(line);
+  return line;
+}
+
+int connect_port(const std::string& address) {
+  const std::string_view rest = std::string_view(address).substr(kScheme.size());
+  const std::size_t at = rest.find('@'), colon = rest.rfind(':');
+  if (at == rest.npos || colon == rest.npos || colon < at)
+    throw unreachable(address, "no address of a port");
+  const std::string token(rest.substr(0, at)), port(rest.substr(colon + 1));
+  std::istringstream hosts{std::string(rest.substr(at + 1, colon - at - 1))};
+  for (std::string host; std::getline(hosts, host, ',');) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) continue;
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+    if (const int line = call(*found, token); line >= 0) return line;
+  }
+  throw EnvironmentError(fmt::format(
+      "no connection to {} on port {}, where the start of all instances is given: let the hosts "
+      "reach each other's unprivileged ports, or measure them with slots on one host",
+      rest.substr(at + 1, colon - at - 1), port));
+}
+
+std::string random_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw EnvironmentError(fmt::format("no random bytes: {}", std::strerror(errno)));
+  std::string token;
+  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
+/// Of all interfaces that are up, but for loopback and addresses of one link alone.
+std::string own_addresses() {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, freeifaddrs);
+  std::string list;
+  for (const ifaddrs* one = first; one; one = one->ifa_next) {
+    if (!one->ifa_addr || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    std::array<char, NI_MAXHOST> text{};
+    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (getnameinfo(one->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+      continue;
+    if (std::strchr(text.data(), '%')) continue;
+    list += (list.empty() ? "" : ",") + std::string(text.data());
+  }
+  return list;
+}
+
+}  // namespace
+
+int connect_line(const std::string& address) {
+  return address.starts_with(kScheme) ? connect_port(address) : open_unix(address, 0, connect);
+}
+
+LineListener::LineListener(const std::filesystem::path& path)
+    : address_(path.string()), socket_(open_unix(address_, SOCK_NONBLOCK, bind)) {
+  if (listen(socket_, SOMAXCONN) != 0) throw unreachable(address_, std::strerror(errno));
+}
+
+LineListener::LineListener() : token_(random_token()) {
+  socket_ = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const bool six = socket_ >= 0;
+  if (!six) socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int both = 0;
+  if (six) setsockopt(socket_, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof both);
+  sockaddr_in6 any{};  // zeros are any address and any port, of either family
+  any.sin6_family = six ? AF_INET6 : AF_INET;
+  socklen_t size = six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  auto* place = reinterpret_cast<sockaddr*>(&any);
+  if (socket_ < 0 || bind(socket_, place, size) != 0 || listen(socket_, SOMAXCONN) != 0 ||
+      getsockname(socket_, place, &size) != 0)
+    throw unreachable("a port of this host", std::strerror(errno));
+  address_ = fmt::format("{}{}@{}:{}", kScheme, token_, own_addresses(), ntohs(any.sin6_port));
+}
+
+LineListener::~LineListener() { close_line(socket_); }
+
+LineListener::LineListener(LineListener&& other) noexcept
+    : address_(std::move(other.address_)),
+      token_(std::move(other.token_)),
+      socket_(std::exchange(other.socket_, -1)) {}
+
+int LineListener::accept() const {
+  const int line = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+  const int at_once = 1;
+  if (line >= 0 && !token_.empty())
+    setsockopt(line, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+  return line;
+}
+
 namespace {
 
 constexpr const char* kVariable = "SMK_INTERNAL_START_LINE";

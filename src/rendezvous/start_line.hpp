@@ -3,6 +3,9 @@
 // are there. A line is a socket, so that each side sees the end of the other.
 #pragma once
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -12,9 +15,58 @@
 #include <vector>
 
 #include "measure/clock.hpp"
-#include "rendezvous/line_address.hpp"
 
 namespace scalemark {
+
+// Where lines between measurements and whoever started them meet: a socket in a folder of this
+// machine, or a port for ranks on other hosts.
+
+/// The descriptor of a line to the address of a LineListener, closed on exec. EnvironmentError
+/// where nobody listens there.
+int connect_line(const std::string& address);
+
+/// The end that is called. Throws EnvironmentError where no socket is to be had.
+class LineListener {
+ public:
+  /// A socket at `path`, for processes of this machine; messages keep their bounds.
+  explicit LineListener(const std::filesystem::path& path);
+  /// A port on all addresses of this host; a stream. Who calls says token() first, which its
+  /// address contains, and is answered with kHere.
+  LineListener();
+  ~LineListener();
+  LineListener(LineListener&& other) noexcept;
+  LineListener(const LineListener&) = delete;
+  LineListener& operator=(const LineListener&) = delete;
+
+  const std::string& address() const { return address_; }
+  const std::string& token() const { return token_; }  ///< empty: nothing need be said
+  int descriptor() const { return socket_; }
+  /// The next who calls; -1 where nobody does.
+  int accept() const;
+
+ private:
+  std::string address_, token_;
+  int socket_ = -1;
+};
+
+// Internal to rendezvous/: what both ends of a line between a measurement and whoever started it
+// say.
+
+inline constexpr char kReady = 'r';   ///< to begin, or to go on
+inline constexpr char kEnded = 'e';   ///< measured; nobody else is to be disturbed by what follows
+inline constexpr char kWindow = 'w';  ///< when it was; a ToldWindow follows
+inline constexpr char kGo = 'g';
+inline constexpr char kHere = 'h';  ///< the token was right (LineListener)
+
+inline void close_line(int& line) {
+  if (line >= 0) close(line);
+  line = -1;
+}
+
+/// False where the other side has gone.
+inline bool send_on(int line, const void* message, std::size_t bytes) {
+  return send(line, message, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+}
 
 /// The end of a process that measures. Where nobody holds the other end, nothing is said and
 /// nothing waited for.

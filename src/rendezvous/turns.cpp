@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "rendezvous/line_socket.hpp"
+#include "rendezvous/start_line.hpp"
 
 namespace scalemark {
 

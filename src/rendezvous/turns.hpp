@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/line_address.hpp"
+#include "rendezvous/start_line.hpp"
 
 namespace scalemark {
 

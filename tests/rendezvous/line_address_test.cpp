@@ -1,10 +1,8 @@
 // Lines by sockets and by ports: who may come, and addresses that lead nowhere.
-#include "rendezvous/line_address.hpp"
-
 #include <gtest/gtest.h>
 
 #include "error.hpp"
-#include "rendezvous/line_socket.hpp"
+#include "rendezvous/start_line.hpp"
 #include "support/test_folder.hpp"
 
 namespace scalemark::line_address_test {
