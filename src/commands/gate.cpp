@@ -28,7 +28,7 @@
 #include "config/text.hpp"
 #include "error.hpp"
 #include "launch/gate_builds.hpp"
-#include "launch/placement.hpp"
+#include "launch/launch_builder.hpp"
 #include "platform/posix_file.hpp"
 #include "report/history_table.hpp"
 #include "report/shown_text.hpp"

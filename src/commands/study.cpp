@@ -11,7 +11,7 @@
 #include "config/text.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/launch.hpp"
-#include "launch/placement.hpp"
+#include "launch/launch_builder.hpp"
 #include "launch/study_run.hpp"
 #include "launch/sweep.hpp"
 #include "report/console.hpp"

@@ -9,7 +9,7 @@
 #include "config/load.hpp"
 #include "config/text.hpp"
 #include "launch/launch.hpp"
-#include "launch/placement.hpp"
+#include "launch/launch_builder.hpp"
 #include "report/sweep_table.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"

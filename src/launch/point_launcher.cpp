@@ -17,7 +17,6 @@
 #include "launch/job.hpp"
 #include "launch/launch.hpp"
 #include "launch/launch_builder.hpp"
-#include "launch/placement.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "streams.hpp"

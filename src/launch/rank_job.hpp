@@ -8,7 +8,7 @@
 #include "config/load.hpp"
 #include "error.hpp"
 #include "launch/launch.hpp"
-#include "launch/placement.hpp"
+#include "launch/launch_builder.hpp"
 
 namespace scalemark {
 

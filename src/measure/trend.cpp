@@ -5,6 +5,8 @@
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <limits>
+#include <random>
 #include <vector>
 
 #include "measure/statistics.hpp"
@@ -144,6 +146,169 @@ std::optional<RunDrift> find_drift(std::span<const double> values) {
   const double half = boost::math::quantile(t, 0.975) * error;
   drift.ci95 = {drift.change - half, drift.change + half};
   return drift;
+}
+
+namespace {
+
+/// Rows that smallest_step() is found with.
+constexpr int kPowerDraws = 400;
+
+std::size_t most_changes(std::size_t n) {
+  return n < kLeastSegment ? 0 : std::min(kMostChanges, n / kLeastSegment - 1);
+}
+
+/// Sums of squares around the mean of any part, from prefix sums of values around their mean.
+class PartCosts {
+ public:
+  explicit PartCosts(std::span<const double> values)
+      : sums_(values.size() + 1), squares_(values.size() + 1) {
+    const double centre = mean(values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double x = values[i] - centre;
+      sums_[i + 1] = sums_[i] + x;
+      squares_[i + 1] = squares_[i] + x * x;
+    }
+  }
+  double operator()(std::size_t begin, std::size_t end) const {
+    const double sum = sums_[end] - sums_[begin];
+    return std::max(0.,
+                    squares_[end] - squares_[begin] - sum * sum / static_cast<double>(end - begin));
+  }
+
+ private:
+  std::vector<double> sums_, squares_;
+};
+
+/// What each number of changes explains over what it leaves.
+std::vector<double> explained(const std::vector<Division>& divisions, std::size_t n,
+                              double least_variance) {
+  std::vector<double> shares;
+  for (std::size_t m = 1; m < divisions.size(); ++m) {
+    const double before = divisions.front().residual, after = divisions[m].residual;
+    const double left = std::max(after, static_cast<double>(n - m - 1) * least_variance);
+    shares.push_back(before <= after ? 0
+                     : left > 0      ? (before - after) / left
+                                     : std::numeric_limits<double>::infinity());
+  }
+  return shares;
+}
+
+std::vector<double> normal_row(std::size_t n, std::mt19937_64& random) {
+  std::normal_distribution<double> normal;
+  std::vector<double> values(n);
+  for (double& value : values) value = normal(random);
+  return values;
+}
+
+/// Share of the row and `sorted` whose value is at least this one.
+double upper_share(const std::vector<double>& sorted, double value) {
+  const auto above = sorted.end() - std::ranges::lower_bound(sorted, value);
+  return static_cast<double>(1 + above) / static_cast<double>(1 + sorted.size());
+}
+
+}  // namespace
+
+std::vector<Division> best_divisions(std::span<const double> values) {
+  const std::size_t n = values.size(), most = most_changes(n);
+  const PartCosts cost(values);
+  // least[m][j]: of the first j values with m changes, the last of which is at last[m][j].
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> least(most + 1, std::vector<double>(n + 1, kNone));
+  std::vector<std::vector<std::size_t>> last(most + 1, std::vector<std::size_t>(n + 1, 0));
+  for (std::size_t j = 1; j <= n; ++j) least[0][j] = cost(0, j);
+  for (std::size_t m = 1; m <= most; ++m)
+    for (std::size_t j = (m + 1) * kLeastSegment; j <= n; ++j)
+      for (std::size_t i = m * kLeastSegment; i + kLeastSegment <= j; ++i)
+        if (const double all = least[m - 1][i] + cost(i, j); all < least[m][j]) {
+          least[m][j] = all;
+          last[m][j] = i;
+        }
+  std::vector<Division> divisions;
+  for (std::size_t m = 0; m <= most; ++m) {
+    Division division{{}, n > 0 ? least[m][n] : 0};
+    for (std::size_t k = m, end = n; k > 0; --k)
+      division.firsts.insert(division.firsts.begin(), end = last[k][end]);
+    divisions.push_back(std::move(division));
+  }
+  return divisions;
+}
+
+const ChangeTest::Null& ChangeTest::null_of(std::size_t n) {
+  const auto [at, is_new] = nulls_.try_emplace(n);
+  Null& null = at->second;
+  if (!is_new) return null;
+  std::mt19937_64 random(seed_ + n);
+  std::vector<std::vector<double>> rows;
+  for (int draw = 0; draw < draws_; ++draw)
+    rows.push_back(explained(best_divisions(normal_row(n, random)), n, 0));
+  null.explained.resize(most_changes(n));
+  for (std::size_t m = 0; m < null.explained.size(); ++m) {
+    for (const auto& row : rows) null.explained[m].push_back(row[m]);
+    std::ranges::sort(null.explained[m]);
+  }
+  for (const auto& row : rows) {
+    double least = 1;
+    for (std::size_t m = 0; m < row.size(); ++m)
+      least = std::min(least, upper_share(null.explained[m], row[m]));
+    null.least_p.push_back(least);
+  }
+  std::ranges::sort(null.least_p);
+  return null;
+}
+
+double ChangeTest::p(std::span<const double> values, double least_variance) {
+  if (most_changes(values.size()) == 0) return 1;
+  const std::vector<double> found =
+      explained(best_divisions(values), values.size(), least_variance);
+  if (std::ranges::all_of(found, [](double share) { return share == 0; })) return 1;
+  const Null& null = null_of(values.size());
+  double least = 1;
+  for (std::size_t m = 0; m < found.size(); ++m)
+    least = std::min(least, upper_share(null.explained[m], found[m]));
+  const auto as_small = std::ranges::upper_bound(null.least_p, least) - null.least_p.begin();
+  return static_cast<double>(1 + as_small) / static_cast<double>(1 + null.least_p.size());
+}
+
+double ChangeTest::power_at(std::size_t n, double step, double alpha) {
+  std::mt19937_64 random(~seed_);
+  int found = 0;
+  for (int draw = 0; draw < kPowerDraws; ++draw) {
+    std::vector<double> row = normal_row(n, random);
+    for (std::size_t i = n / 2; i < n; ++i) row[i] += step;
+    found += p(row) <= alpha;
+  }
+  return static_cast<double>(found) / kPowerDraws;
+}
+
+double ChangeTest::smallest_step(std::size_t n, double alpha, double power) {
+  double low = 0.1, high = 1e4;  // doublings and halvings: to 1 %
+  while (high / low > 1.01) {
+    const double middle = std::sqrt(low * high);
+    (power_at(n, middle, alpha) >= power ? high : low) = middle;
+  }
+  return high;
+}
+
+std::vector<std::size_t> find_levels(std::span<const double> values, double alpha,
+                                     double least_variance, ChangeTest& test) {
+  if (test.p(values, least_variance) > alpha) return {};
+  const std::vector<Division> divisions = best_divisions(values);
+  std::vector<std::size_t> all;
+  for (std::size_t m = 1; m < divisions.size(); ++m) {
+    std::vector<std::size_t> firsts = divisions[m].firsts;
+    all.clear();
+    std::size_t begin = 0;
+    firsts.push_back(values.size());
+    for (const std::size_t end : firsts) {
+      for (const std::size_t first :
+           find_levels(values.subspan(begin, end - begin), alpha, least_variance, test))
+        all.push_back(begin + first);
+      if (end < values.size()) all.push_back(end);
+      begin = end;
+    }
+    if (all.size() == m) break;
+  }
+  return all;
 }
 
 }  // namespace scalemark

@@ -1,11 +1,10 @@
 // The sequential sign-flip test by hand, and its level by counting every assignment of signs.
-#include "measure/group_sequential.hpp"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <stdexcept>
 
+#include "measure/joint_permutation.hpp"
 #include "measure/permutation.hpp"
 
 namespace scalemark::group_sequential_test {

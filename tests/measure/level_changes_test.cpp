@@ -1,10 +1,10 @@
 // Divisions into levels, and the test that there is one.
-#include "measure/level_changes.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "measure/trend.hpp"
 
 namespace scalemark::level_changes_test {
 namespace {

@@ -1,7 +1,5 @@
 // Turns with real processes: never two jobs at once, in the order that takes a drift out, and no
 // end before the other's.
-#include "rendezvous/turns.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

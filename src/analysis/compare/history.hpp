@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/compare/match_sets.hpp"
-#include "measure/level_changes.hpp"
+#include "measure/trend.hpp"
 
 namespace scalemark {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/group_sequential.hpp"
+#include "measure/joint_permutation.hpp"
 
 namespace scalemark {
 
