@@ -21,4 +21,11 @@ GemmRates measure_gemm(DeviceBackend& device, at::ScalarType dtype, std::int64_t
 double measure_gemm_flops(DeviceBackend& device, at::ScalarType dtype, std::int64_t size,
                           double seconds);
 
+// Measured rate of a small convolution, forward and backward: what an image model can at most do
+// where a precision has fast matrix products and no fast convolutions.
+
+/// FLOP/s of one 3x3 convolution of 64 to 64 channels on a 28x28 image, with both gradients
+/// where it is for training.
+double measure_convolution_flops(DeviceBackend& device, at::ScalarType dtype, bool training);
+
 }  // namespace scalemark

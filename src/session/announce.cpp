@@ -12,7 +12,7 @@
 #include "event_lines.hpp"
 #include "models/catalog.hpp"
 #include "platform/binding.hpp"
-#include "probe/convolution.hpp"
+#include "probe/gemm.hpp"
 #include "report/console.hpp"
 #include "train/precision.hpp"
 

@@ -14,7 +14,6 @@
 #include "error.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/posix_file.hpp"
-#include "probe/fixed_work.hpp"
 #include "probe/gemm.hpp"
 #include "probe/memory_bandwidth.hpp"
 #include "result/preflight_parts.hpp"

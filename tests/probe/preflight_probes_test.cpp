@@ -2,7 +2,6 @@
 // exact.
 #include <gtest/gtest.h>
 
-#include "probe/fixed_work.hpp"
 #include "probe/gemm.hpp"
 #include "probe/memory_bandwidth.hpp"
 

@@ -12,7 +12,7 @@
 #include "comm/cuda/check.hpp"
 #include "measure/statistics.hpp"
 #include "platform/memory_limit.hpp"
-#include "probe/repeat.hpp"
+#include "probe/memory_bandwidth.hpp"
 
 namespace scalemark {
 namespace {
