@@ -2,19 +2,25 @@
 #include "streams.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
-#include "colour.hpp"
-#include "file_size_limit.hpp"
+#include "error.hpp"
 
 namespace scalemark {
 
@@ -54,16 +60,167 @@ int write_whole(int descriptor, std::string_view bytes) noexcept {
   return 0;
 }
 
-void put(std::string_view text) {
+void print_data(std::string_view text) {
   std::fflush(stdout);  // what a library has printed comes first
   if (const int error = write_whole(STDOUT_FILENO, in_colour(text, STDOUT_FILENO)); error != 0)
     throw StdoutError((error == EBADF ? "it is closed" : write_error_words(error)) +
                       ": what was asked for there is lost");
 }
 
-void show(std::string_view text) noexcept {
+void print_view(std::string_view text) noexcept {
   std::fflush(stdout);
   write_whole(STDOUT_FILENO, text);
+}
+
+namespace {
+
+constexpr std::string_view kWarning = "warning: ";
+std::atomic<bool> quiet = false;
+
+void print_line(std::string_view prefix, std::string_view text) {
+  if (uses_event_lines()) {
+    const bool warning = text.starts_with(kWarning);
+    if (warning) text.remove_prefix(kWarning.size());
+    return write_event(warning ? "warning" : "message", {{"text", text}});
+  }
+  const std::string line = in_colour(std::string(prefix) + std::string(text), STDERR_FILENO) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace
+
+void say_progress(std::string_view line) {
+  if (!quiet || line.starts_with(kWarning)) print_line("", line);
+}
+void say_info(std::string_view what) {
+  if (!quiet) print_line("scalemark: ", what);
+}
+void warn(std::string_view what) { print_line("", std::string(kWarning).append(what)); }
+void say_error(std::string_view what) { print_line("scalemark: ", what); }
+
+void be_quiet() { quiet = true; }
+bool is_quiet() { return quiet; }
+
+std::string four_digits(double value, double like) {
+  if (value == 0 || like == 0 || !std::isfinite(like)) return fmt::format("{}", value);
+  const int exponent = static_cast<int>(std::floor(std::log10(std::abs(like))));
+  return fmt::format("{:.{}f}", value, std::clamp(3 - exponent, 0, 9));
+}
+
+std::string four_digits(double value) { return four_digits(value, value); }
+
+std::string counted(std::size_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : what.ends_with("ch") ? "es" : "s");
+}
+
+namespace {
+std::atomic<bool> used = false;
+}  // namespace
+
+void use_event_lines() { used = true; }
+bool uses_event_lines() { return used; }
+
+void write_event(std::string_view event, const Json& fields) noexcept {
+  try {
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    Json line = {{"event", event}, {"time", now.count()}};
+    line.update(fields);
+    write_whole(STDERR_FILENO, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  } catch (...) {  // no memory: what was to be said is lost, and nothing else
+  }
+}
+
+namespace {
+
+constexpr const char* kLent = "SMK_INTERNAL_COLOURS";  // "1", "2" or "12": descriptors
+
+constexpr std::string_view kRed = "\x1b[31m", kYellow = "\x1b[33m", kGreen = "\x1b[32m",
+                           kPlain = "\x1b[0m";
+
+struct Beginning {
+  std::string_view words, colour;
+};
+constexpr std::array kBeginnings{
+    Beginning{"warning:", kYellow},     Beginning{"warn:", kYellow},
+    Beginning{"fail:", kRed},           Beginning{"dip:", kYellow},
+    Beginning{"verdict: fail", kRed},   Beginning{"verdict: warn", kYellow},
+    Beginning{"verdict: pass", kGreen}, Beginning{"regressed", kRed},
+    Beginning{"inconclusive", kYellow}, Beginning{"pass:", kGreen},
+    Beginning{"too noisy:", kYellow}};
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value;
+}
+
+/// Of a launcher, which gives rank 0 a terminal of its own whatever becomes of what it writes.
+bool is_rank() {
+  return is_set("OMPI_COMM_WORLD_RANK") || is_set("PMIX_RANK") || is_set("PMI_RANK");
+}
+
+std::string coloured_line(std::string_view line) {
+  for (const auto& [words, colour] : kBeginnings)
+    if (line.starts_with(words))
+      return std::string(colour) + std::string(words) + std::string(kPlain) +
+             std::string(line.substr(words.size()));
+  return std::string(line);
+}
+
+}  // namespace
+
+bool has_colours(int descriptor) {
+  const char* terminal = std::getenv("TERM");
+  if (is_set("NO_COLOR") || !terminal || std::string_view(terminal) == "dumb") return false;
+  if (const char* lent = std::getenv(kLent))
+    return std::string_view(lent).find(static_cast<char>('0' + descriptor)) !=
+           std::string_view::npos;
+  return !is_rank() && isatty(descriptor) != 0;
+}
+
+void lend_colours() {
+  std::string lent;
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO})
+    if (has_colours(descriptor)) lent += static_cast<char>('0' + descriptor);
+  setenv(kLent, lent.c_str(), 1);
+}
+
+std::string in_colour(std::string_view text, int descriptor) {
+  if (!has_colours(descriptor)) return std::string(text);
+  std::string all;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    all += coloured_line(text.substr(begin, end - begin));
+    if (end < text.size()) all += '\n';
+    begin = end + 1;
+  }
+  return all;
+}
+
+namespace {
+
+/// Open MPI 4: 4 MiB and a page each for btl_vader_segment_size and for what PMIx stores.
+constexpr rlim_t kSharedBytes = 5 << 20;
+
+rlim_t limit() {
+  rlimit found{};
+  return getrlimit(RLIMIT_FSIZE, &found) == 0 ? found.rlim_cur : RLIM_INFINITY;
+}
+
+std::string kib(rlim_t bytes) { return fmt::format("{} KiB", static_cast<double>(bytes) / 1024); }
+
+std::string limit_words() { return "the file size limit (ulimit -f) is " + kib(limit()); }
+
+}  // namespace
+
+std::string write_error_words(int error) {
+  if (error != EFBIG || limit() == RLIM_INFINITY) return std::strerror(error);
+  return fmt::format("{}, since {}: raise it", std::strerror(error), limit_words());
+}
+
+void refuse_too_small_for_ranks() {
+  if (limit() >= kSharedBytes) return;
+  throw ResultError(fmt::format("{}, and ranks, which share memory in files, need {}: raise it",
+                                limit_words(), kib(kSharedBytes)));
 }
 
 }  // namespace scalemark

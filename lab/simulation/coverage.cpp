@@ -7,7 +7,7 @@
 #include "lab/simulation/launch_coverage.hpp"
 #include "lab/simulation/programs.hpp"
 #include "measure/stopping.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::coverage {
 namespace {
@@ -125,8 +125,8 @@ int coverage(const std::vector<std::string>& arguments) {
   using namespace scalemark::coverage;
   const int repetitions = arguments.empty() ? 10000 : std::atoi(arguments[0].c_str());
   if (repetitions < 1) {
-    say(fmt::format("coverage: REPETITIONS must be a positive number, \"{}\" is not",
-                    arguments[0]));
+    say_progress(fmt::format("coverage: REPETITIONS must be a positive number, \"{}\" is not",
+                             arguments[0]));
     return 2;
   }
   const int comparisons = (repetitions + 19) / 20;

@@ -5,7 +5,7 @@
 
 #include "lab/simulation/divergence_traces.hpp"
 #include "lab/simulation/programs.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::simulation {
 
@@ -13,7 +13,7 @@ int divergence(const std::vector<std::string>& arguments) {
   using namespace scalemark::divergence;
   const int repetitions = arguments.empty() ? 1000 : std::atoi(arguments[0].c_str());
   if (repetitions < 1) {
-    say("usage: divergence [REPETITIONS], a number above 0");
+    say_progress("usage: divergence [REPETITIONS], a number above 0");
     return 2;
   }
   constexpr int kSteps[] = {40, 100, 400, 1000};

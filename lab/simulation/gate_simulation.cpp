@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "lab/simulation/programs.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::gate {
 namespace {
@@ -61,7 +61,7 @@ void print_designs(int repetitions) {
 int scalemark::simulation::gate_simulation(const std::vector<std::string>& arguments) {
   const int repetitions = arguments.empty() ? 300 : std::atoi(arguments[0].c_str());
   if (repetitions < 1) {
-    say("usage: gate_simulation [REPETITIONS], a number above 0");
+    say_progress("usage: gate_simulation [REPETITIONS], a number above 0");
     return 2;
   }
   gate::print_characteristics(repetitions);

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "lab/simulation/programs.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::history_rows {
 namespace {
@@ -122,7 +122,7 @@ namespace scalemark::simulation {
 int history_simulation(const std::vector<std::string>& arguments) {
   const int rows = arguments.empty() ? 4000 : std::atoi(arguments.front().c_str());
   if (arguments.size() > 1 || rows < 1) {
-    tell("history_simulation takes the number of rows, 4000 without");
+    say_error("history_simulation takes the number of rows, 4000 without");
     return 2;
   }
   ChangeTest test;

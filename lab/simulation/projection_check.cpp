@@ -13,7 +13,7 @@
 #include "lab/simulation/programs.hpp"
 #include "lab/simulation/projection_tuning.hpp"
 #include "measure/statistics.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::projection {
 namespace {
@@ -167,7 +167,7 @@ void draw_ranks(int steps) {
 
 int scalemark::simulation::projection_check(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    say("usage: projection_check [--leave_one_out] CURVE_OR_FOLDER... | --speed");
+    say_progress("usage: projection_check [--leave_one_out] CURVE_OR_FOLDER... | --speed");
     return 2;
   }
   try {
@@ -177,7 +177,7 @@ int scalemark::simulation::projection_check(const std::vector<std::string>& argu
     projection::time_predictions();
     projection::draw_ranks(100);
   } catch (const std::exception& error) {
-    say(fmt::format("projection_check: {}", error.what()));
+    say_progress(fmt::format("projection_check: {}", error.what()));
     return 2;
   }
   return 0;

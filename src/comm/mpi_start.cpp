@@ -14,10 +14,9 @@
 #include "comm/abort.hpp"
 #include "comm/mpi.hpp"
 #include "error.hpp"
-#include "file_size_limit.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -33,7 +32,7 @@ int status_of_start(int status) {
   const char* const what =
       "MPI could not be started: its own message is above. Look at OMPI_MCA_* and PMIX_* "
       "variables, at an mpirun of another MPI, and at room in TMPDIR and /dev/shm.";
-  if (is_first_to_say(what)) tell(what);
+  if (is_first_to_say(what)) say_error(what);
   std::fflush(stderr);
   return static_cast<int>(ExitCode::environment);
 }

@@ -9,7 +9,6 @@
 #include "report/shown_text.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -29,7 +28,7 @@ Json cleared(Leftover leftover, bool dry_run) {
   one["removed"] = failure.empty();
   if (failure.empty()) return one;
   one["failure"] = failure;
-  tell(fmt::format("{}: {}", shown(one["path"].get<std::string>()), failure));
+  say_error(fmt::format("{}: {}", shown(one["path"].get<std::string>()), failure));
   return one;
 }
 
@@ -77,14 +76,15 @@ ExitCode commands::clean(const CommandLine& line) {
     places.results.emplace_back(folder);
   }
   Leftovers leftovers = find_leftovers(places);
-  for (const std::string& undecided : leftovers.undecided) tell("left alone: " + shown(undecided));
+  for (const std::string& undecided : leftovers.undecided)
+    say_error("left alone: " + shown(undecided));
   Json list = Json::array();
   for (Leftover& leftover : leftovers.found)
     list.push_back(cleared(std::move(leftover), flags.has("dry_run")));
   const bool failed =
       std::ranges::any_of(list, [](const Json& one) { return !one["failure"].is_null(); });
-  put(flags.has("json") ? record_text({{"leftovers", list}})
-                        : table_of(list, flags.has("dry_run")));
+  print_data(flags.has("json") ? record_text({{"leftovers", list}})
+                               : table_of(list, flags.has("dry_run")));
   return failed ? ExitCode::result : ExitCode::ok;
 }
 

@@ -215,7 +215,7 @@ ExitCode commands::completion(const CommandLine& line) {
   if (line.arguments.size() != 1)
     throw ConfigError("scalemark completion takes one shell: bash, zsh or fish");
   check_choice("scalemark completion", line.arguments.front(), {"bash", "zsh", "fish"});
-  put(shells.at(line.arguments.front())());
+  print_data(shells.at(line.arguments.front())());
   return ExitCode::ok;
 }
 

@@ -14,7 +14,6 @@
 #include "result/result_set.hpp"
 #include "result/sweep_folder.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -55,8 +54,8 @@ class Export {
   }
   void tell_left_out() const {
     for (const auto& [kind, count] : left_out_)
-      tell(fmt::format("left out: {} of kind {}, which has no rows", counted(count, "record"),
-                       shown(kind)));
+      say_error(fmt::format("left out: {} of kind {}, which has no rows", counted(count, "record"),
+                            shown(kind)));
   }
   bool damaged() const { return damaged_; }
 
@@ -112,7 +111,7 @@ class Export {
     try {
       read();
     } catch (const ResultError& error) {
-      tell("left out: " + shown_lines(error.what()));
+      say_error("left out: " + shown_lines(error.what()));
       damaged_ = true;
     }
   }
@@ -168,7 +167,7 @@ ExitCode commands::export_table(const CommandLine& line) {
   if (const auto output = flags.text("output"))
     ResultFile(*output, /*reserved_bytes=*/0).write_text(table.text());
   else
-    put(table.text());
+    print_data(table.text());
   return all.damaged() ? ExitCode::result : ExitCode::ok;
 }
 

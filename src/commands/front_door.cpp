@@ -19,7 +19,6 @@
 #include "result/early_error.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -124,7 +123,7 @@ std::string manual_page() {
 }
 
 ExitCode print(const std::string& text) {
-  put(text);
+  print_data(text);
   return ExitCode::ok;
 }
 
@@ -226,7 +225,7 @@ int front_door(int argc, char** argv) {
   try {
     return static_cast<int>(dispatch(argc, argv));
   } catch (const std::exception& error) {
-    tell_before_mpi(exit_code_of(error), shown_lines(error.what()));
+    say_error_before_mpi(exit_code_of(error), shown_lines(error.what()));
     return static_cast<int>(exit_code_of(error));
   }
 }

@@ -37,7 +37,6 @@
 #include "result/baseline.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -128,9 +127,9 @@ void begin_reports(const GateReports& reports) {
 void report_verdict(const Json& record, const GateReports& reports) {
   write_reports(record, reports);
   if (reports.json)
-    put(record_text(record));
+    print_data(record_text(record));
   else
-    show(verdict_table(record));  // the exit code is the verdict
+    print_view(verdict_table(record));  // the exit code is the verdict
 }
 
 /// Writes that there is no verdict, and why; the error itself is said elsewhere.
@@ -226,10 +225,10 @@ ExitCode save_baseline(const GateRequest& request) {
   ResultFile file(request.baseline);
   const Json record = make_baseline_record(set, previous);
   file.write(record);
-  show(fmt::format("{}: {} of {}, checksum {}\n", shown(file.path().string()),
-                   counted(record.at("launches").size(), "launch"),
-                   shown(record.at("revision").get<std::string>()),
-                   record.at("checksum").get<std::string>()));
+  print_view(fmt::format("{}: {} of {}, checksum {}\n", shown(file.path().string()),
+                         counted(record.at("launches").size(), "launch"),
+                         shown(record.at("revision").get<std::string>()),
+                         record.at("checksum").get<std::string>()));
   return ExitCode::ok;
 }
 
@@ -259,7 +258,7 @@ ExitCode history(const GateRequest& request) {
   refuse_numberless(record);
   if (file) file->write(record);
   if (request.reports.summary) append_text(*request.reports.summary, history_markdown(record));
-  put(request.reports.json ? record_text(record) : history_table(record));
+  print_data(request.reports.json ? record_text(record) : history_table(record));
   return ExitCode::ok;
 }
 

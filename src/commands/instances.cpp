@@ -225,7 +225,8 @@ ExitCode commands::instances(const CommandLine& line) {
   const ResolvedConfig& config = request.plan.config.config;
   return run_instances(request, progress, [&](const Json& record) {
     if (!config.json)
-      (config.output ? show : put)(instances_table(record, request.plan.config.warnings.size()));
+      (config.output ? print_view
+                     : print_data)(instances_table(record, request.plan.config.warnings.size()));
   });
 }
 

@@ -185,7 +185,7 @@ ExitCode commands::list(const CommandLine& line) {
     if (wanted("studies")) lists["studies"] = studies_json(studies);
     if (what == "studies") tables.push_back(studies_table(studies));
   }
-  put(flags.has("json") ? record_text(lists) : join(tables, "\n"));
+  print_data(flags.has("json") ? record_text(lists) : join(tables, "\n"));
   return ExitCode::ok;
 }
 

@@ -20,7 +20,6 @@
 #include "config/run_config.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
-#include "event_lines.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/launch_builder.hpp"
 #include "launch/rank_job.hpp"
@@ -37,7 +36,6 @@
 #include "result/result_set.hpp"
 #include "result/warnings.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -63,13 +61,13 @@ ExitCode judge_cpu_masks(LoadedConfig loaded) {
   if (!hwloc_topology_is_thissystem(topology.get()))
     loaded.warnings.push_back(
         "the masks are judged on the machine of HWLOC_SYNTHETIC or HWLOC_XMLFILE, not on this one");
-  for (const std::string& warning : loaded.warnings) say("warning: " + warning);
+  for (const std::string& warning : loaded.warnings) warn(warning);
   const RecordContext context{loaded, system_info(), recorded_environment(process_environment())};
   const Json record =
       judged_masks(context, topology.get(), parse_cpu_masks(*config.cpu_masks), rules);
   deliver(record, output.get(), config.json);
-  if (!config.json) (output ? show : put)(pinning_table(record));
-  if (output) note("record: " + output->path().string());
+  if (!config.json) (output ? print_view : print_data)(pinning_table(record));
+  if (output) say_info("record: " + output->path().string());
   return record["verdict"] == "fail" ? ExitCode::failed : ExitCode::ok;
 }
 
@@ -149,15 +147,17 @@ void print(const SweptCurves& swept, const std::vector<Json>& records) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::string& name = names.emplace_back(swept.curves[i].name);
-    put((i == 0 ? "" : "\n") + (name.empty() ? "" : name + ": ") + scaling_table(records[i]));
+    print_data((i == 0 ? "" : "\n") + (name.empty() ? "" : name + ": ") +
+               scaling_table(records[i]));
   }
-  if (const std::string table = family_table(names, records); !table.empty()) put("\n" + table);
+  if (const std::string table = family_table(names, records); !table.empty())
+    print_data("\n" + table);
 }
 
 void show_curves(const ResolvedConfig& config, const SweepFolder& folder) {
   const SweptCurves swept = swept_curves(folder.runs);
-  for (const std::string& sentence : swept.left_out) tell("left out: " + shown(sentence));
-  for (const MissingLaunches& one : folder.missing) tell("incomplete: " + shown(one.words));
+  for (const std::string& sentence : swept.left_out) say_error("left out: " + shown(sentence));
+  for (const MissingLaunches& one : folder.missing) say_error("incomplete: " + shown(one.words));
   if (swept.curves.empty())
     throw ConfigError(
         fmt::format("{}: no launches of two rank counts that have all else in common, so no curve",
@@ -171,10 +171,10 @@ void show_curves(const ResolvedConfig& config, const SweepFolder& folder) {
   for (std::size_t i = 0; config.output && i < records.size(); ++i) {
     ResultFile file(curve_path(*config.output, swept.curves[i].name), /*reserved_bytes=*/0);
     file.write(records[i]);
-    note("record: " + file.path().string());
+    say_info("record: " + file.path().string());
   }
   if (config.json)
-    put(record_text(records.size() == 1 ? records.front() : Json(records)));
+    print_data(record_text(records.size() == 1 ? records.front() : Json(records)));
   else
     print(swept, records);
 }
@@ -217,7 +217,7 @@ ExitCode scale_by_launches(const LoadedConfig& asked) {
     show_curves(config, read_folder(folder, config.resource, /*planned_alone=*/true));
   } catch (const ConfigError& error) {
     if (code == ExitCode::ok) throw;
-    tell(error.what());
+    say_error(error.what());
   }
   return code;
 }
@@ -236,7 +236,7 @@ ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
                                             : config.ranks;
   if (curve) check_points(config, ranks);
   const std::string text = plan_text(config, ranks, curve);
-  if (speaks()) put(text);
+  if (speaks()) print_data(text);
   return ExitCode::ok;
 }
 
@@ -245,8 +245,8 @@ ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>&
   const ResolvedConfig& config = loaded.config;
   const RankJob job = rank_job(loaded, arguments);
   if (!config.dry_run) return supervise_ranks(loaded, job);
-  put(plan_text(config, job.points.ranks, loaded.command == Command::scale));
-  note("would start: " + command_line(job.request));
+  print_data(plan_text(config, job.points.ranks, loaded.command == Command::scale));
+  say_info("would start: " + command_line(job.request));
   return ExitCode::ok;
 }
 

@@ -68,7 +68,7 @@ void put_out(const Json& record, const RecordOutput& output, std::string (*table
   std::unique_ptr<ResultFile> file;
   if (output.file) file = std::make_unique<ResultFile>(*output.file);
   deliver(record, file.get(), output.json);
-  if (!output.json) put((output.markdown ? markdown : table)(record));
+  if (!output.json) print_data((output.markdown ? markdown : table)(record));
 }
 
 }  // namespace scalemark

@@ -18,7 +18,6 @@
 #include "report/study_table.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -83,10 +82,10 @@ ExitCode print_study(const StudyProfile& profile, const StudyPlace& place) {
   const auto states = planned_states(profile, place, nullptr);
   for (std::size_t i = 0; i < states.size(); ++i) {
     const StudyStep& step = profile.steps[i];
-    note(fmt::format("{}: {}; about {}{}", step.name, step.about,
-                     format_duration(60 * step.minutes),
-                     states[i].reason.empty() ? "" : "; skipped here: " + states[i].reason));
-    put(shell_quoted(step_command(step, profile, place)) + "\n");
+    say_info(fmt::format("{}: {}; about {}{}", step.name, step.about,
+                         format_duration(60 * step.minutes),
+                         states[i].reason.empty() ? "" : "; skipped here: " + states[i].reason));
+    print_data(shell_quoted(step_command(step, profile, place)) + "\n");
     if (step.is_sweep())
       print_sweep(parse_sweep_plan(step.plan, step.name, environment_lines(), cores_per_host()),
                   step_result(step, place.folder));
@@ -104,16 +103,16 @@ class Recorder {
   }
 
   void begins(std::size_t index) const {
-    note(fmt::format("[{}/{}] {}: {}; about {}, {} left in all", index + 1, states_.size(),
-                     states_[index].name, states_[index].about,
-                     format_duration(60 * profile_.steps[index].minutes),
-                     format_duration(60 * minutes_left(index))));
+    say_info(fmt::format("[{}/{}] {}: {}; about {}, {} left in all", index + 1, states_.size(),
+                         states_[index].name, states_[index].about,
+                         format_duration(60 * profile_.steps[index].minutes),
+                         format_duration(60 * minutes_left(index))));
   }
   void ended(std::size_t index) {
     const StepState& state = states_[index];
-    note(fmt::format("[{}/{}] {}: {} after {}{}", index + 1, states_.size(), state.name,
-                     to_string(state.status), format_duration(state.seconds.value_or(0)),
-                     state.reason.empty() ? "" : ": " + state.reason));
+    say_info(fmt::format("[{}/{}] {}: {} after {}{}", index + 1, states_.size(), state.name,
+                         to_string(state.status), format_duration(state.seconds.value_or(0)),
+                         state.reason.empty() ? "" : ": " + state.reason));
     read(index);
     write();
   }
@@ -146,9 +145,9 @@ ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
   Recorder recorder(request, profile, place, states);
   for (const StepState& state : states)
     if (state.status == StepStatus::ok)
-      note(state.name + ": done before");
+      say_info(state.name + ": done before");
     else if (state.status == StepStatus::skipped)
-      tell(state.name + " is skipped: " + state.reason);
+      say_error(state.name + " is skipped: " + state.reason);
   recorder.write();
   const HeldSignals until_the_table_is_printed;
   run_steps(profile, place, states,
@@ -156,13 +155,13 @@ ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
              [&](std::size_t index) { recorder.ended(index); }});
   const Json record = recorder.write();
   if (request.json)
-    put(record_text(record));
+    print_data(record_text(record));
   else if (request.markdown)
-    put(study_markdown(record));
+    print_data(study_markdown(record));
   else
-    show(study_table(record));
-  note("results: " + study_file(place.folder).string() + "; a page of them: scalemark report " +
-       place.folder.string());
+    print_view(study_table(record));
+  say_info("results: " + study_file(place.folder).string() + "; a page of them: scalemark report " +
+           place.folder.string());
   return code_of(states);
 }
 
@@ -174,7 +173,7 @@ ExitCode compare_sites(const StudyRequest& request, const StudyProfile& profile)
     folders.push_back(request.folder(site));
     records.push_back(read_record(study_file(folders.back())));
   }
-  put(sites_table(records[0], records[1]));
+  print_data(sites_table(records[0], records[1]));
   for (const StudyStep& step : profile.steps) {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < folders.size(); ++i) {
@@ -186,7 +185,7 @@ ExitCode compare_sites(const StudyRequest& request, const StudyProfile& profile)
     if (words.size() < 2 || step.is_arithmetic() ||
         (kind != "sweep" && kind != "scale" && kind != "run" && kind != "infer"))
       continue;
-    put("\n" + step.name + ": " + step.about + "\n");
+    print_data("\n" + step.name + ": " + step.about + "\n");
     commands::compare({words, nullptr});
   }
   return ExitCode::ok;

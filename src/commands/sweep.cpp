@@ -90,9 +90,9 @@ ExitCode commands::sweep(const CommandLine& line) {
   const SweepEnd end = run_sweep(request.plan, request.output, request.again, progress);
   const Json points = sweep_json(end.results, request.plan.standard);
   if (request.json)
-    put(record_text(points));
+    print_data(record_text(points));
   else
-    show(sweep_table(points));
+    print_view(sweep_table(points));
   return end.code;
 }
 

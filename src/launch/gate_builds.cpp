@@ -23,7 +23,6 @@
 #include "platform/platform.hpp"
 #include "rendezvous/start_line.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -229,11 +228,11 @@ class BuildGate {
   void print() const {
     for (const Couple& couple : couples_)
       for (const std::size_t side : {couple.first, 1 - couple.first})
-        put(sides_[side].command_line(couple.point, couple.pair) + "\n");
-    say(fmt::format("at most {} launches: {} of {}, fewer where the verdict is clear",
-                    2 * couples_.size(), counted(most_pairs(), "pair"),
-                    counted(asked_.plan.points.size(), "point")));
-    say(how_pairs_are_made());
+        print_data(sides_[side].command_line(couple.point, couple.pair) + "\n");
+    say_progress(fmt::format("at most {} launches: {} of {}, fewer where the verdict is clear",
+                             2 * couples_.size(), counted(most_pairs(), "pair"),
+                             counted(asked_.plan.points.size(), "point")));
+    say_progress(how_pairs_are_made());
   }
 
   ExitCode run(LaunchProgress& progress, const std::function<void(const Json&)>& report) {
@@ -248,10 +247,10 @@ class BuildGate {
     no_verdict({Status::interrupted, "the gate has not ended"});
     file.write(record_);
     const ExitCode code = launch_until_clear(progress);
-    if (record_.at("status") != "ok") say("the same command goes on from here");
+    if (record_.at("status") != "ok") say_progress("the same command goes on from here");
     file.write(record_);
     report(record_);
-    say(fmt::format("record: {}", file.path().string()));
+    say_progress(fmt::format("record: {}", file.path().string()));
     return code;
   }
 
@@ -292,11 +291,11 @@ class BuildGate {
 
   void announce() const {
     for (std::size_t side = 0; side < 2; ++side)
-      say(fmt::format("{}: {} ({})", kSides[side], sides_[side].build().program.string(),
-                      sides_[side].build().revision));
-    say(fmt::format("at most {} of {} in {}", counted(most_pairs(), "pair"),
-                    counted(asked_.plan.points.size(), "point"), asked_.folder.string()));
-    say(how_pairs_are_made());
+      say_progress(fmt::format("{}: {} ({})", kSides[side], sides_[side].build().program.string(),
+                               sides_[side].build().revision));
+    say_progress(fmt::format("at most {} of {} in {}", counted(most_pairs(), "pair"),
+                             counted(asked_.plan.points.size(), "point"), asked_.folder.string()));
+    say_progress(how_pairs_are_made());
   }
 
   std::string how_pairs_are_made() const {
@@ -410,10 +409,10 @@ class BuildGate {
     const GateDecision& decision = judgement.decision;
     if (decision.verdict != GateVerdict::more_pairs) return conclude(judgement, "verdict");
     const bool first = decision.pairs == 0;
-    say(first
-            ? std::string("no verdict yet")
-            : fmt::format("after {} {:+.1f} % slower, p {:.3f}: no verdict yet",
-                          counted(decision.pairs, "pair"), decision.slowdown_percent, decision.p));
+    say_progress(first ? std::string("no verdict yet")
+                       : fmt::format("after {} {:+.1f} % slower, p {:.3f}: no verdict yet",
+                                     counted(decision.pairs, "pair"), decision.slowdown_percent,
+                                     decision.p));
     return std::nullopt;
   }
 

@@ -23,7 +23,6 @@
 #include "rendezvous/start_line.hpp"
 #include "result/runs_folder.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -48,7 +47,7 @@ class Files {
     deliver(record, record_.get(), json);
     if (!record_) return;
     runs_->remove_older();
-    say("record: " + record_->path().string());
+    say_progress("record: " + record_->path().string());
   }
 
  private:
@@ -64,26 +63,26 @@ class Instances {
 
   void print() const {
     for (std::size_t i = 0; i < plan_.slots.size(); ++i)
-      put(fmt::format("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
-                      shell_quoted(launch_command(instance_request(request_, i, "RECORD.json"),
-                                                  geteuid() == 0))));
+      print_data(fmt::format("slot {}: {}\n    {}\n", i, plan_.slots[i].title(),
+                             shell_quoted(launch_command(
+                                 instance_request(request_, i, "RECORD.json"), geteuid() == 0))));
     const auto repeats = static_cast<std::size_t>(plan_.repeats);
-    say(fmt::format("{}: every slot alone, and {} instances at once, {}",
-                    counted(sets_.size() * repeats, "launch"), fmt::join(plan_.instances, ", "),
-                    counted(repeats, "time")));
+    say_progress(fmt::format("{}: every slot alone, and {} instances at once, {}",
+                             counted(sets_.size() * repeats, "launch"),
+                             fmt::join(plan_.instances, ", "), counted(repeats, "time")));
   }
 
   ExitCode run(LaunchProgress& progress, const std::function<void(const Json&)>& report) {
     const HeldSignals until_the_record_is_written;
     const ResolvedConfig& config = plan_.config.config;
-    for (const std::string& warning : plan_.config.warnings) say("warning: " + warning);
+    for (const std::string& warning : plan_.config.warnings) warn(warning);
     Files files(config.output);
     for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
       const Slot& slot = plan_.slots[i];
-      say(fmt::format("slot {}: {}{}", i, slot.title(),
-                      plan_.ranks > 1 ? fmt::format(", {} ranks", plan_.ranks) : ""));
+      say_progress(fmt::format("slot {}: {}{}", i, slot.title(),
+                               plan_.ranks > 1 ? fmt::format(", {} ranks", plan_.ranks) : ""));
       if (slot.is_crowded(plan_.ranks))
-        say(fmt::format("slot {} has fewer CPUs than ranks: they share them", i));
+        say_progress(fmt::format("slot {} has fewer CPUs than ranks: they share them", i));
     }
     const auto order = launch_order(sets_.size(), plan_.repeats, config.seed);
     progress.expect(order.size());

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "error.hpp"
-#include "file_size_limit.hpp"
 #include "launch/launch_builder.hpp"
 #include "measure/clock.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

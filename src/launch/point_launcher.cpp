@@ -20,7 +20,6 @@
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -36,7 +35,7 @@ void prepare_child(const CommandWords& command, Moment moment, const std::filesy
   make_descriptor(STDIN_FILENO, "/dev/null", O_RDONLY);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO})
     make_descriptor(number, log.c_str(), O_WRONLY | O_CREAT | O_APPEND);
-  show(fmt::format("$ {}\n", shell_quoted(command)));
+  print_view(fmt::format("$ {}\n", shell_quoted(command)));
   if (moment == Moment::after) signal(SIGUSR1, SIG_IGN);  // the supervisor's request to stop
 }
 

@@ -15,7 +15,6 @@
 #include <thread>
 
 #include "analysis/scaling/scaling.hpp"
-#include "colour.hpp"
 #include "config/curves.hpp"
 #include "error.hpp"
 #include "launch/engine_start.hpp"
@@ -27,7 +26,6 @@
 #include "result/preflight_record.hpp"
 #include "result/run_record.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -161,12 +159,12 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
     if (!partial->path.empty()) {
       ResultFile file(partial->path);
       file.write(record);
-      note(fmt::format("what was measured so far is in {}", file.path().string()));
+      say_info(fmt::format("what was measured so far is in {}", file.path().string()));
     }
     records.push_back(std::move(record));
   }
   if (!config.json || records.empty()) return;
-  put(record_text(curves_of(config).size() == 1 ? records.front() : records));
+  print_data(record_text(curves_of(config).size() == 1 ? records.front() : records));
 }
 
 void announce(const RankJob& job) {
@@ -174,12 +172,14 @@ void announce(const RankJob& job) {
   const std::string points = job.points.ranks.size() == 1
                                  ? ""
                                  : fmt::format("; points: {}", fmt::join(job.points.ranks, ", "));
-  note(fmt::format("{} starts {} with {} each{}", launcher,
-                   counted(static_cast<std::size_t>(job.request.ranks), "rank"),
-                   counted(static_cast<std::size_t>(job.request.cpus_per_rank), "core"), points));
-  if (job.request.oversubscribe) note("more ranks than cores: they share cores and are not bound");
+  say_info(fmt::format("{} starts {} with {} each{}", launcher,
+                       counted(static_cast<std::size_t>(job.request.ranks), "rank"),
+                       counted(static_cast<std::size_t>(job.request.cpus_per_rank), "core"),
+                       points));
+  if (job.request.oversubscribe)
+    say_info("more ranks than cores: they share cores and are not bound");
   if (geteuid() == 0 && launcher == "mpirun")
-    note("running as root: mpirun gets --allow-run-as-root");
+    say_info("running as root: mpirun gets --allow-run-as-root");
 }
 
 std::filesystem::path result_folder(const ResolvedConfig& config) {
@@ -240,7 +240,7 @@ ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   const JobEnd end = run_jobs({launched}, supervision_of(config.timeout)).jobs.front();
   relay.finish();
   if (!end.reason.empty()) {
-    if (!end.told) tell(end.reason);
+    if (!end.told) say_error(end.reason);
     publish_partial(loaded, job.points.largest, handover, end);
   }
   if (end.code == ExitCode::ok && relay.has_lost_data() && (config.json || !config.output))

@@ -22,7 +22,7 @@
 #include "launch/launch.hpp"
 #include "platform/platform.hpp"
 #include "platform/processes.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -113,7 +113,7 @@ std::vector<char*> argv_of(const ChildProcess& process) {
                          pid_t supervisor) {
   setpgid(0, 0);
   if (!redirect(process)) {
-    tell(fmt::format("cannot write {}: {}", process.output, std::strerror(errno)));
+    say_error(fmt::format("cannot write {}: {}", process.output, std::strerror(errno)));
     _exit(static_cast<int>(ExitCode::result));
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would watch the job after the supervisor
@@ -123,12 +123,12 @@ std::vector<char*> argv_of(const ChildProcess& process) {
   try {
     if (process.before_exec) process.before_exec();
   } catch (const std::exception& error) {
-    tell(error.what());
+    say_error(error.what());
     std::fflush(stderr);
     _exit(static_cast<int>(exit_code_of(error)));
   }
   execvp(argv[0], argv);
-  tell(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
+  say_error(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
   _exit(127);
 }
 

@@ -11,7 +11,6 @@
 #include "launch/point_launcher.hpp"
 #include "result/sweep_folder.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -36,7 +35,7 @@ class Sweep {
       const JournalEntry& entry = journal.entries().back();
       progress.finish(entry.seconds, outcome_of(entry, launcher_.record_of(entry)));
       if (stopped) {
-        say("interrupted: the same command goes on from here");
+        say_progress("interrupted: the same command goes on from here");
         break;
       }
     }
@@ -74,7 +73,7 @@ class Sweep {
       throw ResultError(
           fmt::format("{}: {}; put the records back, or measure these launches again with --repair",
                       (launcher_.folder() / "journal.jsonl").string(), what));
-    say(what + "; measured again");
+    say_progress(what + "; measured again");
   }
 
   /// Measured already, by this build; what was interrupted is measured again.
@@ -95,7 +94,7 @@ class Sweep {
     for (const auto& [index, repeat] : order)
       if (groups.contains({plan_.points[index].group, repeat})) left.emplace_back(index, repeat);
     const std::size_t done = order.size() - left.size();
-    say(fmt::format(
+    say_progress(fmt::format(
         "{} x {} in {}{}", counted(plan_.points.size(), "point"),
         counted(static_cast<std::size_t>(plan_.repeats), "repeat"), launcher_.folder().string(),
         done > 0 ? fmt::format("; {} {} done", counted(done, "launch"), done == 1 ? "is" : "are")
@@ -160,9 +159,9 @@ SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder,
 void print_sweep(const SweepPlan& plan, const std::filesystem::path& folder) {
   const PointLauncher launcher(plan, own_build(), folder);
   for (const auto& [index, repeat] : launch_order(plan))
-    for (const std::string& line : launcher.command_lines(index, repeat)) put(line + "\n");
-  say(fmt::format("{} of {}", counted(plan.points.size() * plan.repeats, "launch"),
-                  counted(plan.points.size(), "point")));
+    for (const std::string& line : launcher.command_lines(index, repeat)) print_data(line + "\n");
+  say_progress(fmt::format("{} of {}", counted(plan.points.size() * plan.repeats, "launch"),
+                           counted(plan.points.size(), "point")));
 }
 
 }  // namespace scalemark

@@ -13,7 +13,7 @@
 #include "error.hpp"
 #include "platform/platform.hpp"
 #include "platform/topology.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

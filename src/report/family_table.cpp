@@ -6,7 +6,7 @@
 #include "analysis/scaling/curve_ratio.hpp"
 #include "report/console.hpp"
 #include "report/text_table.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

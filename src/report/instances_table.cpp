@@ -6,7 +6,7 @@
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

@@ -10,7 +10,7 @@
 #include "analysis/preflight/values.hpp"
 #include "report/fleet_table.hpp"
 #include "report/text_table.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

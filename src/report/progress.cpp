@@ -6,11 +6,10 @@
 
 #include <cstdio>
 
-#include "event_lines.hpp"
 #include "measure/clock.hpp"
 #include "report/console.hpp"
 #include "report/text_table.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

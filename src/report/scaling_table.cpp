@@ -8,7 +8,6 @@
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {

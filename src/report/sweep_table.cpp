@@ -9,7 +9,7 @@
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {
@@ -71,13 +71,14 @@ void SweepProgress::start(const std::string& title, std::int64_t repeat) {
   if (finished_ > 0)
     left = fmt::format(", {} left", about_duration(seconds_ / static_cast<double>(finished_) *
                                                    static_cast<double>(launches_ - finished_)));
-  say(fmt::format("[{}/{}] {}, repeat {}{}", finished_ + 1, launches_, shown(title), repeat, left));
+  say_progress(
+      fmt::format("[{}/{}] {}, repeat {}{}", finished_ + 1, launches_, shown(title), repeat, left));
 }
 
 void SweepProgress::finish(double seconds, const std::string& outcome) {
   ++finished_;
   seconds_ += seconds;
-  say(fmt::format("    {} ({})", shown(outcome), format_duration(seconds)));
+  say_progress(fmt::format("    {} ({})", shown(outcome), format_duration(seconds)));
 }
 
 Json sweep_json(const std::vector<SweepResult>& results, std::optional<std::size_t> standard) {

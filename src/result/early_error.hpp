@@ -11,6 +11,6 @@ namespace scalemark {
 /// it is not the first. A message that another rank of this host tells, or that rank 0 tells of
 /// itself, is told once: for that the ranks of a launch wait a moment, at most two seconds. The
 /// supervisor that launched the job hears it, too. The caller ends with `code`, which ends the job.
-void tell_before_mpi(ExitCode code, const std::string& what);
+void say_error_before_mpi(ExitCode code, const std::string& what);
 
 }  // namespace scalemark

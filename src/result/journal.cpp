@@ -12,11 +12,11 @@
 #include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "error.hpp"
-#include "file_size_limit.hpp"
 #include "platform/posix_file.hpp"
 #include "record/parts.hpp"
 #include "record/read.hpp"
 #include "record/write.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

@@ -13,7 +13,6 @@
 #include <system_error>
 
 #include "error.hpp"
-#include "file_size_limit.hpp"
 #include "platform/posix_file.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
@@ -197,7 +196,7 @@ void deliver(const Json& record, ResultFile* file, bool json) {
   } catch (...) {
     failure = std::current_exception();
   }
-  if (json) put(record_text(record));
+  if (json) print_data(record_text(record));
   if (failure) std::rethrow_exception(failure);
 }
 

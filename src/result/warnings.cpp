@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "result/noise_summary.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

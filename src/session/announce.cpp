@@ -9,11 +9,11 @@
 #include <limits>
 
 #include "config/names.hpp"
-#include "event_lines.hpp"
 #include "models/catalog.hpp"
 #include "platform/binding.hpp"
 #include "probe/gemm.hpp"
 #include "report/console.hpp"
+#include "streams.hpp"
 #include "train/precision.hpp"
 
 namespace scalemark {

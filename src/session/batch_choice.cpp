@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "models/catalog.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 #include "train/batch_search.hpp"
 #include "train/inferencer.hpp"
 #include "train/trainer.hpp"

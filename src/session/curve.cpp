@@ -7,7 +7,6 @@
 
 #include "analysis/scaling/point_repeat.hpp"
 #include "config/curves.hpp"
-#include "event_lines.hpp"
 #include "platform/platform.hpp"
 #include "report/console.hpp"
 #include "result/warnings.hpp"
@@ -263,7 +262,7 @@ void Curve::finish(Status status) {
                              {"points", record_["points"].size()},
                              {"record", files_ ? Json(files_->path().string()) : Json()}});
     if (!config().json)
-      (files_ ? show : put)("\n" + scaling_table(record_, session_.warnings.size()));
+      (files_ ? print_view : print_data)("\n" + scaling_table(record_, session_.warnings.size()));
     if (!reason.empty()) session_.say(fmt::format("{}: {}", to_string(status), reason));
     if (files_) session_.say("record: " + files_->path().string());
   });

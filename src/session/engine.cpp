@@ -8,13 +8,12 @@
 
 #include "comm/abort.hpp"
 #include "config/keys.hpp"
-#include "event_lines.hpp"
 #include "platform/platform.hpp"
 #include "result/early_error.hpp"
 #include "session/commands.hpp"
 #include "session/error_words.hpp"
 #include "session/measured_run.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 #include "train/denormals.hpp"
 #include "train/trainer.hpp"
 
@@ -52,14 +51,14 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_li
     session->start_line = &start_line;
     code = run(*session);
   } catch (const AgreedError& error) {
-    if (world.rank() == 0) tell(error.what());
+    if (world.rank() == 0) say_error(error.what());
     code = error.code();
   } catch (const std::exception& error) {
     const std::string words = session ? measuring_words(error, *session) : words_of(error);
     if (world.size() > 1)
       abort_job(static_cast<int>(exit_code_of(error)),
                 fmt::format("rank {}: {}", world.rank(), words));
-    tell(words);
+    say_error(words);
     code = exit_code_of(error);
   }
   if (world.rank() == 0 && uses_event_lines())
@@ -74,7 +73,7 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_li
 int engine_main(int argc, char** argv) {
   const auto command = command_of(argc > 1 ? argv[1] : "");
   if (!command) {
-    tell(
+    say_error(
         "the engine knows the commands run, scale, infer and preflight; start it through "
         "./scalemark");
     return static_cast<int>(ExitCode::usage);
@@ -88,7 +87,7 @@ int engine_main(int argc, char** argv) {
       loaded = load_config(*command, std::vector<std::string>(argv + 2, argv + argc),
                            environment_lines());
   } catch (const std::exception& error) {
-    tell_before_mpi(exit_code_of(error), error.what());
+    say_error_before_mpi(exit_code_of(error), error.what());
     return static_cast<int>(exit_code_of(error));
   }
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
@@ -114,7 +113,7 @@ int engine_main(int argc, char** argv) {
     RankGroup::finalize(world);
     return static_cast<int>(code);
   } catch (const std::exception& error) {
-    tell_before_mpi(exit_code_of(error), error.what());
+    say_error_before_mpi(exit_code_of(error), error.what());
     return static_cast<int>(exit_code_of(error));
   }
 }

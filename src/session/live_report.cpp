@@ -8,9 +8,9 @@
 #include <span>
 
 #include "config/names.hpp"
-#include "event_lines.hpp"
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

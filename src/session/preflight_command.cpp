@@ -90,8 +90,8 @@ ExitCode publish_checks(Session& session, const Destination& to, const Json& rec
     deliver(record, to.output.get(), session.config().json);
     if (to.made_rules) write_rules(session, *to.made_rules, record);
     if (!session.config().json)
-      (to.output ? show : put)(session.config().pinning ? pinning_table(record)
-                                                        : preflight_table(record));
+      (to.output ? print_view : print_data)(session.config().pinning ? pinning_table(record)
+                                                                     : preflight_table(record));
     if (to.output) session.say("record: " + to.output->path().string());
     return record["verdict"] == "fail" ? ExitCode::failed : ExitCode::ok;
   });

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "comm/abort.hpp"
-#include "event_lines.hpp"
 #include "session/error_words.hpp"
 #include "streams.hpp"
 

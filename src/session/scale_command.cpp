@@ -140,7 +140,7 @@ class Family {
   void print() const {
     const bool alone = curves_.size() == 1;
     if (session_.config().json)
-      return put(record_text(alone ? finished_.front() : Json(finished_)));
+      return print_data(record_text(alone ? finished_.front() : Json(finished_)));
     std::vector<std::string> names;
     std::vector<Json> complete;
     for (std::size_t i = 0; i < finished_.size(); ++i) {
@@ -148,7 +148,8 @@ class Family {
       names.push_back(curves_[i].name);
       complete.push_back(finished_[i]);
     }
-    if (const std::string table = family_table(names, complete); !table.empty()) show("\n" + table);
+    if (const std::string table = family_table(names, complete); !table.empty())
+      print_view("\n" + table);
   }
 
   Session& session_;

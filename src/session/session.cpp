@@ -18,7 +18,7 @@
 #include "platform/platform.hpp"
 #include "result/preflight_reference.hpp"
 #include "session/live_report.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 #include "train/denormals.hpp"
 
 namespace scalemark {
@@ -90,7 +90,7 @@ RecordContext Session::record_context(LoadedConfig measured) const {
 }
 
 void Session::say(const std::string& line) const {
-  if (is_root()) scalemark::say(line);
+  if (is_root()) scalemark::say_progress(line);
 }
 
 int Session::cpus_of_host() const {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "event_lines.hpp"
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
 #include "streams.hpp"
@@ -21,7 +20,7 @@ StepPrinter::StepPrinter(Session& session, int ranks, double units_per_step)
   lines_.emplace(
       unit_of(session.config()), units_per_step,
       [timestamps](const std::string& line) {
-        show((timestamps ? utc_timestamp() + " " : "") + line + "\n");
+        print_view((timestamps ? utc_timestamp() + " " : "") + line + "\n");
       },
       session.loaded.command == Command::infer ? "p50_ms" : "total_loss");
 }

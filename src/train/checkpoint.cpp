@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "error.hpp"
-#include "file_size_limit.hpp"
 #include "platform/posix_file.hpp"
 #include "streams.hpp"
 

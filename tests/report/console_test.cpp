@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::console_test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "report/console.hpp"
 #include "report/text_table.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::scaling_table_test {
 namespace {

@@ -12,7 +12,7 @@
 #include "models/catalog.hpp"
 #include "result/record_schemas.hpp"
 #include "result/warnings.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

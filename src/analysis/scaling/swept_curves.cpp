@@ -11,7 +11,7 @@
 #include "analysis/compare/match_sets.hpp"
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/abort.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -98,8 +98,8 @@ void NcclConnection::connect(RankGroup& group, int cuda_device) {
     const ncclResult_t result =
         ncclCommInitRankConfig(&communicator_, group.size(), unique, group.rank(), &config);
     if (result != ncclSuccess && group.size() > 1)
-      tell(fmt::format("rank {}: ncclCommInitRankConfig failed: {}", group.rank(),
-                       nccl_words(result)));
+      say_error(fmt::format("rank {}: ncclCommInitRankConfig failed: {}", group.rank(),
+                            nccl_words(result)));
     check_nccl(result, "ncclCommInitRankConfig");
   });
 }

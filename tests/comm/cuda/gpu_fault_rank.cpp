@@ -16,7 +16,7 @@
 
 #include "comm/abort.hpp"
 #include "comm/communicator.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 #include "tests/comm/cuda/gpu_support.hpp"
 
 namespace {
@@ -75,13 +75,13 @@ int run(const std::string& communicator, const std::string& kind, double timeout
     });
     train(world, *made, kind);
   } catch (const AgreedError& error) {
-    if (world.rank() == 0) tell(error.what());
+    if (world.rank() == 0) say_error(error.what());
     code = error.code();
   } catch (const std::exception& error) {
     if (world.size() > 1)
       abort_job(static_cast<int>(exit_code_of(error)),
                 fmt::format("rank {}: {}", world.rank(), error.what()));
-    tell(error.what());
+    say_error(error.what());
     code = exit_code_of(error);
   }
   watchdog.enter("finalize");
