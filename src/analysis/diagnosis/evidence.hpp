@@ -1,0 +1,120 @@
+// What the rules look at: the numbers of records that they need, each with its place. The files
+// *_evidence.cpp fill them, and they alone know how a record is written.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/diagnosis/finding.hpp"
+
+namespace scalemark::diagnosis {
+
+struct RankEvidence {
+  Number rank, step_seconds, wait_seconds;  ///< means of a step
+  Text host;
+  bool straggler = false;
+};
+
+/// Of the throughput while a run went on.
+struct DriftEvidence {
+  std::string verdict;  ///< "slower", "faster", "steady", "not shown"
+  Number change, p;
+  Bounds ci95;
+};
+
+/// A run, or an inference, whose ranks may have a straggler too.
+struct RunEvidence {
+  std::string id;
+  std::string name;  ///< "resnet50 fp32, 4 ranks x 8"
+  bool ok = false;   ///< its status
+  Number world_size, batch_size_per_rank, throughput, step_seconds;
+  Number communication_seconds, exposed_seconds;  ///< of a step
+  Number input_share, checkpoint_share;           ///< of a step
+  Number first_loss, last_loss;
+  bool diverged = false;
+  DriftEvidence drift;
+  std::vector<RankEvidence> ranks;
+};
+
+struct PointEvidence {
+  Number ranks, resources, throughput, speedup, efficiency;
+  Number baseline_throughput, exposed_seconds, expected_efficiency;
+  Bounds ci95, efficiency_ci95, exposed_ci95;
+  bool dip = false;
+  std::vector<RunEvidence> runs;  ///< those that were found, with communication
+};
+
+struct CurveEvidence {
+  std::string name, unit, scaling;
+  bool of_launches = false;  ///< its repeats are fresh launches
+  std::string wire_dtype, overlap;
+  std::vector<PointEvidence> points;  ///< that have a throughput
+};
+
+struct InferenceEvidence {
+  std::string name;
+  Number p50, p99;            ///< seconds of latency
+  std::optional<bool> holds;  ///< its latency bound; unset: no server
+  bool overload = false;
+  Number arrival_rate, quantile, at_quantile_seconds, bound_seconds;
+};
+
+struct InstancesEvidence {
+  struct Point {
+    Number instances, efficiency, cumulative;
+  };
+  std::string name, unit;
+  std::vector<Point> points;  ///< that have an efficiency
+};
+
+struct ComparisonEvidence {
+  struct Point {
+    Text set;
+    std::string verdict;
+    Number ranks, difference_percent, p_adjusted, repeats, repeats_needed;
+    Bounds interval_percent;
+  };
+  std::string base;
+  std::vector<Point> points;
+};
+
+struct GateEvidence {
+  std::string name, verdict;
+  Number slowdown_percent, repeats;
+  Bounds interval_percent;
+};
+
+struct HistoryEvidence {
+  struct Change {
+    std::string kind;
+    Text at;
+    Number change_percent, p;
+  };
+  std::string name;
+  std::vector<Change> changes;
+};
+
+struct ProjectionEvidence {
+  std::string name;
+  Number unseen, in_band, error_percent;
+};
+
+struct PreflightEvidence {
+  struct Check {
+    std::string host;  ///< empty: of all
+    Text message;
+  };
+  std::vector<Check> failed;
+};
+
+struct StudyEvidence {
+  struct Figure {
+    Text name;
+    std::string verdict;
+  };
+  std::string name, title, evidence;
+  std::vector<Figure> judged;
+};
+
+}  // namespace scalemark::diagnosis

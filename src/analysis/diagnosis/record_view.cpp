@@ -1,0 +1,91 @@
+// See record_view.hpp.
+#include "analysis/diagnosis/record_view.hpp"
+
+#include <cmath>
+
+namespace scalemark::diagnosis {
+namespace {
+
+/// No measurement comes near; products and ratios of what is below stay finite.
+constexpr double kLargest = 1e60;
+
+std::optional<double> finite(const Json& value) {
+  if (!value.is_number()) return std::nullopt;
+  const double number = value.get<double>();
+  return std::abs(number) < kLargest ? std::optional(number) : std::nullopt;
+}
+
+/// The first characters of a text, which is UTF-8.
+std::string cut(const std::string& text, std::size_t longest) {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if ((text[i] & 0xC0) != 0x80 && ++seen > longest) return text.substr(0, i) + "\u2026";
+  return text;
+}
+
+}  // namespace
+
+RecordView::RecordView(const Json& record) : value_(&record) { id_ = words("id"); }
+
+const Json* RecordView::find(const std::string& path) const {
+  const Json* at = value_;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(path.substr(begin, end - begin));
+    if (found == at->end()) return nullptr;
+    at = &*found;
+    begin = end + 1;
+  }
+  return at;
+}
+
+Number RecordView::number(const std::string& path) const {
+  Number number = reading<double>(path);
+  if (const Json* value = find(path)) number.value = finite(*value);
+  return number;
+}
+
+Bounds RecordView::bounds(const std::string& path) const {
+  Bounds bounds = reading<Interval>(path);
+  const Json* value = find(path);
+  if (!value || !value->is_array() || value->size() != 2) return bounds;
+  const auto low = finite((*value)[0]), high = finite((*value)[1]);
+  if (low && high) bounds.value = Interval{*low, *high};
+  return bounds;
+}
+
+Text RecordView::text(const std::string& path, std::size_t longest) const {
+  Text text = reading<std::string>(path);
+  const Json* value = find(path);
+  if (value && value->is_string()) text.value = cut(value->get_ref<const std::string&>(), longest);
+  return text;
+}
+
+std::string RecordView::words(const std::string& path, std::size_t longest) const {
+  return text(path, longest).value.value_or("");
+}
+
+std::optional<bool> RecordView::flag(const std::string& path) const {
+  const Json* value = find(path);
+  return value && value->is_boolean() ? std::optional(value->get<bool>()) : std::nullopt;
+}
+
+std::string RecordView::config(const std::string& key) const {
+  const Json* value = find("config/" + key + "/value");
+  if (!value || value->is_null() || value->is_structured()) return "";
+  return value->is_string() ? words("config/" + key + "/value") : value->dump();
+}
+
+std::vector<RecordView> RecordView::list(const std::string& path) const {
+  std::vector<RecordView> views;
+  const Json* value = find(path);
+  if (!value || !value->is_array()) return views;
+  for (std::size_t i = 0; i < value->size(); ++i)
+    if ((*value)[i].is_object())
+      views.push_back(
+          RecordView(&(*value)[i], id_, pointer_ + "/" + path + "/" + std::to_string(i)));
+  return views;
+}
+
+}  // namespace scalemark::diagnosis

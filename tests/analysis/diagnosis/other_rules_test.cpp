@@ -1,0 +1,147 @@
+// Each rule of records that are no curves and no runs: data that triggers it and data that does
+// not.
+#include "analysis/diagnosis/rules.hpp"
+#include "diagnosis_support.hpp"
+
+namespace scalemark::diagnosis {
+namespace {
+
+using testing::HasSubstr;
+
+Json server_record(const Json& holds, const std::string& ended_by = "all_served") {
+  return made_record("inference", "i",
+                     {{"model", "resnet50"},
+                      {"latency_seconds", {{"p50", 0.01}, {"p99", 0.02}}},
+                      {"server",
+                       {{"arrival_rate", 100.0},
+                        {"latency_quantile", 0.99},
+                        {"latency_at_quantile_seconds", 0.02},
+                        {"latency_bound_seconds", 0.03},
+                        {"ended_by", ended_by},
+                        {"holds", holds}}}});
+}
+
+TEST(Server, HoldsItsBoundOrDoesNot) {
+  EXPECT_EQ(found(server_record(true), "server")->tone, Tone::good);
+  const auto bad = found(server_record(false, "overload"), "server").value();
+  EXPECT_EQ(bad.tone, Tone::bad);
+  EXPECT_THAT(bad.why.text(), HasSubstr("came to 20.00 ms, the bound is 30.00 ms. The queue grew"));
+  EXPECT_FALSE(found(server_record(nullptr), "server"));
+}
+
+TEST(Tail, IsThreeTimesTheMedian) {
+  const auto latency = [](double p99) {
+    return made_record("inference", "i", {{"latency_seconds", {{"p50", 0.01}, {"p99", p99}}}});
+  };
+  EXPECT_TRUE(found(latency(0.05), "tail"));
+  EXPECT_FALSE(found(latency(0.02), "tail"));
+}
+
+TEST(Neighbours, LoseSomethingOrNothing) {
+  const auto jobs = [](int most, double efficiency) {
+    const auto point = [](int n, double of) {
+      return Json{{"instances", n}, {"efficiency", of}, {"cumulative", {{"mean", 10.0 * n * of}}}};
+    };
+    return made_record("instances", "i",
+                       {{"job", "run"},
+                        {"model", "resnet50"},
+                        {"unit", "images/sec"},
+                        {"points", {point(1, 1.0), point(most, efficiency)}}});
+  };
+  const auto bad = found(jobs(2, 0.8), "neighbours").value();
+  EXPECT_EQ(bad.tone, Tone::bad);
+  EXPECT_EQ(bad.what.text(), "Neighbours: 2 jobs side by side lose 20.0 %.");
+  EXPECT_EQ(found(jobs(2, 0.99), "neighbours")->tone, Tone::good);
+  EXPECT_FALSE(found(jobs(1, 0.8), "neighbours")) << "a job alone has no neighbour";
+}
+
+TEST(Compared, TellsThePointThatDiffersMost) {
+  const auto comparison = [](const std::string& verdict) {
+    return made_record("comparison", "c",
+                       {{"base", "a"},
+                        {"points", Json::array({{{"set", "b"},
+                                                 {"ranks", 2},
+                                                 {"difference_percent", -12.0},
+                                                 {"interval_percent", {-13, -11}},
+                                                 {"p_adjusted", 0.01},
+                                                 {"repeats", 3},
+                                                 {"repeats_needed", 5},
+                                                 {"verdict", verdict}}})}});
+  };
+  const auto slower = found(comparison("slower"), "compared").value();
+  EXPECT_EQ(slower.what.text(), "b is slower at 1 of 1 points.");
+  EXPECT_EQ(slower.about, "b against a");
+  EXPECT_EQ(found(comparison("faster"), "compared")->tone, Tone::good);
+  EXPECT_THAT(found(comparison("too few launches"), "compared")->why.text(),
+              HasSubstr("5 are needed"));
+  EXPECT_FALSE(found(comparison("no difference shown"), "compared"));
+}
+
+TEST(Gate, HasThreeVerdicts) {
+  const auto tone = [](const Json& verdict) {
+    const auto finding = found(
+        made_record("verdict", "v", {{"verdict", verdict}, {"slowdown_percent", 1.0}}), "gate");
+    return finding ? std::optional(finding->tone) : std::nullopt;
+  };
+  EXPECT_EQ(tone("regressed"), Tone::bad);
+  EXPECT_EQ(tone("pass"), Tone::good);
+  EXPECT_EQ(tone("inconclusive"), Tone::note);
+  EXPECT_EQ(tone(nullptr), std::nullopt);
+}
+
+TEST(History, IsAChangeOfLevel) {
+  Json record = made_record(
+      "history", "h",
+      {{"changes",
+        Json::array({{{"kind", "step"}, {"at", "c6"}, {"change_percent", -15.0}, {"p", 0.001}}})}});
+  EXPECT_EQ(found(record, "history")->what.text(), "History: a step at c6.");
+  EXPECT_EQ(found(record, "history")->tone, Tone::bad);
+  record["changes"] = Json::array();
+  EXPECT_FALSE(found(record, "history"));
+}
+
+TEST(Projected, HeldOrMissed) {
+  const auto errors = [](int points, int inside) {
+    return made_record(
+        "projection", "p",
+        {{"curve", {{"model", "resnet50"}}},
+         {"errors", {{"points", points}, {"in_band", inside}, {"model_percent", 4.0}}}});
+  };
+  EXPECT_EQ(found(errors(2, 2), "projected")->tone, Tone::note);
+  EXPECT_EQ(found(errors(2, 1), "projected")->tone, Tone::bad);
+  EXPECT_FALSE(found(errors(0, 0), "projected"));
+}
+
+TEST(Study, ShowsTheEffectOrNot) {
+  const auto study = [](const std::vector<Json>& verdicts) {
+    Json figures = Json::array();
+    for (const Json& verdict : verdicts)
+      figures.push_back({{"name", "gain " + std::to_string(figures.size())}, {"verdict", verdict}});
+    return made_record(
+        "study", "s",
+        {{"study", "links"}, {"title", "Links"}, {"evidence", "stand_in"}, {"figures", figures}});
+  };
+  const auto shown = found(study({"shown", "shown", nullptr}), "study").value();
+  EXPECT_EQ(shown.tone, Tone::good);
+  EXPECT_EQ(shown.sure, Certainty::sure);
+  EXPECT_THAT(shown.why.text(), HasSubstr("2 of 2 figures"));
+  EXPECT_EQ(shown.because, "a stand-in, at this size");
+  const auto open = found(study({"shown", "not shown"}), "study").value();
+  EXPECT_EQ(open.tone, Tone::note);
+  EXPECT_THAT(open.why.text(), HasSubstr("; gain 1: not shown."));
+  EXPECT_EQ(found(study({"opposite"}), "study")->tone, Tone::bad);
+  EXPECT_FALSE(found(study({nullptr}), "study"));
+}
+
+TEST(Preflight, NamesTheHosts) {
+  const auto checks = [](const std::string& status) {
+    return made_record(
+        "preflight", "p",
+        {{"checks", Json::array({{{"status", status}, {"host", "n3"}, {"message", "slow"}}})}});
+  };
+  EXPECT_EQ(found(checks("fail"), "preflight")->what.text(), "Preflight failed: 1 check on n3.");
+  EXPECT_FALSE(found(checks("warn"), "preflight"));
+}
+
+}  // namespace
+}  // namespace scalemark::diagnosis
