@@ -36,6 +36,23 @@ struct Build {
   static void describe(Fields& fields);
 };
 
+/// A number in a sentence of a finding.
+struct FoundNumber {
+  std::string name;
+  Json value;
+  std::string text, record, pointer, sentence;
+  std::int64_t begin = 0;
+  static void describe(Fields& fields);
+};
+/// What a rule of src/analysis/diagnosis says of a record.
+struct Finding {
+  std::string rule, tone, about, what, why;
+  std::vector<std::string> tries;
+  std::string sure, because;
+  std::vector<FoundNumber> numbers;
+  static void describe(Fields& fields);
+};
+
 /// The first keys of every record.
 struct Envelope {
   int schema_version = 1, schema_revision = 1;
@@ -45,6 +62,7 @@ struct Envelope {
   Status status = Status::ok;
   std::string reason;
   std::vector<std::string> warnings;
+  std::vector<Finding> findings;
   /// `kind`: the only legal one.
   static void describe(Fields& fields, const char* kind);
 };

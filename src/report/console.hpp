@@ -37,8 +37,9 @@ class StepLines {
 
 /// The curve as aligned columns: ranks, throughput with 95 % interval, speedup, efficiency, exposed
 /// communication, where asked for time to solution with the batch of a rank, and steps and seconds
-/// to a target loss; below what the intervals are of, and the warnings (see warning_lines()). Ends
-/// with a newline. A curve without status ok gives one line with its status and reason.
+/// to a target loss; below what the intervals are of, the warnings (see warning_lines()), and why
+/// the curve falls short (see finding_lines()). Ends with a newline. A curve without status ok
+/// gives one line with its status and reason.
 std::string scaling_table(const Json& scaling_record, std::size_t told = 0);
 
 /// Several curves by name, those of each unit side by side: throughput of each, its ratio to the
@@ -62,9 +63,9 @@ std::string warning_lines(const Json& record, std::size_t told = 0);
 std::string trace_summary(const Json& record);
 
 /// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
-/// percentiles, communication, warnings (see warning_lines()). Lines without a
-/// last newline. A run without status ok gives its status and reason, and the partial throughput
-/// where there is one.
+/// percentiles, communication, warnings (see warning_lines()), findings (see finding_lines()).
+/// Lines without a last newline. A run without status ok gives its status and reason, and the
+/// partial throughput where there is one.
 std::string run_summary(const Json& run_record, std::size_t told = 0);
 
 /// The same of an inference record, with the quantiles of latency.

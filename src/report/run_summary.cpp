@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "report/console.hpp"
+#include "report/finding_lines.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
@@ -202,12 +203,12 @@ std::string fused(const Json& record) {
   return how == "off" ? "fused: off" : "fused: batch normalisation folded";
 }
 
-/// `text`, the lines that are not empty, and the warnings.
+/// `text`, the lines that are not empty, the warnings, and why the run falls short.
 std::string summary(std::string text, const std::vector<std::string>& lines, const Json& record,
                     std::size_t told) {
   for (const std::string& line : lines)
     if (!line.empty()) text += "\n" + line;
-  text += "\n" + warning_lines(record, told);
+  text += "\n" + warning_lines(record, told) + finding_lines(record, "server");
   text.pop_back();
   return text;
 }

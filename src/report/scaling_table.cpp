@@ -5,6 +5,7 @@
 
 #include "report/bars.hpp"
 #include "report/console.hpp"
+#include "report/finding_lines.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
@@ -187,6 +188,12 @@ std::string speedup_plot(const Json& record) {
   return "ranks and speedup, of the ideal\n" + bars(plot, *columns, writes_utf8()) + "\n";
 }
 
+/// Why the curve falls short, or that it does not.
+std::string finding_section(const Json& record) {
+  const std::string lines = finding_lines(record);
+  return lines.empty() ? "" : "\n" + lines;
+}
+
 }  // namespace
 
 std::string scaling_table(const Json& record, std::size_t told) {
@@ -210,7 +217,7 @@ std::string scaling_table(const Json& record, std::size_t told) {
   for (const Json& point : record.at("points")) rows.push_back(row(point, columns));
   return title + "\n\n" + text_table(rows) + "\n" + speedup_plot(record) + dip_note(record) +
          interval_note(record) + exposed_note(record) + solution_note(record, columns) +
-         warning_lines(record, told);
+         warning_lines(record, told) + finding_section(record);
 }
 
 }  // namespace scalemark

@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 
+#include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/scaling/point_repeat.hpp"
 #include "config/curves.hpp"
 #include "platform/platform.hpp"
@@ -226,6 +227,7 @@ void Curve::take(const CurveSegment& segment, const Json& record, const std::str
     repeat.number = segment.round + 1;
     (segment.baseline ? point.baselines : point.repeats).push_back(std::move(repeat));
   }
+  if (!segment.baseline) evidence_.push_back(diagnosis::run_evidence(record));
   noise_.add(record);
   ++done_;
 }
@@ -254,6 +256,7 @@ void Curve::finish(Status status) {
             ? ""
             : fmt::format("ended after {} of {} runs: see the last run record", done_, runs_);
     record_ = make_record({status, reason});
+    diagnosis::add_findings(record_, evidence_);
     publish_(record_);
     if (files_) files_->write_curve(record_);
     if (uses_event_lines())

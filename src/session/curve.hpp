@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/diagnosis/evidence.hpp"
 #include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
 #include "report/progress.hpp"
@@ -70,8 +71,9 @@ class Curve {
   std::unique_ptr<Trainer> trainer_;
   std::optional<PlanProgress> progress_;
   NoiseSummary noise_;
-  std::size_t done_ = 0, runs_ = 0;  ///< of all that the curve is made of
-  int kept_rounds_ = 0;              ///< that an earlier command measured
+  std::vector<diagnosis::RunEvidence> evidence_;  ///< of runs with communication, at rank 0
+  std::size_t done_ = 0, runs_ = 0;               ///< of all that the curve is made of
+  int kept_rounds_ = 0;                           ///< that an earlier command measured
   Json record_;
 };
 

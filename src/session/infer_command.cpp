@@ -1,6 +1,7 @@
 // `scalemark infer`: replicas of one model, one a rank, asked at the same time.
 #include <memory>
 
+#include "analysis/diagnosis/diagnose.hpp"
 #include "comm/abort.hpp"
 #include "measure/clock.hpp"
 #include "report/console.hpp"
@@ -73,7 +74,9 @@ Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& mea
   mine.readings = std::move(readings);
   const auto reports = gather_reports(world, mine);
   if (!session.is_root()) return nullptr;
-  return make_inference_record(session.record_context(measured.loaded), facts, reports);
+  Json record = make_inference_record(session.record_context(measured.loaded), facts, reports);
+  diagnosis::add_findings(record);
+  return record;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/diagnosis/diagnose.hpp"
 #include "config/names.hpp"
 #include "error.hpp"
 #include "measure/clock.hpp"
@@ -235,7 +236,9 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   check_data(trainer, group, CheckTime::after);
   const auto reports = gather_reports(group.ranks, report);
   if (group.ranks.rank() != 0) return nullptr;
-  return make_run_record(session.record_context(group.measured.loaded), facts, reports);
+  Json record = make_run_record(session.record_context(group.measured.loaded), facts, reports);
+  diagnosis::add_findings(record);
+  return record;
 }
 
 }  // namespace scalemark

@@ -98,6 +98,20 @@ Exposed communication: mean step minus that of the same ranks without communicat
 )");
 }
 
+TEST(ScalingTable, EndsWithWhyTheCurveFallsShort) {
+  Json record = curve();
+  const std::string before = scaling_table(record);
+  record["findings"] = {{{"rule", "link"},
+                         {"what", "The link: ranks wait for gradients."},
+                         {"why", "3.1 % of it, at 16 ranks."},
+                         {"try", {"a faster link"}},
+                         {"sure", "sure"}}};
+  EXPECT_EQ(scaling_table(record), before +
+                                       "\nThe link: ranks wait for gradients. (sure)\n"
+                                       "  why: 3.1 % of it, at 16 ranks.\n"
+                                       "  try: a faster link\n");
+}
+
 TEST(ScalingTable, OfOneRepeatWithoutBaselines) {
   Json record = curve();
   record["scaling"] = "strong";

@@ -7,6 +7,7 @@
 #include "analysis/compare/compare.hpp"
 #include "analysis/compare/set_summary.hpp"
 #include "analysis/compare/time_order.hpp"
+#include "analysis/diagnosis/diagnose.hpp"
 #include "json.hpp"
 #include "result/record_schemas.hpp"
 
@@ -144,6 +145,7 @@ Json make_comparison_record(const std::vector<ResultSet>& sets, const Matching& 
     add_sentences(record["warnings"], comparison.warnings, comparison, first);
   }
   explain_nulls(record, "equivalent_percent", "no --equivalent was asked for");
+  diagnosis::add_findings(record);
   return record;
 }
 

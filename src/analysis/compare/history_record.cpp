@@ -3,6 +3,7 @@
 
 #include "analysis/compare/history.hpp"
 #include "analysis/compare/set_summary.hpp"
+#include "analysis/diagnosis/diagnose.hpp"
 
 namespace scalemark {
 namespace {
@@ -54,6 +55,7 @@ Json make_history_record(const std::vector<ResultSet>& sets, const History& hist
   explain_nulls(record, "drift", "no trend is shown that steps do not explain better");
   explain_nulls(record, "launch_noise_percent", "no set has two launches of a point");
   explain_nulls(record, "sets_needed.sets", "more than 40");
+  diagnosis::add_findings(record);
   return record;
 }
 

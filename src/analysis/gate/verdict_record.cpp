@@ -2,12 +2,11 @@
 #include "analysis/gate/verdict_record.hpp"
 
 #include "analysis/compare/set_summary.hpp"
+#include "analysis/diagnosis/diagnose.hpp"
 #include "json.hpp"
 #include "result/record_schemas.hpp"
 
 namespace scalemark {
-namespace {}  // namespace
-
 Json design_json(GateMode mode, const GateDesign& design) {
   Json looks = Json::array();
   for (std::size_t i = 0; i < design.alarm.size(); ++i)
@@ -98,6 +97,7 @@ Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) 
   for (const std::string& warning : judgement.warnings) record["warnings"].push_back(warning);
   record["unavailable"] = Json::object();
   explain_judgement(record);
+  diagnosis::add_findings(record);
   return record;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/instances/instances.hpp"
 #include "analysis/intervals.hpp"
 #include "measure/statistics.hpp"
@@ -304,6 +305,7 @@ Json make_instances_record(const RecordContext& context, const InstancesPlan& pl
   writer.alone();
   writer.points(launches);
   add_warnings(record, overlap_warnings(record));
+  diagnosis::add_findings(record);
   return record;
 }
 

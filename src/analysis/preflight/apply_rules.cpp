@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/settings.hpp"
 #include "result/foreign_load.hpp"
 #include "result/warnings.hpp"
@@ -98,6 +99,7 @@ void apply_preflight_rules(Json& record, const std::vector<PreflightRank>& ranks
     if (result.status == CheckStatus::warn || result.status == CheckStatus::fail)
       add_warnings(record,
                    {fmt::format("{} {}: {}", result.name, result.statistic, result.message)});
+  diagnosis::add_findings(record);
 }
 
 }  // namespace scalemark

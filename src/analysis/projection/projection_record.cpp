@@ -1,4 +1,5 @@
 // The projection record: what docs/schema/projection.schema.json asks for.
+#include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/projection/projection.hpp"
 #include "config/names.hpp"
 #include "json.hpp"
@@ -161,6 +162,7 @@ Json make_projection_record(const MeasuredCurve& curve, const ModelFit& fit,
   record["warnings"] = projection.warnings;
   record["unavailable"] = Json::object();
   explain_nulls_of(record);
+  diagnosis::add_findings(record);
   return record;
 }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "analysis/compare/match_sets.hpp"
+#include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/scaling/swept_curves.hpp"
 #include "config/json_text.hpp"
 #include "config/text.hpp"
@@ -145,6 +146,9 @@ Json make_swept_record(const SweptCurve& curve, const ResolvedConfig& asked) {
   explain_nulls(record, "settings", "taken away from the launches");
   add_warnings(record, unlike_machines(curve));
   add_warnings(record, {unequal_threads(curve)});
+  std::vector<diagnosis::RunEvidence> runs;
+  for (const SweptRun* run : curve.runs) runs.push_back(diagnosis::run_evidence(run->record));
+  diagnosis::add_findings(record, runs);
   return record;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/diagnosis/diagnose.hpp"
 #include "config/text.hpp"
 #include "result/outcome.hpp"
 #include "result/records.hpp"
@@ -156,6 +157,7 @@ Json make_study_record(const Study& study, const StudyProfile& profile, const st
   explain_nulls(record, "steps", "not run, or not to its end");
   explain_nulls(record, "figures.published", "not published");
   explain_nulls(record, "figures", "not measured (reason), or nothing is expected of it");
+  diagnosis::add_findings(record);
   return record;
 }
 

@@ -1,0 +1,55 @@
+// Findings as lines: golden text, and what stays silent.
+#include "report/finding_lines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace scalemark::finding_lines_test {
+namespace {
+
+Json finding(const std::string& rule) {
+  return {{"rule", rule},
+          {"what", "The link: ranks wait for gradients."},
+          {"why", "Exposed communication: 37.00 ms a step."},
+          {"try", {"send half the bytes: --wire_dtype bf16", "a faster link"}},
+          {"sure", "hint"}};
+}
+
+TEST(FindingLines, SayWhatThenWhyAndWhatToTry) {
+  EXPECT_EQ(finding_lines({{"findings", {finding("link")}}}),
+            "The link: ranks wait for gradients. (a hint)\n"
+            "  why: Exposed communication: 37.00 ms a step.\n"
+            "  try: send half the bytes: --wire_dtype bf16\n"
+            "  try: a faster link\n");
+}
+
+TEST(FindingLines, AreSilentOfWhatTheCallerSays) {
+  const Json record{{"findings", {finding("link"), finding("small_batch")}}};
+  EXPECT_EQ(finding_lines(record, "server link small_batch"), "");
+  EXPECT_EQ(finding_lines(record, "small_batch"), finding_lines({{"findings", {finding("link")}}}));
+  EXPECT_NE(finding_lines(record, "small"), "");
+}
+
+TEST(FindingLines, OfAnOlderRecordAreNone) {
+  EXPECT_EQ(finding_lines({{"findings", nullptr}}), "");
+  EXPECT_EQ(finding_lines(Json::object()), "");
+}
+
+TEST(FindingLines, KeepTextFromOutsideOnItsLine) {
+  Json hostile = finding("straggler");
+  hostile["what"] = "rank 1 on n0\x1b[2J\nwarning: all is well";
+  const std::string lines = finding_lines({{"findings", {hostile}}});
+  EXPECT_THAT(lines, testing::Not(testing::HasSubstr("\x1b")));
+  EXPECT_THAT(lines, testing::Not(testing::HasSubstr("\nwarning")));
+}
+
+TEST(FindingLines, AreBrokenAtAHundredColumns) {
+  Json longer = finding("link");
+  longer["why"] = std::string(60, 'a') + " " + std::string(60, 'b');
+  EXPECT_THAT(finding_lines({{"findings", {longer}}}),
+              testing::HasSubstr("  why: " + std::string(60, 'a') + "\n       " +
+                                 std::string(60, 'b') + "\n"));
+}
+
+}  // namespace
+}  // namespace scalemark::finding_lines_test
