@@ -5,8 +5,6 @@ from reporting.figures import Table
 from reporting.finding import BAD, GOOD, NOTE
 from reporting.record import NOT_THERE, percent, whole
 
-REASONS = {"link": "the link", "small_batch": "small batch", "small_share": "small batch per rank", "host": "the host", "dip": "a dip", "straggler": "a straggler",
-           "better_than_ideal": "a slow base", "noise": "noise"}
 WORDS = {GOOD: "scales", NOTE: "not shown", BAD: "does not scale"}
 
 
@@ -38,7 +36,7 @@ def glance(collection, findings):
         if verdict is None:
             continue
         last = curve.measured[-1]
-        reasons = [REASONS[finding.rule] for finding in of if finding.rule in REASONS]
+        reasons = [finding.label for finding in of if finding.label]
         rows.append([curve.root.words(curve.name), last.cell("ranks", whole), last.cell("efficiency", percent),
                      last.interval("efficiency_ci95", percent), WORDS[verdict.weight], ", ".join(dict.fromkeys(reasons)) or NOT_THERE,
                      verdict.sure])

@@ -24,8 +24,9 @@ def tell(text):
 def parse(words):
     parser = argparse.ArgumentParser(prog="scalemark report", description="One HTML page with plots and a verdict in words, from "
                                      "records and folders of records. Exit codes: 0 ok, 2 usage or no such path, 6 nothing "
-                                     "readable or not writable, 7 matplotlib or Jinja2 is missing.")
+                                     "readable or not writable, 7 matplotlib, Jinja2 or the program is missing.")
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a record, or a folder with records")
+    parser.add_argument("--program", metavar="PATH", help="scalemark, which judges the records; default: that of this tree, or of PATH")
     parser.add_argument("--output", metavar="FILE.html", help="default: report.html in the first folder; plots go to FILE_plots/")
     return parser.parse_args(words)
 
@@ -61,8 +62,8 @@ def summary(kept, files):
     return ", ".join(f"{count} {NAMES[kind][count > 1]}" for kind, count in sorted(kinds.items(), key=lambda item: list(NAMES).index(item[0]))), ", ".join(f"{n} {status}" for status, n in others.items())
 
 
-def write(paths, output):
-    """Reads, judges, draws and writes; the exit code."""
+def write(paths, output, program):
+    """Reads, lets the program judge, draws and writes; the exit code."""
     from reporting.collection import collect  # matplotlib is imported late: its absence has its own exit code
     from reporting.figures import Album
     from reporting.files import read_paths
@@ -70,8 +71,8 @@ def write(paths, output):
     from reporting.notices import notices
     from reporting.page import render, write_whole
     from reporting.record import clean
-    from reporting.rules import verdict
     from reporting.sections import sections
+    from reporting.verdict import NoProgram, find_program, verdict
 
     folder = os.path.dirname(os.path.abspath(output))
     records, files, launches = read_paths(paths, folder)
@@ -85,8 +86,14 @@ def write(paths, output):
     album = Album(os.path.join(folder, stem + "_plots"), urllib.parse.quote(os.fsencode(stem + "_plots")))
     collected = collect(records)
     try:
+        findings, unread = verdict(program or find_program(), collected, records)
+    except NoProgram as error:
+        tell(clean(error))
+        return ENVIRONMENT
+    for path, why in unread:
+        tell(f"not judged: {path}: {why}")
+    try:
         os.makedirs(folder, exist_ok=True)
-        findings = verdict(collected)
         text = render(title=", ".join(clean(path, 80) for path in paths[:4]), glance=glance(collected, findings),
                       groups=grouped(findings), notices=notices(collected, files, launches), sections=sections(album, collected), files=files, kinds=kinds, others=others,
                       made_at=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
@@ -116,4 +123,4 @@ def main(words):
         tell(f"{' and '.join(missing)} missing in {sys.executable}: run scripts/setup, or\n  {sys.executable} -m pip install "
              f"{shlex.join(missing)}\nor name a Python that has them: SCALEMARK_PYTHON=/path/to/python")
         return ENVIRONMENT
-    return write(asked.paths, output)
+    return write(asked.paths, output, asked.program)

@@ -19,6 +19,30 @@ void Build::describe(Fields& fields) {
       .since(3);
 }
 
+void FoundNumber::describe(Fields& fields) {
+  fields.add("name", &FoundNumber::name, "last key of the pointer, or of what is computed")
+      .filled();
+  fields.add("value", &FoundNumber::value, "a number, an interval or a text");
+  fields.add("text", &FoundNumber::text, "the value as the sentence has it");
+  fields.add("record", &FoundNumber::record, "id of the record that it was read from");
+  fields.add("pointer", &FoundNumber::pointer, "JSON pointer in that record").pattern("^/");
+  fields.add("sentence", &FoundNumber::sentence, "where it stands").one_of({"what", "why"});
+  fields.add("begin", &FoundNumber::begin, "of the text in the sentence, in code points")
+      .at_least(0);
+}
+
+void Finding::describe(Fields& fields) {
+  fields.add("rule", &Finding::rule, "[name of the rule](report.md)").pattern("^[a-z_]+$");
+  fields.add("tone", &Finding::tone, "whether that is good").one_of({"good", "note", "bad"});
+  fields.add("about", &Finding::about, "the curve, run or set in words");
+  fields.add("what", &Finding::what, "what was found").filled();
+  fields.add("why", &Finding::why, "by which numbers");
+  fields.add("try", &Finding::tries, "what may help").each(1);
+  fields.add("sure", &Finding::sure, "how sure that is").one_of({"sure", "likely", "hint"});
+  fields.add("because", &Finding::because, "why so sure").filled();
+  fields.add("numbers", &Finding::numbers, "in the sentences, with their places");
+}
+
 void Envelope::describe(Fields& fields, const char* kind) {
   fields.add("schema_version", &Envelope::schema_version, "1; others are refused").one_of({1});
   fields
@@ -36,6 +60,7 @@ void Envelope::describe(Fields& fields, const char* kind) {
              "`interrupted` (stopped from outside), `timeout`");
   fields.add("reason", &Envelope::reason, "why the status is not `ok`");
   fields.add("warnings", &Envelope::warnings, "what the console warned of").each(1).since(2);
+  fields.add("findings", &Envelope::findings, "what scalemark's rules say of it").since(9);
 }
 
 void Setting::describe(Fields& fields) {

@@ -64,7 +64,8 @@ class Page(unittest.TestCase):
             (cls.folder / f"{i}-{made['kind']}.json").write_text(json.dumps(made))
         (cls.folder / "broken <b>.json").write_text("{")
         cls.page = cls.folder / "report.html"
-        done = subprocess.run([sys.executable, SOURCE / "scripts/report", cls.folder], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, SOURCE / "scripts/report", "--program", support.SCALEMARK, cls.folder],
+                              capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
         cls.browser = Browser()

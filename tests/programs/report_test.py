@@ -51,7 +51,7 @@ class Report(ProgramTest):
         os.chdir(self.folder)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                self.assertEqual(make([*map(str, words)]), 0, err.getvalue())
+                self.assertEqual(make(["--program", str(SCALEMARK), *map(str, words)]), 0, err.getvalue())
             return pathlib.Path(out.getvalue().strip()).read_text()
         finally:
             os.chdir(before)
@@ -259,7 +259,7 @@ class Refusing(Report):
         (self.folder / "r").chmod(0o555)
         self.folder.chmod(0o755)
         plain = [] if os.geteuid() else ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-        _, err = self.run_program(*plain, sys.executable, SOURCE / "scripts/report", "r", expect=6)
+        _, err = self.run_program(*plain, sys.executable, SOURCE / "scripts/report", "--program", SCALEMARK, "r", expect=6)
         self.assertIn("cannot be written", err)
         (self.folder / "r").chmod(0o755)
 
