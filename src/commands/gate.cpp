@@ -198,10 +198,10 @@ ExitCode judge_sets(const GateRequest& request) {
   const Judgement judgement =
       judge(sets, matching, request.paired ? GateMode::pairs : GateMode::samples, request.design,
             request.allowed_to_fail);
-  const Json record =
-      make_verdict_record({sets, request.varied, set_notes(sets, matching, request.varied),
-                           std::move(warnings), std::nullopt, sets[0].baseline},
-                          judgement);
+  const Json record = make_verdict_record(
+      {sets, matching, request.varied, set_notes(sets, matching, request.varied),
+       std::move(warnings), std::nullopt, sets[0].baseline},
+      judgement);
   refuse_numberless(record);
   if (file) file->write(record);
   report_verdict(record, request.reports);

@@ -438,8 +438,9 @@ class BuildGate {
   }
 
   ExitCode conclude(const Judgement& judgement, const std::string& stopped) {
-    const VerdictInput input{sets_, asked_.varied,     set_notes(sets_, matching_, asked_.varied),
-                             {},    launches(stopped), nullptr};
+    const VerdictInput input{
+        sets_, matching_,         asked_.varied, set_notes(sets_, matching_, asked_.varied),
+        {},    launches(stopped), nullptr};
     record_ = make_verdict_record(input, judgement);
     return exit_code_of(judgement);
   }

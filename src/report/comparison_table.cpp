@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "report/finding_lines.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
@@ -189,6 +190,8 @@ std::vector<std::string> comparison_footer(const Json& record, Cleaner clean) {
   for (const Json& set : record.at("sets"))
     for (const Json& why : set.at("left_out"))
       lines.push_back(fmt::format("left out of {}: {}", text(set.at("label")), text(why)));
+  for (const std::string& changed : finding_sentences(record, "compared"))
+    lines.push_back("changed: " + clean(changed));
   for (const Json& note : record.at("notes")) lines.push_back("note: " + text(note));
   for (const Json& warning : record.at("warnings")) lines.push_back("warning: " + text(warning));
   return lines;

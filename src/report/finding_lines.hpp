@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "json.hpp"
 
@@ -12,5 +13,9 @@ namespace scalemark {
 /// that is older than findings. `told`: rules whose finding the caller says in words of its own,
 /// between spaces.
 std::string finding_lines(const Json& record, const std::string& told = "");
+
+/// Of each finding one line: what, how sure, and why; as they stand in the record, not yet safe to
+/// show. For lists below a table.
+std::vector<std::string> finding_sentences(const Json& record, const std::string& told = "");
 
 }  // namespace scalemark

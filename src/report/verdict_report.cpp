@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "report/finding_lines.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
@@ -106,6 +107,8 @@ std::vector<std::string> verdict_footer(const Json& record) {
     for (const Json& why : set.at("left_out"))
       lines.push_back(
           fmt::format("left out of {}: {}", text(set, "label"), why.get<std::string>()));
+  for (const std::string& changed : finding_sentences(record, "gate"))
+    lines.push_back("changed: " + changed);
   for (const Json& note : record.at("notes")) lines.push_back("note: " + note.get<std::string>());
   for (const Json& warning : record.at("warnings"))
     lines.push_back("warning: " + warning.get<std::string>());

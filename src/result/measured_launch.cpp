@@ -101,6 +101,44 @@ void add_baseline(MeasuredLaunch& launch, const Json& throughput) {
     launch.baseline_throughput = throughput.get<double>();
 }
 
+/// A share is at most a whole step; exposed communication may come out below nothing.
+void add_share(MeasuredLaunch& launch, const std::string& rule, StepShare share) {
+  if (std::abs(share.share) <= 1) launch.shares[rule] = std::move(share);
+}
+
+/// Of a run, or of an inference, whose ranks alone tell.
+void add_shares(MeasuredLaunch& launch, const Json& run) {
+  const std::string id = run.at("id");
+  const Json communication = run.value("communication", Json());
+  if (communication.is_object() && communication.at("exposed_method").is_string() &&
+      communication.at("exposed_seconds").is_number())
+    add_share(launch, "link",
+              {communication["exposed_seconds"].get<double>() /
+                   run.at("step_seconds").at("mean").get<double>(),
+               id, "/communication/exposed_seconds", communication["exposed_method"]});
+  const Json phases = run.value("phases", Json());
+  for (const char* name : {"input", "checkpoint"})
+    if (phases.is_object() && phases.at("fractions").at(name).is_number())
+      add_share(launch, name,
+                {phases["fractions"][name], id, fmt::format("/phases/fractions/{}", name), ""});
+  const Json& ranks = run.at("ranks");
+  if (ranks.size() < 2) return;
+  const auto is_one = [](const Json& rank) { return rank.value("straggler", Json()) == true; };
+  add_share(launch, "straggler",
+            {std::ranges::any_of(ranks, is_one) ? 1.0 : 0.0, id, "/ranks", ""});
+}
+
+/// Of a point with a baseline, whose numbers are of all its rounds.
+void add_exposed_share(MeasuredLaunch& launch, const Json& curve, const Json& point) {
+  const Json& without = point.at("baseline_throughput");
+  if (!without.is_number() || !point.at("throughput").is_number()) return;
+  std::size_t place = 0;
+  while (curve.at("points")[place] != point) ++place;
+  add_share(launch, "link",
+            {1 - point["throughput"].get<double>() / without.get<double>(), curve.at("id"),
+             fmt::format("/points/{}/baseline_throughput", place), "baseline"});
+}
+
 MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   MeasuredLaunch launch = start_launch(record, path);
   launch.ranks = ranks_of(record.at("world_size"));
@@ -110,6 +148,7 @@ MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   add_machine(launch, record);
   add_record_metrics(launch, record);
   add_step_deviation(launch, record);
+  add_shares(launch, record);
   launch.foreign = foreign_load(record);
   if (record.value("communication", Json()).is_object())
     add_baseline(launch, record["communication"].at("baseline_throughput"));
@@ -153,12 +192,15 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const Json& repeat
   } else {
     add_machine(launch, run);
     add_step_deviation(launch, run);
+    add_shares(launch, run);
   }
   add_baseline(launch, point.at("baseline_throughput"));
-  if (curve.at("repeat_unit") != "launch")
+  if (curve.at("repeat_unit") != "launch") {
     add_point_metrics(launch, point);
-  else if (!run.is_null())
+    add_exposed_share(launch, curve, point);
+  } else if (!run.is_null()) {
     add_record_metrics(launch, run);  // the point's are of all its launches
+  }
   for (const Json& repeat : repeats)
     if (repeat.at("baseline") == false)
       launch.repeats.push_back({repeat.at("units"), repeat.at("seconds")});

@@ -16,6 +16,14 @@
 
 namespace scalemark {
 
+/// What a launch tells of where its steps went, by the name of the rule that looks at it.
+struct StepShare {
+  double share = 0;     ///< of a step; of a straggler 1 where there is one, else 0
+  std::string record;   ///< id of the record that it is read from
+  std::string pointer;  ///< JSON pointer in that record
+  std::string method;   ///< of exposed communication: "baseline" or "wait", which are not compared
+};
+
 /// One launch at one point: a run or inference record, a point of a curve, or jobs side by side.
 struct MeasuredLaunch {
   std::filesystem::path path;
@@ -38,6 +46,7 @@ struct MeasuredLaunch {
   Json machine;  ///< of rank 0 by names of kHardwareKeys and kSoftwareKeys; empty where the record
                  ///< does not tell
 
+  std::map<std::string, StepShare> shares;    ///< "link", "input", "checkpoint", "straggler"
   std::optional<double> baseline_throughput;  ///< of the same ranks without communication
   std::optional<ForeignLoad> foreign;         ///< of others while it was measured
   std::optional<double> step_deviation;       ///< of the step times, relative and robust

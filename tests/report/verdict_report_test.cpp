@@ -19,7 +19,7 @@ Json record_of(double slowdown, const std::string& label = "new") {
   const std::vector<ResultSet> sets{test::swept(test::rates("base", base)),
                                     test::swept(test::rates(label, fresh))};
   const Matching matching = match_sets(sets, {});
-  return make_verdict_record({sets, {}, {"a note"}, {"a warning"}, std::nullopt, nullptr},
+  return make_verdict_record({sets, matching, {}, {"a note"}, {"a warning"}, std::nullopt, nullptr},
                              judge(sets, matching, GateMode::sequential, {}));
 }
 
@@ -35,6 +35,19 @@ TEST(VerdictReport, OneSentenceSaysIt) {
             "pass: new is 0.0 % [0.0, 0.0] slower than base (8 pairs, p = 1.0000); a slowdown of 2 "
             "% is excluded");
   EXPECT_THAT(verdict_sentence(failed_record()), StartsWith("no verdict (failed): new, pair 1"));
+}
+
+TEST(VerdictReport, NamesWhatChangedBetweenTheSides) {
+  Json record = record_of(0.05);
+  EXPECT_THAT(verdict_table(record), Not(HasSubstr("changed:"))) << "nothing is known of the steps";
+  record["findings"].push_back({{"rule", "link"},
+                                {"what", "Exposed communication grew: link."},
+                                {"why", "Medians of 8."},
+                                {"try", Json::array()},
+                                {"sure", "likely"}});
+  const std::string words = "changed: Exposed communication grew: link. (likely) Medians of 8.\n";
+  EXPECT_THAT(verdict_table(record), HasSubstr("\n" + words));
+  EXPECT_THAT(verdict_markdown(record), HasSubstr("- " + words));
 }
 
 TEST(VerdictReport, TheTableNamesPointsNotesAndWarnings) {
@@ -79,8 +92,9 @@ TEST(VerdictReport, InconclusiveSaysHowManyRepeatsWouldDo) {
   const std::vector<double> fresh{97, 99, 104, 95, 106, 98, 103, 96};
   const std::vector<ResultSet> sets{test::swept(test::rates("base", base)),
                                     test::swept(test::rates("new", fresh))};
-  const Json record = make_verdict_record({sets, {}, {}, {}, std::nullopt, nullptr},
-                                          judge(sets, match_sets(sets, {}), GateMode::pairs, {}));
+  const Matching matching = match_sets(sets, {});
+  const Json record = make_verdict_record({sets, matching, {}, {}, {}, std::nullopt, nullptr},
+                                          judge(sets, matching, GateMode::pairs, {}));
   EXPECT_EQ(record.at("verdict"), "inconclusive");
   EXPECT_GT(record.at("repeats_for_pass"), 20);
   EXPECT_THAT(verdict_sentence(record), HasSubstr("to exclude 2 % at this noise takes about " +

@@ -145,7 +145,7 @@ Json make_comparison_record(const std::vector<ResultSet>& sets, const Matching& 
     add_sentences(record["warnings"], comparison.warnings, comparison, first);
   }
   explain_nulls(record, "equivalent_percent", "no --equivalent was asked for");
-  diagnosis::add_findings(record);
+  diagnosis::add_findings(record, sets, matching);
   return record;
 }
 

@@ -67,4 +67,11 @@ void add_findings(Json& record, const std::vector<RunEvidence>& runs) {
   record["findings"] = findings_json(diagnose(record, runs));
 }
 
+void add_findings(Json& record, const std::vector<ResultSet>& sets, const Matching& matching) {
+  Findings findings = diagnose(record);
+  for (const Finding& finding : change_findings(sides_evidence(sets, matching)))
+    findings.push_back(finding);
+  record["findings"] = findings_json(findings);
+}
+
 }  // namespace scalemark::diagnosis

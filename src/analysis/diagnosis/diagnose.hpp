@@ -15,5 +15,7 @@ Json findings_json(const Findings& findings);
 
 /// Sets record["findings"].
 void add_findings(Json& record, const std::vector<RunEvidence>& runs = {});
+/// The same of a comparison or a gate, whose sides may have changed in what a step is spent on.
+void add_findings(Json& record, const std::vector<ResultSet>& sets, const Matching& matching);
 
 }  // namespace scalemark::diagnosis

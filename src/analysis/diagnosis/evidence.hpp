@@ -2,6 +2,7 @@
 // *_evidence.cpp fill them, and they alone know how a record is written.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -115,6 +116,17 @@ struct StudyEvidence {
   };
   std::string name, title, evidence;
   std::vector<Figure> judged;
+};
+
+/// Two sets of launches at one point, by the names of rules: the share of a step that each launch
+/// tells. A straggler is 1 where there is one, else 0.
+struct SidesEvidence {
+  struct Shares {
+    std::vector<Number> base, other;
+  };
+  std::string base, other;  ///< labels
+  std::size_t ranks = 1;
+  std::map<std::string, Shares> shares = {};
 };
 
 }  // namespace scalemark::diagnosis

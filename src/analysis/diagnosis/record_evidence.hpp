@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "analysis/compare/match_sets.hpp"
 #include "analysis/diagnosis/evidence.hpp"
 #include "json.hpp"
 
@@ -31,5 +32,9 @@ HistoryEvidence history_evidence(const Json& record);
 ProjectionEvidence projection_evidence(const Json& record);
 PreflightEvidence preflight_evidence(const Json& record);
 StudyEvidence study_evidence(const Json& record);
+
+/// Of every set but the first, which is the base, at each point that both have.
+std::vector<SidesEvidence> sides_evidence(const std::vector<ResultSet>& sets,
+                                          const Matching& matching);
 
 }  // namespace scalemark::diagnosis

@@ -13,7 +13,8 @@ namespace scalemark::diagnosis {
 inline constexpr double kGoodEfficiency = 0.90;  ///< of the largest point: "scales"
 inline constexpr double kWorthAWord = 0.05;      ///< a share of a step, or a loss of efficiency
 inline constexpr double kWide = 0.10;            ///< half an interval / its centre
-inline constexpr double kTail = 3;               ///< p99 / p50 of a latency
+inline constexpr double kChange = 0.01;  ///< a share that all launches agree to have changed
+inline constexpr double kTail = 3;       ///< p99 / p50 of a latency
 
 /// A rule as docs/report.md has it. `label`: for a table with a line for each curve.
 struct Rule {
@@ -38,5 +39,9 @@ Findings history_findings(const HistoryEvidence& history);
 Findings projection_findings(const ProjectionEvidence& projection);
 Findings preflight_findings(const PreflightEvidence& preflight);
 Findings study_findings(const StudyEvidence& study);
+
+/// What changed between two sets at the points that both have: of each set and rule the point where
+/// it changed most.
+Findings change_findings(const std::vector<SidesEvidence>& points);
 
 }  // namespace scalemark::diagnosis

@@ -97,7 +97,7 @@ Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) 
   for (const std::string& warning : judgement.warnings) record["warnings"].push_back(warning);
   record["unavailable"] = Json::object();
   explain_judgement(record);
-  diagnosis::add_findings(record);
+  diagnosis::add_findings(record, input.sets, input.matching);
   return record;
 }
 

@@ -21,6 +21,7 @@ struct GateLaunches {
 
 struct VerdictInput {
   const std::vector<ResultSet>& sets;  ///< base and new
+  const Matching& matching;            ///< of them
   std::vector<std::string> varied;
   std::vector<std::string> notes, warnings;
   std::optional<GateLaunches> launches;
