@@ -20,7 +20,12 @@ class Drift(ProgramTest):
                 group.write_text(thread.name)
             _, err = process.communicate(timeout=100)
         self.assertEqual(process.returncode, 0, err)
-        return self.read("r.json")["windows"]["drift"], err
+        record = self.read("r.json")
+        drift = record["windows"]["drift"]
+        found = [finding["what"] for finding in record["findings"] if finding["rule"] == "drift"]
+        changed = drift["verdict"] in ("slower", "faster")
+        self.assertEqual(found, [f"The run became {drift['verdict']} while it went on."] if changed else [])
+        return drift, err
 
     def test_a_machine_that_gets_slower_is_said_so(self):
         """A level that changes once is autocorrelated, so where others disturb the run too it need not be shown each time."""

@@ -19,6 +19,15 @@ class SlowRank(ProgramTest):
         record = self.read("r.json")
         self.assertEqual([rank["straggler"] for rank in record["ranks"]], [False, True])
         self.assertRegex(err, "rank 1.*straggler|straggler.*rank 1")
+        [finding] = [finding for finding in record["findings"] if finding["rule"] == "straggler"]
+        host = record["ranks"][1]["host"]
+        self.assertEqual(finding["what"], f"A straggler: rank 1 on {host} holds the others up.")
+        self.assertEqual({number["pointer"] for number in finding["numbers"] if number["sentence"] == "what"},
+                         {"/ranks/1/rank", "/ranks/1/host"})
+        last = err.splitlines()
+        last = last[last.index(f"{finding['what']} (a hint)") + 1:]
+        self.assertEqual(last[0], f"  why: {finding['why']}")
+        self.assertIn("  try: leave the host out and measure again", last)
 
 
 if __name__ == "__main__":
