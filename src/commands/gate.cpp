@@ -467,7 +467,7 @@ class Reader {
     const std::string& path = request_.sets.front();
     const Json plan = read_json_object(path, "plan");
     builds.plan = parse_sweep_plan(plan, path, environment_lines(), cores_per_host());
-    for (const std::string& warning : builds.plan.warnings) say("warning: " + warning);
+    for (const std::string& warning : builds.plan.warnings) warn(warning);
     refuse_commands(builds.plan, path);
     read_launch(builds.plan);
     builds.new_plan = flags_.has("new_set") ? plan_with_settings(plan) : builds.plan;

@@ -69,7 +69,8 @@ struct Words {
 /// A misspelt flag of ours would otherwise be refused as one of the job's.
 void refuse_misspelt(const std::string& name) {
   const std::array<std::string_view, 4> others{"config", "set", "help", "use_fp16"};
-  if (find_written_key(name) || std::ranges::find(others, name) != others.end() || name.starts_with("no"))
+  if (find_written_key(name) || std::ranges::find(others, name) != others.end() ||
+      name.starts_with("no"))
     return;
   if (const std::string near = did_you_mean(name, kOwnFlags, "--"); !near.empty())
     throw ConfigError(fmt::format("unknown flag {}{} (scalemark instances --help lists them)",

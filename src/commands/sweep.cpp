@@ -13,7 +13,6 @@
 #include "report/sweep_table.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
-#include "talk.hpp"
 
 namespace scalemark {
 namespace {
@@ -31,7 +30,7 @@ SweepRequest read_sweep(const FlagReader& flags) {
     throw ConfigError("scalemark sweep takes one plan: scalemark sweep PLAN.json --output DIR");
   SweepRequest request;
   request.plan = read_sweep_plan(plans.front(), environment_lines(), cores_per_host());
-  for (const std::string& warning : request.plan.warnings) say("warning: " + warning);
+  for (const std::string& warning : request.plan.warnings) warn(warning);
   request.dry_run = flags.has("dry_run");
   request.json = flags.has("json");
   if (request.dry_run && request.json)

@@ -9,7 +9,6 @@
 #include "measure/samples.hpp"
 #include "platform/binding.hpp"
 #include "platform/energy.hpp"
-#include "platform/machine_reading.hpp"
 #include "platform/platform.hpp"
 #include "record/describe.hpp"
 

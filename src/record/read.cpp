@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "config/json_file.hpp"
 #include "config/json_text.hpp"
 
 namespace scalemark {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "config/keys.hpp"
 #include "config/text.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "result/record_schemas.hpp"
 #include "result/schema_fault.hpp"

@@ -8,7 +8,6 @@
 
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
-#include "config/values.hpp"
 #include "error.hpp"
 #include "measure/statistics.hpp"
 #include "result/schema_fault.hpp"

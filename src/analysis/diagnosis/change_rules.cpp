@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "analysis/diagnosis/rules.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::diagnosis {
 namespace {

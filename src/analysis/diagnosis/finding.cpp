@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::diagnosis {
 namespace {

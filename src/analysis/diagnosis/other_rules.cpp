@@ -7,7 +7,7 @@
 #include <set>
 
 #include "analysis/diagnosis/rules.hpp"
-#include "talk.hpp"
+#include "streams.hpp"
 
 namespace scalemark::diagnosis {
 namespace {
