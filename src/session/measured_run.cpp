@@ -12,6 +12,7 @@
 #include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "probe/gemm.hpp"
+#include "record/wire.hpp"
 #include "session/announce.hpp"
 #include "session/wait_for_idle.hpp"
 #include "train/c10d_reducer.hpp"

@@ -7,6 +7,7 @@
 #include "comm/abort.hpp"
 #include "measure/clock.hpp"
 #include "platform/fabric.hpp"
+#include "record/wire.hpp"
 #include "report/preflight_table.hpp"
 #include "session/commands.hpp"
 #include "session/preflight_measure.hpp"

@@ -9,6 +9,7 @@
 #include "config/names.hpp"
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
+#include "record/wire.hpp"
 #include "report/console.hpp"
 
 namespace scalemark {

@@ -7,6 +7,8 @@
 #include <exception>
 
 #include "measure/clock.hpp"
+#include "record/rank_trace.hpp"
+#include "record/wire.hpp"
 #include "result/trace_record.hpp"
 #include "result/warnings.hpp"
 #include "streams.hpp"
