@@ -1,5 +1,5 @@
-// abort_job(): message, last words, MPI_Abort, and a hard _exit 5 s after it began whatever else
-// hangs.
+// Implements abort_job(): it prints the message, lets LastWords run, calls MPI_Abort, and calls
+// _exit 5 s after it began even if any of these hangs.
 #include "comm/abort.hpp"
 
 #include <unistd.h>
@@ -28,7 +28,8 @@ struct AbortState {
   std::vector<std::function<void()>> left_behind;
 };
 
-// One per process and never destroyed: an abort may come while static objects are being destroyed.
+// There is one state for each process. It is never destroyed, since an abort may come while static
+// objects are being destroyed.
 AbortState& state() {
   static auto* const it = new AbortState;
   return *it;
@@ -39,7 +40,7 @@ void start_detached(F f, int exit_code) {
   try {
     std::thread(std::move(f)).detach();
   } catch (const std::system_error&) {
-    _exit(exit_code);  // without a thread there is no guard against a hang
+    _exit(exit_code);  // without a thread nothing guards against a hang
   }
 }
 
@@ -97,7 +98,7 @@ LastWords::LastWords(std::function<void(int, const std::string&)> say) {
 }
 
 LastWords::~LastWords() {
-  if (abort_under_way()) await_exit();  // they may be using what dies next
+  if (abort_under_way()) await_exit();  // this thread may be using what is destroyed next
   const std::lock_guard lock(state().mutex);
   state().last_words = nullptr;
 }
@@ -110,7 +111,7 @@ void await_exit() noexcept {
 
 void abort_job(int exit_code, const std::string& message) {
   if (state().under_way.exchange(true)) await_exit();  // the first one decides the exit code
-  // Before anything that may block, be it a full stderr.
+  // The thread is started before anything that may block, such as a write to a full stderr.
   start_detached(
       [exit_code] {
         std::this_thread::sleep_for(hard_exit_after);

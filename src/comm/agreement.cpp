@@ -1,4 +1,5 @@
-// How ranks agree: on one outcome of a phase (agree) and on stopping together (AgreedStop).
+// Implements the agreements of ranks: on one outcome of a phase (agree) and on stopping together
+// (AgreedStop).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,7 +13,8 @@ namespace {
 
 constexpr std::size_t longest_message = 4096;
 
-/// "ranks 0, 2: words", each distinct message once; the words alone where all ranks say the same.
+/// Returns "ranks 0, 2: words", with each distinct message once, or the words alone where all ranks
+/// say the same.
 std::string words_of_ranks(const std::map<std::string, std::vector<int>>& ranks_by_words,
                            std::size_t world_size) {
   std::string text;
@@ -45,8 +47,9 @@ void RankGroup::agree(ExitCode code, const std::string& message) {
 
 struct AgreedStop::Impl {
   std::shared_ptr<RankGroup::Impl> group;
-  std::shared_ptr<Operation> posted;            ///< null before the first exchange
-  std::shared_ptr<std::vector<double>> values;  ///< of `posted`; the operation keeps them alive
+  std::shared_ptr<Operation> posted;  ///< null before the first exchange
+  std::shared_ptr<std::vector<double>>
+      values;  ///< buffer of `posted`, which the operation keeps alive
 
   std::vector<double> read() {
     if (!posted) return {};
@@ -59,7 +62,7 @@ AgreedStop::AgreedStop(RankGroup& group) : impl_(std::make_unique<Impl>()) {
   impl_->group = group.impl();
 }
 
-// A reduction that nobody read goes on by itself: the operation owns its buffer.
+// A reduction that nobody has read continues by itself, since the operation owns its buffer.
 AgreedStop::~AgreedStop() = default;
 
 std::vector<double> AgreedStop::exchange(std::span<const double> words) {

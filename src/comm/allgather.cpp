@@ -1,6 +1,6 @@
-// MPI_Iallgatherv, whose counts and displacements are ints: blocks are counted in units of their
-// greatest common divisor, so that rows of a table reach further than elements would (64 ranks x
-// 42,768 rows x 1024 elements are more than an int holds).
+// Implements an allgather by MPI_Iallgatherv, whose counts and displacements are ints. Blocks are
+// counted in units of their greatest common divisor, so that rows of a table can be larger than
+// with counts of elements (64 ranks x 42,768 rows x 1024 elements exceed an int).
 #include "comm/allgather.hpp"
 
 #include <fmt/format.h>
@@ -37,7 +37,8 @@ void check_buffers(const Peers& peers, const Buffer& mine, const Buffer& all,
 GatherLayout layout_of(DataType type, const std::vector<std::size_t>& counts) {
   std::size_t unit = 0;
   for (const std::size_t count : counts) unit = std::gcd(unit, count);
-  // Equal blocks are one unit each: smaller ones keep the bytes of a unit an int too.
+  // Equal blocks would be one unit each. The unit is made smaller so that its bytes fit into an
+  // int, too.
   while (unit % 2 == 0 && unit * size_of(type) > (1u << 20)) unit /= 2;
   GatherLayout layout;
   layout.unit_bytes = unit * size_of(type);
@@ -81,7 +82,7 @@ std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& 
         "MPI_Iallgatherv");
     return {request};
   };
-  // A stage of its own, for handles are freed in turn only.
+  // This is a stage of its own, since handles may be freed only while holding the MPI turn.
   const auto free_unit = [layout]() -> std::vector<MPI_Request> {
     if (layout->unit != MPI_DATATYPE_NULL) check_mpi(MPI_Type_free(&layout->unit), "MPI_Type_free");
     return {};

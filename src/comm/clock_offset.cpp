@@ -1,4 +1,4 @@
-// See clock_offset.hpp.
+// Measures clock offsets by exchanging messages between rank 0 and every other rank.
 #include "comm/clock_offset.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Numbers receive(MPI_Comm comm, int peer) {
   return numbers;
 }
 
-/// Rank 0's part: tells the peer what came out.
+/// Asks one peer for its clock, which is the part of rank 0, and sends it the result.
 void ask(MPI_Comm comm, int peer, const std::function<double()>& clock, int rounds) {
   double soonest = std::numeric_limits<double>::infinity();
   Numbers offset{};
@@ -58,7 +58,7 @@ ClockOffset measure_clock_offset(RankGroup& group, const std::function<double()>
   ClockOffset mine{clock(), 0, 0};
   const auto impl = group.impl();
   for (int peer = 1; peer < group.size(); ++peer) {
-    group.barrier();  // asleep, until it is this peer's turn
+    group.barrier();  // sleeps until all ranks are at this peer's round
     if (group.rank() != 0 && group.rank() != peer) continue;
     impl->world->call("clock offset", [&] {
       if (group.rank() == 0)

@@ -1,4 +1,4 @@
-// See collective_carrier.hpp; NCCL's is in comm/cuda/.
+// Implements the carriers in host memory. The one of NCCL is in comm/cuda/.
 #include "comm/collective_carrier.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace scalemark {
 namespace {
 
-/// Seconds of every call of `work`.
+/// Returns the seconds of every call of `work`.
 template <typename Work>
 std::vector<double> each_timed(int repetitions, Work work) {
   std::vector<double> seconds;
@@ -25,7 +25,7 @@ std::vector<double> each_timed(int repetitions, Work work) {
   return seconds;
 }
 
-/// Buffers in host memory.
+/// Moves data between buffers in host memory.
 class HostCarrier : public CollectiveCarrier {
  public:
   explicit HostCarrier(std::int64_t largest) : received_(static_cast<std::size_t>(largest / 4)) {}
@@ -109,7 +109,7 @@ std::string_view to_string(Carrier carrier) {
 
 std::unique_ptr<CollectiveCarrier> make_carrier(Carrier carrier, RankGroup& group,
                                                 std::int64_t largest, int cuda_device) {
-  // An element of every rank may be more.
+  // An alltoall of at least one element for every rank may be larger than `largest`.
   const std::int64_t bytes =
       std::max(largest, collective_bytes(Collective::alltoall, largest, group.size()));
   switch (carrier) {

@@ -1,5 +1,5 @@
-// See collective_probe.hpp. Data goes to and from the carrier in tiles, so that buffers of a GPU
-// need no twin in host memory.
+// Times and checks collectives. Data goes to and from the carrier in tiles, so that buffers of a
+// GPU need no copy of the same size in host memory.
 #include "comm/collective_probe.hpp"
 
 #include <fmt/format.h>
@@ -13,13 +13,13 @@
 namespace scalemark {
 namespace {
 
-// A prime, so that blocks of a power of two elements begin with different values. Sums of 0..250
-// are exact in fp32 on up to 67,000 ranks.
+// The period is a prime, so that blocks of a power of two elements begin with different values.
+// Sums of 0..250 are exact in fp32 on up to 67,000 ranks.
 constexpr std::size_t kPeriod = 251;
 constexpr int kFewestRepetitions = 3, kMostRepetitions = 10'000;
 constexpr std::size_t kTile = std::size_t{4} << 20;  // elements
 
-/// Element i of what rank `from` sends to rank `to` (0 where all get the same).
+/// Returns element i of what rank `from` sends to rank `to` (0 where all get the same).
 float value(std::size_t from, std::size_t to, std::size_t i) {
   return static_cast<float>((31 * from + 17 * to + i) % kPeriod);
 }
@@ -31,7 +31,7 @@ std::vector<float> sums(std::size_t ranks) {
   return table;
 }
 
-/// `use(first, tile)` for all of `elements`.
+/// Calls `use(first, tile)` for all tiles of `elements`.
 void for_each_tile(std::size_t elements,
                    const std::function<void(std::size_t first, std::span<float>)>& use) {
   std::vector<float> tile(std::min(elements, kTile));
@@ -133,7 +133,7 @@ CollectiveTiming CollectiveProbe::measure(Collective collective, std::int64_t as
     for (const std::string& text : group_.all_gather(message))
       if (timing.first_wrong.empty()) timing.first_wrong = text;
 
-  // Sums of sums would overflow; zeros stay zeros.
+  // The result is set to zero, since sums of sums would overflow and zeros stay zeros.
   for_each_tile(elements, [&](std::size_t at, std::span<float> tile) {
     std::ranges::fill(tile, 0.f);
     carrier_.put_received(at, tile);

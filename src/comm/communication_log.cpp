@@ -1,4 +1,4 @@
-// See communication_log.hpp.
+// Collects the times of the operations of each step and sums them up.
 #include "comm/communication_log.hpp"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ void CommunicationLog::read() {
   while (!unread_.empty() && read(unread_.front())) unread_.pop_front();
 }
 
-/// False where one of the times is not known yet.
+/// Reads the times of a step. Returns false where one of them is not known yet.
 bool CommunicationLog::read(const Step& step) {
   double wait = step.wait_seconds, first = 0, last = 0, table = 0;
   std::vector<LoggedOperation> read;

@@ -1,5 +1,5 @@
-// What communication cost the steps of a rank, from the times of its operations. On a device that
-// works behind the host these are known some steps late. LibTorch-free.
+// Records what communication cost the steps of a rank, from the times of its operations. On a
+// device that works behind the host these are known some steps late. LibTorch-free.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,42 @@
 
 namespace scalemark {
 
-/// What an operation carries.
+/// Describes what an operation carries.
 struct OperationLoad {
   bool of_table = false;   ///< gradients of an embedding table
-  int bucket = -1;         ///< that it sums; -1: none
-  std::int64_t bytes = 0;  ///< of this rank, as they travel
+  int bucket = -1;         ///< the bucket that it sums; -1: none
+  std::int64_t bytes = 0;  ///< bytes of this rank in the wire type
 };
 
+/// The load and the times of an operation of one step.
 struct LoggedOperation {
-  std::size_t step = 0;  ///< of those that CommunicationTimes are of, from 0
+  std::size_t step = 0;  ///< index among the steps of CommunicationTimes, from 0
   OperationLoad load;
   OperationTimes times;
 };
 
-/// Of consecutive steps.
+/// The times of consecutive steps.
 struct CommunicationTimes {
-  std::vector<double> wait_seconds;  ///< by step: nothing was computed for want of a result
+  std::vector<double>
+      wait_seconds;  ///< for each step: nothing was computed because a result was missing
   double communication_seconds = 0;  ///< sum of: first operation posted to last one done
   double table_seconds = 0;          ///< sum of: the longest that carries gradients of tables
   std::vector<LoggedOperation> operations;  ///< each by itself, where they are kept
 };
 
+/// Collects the operations of each step and returns their times once they are known.
 class CommunicationLog {
  public:
-  /// From here on take() hands out every operation too.
+  /// Makes take() return every single operation too, from now on.
   void keep_operations() { keeps_operations_ = true; }
-  /// An operation of the step under way, after its wait().
+  /// Adds an operation of the current step, after its wait().
   void add(std::unique_ptr<Pending> operation, const OperationLoad& load);
-  /// A wait of the step under way of which no operation tells.
+  /// Adds a wait of the current step that belongs to no operation.
   void add_wait(double seconds) { step_.wait_seconds += seconds; }
   void end_step();
-  /// Of the steps since the last call, all of which must have ended on the device too
-  /// (DeviceBackend::synchronize()); else CommError, as where the device has failed.
+  /// Returns the times of the steps since the last call. All of them must have ended on the device
+  /// too (DeviceBackend::synchronize()). Throws CommError otherwise, and where the device has
+  /// failed.
   CommunicationTimes take();
 
  private:

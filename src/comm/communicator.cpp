@@ -1,5 +1,5 @@
-// The one place that chooses a communicator; and `none`, which measures training without
-// communication.
+// Chooses a communicator, which is done only here, and implements `none`, with which training is
+// measured without communication.
 #include "comm/communicator.hpp"
 
 #include "comm/mpi_communicator.hpp"

@@ -1,5 +1,6 @@
-// The untimed data check: values whose sum over ranks has a closed form, different at neighbouring
-// elements and for every rank, and small enough to be exact in every dtype at every hop.
+// Implements the untimed data check. It uses values whose sum over ranks has a closed form,
+// different at neighbouring elements and for every rank, and small enough to be exact in every
+// dtype at every hop.
 #include <fmt/format.h>
 
 #include <array>
@@ -15,11 +16,11 @@ namespace {
 
 constexpr std::size_t period = 7 * 11;
 
-/// What rank `rank` contributes to element `i`. -3..3 from every rank, so that any run of
-/// consecutive ranks sums to at most 6 whatever their number; rank 0 adds 0..10, so that no sum is
-/// zero everywhere. No value or sum exceeds 16, on any number of ranks; bf16 is exact to 256. u8
-/// must not wrap, since Open MPI's vector code saturates: there every seventh element gets a one,
-/// good for 1,700 ranks.
+/// Returns what rank `rank` contributes to element `i`. Every rank contributes -3..3 such that any
+/// run of consecutive ranks sums to at most 6, whatever their number; rank 0 adds 0..10, so that no
+/// sum is zero everywhere. No value or sum exceeds 16, on any number of ranks; bf16 is exact to
+/// 256. u8 must not wrap, since Open MPI's vector code saturates: there every seventh element gets
+/// a one, which suffices for 1,700 ranks.
 int contribution(int rank, std::size_t i, DataType type) {
   const int turn = static_cast<int>((static_cast<std::size_t>(rank) + i) % 7);
   const int varied = type == DataType::u8 ? (turn == 0 ? 1 : 0) : turn - 3;
@@ -144,7 +145,7 @@ void check_allgather(Communicator& communicator, const Buffer& mine, const Buffe
 
 void check_allreduce(Communicator& communicator, const std::vector<Buffer>& host_buckets, int rank,
                      bool corrupt) {
-  // Where nothing moves, each rank must find its own values again.
+  // Without communication, each rank must find its own values again.
   const bool sums = communicator.moves_data();
   std::vector<std::unique_ptr<Pending>> pending;
   for (const auto& bucket : host_buckets) fill(bucket, sums ? rank : 0);

@@ -1,4 +1,4 @@
-// Starts each bucket's allreduce as soon as it may start, and waits for all at the end of the step
+// Starts the allreduce of each bucket as early as allowed, and waits for all at the end of the step
 // or for each when it is needed.
 #include "comm/gradient_reducer.hpp"
 
@@ -46,11 +46,11 @@ void GradientReducer::start_next(Stream stream) {
   auto& pending = pending_[next_];
   if (pending)
     throw CommError(fmt::format("bucket {} is still on its way from the step before", next_));
-  if (bucket.count == 0)  // it travels some other way
+  if (bucket.count == 0)  // its data is sent in another way
     pending = completed_operation();
   else if (overlap_ == Overlap::step)
     pending = communicator_.start_urgent_allreduce(bucket, urgency_[next_], stream);
-  else if (next_ + 1 == buckets_.size())  // the backward pass ends with it
+  else if (next_ + 1 == buckets_.size())  // this is the end of the backward pass
     pending = communicator_.start_last_allreduce(bucket, stream);
   else
     pending = communicator_.start_allreduce(bucket, stream);

@@ -1,4 +1,4 @@
-// The loops of the 2-byte types.
+// Implements the loops over 2-byte types.
 #include "comm/half.hpp"
 
 #include "vector_loop.hpp"
@@ -27,8 +27,9 @@ void add_bf16(const std::uint16_t* __restrict in, float* __restrict inout, std::
 }
 
 #ifdef SCALEMARK_F16C
-/// Eight at once by the processor's own conversion, four times as fast as the bit arithmetic. Gives
-/// how many it did. The same bits, but a NaN keeps the upper bits of its payload.
+/// Converts eight elements at a time with the processor's own conversion, four times as fast as the
+/// bit arithmetic, and returns the number of converted elements. The bits are the same, except that
+/// a NaN keeps the upper bits of its payload.
 [[gnu::target("avx,f16c")]] std::size_t round_f16_native(const float* in, std::uint16_t* out,
                                                          std::size_t count) {
   std::size_t i = 0;

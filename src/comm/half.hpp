@@ -1,5 +1,6 @@
-// Internal to comm/: bfloat16 and IEEE binary16 as bit patterns, and their sums for MPI (in fp32,
-// rounded to nearest, ties to even). Branch-free, so that the loops over them vectorise.
+// Defines bfloat16 and IEEE binary16 as bit patterns, and their sums for MPI (in fp32, rounded to
+// nearest, ties to even). The loops are branch-free so that they vectorise. It is internal to
+// comm/.
 #pragma once
 
 #include <bit>
@@ -22,7 +23,8 @@ inline std::uint16_t float_to_bf16(float value) {
 inline float f16_to_float(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000u) << 16;
   const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
-  // As an fp32 pattern the exponent is 112 too small; the product also makes subnormals normal.
+  // Taken as an fp32 pattern, the exponent is 112 too small. The product also normalises
+  // subnormals.
   const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
   const std::uint32_t special =
       magnitude >= (0x7c00u << 13) ? 0x7f800000u : 0u;  // Inf and NaN keep the mantissa
@@ -34,7 +36,7 @@ inline std::uint16_t float_to_f16(float value) {
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
-  // Below 2^-14 the addition of 0.5 lets the hardware round at the subnormals' spacing of 2^-24.
+  // Below 2^-14 the addition of 0.5 makes the hardware round at the subnormals' spacing of 2^-24.
   const std::uint32_t subnormal =
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
       std::bit_cast<std::uint32_t>(0.5f);
@@ -44,7 +46,7 @@ inline std::uint16_t float_to_f16(float value) {
   return static_cast<std::uint16_t>(half | sign);
 }
 
-/// inout[i] = round(in[i] + inout[i]), `count` elements.
+/// Computes inout[i] = round(in[i] + inout[i]) for `count` elements.
 void sum_bf16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
 void sum_f16(const std::uint16_t* in, std::uint16_t* inout, std::size_t count);
 

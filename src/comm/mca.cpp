@@ -1,5 +1,5 @@
-// Open MPI's settings: defaults before MPI_Init, the algorithm of each allreduce, and what carries
-// the bytes.
+// Sets defaults of Open MPI before MPI_Init, selects the algorithm of each allreduce, and
+// determines the transport.
 #include "comm/mca.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ constexpr const char* algorithm_variable = "coll_libnbc_iallreduce_algorithm";
 #ifdef OPEN_MPI
 constexpr bool kOpenMpi = true;
 #else
-constexpr bool kOpenMpi = false;  // its algorithms are its own, and so are their settings
+constexpr bool kOpenMpi = false;  // other MPIs have their own algorithms and settings
 #endif
 
 std::string environment(const char* name) {
@@ -34,9 +34,9 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// Whether a rank may read a peer's memory (process_vm_readv): refused by some containers'
-/// system-call filters and by Yama's stricter scopes. Open MPI's shared memory would fail on it
-/// rather than fall back.
+/// Returns whether a rank may read the memory of a peer (process_vm_readv), which system-call
+/// filters of some containers and stricter scopes of Yama refuse. Open MPI's shared memory would
+/// fail there rather than fall back.
 bool can_read_peer_memory() {
   int from = 1, to = 0;
   const iovec local{&to, sizeof to}, remote{&from, sizeof from};
@@ -50,16 +50,16 @@ bool can_read_peer_memory() {
 }  // namespace
 
 void set_mca_defaults() {
-  constexpr int keep = 0;  // what the user has set
+  constexpr int keep = 0;  // keeps what the user has set
   setenv(fmt::format("OMPI_MCA_{}", algorithm_variable).c_str(), "1", keep);  // ring
   if (!can_read_peer_memory()) setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", keep);
   const char* const isolated = "OMPI_MCA_ess_singleton_isolated";
   if (launcher_hint(process_environment()) || std::getenv("PMIX_NAMESPACE") ||
       std::getenv(isolated))
     return;
-  // A rank alone starts nobody, so that it needs no daemon of Open MPI's, which wants ssh, or rsh,
-  // to be there, and which stays behind where the rank dies early. Nor does it need folders that
-  // all such ranks would have in common.
+  // A single rank starts no other process, so it needs no daemon of Open MPI, which requires ssh or
+  // rsh and which remains where the rank dies early. It needs no folders either, which all such
+  // ranks would share.
   setenv(isolated, "1", keep);
   setenv("OMPI_MCA_orte_create_session_dirs", "0", keep);
 }
@@ -117,7 +117,7 @@ std::string derive_transport(const TransportFacts& facts) {
   if (facts.ranks <= 1) return "none";
   if (facts.library_major == 0) return "";
   if (!facts.pml.empty() && facts.pml != "ob1") return facts.pml[0] == '^' ? "" : facts.pml;
-  // Unset: UCX or libfabric may have been chosen where a fabric is there.
+  // If nothing is set, UCX or libfabric may have been selected where there is a fabric.
   if (facts.pml.empty() && facts.btl.empty() && facts.fabric) return "";
   const bool excludes = !facts.btl.empty() && facts.btl[0] == '^';
   const auto usable = [&](const std::string& name) {
@@ -126,7 +126,7 @@ std::string derive_transport(const TransportFacts& facts) {
     return facts.btl.empty() || listed != excludes;
   };
   const bool renamed =
-      facts.library_major >= 5;  // Open MPI 5 calls vader sm, and still takes the old name
+      facts.library_major >= 5;  // Open MPI 5 calls vader sm, and still accepts the old name
   const bool shared = usable("vader") || (renamed && usable("sm"));
   const std::string within = shared ? (renamed ? "sm" : "vader") : usable("tcp") ? "tcp" : "";
   const std::string across = usable("tcp") ? "tcp" : "";
@@ -145,7 +145,7 @@ TransportFacts transport_facts(int ranks, int hosts) {
   for (const char* folder : {"/sys/class/infiniband", "/sys/class/hfi1", "/sys/class/cxi"})
     facts.fabric = facts.fabric || (std::filesystem::exists(folder, none) &&
                                     !std::filesystem::is_empty(folder, none));
-  // Not OMPI_MAJOR_VERSION: a program built with Open MPI 4 runs with 5 too.
+  // OMPI_MAJOR_VERSION does not serve here: a program built with Open MPI 4 runs with 5 too.
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
   MPI_Get_library_version(version, &length);

@@ -1,6 +1,6 @@
-// Internal to comm/: the settings of Open MPI that scalemark depends on. srun has no --mca, so
-// defaults go through the environment before MPI_Init; the allreduce algorithm is chosen by size
-// through MPI_T.
+// Handles the settings of Open MPI on which scalemark depends. srun has no --mca, so defaults are
+// set in the environment before MPI_Init; the allreduce algorithm is selected by size through
+// MPI_T. It is internal to comm/.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,29 @@
 
 namespace scalemark {
 
-/// Sets what is unset among the OMPI_MCA_* variables that scalemark needs, before MPI_Init.
+/// Sets the OMPI_MCA_* variables that scalemark needs and that are unset. Call it before MPI_Init.
 void set_mca_defaults();
 
 /// Values of coll_libnbc_iallreduce_algorithm.
 enum class AllreduceAlgorithm : int { library = 0, ring = 1, recursive_doubling = 4 };
 
-/// Open MPI picks a binomial tree for an in-place nonblocking allreduce, which moves the whole
-/// buffer log2(N) times. Ring is right for large buffers, recursive doubling for small ones. Used
-/// in turn (MpiWorld) only.
+/// Selects the algorithm of an allreduce by its size. For an in-place nonblocking allreduce, Open
+/// MPI picks a binomial tree, which moves the whole buffer log2(N) times. A ring is right for large
+/// buffers, recursive doubling for small ones. Use it only while holding the MPI turn (MpiWorld).
 class AllreduceSelector {
  public:
   static constexpr std::int64_t ring_from_bytes = 64 * 1024;
 
-  /// After MPI_Init. `user_value`: what the user has set (empty: nothing), which then stands for
-  /// all sizes.
+  /// Call it after MPI_Init. `user_value` is what the user has set, which then holds for all sizes;
+  /// it is empty where nothing is set.
   explicit AllreduceSelector(std::string user_value);
 
-  /// What an allreduce of `bytes` runs with.
+  /// Returns the algorithm of an allreduce of `bytes`.
   AllreduceAlgorithm choice(std::int64_t bytes) const;
 
-  /// Calls `post`, which starts an allreduce of `bytes`, and gives its result. The choice ends with
-  /// the call: Open MPI makes communicators by allreduces of its own, and ranks that stood at
-  /// different choices would wait for each other for ever.
+  /// Calls `post`, which starts an allreduce of `bytes`, and returns its result. The choice ends
+  /// with the call: Open MPI creates communicators by allreduces of its own, and ranks with
+  /// different choices would wait for each other forever.
   template <typename F>
   auto post(std::int64_t bytes, F post) {
     set(choice(bytes));
@@ -41,9 +41,9 @@ class AllreduceSelector {
     return result;
   }
 
-  /// Before MPI_Finalize; choice() and description() stay.
+  /// Call it before MPI_Finalize. choice() and description() remain valid.
   void close();
-  /// For the record.
+  /// Returns the text for the record.
   std::string description() const;
 
  private:
@@ -51,27 +51,29 @@ class AllreduceSelector {
 
   std::string user_value_;
   MPI_T_cvar_handle variable_{};
-  bool by_call_ = false;  ///< else the library cannot be told, and the environment's ring stands
+  bool by_call_ = false;  ///< false: the ring set in the environment is used
   bool open_ = false;
 };
 
-/// Bytes that each rank sends for an allreduce of `bytes` payload over `ranks` ranks.
-/// Ring: ring_allreduce_bytes(); N blocks differ by at most one element. Recursive doubling: bytes
-/// x log2 of the largest power of two in N, and once more where N is none.
+/// Returns the bytes that each rank sends for an allreduce of `bytes` payload over `ranks` ranks.
+/// For a ring this is ring_allreduce_bytes(); its N blocks differ by at most one element. For
+/// recursive doubling it is bytes x log2 of the largest power of two in N, and one more time the
+/// bytes where N is no power of two.
 std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t bytes, int ranks);
 
-/// What the transport is derived from.
+/// The facts from which the transport is derived.
 struct TransportFacts {
   int ranks = 1;
   int hosts = 1;
   std::string pml = {};   ///< OMPI_MCA_pml; empty: unset
   std::string btl = {};   ///< OMPI_MCA_btl
   bool fabric = false;    ///< a host channel adapter is present: UCX or libfabric may be chosen
-  int library_major = 4;  ///< of Open MPI; 0: another MPI, of whose transport nothing is known
+  int library_major = 4;  ///< version of Open MPI; 0: another MPI, whose transport is unknown
 };
-/// "vader" / "sm", "tcp", "vader+tcp", "ucx" …; empty where it cannot be derived.
+/// Returns "vader" / "sm", "tcp", "vader+tcp", "ucx" …, or an empty text where the transport cannot
+/// be derived.
 std::string derive_transport(const TransportFacts& facts);
-/// This process's environment and adapters.
+/// Reads the facts from the environment and the adapters of this process.
 TransportFacts transport_facts(int ranks, int hosts);
 
 }  // namespace scalemark

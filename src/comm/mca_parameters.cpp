@@ -1,4 +1,4 @@
-// See mca_parameters.hpp.
+// Reads Open MPI's parameters through MPI_T.
 #include "comm/mca_parameters.hpp"
 
 #include <algorithm>
@@ -9,10 +9,11 @@
 namespace scalemark {
 namespace {
 
-/// nullopt for a type other than text and int, which Open MPI gives truth values too.
+/// Returns the value as text, or nullopt for a type other than text and int. Open MPI uses int for
+/// truth values too.
 std::optional<std::string> read(MPI_T_cvar_handle variable, MPI_Datatype type, int count) {
   if (type == MPI_CHAR && count > 0) {
-    // Some libraries give the length of today's text as the count, and the value as it is.
+    // Some libraries report the length of the present text as the count, so the buffer is larger.
     std::string text(std::max<std::size_t>(static_cast<std::size_t>(count) + 1, 8192), '\0');
     if (MPI_T_cvar_read(variable, text.data()) != MPI_SUCCESS) return std::nullopt;
     return std::string(text.c_str());

@@ -1,5 +1,5 @@
-// Open MPI's parameters as the library has them after MPI_Init, wherever they came from: variables,
-// files or mpirun's command line.
+// Reads Open MPI's parameters as the library has them after MPI_Init, whether they came from
+// variables, files or mpirun's command line.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace scalemark {
 
-/// Those of `names` that this MPI library has, by MPI_T; numbers and truth values as text. Without
-/// a group's other ranks. Throws CommError where the MPI thread is gone.
+/// Returns those of `names` that this MPI library has, by MPI_T, with numbers and truth values as
+/// text. The call is not collective. Throws CommError where the MPI thread has ended.
 std::map<std::string, std::string> mca_parameters(RankGroup& group,
                                                   const std::vector<std::string>& names);
 

@@ -1,4 +1,5 @@
-// Internal to comm/: MPI's C interface, without the C++ bindings that Open MPI 4 still drags in.
+// Includes MPI's C interface without the C++ bindings that Open MPI 4 includes by default. It is
+// internal to comm/.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX

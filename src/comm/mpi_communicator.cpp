@@ -1,5 +1,6 @@
-// Allreduce of host memory: posted on the MPI thread, ring for large buffers, fp32 sums of the
-// 2-byte types; and of fp32 values by way of a 2-byte type. Allgather: allgather.cpp.
+// Implements allreduce of host memory: posted on the MPI thread, as a ring for large buffers, with
+// fp32 sums of the 2-byte types, and for fp32 values through a 2-byte type. The allgather is in
+// allgather.cpp.
 #include "comm/mpi_communicator.hpp"
 
 #include <fmt/format.h>
@@ -23,11 +24,12 @@ void sum_for_mpi(void* in, void* inout, int* count, MPI_Datatype*) {
 
 class MpiPending : public Pending {
  public:
-  /// `phase`: a literal, for the watchdog.
+  /// `phase` is a string literal for the watchdog.
   MpiPending(std::shared_ptr<MpiWorld> world, std::vector<std::shared_ptr<Operation>> operations,
              const char* phase = "allreduce")
       : world_(std::move(world)), operations_(std::move(operations)), phase_(phase) {}
-  /// MPI writes into the buffer until the operations are complete, so unread ones are waited for.
+  /// MPI writes into the buffer until the operations are complete, so those that were not waited
+  /// for are waited for here.
   ~MpiPending() override {
     if (waited_) return;
     if (abort_under_way()) await_exit();
@@ -39,7 +41,7 @@ class MpiPending : public Pending {
   void wait() override {
     if (std::exchange(waited_, true)) return;
     times_.wait_begin = steady_seconds();
-    std::exception_ptr error;  // of the first that failed; none may be left in flight
+    std::exception_ptr error;  // of the first operation that failed; none may be left in flight
     for (const auto& operation : operations_) {
       try {
         world_->wait(*operation, phase_);
@@ -49,7 +51,7 @@ class MpiPending : public Pending {
     }
     if (error) std::rethrow_exception(error);
     times_.wait_end = times_.posted = steady_seconds();
-    for (const auto& operation : operations_) {  // none of a buffer without elements
+    for (const auto& operation : operations_) {  // there are none for an empty buffer
       times_.posted = std::min(times_.posted, seconds_of(operation->posted));
       times_.done = std::max(times_.done, seconds_of(operation->completed));
     }
@@ -68,10 +70,11 @@ class MpiPending : public Pending {
   bool waited_ = false;
 };
 
-/// Of a large buffer, which goes in pieces: what is rounded is then still in the cache when it is
-/// sent (8 to 18 % of the time at 2 ranks in shared memory).
+/// A large buffer is sent in pieces of this size: what is rounded is then still in the cache when
+/// it is sent (8 to 18 % of the time at 2 ranks in shared memory).
 constexpr std::size_t kPiece = std::size_t{2} << 20;
-/// Smaller, so that what becomes urgent is soon on its way; of sums of fp32 the bits would change.
+/// Urgent buffers have smaller pieces, so that what becomes urgent is sent soon. This applies only
+/// where values are rounded; the bits of fp32 sums would change.
 constexpr std::size_t kUrgentRoundedPiece = kPiece / 4;
 constexpr UrgentQueue::InFlight kUrgentInFlight{3, 8}, kUrgentRoundedInFlight{6, 16};
 
@@ -82,11 +85,12 @@ struct Kind {
 
 }  // namespace
 
-/// What operations need in turn; shared with them, because the communicator may be gone
-/// before their last stage. The last owner lets go in turn.
+/// Handles that operations need while they hold the MPI turn. They are shared with the operations,
+/// because the communicator may be destroyed before their last stage. The last owner frees them
+/// while holding the turn.
 struct MpiCommunicator::Handles {
   MPI_Comm communicator = MPI_COMM_NULL;
-  /// Collectives that start in an order of their own.
+  /// Collectives on these communicators start in an order of their own.
   MPI_Comm urgent = MPI_COMM_NULL, agreements = MPI_COMM_NULL;
   MPI_Op sum_bf16 = MPI_OP_NULL, sum_f16 = MPI_OP_NULL;
 
@@ -146,7 +150,7 @@ std::string MpiCommunicator::transport() const {
 }
 
 std::int64_t MpiCommunicator::wire_bytes(std::int64_t bytes) const {
-  // The mean over ranks of all-to-all + all-gather is what each rank of a ring sends.
+  // The mean over ranks of an all-to-all and an all-gather is what each rank of a ring sends.
   const auto algorithm =
       wire_ == WireDtype::fp32 ? group_->world->selector().choice(bytes) : AllreduceAlgorithm::ring;
   return allreduce_wire_bytes(algorithm, bytes, size());
@@ -161,7 +165,7 @@ std::unique_ptr<Pending> MpiCommunicator::start_last_allreduce(const Buffer& buf
   return start(buffer, MpiWorld::Poster::waiter);
 }
 
-/// `poster`: of what needs no rounding first.
+/// `poster` says who posts an operation that needs no rounding first.
 std::unique_ptr<Pending> MpiCommunicator::start(const Buffer& buffer, MpiWorld::Poster poster) {
   std::vector<std::shared_ptr<Operation>> operations;
   if (is_rounded(buffer))
@@ -209,7 +213,7 @@ std::unique_ptr<Pending> MpiCommunicator::start_urgent_allreduce(const Buffer& b
   return std::make_unique<MpiPending>(group_->world, std::move(operations));
 }
 
-/// How it is started.
+/// Returns the function that starts the sum.
 Operation::Post MpiCommunicator::sum_of(const Buffer& buffer, MPI_Comm on) const {
   return [world = group_->world.get(), buffer, on, handles = handles_, largest = largest_count_,
           alone = size() == 1] {
@@ -228,15 +232,16 @@ std::unique_ptr<Pending> MpiCommunicator::start_allgather(const Buffer& mine, co
                                       "allgather");
 }
 
-/// Of `bytes`, but no message of a ring or an all-to-all below 64 KiB.
+/// Returns the elements of a piece of `bytes`, but at least so many that no message of a ring or an
+/// all-to-all is below 64 KiB.
 std::size_t MpiCommunicator::elements_of_piece(std::size_t bytes,
                                                std::size_t bytes_of_element) const {
   const auto smallest = static_cast<std::size_t>(size()) * (64 << 10);
   return std::min(largest_count_, std::max(bytes, smallest) / bytes_of_element);
 }
 
-/// The stages of each piece, of so many bytes, of a sum. Rounding is left to the MPI thread: it
-/// costs the same there, and a core of its own hides it.
+/// Returns the stages of the sum for each piece of `bytes`. Rounding is left to the MPI thread: it
+/// costs the same there, and is hidden where that thread has a core of its own.
 std::vector<std::vector<Operation::Post>> MpiCommunicator::wire_sums(const Buffer& buffer,
                                                                      std::size_t bytes) {
   const HalfLoops& loops = wire_ == WireDtype::bf16 ? bf16_loops : f16_loops;
@@ -244,7 +249,7 @@ std::vector<std::vector<Operation::Post>> MpiCommunicator::wire_sums(const Buffe
   std::vector<std::vector<Operation::Post>> pieces;
   for (std::size_t first = 0; first < buffer.count; first += piece) {
     const std::size_t count = std::min(piece, buffer.count - first);
-    // Two tags each; MPI promises 32,768 of them, so they come around after 16,384 sums.
+    // Each sum has two tags. MPI guarantees 32,768 tags, so they repeat after 16,384 sums.
     const int tag = 2 * (sums_started_++ % 16'384);
     pieces.push_back(
         WireSum::stages({{handles_, handles_->communicator, group_->rank, group_->size},

@@ -1,4 +1,5 @@
-// Internal to comm/: allreduce and allgather of host memory by MPI, on a communicator of its own.
+// Declares allreduce and allgather of host memory by MPI on a separate communicator. It is internal
+// to comm/.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,11 @@
 
 namespace scalemark {
 
+/// A communicator for buffers in host memory.
 class MpiCommunicator : public Communicator {
  public:
-  /// Collective. `largest_count`: elements of one MPI call; larger buffers go in several (MPI
-  /// counts are int).
+  /// Makes the communicator; the call is collective. `largest_count` is the number of elements of
+  /// one MPI call; larger buffers are sent in several (MPI counts are int).
   explicit MpiCommunicator(RankGroup& group, WireDtype wire = WireDtype::fp32,
                            std::size_t largest_count = std::numeric_limits<int>::max());
   ~MpiCommunicator() override;
@@ -31,7 +33,7 @@ class MpiCommunicator : public Communicator {
   std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                            const std::vector<std::size_t>& counts,
                                            Stream stream) override;
-  /// On this thread, without waking another.
+  /// Sums on this thread, without waking another.
   void allreduce(const Buffer& buffer, Stream stream = nullptr) override;
 
  private:

@@ -1,4 +1,5 @@
-// See mpi_start.hpp. Open MPI leaves by exit() or by _exit(), so both are watched while it starts.
+// Calls MPI_Init. Open MPI ends the process by exit() or by _exit(), so both are intercepted while
+// it starts.
 #include "comm/mpi_start.hpp"
 
 #include <fmt/format.h>
@@ -21,12 +22,12 @@
 namespace scalemark {
 namespace {
 
-constexpr rlim_t kFewestDescriptors = 32;   // a rank alone needs 26
-constexpr rlim_t kManyDescriptors = 65536;  // a connection to each peer
+constexpr rlim_t kFewestDescriptors = 32;   // a single rank needs 26
+constexpr rlim_t kManyDescriptors = 65536;  // for a connection to each peer
 
 std::atomic<bool> is_starting{false};
 
-/// What to end with instead of `status`.
+/// Returns the exit status that replaces `status`.
 int status_of_start(int status) {
   if (!is_starting.exchange(false) || abort_under_way()) return status;
   const char* const what =
@@ -72,7 +73,7 @@ bool start_mpi() {
 
 }  // namespace scalemark
 
-/// Instead of the C library's, for libraries too.
+/// Replaces the _exit of the C library, also for libraries.
 extern "C" [[noreturn]] void _exit(int status) {
   const int code = scalemark::status_of_start(status);
   while (true) syscall(SYS_exit_group, code);

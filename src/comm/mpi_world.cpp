@@ -1,4 +1,4 @@
-// The MPI thread: its life, the queue of commands and the rounds of calls, its own and those of
+// Runs the MPI thread: its life, the queue of commands, and the rounds of calls made by it and by
 // threads that wait.
 #include "comm/mpi_world.hpp"
 
@@ -49,11 +49,11 @@ std::vector<std::string> gather_hosts(int size) {
 
 }  // namespace
 
-/// Held by who makes MPI calls.
+/// Held by the thread that makes MPI calls.
 class MpiWorld::Turn {
  public:
   explicit Turn(MpiWorld& world) : world_(world), lock_(world.turn_) { note_holder(); }
-  /// False where another thread has it, or this one already.
+  /// Converts to false where another thread has the turn, or this one already.
   Turn(MpiWorld& world, std::try_to_lock_t) : world_(world), lock_(world.turn_, std::defer_lock) {
     if (world_.holder_ == std::this_thread::get_id()) return;
     if (lock_.try_lock()) note_holder();
@@ -70,7 +70,7 @@ class MpiWorld::Turn {
 };
 
 MpiWorld::MpiWorld(Watchdog& watchdog) : watchdog_(watchdog) {
-  prctl(PR_SET_TIMERSLACK, timer_slack);  // of this thread, which will wait
+  prctl(PR_SET_TIMERSLACK, timer_slack);  // for this thread, which will wait
   std::promise<void> up;
   auto is_up = up.get_future();
   thread_ = std::thread([this, up = std::move(up)]() mutable { main_loop(std::move(up)); });
@@ -146,7 +146,7 @@ void MpiWorld::main_loop(std::promise<void> up) {
     if (stop_) return;
     const bool helped = is_helped(), idle = idle_ || helped;
     worked = std::exchange(nudged_, false) || worked;  // more is on the way
-    if (helped) {                                      // whoever waits sees to it
+    if (helped) {                                      // the waiting thread does this
       worked = false;
       round = {};
     }
@@ -157,7 +157,8 @@ void MpiWorld::main_loop(std::promise<void> up) {
   }
 }
 
-/// A round, in turn. True where something was started or completed.
+/// Makes one round of calls while holding the turn. Returns true where something was started or
+/// completed.
 bool MpiWorld::make_calls() {
   bool worked = run_commands();
   worked = test_operations() || worked;
@@ -210,7 +211,7 @@ void MpiWorld::nudge() {
   wake_.notify_one();
 }
 
-/// False where another thread has the turn.
+/// Posts the operation on this thread. Returns false where another thread has the turn.
 bool MpiWorld::post_here(const std::shared_ptr<Operation>& operation) {
   if (!any_thread_) return false;
   const Turn turn(*this, std::try_to_lock);
@@ -251,7 +252,7 @@ void MpiWorld::wait(Operation& operation, const char* phase) {
   if (!operation.error.empty()) throw CommError(fmt::format("{}: {}", phase, operation.error));
 }
 
-/// Rounds of calls until it is done, with pauses where there is nothing to do.
+/// Makes rounds of calls until the operation is done, with pauses where there is nothing to do.
 void MpiWorld::help(const Operation& operation) {
   const auto begin = Clock::now();
   std::chrono::duration<double> asleep{0};
@@ -261,7 +262,7 @@ void MpiWorld::help(const Operation& operation) {
     if (const Turn turn(*this, std::try_to_lock); turn)
       worked = make_calls();
     else
-      std::this_thread::yield();  // who has it may share this core
+      std::this_thread::yield();  // the thread that has it may share this core
     if (operation.done) break;
     const auto pause = pacer.pause({worked, /*waited=*/true, /*idle=*/false});
     if (pause.count() == 0) continue;
@@ -326,7 +327,7 @@ double MpiWorld::cpu_seconds() const {
 }
 
 std::string MpiWorld::ask_roll_call() {
-  // Shared, because the answer may come after this thread has given up.
+  // The promise is shared, because the answer may come after this thread has stopped waiting.
   auto answer = std::make_shared<std::promise<std::string>>();
   auto text = answer->get_future();
   enqueue([this, answer] {

@@ -1,8 +1,8 @@
-// Internal to comm/: MPI in this process. One thread at a time makes MPI calls, whoever holds the
-// turn: as a rule the MPI thread, which initialises MPI, starts nonblocking operations, tests them,
-// answers roll-calls and finalises. Open MPI polls; this thread sleeps between tests, so it never
-// steals the core that computes. A thread that waits for an operation has a free core: it makes the
-// calls itself meanwhile, since handing them over would take longer than a small operation.
+// Runs MPI in this process. One thread at a time makes MPI calls, the one that holds the turn.
+// Usually this is the MPI thread, which initialises MPI, starts nonblocking operations, tests them,
+// answers roll-calls and finalises. Open MPI polls; this thread sleeps between tests, so it does
+// not take the core that computes. A thread that waits for an operation has a free core and makes
+// the calls itself, since a hand-over would take longer than a small operation. Internal to comm/.
 #pragma once
 
 #include <pthread.h>
@@ -31,69 +31,75 @@
 
 namespace scalemark {
 
+/// Owns MPI and the MPI thread. There is one for each process.
 class MpiWorld {
  public:
-  /// Starts the thread and MPI_Init in it; blocks until MPI is up. Throws EnvironmentError where it
-  /// cannot start.
+  /// Starts the thread and MPI_Init in it, and blocks until MPI is initialised. Throws
+  /// EnvironmentError where it cannot start.
   explicit MpiWorld(Watchdog& watchdog);
-  /// Finalises unless that is done or an abort is under way.
+  /// Finalises MPI unless that is done or an abort is in progress.
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
 
   Watchdog& watchdog() const { return watchdog_; }
   int rank() const { return rank_; }
-  const std::vector<std::string>& hosts() const { return hosts_; }  ///< by world rank
-  /// Used by the MPI thread, and by others in MPI calls.
+  const std::vector<std::string>& hosts() const { return hosts_; }  ///< indexed by world rank
+  /// Returns the CPU seconds used by the MPI thread, and by others in MPI calls.
   double cpu_seconds() const;
 
-  /// Runs `f` in turn under the deadline of `phase` and gives its result. For the few MPI calls
-  /// that only exist as blocking ones; ranks should pass a barrier before them, since they poll.
+  /// Runs `f` while holding the turn, under the deadline of `phase`, and returns its result. It
+  /// serves the few MPI calls that exist only as blocking ones; ranks should pass a barrier before
+  /// them, since these calls poll.
   template <typename F>
   std::invoke_result_t<F> call(const char* phase, F f) {
     const PhaseScope scope(watchdog_, phase);
-    // Shared: the MPI thread may still be leaving the task when the result is already here.
+    // The task is shared: the MPI thread may still be leaving it when the result is already here.
     auto task = std::make_shared<std::packaged_task<std::invoke_result_t<F>()>>(std::move(f));
     auto result = task->get_future();
     enqueue([task] { (*task)(); });
     return result.get();
   }
 
-  /// Who posts an operation. mpi_thread: its first stage is work. caller: it is quick, and is
-  /// posted here and now where nobody else has the turn. caller_alone: it is small too
-  /// (kEagerBytes), so that between two ranks the library needs no further call of this one: nobody
-  /// wakes up for it. waiter: the caller waits for it at once, and makes the calls itself.
+  /// Says who posts an operation. `mpi_thread`: its first stage is work. `caller`: posting is
+  /// quick, and is done by the caller where nobody else has the turn. `caller_alone`: the operation
+  /// is small as well (kEagerBytes), so that between two ranks the library needs no further call;
+  /// no thread is woken for it. `waiter`: the caller waits for the operation at once, and makes the
+  /// calls itself.
   enum class Poster { mpi_thread, caller, caller_alone, waiter };
   static constexpr std::size_t kEagerBytes = 4000;  ///< Open MPI's least eager limit is 4 KiB
 
-  /// Starts an operation; returns at once.
+  /// Starts an operation and returns at once.
   std::shared_ptr<Operation> start(std::vector<Operation::Post> stages,
                                    Poster poster = Poster::mpi_thread);
   std::shared_ptr<Operation> start(Operation::Post post, Poster poster = Poster::mpi_thread) {
     return start(std::vector{std::move(post)}, poster);
   }
-  /// One that is made already, on the MPI thread.
+  /// Starts an existing operation on the MPI thread.
   void start(std::shared_ptr<Operation> operation) {
     enqueue([this, operation = std::move(operation)] { outstanding_.post(operation); });
   }
   /// Makes MPI calls, or sleeps, until `operation` is complete, under the deadline of `phase`.
   /// Throws CommError where it failed.
   void wait(Operation& operation, const char* phase);
-  /// Both.
+  /// Starts an operation and waits for it.
   void run(const char* phase, Operation::Post post) {
     wait(*start(std::move(post), Poster::waiter), phase);
   }
 
-  /// The same for a small operation of one request, which is tested by itself for a moment: what
-  /// every operation costs otherwise is longer than it. A late partner makes it one like any other.
+  /// Starts a small operation of one request and waits for it. It is first tested alone for a
+  /// moment, since the general path takes longer than the operation. With a late partner it is
+  /// treated like any other.
   void run_small(const char* phase, const std::function<MPI_Request()>& post);
 
-  /// Any thread, returns at once: `free_handles` runs in turn, unless MPI is finalised by then.
+  /// Runs `free_handles` while holding the turn, unless MPI is finalised by then. Any thread may
+  /// call it; it returns at once.
   void release(std::function<void()> free_handles);
-  /// Collective: waits for all ranks asleep, then MPI_Finalize. Later calls do nothing.
+  /// Sleeps until all ranks have arrived, then calls MPI_Finalize. The call is collective; later
+  /// calls do nothing.
   void finalize();
 
-  /// In turn only.
+  /// Use it only while holding the turn.
   AllreduceSelector& selector() { return *selector_; }
 
  private:
@@ -116,7 +122,7 @@ class MpiWorld {
   std::vector<std::string> hosts_;
   bool any_thread_ = false;  ///< may make MPI calls, one at a time
 
-  std::mutex turn_;  ///< of what follows
+  std::mutex turn_;  ///< guards the members down to roll_call_
   std::atomic<std::thread::id> holder_{};
   MPI_Comm roll_communicator_ = MPI_COMM_NULL;
   std::optional<AllreduceSelector> selector_;
@@ -125,11 +131,11 @@ class MpiWorld {
 
   std::atomic<bool> commanded_{false};      ///< there are commands
   std::atomic<bool> idle_{true};            ///< nothing in flight but the wait for roll-calls
-  std::atomic<double> helpers_seconds_{0};  ///< in MPI calls, of threads that waited
+  std::atomic<double> helpers_seconds_{0};  ///< time in MPI calls of threads that waited
 
-  mutable std::mutex mutex_;           ///< of what follows, and of operations' errors
+  mutable std::mutex mutex_;           ///< guards the members below, and the errors of operations
   std::condition_variable wake_;       ///< the MPI thread
-  std::condition_variable completed_;  ///< those who wait for operations
+  std::condition_variable completed_;  ///< threads that wait for operations
   std::deque<std::function<void()>> commands_;
   int waiting_ = 0;
   bool nudged_ = false;

@@ -1,4 +1,4 @@
-// See nccl_log.hpp.
+// Captures NCCL's log through a pipe and reads the transports from it.
 #include "comm/nccl_log.hpp"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ bool is_number(const std::string& word) {
          std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// "NET/IB/0/GDRDMA" without "0".
+/// Turns "NET/IB/0/GDRDMA" into "NET/IB/GDRDMA".
 std::string without_numbers(const std::string& name) {
   std::istringstream parts(name);
   std::string kept;
@@ -38,13 +38,14 @@ std::string environment_of(const char* name) {
   return value ? value : "";
 }
 
-/// NCCL takes its levels in any case. The channels are named at INFO and above.
+/// Returns whether the log names the channels, which it does at INFO and above. NCCL accepts its
+/// levels in any case.
 bool tells_channels(std::string level) {
   std::ranges::transform(level, level.begin(), [](unsigned char c) { return std::toupper(c); });
   return level == "INFO" || level == "TRACE";
 }
 
-/// NCCL_DEBUG_FILE's %h and %p.
+/// Replaces %h and %p as in NCCL_DEBUG_FILE.
 std::string expanded(std::string path) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -68,12 +69,12 @@ void append(int file, const char* data, std::size_t size) {
 
 }  // namespace
 
-/// What NCCL writes into a pipe goes to a file, and those lines that the user wants to stderr.
+/// Copies what NCCL writes into a pipe to a file, and the lines that the user asked for to stderr.
 class NcclLog::Tee {
  public:
   Tee(int file, bool warnings_alone) : file_(file), warnings_alone_(warnings_alone) {
     if (pipe2(ends_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
-    fcntl(ends_[1], F_SETFL, 0);  // NCCL's end blocks
+    fcntl(ends_[1], F_SETFL, 0);  // NCCL's end must block
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
   ~Tee() {
@@ -88,7 +89,7 @@ class NcclLog::Tee {
   void run(const std::stop_token& stop) {
     bool last = false;
     while (!last) {
-      last = stop.stop_requested();  // then what is in the pipe, once more
+      last = stop.stop_requested();  // after a stop the pipe is emptied once more
       pollfd wait{ends_[0], POLLIN, 0};
       poll(&wait, 1, last ? 0 : 50);
       std::array<char, 4096> block{};
@@ -109,7 +110,7 @@ class NcclLog::Tee {
   int file_;
   bool warnings_alone_;
   std::array<int, 2> ends_{-1, -1};
-  std::string rest_;  ///< of a line that is not complete
+  std::string rest_;  ///< the incomplete line at the end
   std::jthread thread_;
 };
 

@@ -1,4 +1,4 @@
-// Starting, testing and pacing of nonblocking MPI operations.
+// Starts and tests nonblocking MPI operations, and determines the pauses between tests.
 #include "comm/operations.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,8 @@ void Outstanding::post(std::shared_ptr<Operation> operation) {
   if (!start_stages(operation)) finished_at_post_.push_back(std::move(operation));
 }
 
-/// Starts the next stage, and those behind it while they have no requests. False: none is left.
+/// Starts the next stage, and those after it as long as they have no requests. Returns false where
+/// none is left.
 bool Outstanding::start_stages(const std::shared_ptr<Operation>& operation) {
   while (operation->error.empty() && operation->next_stage < operation->stages.size()) {
     std::vector<MPI_Request> requests;
@@ -53,7 +54,7 @@ bool Outstanding::start_stages(const std::shared_ptr<Operation>& operation) {
     }
     if (!requests.empty()) return true;
   }
-  operation->stages.clear();  // what they hold is let go in turn
+  operation->stages.clear();  // frees what they hold while holding the turn
   return false;
 }
 
@@ -109,7 +110,8 @@ std::chrono::microseconds Pacer::pause(const Situation& now) {
   constexpr int share_of_wait = 20;  // what comes is seen at most 5 % of its time late
   constexpr microseconds between_roll_calls{100'000}, busy_round{20};
   const auto time = Clock::now();
-  // A long round has moved data. Of rounds that followed each other the time between them is known.
+  // A long round has moved data. For rounds that followed each other, the time between them is
+  // known.
   const bool worked =
       now.worked || now.round > busy_round || (spins_ && time - last_call_ > busy_round);
   last_call_ = time;

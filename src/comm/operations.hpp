@@ -1,4 +1,5 @@
-// Internal to comm/: started MPI operations, and the set of them that are tested together.
+// Defines started MPI operations, and the set of those that are tested together. It is internal to
+// comm/.
 #pragma once
 
 #include <atomic>
@@ -17,15 +18,15 @@ namespace scalemark {
 /// Throws CommError naming the MPI call where `result` is not MPI_SUCCESS.
 void check_mpi(int result, const char* call);
 
-/// A started operation of one or more stages. `error` and `completed` stand once it is `done`.
+/// A started operation of one or more stages. `error` and `completed` are valid once it is `done`.
 struct Operation {
-  /// Runs in turn (MpiWorld), starts a stage and gives its requests. Kept until the operation ends,
-  /// with the buffers that it holds.
+  /// Starts a stage and returns its requests, while the MPI turn (MpiWorld) is held. It is kept
+  /// until the operation ends, together with the buffers that it holds.
   using Post = std::function<std::vector<MPI_Request>()>;
 
   std::vector<Post> stages;  ///< each starts when the requests of the one before are complete
   std::size_t next_stage = 0;
-  std::function<void()> on_complete;  ///< in turn, once; may be empty
+  std::function<void()> on_complete;  ///< called once, while holding the turn; may be empty
   std::size_t open_requests = 0;
   Clock::time_point posted = Clock::now();
   Clock::time_point completed{};
@@ -33,17 +34,17 @@ struct Operation {
   std::string error;  ///< empty: succeeded
 };
 
-/// The operations in flight; used in turn only.
+/// The operations in flight. Use it only while holding the turn.
 class Outstanding {
  public:
   void post(std::shared_ptr<Operation> operation);
-  /// One round of tests: the operations that completed in it.
+  /// Makes one round of tests and returns the operations that completed in it.
   std::vector<std::shared_ptr<Operation>> test();
   std::size_t requests() const { return requests_.size(); }
 
  private:
   std::vector<MPI_Request> requests_;
-  std::vector<std::shared_ptr<Operation>> owners_;            ///< of requests_, by index
+  std::vector<std::shared_ptr<Operation>> owners_;            ///< owners of requests_, by index
   std::vector<std::shared_ptr<Operation>> finished_at_post_;  ///< between two rounds of tests
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
@@ -52,10 +53,11 @@ class Outstanding {
   void drop_null_requests();
 };
 
-/// How long a thread sleeps between rounds of MPI calls. Tests that find work shorten the pause,
-/// since more is on the way, but to no less than several times the round, so that a core which
-/// computes is taken seldom and much is moved at once; tests that find none lengthen it. While a
-/// thread waits for an operation its core is free, and it may spin for a moment.
+/// Determines how long a thread sleeps between rounds of MPI calls. Tests that find work shorten
+/// the pause, since more is to come, but to no less than several times the duration of the round,
+/// so that a core that computes is interrupted rarely and much is moved at once. Tests that find
+/// none lengthen the pause. While a thread waits for an operation its core is free, and it may spin
+/// for a moment.
 class Pacer {
  public:
   explicit Pacer(Clock::time_point now = Clock::now()) : last_work_(now), last_call_(now) {}
@@ -63,7 +65,7 @@ class Pacer {
     bool worked;                             ///< the last round completed or moved something
     bool waited;                             ///< a thread waits for an operation
     bool idle;                               ///< nothing in flight except the wait for roll-calls
-    std::chrono::duration<double> round{0};  ///< that it took; 0: not known
+    std::chrono::duration<double> round{0};  ///< duration of the round; 0: unknown
   };
   std::chrono::microseconds pause(const Situation& now);
 

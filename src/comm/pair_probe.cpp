@@ -1,4 +1,4 @@
-// See pair_probe.hpp.
+// Measures latency and bandwidth between two ranks with messages in both directions.
 #include "comm/pair_probe.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr int kPingPongs = 50, kPairTag = 1;
 constexpr int kFewestExchanges = 3, kMostExchanges = 200;
 
-/// The calls of one pair, on the MPI thread.
+/// Makes the calls of one pair on the MPI thread.
 class Pair {
  public:
   Pair(MPI_Comm comm, int peer, bool leads, std::int64_t bytes)
@@ -39,7 +39,7 @@ class Pair {
     const double first = exchange();
     int repetitions = static_cast<int>(std::clamp(
         seconds / std::max(first, 1e-7), double{kFewestExchanges}, double{kMostExchanges}));
-    // Both must agree on it.
+    // Both ranks must use the same number.
     if (leads_)
       check_mpi(MPI_Send(&repetitions, 1, MPI_INT, peer_, kPairTag, comm_), "MPI_Send");
     else
@@ -80,7 +80,8 @@ int pair_rounds(int size) { return size < 2 ? 0 : size + size % 2 - 1; }
 
 int peer_in_round(int rank, int size, int round) {
   const int rounds = pair_rounds(size);
-  // The last one stays, the others move on by one a round. Where `size` is odd, it is nobody.
+  // The last rank stays, the others move on by one in each round. Where `size` is odd, the last one
+  // stands for nobody.
   int peer = rank == rounds ? round : ((2 * round - rank) % rounds + rounds) % rounds;
   if (rank != rounds && peer == rank) peer = rounds;
   return peer < size ? peer : -1;

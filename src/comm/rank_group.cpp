@@ -1,5 +1,5 @@
-// Control collectives: each posts a nonblocking MPI operation and waits until it
-// is complete.
+// Implements control collectives: each posts a nonblocking MPI operation and waits until it is
+// complete.
 #include "comm/rank_group.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::int64_t total(const std::vector<std::int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
 }
 
-/// Counts and displacements of MPI's "v" collectives.
+/// Holds counts and displacements of MPI's "v" collectives.
 struct ByteLayout {
   std::vector<int> counts, displacements;
   explicit ByteLayout(const std::vector<std::int64_t>& sizes, const char* call) {
@@ -157,7 +157,8 @@ std::vector<double> RankGroup::all_sum(std::vector<double> values) {
 }
 
 std::optional<RankGroup> RankGroup::split(int color) const {
-  // MPI_Comm_split polls until all ranks are there: let them arrive asleep.
+  // MPI_Comm_split polls until all ranks have arrived, so they first arrive at a barrier that
+  // sleeps.
   RankGroup(*this).barrier();
   auto impl = impl_->world->call("split", [this, color]() -> std::shared_ptr<Impl> {
     MPI_Comm part = MPI_COMM_NULL;

@@ -1,6 +1,6 @@
-// Control between ranks, always MPI: broadcast, gather, a sleeping barrier, deadlines, subgroups
-// and the agreed stop. No gradient ever passes here; see communicator.hpp for data. LibTorch- and
-// CUDA-free.
+// Provides control between ranks, always by MPI: broadcast, gather, a sleeping barrier, deadlines,
+// subgroups and the agreed stop. Gradients never pass here; see communicator.hpp for data.
+// LibTorch- and CUDA-free.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,24 @@ namespace scalemark {
 class MpiWorld;  // the MPI thread and MPI_COMM_WORLD; defined in comm/mpi_world.hpp, seen only
                  // inside comm/
 
-/// What all ranks of a group throw together when one of them failed: each can leave by itself, no
+/// Thrown by all ranks of a group together when one of them failed. Each can leave by itself, so no
 /// abort is needed.
 struct AgreedError : Error {
   using Error::Error;
 };
 
-/// The same while they measure: there is something to leave a record of.
+/// Thrown instead of AgreedError while the ranks measure, when there are results to leave a record
+/// of.
 struct AgreedWhileMeasuring : AgreedError {
   using AgreedError::AgreedError;
 };
 
+/// A group of ranks that exchange control messages. Copies share the group.
 class RankGroup {
  public:
-  /// Initialises MPI (on its own thread) under the watchdog's start-up deadline. Once a process.
-  /// Sets unset OMPI_MCA_* variables that scalemark needs before MPI_Init (srun has no --mca).
-  /// Throws EnvironmentError where MPI cannot start.
+  /// Initialises MPI (on its own thread) under the watchdog's start-up deadline. Call it once in a
+  /// process. Sets unset OMPI_MCA_* variables that scalemark needs before MPI_Init (srun has no
+  /// --mca). Throws EnvironmentError where MPI cannot start.
   static RankGroup world(Watchdog& watchdog);
 
   int rank() const;
@@ -42,25 +44,26 @@ class RankGroup {
   int local_size() const;
   std::string library_version() const;  ///< MPI_Get_library_version, first line
 
-  /// All of these sleep while they wait and obey the watchdog's deadline. All ranks of the group
+  /// All collectives sleep while they wait and obey the watchdog's deadline. All ranks of the group
   /// must call them.
   void barrier();
   std::string broadcast(std::string value, int root = 0);
-  /// At root: one string per rank, in rank order; elsewhere empty.
+  /// Returns at the root one string for each rank, in rank order, and an empty list elsewhere.
   std::vector<std::string> gather(const std::string& value, int root = 0);
   std::vector<std::string> all_gather(const std::string& value);
-  /// Element-wise sum, all ranks get it.
+  /// Returns the element-wise sum over ranks at all ranks.
   std::vector<double> all_sum(std::vector<double> values);
 
-  /// Ranks with the same color form a group, ordered by rank. color < 0: this rank gets nullopt.
+  /// Divides the group: ranks with the same color form a group, ordered by rank. A rank with color
+  /// < 0 gets nullopt.
   std::optional<RankGroup> split(int color) const;
 
-  /// Every rank says how it fared; when any failed, all ranks throw AgreedError with the agreed
-  /// code (precedence 7, 2, 5, 4, 6) and a message that names the ranks and their words. Call at
-  /// the end of every phase that can fail on one rank.
+  /// Lets every rank report its outcome. When any failed, all ranks throw AgreedError with the
+  /// agreed code (precedence 7, 2, 5, 4, 6) and a message that names the ranks and their texts.
+  /// Call it at the end of every phase that can fail on one rank.
   void agree(ExitCode code, const std::string& message);
 
-  /// The same for a callable: runs it, agrees on its outcome.
+  /// Runs a callable and agrees on its outcome.
   template <typename F>
   void agree_on(F&& f) {
     ExitCode code = ExitCode::ok;
@@ -75,10 +78,11 @@ class RankGroup {
   }
 
   Watchdog& watchdog() const;
-  /// CPU seconds of communication: of the MPI thread, and of others in MPI calls.
+  /// Returns the CPU seconds of communication: those of the MPI thread, and those of other threads
+  /// in MPI calls.
   double communication_cpu_seconds() const;
-  /// Collective; MPI_Finalize on the last group of the process. Also done by the destructor of the
-  /// world's last copy, unless an abort is under way.
+  /// Calls MPI_Finalize on the last group of the process. The call is collective. The destructor of
+  /// the world's last copy does the same unless an abort is in progress.
   static void finalize(RankGroup& world);
 
   struct Impl;
@@ -90,17 +94,17 @@ class RankGroup {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Sums that all ranks agree on one step late: posted at step s, read at step s+1, as one small
-/// nonblocking reduction. SIGTERM, --target_ci and --max_seconds stop all ranks at the same step
-/// through it.
+/// Sums values such that all ranks agree on them one step late: they are posted at step s and read
+/// at step s+1, as one small nonblocking reduction. SIGTERM, --target_ci and --max_seconds stop all
+/// ranks at the same step through it.
 class AgreedStop {
  public:
   explicit AgreedStop(RankGroup& group);
   ~AgreedStop();
-  /// Posts this step's words and returns the sums of the step before (empty at the first call).
-  /// Every rank posts the same number of values.
+  /// Posts the values of this step and returns the sums of the step before (empty at the first
+  /// call). Every rank must post the same number of values.
   std::vector<double> exchange(std::span<const double> words);
-  /// The sums of the last posted step; ends the exchange.
+  /// Returns the sums of the last posted step and ends the exchange.
   std::vector<double> finish();
 
  private:

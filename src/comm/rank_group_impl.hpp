@@ -1,4 +1,4 @@
-// Internal to comm/: what a RankGroup holds.
+// Holds the state of a RankGroup. It is internal to comm/.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ struct RankGroup::Impl {
   MPI_Comm communicator = MPI_COMM_NULL;
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
-  int hosts = 1;  ///< that the ranks of this group run on
+  int hosts = 1;  ///< number of hosts of the ranks of this group
 
-  /// Owns `communicator`. In turn (MpiWorld).
+  /// Takes ownership of `communicator`. Call it while holding the MPI turn (MpiWorld).
   Impl(std::shared_ptr<MpiWorld> world, MPI_Comm communicator);
   ~Impl() {
     if (communicator == MPI_COMM_WORLD) return;
@@ -27,7 +27,7 @@ struct RankGroup::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// Runs one nonblocking collective: `post(&request)` calls MPI and gives its result.
+  /// Runs one nonblocking collective: `post(&request)` calls MPI and returns its result.
   template <typename Post>
   void run(const char* phase, const char* call, Post post) {
     world->run(phase, [post = std::move(post), call] {

@@ -1,4 +1,5 @@
-// Roll-call: one question to every rank, one answer from each MPI thread that still turns.
+// Implements the roll-call: one question to every rank, and one answer from each MPI thread that
+// still runs.
 #include "comm/roll_call.hpp"
 
 #include <fmt/format.h>
@@ -106,7 +107,7 @@ std::string RollCall::text() const {
   const auto name = [&](std::size_t rank) {
     return fmt::format("rank {} on {}", rank, hosts_[rank]);
   };
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank)  // the silent ones first
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank)  // the silent ranks come first
     if (answers_[rank] && !answered_[rank])
       lines.push_back(name(rank) + ": silent (stopped, dead or unreachable)");
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank)

@@ -1,6 +1,6 @@
-// Internal to comm/: who of the other ranks still answers, and in which phase and step. Runs on the
-// MPI thread as ordinary operations on a communicator of its own, so a rank answers while it waits
-// or computes.
+// Finds out which other ranks still answer, and in which phase and step they are. It runs on the
+// MPI thread as ordinary operations on a separate communicator, so a rank answers while it waits or
+// computes. Internal to comm/.
 #pragma once
 
 #include <array>
@@ -16,19 +16,21 @@
 
 namespace scalemark {
 
+/// Answers the questions of other ranks, and asks all of them.
 class RollCall {
  public:
   static constexpr std::chrono::milliseconds patience{1000};  ///< after which a rank is "silent"
   using Start = std::function<void(std::shared_ptr<Operation>)>;
 
-  /// `start` hands an operation to the MPI thread's set. All calls are made in turn (MpiWorld).
+  /// `start` passes an operation to the set of the MPI thread. All calls must be made while holding
+  /// the MPI turn (MpiWorld).
   RollCall(MPI_Comm communicator, std::vector<std::string> hosts, const Watchdog& watchdog,
            Start start);
-  /// Asks all other ranks; `report` gets the text after `patience`, or earlier when all have
+  /// Asks all other ranks. `report` gets the text after `patience`, or earlier when all have
   /// answered.
   void ask(std::function<void(const std::string&)> report);
   void tick();
-  /// Takes back the standing receive, before MPI_Finalize.
+  /// Cancels the standing receive, before MPI_Finalize.
   void cancel();
 
  private:
@@ -50,7 +52,7 @@ class RollCall {
   bool closed_ = false;
   Clock::time_point asked_{};
   std::function<void(const std::string&)> report_;
-  std::vector<std::shared_ptr<Answer>> answers_;  ///< by rank
+  std::vector<std::shared_ptr<Answer>> answers_;  ///< indexed by rank
   std::vector<bool> answered_;
   int missing_ = 0;
 };

@@ -1,4 +1,4 @@
-// See urgent_queue.hpp.
+// Starts pieces in order of urgency, in rounds on which all ranks agree.
 #include "comm/urgent_queue.hpp"
 
 #include <algorithm>
@@ -6,8 +6,9 @@
 namespace scalemark {
 namespace {
 
-/// Of the pieces that wait, on their way at once: ResNet-50 has 100 pieces of 512 KiB a step, which
-/// the forward pass soon needs, and gains nothing from more than 6; Transformer-big has 800.
+/// The share of the waiting pieces that are in flight at once. ResNet-50 has 100 pieces of 512 KiB
+/// in a step, which the forward pass soon needs, and gains nothing from more than 6;
+/// Transformer-big has 800 pieces.
 constexpr std::size_t kShareInFlight = 16;
 
 }  // namespace
@@ -34,7 +35,7 @@ void UrgentQueue::add(const std::vector<std::shared_ptr<Operation>>& pieces, int
   go_on();
 }
 
-/// The agreement of the next round runs while the pieces of those before are on their way.
+/// Starts the agreement of the next round while the pieces of earlier rounds are in flight.
 void UrgentQueue::go_on() {
   if (!error_.empty()) return fail_all();
   while (in_flight_ < most_in_flight_ && !chosen_.empty()) {
@@ -82,7 +83,7 @@ void UrgentQueue::take_answer(const Operation& agreement, std::int64_t agreed) {
   go_on();
 }
 
-/// Whoever waits for them learns of it.
+/// Lets all pieces fail, so that threads that wait for them get the error.
 void UrgentQueue::fail_all() {
   std::vector<std::shared_ptr<Operation>> lost(chosen_.begin(), chosen_.end());
   chosen_.clear();

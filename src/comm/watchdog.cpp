@@ -1,4 +1,4 @@
-// The deadline of every phase, watched by a thread that needs nothing from MPI.
+// Watches the deadline of every phase on a thread that needs nothing from MPI.
 #include "comm/watchdog.hpp"
 
 #include <fmt/format.h>
@@ -24,9 +24,9 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr Seconds tick{0.25};
 constexpr Seconds beat_every{1.0};
-constexpr Seconds stopped_if_late{2.0};  // a tick so late means that this process was stopped
-constexpr double after_rank_0 = 3;       // seconds: it can leave a record before the job is gone
-constexpr double longest_timeout = 1e8;  // seconds; keeps time points far from overflow
+constexpr Seconds stopped_if_late{2.0};  // a tick this late means that this process was stopped
+constexpr double after_rank_0 = 3;       // seconds for rank 0 to leave a record before the job ends
+constexpr double longest_timeout = 1e8;  // seconds; prevents an overflow of time points
 
 std::string identity_from_launcher() {
   if (const char* rank = announced_rank()) return fmt::format("rank {} on {}", rank, host_name());
@@ -51,7 +51,7 @@ struct Watchdog::Impl {
 
   explicit Impl(double seconds) : timeout(std::clamp(seconds, 0.0, longest_timeout)) {}
 
-  /// Seconds that a phase may take here.
+  /// Returns the seconds that a phase may take on this rank.
   double deadline() const { return timeout + (is_first ? 0 : after_rank_0); }
 
   double seconds_in_phase() const { return Seconds(Clock::now() - entered).count(); }

@@ -1,4 +1,5 @@
-// Deadlines of a rank: the watchdog names who hangs in which phase, also where MPI itself hangs.
+// Enforces deadlines of a rank. The watchdog reports which rank hangs in which phase, also where
+// MPI itself hangs.
 #pragma once
 
 #include <functional>
@@ -14,30 +15,32 @@ struct Progress {
   double seconds_in_phase = 0;
 };
 
-/// The deadline of a rank: every phase (start-up, a collective, a step) must end within
-/// `timeout_seconds`; of ranks but the first 3 s later, so that rank 0, where it can, leaves a
-/// record that says so. Runs as a thread of its own so that it works where MPI itself hangs. Time
-/// in which this process itself was stopped (SIGSTOP, a suspended job) does not count. One per
-/// process. On expiry it asks the MPI thread for a roll-call (who answers, in which phase and step,
-/// who is silent), prints rank, phase, last step and the roll-call to stderr, lets LastWords speak,
-/// aborts the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.
+/// Enforces the deadline of a rank: every phase (start-up, a collective, a step) must end within
+/// `timeout_seconds`. Ranks other than the first have 3 s more, so that rank 0, where it can,
+/// leaves a record of the timeout. The watchdog runs as a separate thread so that it works where
+/// MPI itself hangs. Time in which this process itself was stopped (SIGSTOP, a suspended job) does
+/// not count. There is one for each process.
+///
+/// On expiry it asks the MPI thread for a roll-call (who answers, in which phase and step, who is
+/// silent), prints rank, phase, last step and the roll-call to stderr, lets LastWords run, aborts
+/// the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.
 class Watchdog {
  public:
   explicit Watchdog(double timeout_seconds);
   ~Watchdog();
-  /// Enters a phase; the clock starts anew. `step` < 0 keeps the last step.
+  /// Enters a phase and restarts the clock. `step` < 0 keeps the last step.
   void enter(const char* phase, long step = -1);
-  /// enter(phase), and the phase before.
+  /// Enters a phase and returns the one before.
   const char* exchange(const char* phase);
   Progress progress() const;
   void set_timeout(double seconds);
-  /// Called every second from the watching thread, for as long as this process runs.
+  /// Sets a function that the watching thread calls every second, as long as this process runs.
   void set_beat(std::function<void()> beat);
   double timeout() const;
-  /// Who this rank is in messages, e.g. "rank 1 of 4 on n0". Until then: what the launcher's
-  /// variables say.
+  /// Sets how messages name this rank, for example "rank 1 of 4 on n0". Until then they use the
+  /// variables of the launcher.
   void set_identity(std::string identity);
-  /// The MPI thread, once it exists, gives its roll-call and abort here.
+  /// Sets the roll-call and the abort, which the MPI thread provides once it exists.
   void set_roll_call(std::function<std::string()> roll_call);
   void set_abort(std::function<void(int exit_code)> abort);
 
@@ -46,7 +49,7 @@ class Watchdog {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Enters a phase for the lifetime of the scope and then returns to the phase before, with a fresh
+/// Enters a phase for the lifetime of the scope, then returns to the phase before and restarts the
 /// clock.
 class PhaseScope {
  public:

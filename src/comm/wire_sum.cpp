@@ -1,4 +1,5 @@
-// The three stages of a sum with a 2-byte wire type: round and scatter, sum and gather, widen.
+// Implements the three stages of a sum with a 2-byte wire type: round and scatter, sum and gather,
+// widen.
 #include "comm/wire_sum.hpp"
 
 #include <algorithm>
@@ -10,11 +11,11 @@
 namespace scalemark {
 namespace {
 
-/// Elements that are worked on at once, in the first-level cache.
+/// The number of elements that are processed at once, in the first-level cache.
 constexpr std::size_t block = 2048;
 
-/// The peers in the order in which to send to them: each rank begins with its neighbour, so that
-/// not all send to rank 0 first.
+/// Visits the peers in the order in which to send to them. Each rank begins with its neighbour, so
+/// that not all send to rank 0 first.
 template <typename F>
 void for_each_peer(const Peers& peers, F f) {
   for (int i = 1; i < peers.size; ++i) f((peers.rank + i) % peers.size);
@@ -87,7 +88,8 @@ std::vector<MPI_Request> WireSum::scatter() {
     received_ = small_.data();
   }
   Exchange exchange(peers_, tag_);
-  // From the start: the rounded values of a block lie in front of all that are still to be read.
+  // This works from the start: the rounded values of a block lie before all that are still to be
+  // read.
   std::array<std::uint16_t, block> rounded;
   for (std::size_t first = 0; first < count_; first += block) {
     const std::size_t n = std::min(block, count_ - first);
@@ -101,7 +103,7 @@ std::vector<MPI_Request> WireSum::scatter() {
   return exchange.requests();
 }
 
-/// In rank order, so that a sum has the same bits whoever adds it up.
+/// Sums in rank order, so that a sum has the same bits whichever rank computes it.
 std::vector<MPI_Request> WireSum::sum_and_gather() {
   const auto own = shard(peers_.rank);
   std::array<float, block> sum;
@@ -120,7 +122,7 @@ std::vector<MPI_Request> WireSum::sum_and_gather() {
   return exchange.requests();
 }
 
-/// From the end: the fp32 values of a block lie behind all sums that are still to be read.
+/// Works from the end: the fp32 values of a block lie after all sums that are still to be read.
 void WireSum::widen() {
   std::array<std::uint16_t, block> sums;
   for (std::size_t left = (count_ + block - 1) / block; left-- > 0;) {

@@ -1,6 +1,6 @@
-// Internal to comm/: allreduce of fp32 values that travel in a 2-byte type and are summed in fp32.
-// An MPI_SUM of 2-byte values would round at every hop; here a value is rounded once before it
-// travels and its sum once more.
+// Implements an allreduce of fp32 values that are sent in a 2-byte type and summed in fp32. An
+// MPI_SUM of 2-byte values would round at every hop; here a value is rounded once before it is
+// sent, and its sum once more. Internal to comm/.
 #pragma once
 
 #include <cstddef>
@@ -16,34 +16,34 @@ namespace scalemark {
 
 /// The ranks among which a sum runs.
 struct Peers {
-  std::shared_ptr<const void> owner;  ///< of the communicator
+  std::shared_ptr<const void> owner;  ///< the owner of the communicator
   MPI_Comm communicator = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
 };
 
-/// Elements [first, last) of a shard: `count` elements over `ranks` ranks, the first shards longer
-/// by one where it does not divide.
+/// Elements [first, last) of a shard: `count` elements over `ranks` ranks. The first shards are
+/// longer by one where it does not divide.
 struct Shard {
   std::size_t first, last;
   std::size_t count() const { return last - first; }
 };
 Shard shard_of(std::size_t count, int ranks, int rank);
 
-/// One allreduce, in place, in three stages. Every rank sends each peer its
-/// shard, sums its own one over all ranks, and sends the sum to all: n - s elements and then (P -
-/// 1) s for a shard of s, which is 2 (P - 1) / P x n on average over the ranks.
+/// One allreduce, in place, in three stages. Every rank sends each peer its shard, sums its own one
+/// over all ranks, and sends the sum to all: n - s elements and then (P - 1) s for a shard of s,
+/// which is 2 (P - 1) / P x n on average over the ranks.
 ///
-/// The own contribution goes through the 2-byte type as well. So the result does not depend on
-/// which rank sums an element: cutting the values into other buckets gives the same bits. And it
-/// lets the 4 n bytes of the values hold both wire buffers: after rounding, the 2 n bytes in front
-/// hold what is sent, those behind what is received. No other memory is needed.
+/// A rank's own contribution is rounded to the 2-byte type as well. So the result does not depend
+/// on which rank sums an element: dividing the values into other buckets gives the same bits. And
+/// the 4 n bytes of the values can hold both wire buffers: after rounding, the first 2 n bytes hold
+/// what is sent, the others what is received. No other memory is needed.
 class WireSum {
  public:
-  /// `tag` and `tag` + 1 must be this operation's own among those in flight: peers may reach the
+  /// `tag` and `tag` + 1 must be used by no other operation in flight, since peers may reach the
   /// stages of several operations in different orders.
   WireSum(Peers peers, const HalfLoops& loops, float* values, std::size_t count, int tag);
-  /// The stages of one WireSum, which share it.
+  /// Returns the stages of one WireSum, which share it.
   static std::vector<Operation::Post> stages(WireSum sum);
 
  private:
@@ -51,7 +51,7 @@ class WireSum {
   std::vector<MPI_Request> sum_and_gather();
   void widen();
   Shard shard(int rank) const { return shard_of(count_, peers_.size, rank); }
-  /// Where the own shard's values of `rank` lie.
+  /// Returns where the values of `rank` for this rank's shard are stored.
   std::uint16_t* contribution(int rank);
 
   Peers peers_;

@@ -1,4 +1,5 @@
-// Internal to cuda/ folders: results of CUDA and NCCL calls as errors, and what owns an event.
+// Turns results of CUDA and NCCL calls into errors, and owns events. It is internal to cuda/
+// folders.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,11 +12,11 @@
 
 namespace scalemark {
 
-/// The runtime keeps the error of a call until somebody asks for it: LibTorch would take it for
-/// that of its next kernel.
+/// Clears the error of the last call. The runtime keeps it until it is read, and LibTorch would
+/// attribute it to its next kernel.
 inline void forget_last_error() { static_cast<void>(cudaGetLastError()); }
 
-/// Throws CommError; `memory` is what the call takes from.
+/// Throws CommError where the call failed. `memory` names the memory that the call allocates.
 inline void check_cuda(cudaError_t result, const char* call, const char* memory = "on the GPU") {
   if (result == cudaSuccess) return;
   forget_last_error();
@@ -24,7 +25,7 @@ inline void check_cuda(cudaError_t result, const char* call, const char* memory 
   throw CommError(std::string(call) + " failed: " + words);
 }
 
-/// The name of the error, and what NCCL says of the last one that it met.
+/// Returns the name of the error, and NCCL's text for its last one.
 inline std::string nccl_words(ncclResult_t result) {
   const std::string detail = ncclGetLastError(nullptr);
   std::string words = ncclGetErrorString(result);
@@ -37,8 +38,8 @@ inline void check_nccl(ncclResult_t result, const char* call) {
   if (result != ncclSuccess) throw CommError(std::string(call) + " failed: " + nccl_words(result));
 }
 
-/// Whether an exception unwinds what was made with it: then a destructor must not wait for the
-/// device, which may wait for peers that nobody has told.
+/// Tells whether an exception unwinds the object that was made with it. A destructor must then not
+/// wait for the device, which may wait for peers that have not been told of the failure.
 class Unwinding {
  public:
   explicit operator bool() const { return std::uncaught_exceptions() > before_; }
@@ -47,7 +48,7 @@ class Unwinding {
   int before_ = std::uncaught_exceptions();
 };
 
-/// Owns a CUDA event that knows its time.
+/// Owns a CUDA event with timing.
 class CudaEvent {
  public:
   CudaEvent() { check_cuda(cudaEventCreate(&event_), "cudaEventCreate"); }

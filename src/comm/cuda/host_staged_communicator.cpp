@@ -1,5 +1,5 @@
-// CUDA buffers over a communicator of host memory: GPU -> pinned host memory -> sum or allgather ->
-// GPU.
+// Implements communication of CUDA buffers through a communicator of host memory: GPU -> pinned
+// host memory -> sum or allgather -> GPU.
 #include <functional>
 #include <memory>
 #include <utility>
@@ -14,11 +14,12 @@ namespace {
 
 using HostOperation = std::function<std::unique_ptr<Pending>(void* sent, void* received)>;
 
-/// The copy to the host runs beside the computation; the operation runs in wait(), in the order of
-/// the calls, which is the same on all ranks.
+/// An operation whose copy to the host runs beside the computation. The operation itself runs in
+/// wait(), in the order of the calls, which is the same on all ranks.
 class StagedPending : public Pending {
  public:
-  /// `start` begins it on the pinned copies of `sent` and `received`, which may be the same.
+  /// `start` starts the operation on the pinned copies of `sent` and `received`, which may be the
+  /// same.
   StagedPending(HostOperation start, const Buffer& sent, const Buffer& received,
                 std::shared_ptr<PinnedMemory> staged_sent,
                 std::shared_ptr<PinnedMemory> staged_received, EventPool& pool,
@@ -39,7 +40,8 @@ class StagedPending : public Pending {
   }
   ~StagedPending() override { cudaStreamSynchronize(copies_); }
 
-  /// The host waits, but the stream first computes what it has: its own wait begins after that.
+  /// The host waits, but the stream first finishes the work that is queued; the wait of the stream
+  /// begins after that.
   void wait() override {
     events_.wait_begin = pool_.record(compute_);
     check_cuda(cudaEventSynchronize(*copied_), "cudaEventSynchronize");
@@ -106,8 +108,8 @@ class HostStagedCommunicator : public Communicator {
   }
 
  private:
-  /// The smallest that is large enough and that no operation holds any more, or new: pinning is
-  /// slow, and every step needs about the same sizes.
+  /// Returns the smallest buffer that is large enough and that no operation holds any more, or a
+  /// new one. Pinning is slow, and every step needs about the same sizes.
   std::shared_ptr<PinnedMemory> memory(std::size_t bytes) {
     const std::shared_ptr<PinnedMemory>* best = nullptr;
     for (const auto& one : memory_)

@@ -1,4 +1,4 @@
-// Collectives of fp32 values on GPU memory, timed by events on NCCL's stream.
+// Runs collectives of fp32 values on GPU memory, timed by events on the stream of NCCL.
 #include <algorithm>
 
 #include "comm/cuda/nccl_connection.hpp"
@@ -13,7 +13,7 @@ class DeviceFloats {
   explicit DeviceFloats(std::int64_t bytes) {
     check_cuda(cudaMalloc(&data_, static_cast<std::size_t>(bytes)), "cudaMalloc");
   }
-  /// It may wait for all that the device does.
+  /// Freeing may wait for all work on the device.
   ~DeviceFloats() {
     if (!unwinding_) cudaFree(data_);
   }
@@ -26,7 +26,8 @@ class DeviceFloats {
   void* data_ = nullptr;
 };
 
-/// As nccl-tests has it: where a message is short, marks would be a large part of its time.
+/// Returns how many operations are timed together, as in nccl-tests: for short messages, events
+/// would take a large part of the time.
 int operations_between_marks(std::size_t elements) {
   constexpr std::size_t kLong = 64 << 10;  // bytes
   return elements * sizeof(float) < kLong ? 20 : 1;
@@ -42,7 +43,7 @@ class NcclCarrier : public CollectiveCarrier {
         received_(largest),
         sent_(in_place ? 4 : largest) {}
 
-  /// As nccl-tests: an alltoall has no form in place.
+  /// As in nccl-tests, an alltoall cannot run in place.
   bool carries(Collective collective) const override {
     return !in_place_ || collective != Collective::alltoall;
   }

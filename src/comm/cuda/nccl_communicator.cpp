@@ -1,5 +1,5 @@
-// Allreduce and allgather of GPU memory by NCCL on a stream of its own, so that it runs beside the
-// computation.
+// Runs allreduce and allgather of GPU memory by NCCL on a separate stream, so that they overlap
+// with the computation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace scalemark {
 namespace {
 
-/// Makes the stream that was given at the start wait for the result.
+/// An operation whose wait() makes the stream that was given at the start wait for the result.
 class NcclPending : public Pending {
  public:
   NcclPending(EventPool& pool, OperationEvents events, cudaStream_t stream)
@@ -41,7 +41,7 @@ class NcclCommunicator : public Communicator {
   std::string_view name() const override { return "nccl"; }
   int size() const override { return size_; }
   std::string algorithm() const override { return "chosen by NCCL (wire bytes as of a ring)"; }
-  /// Of this rank's channels, once they are connected.
+  /// Returns the transport of this rank's channels, once they are connected.
   std::string transport() const override { return nccl_transport(nccl_log().text(logged_)); }
   std::int64_t wire_bytes(std::int64_t bytes) const override {
     return ring_allreduce_bytes(bytes, size_);
@@ -71,7 +71,8 @@ class NcclCommunicator : public Communicator {
   }
 
  private:
-  /// `post` queues an operation on the own stream, behind what `stream` holds now.
+  /// Queues an operation with `post` on the communicator's stream, after the work that `stream`
+  /// holds now.
   template <typename F>
   std::unique_ptr<Pending> start(Stream stream, const char* call, F post) {
     const auto compute = static_cast<cudaStream_t>(stream);
@@ -83,8 +84,8 @@ class NcclCommunicator : public Communicator {
     return std::make_unique<NcclPending>(events_, std::move(events), compute);
   }
 
-  /// ncclAllGather takes equal blocks only; in one group, broadcasts of the ranks are one
-  /// operation.
+  /// Gathers blocks of different lengths. ncclAllGather takes equal blocks only; broadcasts of all
+  /// ranks in one group are one operation.
   ncclResult_t broadcast_blocks(const Buffer& mine, const Buffer& all,
                                 const std::vector<std::size_t>& counts) {
     auto* block = static_cast<char*>(all.data);

@@ -1,4 +1,4 @@
-// See nccl_connection.hpp.
+// Connects the ranks of a group with NCCL and ends the connection.
 #include "comm/cuda/nccl_connection.hpp"
 
 #include <fmt/format.h>
@@ -48,8 +48,8 @@ NcclConnection::NcclConnection(RankGroup& group, int cuda_device) {
   }
 }
 
-/// Nothing here throws, whatever the device has come to. A rank that fails alone neither waits for
-/// its peers nor lets them see that it has gone before it has said why.
+/// Nothing here throws, whatever the state of the device. A rank that fails alone does not wait for
+/// its peers, and does not let them notice its end before it has reported the cause.
 NcclConnection::~NcclConnection() {
   if (unwinding_) {
     watch_.reset();
@@ -76,10 +76,10 @@ void NcclConnection::make_stream(int cuda_device) {
              "cudaStreamCreateWithPriority");
 }
 
-/// Blocks inside NCCL until all ranks have come; one that never does is met by the watchdog,
-/// whose thread ends the job. A communicator that blocks queues a collective at once, without
-/// asking whether the one before is queued. A rank that fails says so before it waits for the
-/// others to agree: they may be inside NCCL, and wait for it.
+/// Blocks inside NCCL until all ranks have arrived. If one never does, the watchdog's thread ends
+/// the job. The communicator is a blocking one, since that queues a collective at once, without
+/// asking whether the one before is queued. A rank that fails reports it before it waits for the
+/// agreement of the others: they may be inside NCCL, and wait for it.
 void NcclConnection::connect(RankGroup& group, int cuda_device) {
   const PhaseScope phase(group.watchdog(), "nccl start-up");
   std::string id(sizeof(ncclUniqueId), '\0');

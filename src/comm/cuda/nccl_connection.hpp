@@ -1,5 +1,5 @@
-// Internal to comm/cuda/: the ranks of a group connected by NCCL, with a stream for what they do
-// together, and the watch over it.
+// Holds the NCCL connection of the ranks of a group, a stream for their collectives, and the thread
+// that watches it. It is internal to comm/cuda/.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace scalemark {
 
-/// Of this process, made before the first call of NCCL.
+/// Returns the log of this process, which is created before the first call of NCCL.
 const NcclLog& nccl_log();
 
 ncclDataType_t nccl_type(DataType type);
 
-/// `post(peer)` of all `peers` ranks as one operation. After an error the others are queued too,
-/// since a group must be closed; throws CommError where it cannot be opened.
+/// Calls `post(peer)` for all `peers` ranks as one operation. After an error the others are queued
+/// too, since a group must be closed. Throws CommError where the group cannot be opened.
 template <typename Post>
 ncclResult_t post_grouped(int peers, Post post) {
   check_nccl(ncclGroupStart(), "ncclGroupStart");
@@ -30,7 +30,7 @@ ncclResult_t post_grouped(int peers, Post post) {
 
 class NcclConnection {
  public:
-  /// Collective. Throws CommError.
+  /// Connects the ranks of the group; the call is collective. Throws CommError.
   NcclConnection(RankGroup& group, int cuda_device);
   ~NcclConnection();
   NcclConnection(const NcclConnection&) = delete;

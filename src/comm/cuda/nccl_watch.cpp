@@ -1,4 +1,4 @@
-// Asynchronous errors and deadlines of NCCL operations.
+// Checks NCCL operations for asynchronous errors and deadlines.
 #include "comm/cuda/nccl_watch.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// Internal to comm/cuda/: watches the NCCL operations in flight. The host runs ahead of the GPU, so
-// a hang of the network is not seen by the host's own phases; an error inside NCCL is seen by
-// nobody unless asked for.
+// Watches the NCCL operations in flight. The host runs ahead of the GPU, so the phases of the host
+// do not notice a hang of the network, and an error inside NCCL is noticed only by asking for it.
+// It is internal to comm/cuda/.
 #pragma once
 
 #include <chrono>
@@ -19,13 +19,14 @@ namespace scalemark {
 
 class NcclWatch {
  public:
-  /// A thread that looks every 100 ms. On an asynchronous error, or when an operation is older than
-  /// the watchdog's timeout, the whole job ends (exit code 4 or 5), then ncclCommAbort.
+  /// Starts a thread that checks every 100 ms. On an asynchronous error, or when an operation is
+  /// older than the watchdog's timeout, it ends the whole job (exit code 4 or 5) and then calls
+  /// ncclCommAbort.
   NcclWatch(ncclComm_t communicator, int cuda_device, const Watchdog& watchdog);
   ~NcclWatch();
-  /// Looks at once, on this thread: behind the last operation nothing else would.
+  /// Checks now, on this thread. This is needed after the last operation.
   void look_now();
-  /// `done` is recorded behind an operation that has just been started.
+  /// Adds an operation that has just been started. `done` is recorded after it.
   void add(std::shared_ptr<CudaEvent> done);
 
  private:
@@ -34,9 +35,9 @@ class NcclWatch {
     Clock::time_point started;
   };
   void watch();
-  /// Ends the job where something is wrong.
+  /// Checks the operations and ends the job where one has failed.
   void look(std::unique_lock<std::mutex>& lock);
-  /// What is wrong, or empty.
+  /// Returns what is wrong, or an empty text.
   std::string what_is_wrong(int& exit_code);
 
   ncclComm_t communicator_;

@@ -1,4 +1,4 @@
-// See operation_events.hpp.
+// Records events of operations, reuses them, and reads their times.
 #include "comm/cuda/operation_events.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ SharedEvent EventPool::record(cudaStream_t stream) {
 
 std::optional<OperationTimes> OperationEvents::times() const {
   if (!origin || !wait_end) return std::nullopt;
-  // The stream passes it after all others: its wait is for `done`.
+  // The stream passes this event after all others, since it waits for `done` before it.
   const cudaError_t passed = cudaEventQuery(*wait_end);
   if (passed == cudaErrorNotReady) {
     forget_last_error();

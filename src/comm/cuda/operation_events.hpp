@@ -1,5 +1,5 @@
-// Internal to comm/cuda/: when an operation of a stream began and ended, by events that the host
-// reads later.
+// Records when an operation of a stream began and ended, with events that the host reads later. It
+// is internal to comm/cuda/.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,29 @@ namespace scalemark {
 
 using SharedEvent = std::shared_ptr<CudaEvent>;
 
-/// Events that are used again once nobody holds them: making one takes as long as recording it, and
-/// a step needs the same few again and again.
+/// Reuses events that nobody holds any more. Creating one takes as long as recording it, and every
+/// step needs about the same number.
 class EventPool {
  public:
   SharedEvent next();
-  /// next(), recorded on `stream`.
+  /// Returns a free event, recorded on `stream`.
   SharedEvent record(cudaStream_t stream);
 
  private:
   std::vector<SharedEvent> events_;
 };
 
-/// On the device's clock; both must have passed. Throws CommError.
+/// Returns the seconds between two events on the device's clock. Both must have passed. Throws
+/// CommError.
 double seconds_between(const SharedEvent& from, const SharedEvent& to);
 
-/// Marks of one operation, each set when the streams pass that point.
+/// The events of one operation, each recorded where the streams pass that point.
 struct OperationEvents {
-  SharedEvent origin;  ///< of OperationTimes; null: nobody asked for times
+  SharedEvent origin;  ///< origin of OperationTimes; null: no times were requested
   SharedEvent posted, done, wait_begin, wait_end;
 
-  /// nullopt while one of them is not passed. Throws CommError where the device has failed.
+  /// Returns the times, or nullopt while one of the events has not passed. Throws CommError where
+  /// the device has failed.
   std::optional<OperationTimes> times() const;
 };
 

@@ -1,4 +1,5 @@
-// Internal to cuda/ folders: host memory that a GPU copies from and to while it computes.
+// Provides host memory that a GPU copies from and to while it computes. It is internal to cuda/
+// folders.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +8,16 @@
 
 namespace scalemark {
 
-/// It must outlive the copies from and to it.
+/// Owns pinned host memory. It must outlive the copies from and to it.
 class PinnedMemory {
  public:
-  /// Throws CommError.
+  /// Throws CommError where the memory cannot be allocated.
   explicit PinnedMemory(std::size_t bytes) : bytes_(bytes) {
     check_cuda(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault), "cudaHostAlloc",
                "that can be pinned on the host");
   }
-  /// Giving it back waits for the device, and fails where that has failed: while an exception
-  /// unwinds the memory is left to the end of the process.
+  /// Frees the memory. This waits for the device, and fails where the device has failed, so while
+  /// an exception unwinds, the memory is kept until the end of the process.
   ~PinnedMemory() {
     if (!unwinding_) cudaFreeHost(data_);
   }

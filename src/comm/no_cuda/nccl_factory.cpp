@@ -1,4 +1,4 @@
-// The build without CUDA: what needs a GPU says so.
+// Implements the functions for a build without CUDA by refusing what needs a GPU.
 #include "comm/nccl_factory.hpp"
 
 #include "error.hpp"
