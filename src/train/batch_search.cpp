@@ -1,4 +1,4 @@
-// See batch_search.hpp.
+// Tries out batch sizes and detects lack of memory on every rank.
 #include "train/batch_search.hpp"
 
 #include <c10/core/CPUAllocator.h>
@@ -21,23 +21,24 @@ namespace scalemark {
 namespace {
 
 bool says_out_of_memory(std::string_view text) {
-  // The CPU's allocator throws a plain c10::Error, oneDNN errors of its own, of which "could not
-  // create a primitive" is also that of code which it may not map.
+  // The CPU's allocator throws a plain c10::Error. oneDNN has its own errors; its "could not create
+  // a primitive" is also the error for code that it may not map.
   constexpr std::array<std::string_view, 10> kWords{
       "can't allocate memory", "not enough memory", "out of memory", "out_of_memory", "bad_alloc",
       "could not create a primitive", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
       "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-      // Of cuDNN, whose engines all wanted more work space than there was.
+      // cuDNN reports this where all its engines needed more work space than there was.
       "unable to find an engine to execute"};
   return std::ranges::any_of(kWords, [&](auto words) { return text.find(words) != text.npos; });
 }
 
-/// The rest is for what the heap grows by from step to step, and for communication buffers.
+/// The rest is reserved for the growth of the heap from step to step, and for communication
+/// buffers.
 constexpr double kShareOfMemory = 0.7;
 
-/// While it lives, a tensor on the CPU for which the heap had to grow beyond `limit_bytes` is
-/// refused with std::bad_alloc. Nothing else is: libraries below do not all survive that their own
-/// small blocks are refused. Pages count once the allocator holds them, before they are touched.
+/// Refuses, during its lifetime, a tensor on the CPU for which the heap would grow beyond
+/// `limit_bytes`, with std::bad_alloc. Other allocations are never refused, since not all libraries
+/// below survive that. Pages count once the allocator holds them, before they are touched.
 class HeapGuard : public c10::Allocator {
  public:
   explicit HeapGuard(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {
@@ -49,7 +50,7 @@ class HeapGuard : public c10::Allocator {
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes < kLeastCheckedBytes) return inner_->allocate(bytes);
-    const HeapUse before = heap_use();  // what cannot fit is not even asked for
+    const HeapUse before = heap_use();  // what cannot fit is not even requested
     if (before.held - before.free + static_cast<std::int64_t>(bytes) > limit_bytes_)
       throw std::bad_alloc();
     c10::DataPtr data = inner_->allocate(bytes);
@@ -67,7 +68,8 @@ class HeapGuard : public c10::Allocator {
   c10::Allocator* inner_ = c10::GetCPUAllocator();
 };
 
-/// LibTorch takes another way where oneDNN lacks memory, and warns: that trial fits by luck.
+/// Detects the warnings with which LibTorch continues without oneDNN where memory is short. Such a
+/// trial fits only by chance.
 class MemoryWarnings : public c10::WarningHandler {
  public:
   void process(const c10::Warning& warning) override {
@@ -83,7 +85,7 @@ class MemoryWarnings : public c10::WarningHandler {
   c10::WarningUtils::WarningHandlerGuard guard_{this};
 };
 
-/// How this rank fared; an error other than a lack of memory is agreed on and thrown.
+/// Returns the outcome of this rank. An error other than a lack of memory is agreed on and thrown.
 BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
                     std::optional<std::int64_t> limit_bytes,
                     const std::function<double(std::int64_t)>& step) {
@@ -101,7 +103,7 @@ BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
     try {
       trial.seconds = step(batch);
       trial.fits = !warnings.heard();
-      // Huge pages may hold more than the heap knows of.
+      // Huge pages may hold more than the heap accounts for.
       if (guard && peak_rss_bytes() - resident_before > *limit_bytes) trial.fits = false;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
@@ -113,7 +115,7 @@ BatchTrial try_here(DeviceBackend& device, RankGroup& group, std::int64_t batch,
   return trial;
 }
 
-/// The worst of all ranks; nullopt where one was asked to stop.
+/// Returns the worst outcome over all ranks, or nullopt where one was asked to stop.
 std::optional<BatchTrial> worst_of_all(RankGroup& group, BatchTrial trial) {
   const nlohmann::json mine{trial.fits, trial.seconds, trial.peak_bytes, stop_requested()};
   bool stop = false;
@@ -127,7 +129,7 @@ std::optional<BatchTrial> worst_of_all(RankGroup& group, BatchTrial trial) {
   return stop ? std::nullopt : std::optional(trial);
 }
 
-/// Of the rank that may take least; nullopt where no rank knows.
+/// Returns the least limit over ranks, or nullopt where no rank knows one.
 std::optional<std::int64_t> least(RankGroup& group, std::optional<std::int64_t> mine) {
   std::optional<std::int64_t> found;
   for (const std::string& text : group.all_gather(mine ? std::to_string(*mine) : "")) {
@@ -138,8 +140,8 @@ std::optional<std::int64_t> least(RankGroup& group, std::optional<std::int64_t> 
   return found;
 }
 
-/// While it lives, cuDNN takes its first guess: trying kernels out takes seconds at every batch,
-/// and their work space would count.
+/// Makes cuDNN use its first guess during its lifetime: trying kernels takes seconds at every batch
+/// size, and their work space would count.
 class FirstGuesses {
  public:
   explicit FirstGuesses(DeviceBackend& device) : device_(device) { device_.try_kernels(false); }
@@ -167,7 +169,7 @@ BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,
   device.release_free_memory();
   group.barrier();  // all ranks hold their weights and nothing else
   const auto left = device.memory_left(group.local_size());
-  group.barrier();  // and none begins to try while another still looks
+  group.barrier();  // no rank begins to try while another still reads
   std::optional<std::int64_t> limit = left;
   if (left && device.device().is_cpu())
     limit = static_cast<std::int64_t>(kShareOfMemory * static_cast<double>(*left));

@@ -1,4 +1,4 @@
-// One step with a batch that may be too large, for the search of the largest.
+// Runs a few steps with a batch that may be too large, for the search of the largest batch.
 #include "measure/clock.hpp"
 #include "train/inferencer.hpp"
 #include "train/measured_loop.hpp"
@@ -18,7 +18,7 @@ double Trainer::try_batch(RankGroup& alone, std::int64_t batch_size) {
     trainer.batches.clear();
     trainer.plan = {};
   };
-  let_go();  // the batch before must not lie beside this one
+  let_go();  // the previous batch must not be held beside this one
   trainer.untouched = false;
   try {
     set_batch({batch_size, batch_size, batch_size});
@@ -26,7 +26,7 @@ double Trainer::try_batch(RankGroup& alone, std::int64_t batch_size) {
     MeasuredLoop loop(trainer, alone, *communicator, InjectedFault());
     loop.meet_shapes();
     const double begin = steady_seconds();
-    // Later steps also meet the gaps that the first one has left in the heap.
+    // Later steps also encounter the gaps that the first one has left in the heap.
     loop.run(kTrialSteps, "batch search", StoppingRule(std::nullopt, std::nullopt), nullptr);
     const double seconds = (steady_seconds() - begin) / kTrialSteps;
     let_go();

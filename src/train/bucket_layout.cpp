@@ -1,4 +1,4 @@
-// See bucket_layout.hpp.
+// Assigns parameters to buckets and allocates the buckets.
 #include "train/bucket_layout.hpp"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 namespace scalemark {
 namespace {
 
-/// Elements: 64 bytes of a 2-byte shadow, 128 of fp32, so that slices are aligned in both.
+/// The alignment in elements: 64 bytes of a 2-byte shadow, 128 of fp32, so that slices are aligned
+/// in both.
 constexpr std::int64_t kAlignment = 32;
 
 std::int64_t align(std::int64_t count) {
@@ -23,7 +24,7 @@ void check_permutation(std::vector<int> order, std::size_t count) {
                                 std::to_string(count) + " parameters");
 }
 
-/// The bucket for the next parameter; a table that is not reduced gets one of its own.
+/// Returns the bucket for the next parameter. A table that is not reduced gets a bucket of its own.
 Bucket& open_bucket(std::vector<Bucket>& buckets, bool reduced, const FlatLayout& layout) {
   const std::int64_t limit = buckets.size() == 1 ? layout.first_bucket_bytes : layout.bucket_bytes;
   if (buckets.empty() || !reduced || !buckets.back().reduced ||

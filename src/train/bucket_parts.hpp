@@ -1,5 +1,5 @@
-// Internal to train/: pieces of a bucket, small enough that an optimizer's later passes find them
-// in cache.
+// Divides a bucket into parts that are small enough for the caches, so that the later passes of an
+// optimizer find them there. Internal to train/.
 #pragma once
 
 #include "train/flat_parameters.hpp"
@@ -12,16 +12,17 @@ struct Part {
   std::vector<at::Tensor> state;
   at::Tensor shadow;  ///< undefined in fp32
 
-  /// Once the weights are final.
+  /// Copies the weights to the shadow. Call it once they are final.
   void refresh_shadow() const {
     if (shadow.defined()) shadow.copy_(weights);
   }
 };
 
-/// Elements of a part on the CPU.
+/// The number of elements of a part on the CPU.
 inline constexpr std::int64_t kPartElements = 1 << 18;
 
-/// The elements [begin, begin + count) of a bucket, in order, in parts of at most `largest`.
+/// Returns the elements [begin, begin + count) of a bucket, in order, in parts of at most
+/// `largest`.
 std::vector<Part> parts_of(const Bucket& bucket, std::int64_t begin, std::int64_t count,
                            std::int64_t largest);
 

@@ -1,4 +1,4 @@
-// How a checkpoint comes to lie on disk; see checkpoint.hpp.
+// Writes checkpoints to disk atomically, and manages their folder.
 #include "train/checkpoint.hpp"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ constexpr std::size_t kProbeBytes = 1 << 16;
       full ? "free some space or choose another folder" : "choose a folder that you may write to"));
 }
 
-/// The folder asked for, or a private one.
+/// Returns the requested folder, or makes a private one.
 fs::path make_folder(const std::optional<std::string>& asked_for) {
   std::error_code error;
   if (asked_for) {
@@ -49,7 +49,8 @@ fs::path make_folder(const std::optional<std::string>& asked_for) {
   return path;
 }
 
-/// Rank 0 is alone in a folder, another with its names.
+/// Takes the lock of the folder. Rank 0 is alone in a folder; another rank is alone with its file
+/// names.
 std::unique_ptr<FileLock> take_lock(const fs::path& folder, const CheckpointWriter& writer) {
   std::unique_ptr<FileLock> lock;
   try {
@@ -66,7 +67,7 @@ std::unique_ptr<FileLock> take_lock(const fs::path& folder, const CheckpointWrit
   return lock;
 }
 
-/// A hidden file that becomes a checkpoint under its own name, or goes.
+/// A hidden file that gets the name of a checkpoint when it is complete, and is removed otherwise.
 class PendingFile {
  public:
   explicit PendingFile(const fs::path& path)
@@ -82,7 +83,8 @@ class PendingFile {
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
 
-  /// Keeps the first error for put_in_place(): the archive's writer must not be interrupted.
+  /// Keeps the first error for put_in_place(), since the writer of the archive must not be
+  /// interrupted.
   std::size_t write(const void* data, std::size_t size) noexcept {
     if (error_ == 0) error_ = write_whole(fd_, {static_cast<const char*>(data), size});
     if (error_ == 0) bytes_ += static_cast<std::int64_t>(size);
@@ -106,7 +108,7 @@ class PendingFile {
   std::int64_t bytes_ = 0;
 };
 
-/// A small file goes through the whole way, then the free space is compared.
+/// Writes a small file in the same way, then compares the free space.
 void probe(const fs::path& folder, std::int64_t bytes, const CheckpointWriter& writer) {
   const fs::path path = folder / ("checkpoint-probe" + writer.suffix());
   {
@@ -130,8 +132,8 @@ void probe(const fs::path& folder, std::int64_t bytes, const CheckpointWriter& w
            ENOSPC);
 }
 
-/// Temporary files of this writer in runs that were killed; the lock says that none is being
-/// written.
+/// Removes temporary files of this writer from runs that were killed. The lock guarantees that none
+/// is being written.
 void remove_leftovers(const fs::path& folder, const std::string& suffix) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -182,7 +184,7 @@ std::int64_t CheckpointFolder::write(torch::serialize::OutputArchive& archive, s
   PendingFile file(path);
   archive.save_to([&file](const void* data, std::size_t size) { return file.write(data, size); });
   file.put_in_place();
-  std::erase(written_, path);  // of an earlier measurement of the same run
+  std::erase(written_, path);  // may be of an earlier measurement of the same run
   written_.push_back(path);
   remove_all_but(kKept);
   return file.bytes();

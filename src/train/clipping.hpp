@@ -1,4 +1,4 @@
-// Gradient clipping by the global norm (Pascanu et al. 2013), --clip_norm, on the flat buckets.
+// Clips gradients by their global norm (Pascanu et al. 2013), --clip_norm, on the flat buckets.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ namespace scalemark {
 /// LibTorch's gives them to ranks with as many threads.
 at::Tensor gradient_norm(const std::vector<Bucket>& buckets, const OperatorSet& operators);
 
-/// As torch.nn.utils.clip_grad_norm_: gradients x min(1, most / (norm + 1e-6)). Where the norm is
-/// not finite, neither are they afterwards.
+/// Multiplies the gradients by min(1, most / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_
+/// does. Where the norm is not finite, the gradients are not finite afterwards.
 void clip_gradients(std::vector<Bucket>& buckets, double most, const OperatorSet& operators);
 
 }  // namespace scalemark

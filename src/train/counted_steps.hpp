@@ -1,5 +1,5 @@
-// Internal to train/: the steps that an optimizer has made, where the host does not know which of
-// them changed nothing.
+// Counts the steps of an optimizer where the host does not know which of them changed nothing.
+// Internal to train/.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,26 +8,27 @@
 
 namespace scalemark {
 
+/// Counts steps on the device as long as the host does not know which were skipped.
 class CountedSteps {
  public:
-  /// `skip`: see UpdateRule::begin_step().
+  /// Counts a step. `skip` is that of UpdateRule::begin_step().
   void begin_step(const at::Tensor& skip) {
     ++begun_;
     if (skip.defined()) skipped_ = skipped_.defined() ? skipped_ + skip : skip.clone();
   }
-  /// With the step under way; waits for the device.
+  /// Returns the number of steps including the current one. Waits for the device.
   std::int64_t count() const {
     return static_cast<std::int64_t>(begun_ - (skipped_.defined() ? skipped_.item<double>() : 0));
   }
-  /// The same as a scalar of `options`, without waiting.
+  /// Returns count() as a scalar of `options`, without waiting.
   at::Tensor on_device(const at::TensorOptions& options) const {
     at::Tensor steps = at::full({}, begun_, options);
     if (skipped_.defined()) steps -= skipped_[0];
     return steps;
   }
-  /// With those that were left out.
+  /// Returns the number of steps including those that were skipped.
   double begun() const { return begun_; }
-  /// Whether one can have been left out.
+  /// Returns whether a step can have been skipped.
   bool may_have_skipped() const { return skipped_.defined(); }
 
  private:

@@ -1,5 +1,5 @@
-// The CPU executes at once: marks are clock readings and a scalar can be read as soon as it is
-// computed.
+// Implements the CPU as a device. It executes at once: times are clock readings, and a scalar can
+// be read as soon as it is computed.
 #include "train/cpu_backend.hpp"
 
 #include "config/names.hpp"

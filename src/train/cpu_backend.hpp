@@ -1,4 +1,4 @@
-// The CPU as a device; shared by the builds with and without CUDA.
+// Declares the CPU as a device, for the builds with and without CUDA.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The CPU's batch copier: on the CPU no copy is needed, but the mechanism is the same as on a GPU.
+// Implements the batch copier of the CPU. No copy is needed there, but the mechanism is the same as
+// on a GPU.
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -56,7 +57,7 @@ class CpuBatchCopier : public BatchCopier {
       if (leave_) return;
       lock.unlock();
       const double before = steady_seconds();
-      // start() and wait() leave the tensors alone until they are copied.
+      // start() and wait() do not change the tensors until they are copied.
       for (const TensorCopy& tensor : tensors_)
         std::memcpy(tensor.to.mutable_data_ptr(), tensor.from.const_data_ptr(),
                     tensor.from.nbytes());
@@ -72,8 +73,8 @@ class CpuBatchCopier : public BatchCopier {
   std::condition_variable changed_;
   std::vector<TensorCopy> tensors_;
   bool busy_ = false, leave_ = false;
-  double copied_seconds_ = 0;  ///< of the copy that nobody has waited for yet
-  CopyTimes times_;            ///< of the caller's thread alone
+  double copied_seconds_ = 0;  ///< seconds of the copy that was not waited for yet
+  CopyTimes times_;            ///< used by the caller's thread alone
   std::thread thread_;         ///< last: it uses the others
 };
 

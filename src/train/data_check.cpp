@@ -1,4 +1,4 @@
-// The data check over the very gradient buffers that training reduces. On CUDA, values are written
+// Runs the data check on the gradient buffers that training reduces. On CUDA, values are written
 // and compared on the host and copied to the buffers for each allreduce.
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 namespace scalemark {
 namespace {
 
-/// Hands host buffers to a communicator of the device: copies in, reduces in place there, copies
+/// Passes host buffers to a communicator of the device: copies in, reduces in place there, copies
 /// out.
 class DeviceStagedCommunicator : public Communicator {
  public:
@@ -53,7 +53,8 @@ class DeviceStagedCommunicator : public Communicator {
   std::map<void*, std::pair<at::Tensor, at::Tensor>> pairs_;  ///< host, device; by host address
 };
 
-/// Blocks as rows of tables travel: their indices and their elements, no two neighbours' alike.
+/// Checks gathers of blocks in the form of table rows: their indices and their elements, with
+/// different lengths for neighbouring ranks.
 void check_gathers(Communicator& communicator, DeviceBackend& device, int rank) {
   std::vector<std::size_t> counts;
   for (int r = 0; r < communicator.size(); ++r) counts.push_back(10'000 + 100 * (r % 3));

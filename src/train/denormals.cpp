@@ -1,4 +1,4 @@
-// See denormals.hpp.
+// Sets and tests the processor's flags for denormal numbers.
 #include "train/denormals.hpp"
 
 #include <ATen/Context.h>

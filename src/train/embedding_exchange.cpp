@@ -1,4 +1,4 @@
-// See embedding_exchange.hpp.
+// Gathers rows of embedding tables over ranks and adds them to the gradients.
 #include "train/embedding_exchange.hpp"
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 namespace scalemark {
 namespace {
 
-/// The first `count` rows of `memory`, which grows where it is too short.
+/// Returns the first `count` rows of `memory`, which grows where it is too short.
 at::Tensor first_rows(at::Tensor& memory, std::int64_t count, const at::Tensor& like) {
   if (!memory.defined() || memory.size(0) < count) {
     auto shape = like.sizes().vec();
     shape[0] = count;
-    memory = at::Tensor();  // the old one goes before the new one comes
+    memory = at::Tensor();  // frees the old memory before the new is allocated
     memory = at::empty(shape, like.options());
   }
   return memory.narrow(0, 0, count);
@@ -42,8 +42,9 @@ EmbeddingExchange::EmbeddingExchange(FlatParameters& parameters, RankGroup& grou
   reducer.set_of_table(std::move(of_table));
 }
 
-/// How many rows a rank sends depends on its batch alone, so the ranks tell each other first. On a
-/// GPU the host waits for that while the stream still computes, so that wait is nobody's.
+/// Starts gathering. The number of rows that a rank sends depends on its batch alone, so the ranks
+/// first exchange these numbers. On a GPU the host waits for that while the stream still computes,
+/// so the wait does not delay the step.
 void EmbeddingExchange::start(Stream stream) {
   if (gathers_.empty()) return;
   const auto ranks = static_cast<std::size_t>(alone_ ? 1 : group_.size());
@@ -62,7 +63,7 @@ void EmbeddingExchange::start(Stream stream) {
 
 void EmbeddingExchange::post(Gather& gather, const std::vector<std::size_t>& counts,
                              Stream stream) {
-  gather.all_indices = gather.all_rows = at::Tensor();  // views would keep outgrown memory alive
+  gather.all_indices = gather.all_rows = at::Tensor();  // views would keep memory that was replaced
   const RowBuffer& mine = gather.rows->rows;
   if (alone_) {
     gather.all_indices = mine.indices();

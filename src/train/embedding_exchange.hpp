@@ -1,6 +1,5 @@
-// Carries the collected rows of embedding tables between ranks: gathers every rank's rows at every
-// rank, and adds them to the dense gradients there. Beside the GradientReducer, which sums what is
-// dense.
+// Exchanges the collected rows of embedding tables between ranks: it gathers every rank's rows at
+// every rank, and adds them to the dense gradients there. The GradientReducer sums what is dense.
 #pragma once
 
 #include <memory>
@@ -12,31 +11,33 @@
 
 namespace scalemark {
 
+/// Gathers the rows of all tables whose gradients are collected as rows.
 class EmbeddingExchange {
  public:
-  /// `group`: the ranks of `communicator`; agrees on how many rows each of them sends. Where
-  /// nothing moves, or there is no other rank, own rows are all there are.
-  /// `reducer`: of the dense parts, which keeps the log of the step.
+  /// `group` holds the ranks of `communicator`, which agree on how many rows each of them sends.
+  /// Where no data is moved, or there is no other rank, only the own rows are added. `reducer`
+  /// reduces the dense parts and keeps the log of the step.
   EmbeddingExchange(FlatParameters& parameters, RankGroup& group, Communicator& communicator,
                     GradientReducer& reducer);
 
-  /// After the last backward pass of a step, by all ranks: starts gathering. Does nothing where no
-  /// table gathers.
+  /// Starts gathering. All ranks call it after the last backward pass of a step. It does nothing
+  /// where no table is gathered.
   void start(Stream stream);
-  /// Once the bucket's dense part is summed, before anything reads its gradients: waits for the
-  /// rows of its tables and adds them, in rank order, so that all ranks get the same bits.
+  /// Waits for the rows of a bucket's tables and adds them in rank order, so that all ranks get the
+  /// same bits. Call it once the bucket's dense part is summed, before anything reads its
+  /// gradients.
   void finish(std::size_t bucket);
-  /// The step is over: takes down its rows.
+  /// Ends the step and records its rows.
   void end_step();
 
-  /// The sums since the last call, but for exchange_seconds.
+  /// Returns the sums since the last call, except for exchange_seconds.
   EmbeddingSamples take();
 
  private:
-  /// A table that gathers, and what came from all ranks.
+  /// A table that is gathered, and what came from all ranks.
   struct Gather {
     TableRows* rows;
-    at::Tensor all_indices, all_rows;  ///< of the step; views of the memory below
+    at::Tensor all_indices, all_rows;  ///< rows of the current step; views of the memory below
     at::Tensor index_memory, row_memory;
     std::vector<std::unique_ptr<Pending>> pending;
   };

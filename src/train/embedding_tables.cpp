@@ -1,4 +1,4 @@
-// See embedding_tables.hpp.
+// Selects how the gradient of each embedding table is communicated.
 #include "train/embedding_tables.hpp"
 
 namespace scalemark {

@@ -1,4 +1,5 @@
-// Which parameters of a network are embedding tables, and how the gradient of each travels.
+// Describes which parameters of a network are embedding tables, and how the gradient of each is
+// communicated.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace scalemark {
 
-/// What becomes of a table's gradient. "Lookups" are those of table_rows(), "dense" is what a
-/// projection that shares the table contributes.
+/// How the gradient of a table is communicated. "Lookups" are those of table_rows(); "dense" is the
+/// contribution of a projection that shares the table.
 enum class TableGradient {
   dense,     ///< all of it is summed in the table's slice, which travels in its bucket
   beside,    ///< lookups are collected as rows and gathered; dense goes to the slice as ever
@@ -19,25 +20,27 @@ enum class TableGradient {
   converted  ///< all of it is collected as rows, added up in the slice, which travels in its bucket
 };
 
+/// An embedding table of a network and how its gradient is communicated.
 struct EmbeddingTable {
   int parameter;             ///< index into Model::parameters()
-  std::string name;          ///< of the layer
+  std::string name;          ///< name of the layer
   std::int64_t rows, width;  ///< V x d
   bool tied;                 ///< used for more than lookups
   TableGradient how = TableGradient::dense;
 
   bool collects() const { return how != TableGradient::dense; }
-  /// The slice travels in an allreduced bucket.
+  /// Returns whether the slice is part of an allreduced bucket.
   bool reduced() const { return how != TableGradient::gathered; }
   bool gathered() const { return how == TableGradient::gathered || how == TableGradient::beside; }
-  /// The dense gradient is carried as V rows.
+  /// Returns whether the dense gradient is sent as V rows.
   bool carries_dense() const {
     return tied && (how == TableGradient::gathered || how == TableGradient::converted);
   }
 };
 
-/// The same tables as `--embedding_gradients` and `--tied_gradient` ask. sparse_as_dense collects a
-/// dense gradient as rows too, as the published accumulation does (docs/measurements.md).
+/// Returns the tables with the strategy of `--embedding_gradients` and `--tied_gradient`. With
+/// sparse_as_dense, a dense gradient is collected as rows too, as in the published accumulation
+/// (docs/measurements.md).
 std::vector<EmbeddingTable> with_strategy(std::vector<EmbeddingTable> tables,
                                           const ResolvedConfig& config);
 

@@ -1,4 +1,4 @@
-// Views of the buckets in place of a model's weights; see flat_parameters.hpp.
+// Replaces a model's weights by views of the buckets.
 #include "train/flat_parameters.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> leaves = model.parameters();
   buckets_ = make_buckets(leaves, order, layout);
-  for (Bucket& bucket : buckets_) {  // one after the other: each frees what the leaves held
+  for (Bucket& bucket : buckets_) {  // one after the other: each frees what its leaves held
     allocate(bucket, leaves.front().device(), layout);
     for (const Slice& slice : bucket.slices)
       bind(slice, leaves[static_cast<std::size_t>(slice.parameter)]);
@@ -20,7 +20,7 @@ FlatParameters::FlatParameters(Model& model, const std::vector<int>& order,
     arrival_->add_table(slice_of(leaves[static_cast<std::size_t>(table.parameter)]), table);
 }
 
-/// Moves the leaf's values into its slice and makes it a view of it.
+/// Moves the values of the leaf into its slice and makes the leaf a view of it.
 void FlatParameters::bind(const Slice& slice, at::Tensor leaf) {
   const int index = static_cast<int>(slices_.size());
   const Bucket& bucket = buckets_[static_cast<std::size_t>(slice.bucket)];
@@ -94,7 +94,7 @@ bool FlatParameters::weights_are_finite() const {
   });
 }
 
-/// -1: of another model.
+/// Returns the slice of a leaf, or -1 for a leaf of another model.
 int FlatParameters::slice_of(const at::Tensor& leaf) const {
   const auto found = slice_of_.find(leaf.unsafeGetTensorImpl());
   return found == slice_of_.end() ? -1 : found->second;

@@ -1,5 +1,5 @@
 // Owns weights, gradients, optimizer state and shadow weights of a model as slices of one bucket
-// layout. Leaves become views of the flat fp32 master weights; gradients land in the flat gradient
+// layout. Leaves become views of the flat fp32 master weights. Gradients go to the flat gradient
 // buckets, cast to fp32 where the backward pass computed them in a 2-byte type, and are summed
 // there over micro-batches.
 #pragma once
@@ -22,47 +22,51 @@ namespace scalemark {
 
 class FlatParameters : public ParameterGate {
  public:
-  /// `order`: parameter indices in gradient-ready order (see gradient_ready_order). Copies the
-  /// model's weights in and rebinds its leaves, which keep their memory format.
-  /// Throws std::invalid_argument where `order` is not a permutation of the parameters.
+  /// Copies the model's weights in and rebinds its leaves, which keep their memory format. `order`
+  /// holds parameter indices in gradient-ready order (see gradient_ready_order). Throws
+  /// std::invalid_argument where it is not a permutation of the parameters.
   FlatParameters(Model& model, const std::vector<int>& order, const FlatLayout& layout);
   FlatParameters(const FlatParameters&) = delete;
   FlatParameters& operator=(const FlatParameters&) = delete;
 
   std::vector<Bucket>& buckets() { return buckets_; }
   const std::vector<Slice>& slices() const { return slices_; }  ///< in gradient-ready order
-  /// By bucket; of no elements where the bucket is not to be reduced.
+  /// Returns one buffer for each bucket, without elements where the bucket is not to be reduced.
   std::vector<Buffer> gradient_buffers() const;
   const OperatorSet& operators() const { return operators_; }
   std::vector<TableRows>& tables() { return arrival_->tables(); }
   std::vector<int> parameters_in() const;  ///< by bucket
   std::vector<int> first_uses() const;     ///< by bucket
   std::int64_t parameter_count() const;    ///< without padding
-  std::int64_t gradient_bytes() const;     ///< of all buckets, with padding
+  std::int64_t gradient_bytes() const;     ///< bytes of all buckets, with padding
 
-  /// Called with the bucket index whenever a parameter's gradient is complete, in its slice or
-  /// collected as rows: all uses, all micro-batches.
+  /// Sets a function that is called with the bucket index whenever the gradient of a parameter is
+  /// complete over all uses and all micro-batches, in its slice or collected as rows.
   void set_on_ready(std::function<void(int bucket)> on_ready);
-  /// Called with the bucket index before a layer uses a parameter that lies in it; empty: nobody.
+  /// Sets a function that is called with the bucket index before a layer uses a parameter in that
+  /// bucket. An empty function is not called.
   void set_on_use(std::function<void(int bucket)> on_use) { on_use_ = std::move(on_use); }
-  /// Before the forward pass of a micro-batch: the first overwrites gradients, later ones add to
-  /// them, the last makes them ready. Without a call every pass is first and last, which will not
-  /// do where tables collect rows: those of a first pass replace the ones before.
+  /// Begins a micro-batch, before its forward pass: the first one overwrites gradients, later ones
+  /// add to them, and the last one makes them ready. Without a call every pass is first and last,
+  /// which is not enough where tables collect rows: those of a first pass replace the ones before.
   void begin_pass(bool first, bool last) { arrival_->begin_pass(first, last); }
-  /// Whether gradients that autograd computes for the leaves are moved here, as they are from the
-  /// start. false: they stay with the leaves, for whoever takes them there; shadows are not in use.
+  /// Sets whether gradients that autograd computes for the leaves are moved here, which is the
+  /// initial state. With false they stay with the leaves, for another owner; shadows are not in use
+  /// then.
   void take_leaf_gradients(bool take);
-  /// False where any weight is not finite.
+  /// Returns false where any weight is not finite.
   bool weights_are_finite() const;
 
   void before_use(at::TensorList parameters) override;
-  /// The leaf itself, or its view of the shadow: a leaf of its own, whose gradient arrives in the
-  /// parameter's slice too. A parameter must reach the loss through one of the two, not both.
+  /// Returns the leaf itself, or its view of the shadow, which is a leaf of its own whose gradient
+  /// goes to the parameter's slice too. A parameter must reach the loss through one of the two, not
+  /// both.
   at::Tensor compute_weight(const at::Tensor& leaf) override;
   /// On the CPU layers write gradients of matrices themselves, where the model's operators do.
   bool takes_gradient(const at::Tensor& leaf) override;
   void put_gradient(const at::Tensor& leaf, const GradientWriter& write) override;
-  /// And rows of tables; where these are collected on every device.
+  /// Returns whether a layer passes the gradient as rows, as for tables on the CPU, and on every
+  /// device where rows are collected.
   bool takes_rows(const at::Tensor& leaf) override;
   void put_rows(const at::Tensor& leaf, const at::Tensor& indices, const at::Tensor& rows) override;
 
@@ -76,8 +80,8 @@ class FlatParameters : public ParameterGate {
   const OperatorSet& operators_;  ///< the model's
   std::vector<Bucket> buckets_;
   std::vector<Slice> slices_;
-  std::vector<at::Tensor> leaves_;   ///< by slice
-  std::vector<at::Tensor> shadows_;  ///< by slice, views of the buckets; undefined in fp32
+  std::vector<at::Tensor> leaves_;   ///< indexed by slice
+  std::vector<at::Tensor> shadows_;  ///< indexed by slice, views of the buckets; undefined in fp32
   std::unordered_map<const c10::TensorImpl*, int> slice_of_;  ///< by leaf
   std::function<void(int)> on_use_;
   std::shared_ptr<GradientArrival> arrival_ = std::make_shared<GradientArrival>(operators_);

@@ -1,4 +1,5 @@
-// See gradient_arrival.hpp.
+// Moves gradients from the backward pass into their slices, counts uses, and finds the
+// gradient-ready order.
 #include "train/gradient_arrival.hpp"
 
 #include <torch/csrc/autograd/function_hook.h>
@@ -68,7 +69,7 @@ void GradientArrival::begin_pass(bool first, bool last) {
   for (TableRows& table : tables_) table.rows.clear();
 }
 
-/// Of a slice whose gradient is collected, else nothing.
+/// Returns the table of a slice whose gradient is collected as rows, else null.
 TableRows* GradientArrival::collected(int slice) {
   const int table = targets_[static_cast<std::size_t>(slice)].table;
   if (table < 0) return nullptr;

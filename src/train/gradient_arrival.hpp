@@ -1,11 +1,11 @@
-// How gradients come from the backward pass into their slices, and when they are complete.
+// Moves gradients from the backward pass into their slices, and detects when they are complete.
 //
-// A leaf's grad stays undefined, so that autograd hands over the very tensor that the backward pass
+// A leaf's grad stays undefined, so that autograd passes on the tensor that the backward pass
 // computed, without adding it to anything; a hook then moves it into the flat bucket (one pass,
-// casting). A weight that is used more than once is summed by autograd before the hook runs. Layers
-// that put gradients themselves (ParameterGate::put_gradient) add up in the bucket instead. A
-// table's gradient may be collected as rows: then what comes as rows goes to its RowBuffer, and
-// what is dense too where it is to be carried as rows.
+// casting). Where a weight is used more than once, autograd sums before the hook runs. Layers that
+// put gradients themselves (ParameterGate::put_gradient) add up in the bucket instead. The gradient
+// of a table may be collected as rows: then rows go to its RowBuffer, and so does a dense
+// contribution that is to be sent as rows.
 #pragma once
 
 #include <torch/torch.h>
@@ -20,12 +20,13 @@
 
 namespace scalemark {
 
-/// Calls `action` with the complete gradient of `leaf` once a backward pass, then drops it.
+/// Calls `action` with the complete gradient of `leaf` once in each backward pass, then drops the
+/// gradient.
 void on_gradient(const at::Tensor& leaf, std::function<void(const at::Tensor&)> action);
-/// Leaves the gradient with the leaf again.
+/// Removes the action, so that the gradient stays with the leaf again.
 void forget_gradient(const at::Tensor& leaf);
 
-/// An embedding table and what this rank has collected of its gradient in the step under way.
+/// An embedding table and what this rank has collected of its gradient in the current step.
 struct TableRows {
   EmbeddingTable table;
   int bucket;
@@ -34,42 +35,44 @@ struct TableRows {
   double converting_seconds = 0;  ///< adding rows to the slice, all steps so far (converted)
 };
 
-/// Slices are numbered in the order in which they are added.
+/// Receives the gradients of all slices. Slices are numbered in the order in which they are added.
 class GradientArrival : public std::enable_shared_from_this<GradientArrival> {
  public:
   explicit GradientArrival(const OperatorSet& operators) : operators_(operators) {}
-  /// `gradient`: the slice's part of its bucket, in the shape of the parameter.
+  /// Adds a slice. `gradient` is the slice's part of its bucket, in the shape of the parameter.
   void add_slice(int bucket, const at::Tensor& gradient);
-  /// The table whose slice this is.
+  /// Says that a slice belongs to this table.
   void add_table(int slice, const EmbeddingTable& table);
   std::vector<TableRows>& tables() { return tables_; }
 
-  /// See FlatParameters.
+  /// Sets the function of FlatParameters::set_on_ready().
   void set_on_ready(std::function<void(int bucket)> on_ready) { on_ready_ = std::move(on_ready); }
   void begin_pass(bool first, bool last);
 
-  /// In the forward pass: another use of the parameter; one that puts its gradient itself.
+  /// Announces, in the forward pass, one more use of the parameter; the second function announces
+  /// one that puts its gradient itself.
   void expect(int slice) { ++uses_[static_cast<std::size_t>(slice)].given; }
   void expect_put(int slice) { ++uses_[static_cast<std::size_t>(slice)].direct; }
-  /// Whether rows are collected of it.
+  /// Returns whether rows are collected for this slice.
   bool collects(int slice) { return collected(slice) != nullptr; }
 
-  /// In the backward pass: a contribution to the slice.
+  /// Adds, in the backward pass, a contribution to the slice.
   void put(int slice, const ParameterGate::GradientWriter& write);
   void put_rows(int slice, const at::Tensor& indices, const at::Tensor& rows);
   /// Moves what autograd computes for `leaf` into the slice. Hooks live as long as the leaf, which
-  /// may be longer than this.
+  /// may outlive this object.
   void take_from(const at::Tensor& leaf, int slice);
 
  private:
-  /// Contributions to one parameter's gradient in one pass.
+  /// Counts the contributions to one parameter's gradient in one pass.
   struct Uses {
     int given = 0;         ///< compute weights handed out in the forward pass
-    int direct = 0;        ///< of these, uses that put their gradient themselves
+    int direct = 0;        ///< number of them that put their gradient themselves
     int arrived = 0;       ///< contributions so far
-    bool written = false;  ///< by one that was not collected as rows
+    bool written = false;  ///< written by a contribution that was not collected as rows
 
-    /// Uses that autograd sees arrive together, as their sum.
+    /// Returns the number of expected contributions. Uses that autograd sees arrive together, as
+    /// their sum.
     int expected() const { return direct + (given > direct || given == 0 ? 1 : 0); }
   };
   struct Target {
@@ -82,8 +85,8 @@ class GradientArrival : public std::enable_shared_from_this<GradientArrival> {
   void arrived(int slice);
 
   const OperatorSet& operators_;
-  std::vector<Target> targets_;  ///< by slice
-  std::vector<Uses> uses_;       ///< by slice
+  std::vector<Target> targets_;  ///< indexed by slice
+  std::vector<Uses> uses_;       ///< indexed by slice
   std::vector<TableRows> tables_;
   bool first_pass_ = true, last_pass_ = true;
   std::function<void(int)> on_ready_ = [](int) {};

@@ -1,4 +1,4 @@
-// The measured loop of inference: one query after the other.
+// Implements the measured loop of inference, one query after the other.
 #include "train/inferencer.hpp"
 
 #include "config/names.hpp"
@@ -11,7 +11,8 @@
 namespace scalemark {
 namespace {
 
-/// Different inputs that a single stream asks in turn, so that none is still in the caches.
+/// A single stream uses this many different inputs in turn, so that none of them is still in the
+/// caches.
 constexpr std::int64_t kStreamQueries = 16;
 
 std::int64_t count_parameters(const Model& model) {
@@ -65,7 +66,7 @@ Inferencer::Inferencer(const ResolvedConfig& config, DeviceBackend& device, Rank
 std::vector<Batch> Inferencer::make_queries(std::int64_t batch_size) {
   const std::int64_t count = config_.mode == InferenceMode::single_stream ? kStreamQueries : 1;
   const auto seed = static_cast<std::uint64_t>(config_.seed) + 1 + rank_;
-  if (config_.mode == InferenceMode::server)  // a batch may begin with any of as many queries
+  if (config_.mode == InferenceMode::server)  // a batch may begin with any of them
     return {model_->synthetic_batch(batch_size + kStreamQueries - 1, seed, device_.device(),
                                     compute_dtype(config_.precision))};
   return split(model_->synthetic_batch(count * batch_size, seed, device_.device(),
@@ -128,7 +129,7 @@ Samples Inferencer::trace(RankGroup& group, std::int64_t queries, StepTrace& tra
   return samples;
 }
 
-/// The forward pass of `count` queries from number `first` on, waited for.
+/// Runs the forward pass of `count` queries from number `first` on and waits for it.
 void Inferencer::answer(std::int64_t first, std::int64_t count) {
   InjectedFault(config_.inject, rank_).before_step(static_cast<long>(first), device_.device());
   model_->forward(part_of(queries_.front(), first % kStreamQueries, count));

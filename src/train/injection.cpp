@@ -1,4 +1,4 @@
-// See injection.hpp.
+// Causes the deliberate faults of --inject at their step.
 #include "train/injection.hpp"
 
 #include <array>
@@ -19,8 +19,8 @@ double thread_cpu_milliseconds() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-// As slower code would: a sleep, or a loop without arithmetic, leaves its core to whoever shares
-// it.
+// Uses the CPU as slower code would. A sleep, or a loop without arithmetic, would leave the core to
+// others.
 void stay_busy(double milliseconds) {
   static std::array<float, 4096> values{};
   const double end = thread_cpu_milliseconds() + milliseconds;

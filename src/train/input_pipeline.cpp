@@ -1,4 +1,4 @@
-// See input_pipeline.hpp.
+// Provides batches that are on the device or are copied there during the step before.
 #include "train/input_pipeline.hpp"
 
 #include <array>
@@ -8,7 +8,7 @@
 namespace scalemark {
 namespace {
 
-/// Every tensor of a batch, also those without a use.
+/// Returns every tensor of a batch, including unused ones.
 std::vector<at::Tensor*> members(Batch& batch) {
   return {&batch.inputs,   &batch.targets,          &batch.decoder_inputs, &batch.padding,
           &batch.segments, &batch.masked_positions, &batch.next_sentence};
@@ -55,7 +55,8 @@ class HostInput : public InputPipeline {
     std::vector<Batch> micro_batches;  ///< views of it
   };
 
-  /// Into the slot that the step before last has used: on the device that comes first.
+  /// Starts a copy into the slot that the step before last has used. On the device, that step comes
+  /// first.
   void start(long number) {
     const std::size_t turn = static_cast<std::size_t>(number) % batches_.size();
     Slot& slot = slots_[static_cast<std::size_t>(number) % slots_.size()];

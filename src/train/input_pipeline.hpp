@@ -1,5 +1,5 @@
-// How a step gets its batch: it lies on the device, or it is copied there from host memory while
-// the step before computes.
+// Provides a step with its batch, which is on the device already or is copied there from host
+// memory while the step before computes.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,28 @@
 
 namespace scalemark {
 
-/// The tensors of a batch that are defined.
+/// Returns the tensors of a batch that are defined.
 std::vector<at::Tensor> tensors_of(const Batch& batch);
 std::int64_t bytes_of(const std::vector<Batch>& batches);
-/// Moves a batch of the host to where `device` can copy it from while it computes.
+/// Moves a batch on the host to memory from which `device` can copy while it computes.
 void pin(Batch& batch, const DeviceBackend& device);
 
+/// Provides every step with its batch.
 class InputPipeline {
  public:
   virtual ~InputPipeline() = default;
-  /// The micro-batches of step `number`, on the device and ready for its current stream. Steps are
-  /// taken in order, one after the other; the batches come in turn, number modulo their count.
+  /// Returns the micro-batches of step `number`, on the device and ready for its current stream.
+  /// Steps are taken in order, one after the other; they use the batches in turn, by number modulo
+  /// their count.
   virtual const std::vector<Batch>& take(long number) = 0;
-  /// Forgets what was counted so far.
+  /// Resets what was counted so far.
   virtual void restart() {}
-  /// Of the steps since restart().
+  /// Returns the samples of the steps since restart().
   virtual InputSamples samples() = 0;
 };
 
-/// `batches` lie where `place` says; `micro_batches` are parts of each of them. They are kept by
-/// the caller. host: two buffers on the device, filled in turn.
+/// Makes a pipeline. `batches` are stored where `place` says; `micro_batches` are parts of each of
+/// them. The caller keeps them. From the host, two buffers on the device are filled alternately.
 std::unique_ptr<InputPipeline> make_input_pipeline(
     InputPlace place, DeviceBackend& device, const std::vector<Batch>& batches,
     const std::vector<std::vector<Batch>>& micro_batches);

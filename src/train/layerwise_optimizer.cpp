@@ -1,13 +1,12 @@
-// Large-batch optimizers that scale the step of every matrix by the norm of its weights:
+// Implements large-batch optimizers that scale the step of every matrix by the norm of its weights.
 //
 // LAMB (You et al. 2020, algorithm 2, phi = identity): u = Adam's direction with bias correction +
-// weight_decay * w; w -= lr * |w| / |u| * u.
-// LARS (You et al. 2017, algorithm 1): v = momentum * v + lr * eta * |w| / (|g| + weight_decay *
-// |w|) * (g + weight_decay * w); w -= v.
+// weight_decay * w; w -= lr * |w| / |u| * u. LARS (You et al. 2017, algorithm 1): v = momentum * v
+// + lr * eta * |w| / (|g| + weight_decay * |w|) * (g + weight_decay * w); w -= v.
 //
-// As in the published training runs one-dimensional parameters have ratio 1 and no weight decay,
-// and so has a matrix ratio 1 where a norm is zero. A parameter lies in one bucket as a whole, so
-// that its norms need neither other buckets nor other ranks: these hold the same gradient already.
+// As in the published training runs, one-dimensional parameters have ratio 1 and no weight decay,
+// and a matrix has ratio 1 where a norm is zero. A whole parameter lies in one bucket, so its norms
+// need neither other buckets nor other ranks, which already hold the same gradient.
 #include <ATen/ops/_fused_adam.h>
 
 #include "train/bucket_parts.hpp"
@@ -17,8 +16,8 @@
 namespace scalemark {
 namespace {
 
-/// |x|^2 of tensors that come in parts: fp32 dot products, added up in fp64 on their device, for no
-/// step waits for a GPU.
+/// Sums up |x|^2 of tensors that come in parts: fp32 dot products, added in fp64 on their device,
+/// since no step waits for a GPU.
 class SquareSum {
  public:
   void add(const at::Tensor& x) {
@@ -31,13 +30,13 @@ class SquareSum {
   at::Tensor sum_;
 };
 
-/// `ratio` of two norms, 1 where either is zero.
+/// Returns `ratio` of two norms, and 1 where either is zero.
 at::Tensor where_positive(const at::Tensor& norm, const at::Tensor& other,
                           const at::Tensor& ratio) {
   return at::where((norm > 0).logical_and(other > 0), ratio, at::ones_like(ratio));
 }
 
-/// Every parameter by itself, in parts; the norms are complete before a weight changes.
+/// Updates every parameter separately, in parts. The norms are complete before a weight changes.
 class LayerwiseRule : public UpdateRule {
  public:
   void update(Bucket& bucket) override {
@@ -49,14 +48,14 @@ class LayerwiseRule : public UpdateRule {
   }
 
  protected:
-  /// A parameter; `vector`: one without decay and ratio.
+  /// Updates one parameter. With `vector`, weight decay and ratio are not applied.
   virtual void update(const std::vector<Part>& parts, bool vector) = 0;
 
-  /// fp32 scalar, on the device of the weights.
+  /// Returns an fp32 scalar on the device of the weights.
   at::Tensor rate(const at::Tensor& ratio) const { return (learning_rate_ * ratio).to(at::kFloat); }
   static at::Tensor one(const Part& like) { return at::ones({}, like.weights.options()); }
 
-  /// `value` in a step that changes the weights, `otherwise` in one that does not.
+  /// Returns `value` in a step that changes the weights, and `otherwise` in one that does not.
   at::Tensor unless_skipped(const at::Tensor& value, double otherwise) const {
     return skip() ? at::where((*skip())[0] > 0, at::full_like(value, otherwise), value) : value;
   }
@@ -95,9 +94,10 @@ class Lamb : public LayerwiseRule {
   }
 
  private:
-  /// u takes the place of the gradients, which nobody needs any more: no buffer of its size.
+  /// Writes u into the gradients, which are not needed any more, so that no buffer of their size is
+  /// needed.
   void put_direction(const Part& part, double weight_decay) const {
-    // A step of rate -1 from zero is Adam's direction; zero still, where the step is left out.
+    // A step of rate -1 from zero is Adam's direction. It stays zero where the step is skipped.
     const at::Tensor adam = at::zeros_like(part.weights);
     const at::Tensor step = steps_.on_device(part.weights.options());
     at::_fused_adam_(adam, part.gradients, part.state[0], part.state[1], {}, step, /*lr=*/-1.,
@@ -126,7 +126,7 @@ class Lars : public LayerwiseRule {
 
  protected:
   void update(const std::vector<Part>& parts, bool vector) override {
-    if (skip())  // they are not finite, and neither would be what they are multiplied with
+    if (skip())  // they are not finite, and a product with them would not be either
       for (const Part& part : parts) at::Tensor(part.gradients).masked_fill_((*skip())[0] > 0, 0);
     const at::Tensor step = unless_skipped(rate(vector ? one(parts[0]) : ratio(parts)), 0),
                      moved = unless_skipped(one(parts[0]), 0),

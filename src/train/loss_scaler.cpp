@@ -6,7 +6,7 @@
 namespace scalemark {
 namespace {
 
-/// Larger ones would overflow in the first layers and save nothing.
+/// A larger scale would overflow in the first layers and gain nothing.
 constexpr double kLargest = 1 << 24;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The measured loop: no barrier, no wait but for gradients. All ranks agree, one step late, on the
-// loss and on whether to stop.
+// Implements the measured loop. It has no barrier and waits only for gradients. All ranks agree,
+// one step late, on the loss and on whether to stop.
 #include "train/measured_loop.hpp"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
     if (i == 0) complete_unannounced();
     at::Tensor loss = trainer_.model->loss_sum(micro_batches[i]);
     if (fault_.nan_loss(number)) loss = loss * std::numeric_limits<double>::quiet_NaN();
-    complete_updates(StepPhase::forward);  // gradients are about to come where sums lie
+    complete_updates(StepPhase::forward);  // gradients will be written to where sums are
     loop_.enter(StepPhase::backward);
     // In the last pass the reducer starts to sum gradients as they arrive.
     loss.backward(gradient_scale);
@@ -105,8 +105,8 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
   return sum;
 }
 
-/// A bucket is updated while later ones are on their way, unless the update depends on all
-/// gradients; where steps run on, in the next step, before its first use.
+/// Updates a bucket while later ones are in flight, unless the update depends on all gradients.
+/// With --overlap step the update runs in the next step, before the first use of the bucket.
 void MeasuredLoop::update() {
   UpdateRule& optimizer = *trainer_.optimizer;
   if (reducer_->runs_on()) {
@@ -129,7 +129,7 @@ void MeasuredLoop::update() {
   std::vector<Bucket>& buckets = reducer_->buckets();
   at::Tensor skip;
   if (scaler_.enabled()) skip = scaler_.unscale(buckets);
-  // Reading it costs nothing on the CPU, and a stop of the device elsewhere.
+  // Reading it costs nothing on the CPU, but would stall any other device.
   if (skip.defined() && skip.is_cpu()) {
     if (skip.item<float>() != 0) return;
     skip = at::Tensor();
@@ -149,7 +149,7 @@ void MeasuredLoop::complete_update(std::size_t bucket, StepPhase next) {
     loop_.enter(StepPhase::optimizer);
     trainer_.optimizer->update(reducer_->buckets()[i]);
   };
-  // While its sum is on the way those that are there already are updated.
+  // While the sum of this bucket is in flight, those buckets are updated whose sums are complete.
   for (std::size_t i = 0; i < not_updated_.size() && !reducer_->is_complete(bucket); ++i)
     if (i != bucket && not_updated_[i] && reducer_->is_complete(i)) complete(i);
   complete(bucket);
@@ -160,7 +160,8 @@ void MeasuredLoop::complete_updates(StepPhase next) {
   for (std::size_t i = 0; i < not_updated_.size(); ++i) complete_update(i, next);
 }
 
-/// Parameters that no layer announces may be read as soon as the forward pass begins.
+/// Completes the updates of parameters that no layer announces, since they may be read as soon as
+/// the forward pass begins.
 void MeasuredLoop::complete_unannounced() {
   const std::vector<Bucket>& buckets = reducer_->buckets();
   for (std::size_t i = 0; i < not_updated_.size(); ++i)
@@ -175,7 +176,7 @@ at::Tensor MeasuredLoop::forward_step(long number, const Batch& batch) {
   return loss;
 }
 
-/// Without an update: cuDNN and cuBLAS choose their kernels when they meet a shape.
+/// Runs passes without an update, in which cuDNN and cuBLAS choose their kernels for each shape.
 void MeasuredLoop::meet_shapes() {
   if (!trainer_.must_meet_shapes()) return;
   trainer_.shapes_met = true;
@@ -196,7 +197,7 @@ void MeasuredLoop::watch(long first, StepTrace& trace) {
 }
 
 void Trainer::meet_shapes(RankGroup& group, Communicator& communicator) {
-  if (!impl_->must_meet_shapes()) return;  // a loop of its own is not made for nothing
+  if (!impl_->must_meet_shapes()) return;  // avoids making a loop that is not used
   MeasuredLoop(*impl_, group, communicator, InjectedFault()).meet_shapes();
 }
 
@@ -243,7 +244,7 @@ Samples Trainer::trace(RankGroup& group, Communicator& communicator, std::int64_
   MeasuredLoop loop(trainer, group, communicator,
                     InjectedFault(trainer.config.inject, trainer.rank));
   const StoppingRule never(std::nullopt, std::nullopt);
-  // c10d makes its buckets anew after the first step.
+  // c10d rebuilds its buckets after the first step.
   loop.run(kUnrecordedSteps, "before the trace", never, nullptr);
   trace.begin(group);
   loop.watch(static_cast<long>(trainer.config.num_warmup_batches + trainer.config.num_batches),

@@ -1,4 +1,5 @@
-// Internal to train/: the loop of training (or forward) steps that warm-up and measurement share.
+// Runs the loop of training (or forward) steps that warm-up and measurement share. Internal to
+// train/.
 #pragma once
 
 #include "config/learning_rate.hpp"
@@ -10,41 +11,44 @@
 
 namespace scalemark {
 
+/// Trains with one communicator and returns the samples of each run.
 class MeasuredLoop {
  public:
   MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator,
                const InjectedFault& fault);
   ~MeasuredLoop();
 
-  /// Passes over every batch before the first step, on a device that chooses its kernels by shape.
+  /// Runs passes over every batch before the first step, on a device that chooses its kernels by
+  /// shape.
   void meet_shapes();
-  /// Up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers go on from
-  /// run to run. wall_seconds is left to the caller.
+  /// Runs up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers continue
+  /// from run to run. The caller sets wall_seconds.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
               StartLine* line = nullptr);
-  /// The runs to come are recorded by `trace`; their steps are numbered from `first`.
+  /// Makes `trace` record the following runs, whose steps are numbered from `first`.
   void watch(long first, StepTrace& trace);
-  /// The weights are those after the last step from here on. Where steps run on, its updates may be
-  /// left to the next one; then `next` is the phase after them.
+  /// Completes all updates, so that the weights are those after the last step. With --overlap step,
+  /// updates may be left to the next step. `next` is the phase after them.
   void complete_updates(StepPhase next);
   double loss_scale() const { return scaler_.enabled() ? scaler_.report().last : 1; }
   StepTraffic traffic() const { return reducer_->traffic(); }
 
-  /// Called inside every step to come, after its update, with its number.
+  /// Sets a function that is called inside every following step, after its update, with the number
+  /// of the step.
   void set_after_step(std::function<void(long number)> after_step) {
     after_step_ = std::move(after_step);
   }
 
  private:
-  /// `number`: from the first warm-up step; `turn`: index of its batch, whose parts are
-  /// `micro_batches`. The loss is the sum over this rank's batch.
+  /// Runs one step. `number` counts from the first warm-up step; `turn` is the index of its batch,
+  /// whose parts are `micro_batches`. Returns the loss as the sum over this rank's batch.
   at::Tensor train_step(long number, std::size_t turn, const std::vector<Batch>& micro_batches);
   at::Tensor forward_step(long number, const Batch& batch);
   void update();
-  /// Where steps run on: before anything reads the bucket's weights.
+  /// Completes the update of a bucket before anything reads its weights, with --overlap step.
   void complete_update(std::size_t bucket, StepPhase next);
   void complete_unannounced();
-  /// What the reducer took down of the steps of `samples`.
+  /// Adds what the reducer recorded of the steps of `samples`.
   void add_communication(Samples& samples);
 
   Trainer::Impl& trainer_;
@@ -56,8 +60,8 @@ class MeasuredLoop {
   std::unique_ptr<InputPipeline> input_;
   std::function<void(long number)> after_step_ = [](long) {};
   StepTrace* trace_ = nullptr;     ///< null: nobody
-  std::vector<bool> not_updated_;  ///< by bucket: the last step's update is still to come
-  // By turn, since batches may hold different numbers of tokens:
+  std::vector<bool> not_updated_;  ///< by bucket: the update of the last step is pending
+  // The members below are indexed by turn, since batches may hold different numbers of tokens.
   std::vector<at::Tensor>
       gradient_scale_;                  ///< 1 / (loss count of ranks whose gradients are summed)
   std::vector<at::Tensor> loss_share_;  ///< 1 / (loss count of all ranks)

@@ -24,7 +24,7 @@ struct Run {
   double weight_decay;
 };
 
-/// Runs of parameters, padding included, that decay and that are spared from it.
+/// Returns runs of parameters, padding included, with weight decay and without it.
 std::vector<Run> runs_of(const Bucket& bucket, double weight_decay) {
   std::vector<Run> runs;
   for (const Slice& slice : bucket.slices) {
@@ -36,7 +36,7 @@ std::vector<Run> runs_of(const Bucket& bucket, double weight_decay) {
   return runs;
 }
 
-/// Every element by itself: a bucket is updated in runs as long as can be.
+/// Updates every element independently, so a bucket is updated in runs as long as possible.
 class ElementwiseRule : public UpdateRule {
  public:
   ElementwiseRule(double weight_decay, bool spares_vectors)
@@ -57,7 +57,7 @@ class ElementwiseRule : public UpdateRule {
   }
 
  protected:
-  /// Whether update() of a part makes its shadow too.
+  /// Returns whether update() of a part also writes its shadow.
   virtual bool refreshes_shadow(const at::Tensor& /*weights*/, const at::Tensor& /*shadow*/) const {
     return false;
   }
@@ -76,7 +76,7 @@ class Sgd : public ElementwiseRule {
 
  protected:
   void update(const Part& part, double weight_decay) override {
-    // The momentum starts as zero, so that the first step is no special case.
+    // The momentum starts as zero, so the first step is no special case.
     at::_fused_sgd_(part.weights, part.gradients, part.state, weight_decay, momentum_,
                     learning_rate_, /*dampening=*/0., /*nesterov=*/false, /*maximize=*/false,
                     /*is_first_step=*/false, /*grad_scale=*/{}, skip());

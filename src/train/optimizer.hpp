@@ -1,4 +1,4 @@
-// Optimizers over flat buckets, which also refresh the shadow weights.
+// Provides optimizers over flat buckets, which also refresh the shadow weights.
 #pragma once
 
 #include <memory>
@@ -9,28 +9,30 @@
 
 namespace scalemark {
 
+/// Updates the weights of buckets by an optimizer's rule.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  /// fp32 tensors that it keeps for every weight (Bucket::state), which start as zero.
+  /// Returns the number of fp32 tensors that the rule keeps for every weight (Bucket::state). They
+  /// start as zero.
   virtual int states() const = 0;
-  /// Of the updates to come; --init_learning_rate until the first call.
+  /// Sets the rate of the following updates. It is --init_learning_rate until the first call.
   void set_learning_rate(double rate) { learning_rate_ = rate; }
   double learning_rate() const { return learning_rate_; }
-  /// Steps since the start or restart(), of rules that count them; else 0.
+  /// Returns the steps since the start or restart(), for rules that count them, else 0.
   virtual std::int64_t steps() const { return 0; }
-  /// Before the first bucket of a step. `skip`, where it is defined: fp32 [1] on the device, which
-  /// the host has not read; where it is 1 the step changes nothing.
+  /// Begins a step, before its first bucket. `skip`, where it is defined, is fp32 [1] on the
+  /// device, which the host has not read; where it is 1 the step changes nothing.
   virtual void begin_step(const at::Tensor& skip = {}) {
     skip_ = skip.defined() ? std::optional(skip) : std::nullopt;
   }
-  /// Forgets the steps so far; the caller zeroes the states.
+  /// Forgets the steps so far. The caller sets the states to zero.
   virtual void restart() {}
-  /// Weights, states and shadow; what the gradients hold afterwards is undefined.
+  /// Updates weights, states and shadow of a bucket. The gradients are undefined afterwards.
   virtual void update(Bucket& bucket) = 0;
 
  protected:
-  /// Of the step under way.
+  /// Returns `skip` of the current step.
   const std::optional<at::Tensor>& skip() const { return skip_; }
 
   double learning_rate_ = 0;
@@ -39,17 +41,20 @@ class UpdateRule {
   std::optional<at::Tensor> skip_;
 };
 
-/// sgd, momentum: as torch.optim.SGD and tf_cnn_benchmarks: g += weight_decay * w; v = momentum * v
-/// + g; w -= lr * v.
-/// adam: Kingma and Ba 2015, algorithm 1, as torch.optim.Adam, weight decay added to the gradient.
-/// adamw: Loshchilov and Hutter 2019, as torch.optim.AdamW: w -= lr * (Adam's direction +
-/// weight_decay * w).
-/// lamb, lars: see layerwise_optimizer.cpp.
-/// adamw, lamb and lars spare one-dimensional parameters (biases, gamma and beta of norms) from
-/// weight decay; the others don't.
+/// Makes the rule of a configuration.
+/// - sgd, momentum: as torch.optim.SGD and tf_cnn_benchmarks: g += weight_decay * w;
+///   v = momentum * v + g; w -= lr * v.
+/// - adam: Kingma and Ba 2015, algorithm 1, as torch.optim.Adam, weight decay added to the
+/// gradient.
+/// - adamw: Loshchilov and Hutter 2019, as torch.optim.AdamW: w -= lr * (Adam's direction +
+///   weight_decay * w).
+/// - lamb, lars: see layerwise_optimizer.cpp.
+/// adamw, lamb and lars apply no weight decay to one-dimensional parameters (biases, gamma and beta
+/// of norms); the others do.
 std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config);
 
-/// Of make_update_rule(): the rules that scale every matrix's step by norms of its own.
+/// Makes the rules that scale the step of every matrix by its norms; make_update_rule() calls these
+/// functions.
 std::unique_ptr<UpdateRule> make_lamb(const ResolvedConfig& config);
 std::unique_ptr<UpdateRule> make_lars(const ResolvedConfig& config);
 

@@ -1,4 +1,4 @@
-// See row_gradients.hpp.
+// Adds rows to dense gradients in a fixed order, and stores collected rows.
 #include "train/row_gradients.hpp"
 
 #include <algorithm>

@@ -8,16 +8,16 @@
 
 namespace scalemark {
 
-/// Rows of one table, one behind the other. Its memory grows with the first steps and then stays.
+/// Stores rows of one table contiguously. Its memory grows during the first steps and then stays.
 class RowBuffer {
  public:
   RowBuffer() = default;
-  /// `dense`: the table's own V rows stand in front, which dense() hands out; else 0.
+  /// `dense` is the number of the table's own V rows at the front, which dense() returns; else 0.
   RowBuffer(std::int64_t width, std::int64_t dense, const at::TensorOptions& fp32);
 
-  /// A step begins: only the V rows of a dense gradient are left, whose values are undefined.
+  /// Begins a step: only the V rows of a dense gradient are left, and their values are undefined.
   void clear();
-  /// indices [n], rows [n, width] of any floating type, which is cast.
+  /// Appends indices [n] and rows [n, width] of any floating type, which are cast.
   void append(const at::Tensor& indices, const at::Tensor& rows);
 
   std::int64_t count() const { return count_; }

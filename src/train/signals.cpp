@@ -1,5 +1,5 @@
-// The stop flag that signals set: the measured loop ends at a step boundary that all ranks agree
-// on.
+// Implements the stop flag that signals set. The measured loop ends at a step boundary on which all
+// ranks agree.
 #include "train/signals.hpp"
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// The stop flag that signals set; every loop reads it at its step boundaries.
+// Provides the stop flag that signals set. Every loop reads it at its step boundaries.
 #pragma once
 
 namespace scalemark {

@@ -1,4 +1,5 @@
-// No barrier, no wait but for gradients: what ranks agree on, they agree on one step late.
+// Implements the loop of steps. It has no barrier; what ranks agree on, they agree on one step
+// late.
 #include "train/step_loop.hpp"
 
 #include <cmath>
@@ -10,10 +11,11 @@
 namespace scalemark {
 namespace {
 
-/// What a rank says after a step; where ranks stop together, all read the sums one step later.
+/// The values that a rank posts after a step. Where ranks stop together, all read the sums one step
+/// later.
 enum Word { signal, target_ci, max_seconds, non_finite, loss_share, losses, turn_over, word_count };
 
-/// When to wait no longer; keeps the watchdog quiet until then.
+/// Returns a function that says whether to stop waiting. It also keeps the watchdog from expiring.
 std::function<bool()> leaving(RankGroup& group) {
   return [&group] {
     group.watchdog().enter("start line");
@@ -47,7 +49,7 @@ struct StepLoop::Phase {
 
   std::unique_ptr<StepClock> clock;
   std::unique_ptr<ScalarReader> reader;
-  std::optional<AgreedStop> agreed;  ///< of ranks that stop together
+  std::optional<AgreedStop> agreed;  ///< set where ranks stop together
   StoppingRule& rule;
   const StepObserver& observer;
   StartLine* line;  ///< at which turns are taken; may be null
@@ -78,7 +80,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
     const auto posted = words(phase, loss);
     const double before_exchange = steady_seconds();
     stop = read(phase, phase.agreed ? phase.agreed->exchange(posted) : posted);
-    // A device that works behind the host goes on computing meanwhile.
+    // A device that works behind the host continues to compute meanwhile.
     phase.samples.wait_seconds.push_back(
         device_.works_behind_host() ? 0 : steady_seconds() - before_exchange);
     phase.samples.units.push_back(done.units);
@@ -94,7 +96,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
     if (!stop) stop = reason;
   }
   const auto reason = phase.agreed ? read(phase, phase.agreed->finish()) : std::nullopt;
-  // A wish to stop that came with the last step changes nothing; a loss that is not finite does.
+  // A request to stop that came with the last step changes nothing; a loss that is not finite does.
   if (!stop && reason == StopReason::non_finite) stop = reason;
   phase.samples.stop_reason = stop.value_or(StopReason::num_batches);
   device_.synchronize();
@@ -117,7 +119,8 @@ std::vector<double> StepLoop::words(Phase& phase, std::optional<double> loss) co
     const auto reason = phase.rule.check(phase.clock->seconds(), phase.seconds());
     words[target_ci] = reason == StopReason::target_ci;
     words[max_seconds] = reason == StopReason::max_seconds;
-    // Once a turn: ranks read it after the next step, one that is alone at once.
+    // This is posted once in each part of an interleaved loop. Ranks read it after the next step, a
+    // single rank at once.
     if (phase.line && !phase.said_so && steady_seconds() - phase.turn_start > kTurnSeconds) {
       words[turn_over] = phase.said_so = true;
       phase.turn_is_over = group_.size() == 1;
@@ -136,7 +139,7 @@ std::optional<StopReason> StepLoop::read(Phase& phase, const std::vector<double>
   }
   if (sums[turn_over] > 0) phase.turn_is_over = true;
   if (sums[signal] > 0) return StopReason::signal;
-  // MPI gives all ranks the same sums, so that they decide alike.
+  // MPI gives all ranks the same sums, so they decide alike.
   if (const auto reason = phase.rule.check_loss(phase.samples.loss)) return reason;
   if (sums[target_ci] > 0) return StopReason::target_ci;
   if (sums[max_seconds] > 0) return StopReason::max_seconds;

@@ -1,5 +1,6 @@
-// The loop that every measurement shares: a clock, a deadline and a deliberate fault a step, the
-// wish to stop, and the observer of displayed steps. What a step computes is the caller's.
+// Implements the loop that every measurement shares: clock, deadline and deliberate fault of a
+// step, the request to stop, and the observer of displayed steps. The caller defines what a step
+// computes.
 #pragma once
 
 #include <functional>
@@ -13,26 +14,26 @@
 
 namespace scalemark {
 
-/// Called on every rank when a step of the loop, counted from 1, is known, one with a loss one step
-/// later; rank 0 prints. `loss` is NaN where
-/// steps have none. `step_seconds` holds at least the steps that are known so far.
+/// Called on every rank when the results of a step, counted from 1, are known; with a loss this is
+/// one step later. Rank 0 prints. `loss` is NaN where steps have none. `step_seconds` holds at
+/// least the steps that are known so far.
 using StepObserver =
     std::function<void(long step, double loss, const std::vector<double>& step_seconds)>;
 
-/// What a step hands back.
+/// The result of a step.
 struct StepOutcome {
-  /// This rank's share of the global mean: a scalar on the device; undefined where steps have none.
+  /// This rank's share of the global mean: a scalar on the device, undefined where steps have none.
   at::Tensor loss;
-  double units = 0;         ///< of this rank's batch, without padding
-  double padded_units = 0;  ///< with it
+  double units = 0;         ///< units of this rank's batch, without padding
+  double padded_units = 0;  ///< units of this rank's batch, with padding
 };
 
 /// Waits at a line, if there is one, to start or, at the end of all measuring, to leave. There is
-/// no deadline: who starts the others has one. A stop ends the wait too.
+/// no deadline here, since the process that starts the others has one. A stop ends the wait too.
 void wait_at(StartLine* line, RankGroup& group);
 void leave(StartLine* line, RankGroup& group);
 
-/// Somebody who looks at a loop of its own, after the measured one: clocks around the device's.
+/// Observes a loop that runs after the measured one, by wrapping the clocks of the device.
 class StepWatcher {
  public:
   virtual ~StepWatcher() = default;
@@ -40,26 +41,27 @@ class StepWatcher {
   virtual std::unique_ptr<PhaseClock> around(std::unique_ptr<PhaseClock> clock) = 0;
 };
 
-/// Who ends a loop early. together: all ranks at the same step, agreed one step late. alone: every
-/// rank by itself; nothing is sent, and steps have no loss.
+/// Says who ends a loop early. `together`: all ranks stop at the same step, agreed one step late.
+/// `alone`: every rank stops by itself; nothing is sent, and steps have no loss.
 enum class Stop { together, alone };
 
+/// Runs steps, measures them, and ends early where a rule or a signal requires it.
 class StepLoop {
  public:
   StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault& fault, Stop stop);
 
-  /// For the step: what it does from here on.
+  /// Called by the step to enter a phase.
   void enter(StepPhase phase) { phases_->enter(phase); }
 
-  /// `first` is the number of the next step; the runs to come are watched.
+  /// Makes `watcher` observe the following runs. `first` is the number of the next step.
   void watch(long first, StepWatcher& watcher) {
     step_ = first;
     watcher_ = &watcher;
   }
 
-  /// Up to `steps` steps under the watchdog's phase `phase` (a literal); `step` is given its
-  /// number, counted from the first of all runs. Where `line` takes turns, the ranks together make
-  /// way between them, after a step that they agree on. wall_seconds is left to the caller.
+  /// Runs up to `steps` steps under the watchdog's phase `phase` (a literal). `step` is given its
+  /// number, counted from the first of all runs. Where `line` interleaves measurements, the ranks
+  /// together wait between parts, after a step on which they agree. The caller sets wall_seconds.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
               const std::function<StepOutcome(long number)>& step, StartLine* line = nullptr);
 
@@ -76,7 +78,7 @@ class StepLoop {
   InjectedFault fault_;
   Stop stop_;
   long step_ = 0;
-  std::unique_ptr<PhaseClock> phases_;  ///< of the run so far
+  std::unique_ptr<PhaseClock> phases_;  ///< phases of the run so far
   StepWatcher* watcher_ = nullptr;      ///< null: nobody
 };
 

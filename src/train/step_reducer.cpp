@@ -1,4 +1,5 @@
-// The one place that chooses a step's reducer; and scalemark's own, which sums the flat buckets.
+// Chooses the reducer of a step, which is done only here, and implements scalemark's own, which
+// sums the flat buckets.
 #include "train/step_reducer.hpp"
 
 #include "comm/gradient_reducer.hpp"
@@ -24,7 +25,7 @@ class FlatReducer : public StepReducer {
     parameters_->set_on_ready([](int) {});
   }
 
-  /// In the last pass calls reducer_.add() as gradients arrive.
+  /// Calls reducer_.add() in the last pass as gradients arrive.
   void begin_pass(bool first, bool last) override {
     if (first) reducer_.begin_step(device_.stream());
     parameters_->begin_pass(first, last);
@@ -75,7 +76,7 @@ class FlatReducer : public StepReducer {
 
 std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
                                                Communicator& communicator) {
-  // A run without communication, the baseline of a curve, is scalemark's own in both cases.
+  // A run without communication, the baseline of a curve, uses scalemark's own in both cases.
   if (trainer.config.reducer == Reducer::c10d && communicator.moves_data())
     return make_c10d_reducer(trainer, communicator);
   return std::make_unique<FlatReducer>(trainer, group, communicator);

@@ -1,4 +1,4 @@
-// Making a trainer: the same weights and the same bucket order on all ranks, a batch of its own on
+// Makes a trainer: the same weights and the same bucket order on all ranks, a different batch on
 // each.
 #include "train/trainer.hpp"
 
@@ -18,20 +18,20 @@
 namespace scalemark {
 namespace {
 
-/// Prepared batches where steps have unlike ones. They lie on the device: inside the clock none is
-/// made.
+/// The number of prepared batches where steps have different ones. They are stored on the device,
+/// since none is made inside the clock.
 constexpr std::int64_t kBatches = 16;
-/// Between the seeds of a rank's batches: more than there are ranks, and below 2^28, since
-/// LibTorch's CPU generator reads 32 bits of a seed.
+/// The distance between the seeds of a rank's batches. It exceeds the number of ranks, and is below
+/// 2^28, since LibTorch's CPU generator reads 32 bits of a seed.
 constexpr std::uint64_t kSeedStride = 10'000'019;
 
-/// What a contiguous or channels_last CPU tensor holds, in memory order.
+/// Returns the content of a contiguous or channels_last CPU tensor in memory order.
 std::string_view memory_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-/// The seed gives the same weights on like machines; where any rank's differ (another CPU type
-/// draws other normals), all take rank 0's.
+/// Makes the weights equal on all ranks. The seed gives the same weights on equal machines; where
+/// any rank's differ (another CPU type draws other normals), all take those of rank 0.
 void share_weights(Model& model, RankGroup& group) {
   std::size_t hash = 0;
   for (const at::Tensor& weight : model.parameters())
@@ -84,7 +84,8 @@ double own_forward_flops(const ResolvedConfig& config, Model& model) {
 
 namespace {
 
-/// Rank 0's gradient-ready order, for all ranks must start their buckets in the same order.
+/// Returns rank 0's gradient-ready order, since all ranks must start their buckets in the same
+/// order.
 std::vector<int> agreed_order(Model& model, at::Device device, RankGroup& group) {
   std::ostringstream mine;
   for (const int parameter : gradient_ready_order(model, device)) mine << parameter << ' ';
@@ -117,8 +118,7 @@ Trainer::Trainer(const ResolvedConfig& config, DeviceBackend& device, RankGroup&
   impl_.reset(new Impl{
       config, device, group.rank(), model, parameters, std::move(optimizer), {}, {}, {}, {}});
   impl_->counted_flops = flops;
-  device
-      .release_free_memory();  // of the weights before, and of the passes that looked for an order
+  device.release_free_memory();  // memory of former weights and of the passes that found the order
   set_batch(batch);
 }
 
@@ -144,8 +144,8 @@ void Trainer::Impl::restart() {
   optimizer->restart();
 }
 
-/// Noise differs by rank. The learnable batches are slices of global ones, which are the same
-/// however many ranks share them.
+/// Makes the batches. Noise differs by rank. The learnable batches are slices of global ones, which
+/// are the same for every number of ranks that share them.
 std::vector<Batch> Trainer::Impl::prepare_batches() const {
   const auto seed = static_cast<std::uint64_t>(config.seed);
   const at::ScalarType dtype = compute_dtype(config.precision);

@@ -1,4 +1,4 @@
-// Internal to train/: what a Trainer holds between its measurements.
+// Holds the state of a Trainer between its measurements. Internal to train/.
 #pragma once
 
 #include "train/checkpoint.hpp"
@@ -11,7 +11,7 @@ class MeasuredLoop;
 struct Trainer::Impl {
   ResolvedConfig config;
   DeviceBackend& device;
-  int rank;  ///< in the group that made the trainer: decides the batch and injected faults
+  int rank;  ///< rank in the group that made the trainer: decides the batch and injected faults
   std::shared_ptr<Model> model;
   std::shared_ptr<FlatParameters> parameters;
   std::unique_ptr<UpdateRule> optimizer;
@@ -20,41 +20,43 @@ struct Trainer::Impl {
   std::vector<std::vector<Batch>> micro_batches;  ///< parts of each of `batches`
   std::vector<at::Tensor> initial_weights;        ///< by bucket; empty where they were not kept
   double counted_flops = 0;                       ///< see Trainer::counted_flops()
-  bool shapes_met = false;                        ///< of `plan`, see Trainer::meet_shapes()
-  bool untouched = true;                          ///< no step has changed the weights yet
-  StepTraffic traffic = {};                       ///< of the last measurement
-  std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of a writer, once open
+  bool shapes_met = false;   ///< the shapes of `plan` were met, see Trainer::meet_shapes()
+  bool untouched = true;     ///< no step has changed the weights yet
+  StepTraffic traffic = {};  ///< traffic of the last measurement
+  std::unique_ptr<CheckpointFolder> checkpoints = nullptr;  ///< of a rank that writes checkpoints
 
-  std::vector<Batch> prepare_batches() const;  ///< of `plan`
+  std::vector<Batch> prepare_batches() const;  ///< makes the batches of `plan`
   bool must_meet_shapes() const { return device.works_behind_host() && !shapes_met; }
-  /// The weights as they were made, no momentum, dropout from its seed: every measurement trains
-  /// the same way.
+  /// Restores the initial weights, clears the momentum and reseeds dropout, so that every
+  /// measurement trains the same way.
   void restart();
 };
 
-/// --bucket_mb, or the device's default.
+/// Returns --bucket_mb, or the default of the device.
 inline double bucket_mb(const ResolvedConfig& config, const DeviceBackend& device) {
   return config.bucket_mb.value_or(default_bucket_mb(device.device().is_cuda()));
 }
 
-/// The reducer of `--reducer` for one measurement; scalemark's own with communicator `none`.
+/// Makes the reducer of `--reducer` for one measurement. With communicator `none` it is scalemark's
+/// own.
 std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup& group,
                                                Communicator& communicator);
 
-/// The network of a configuration on the CPU: seeded, and rank 0's weights where they
+/// Builds the network of a configuration on the CPU: seeded, and with rank 0's weights where they
 /// differ.
 std::shared_ptr<Model> build_model(const ResolvedConfig& config, RankGroup& group);
 
-/// Trainer::counted_flops() of a network that was just built, on its device. Changes nothing of it.
+/// Returns Trainer::counted_flops() of a network that was just built, on its device. The network is
+/// unchanged afterwards.
 double own_forward_flops(const ResolvedConfig& config, Model& model);
 
-/// For MeasuredLoop::set_after_step(), of all ranks: writes every --checkpoint_every-th measured
-/// step where the trainer's checkpoints are open, and adds to `samples`, which outlives it. Throws
-/// AgreedWhileMeasuring.
+/// Returns a function for MeasuredLoop::set_after_step() of all ranks: it writes every
+/// --checkpoint_every-th measured step where the trainer's checkpoints are open, and adds to
+/// `samples`, which must outlive it. The function throws AgreedWhileMeasuring.
 std::function<void(long number)> checkpoint_writer(Trainer::Impl& trainer, RankGroup& group,
                                                    CheckpointSamples& samples, MeasuredLoop& loop);
 
-/// The data check on CUDA buffers too, staged through the host.
+/// Runs the data check, staged through the host for CUDA buffers.
 void check_gradient_buffers(Communicator& communicator, FlatParameters& parameters,
                             DeviceBackend& device, int rank, bool corrupt);
 

@@ -1,4 +1,4 @@
-// What a checkpoint holds, and when one is written.
+// Collects the content of a checkpoint, and decides when one is written.
 #include <unordered_map>
 
 #include "measure/clock.hpp"
@@ -7,7 +7,7 @@
 namespace scalemark {
 namespace {
 
-/// The slice of every parameter, by its number.
+/// Returns the slice of every parameter, by its number.
 std::unordered_map<int, Slice> slices_by_parameter(const FlatParameters& parameters) {
   std::unordered_map<int, Slice> slices;
   for (const Slice& slice : parameters.slices()) slices[slice.parameter] = slice;
@@ -62,7 +62,7 @@ std::function<void(long)> checkpoint_writer(Trainer::Impl& trainer, RankGroup& g
   if (trainer.checkpoints) samples.every = every;
   const auto write = [&trainer, &samples, &loop](long number) {
     if (!trainer.checkpoints) return;
-    trainer.device.synchronize();  // the step's own work is not the checkpoint's
+    trainer.device.synchronize();  // excludes the step's own work from the time of the checkpoint
     const double begin = steady_seconds();
     const UpdateRule& rule = *trainer.optimizer;
     torch::serialize::OutputArchive archive;
@@ -76,7 +76,7 @@ std::function<void(long)> checkpoint_writer(Trainer::Impl& trainer, RankGroup& g
     if (measured % every != 0) return;
     group.watchdog().enter("checkpoint", number);
     loop.complete_updates(StepPhase::checkpoint);
-    // The next step waits for the slowest anyway; a disk that is full ends all ranks alike.
+    // The next step waits for the slowest rank anyway; a disk that is full ends all ranks alike.
     try {
       group.agree_on([&] { write(number); });
     } catch (const AgreedError& error) {

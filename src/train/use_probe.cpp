@@ -1,10 +1,10 @@
-// See use_probe.hpp.
+// Records the uses of parameters in a forward pass.
 #include "train/use_probe.hpp"
 
 namespace scalemark {
 namespace {
 
-/// "word_embedding" of "word_embedding.weight".
+/// Returns "word_embedding" for "word_embedding.weight".
 std::string layer_of(const std::string& parameter) {
   return parameter.substr(0, parameter.rfind('.'));
 }

@@ -1,4 +1,5 @@
-// What a forward pass tells of a network's parameters, before their gradients are laid out.
+// Finds out from one forward pass how a network uses its parameters, before their gradients are
+// laid out.
 #pragma once
 
 #include <map>
@@ -9,18 +10,18 @@
 
 namespace scalemark {
 
-/// Sees in one forward pass in which order layers use the leaves, which of these are looked up in,
-/// and which of these are used otherwise too; takes no gradient.
+/// Records in which order layers use the leaves, which of these are looked up in, and which of
+/// these have other uses too. It takes no gradient.
 class UseProbe : public ParameterGate {
  public:
   void before_use(at::TensorList parameters) override;
   at::Tensor compute_weight(const at::Tensor& leaf) override;
   bool takes_rows(const at::Tensor& leaf) override;
 
-  /// In the order of the parameters.
+  /// Returns the embedding tables in the order of the parameters.
   std::vector<EmbeddingTable> tables(const Model& model) const;
-  /// By parameter: its place in the order of first uses, from 0; -1: no layer announced it, so that
-  /// it may be read at any time.
+  /// Returns for each parameter its place in the order of first uses, from 0, or -1 where no layer
+  /// announced it, so that it may be read at any time.
   std::vector<int> first_uses(const Model& model) const;
 
  private:

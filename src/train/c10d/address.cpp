@@ -1,4 +1,4 @@
-// Where a rank listens for its peers, and what c10d says of failures.
+// Finds the address under which peers reach a rank, and formats c10d's errors.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -29,7 +29,7 @@ std::string text_of(const sockaddr* address) {
   return text;
 }
 
-/// With an IPv4 address, and up; in the kernel's order.
+/// Returns the interfaces that are up and have an IPv4 address, in the order of the kernel.
 std::vector<Interface> interfaces() {
   std::vector<Interface> found;
   ifaddrs* first = nullptr;

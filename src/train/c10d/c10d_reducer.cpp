@@ -1,10 +1,11 @@
-// DistributedDataParallel's Reducer as a step's reducer, used as DDP uses it: gradients are dropped
-// before a step (zero_grad), copied into its buckets as autograd computes them, stay there as views
-// (gradient_as_bucket_view) and are summed bucket by bucket beside the rest of the backward pass;
-// after the first step buckets are rebuilt in the order in which gradients came.
+// Uses DistributedDataParallel's Reducer as the reducer of a step, in the same way as DDP:
+// gradients are dropped before a step (zero_grad), copied into its buckets as autograd computes
+// them, stay there as views (gradient_as_bucket_view) and are summed bucket by bucket during the
+// rest of the backward pass. After the first step buckets are rebuilt in the order in which
+// gradients came.
 //
-// Losses are divided by the loss count of all ranks already, so sums are wanted: the hook below
-// takes the place of DDP's default, which is the same allreduce after a division by the world size.
+// Losses are already divided by the loss count of all ranks, so sums are needed: the hook below
+// replaces DDP's default, which is the same allreduce after a division by the world size.
 #include "train/c10d_reducer.hpp"
 
 #include <fmt/format.h>
@@ -26,8 +27,8 @@
 namespace scalemark {
 namespace {
 
-/// Weights as DDP's users have them under autocast: fp32 leaves, cast inside the graph, once a
-/// pass.
+/// Provides weights as DDP's users have them under autocast: fp32 leaves, cast inside the graph,
+/// once in each pass.
 class AutogradGate : public ParameterGate {
  public:
   explicit AutogradGate(at::ScalarType dtype) : dtype_(dtype) {}
@@ -44,17 +45,17 @@ class AutogradGate : public ParameterGate {
 
  private:
   at::ScalarType dtype_;
-  std::unordered_map<const c10::TensorImpl*, at::Tensor> casts_;  ///< by leaf
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> casts_;  ///< casts by leaf
 };
 
-/// Of one step, steady_seconds(); buckets complete on Gloo's threads.
+/// The times of one step in steady_seconds(). Buckets complete on Gloo's threads.
 struct StepTimes {
   double wait_begin = 0, wait_end = 0;
-  std::mutex mutex;  ///< of what follows
+  std::mutex mutex;  ///< guards the members below
   double last_complete = 0;
   std::vector<LoggedOperation> buckets;  ///< by index
 
-  /// The first bucket begins the step.
+  /// Records the start of a bucket. The first bucket begins the step.
   void post(std::size_t index, std::size_t bytes) {
     const std::lock_guard lock(mutex);
     if (index == 0) buckets.clear();
@@ -71,7 +72,8 @@ struct StepTimes {
     const std::lock_guard lock(mutex);
     return buckets.empty() ? 0 : std::max(0., last_complete - buckets.front().times.posted);
   }
-  /// The backward pass waits for all of them together: the wait stands at the last one.
+  /// Returns the operations of the step. The backward pass waits for all of them together, so the
+  /// wait is recorded with the last one.
   std::vector<LoggedOperation> operations(std::size_t step) {
     const std::lock_guard lock(mutex);
     std::vector<LoggedOperation> taken = buckets;
@@ -84,9 +86,9 @@ struct StepTimes {
   }
 };
 
-/// Callbacks run at the end of a backward pass in the order in which they were queued, and the
-/// Reducer's, which waits for all sums, is queued with the last bucket. So the first of these two
-/// runs before it, and the second after it.
+/// Queues two callbacks. Callbacks run at the end of a backward pass in the order in which they
+/// were queued, and the Reducer's, which waits for all sums, is queued with the last bucket. So the
+/// first of these two runs before it, and the second after it.
 void queue_clock(const std::shared_ptr<StepTimes>& times) {
   auto& engine = torch::autograd::Engine::get_default_engine();
   engine.queue_callback([&engine, times] {
@@ -95,7 +97,7 @@ void queue_clock(const std::shared_ptr<StepTimes>& times) {
   });
 }
 
-/// The sum over ranks of every bucket, with the step's times.
+/// Sums every bucket over ranks and records the times of the step.
 class SumHook : public c10d::CommHookInterface {
  public:
   SumHook(c10::intrusive_ptr<c10d::ProcessGroup> group, std::shared_ptr<StepTimes> times)
@@ -106,7 +108,8 @@ class SumHook : public c10d::CommHookInterface {
     if (bucket.getIndex() == 0) queue_clock(times_);
     std::vector<at::Tensor> tensors{bucket.getBufferRef()};
     auto sum = group_->allreduce(tensors)->getFuture();
-    if (!tensors[0].is_cpu()) return sum;  // complete when it is queued: the stream waits for it
+    if (!tensors[0].is_cpu())
+      return sum;  // complete when it is queued, since the stream waits for it
     return sum->then(
         [times = times_, index = bucket.getIndex()](c10::ivalue::Future& done) {
           times->complete(index);
@@ -144,7 +147,7 @@ class C10dReducer : public StepReducer {
   }
 
   ~C10dReducer() override {
-    reducer_.reset();  // takes its hooks off the leaves
+    reducer_.reset();  // removes its hooks from the leaves
     drop_gradients();
     model_->set_gate(parameters_);
     parameters_->take_leaf_gradients(true);
@@ -159,10 +162,10 @@ class C10dReducer : public StepReducer {
     if (last) reducer_->prepare_for_backward({});  // other passes only accumulate
   }
 
-  /// The backward pass itself ends when all sums are there.
+  /// Nothing is left to wait for: the backward pass itself ends when all sums are complete.
   void finalize(const std::function<void(std::size_t)>& on_sum) override {
     gate_->forget_casts();
-    // Of CUDA buffers the callbacks say when the host was there, and nothing of the stream.
+    // For CUDA buffers the callbacks tell when the host was there, and nothing about the stream.
     const bool timed = parameters_->buckets().front().weights.is_cpu();
     if (timed && keeps_operations_) {
       const auto operations = times_->operations(taken_.wait_seconds.size());
@@ -204,13 +207,13 @@ class C10dReducer : public StepReducer {
     reducer_->register_comm_hook(std::make_unique<SumHook>(communicator_.process_group(), times_));
   }
 
-  /// As the default of PyTorch's zero_grad(), which spares a pass over them.
+  /// Drops the gradients as PyTorch's zero_grad() does by default, which saves a pass over them.
   void drop_gradients() {
     for (at::Tensor& leaf : leaves_) leaf.mutable_grad().reset();
   }
 
-  /// The optimizer's view of c10d's buckets, which hold gradients without padding: a bucket for
-  /// every parameter, so that no gradient is copied once more.
+  /// Makes the optimizer's view of c10d's buckets, which hold gradients without padding: one bucket
+  /// for every parameter, so that no gradient is copied again.
   void view_buckets() {
     std::unordered_map<const c10::TensorImpl*, const Slice*> slice_of;
     for (const Slice& slice : parameters_->slices())

@@ -1,7 +1,8 @@
-// Ranks meet in a TCPStore of rank 0, whose place goes through MPI; then Gloo or NCCL connects
-// them. The torch wheel carries c10d but not the headers of Gloo: those of libgloo-dev name the
-// same types, of which only pointers pass through here. libgloo itself is not linked.
-#define USE_C10D_GLOO  // as LibTorch was built
+// Connects the ranks by c10d. They meet in a TCPStore of rank 0, whose address is sent by MPI; then
+// Gloo or NCCL connects them. The torch wheel contains c10d but not the headers of Gloo: those of
+// libgloo-dev declare the same types, of which only pointers are used here. libgloo itself is not
+// linked.
+#define USE_C10D_GLOO  // the setting with which LibTorch was built
 #include "train/c10d/process_group.hpp"
 
 #include <fmt/format.h>
@@ -20,14 +21,15 @@
 namespace scalemark {
 namespace {
 
-/// Above --timeout, so that a rank that hangs is met by the watchdog, which knows who it is.
+/// Returns a timeout above --timeout, so that the watchdog, which can name the rank, reports a hang
+/// first.
 C10dTimeout timeout_above(const Watchdog& watchdog) {
   constexpr double margin = 10, longest = 1e6;  // seconds
   return C10dTimeout(static_cast<long>(1e3 * (std::min(watchdog.timeout(), longest) + margin)));
 }
 
-/// All ranks do `f` or leave together; what c10d cannot do before the run is the environment's
-/// fault.
+/// Lets all ranks call `f` or leave together. What c10d cannot do before the run counts as an error
+/// of the environment.
 template <typename F>
 void agree_to_connect(RankGroup& group, F f) {
   group.agree_on([&] {
@@ -52,7 +54,7 @@ c10::intrusive_ptr<c10d::Store> meet(RankGroup& group, const std::string& addres
   options.isServer = group.rank() == 0;
   options.waitWorkers = false;
   options.timeout = timeout;
-  options.useLibUV = false;  // not in every build of LibTorch
+  options.useLibUV = false;  // some builds of LibTorch lack it
   c10::intrusive_ptr<c10d::TCPStore> store;
   agree_to_connect(group, [&] {
     if (group.rank() == 0) store = c10::make_intrusive<c10d::TCPStore>(address, options);
@@ -102,7 +104,7 @@ at::ScalarType scalar_type(DataType type) {
 class WorkPending : public Pending {
  public:
   explicit WorkPending(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
-  /// The buffer is written to until the operation is complete.
+  /// The buffer is written to until the operation is complete, so the destructor waits.
   ~WorkPending() override {
     try {
       wait();
@@ -146,8 +148,8 @@ ProcessGroupCommunicator::ProcessGroupCommunicator(RankGroup& group, int cuda_de
   process_group_->setBackend(cuda_device < 0 ? at::kCPU : at::kCUDA, type, backend);
 }
 
-/// NCCL's group ends by itself: in its destructor it warns and aborts. While an exception is on its
-/// way peers may be inside an operation that this rank will never join, so nothing waits for them.
+/// Destroys NCCL's group, which in its destructor would warn and abort. While an exception unwinds,
+/// peers may be inside an operation that this rank will never join, so nothing waits for them.
 ProcessGroupCommunicator::~ProcessGroupCommunicator() {
   try {
     if (cuda_device_ < 0) return;

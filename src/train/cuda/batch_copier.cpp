@@ -1,5 +1,5 @@
-// Copies on a second stream. Events order it after the work that still reads the buffer, and the
-// next step after it; the host never waits.
+// Copies on a second stream. Events order the copy after the work that still reads the buffer, and
+// the next step after the copy; the host never waits.
 #include "train/cuda/batch_copier.hpp"
 
 #include <ATen/cuda/CUDAEvent.h>
@@ -18,8 +18,8 @@ using at::cuda::CUDAEvent;
 class CudaBatchCopier : public BatchCopier {
  public:
   CudaBatchCopier() : stream_(c10::cuda::getStreamFromPool()) {}
-  // The copy of a step that never comes may still read and write its buffers. A fault of the device
-  // is told by whoever works with it: here it must not throw.
+  // The copy for a step that never comes may still read and write its buffers. A fault of the
+  // device is reported by whoever works with it; it must not be thrown here.
   ~CudaBatchCopier() override {
     if (!unwinding_) cudaStreamSynchronize(stream_.stream());
   }
@@ -62,7 +62,7 @@ class CudaBatchCopier : public BatchCopier {
     CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};  // with timing
   };
 
-  /// A wait that is over comes after its copy.
+  /// A wait that has finished comes after its copy.
   void add_finished() {
     while (!waits_.empty() && waits_.front().end.query()) {
       times_.copy_seconds += copies_.front().begin.elapsed_time(copies_.front().end) * 1e-3;
@@ -74,8 +74,8 @@ class CudaBatchCopier : public BatchCopier {
 
   Unwinding unwinding_;
   c10::cuda::CUDAStream stream_;
-  Span copy_;                ///< that nobody has waited for yet
-  std::deque<Span> copies_;  ///< with the waits for them
+  Span copy_;                ///< the copy that was not waited for yet
+  std::deque<Span> copies_;  ///< copies, in the same order as waits_
   std::deque<Span> waits_;
   CopyTimes times_;
 };

@@ -1,4 +1,4 @@
-// The batch copier of a GPU.
+// Declares the batch copier of a GPU.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,6 @@
 #include "train/batch_copier.hpp"
 
 namespace scalemark {
-/// A stream beside the current one; times come from events.
+/// Makes a copier with a second stream. Its times come from events.
 std::unique_ptr<BatchCopier> make_cuda_batch_copier();
 }  // namespace scalemark

@@ -1,5 +1,5 @@
-// One GPU as a device, through LibTorch's streams, events and caching allocator; and the device
-// factory of a build with CUDA.
+// Implements one GPU as a device, through LibTorch's streams, events and caching allocator, and the
+// device factory of a build with CUDA.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -23,7 +23,7 @@
 namespace scalemark {
 namespace {
 
-/// Marks are events; their distances are read once the GPU has passed them.
+/// Records an event at each mark. Their distances are read once the GPU has passed them.
 class CudaClock : public StepClock {
  public:
   void mark() override {
@@ -47,7 +47,8 @@ class CudaClock : public StepClock {
   std::vector<double> seconds_;
 };
 
-/// As the clock above. Events are used again, for making one takes as long as recording it.
+/// Records an event at each phase. Events are reused, since creating one takes as long as recording
+/// it.
 class CudaPhases : public PhaseClock {
  public:
   ~CudaPhases() override {
@@ -64,7 +65,7 @@ class CudaPhases : public PhaseClock {
     if (phase == StepPhase::rest) read();  // once a step
   }
   void pause() override {
-    enter(StepPhase::rest);  // ends the one before
+    enter(StepPhase::rest);  // ends the phase before
     at::cuda::getCurrentCUDAStream().synchronize();
     read();
     spare_.push_back(std::move(marks_.front().begin));
@@ -94,7 +95,7 @@ class CudaPhases : public PhaseClock {
   bool ranged_ = false;
 };
 
-/// Copies into two pinned slots in turn, and reads the one of the step before.
+/// Copies into two pinned slots alternately, and reads the one of the step before.
 class CudaReader : public ScalarReader {
  public:
   CudaReader() {
@@ -133,7 +134,8 @@ class CudaBackend : public DeviceBackend {
  public:
   explicit CudaBackend(int index) : index_(static_cast<c10::DeviceIndex>(index)) {
     c10::cuda::set_device(index_);
-    // Its memory statistics may be asked for before there is a tensor.
+    // LibTorch must be initialised here, since its memory statistics may be read before there is a
+    // tensor.
     at::globalContext().lazyInitDevice(at::kCUDA);
     CudaBackend::try_kernels(true);
     uuid_ = uuid_of_cuda(std::span<const char, 16>(properties().uuid.bytes), visible_gpus());
@@ -158,7 +160,7 @@ class CudaBackend : public DeviceBackend {
     c10::cuda::CUDACachingAllocator::emptyCache();
     scalemark::release_free_memory();
   }
-  /// The GPU is this rank's alone, and refuses by itself what it has not.
+  /// Returns all free memory of the GPU, since the GPU belongs to this rank alone.
   std::optional<std::int64_t> memory_left(int) const override {
     std::size_t left = 0, total = 0;
     if (cudaMemGetInfo(&left, &total) != cudaSuccess) return std::nullopt;
@@ -192,7 +194,7 @@ class CudaBackend : public DeviceBackend {
   std::string uuid_;
 };
 
-std::string version(int number) {  // CUDA's 13020 is 13.2
+std::string version(int number) {  // CUDA's 13020 means 13.2
   return number == 0 ? "none" : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
 

@@ -1,4 +1,4 @@
-// See pinned_tensor.hpp.
+// Allocates pinned memory and wraps it as a tensor.
 #include "train/cuda/pinned_tensor.hpp"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The build without Gloo's headers.
+// Implements the functions for a build without Gloo's headers by refusing.
 #include "train/c10d_reducer.hpp"
 
 #include "error.hpp"

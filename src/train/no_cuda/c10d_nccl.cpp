@@ -1,4 +1,4 @@
-// The build without CUDA has no NCCL.
+// Implements the NCCL backend for a build without CUDA by refusing.
 #include "error.hpp"
 #include "train/c10d/process_group.hpp"
 

@@ -1,4 +1,4 @@
-// The device factory of a build without CUDA.
+// Implements the device factory of a build without CUDA.
 #include "error.hpp"
 #include "train/cpu_backend.hpp"
 

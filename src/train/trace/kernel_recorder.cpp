@@ -1,4 +1,4 @@
-// See kernel_recorder.hpp.
+// Records kernels and copies through LibTorch's profiler.
 #include "train/trace/kernel_recorder.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Empty for what takes none of the device's time: marks, ranges, synchronisation.
+/// Returns an empty text for what takes no time of the device: events, ranges, synchronisation.
 std::string category_of(const profiler::KinetoEvent& event) {
   switch (static_cast<libkineto::ActivityType>(event.activityType())) {
     case libkineto::ActivityType::CONCURRENT_KERNEL:
@@ -61,7 +61,7 @@ void KernelRecorder::take(RankTrace& trace) {
   records_ = false;
   const auto result = profiler::disableProfiler();
   const auto wanted = of_host_ ? c10::DeviceType::CPU : c10::DeviceType::CUDA;
-  std::map<std::int64_t, int> streams;  // to threads
+  std::map<std::int64_t, int> streams;  // maps streams to threads
   std::map<std::pair<std::string, std::string>, std::uint32_t> labels;
   std::size_t kept = 0;
   for (const profiler::KinetoEvent& event : result->events()) {

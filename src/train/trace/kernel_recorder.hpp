@@ -1,5 +1,5 @@
-// Notes down what a GPU computes and copies, through Kineto, which LibTorch brings and which reads
-// it from CUPTI.
+// Records what a GPU computes and copies, through Kineto, which is part of LibTorch and reads it
+// from CUPTI.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 
 namespace scalemark {
 
-/// One at a time in a process, used by one thread.
+/// Records kernels. There can be one at a time in a process, used by one thread.
 class KernelRecorder {
  public:
-  /// Of what runs from here on, on all streams; keeps at most `most_spans`. `of_host`: the
-  /// operators of this process in their place, which need no GPU. Throws c10::Error.
+  /// Records what runs from now on, on all streams, and keeps at most `most_spans`. With `of_host`,
+  /// the operators of this process are recorded instead, which needs no GPU. Throws c10::Error.
   explicit KernelRecorder(std::size_t most_spans, bool of_host = false);
-  /// Ends it.
+  /// Ends the recording.
   ~KernelRecorder();
   KernelRecorder(const KernelRecorder&) = delete;
   KernelRecorder& operator=(const KernelRecorder&) = delete;
 
-  /// Ends it; the device must have ended its work. Adds a thread for every stream, numbered from
-  /// kFirstStream on, and spans of the categories "kernel" and "copy". Where CUPTI gives nothing
-  /// (another profiler holds it, no permission) there are none. Throws c10::Error.
+  /// Ends the recording; the device must have finished its work. Adds a thread for every stream,
+  /// numbered from kFirstStream on, and spans of the categories "kernel" and "copy". Where CUPTI
+  /// provides nothing (another profiler holds it, no permission) there are none. Throws c10::Error.
   void take(RankTrace& trace);
 
   static constexpr int kFirstStream = 2000;

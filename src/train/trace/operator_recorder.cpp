@@ -1,4 +1,5 @@
-// Every thread notes down into memory of its own, which nobody else touches before the end.
+// Records operators. Every thread writes to its own memory, which no other thread touches before
+// the end.
 #include "train/trace/operator_recorder.hpp"
 
 #include <ATen/ATen.h>
@@ -20,7 +21,7 @@
 
 namespace scalemark {
 
-/// What is known of a name.
+/// What is known about the operators of one name.
 struct OperatorName {
   std::string name;
   OperatorGroup group;
@@ -30,15 +31,16 @@ struct OperatorName {
 
 struct OperatorFrame;
 
-/// Of one thread. The lock is for operators that are still running when the recording ends.
+/// The calls of one thread. The lock is for operators that are still running when the recording
+/// ends.
 struct ThreadCalls {
   explicit ThreadCalls(int thread) : number(thread) {}
   const int number;
   std::mutex mutex;
-  OperatorFrame* open = nullptr;                        ///< the innermost operator under way
-  double seconds = 0;                                   ///< of operators that no other had called
-  std::unordered_map<std::size_t, OperatorName> names;  ///< by hash
-  std::unordered_map<std::size_t, std::uint32_t> indices;  ///< of labels, by hash
+  OperatorFrame* open = nullptr;  ///< the innermost operator under way
+  double seconds = 0;             ///< time in operators that no other operator had called
+  std::unordered_map<std::size_t, OperatorName> names;     ///< names by hash
+  std::unordered_map<std::size_t, std::uint32_t> indices;  ///< indices of labels, by hash
   std::vector<SpanLabel> labels;
   std::vector<Span> spans;
   std::map<std::pair<const OperatorName*, OperatorGroup>, OperatorTotal> totals;
@@ -47,13 +49,13 @@ struct ThreadCalls {
 struct OperatorRecorder::Recording {
   std::atomic<std::int64_t> spans_left;
   std::atomic<bool> in_optimizer{false};
-  std::mutex mutex;  ///< of what follows
+  std::mutex mutex;  ///< guards `threads`
   std::vector<std::shared_ptr<ThreadCalls>> threads;
 
   explicit Recording(std::size_t most_spans) : spans_left(static_cast<std::int64_t>(most_spans)) {}
 };
 
-/// An operator under way.
+/// An operator that is running.
 struct OperatorFrame : at::ObserverContext {
   std::shared_ptr<OperatorRecorder::Recording> recording;
   std::shared_ptr<ThreadCalls> calls;
@@ -70,11 +72,12 @@ namespace {
 
 using Recording = OperatorRecorder::Recording;
 
-// LibTorch's callbacks are plain functions: what they write to has to be found from nowhere.
+// LibTorch's callbacks are plain functions, so the recording that they write to is found through a
+// global variable.
 std::mutex current_mutex;
 std::shared_ptr<Recording> current;
 std::atomic<std::uint64_t> current_number{
-    0};  ///< of the recording; changes whenever `current` does
+    0};  ///< number of the recording; changes whenever `current` does
 
 struct OfThread {
   std::uint64_t number = 0;
@@ -83,7 +86,7 @@ struct OfThread {
 };
 thread_local OfThread of_thread;
 
-/// Of this thread in the recording that is under way; null where there is none.
+/// Returns this thread's part of the current recording, or null where there is none.
 OfThread* join_recording() {
   if (of_thread.number != current_number.load(std::memory_order_acquire)) {
     const std::lock_guard lock(current_mutex);
@@ -182,7 +185,8 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   return frame;
 }
 
-/// Of the loop in which this thread calls operators, each its own; 1 outside of such.
+/// Returns the number of threads of the parallel loop in which this thread calls operators, or 1
+/// outside of such a loop.
 int threads_at_once() {
 #if defined(_OPENMP)
   return omp_get_num_threads();
@@ -212,7 +216,7 @@ void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
     calls.spans.push_back({frame->label, calls.number, frame->begin, end, flops});
 }
 
-/// Adds what a thread noted down; labels get the numbers that they have in `trace`.
+/// Adds what a thread recorded. Labels get the numbers that they have in `trace`.
 void add_thread(RankTrace& trace, ThreadCalls& calls,
                 std::map<std::pair<std::string, std::string>, OperatorTotal>& totals) {
   const std::lock_guard lock(calls.mutex);
@@ -220,7 +224,7 @@ void add_thread(RankTrace& trace, ThreadCalls& calls,
   for (Span& span : calls.spans) span.label += first;
   trace.spans.insert(trace.spans.end(), calls.spans.begin(), calls.spans.end());
   trace.labels.insert(trace.labels.end(), calls.labels.begin(), calls.labels.end());
-  calls.spans = {};  // a thread may live as long as the process
+  calls.spans = {};  // frees the spans, since a thread may live as long as the process
   trace.threads[calls.number] =
       calls.number == 1 ? "steps" : fmt::format("operators {}", calls.number);
   for (const auto& [key, of_thread] : calls.totals) {

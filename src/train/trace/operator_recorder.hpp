@@ -1,5 +1,5 @@
-// Notes down the operators that LibTorch runs in all threads of this process, through its own
-// observers (at::RecordFunction). On a GPU these are the host's calls, which queue work.
+// Records the operators that LibTorch runs in all threads of this process, through its own
+// observers (at::RecordFunction). With a GPU these are the calls of the host, which queue work.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,26 @@
 
 namespace scalemark {
 
-/// One at a time in a process.
+/// Records operators. There can be one at a time in a process.
 class OperatorRecorder {
  public:
-  /// Of this thread (number 1) and of those that come; keeps at most `most_spans` spans, and the
-  /// totals of all operators.
+  /// Records this thread (number 1) and those that follow. It keeps at most `most_spans` spans, and
+  /// the totals of all operators.
   explicit OperatorRecorder(std::size_t most_spans);
-  /// Ends it.
+  /// Ends the recording.
   ~OperatorRecorder();
   OperatorRecorder(const OperatorRecorder&) = delete;
   OperatorRecorder& operator=(const OperatorRecorder&) = delete;
 
-  /// Operators that start from here on belong to the optimizer, or to the group that their name
-  /// says.
+  /// Says whether operators that start from now on belong to the optimizer, or to the group of
+  /// their name.
   void set_optimizer(bool runs);
-  /// Seconds in which this thread has run operators.
+  /// Returns the seconds in which this thread has run operators.
   double operator_seconds() const;
-  /// Ends it and adds operators, spans, labels and threads to `trace`.
+  /// Ends the recording and adds operators, spans, labels and threads to `trace`.
   void take(RankTrace& trace);
 
-  struct Recording;  ///< what all threads share
+  struct Recording;  ///< shared by all threads
 
  private:
   std::shared_ptr<Recording> recording_;

@@ -1,4 +1,4 @@
-// See step_trace.hpp.
+// Records steps, phases and communication of a traced loop.
 #include "train/trace/step_trace.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace scalemark {
 namespace {
 
 constexpr int kLoopThread = 1;
-constexpr int kStreamWaits = 1000;  ///< of a device that works behind the host
+constexpr int kStreamWaits = 1000;  ///< thread number for a device that works behind the host
 constexpr int kFirstLane = 1001;
 
 std::string carried_by(const OperationLoad& load) {
@@ -22,7 +22,7 @@ std::string carried_by(const OperationLoad& load) {
 
 }  // namespace
 
-/// The device's own clock, and the boundaries of steps.
+/// Wraps the clock of the device and records the boundaries of steps.
 class StepTrace::WatchedSteps : public StepClock {
  public:
   WatchedSteps(StepTrace& trace, std::unique_ptr<StepClock> clock)
@@ -92,7 +92,7 @@ void StepTrace::add_span(const SpanLabel& label, int thread, double begin, doubl
   trace_.labels.push_back(label);
 }
 
-/// A phase that lies across the boundary is parted there, so that phases lie within steps.
+/// Divides a phase that crosses the boundary, so that phases lie within steps.
 void StepTrace::step_boundary() {
   if (device_.works_behind_host()) device_.synchronize();
   const double now = steady_seconds();
@@ -104,7 +104,7 @@ void StepTrace::step_boundary() {
   step_begins_.push_back(now);
 }
 
-/// Before the first step there is nothing to note down.
+/// Records the end of a phase. Before the first step nothing is recorded.
 void StepTrace::close_phase(double now) {
   if (!open_) return;
   if (step_begin_)
@@ -124,10 +124,10 @@ void StepTrace::enter(StepPhase phase) {
   open_ = Open{phase, now};
 }
 
-/// The loop has ended with a boundary: the phase under way is no step's.
+/// Ends the loop after a boundary. The current phase belongs to no step.
 void StepTrace::pause() { open_.reset(); }
 
-/// Buckets travel beside each other: each goes into the first lane that is free.
+/// Adds buckets. They overlap in time, so each goes into the first lane that is free.
 void StepTrace::add(const std::vector<LoggedOperation>& operations) {
   const bool behind = device_.works_behind_host();
   std::vector<LoggedOperation> sorted = operations;

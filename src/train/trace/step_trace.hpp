@@ -1,5 +1,5 @@
-// One rank's trace of a few steps: the steps and their phases, operators, buckets as they travel,
-// and what was waited for.
+// Records one rank's trace of a few steps: the steps and their phases, operators, buckets in
+// flight, and what was waited for.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,27 @@
 
 namespace scalemark {
 
-/// Steps of a traced loop before those that are recorded.
+/// A traced loop has this many steps before those that are recorded.
 inline constexpr long kUnrecordedSteps = 2;
 
-/// Used by the thread of the loop. With a device that works behind the host every step begins when
-/// the device has ended the one before, so that its times have a beginning in the host's.
+/// Records a traced loop on the thread of that loop. With a device that works behind the host,
+/// every step begins when the device has finished the one before, so that the times of the step
+/// have an origin on the host's clock.
 class StepTrace : public StepWatcher {
  public:
   /// Keeps at most `most_spans` spans of operators, and as many of kernels.
   StepTrace(DeviceBackend& device, std::size_t most_spans);
 
-  /// Before and after the traced loop, by all ranks of `group`: measures the clocks and records in
-  /// between.
+  /// Measures the clocks before and after the traced loop, and records in between. All ranks of
+  /// `group` call both functions.
   void begin(RankGroup& group);
   void end(RankGroup& group);
   std::unique_ptr<StepClock> around(std::unique_ptr<StepClock> clock) override;
   std::unique_ptr<PhaseClock> around(std::unique_ptr<PhaseClock> clock) override;
-  /// Of the traced loop, after it.
+  /// Adds the communication of the traced loop, after it.
   void add(const std::vector<LoggedOperation>& operations);
 
-  /// After end(): all of it. `samples`: of the traced loop.
+  /// Returns the whole trace, after end(). `samples` are those of the traced loop.
   RankTrace take(const Samples& samples);
   const ClockAlignment& clocks() const { return clocks_; }
 
@@ -58,11 +59,11 @@ class StepTrace : public StepWatcher {
   DeviceBackend& device_;
   std::size_t most_spans_;
   std::unique_ptr<OperatorRecorder> recorder_;
-  std::unique_ptr<KernelRecorder> kernels_;  ///< of a device that works behind the host
+  std::unique_ptr<KernelRecorder> kernels_;  ///< set for a device that works behind the host
   ClockAlignment clocks_;
   RankTrace trace_;                   ///< but for operators
-  std::optional<double> step_begin_;  ///< of the step under way
-  std::vector<double> step_begins_;   ///< of all
+  std::optional<double> step_begin_;  ///< begin of the current step
+  std::vector<double> step_begins_;   ///< begins of all steps
   std::optional<Open> open_;          ///< the phase under way
   double operators_before_ = 0;       ///< operator seconds when it began
   double operators_communicating_ = 0;
