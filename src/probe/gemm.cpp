@@ -1,4 +1,4 @@
-// Repeated square matrix products; each is timed by the device's own clock.
+// Repeats square matrix products and times each with the clock of the device.
 #include "probe/gemm.hpp"
 
 #include <numeric>
@@ -13,7 +13,8 @@ GemmRates measure_gemm(DeviceBackend& device, at::ScalarType dtype, std::int64_t
                        double seconds) {
   const at::NoGradGuard no_grad;
   const auto options = at::TensorOptions().dtype(dtype).device(device.device());
-  // Equal elements toggle fewer transistors: a GPU would clock higher than in any training.
+  // The elements differ because equal ones toggle fewer transistors, and a GPU would clock higher
+  // than in any training.
   const at::Tensor a = at::empty({size, size}, options).uniform_(-1, 1),
                    b = at::empty({size, size}, options).uniform_(-1, 1);
   at::Tensor c = at::empty({size, size}, options);
@@ -21,7 +22,7 @@ GemmRates measure_gemm(DeviceBackend& device, at::ScalarType dtype, std::int64_t
   device.synchronize();
 
   // A device that works behind the host computes one product while the host queues the others and
-  // the marks between them, so that no launch is in any of their times.
+  // the events between them, so that no launch is part of any of their times.
   const bool behind = device.works_behind_host();
   const int products = behind ? 4 : 1;
   const std::size_t fewest_rounds = behind ? 2 : 5;

@@ -1,5 +1,5 @@
-// How fast data gets to GPUs, from them and between them. Defined in probe/cuda/ and probe/no_cuda/
-// (which throws EnvironmentError); the link picks one.
+// Measures how fast data is copied to GPUs, from them and between them. It is defined in
+// probe/cuda/ and probe/no_cuda/ (which throws EnvironmentError); the link selects one.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,17 @@
 
 namespace scalemark {
 
-/// What CUDA says of a visible GPU.
+/// Returns what CUDA reports about a visible GPU.
 GpuTraits gpu_traits(int device);
 
-/// Pinned memory of every NUMA node of the host to a GPU and back, 64 MiB at a time, `seconds` for
-/// each direction. Nodes that give no memory are left out. What comes back is compared: RunError
-/// where it differs. Throws CommError.
+/// Measures copies from pinned memory of every NUMA node of the host to a GPU and back, 64 MiB at a
+/// time, for `seconds` in each direction. Nodes that provide no memory are left out. What comes
+/// back is compared. Throws RunError where it differs, and CommError.
 std::vector<GpuCopy> measure_gpu_copies(int device, double seconds);
 
-/// Every visible GPU to every other, 64 MiB at a time, `seconds` for each ordered pair, one after
-/// the other; what arrives is compared. Throws RunError, CommError.
+/// Measures copies from every visible GPU to every other, 64 MiB at a time, for `seconds` for each
+/// ordered pair, one pair after the other. What arrives is compared. Throws RunError where it
+/// differs, and CommError.
 std::vector<PeerLink> measure_peer_links(double seconds);
 
 }  // namespace scalemark

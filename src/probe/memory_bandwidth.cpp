@@ -1,4 +1,4 @@
-// See memory_bandwidth.hpp.
+// Runs the triad on several threads and checks its results.
 #include "probe/memory_bandwidth.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr double kScalar = 3;
 constexpr std::size_t kFewestPasses = 3;
 
-/// Memory that nobody has touched: the thread that writes first gets it on its NUMA node.
+/// Allocates memory that nobody has touched. The thread that writes first gets it on its NUMA node.
 struct Arrays {
   std::unique_ptr<double[]> a, b, c;
   explicit Arrays(std::size_t elements)
@@ -58,7 +58,7 @@ MemoryBandwidth measure_memory_bandwidth(int threads, std::int64_t elements, dou
   const auto count = static_cast<std::size_t>(std::max(1, threads));
   const Arrays arrays(size);
   std::barrier<> meeting(static_cast<std::ptrdiff_t>(count));
-  bool more = true;  // written by the first thread alone, between two meetings
+  bool more = true;  // written by the first thread alone, between two barriers
   const auto part_of = [&](std::size_t t) {
     return Part{size * t / count, size * (t + 1) / count};
   };
@@ -91,7 +91,8 @@ MemoryBandwidth measure_memory_bandwidth(int threads, std::int64_t elements, dou
 
 namespace {
 
-/// A chain in which every step needs the one before: neither wider units nor more of them help.
+/// Computes a chain in which every step needs the one before, so that neither wider units nor more
+/// of them help.
 double quantum(std::int64_t steps) {
   const double start = steady_seconds();
   std::uint64_t x = 1;
@@ -100,7 +101,7 @@ double quantum(std::int64_t steps) {
   return steady_seconds() - start;
 }
 
-/// The fastest of some: undisturbed.
+/// Returns the shortest time of several repeats, which is the least disturbed one.
 double fastest(std::int64_t steps) {
   double seconds = quantum(steps);
   for (int i = 0; i < 4; ++i) seconds = std::min(seconds, quantum(steps));

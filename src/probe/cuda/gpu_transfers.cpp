@@ -1,4 +1,4 @@
-// Copies timed by CUDA events on a stream of their own. See gpu_transfers.hpp.
+// Measures copies with CUDA events on a separate stream.
 #include "probe/gpu_transfers.hpp"
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Of the device that is set.
+/// Allocates memory of the current device.
 class DeviceMemory {
  public:
   DeviceMemory() { check_cuda(cudaMalloc(&data_, kBytes), "cudaMalloc"); }
@@ -62,7 +62,7 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
-/// Makes host memory pinned for as long as it lives.
+/// Pins host memory during its lifetime.
 class Pinned {
  public:
   explicit Pinned(const NumaMemory& memory) : data_(memory.data()) {
@@ -77,7 +77,7 @@ class Pinned {
   void* data_;
 };
 
-/// The device that was set before is set again at the end.
+/// Restores the device that was current before at the end of its life.
 class DeviceGuard {
  public:
   DeviceGuard() { check_cuda(cudaGetDevice(&before_), "cudaGetDevice"); }
@@ -91,10 +91,10 @@ class DeviceGuard {
 
 void use(int device) { check_cuda(cudaSetDevice(device), "cudaSetDevice"); }
 
-/// `copy` moves kBytes on `stream`.
+/// Measures `copy`, which moves kBytes on `stream`.
 template <typename Copy>
 double bytes_per_second(const CopyStream& stream, double seconds, Copy copy) {
-  copy();  // maps what has to be mapped
+  copy();  // maps what must be mapped
   stream.synchronize();
   const TimedEvent begin, end;
   const std::vector<double> times = repeat_for(seconds, kFewestTimes, [&] {
@@ -179,7 +179,7 @@ std::optional<bool> attribute(cudaDeviceAttr which, int device) {
   return std::nullopt;
 }
 
-/// CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, which the runtime has no name for.
+/// This is CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, for which the runtime has no name.
 std::optional<bool> has_dmabuf(int device) {
   constexpr int kDmaBufSupported = 124;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

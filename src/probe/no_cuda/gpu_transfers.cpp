@@ -1,4 +1,4 @@
-// The build without CUDA, which has no GPUs to ask.
+// Implements the measurements for a build without CUDA by refusing them.
 #include "probe/gpu_transfers.hpp"
 
 #include "error.hpp"
