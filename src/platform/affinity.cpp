@@ -1,4 +1,4 @@
-// The CPUs that the kernel really lets this process use.
+// Reads and sets the CPUs on which the kernel lets this process run.
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -17,8 +17,8 @@
 
 namespace scalemark {
 namespace {
-/// sched_getaffinity with a mask that grows: machines may have more than the 1024 CPUs of
-/// cpu_set_t.
+/// Calls sched_getaffinity with a mask that grows, since machines may have more than the 1024 CPUs
+/// of cpu_set_t.
 std::vector<int> allowed_cpus() {
   for (int count = CPU_SETSIZE; count <= (1 << 20); count *= 2) {
     const std::size_t bytes = CPU_ALLOC_SIZE(count);
@@ -71,7 +71,7 @@ std::vector<std::vector<int>> allowed_cores() {
   const std::vector<int> cpus = allowed_cpus();
   std::vector<std::vector<int>> cores;
   if (const Topology topology = load_topology()) cores = cores_within(topology.get(), cpus);
-  if (cores.empty())  // some virtual machines show none
+  if (cores.empty())  // some virtual machines have none
     for (const int cpu : cpus) cores.push_back({cpu});
   return cores;
 }
@@ -89,7 +89,7 @@ void pin_to(const std::vector<int>& cpus) {
                            std::strerror(errno));
 }
 
-// What /proc/cpuinfo says of the processor.
+// Reads the properties of the processor from /proc/cpuinfo.
 
 namespace {
 bool has_word(const std::string& words, std::string_view word) {
@@ -124,7 +124,7 @@ bool cpu_has_native(const std::string& precision) {
   return cpuinfo_has_native(read_text("/proc/cpuinfo").value_or(""), precision);
 }
 
-// Peak resident memory of this process.
+// Reads the peak resident memory of this process.
 
 std::int64_t peak_rss_bytes() {
   const auto status = read_text("/proc/self/status");
@@ -137,16 +137,18 @@ std::int64_t peak_rss_bytes() {
 }
 
 void reset_peak_rss() {
-  // 5: VmHWM starts anew (proc(5)). Where that is refused the peak is of the whole process.
+  // Writing 5 resets VmHWM (proc(5)). Where that is refused, the peak covers the whole life of the
+  // process.
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
-// CPU quota, throttling and memory of this process's cgroup, version 1 and 2.
+// Reads CPU quota, throttling and memory of this process's cgroup, version 1 and 2.
 
 namespace {
 namespace fs = std::filesystem;
 
-/// One line of /proc/self/cgroup: "4:cpu,cpuacct:/slice/unit"; version 2 has "0::/slice/unit".
+/// Parses one line of /proc/self/cgroup, "4:cpu,cpuacct:/slice/unit". Version 2 has
+/// "0::/slice/unit".
 struct Membership {
   std::string controllers, path;
 };
@@ -170,8 +172,8 @@ bool names_controller(const std::string& controllers, const std::string& wanted)
   return false;
 }
 
-/// The group's folder and its ancestors up to the mount. In a container the path of the host is not
-/// there, but the mount itself is the group.
+/// Returns the folder of the group and its ancestors up to the mount. In a container the path of
+/// the host does not exist, but the mount itself is the group.
 std::vector<fs::path> levels(const fs::path& mount, const std::string& group) {
   std::vector<fs::path> found;
   for (fs::path path = fs::path(group).relative_path(); !path.empty(); path = path.parent_path()) {
@@ -202,7 +204,7 @@ std::optional<double> quota_v2(const fs::path& folder) {
   const auto space = text->find(' ');
   if (space == std::string::npos) return std::nullopt;
   const auto q = to_number(text->substr(0, space)), p = to_number(text->substr(space));
-  if (!q || !p || *q <= 0 || *p <= 0) return std::nullopt;  // "max" is no number
+  if (!q || !p || *q <= 0 || *p <= 0) return std::nullopt;  // "max" is not a number
   return *q / *p;
 }
 
@@ -214,16 +216,17 @@ std::optional<double> throttled(const fs::path& folder, const char* key, double 
   return *number * unit_seconds;
 }
 
-/// A limit beyond any machine's memory is version 1's "none".
+/// Reads a memory limit. Version 1 writes a limit beyond any machine's memory to say that there is
+/// none.
 std::optional<std::int64_t> memory_limit(const fs::path& folder, const char* name) {
   constexpr double kNoLimit = 1e18;
   const auto text = read_text(folder / name);
-  const auto limit = text ? to_number(*text) : std::nullopt;  // "max" is no number
+  const auto limit = text ? to_number(*text) : std::nullopt;  // "max" is not a number
   return limit && *limit <= kNoLimit ? std::optional(static_cast<std::int64_t>(*limit))
                                      : std::nullopt;
 }
 
-/// limit - use + inactive file cache.
+/// Returns limit - use + inactive file cache, in bytes.
 std::optional<std::int64_t> memory_left(const fs::path& folder, const char* limit_name,
                                         const char* use_name, const char* cache_key) {
   const auto limit = memory_limit(folder, limit_name);
@@ -245,7 +248,7 @@ std::optional<fs::path> first_folder(std::initializer_list<fs::path> candidates)
   return std::nullopt;
 }
 
-/// The least of `bytes_of(folder, is_version_1)` over this process's memory groups.
+/// Returns the least of `bytes_of(folder, is_version_1)` over this process's memory groups.
 template <typename BytesOf>
 std::optional<std::int64_t> least_of_memory_groups(const fs::path& root, BytesOf bytes_of) {
   std::optional<std::int64_t> least;
@@ -284,7 +287,7 @@ Cgroup read_cgroup(const fs::path& root) {
   for (const Membership& membership : memberships) {
     if (!membership.controllers.empty()) continue;
     const auto mount =
-        first_folder({base / "unified", base});  // hybrid set-ups mount it as unified
+        first_folder({base / "unified", base});  // hybrid systems mount it as unified
     if (!mount) continue;
     cgroup.version = 2;
     for (const fs::path& folder : levels(*mount, membership.path)) {

@@ -1,4 +1,5 @@
-// See binding.hpp.
+// Compares where ranks run with the binding that their launcher was asked for, and moves ranks near
+// their GPU.
 #include "platform/binding.hpp"
 
 #include <fmt/format.h>
@@ -24,12 +25,13 @@ bool within(const std::vector<int>& cpus, const std::vector<int>& others) {
   return std::ranges::all_of(cpus, [&](int cpu) { return contains(others, cpu); });
 }
 
-/// Open MPI and Slurm say "none", Slurm also "no".
+/// Returns whether a binding was requested. Open MPI and Slurm say "none" for no binding, Slurm
+/// also "no".
 bool asks_for_binding(const std::string& requested) {
   return requested != "none" && requested != "no" && !requested.starts_with("none:");
 }
 
-/// The number behind the last `prefix`, e.g. 2 of "slot:PE=2".
+/// Returns the number after the last `prefix`, for example 2 for "slot:PE=2".
 std::optional<int> number_after(const std::string& text, const std::string& prefix) {
   const std::size_t at = text.rfind(prefix);
   if (at == text.npos) return std::nullopt;
@@ -109,7 +111,8 @@ std::vector<BindingVerdict> binding_verdicts(const std::vector<RankPlace>& place
 std::vector<int> cpus_for_gpu(hwloc_topology_t topology, const std::vector<std::string>& gpus,
                               std::size_t mine, const std::vector<int>& allowed) {
   const std::vector<int> near = cpus_near_pci(topology, gpus[mine]);
-  std::size_t sharing = 0, place = 0;  // GPUs near the same CPUs, and those of them before this one
+  std::size_t sharing = 0,
+              place = 0;  // GPUs near the same CPUs, and how many of them precede this one
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     if (cpus_near_pci(topology, gpus[i]) != near) continue;
     ++sharing;
@@ -130,7 +133,7 @@ std::vector<int> cpus_for_gpu(hwloc_topology_t topology, const std::vector<std::
 std::vector<int> move_near_gpu(int local_rank) {
   const GpuList list = visible_gpus();
   if (list.gpus.empty()) return {};
-  // A task that sees one GPU has been given it by its launcher, whatever its rank.
+  // A task that sees one GPU got it from its launcher, whatever its rank.
   const std::size_t visible = list.gpus.size() == 1 ? 0 : static_cast<std::size_t>(local_rank);
   if (visible >= list.gpus.size()) return {};
   const GpuInfo& gpu = list.gpus[visible];

@@ -1,4 +1,4 @@
-// See container.hpp.
+// Detects the container of this process and writes it into the system object of a record.
 #include "platform/container.hpp"
 
 #include <tuple>
@@ -15,8 +15,8 @@ std::string value_of_variable(const std::map<std::string, std::string>& environm
   return found == environment.end() ? "" : found->second;
 }
 
-/// What a container says of itself. Ranks that scalemark has started know what binding it asked
-/// for.
+/// Returns what can be seen of a container from inside. Ranks started by scalemark know the binding
+/// that was requested.
 ContainerFacts facts_from_inside(const std::map<std::string, std::string>& environment) {
   ContainerFacts facts;
   facts.no_digest = "the image's file is not seen from inside";

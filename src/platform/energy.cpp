@@ -1,4 +1,4 @@
-// See energy.hpp.
+// Reads RAPL counters and NVML's energy counters, and adds them up across wraps.
 #include "platform/energy.hpp"
 
 #include <utility>
@@ -11,7 +11,8 @@ namespace fs = std::filesystem;
 
 constexpr double kMicro = 1e-6;
 
-/// A package counts its cores and caches too; "psys" would count packages twice.
+/// Returns whether a zone is counted. A package includes its cores and caches; "psys" would count
+/// packages twice.
 bool counts(const std::string& name) { return name.starts_with("package") || name == "dram"; }
 
 }  // namespace
@@ -101,7 +102,7 @@ void EnergyMeter::count_gpu(Energy& energy) const {
   if (!end) return;
   if (*end > *gpu_start_)
     energy.gpu_joules = *end - *gpu_start_;
-  else  // a GPU that works takes energy: the driver was loaded anew, or the run was too short
+  else  // a working GPU uses energy: the driver was reloaded, or the run was too short
     energy.gpu_reason = "the energy counter of " + gpu_uuid_ +
                         (*end < *gpu_start_ ? " went back" : " did not move") +
                         " during the measurement";

@@ -1,4 +1,5 @@
-// Environment variables: what a launcher announces, and the allow-list of what a record may show.
+// Reads environment variables: what a launcher announces, and the allow-list of what a record may
+// show.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -23,9 +24,9 @@ std::optional<std::int64_t> count_of(const Environment& environment, const char*
   return value;
 }
 
-/// Tasks of the Slurm step that this process belongs to. A batch script and a shell in an
-/// allocation are no tasks of a launch although SLURM_NTASKS is set there: they have no step, or
-/// one of the special step numbers.
+/// Returns the tasks of the Slurm step that this process belongs to. A batch script and a shell in
+/// an allocation are not tasks of a launch although SLURM_NTASKS is set there: they have no step,
+/// or one of the special step numbers.
 std::optional<std::int64_t> slurm_step_tasks(const Environment& environment) {
   constexpr std::int64_t kFirstSpecialStep = 0xfffffff0;  // batch, extern, interactive, pending
   auto step = count_of(environment, "SLURM_STEP_ID");
@@ -44,8 +45,8 @@ constexpr std::array<std::string_view, 16> kNames{
     "SLURM_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES", "SLURM_CPUS_PER_TASK",
     "SLURM_CPUS_ON_NODE",   "SLURM_CPU_BIND_TYPE",  "SLURM_DISTRIBUTION",   "SLURM_MPI_TYPE"};
 
-/// What mpirun tells its own processes of this one launch: addresses, process numbers, folders.
-/// They are nobody's settings, and two launches never agree on them.
+/// mpirun sets these variables for the processes of a single launch: addresses, process numbers,
+/// folders. They are not settings of a user, and they differ between any two launches.
 constexpr std::array<std::string_view, 12> kOfOneLaunch{"OMPI_MCA_ess",
                                                         "OMPI_MCA_initial_wdir",
                                                         "OMPI_MCA_orte_app_num",
@@ -60,7 +61,7 @@ constexpr std::array<std::string_view, 12> kOfOneLaunch{"OMPI_MCA_ess",
                                                         "OMPI_MCA_orte_top_session_dir"};
 
 bool allowed(std::string_view name) {
-  // Not mpirun's but a user's, or ours (comm/mca.cpp).
+  // This variable is set by a user or by comm/mca.cpp, and not by mpirun.
   if (name == "OMPI_MCA_ess_singleton_isolated") return true;
   if (begins_with_one_of(name, kOfOneLaunch)) return false;
   return std::ranges::find(kNames, name) != kNames.end() || is_library_variable(name);
@@ -80,14 +81,14 @@ Environment process_environment() {
 }
 
 std::optional<LauncherHint> launcher_hint(const Environment& environment) {
-  // The innermost launcher first: mpirun is often called from a batch script or even from a Slurm
-  // step.
+  // The innermost launcher is looked for first, since mpirun is often called from a batch script or
+  // even from a Slurm step.
   if (const auto tasks = count_of(environment, "OMPI_COMM_WORLD_SIZE"))
     return LauncherHint{"mpirun", *tasks};
   const auto step_tasks = slurm_step_tasks(environment);
   if (const auto tasks = count_of(environment, "PMI_SIZE")) {
-    // srun --mpi=pmi2 sets PMI_SIZE too, and then both agree; Hydra below Slurm has one Slurm task
-    // a node.
+    // With srun --mpi=pmi2, PMI_SIZE is set too and both numbers agree. Hydra below Slurm has one
+    // Slurm task for each node.
     return LauncherHint{step_tasks == tasks ? "srun" : "hydra", *tasks};
   }
   if (step_tasks) return LauncherHint{"srun", *step_tasks};

@@ -1,5 +1,6 @@
-// See fabric.hpp. Names of the counters: sysfs-class-infiniband and sysfs-class-net-statistics of
-// the kernel's documentation, and the mlx5 driver's hw_counters.
+// Reads fabric ports and error counters from sysfs. The names of the counters come from
+// sysfs-class-infiniband and sysfs-class-net-statistics of the kernel's documentation, and from the
+// mlx5 driver's hw_counters.
 #include "platform/fabric.hpp"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ std::vector<FabricPort> read_fabric_ports(const fs::path& root) {
       port.state = port.state->substr(port.state->find(": ") + 2);
     const std::string rate = read_text(folder / "rate").value_or("");  // "100 Gb/sec (4X EDR)"
     port.gigabits_per_second = to_number(rate.substr(0, rate.find(' ')));
-    // Counted in words of four bytes, also where the link has more lanes.
+    // This counter has a unit of four bytes, also where the link has more lanes.
     if (const auto words = to_number(read_text(folder / "counters/port_xmit_data").value_or(""));
         words && *words >= 0)
       port.sent_bytes = 4 * static_cast<std::uint64_t>(*words);

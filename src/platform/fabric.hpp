@@ -1,4 +1,4 @@
-// InfiniBand and RoCE ports, and the error counters of all links. LibTorch-free.
+// Reads InfiniBand and RoCE ports, and the error counters of all links. LibTorch-free.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,27 @@
 
 namespace scalemark {
 
+/// A port of an InfiniBand or RoCE adapter.
 struct FabricPort {
   std::string name;                           ///< "mlx5_0/1": device and port
   std::optional<std::string> state;           ///< "ACTIVE", "DOWN", ...
-  std::optional<double> gigabits_per_second;  ///< of the link as it came up
+  std::optional<double> gigabits_per_second;  ///< active rate of the link
   std::optional<std::uint64_t> sent_bytes;    ///< RDMA and, of InfiniBand, IP over it
 };
-/// Ports below `root`/sys/class/infiniband, sorted by name.
+/// Returns the ports below `root`/sys/class/infiniband, sorted by name.
 std::vector<FabricPort> read_fabric_ports(const std::filesystem::path& root = "/");
 
-/// Error counters by link and name: of network interfaces but loopback ("eth0.rx_errors"), of
-/// fabric ports those of the port and of its hardware ("mlx5_0/1.symbol_error"). The port's own may
-/// stand still at their largest value.
+/// Error counters by link and name: those of network interfaces except loopback ("eth0.rx_errors"),
+/// and those of fabric ports, of the port itself and of its hardware ("mlx5_0/1.symbol_error"). The
+/// port's own counters may stop at their largest value.
 using ErrorCounters = std::map<std::string, std::uint64_t>;
 ErrorCounters read_error_counters(const std::filesystem::path& root = "/");
 
-/// The sum of a link's counters, by link.
+/// Returns for each link the sum of its counters.
 std::map<std::string, std::uint64_t> errors_by_link(const ErrorCounters& counters);
 
-/// Those that rose, by how much. A counter that fell belongs to a link that was made anew.
+/// Returns the counters that rose, with their increase. A counter that fell belongs to a link that
+/// was created anew and is left out.
 ErrorCounters risen(const ErrorCounters& before, const ErrorCounters& after);
 
 }  // namespace scalemark

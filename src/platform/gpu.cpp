@@ -1,4 +1,4 @@
-// NVIDIA GPUs through NVML.
+// Lists NVIDIA GPUs and their MIG slices through NVML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::int64_t memory_of(const NvmlApi& nvml, NvmlDevice device) {
   return nvml.memory(device, &memory) == 0 ? static_cast<std::int64_t>(memory.total) : 0;
 }
 
-/// Slices have indices with holes: one that is not there is no error.
+/// Returns the MIG slices of a GPU. Their indices have gaps, so a missing index is no error.
 std::vector<MigSlice> slices_of(const NvmlApi& nvml, NvmlDevice device) {
   std::vector<MigSlice> slices;
   unsigned most = 0;
@@ -33,7 +33,7 @@ std::vector<MigSlice> slices_of(const NvmlApi& nvml, NvmlDevice device) {
     if (nvml.slice(device, index, &slice) != 0) continue;
     slices.push_back(
         {text_of(nvml.uuid, slice), text_of(nvml.name, slice), memory_of(nvml, slice)});
-    if (slices.back().uuid.empty()) slices.pop_back();  // nobody could name it
+    if (slices.back().uuid.empty()) slices.pop_back();  // it has no name to select it by
   }
   return slices;
 }
@@ -71,7 +71,7 @@ const GpuInfo* find_gpu(const std::vector<GpuInfo>& all, const std::string& word
   return nullptr;
 }
 
-/// The GPU of a slice, with that slice alone.
+/// Returns the GPU that contains the slice, with that slice alone.
 std::optional<GpuInfo> find_slice(const std::vector<GpuInfo>& all, const std::string& word) {
   for (const GpuInfo& gpu : all)
     for (const MigSlice& slice : gpu.slices)

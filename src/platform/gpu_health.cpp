@@ -1,4 +1,4 @@
-// What is said of a GPU without asking it; gpu_watch.cpp asks NVML.
+// Summarises samples of GPUs and reads kernel logs and sysfs. gpu_watch.cpp queries NVML.
 #include "platform/gpu_health.hpp"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 namespace scalemark {
 namespace {
 
-// nvmlClocksEventReasons, NVML API reference.
+// The bits are those of nvmlClocksEventReasons in the NVML API reference.
 constexpr std::uint64_t kIdle = 0x1, kPowerCap = 0x4;
 constexpr std::array<std::pair<std::uint64_t, const char*>, 4> kSlowdowns{
     {{0x8, "hw_slowdown"}, {0x20, "sw_thermal"}, {0x40, "hw_thermal"}, {0x80, "hw_power_brake"}}};
@@ -70,7 +70,7 @@ std::optional<std::string> kernel_log() {
   const int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   std::string log;
-  std::array<char, 8192> record;  // a read gives one record of the log
+  std::array<char, 8192> record;  // each read returns one record of the log
   while (log.size() < kMost) {
     const ssize_t got = read(fd, record.data(), record.size());
     if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: overwritten meanwhile
@@ -97,7 +97,7 @@ std::optional<int> numa_node_of_pci(const std::string& pci_bus_id,
 namespace {
 namespace fs = std::filesystem;
 
-/// NVIDIA's among the display controllers (class 0x03....).
+/// Counts NVIDIA's display controllers (class 0x03....).
 int gpus_on_the_bus(const fs::path& root) {
   int count = 0;
   std::error_code error;
@@ -109,7 +109,8 @@ int gpus_on_the_bus(const fs::path& root) {
   return count;
 }
 
-/// A device file that is there and that this user may not open; empty: none.
+/// Returns a device file that exists and that this user may not open, or an empty text where there
+/// is none.
 std::string forbidden_device(const fs::path& root) {
   for (const char* name : {"dev/nvidiactl", "dev/nvidia0", "dev/nvidia-uvm"})
     if (fs::exists(root / name) && access((root / name).c_str(), R_OK | W_OK) != 0)

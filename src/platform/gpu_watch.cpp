@@ -1,4 +1,4 @@
-// A GPU's state by NVML, before, while and after it works. See gpu_health.hpp.
+// Queries the state of a GPU through NVML before, while and after it works.
 #include "platform/gpu_health.hpp"
 #include "platform/nvml.hpp"
 
@@ -8,11 +8,11 @@ namespace {
 constexpr unsigned kMostNvlinks = 18;
 constexpr unsigned long long kXidEvents = 0x8;
 constexpr double kPeriodSeconds = 0.02;
-constexpr std::size_t kMostXids = 1000;  // a broken GPU may report them faster than they are read
+constexpr std::size_t kMostXids = 1000;  // a faulty GPU may report them faster than they are read
 
 }  // namespace
 
-/// A GPU and the events that NVML keeps for it.
+/// A GPU and the set of events that NVML keeps for it.
 struct GpuWatch::Device {
   Nvml nvml;
   NvmlPlace place;
@@ -55,7 +55,8 @@ struct GpuWatch::Device {
       if (error != 0) break;
       seen.push_back(static_cast<int>(event.data));
     }
-    // Of a GPU that is lost nobody can say that it had none.
+    // For a GPU that is lost it is unknown whether it had events, so the result is not an empty
+    // list.
     if (seen.empty() && error != kNvmlTimeout) return std::nullopt;
     return seen;
   }

@@ -1,4 +1,4 @@
-// See machine_watch.hpp.
+// Reads clocks, temperatures, power, memory and errors periodically while the ranks compute.
 #include "platform/machine_watch.hpp"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// Drivers of the sensors that x86 and ARM CPUs have.
+/// These drivers serve the temperature sensors of x86 and ARM CPUs.
 const std::set<std::string> kCpuSensors{"coretemp", "k10temp", "zenpower", "cpu_thermal"};
 
 void keep_most(std::optional<double>& most, const std::optional<double>& other) {
@@ -27,7 +27,7 @@ std::optional<double> number_in(const fs::path& file) {
   return text ? to_number(*text) : std::nullopt;
 }
 
-/// Resident set of this process: the second number of statm, in pages.
+/// Returns the resident set of this process: the second number of statm, in pages.
 std::optional<double> resident_bytes() {
   std::istringstream words(read_text("/proc/self/statm").value_or(""));
   double all = 0, resident = 0;
@@ -71,7 +71,7 @@ void read_gpu(const NvmlApi& nvml, const NvmlPlace& place, MachineReading& readi
   NvmlMemory memory{};
   if (nvml.memory != nullptr && nvml.memory(place.device, &memory) == 0)
     reading.gpu_memory_bytes = static_cast<double>(memory.used);
-  if (place.device != place.gpu) return;  // ranks on slices of one GPU would add these up
+  if (place.device != place.gpu) return;  // ranks on slices of one GPU would count these twice
   if (nvml.power != nullptr && nvml.power(place.gpu, &value) == 0)
     reading.gpu_watts = value / 1000.;
   if (const auto errors = read_ecc_errors(nvml, place.gpu))

@@ -1,5 +1,5 @@
-// A long run's machine by time: clocks, temperature, power, memory, load and errors, read by a
-// thread of its own while the ranks compute.
+// Records the state of the machine during a long run: clocks, temperature, power, memory, load and
+// errors. A separate thread reads them while the ranks compute.
 #pragma once
 
 #include <atomic>
@@ -15,26 +15,28 @@
 
 namespace scalemark {
 
-/// Mean clock of these logical CPUs, MHz; nullopt where the kernel does not tell (most virtual
-/// machines).
+/// Returns the mean clock of these logical CPUs in MHz, or nullopt where the kernel does not report
+/// it (most virtual machines).
 std::optional<double> cpu_mhz(const std::vector<int>& cpus,
                               const std::filesystem::path& root = "/");
-/// The hottest sensor of the CPUs, degrees Celsius; nullopt where there is none.
+/// Returns the temperature of the hottest CPU sensor in degrees Celsius, or nullopt where there is
+/// none.
 std::optional<double> cpu_celsius(const std::filesystem::path& root = "/");
-/// What the driver tells of a GPU, into the fields of `reading` that begin with gpu_.
+/// Fills the fields of `reading` that begin with gpu_ with what the driver reports.
 void read_gpu(const NvmlApi& nvml, const NvmlPlace& place, MachineReading& reading);
 
-/// What a watch looks at.
+/// Defines what a watch reads.
 struct Watched {
-  std::vector<int> cpus;  ///< that this process may use
+  std::vector<int> cpus;  ///< CPUs that this process may use
   bool host = false;      ///< one rank of a host looks at it
   std::string gpu_uuid;   ///< empty without a GPU
 };
 
+/// Reads the machine periodically on a separate thread.
 class MachineWatch {
  public:
-  /// Of the readings that are kept at most: then every second one is dropped and the period
-  /// doubles, so that a run of any length costs the same memory.
+  /// At most this many readings are kept. When there are more, every second one is dropped and the
+  /// period doubles, so that the memory use does not depend on the length of the run.
   static constexpr std::size_t kMostReadings = 2000;
 
   MachineWatch(Watched watched, double period_seconds, std::filesystem::path root = "/");
@@ -42,7 +44,7 @@ class MachineWatch {
   MachineWatch& operator=(const MachineWatch&) = delete;
 
   std::size_t looks() const { return looks_; }  ///< so far
-  /// Looks a last time and ends; in the order of time.
+  /// Takes a last reading, ends the thread and returns all readings in the order of time.
   std::vector<MachineReading> stop();
 
  private:

@@ -1,4 +1,5 @@
-// See memory_limit.hpp. tcmalloc is found at run time: the front door is linked without it.
+// Determines how much memory this process holds and may still take. tcmalloc is looked up at run
+// time, since the front door is linked without it.
 #include "platform/memory_limit.hpp"
 
 #include <dlfcn.h>
@@ -17,7 +18,7 @@
 namespace scalemark {
 namespace {
 
-/// A function of tcmalloc's C interface; null with another allocator.
+/// Returns a function of tcmalloc's C interface, or null with another allocator.
 template <typename Function>
 Function* tcmalloc_function(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -30,7 +31,7 @@ std::int64_t tcmalloc_bytes(const char* property) {
   return get && get(property, &value) ? static_cast<std::int64_t>(value) : 0;
 }
 
-/// A line of /proc/self/status or /proc/meminfo, which count in kB.
+/// Reads one line of /proc/self/status or /proc/meminfo, which count in kB.
 std::optional<std::int64_t> kilobytes(const char* path, const char* key) {
   const auto text = read_text(path);
   const auto line = text ? line_value(*text, key) : std::nullopt;
@@ -38,7 +39,8 @@ std::optional<std::int64_t> kilobytes(const char* path, const char* key) {
   return number ? std::optional(static_cast<std::int64_t>(*number) * 1024) : std::nullopt;
 }
 
-/// What a soft limit of this process leaves, of which it uses the line `used_key` of its status.
+/// Returns what a soft limit of this process leaves, given that the line `used_key` of its status
+/// counts against it.
 std::optional<std::int64_t> limit_left(int resource, const char* used_key) {
   rlimit limit{};
   const auto used = kilobytes("/proc/self/status", used_key);
@@ -58,9 +60,9 @@ std::optional<std::int64_t> memory_left(int ranks_on_host) {
   std::optional<std::int64_t> left = kilobytes("/proc/meminfo", "MemAvailable");
   keep_least(left, cgroup_memory_left());
   if (left) *left /= std::max(1, ranks_on_host);
-  // A third: they count addresses, which the allocator never gives back, gaps and all; with half of
-  // them one run of nine, beside others, lacked a few MiB after its search (with a third none of
-  // 30).
+  // Only a third of the rest is usable. These limits count addresses, which the allocator never
+  // gives back, including gaps. With half of the rest, one of nine runs beside others lacked a few
+  // MiB after its search; with a third none of 30 did.
   for (const auto& room : {limit_left(RLIMIT_DATA, "VmData"), limit_left(RLIMIT_AS, "VmSize")})
     if (room) keep_least(left, *room / 3);
   return left;

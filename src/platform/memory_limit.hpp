@@ -1,5 +1,5 @@
-// How much memory this process holds and may still take, so that what is too large can be refused
-// before the kernel's OOM killer wakes.
+// Determines how much memory this process holds and may still take, so that work that is too large
+// is refused before the kernel's OOM killer ends it.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@
 
 namespace scalemark {
 
-/// Bytes that this process may still take: the least of the host's available memory (MemAvailable)
-/// and the cgroup's, both shared by `ranks_on_host` processes that ask at the same time, and of
-/// a third of what its resource limits (RLIMIT_DATA, RLIMIT_AS) leave it. nullopt where none of
-/// them is known.
+/// Returns how many bytes this process may still take, or nullopt where no limit is known. This is
+/// the least of three: the host's available memory (MemAvailable) and that of the cgroup, each
+/// divided among `ranks_on_host` processes that ask at the same time, and a third of what the
+/// resource limits of this process (RLIMIT_DATA, RLIMIT_AS) leave.
 std::optional<std::int64_t> memory_left(int ranks_on_host);
 
-/// What the kernel did on this host since this object was made: its count of processes that it has
-/// killed for want of memory, in control groups or in all (proc/vmstat below `root`).
+/// Counts the processes that the kernel has killed on this host for lack of memory since this
+/// object was made, in control groups or overall (proc/vmstat below `root`).
 class MemoryKills {
  public:
   explicit MemoryKills(const std::filesystem::path& root = "/");
-  /// "; out of memory: ..." with the limit of our control group and the remedy, to follow how a
-  /// process ended; empty where there were none.
+  /// Returns "; out of memory: ..." with the limit of this process's control group and the remedy,
+  /// to be appended to the message of how a process ended. Returns an empty text where no process
+  /// was killed.
   std::string told() const;
 
  private:
@@ -33,27 +34,27 @@ class MemoryKills {
   double before_;
 };
 
-/// Gives free pages that the allocator keeps back to the kernel.
+/// Returns the allocator's free pages to the kernel.
 void release_free_memory();
 
-/// Bytes of this process's heap. With another allocator than tcmalloc `held` is all its private
+/// Bytes of this process's heap. With an allocator other than tcmalloc, `held` is all its private
 /// memory (VmData) and `free` is unknown, 0.
 struct HeapUse {
   std::int64_t held = 0;  ///< taken from the kernel and not given back
-  std::int64_t free = 0;  ///< of that, pages that the allocator keeps for later
+  std::int64_t free = 0;  ///< part of `held` that the allocator keeps as free pages
 };
 HeapUse heap_use();
 
-// Memory of a chosen NUMA node.
+// Provides memory of a chosen NUMA node.
 
-/// Operating system's numbers of the NUMA nodes of this machine that have memory, ascending; empty
-/// where hwloc sees none.
+/// Returns the operating system's numbers of the NUMA nodes of this machine that have memory,
+/// ascending. Returns an empty list where hwloc finds none.
 std::vector<int> numa_nodes();
 
-/// Pages bound to a node, and touched.
+/// Holds pages that are bound to a NUMA node and were touched.
 class NumaMemory {
  public:
-  /// Throws EnvironmentError where the node does not give the memory.
+  /// Throws EnvironmentError where the node does not provide the memory.
   NumaMemory(int node, std::size_t bytes);
   ~NumaMemory();
   NumaMemory(const NumaMemory&) = delete;

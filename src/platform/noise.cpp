@@ -1,5 +1,4 @@
-// Evidence of disturbance: what other guests, other processes and the network did during a
-// measurement.
+// Counts disturbance by other guests, other processes and the network during a measurement.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,8 +22,8 @@ double seconds_of(const timeval& time) {
 std::optional<CpuSeconds> cpu_seconds(std::string_view proc_stat, double ticks_per_second) {
   const auto line = line_value(proc_stat, "cpu");
   if (!line || ticks_per_second <= 0) return std::nullopt;
-  // user nice system idle iowait irq softirq steal; guest times after them are already in user and
-  // nice.
+  // The columns are: user nice system idle iowait irq softirq steal. The guest times after them are
+  // already included in user and nice.
   std::istringstream words(*line);
   CpuSeconds seconds;
   double ticks = 0;
@@ -43,8 +42,8 @@ namespace {
 
 void read_links(NoiseSnapshot& snapshot, const std::filesystem::path& root) {
   const std::vector<Nic> nics = read_nics(root);
-  // Bridges and veth pairs repeat the traffic of the physical interfaces; alone (a network
-  // namespace) they are the traffic.
+  // Bridges and veth pairs repeat the traffic of the physical interfaces. Where there are no
+  // physical ones (a network namespace), they are the traffic.
   const bool physical = std::ranges::any_of(nics, &Nic::physical);
   for (const Nic& nic : nics) {
     if (physical && !nic.physical) continue;
@@ -95,7 +94,7 @@ NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& af
   NoiseEvidence noise;
   const auto steal = difference(before.steal_seconds, after.steal_seconds);
   const auto total = difference(before.total_cpu_seconds, after.total_cpu_seconds);
-  // The kernel counts in ticks: a short measurement may see none.
+  // The kernel counts in ticks, so a short measurement may see none.
   if (steal && total) noise.steal = *total > 0 ? std::min(1.0, *steal / *total) : 0.0;
   noise.throttled_seconds = difference(before.throttled_seconds, after.throttled_seconds);
   noise.busy_cpu_seconds = difference(before.busy_cpu_seconds, after.busy_cpu_seconds);
@@ -104,7 +103,7 @@ NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& af
   noise.seconds = after.taken_at - before.taken_at;
   noise.load1 = after.load1;
   noise.context_switches = after.involuntary_switches - before.involuntary_switches;
-  // A counter that went backwards belongs to an interface that was made anew.
+  // A counter that went backwards belongs to an interface that was created anew.
   const auto add = [&](const std::string& name, std::uint64_t old, std::uint64_t now) {
     const std::uint64_t sent = now >= old ? now - old : 0;
     noise.link_bytes[name] = sent;

@@ -1,4 +1,4 @@
-// See nvml.hpp.
+// Loads NVML at run time and reads GPUs, slices and errors through it.
 #include "platform/nvml.hpp"
 
 #include <dlfcn.h>
@@ -17,7 +17,8 @@ bool find(void* library, F& function, const char* symbol) {
   return function != nullptr;
 }
 
-/// A library that is there and does not load is no missing driver.
+/// Returns why NVML is not loaded. A library that exists but cannot be loaded does not mean that
+/// there is no driver.
 std::string why_not_loaded() {
   const char* words = dlerror();
   const std::string said = words == nullptr ? "" : words;
@@ -69,7 +70,7 @@ void Nvml::find_optional() {
   find(library_, temperature, "nvmlDeviceGetTemperature");
   find(library_, power, "nvmlDeviceGetPowerUsage");
   if (!find(library_, clock_reasons, "nvmlDeviceGetCurrentClocksEventReasons"))
-    find(library_, clock_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");  // its older name
+    find(library_, clock_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");  // the older name
   find(library_, ecc_mode, "nvmlDeviceGetEccMode");
   find(library_, ecc_errors, "nvmlDeviceGetTotalEccErrors");
   find(library_, nvlink_state, "nvmlDeviceGetNvLinkState");

@@ -1,5 +1,5 @@
-// NVML, which comes with the driver and is therefore loaded at run time. Internal to platform/.
-// Prototypes, structures and numbers: NVML API reference.
+// Declares NVML, which comes with the driver and is therefore loaded at run time. It is internal to
+// platform/. Prototypes, structures and numbers are those of the NVML API reference.
 #pragma once
 
 #include <optional>
@@ -32,10 +32,10 @@ struct NvmlEvent {
   unsigned gpu_instance, compute_instance;
 };
 
-/// The functions that scalemark calls, as a table, which tests fill with machines that are not
-/// there. They give 0 for success.
+/// The functions that scalemark calls, as a table, which tests fill to imitate other machines. The
+/// functions return 0 for success.
 struct NvmlApi {
-  // What every driver since CUDA 11 exports.
+  // Every driver since CUDA 11 exports these functions.
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   const char* (*error_string)(int) = nullptr;
@@ -49,15 +49,16 @@ struct NvmlApi {
   int (*memory)(NvmlDevice, NvmlMemory*) = nullptr;
   int (*energy)(NvmlDevice, unsigned long long*) = nullptr;
 
-  // Null where the driver lacks them.
+  // These functions are null where the driver lacks them.
   int (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
   int (*most_slices)(NvmlDevice, unsigned*) = nullptr;
   int (*slice)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
   int (*gpu_of_slice)(NvmlDevice, NvmlDevice*) = nullptr;
-  int (*clock)(NvmlDevice, int, unsigned*) = nullptr;        ///< of a type, now, MHz
-  int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;    ///< of a type, MHz
-  int (*temperature)(NvmlDevice, int, unsigned*) = nullptr;  ///< of a sensor, degrees Celsius
-  int (*power)(NvmlDevice, unsigned*) = nullptr;             ///< milliwatts
+  int (*clock)(NvmlDevice, int, unsigned*) = nullptr;      ///< present clock of a type, MHz
+  int (*max_clock)(NvmlDevice, int, unsigned*) = nullptr;  ///< largest clock of a type, MHz
+  int (*temperature)(NvmlDevice, int,
+                     unsigned*) = nullptr;        ///< temperature of a sensor, degrees Celsius
+  int (*power)(NvmlDevice, unsigned*) = nullptr;  ///< milliwatts
   int (*clock_reasons)(NvmlDevice, unsigned long long*) = nullptr;
   int (*ecc_mode)(NvmlDevice, int*, int*) = nullptr;  ///< now, after a reboot
   int (*ecc_errors)(NvmlDevice, int, int, unsigned long long*) = nullptr;
@@ -72,7 +73,7 @@ struct NvmlApi {
   }
 };
 
-/// Loaded and started, or not, with the reason.
+/// NVML, loaded and started; or not, with the reason.
 struct Nvml : NvmlApi {
   Nvml();
   ~Nvml();
@@ -89,23 +90,25 @@ struct Nvml : NvmlApi {
   bool started_ = false;
 };
 
-/// What a UUID names: a GPU, or a MIG slice and the GPU that it is cut from.
+/// The device that a UUID names: a GPU, or a MIG slice and the GPU that contains it.
 struct NvmlPlace {
   NvmlDevice device = nullptr;  ///< itself: its memory
   NvmlDevice gpu = nullptr;     ///< whose clocks, temperature and errors are the slice's too
 };
-/// Why a started NVML does not find `uuid`; empty where it has filled `place`.
+/// Fills `place` with the device of `uuid`. Returns why a started NVML does not find it, or an
+/// empty text where it does.
 std::string find_place(const NvmlApi& nvml, const std::string& uuid, NvmlPlace& place);
 
-/// Of a started NVML; nullopt without ECC, or where it tells only a part of them, which would be
-/// taken for the whole.
+/// Reads the ECC errors from a started NVML. Returns nullopt without ECC, or where NVML reports
+/// only a part of the counts, which would be mistaken for the whole.
 std::optional<EccErrors> read_ecc_errors(const NvmlApi& nvml, NvmlDevice gpu);
 
-/// The GPUs that a started NVML shows, their MIG slices included, cut down by CUDA_VISIBLE_DEVICES
-/// (nullopt: not set); empty with a reason where there is none.
+/// Returns the GPUs that a started NVML shows, with their MIG slices, restricted by
+/// CUDA_VISIBLE_DEVICES (nullopt: not set). The list is empty with a reason where there are none.
 GpuList list_gpus(const NvmlApi& nvml, const std::optional<std::string>& cuda_visible_devices);
 
-/// The kernel's and hwloc's way to write what NVML gives: four digits of domain, lower case.
+/// Converts a bus id of NVML to the form of the kernel and hwloc: four digits of domain, lower
+/// case.
 std::string kernel_bus_id(const std::string& id);
 
 }  // namespace scalemark

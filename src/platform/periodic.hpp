@@ -1,4 +1,4 @@
-// A thread that looks at something every so often.
+// Calls a function periodically on a thread.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace scalemark {
 
-/// Calls `look` after `seconds`, and again after as many seconds as it says, on a thread of its own
-/// and under mutex(), until stop() or the end.
+/// Calls `look` after `seconds`, and again after the number of seconds that it returns, until
+/// stop() or destruction. The calls are made on a separate thread while mutex() is held.
 class Periodic {
  public:
   Periodic(double seconds, std::function<double()> look)

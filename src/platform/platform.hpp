@@ -1,5 +1,5 @@
-// What a rank runs on. LibTorch-, MPI- and CUDA-free; whatever cannot be found out is empty with a
-// reason.
+// Describes what a rank runs on. LibTorch-, MPI- and CUDA-free. Whatever cannot be determined is
+// empty with a reason.
 #pragma once
 
 #include <algorithm>
@@ -17,43 +17,47 @@
 
 namespace scalemark {
 
-/// Logical CPUs that the kernel lets this process run on (sched_getaffinity, cut down by a cgroup
-/// CPU quota for `usable`), and the NUMA nodes they belong to.
+/// The logical CPUs on which the kernel lets this process run (sched_getaffinity; `usable` is also
+/// limited by a cgroup's CPU quota), and the NUMA nodes to which they belong.
 struct Affinity {
   std::vector<int> cpus;          ///< ascending logical CPU numbers
   std::vector<int> numa;          ///< NUMA nodes of those CPUs; empty where unknown
-  std::vector<int> partial_numa;  ///< those of them that have other CPUs, too
+  std::vector<int> partial_numa;  ///< nodes that have other CPUs, too
   int cores = 0;                  ///< physical cores with one of those CPUs; 0 where unknown
   int usable = 1;                 ///< threads worth starting: min(cpus, ceil(cgroup quota))
 };
 Affinity achieved_affinity();
 
-/// "0-3,8": the kernel's list format.
+/// Formats CPUs in the list format of the kernel, "0-3,8".
 std::string format_cpu_list(const std::vector<int>& cpus);
 
-/// Logical CPUs of every physical core within this process's mask; neighbours side by side.
+/// Returns the logical CPUs of every physical core within this process's mask. Neighbouring cores
+/// are adjacent in the list.
 std::vector<std::vector<int>> allowed_cores();
-/// Their number, cut down by a CPU quota: cores of this machine that a launch may use.
+/// Returns the number of cores of this machine that a launch may use: those of allowed_cores(),
+/// limited by a CPU quota.
 int physical_cores();
 
-/// Binds this process to these logical CPUs, at least one. Throws EnvironmentError.
+/// Binds this process to these logical CPUs, of which there must be at least one. Throws
+/// EnvironmentError.
 void pin_to(const std::vector<int>& cpus);
 
-/// Variables that a launcher (Open MPI, MPICH/Hydra, PMIx, PMI, Slurm) sets for a task: how many
-/// tasks it says there are; nullopt outside a launcher. `get` looks a variable up (nullptr when
-/// unset), so tests can pass a map.
+/// Reads how many tasks a launcher (Open MPI, MPICH/Hydra, PMIx, PMI, Slurm) announces through the
+/// variables of a task. The hint is nullopt outside a launcher. `get` looks a variable up and
+/// returns nullptr when it is unset, so tests can pass a map.
 struct LauncherHint {
   std::string name;        ///< "mpirun", "srun", "hydra"
   std::int64_t tasks = 1;  ///< world size that the launcher announces
 };
 std::optional<LauncherHint> launcher_hint(const std::map<std::string, std::string>& environment);
-/// A task of srun that MPI cannot join to others: srun offers it neither PMIx nor PMI
-/// (`--mpi=none`).
+/// Returns whether this is a task of srun that MPI cannot connect to others, since srun offers it
+/// neither PMIx nor PMI (`--mpi=none`).
 bool is_srun_without_pmi(const std::map<std::string, std::string>& environment);
-/// The process's environment as a map.
+/// Returns the environment of the process as a map.
 std::map<std::string, std::string> process_environment();
 
-/// The allow-list of design.md section 3, sorted by name; nothing else ever leaves the process.
+/// Returns the variables on the allow-list, sorted by name. No other variable is ever written into
+/// a record.
 std::map<std::string, std::string> recorded_environment(
     const std::map<std::string, std::string>& environment);
 
@@ -66,13 +70,13 @@ struct SystemInfo {
   std::map<std::string, std::string> unavailable;  ///< "system.bios" -> "not readable: ..."
 };
 SystemInfo system_info();
-/// Fills a key that only the engine knows ("cuda", "cudnn", "nccl", "mpi": versions that ran;
+/// Sets a key that only the engine knows ("cuda", "cudnn", "nccl", "mpi": versions that ran;
 /// "openmp"). An empty value changes nothing.
 void set_system(SystemInfo& info, const std::string& key, const std::string& value);
 std::string host_name();
 
-/// True where the CPU has native instructions for the precision ("fp32", "bf16": AVX512_BF16 or AMX
-/// or ARM bf16).
+/// Returns true where the CPU has native instructions for the precision ("fp32", "bf16":
+/// AVX512_BF16 or AMX or ARM bf16).
 bool cpu_has_native(const std::string& precision);
 
 /// Counters of disturbance at one moment, for this process and host.
@@ -92,44 +96,45 @@ struct NoiseSnapshot {
   std::map<std::string, std::uint64_t> port_bytes;  ///< sent by InfiniBand and RoCE ports
   std::map<std::string, std::uint64_t> nic_errors;  ///< name -> rx+tx errors and drops; ports too
 };
-/// `root`: of interfaces and ports. `family`: the process whose descendants, this one among them,
-/// are measured beside one another.
+/// Reads the counters. Interfaces and ports are read below `root`. `family` is the process whose
+/// descendants, including this one, are measured together.
 NoiseSnapshot noise_snapshot(std::optional<int> family = {},
                              const std::filesystem::path& root = "/");
 
-/// Differences of two snapshots, summable over ranks of different hosts. steal: fraction of all CPU
-/// time.
+/// Differences of two snapshots, which can be summed over ranks of different hosts. `steal` is a
+/// fraction of all CPU time.
 struct NoiseEvidence {
   std::optional<double> steal;
-  std::optional<double> busy_cpu_seconds;    ///< of all processes of the host
-  std::optional<double> family_cpu_seconds;  ///< of those that are measured beside one another
-  double own_cpu_seconds = 0;                ///< of this process
+  std::optional<double> busy_cpu_seconds;    ///< all processes of the host
+  std::optional<double> family_cpu_seconds;  ///< processes that are measured together
+  double own_cpu_seconds = 0;                ///< this process
   double seconds = 0;
   std::optional<double> throttled_seconds;
   std::optional<double> load1;
   std::int64_t context_switches = 0;  ///< involuntary, of this process
   std::optional<std::uint64_t>
       nic_bytes;  ///< transmitted by all interfaces and ports of this host, loopback excluded
-  std::map<std::string, std::uint64_t> link_bytes;  ///< the same by interface and port
+  std::map<std::string, std::uint64_t> link_bytes;  ///< bytes by interface and port
   std::map<std::string, std::uint64_t> error_counters;
 };
 NoiseEvidence noise_between(const NoiseSnapshot& before, const NoiseSnapshot& after);
 
-/// Peak resident set of this process in bytes (VmHWM; getrusage where /proc has none). `reset`
-/// starts anew (clear_refs).
+/// Returns the peak resident set of this process in bytes (VmHWM; getrusage where /proc has none).
+/// `reset` starts a new peak (clear_refs).
 std::int64_t peak_rss_bytes();
 void reset_peak_rss();
 
-/// A slice of a GPU in MIG mode: for CUDA a device of its own.
+/// A slice of a GPU in MIG mode, which is a device of its own for CUDA.
 struct MigSlice {
   std::string uuid, name;
   std::int64_t memory_bytes = 0;
 };
 
-/// Whether a UUID is that of a slice.
+/// Returns whether a UUID is that of a slice.
 inline bool is_slice(std::string_view uuid) { return uuid.starts_with("MIG-"); }
 
-/// Visible NVIDIA GPUs, by NVML loaded at run time; empty with a reason where there is no driver.
+/// Visible NVIDIA GPUs, read through NVML. The list is empty with a reason where there is no
+/// driver.
 struct GpuInfo {
   int index = 0;
   std::string name, uuid, pci_bus_id;
@@ -140,57 +145,59 @@ struct GpuInfo {
   std::string reason;  ///< why the driver tells nothing of it (lost, forbidden); empty: it does
 };
 struct GpuList {
-  std::vector<GpuInfo> gpus;        ///< in CUDA_VISIBLE_DEVICES order, without those with a reason
-  std::vector<GpuInfo> of_machine;  ///< in the driver's order, which is that of the PCI bus
+  std::vector<GpuInfo> gpus;  ///< in CUDA_VISIBLE_DEVICES order, without those that have a reason
+  std::vector<GpuInfo>
+      of_machine;  ///< all GPUs in the driver's order, which is that of the PCI bus
   std::string driver_version;
   std::string reason;  ///< why the list is empty
 };
 GpuList visible_gpus();
 
-/// The GPU of this UUID, or of this slice; null where `gpus` has none.
+/// Returns the GPU with this UUID or with this slice, or null where `gpus` has none.
 const GpuInfo* gpu_of(const std::vector<GpuInfo>& gpus, std::string_view uuid);
 
-/// The driver's name, "GPU-..." or "MIG-...", of the device whose 16 bytes CUDA gives
-/// (cudaDeviceProp::uuid). In MIG mode they are a slice's, or, of an older CUDA, its GPU's: then
-/// the one visible slice is meant, and of several none can be told.
+/// Returns the driver's name, "GPU-..." or "MIG-...", of the device whose 16 UUID bytes CUDA
+/// reports (cudaDeviceProp::uuid). In MIG mode these are the bytes of a slice or, with an older
+/// CUDA, of its GPU: then the only visible slice is meant, and with several the device cannot be
+/// determined.
 std::string uuid_of_cuda(std::span<const char, 16> bytes, const GpuList& list);
 
-// This task's rank as its launcher announces it, for what must be said before MPI is up.
+// Reads this task's rank from the variables of its launcher, for messages and decisions before MPI
+// is initialised.
 
-/// The text of the first rank variable that is set (Open MPI, PMIx, PMI, Slurm); null outside a
-/// launcher.
+/// Returns the text of the first rank variable that is set (Open MPI, PMIx, PMI, Slurm), or null
+/// outside a launcher.
 inline const char* announced_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (const char* rank = std::getenv(name)) return rank;
   return nullptr;
 }
 
-/// The same as a number; 0 outside a launcher.
+/// Returns the rank that the launcher announces, or 0 outside a launcher.
 inline int rank_before_mpi() {
   const char* rank = announced_rank();
   return rank ? std::atoi(rank) : 0;
 }
 
-/// Whether a launcher says that there are no other ranks, or that there is no launcher.
+/// Returns whether the launcher says that there are no other ranks, or there is no launcher.
 inline bool is_announced_alone() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
     if (const char* size = std::getenv(name)) return std::atoi(size) == 1;
   return !announced_rank();
 }
 
-/// Its rank among the tasks of its host; 0 outside a launcher.
+/// Returns the rank among the tasks of this host, or 0 outside a launcher.
 inline int announced_local_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
     if (const char* rank = std::getenv(name)) return std::atoi(rank);
   return 0;
 }
 
-/// Set by scripts/gpu_check: ranks may share a GPU, which is an error otherwise.
+/// scripts/gpu_check sets this variable to let ranks share a GPU, which is an error otherwise.
 inline constexpr const char* kSharedGpuVariable = "SMK_INTERNAL_SHARED_GPU";
 
-// Variables by which users tune the libraries of communication and of threads, by the first letters
-// of their names: the one list for what records show, what is compared, and what reaches ranks on
-// other hosts.
+// Lists the prefixes of the variables by which users tune communication and threading libraries.
+// Records, comparisons and the launch on other hosts all use this list.
 
 inline constexpr auto kCommunicationVariables = std::to_array<std::string_view>(
     {"NCCL_", "GLOO_", "OMPI_MCA_", "UCX_", "HCOLL_", "SHARP_", "FI_", "PSM2_"});
@@ -209,12 +216,13 @@ inline bool is_library_variable(std::string_view name) {
   return is_communication_variable(name) || begins_with_one_of(name, kThreadVariables);
 }
 
-// The signals that ask a program of ours to stop, one list for ranks and supervisors.
+// Lists the signals that ask a scalemark program to stop, for ranks and supervisors alike.
 
-/// SIGHUP: the terminal is gone. SIGUSR1: what launchers and Slurm pass on to ranks.
+/// SIGHUP is sent when the terminal is gone. SIGUSR1 is what launchers and Slurm pass on to ranks.
 inline constexpr std::array kStopSignals{SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 
-/// Our parent had us ignore it, as nohup does, and a shell for what it starts in the background.
+/// Returns whether the parent process made this one ignore the signal, as nohup does, and as a
+/// shell does for background jobs.
 inline bool is_ignored(int signal) {
   struct sigaction now {};
   return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;

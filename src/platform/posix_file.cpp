@@ -1,4 +1,4 @@
-// See posix_file.hpp.
+// Writes files and folders so that their content is on disk.
 #include "platform/posix_file.hpp"
 
 #include <fcntl.h>
@@ -46,7 +46,8 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 
 namespace {
 
-/// The lock goes together with its file, so after locking it must still be the file of that name.
+/// Returns whether the locked file is still the file of that name. The lock is removed together
+/// with its file, so this must be checked after locking.
 bool is_still_there(int fd, const std::filesystem::path& file) {
   struct stat ours {
   }, there{};
@@ -65,8 +66,9 @@ std::unique_ptr<FileLock> FileLock::try_take(const std::filesystem::path& file) 
     if (exists) fd = open(file.c_str(), kFlags);
     if (fd < 0) {
       const int error = errno;
-      if (exists && error == ENOENT) continue;                                 // removed meanwhile
-      if (error == EACCES && access(file.c_str(), F_OK) == 0) return nullptr;  // another user's
+      if (exists && error == ENOENT) continue;  // removed meanwhile
+      if (error == EACCES && access(file.c_str(), F_OK) == 0)
+        return nullptr;  // owned by another user
       throw std::system_error(error, std::generic_category(), file.string());
     }
     const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
@@ -89,7 +91,8 @@ FileLock::~FileLock() {
 
 namespace {
 
-/// Ranks of a host and a launch have the same parent or the same namespace.
+/// Returns a name that the ranks of one host and launch share: they have the same parent or the
+/// same namespace.
 std::string launch_name() {
   for (const char* name : {"PMIX_NAMESPACE", "PMI_JOBID"})
     if (const char* value = std::getenv(name)) return value;
@@ -98,7 +101,7 @@ std::string launch_name() {
 
 }  // namespace
 
-// An abstract socket, which the kernel forgets with its process.
+// An abstract socket is used, which the kernel removes with its process.
 bool is_first_to_say(const std::string& what) {
   const std::string name =
       fmt::format("scalemark-says-{}-{:x}", launch_name(), std::hash<std::string>{}(what));
@@ -136,13 +139,14 @@ struct NamelessFile {
   NamelessFile& operator=(const NamelessFile&) = delete;
 };
 
-/// Not compressible, and different in every block.
+/// Fills a block with data that cannot be compressed and that differs in every block.
 void fill(std::vector<std::uint64_t>& block, std::uint64_t number) {
   std::uint64_t x = number + 1;
   for (auto& word : block) word = x = x * 6364136223846793005ULL + 1442695040888963407ULL;
 }
 
-/// `move(fd, address, bytes)` is write or read; 0 bytes moved is an early end.
+/// Moves all bytes with `move(fd, address, bytes)`, which is write or read. A result of 0 bytes is
+/// an early end.
 template <typename Move>
 bool move_all(Move move, int fd, char* data, std::size_t left) {
   while (left > 0) {

@@ -10,7 +10,7 @@
 
 namespace scalemark {
 
-/// Closed at the end of its life; negative: none.
+/// Closes its descriptor at the end of its life. A negative number stands for none.
 struct FileDescriptor {
   int fd;
   explicit FileDescriptor(int open_file) : fd(open_file) {}
@@ -19,28 +19,29 @@ struct FileDescriptor {
   FileDescriptor& operator=(const FileDescriptor&) = delete;
 };
 
-/// Writes all bytes and waits until they are on disk. 0, or errno of what failed: a full disk may
-/// show in either.
+/// Writes all bytes and waits until they are on disk. Returns 0, or errno of what failed. A full
+/// disk may be reported by the write or by the wait.
 int write_all(int file, std::string_view bytes);
 
-/// So that the names in it are on disk. Some network file systems refuse; what was renamed in it
-/// has its name all the same.
+/// Waits until the names in a folder are on disk. Some network file systems refuse this; a rename
+/// there has taken effect all the same.
 void sync_folder(const std::filesystem::path& folder);
 
-/// "." for a bare name.
+/// Returns the folder of a path, "." for a bare name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
-// Exclusive use of something on disk among processes of ours, by a hidden file beside it.
+// Gives one scalemark process exclusive use of something on disk through a hidden file beside it.
 
-/// Held while it lives; the file goes with it. On a file system without flock (Lustre, some NFS)
-/// only the one who made the file has the lock: what a killed process left then stands until
-/// somebody removes it, and two never hold it.
+/// Holds a lock during its lifetime and removes the file at the end. On a file system without flock
+/// (Lustre, some NFS) only the process that created the file has the lock: the file of a killed
+/// process remains there until somebody removes it, and two processes never hold it at once.
 class FileLock {
  public:
-  /// Null where another holds it. Throws std::system_error where `file` cannot be made.
+  /// Returns null where another process holds the lock. Throws std::system_error where `file`
+  /// cannot be created.
   static std::unique_ptr<FileLock> try_take(const std::filesystem::path& file);
   ~FileLock();
-  /// The file stays where it is, without a holder.
+  /// Gives up the lock but leaves its file in place.
   static void leave(std::unique_ptr<FileLock> lock);
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
@@ -51,35 +52,38 @@ class FileLock {
   int fd_;
 };
 
-// One voice for the ranks of a host that have the same to say before MPI is up.
+// Selects one of the ranks of a host to print what all of them would print before MPI is
+// initialised.
 
-/// True for the first process of this launch and host that asks with these words, as long as it
-/// lives; and where nobody can know.
+/// Returns true for the first process of this launch and host that asks with this text, as long as
+/// that process lives. Also returns true where it cannot be determined.
 bool is_first_to_say(const std::string& what);
 
-// How fast a folder's file system takes and gives a file.
+// Measures how fast the file system of a folder writes and reads a file.
 
+/// The rates at which a file was written and read.
 struct ScratchRates {
   std::int64_t bytes = 0;
-  double write_bytes_per_second = 0;  ///< to the end of fsync
+  double write_bytes_per_second = 0;  ///< up to the end of fsync
   double read_bytes_per_second = 0;   ///< after the kernel was asked to drop the file's pages
 };
 
 /// Writes a file of about `bytes` (whole MiB) in `folder`, syncs it, reads it back and compares.
-/// The file has no name once it is open, so that nothing stays whatever ends the process. Throws
-/// EnvironmentError with the folder and the remedy where it can't be made, written or read, or
-/// where other bytes come back.
+/// The file has no name once it is open, so that nothing remains however the process ends. Throws
+/// EnvironmentError with the folder and the remedy where the file cannot be created, written or
+/// read, or where the bytes read differ.
 ScratchRates measure_scratch_file(const std::filesystem::path& folder, std::int64_t bytes);
 
-// A private folder, in the system's temporary one or elsewhere.
+// Provides a private folder, in the system's temporary folder or elsewhere.
 
-/// Gone with the object, and all that lies in it. While its maker lives, it is locked (flock),
-/// where the file system can.
+/// Creates a folder and removes it with all its content at the end of its life. It is locked
+/// (flock) while its maker lives, where the file system supports that.
 class TemporaryFolder {
  public:
-  /// Throws EnvironmentError.
+  /// Throws EnvironmentError where the folder cannot be created.
   TemporaryFolder();
-  /// A hidden one in `parent`, or in the system's temporary folder where that can't be had.
+  /// Creates a hidden folder in `parent`, or in the system's temporary folder where that is not
+  /// possible.
   explicit TemporaryFolder(const std::filesystem::path& parent);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -94,11 +98,11 @@ class TemporaryFolder {
   int lock_;
 };
 
-/// A descriptor that holds the folder's lock until it is closed; -1 where another holds it, or
-/// nobody can.
+/// Returns a descriptor that holds the folder's lock until it is closed, or -1 where another
+/// process holds the lock or it cannot be taken.
 int lock_folder(const std::filesystem::path& folder);
 
-/// By its name.
+/// Returns whether the name of the path is that of a private folder.
 bool is_private_folder(const std::filesystem::path& path);
 
 }  // namespace scalemark

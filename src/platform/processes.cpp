@@ -1,4 +1,4 @@
-// See processes.hpp.
+// Parses /proc/PID/stat and adds up CPU seconds of process families.
 #include "platform/processes.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 }
 
 std::optional<ProcessStat> process_stat(std::string_view text, double ticks_per_second) {
-  // "pid (name) state ppid ...": the name may hold blanks and parentheses.
+  // The line is "pid (name) state ppid ...", where the name may contain blanks and parentheses.
   const std::size_t name_end = text.rfind(") ");
   const auto pid = parse_integer(text.substr(0, text.find(' ')));
   if (name_end == text.npos || !pid || ticks_per_second <= 0) return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<double> family_cpu_seconds(const std::vector<ProcessStat>& process
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kYoungSeconds = 60;  // what is just being made is open nowhere yet
+constexpr double kYoungSeconds = 60;  // what is being created may not be open yet
 
 struct Facts {
   uid_t user;
@@ -123,7 +123,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
-/// `folder` and all below it, but no private ones.
+/// Returns `folder` and all folders below it except private ones.
 std::vector<fs::path> folders_below(const fs::path& folder) {
   std::vector<fs::path> folders{folder};
   std::error_code error;
@@ -139,7 +139,8 @@ std::vector<fs::path> folders_below(const fs::path& folder) {
   return folders;
 }
 
-/// Null also where it can't be had: then nobody can tell.
+/// Returns the lock of `file` if it is free. Returns null also where the lock cannot be taken,
+/// since it is then unknown whether somebody holds it.
 std::unique_ptr<FileLock> free_lock(const fs::path& file) {
   try {
     return FileLock::try_take(file);
@@ -167,7 +168,7 @@ void find_ours(const fs::path& folder, bool with_records, Leftovers& leftovers) 
   }
 }
 
-/// What the processes of this host use.
+/// Knows which files the processes of this host use.
 class Processes {
  public:
   explicit Processes(const fs::path& proc) {
@@ -181,12 +182,12 @@ class Processes {
     }
   }
   bool runs(std::int64_t pid) const { return running_.contains(pid); }
-  /// A process of this user that can't be looked into; of root any.
+  /// Returns the id of a process of this user that cannot be inspected; for root, of any process.
   std::optional<std::int64_t> hidden_of(uid_t user) const {
     const auto found = hidden_.find(user);
     return found == hidden_.end() ? std::nullopt : std::optional(found->second);
   }
-  /// The path itself or something below it.
+  /// Returns whether a process uses the path itself or something below it.
   bool use(const fs::path& path) const {
     const std::string text = path.string();
     const auto below = used_.lower_bound(text + "/");
@@ -218,7 +219,7 @@ class Processes {
   std::set<std::string> used_;
 };
 
-/// The number behind the last `mark` of a name such as "pid.4711".
+/// Returns the number after the last `mark` of a name such as "pid.4711".
 std::optional<std::int64_t> number_behind(const std::string& name, const std::string& mark) {
   return name.starts_with(mark) ? parse_integer(name.substr(mark.size())) : std::nullopt;
 }

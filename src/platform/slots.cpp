@@ -1,4 +1,4 @@
-// See slots.hpp.
+// Makes slots from a layout or from equal shares of the machine, and checks them.
 #include "platform/slots.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kMostCpus = 65536;
 
-/// The places of `words` that are on `host`: one name alone need not be that which the host has.
+/// Returns the places of `words` that are on `host`. A single host name need not be the name that
+/// the host has.
 std::vector<PlaceWords> places_on(const std::string& host, std::istringstream& words) {
   std::vector<PlaceWords> all, here;
   for (std::string place; std::getline(words, place, '+');) all.push_back(place_words(place));
@@ -152,7 +153,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw ConfigError("--slots: " + what); }
 
-/// A place, and the CPUs that its GPU is near to where it is still without any.
+/// A place, with the CPUs near its GPU as long as it has no CPUs of its own.
 struct Item {
   SlotPlace place;
   std::vector<int> near = {};
@@ -166,7 +167,7 @@ class Layout {
     for (const auto& core : source.cores) allowed_.insert(core.begin(), core.end());
   }
 
-  /// An item between semicolons: a slot, or as many as a word stands for.
+  /// Adds an item between semicolons: a slot, or as many slots as a word stands for.
   void add(const std::string& text) {
     const std::string item = trimmed(text);
     if (item.empty()) refuse("an item between semicolons is empty; such as \"0-3;4-7\"");
@@ -187,7 +188,7 @@ class Layout {
     share_out(items_.size() - before);
   }
 
-  /// All GPUs and slices there are.
+  /// Adds all visible GPUs and slices.
   void add_visible() {
     for (const GpuInfo& gpu : source_.gpus.gpus) {
       if (!gpu.mig) add_device(gpu, nullptr);
@@ -208,7 +209,8 @@ class Layout {
   }
 
  private:
-  /// Slots of as many devices as a job has ranks; what is left over stays idle.
+  /// Divides the devices into slots of as many devices as a job has ranks. A remainder stays
+  /// unused.
   void share_out(std::size_t devices) {
     if (devices < ranks_ && devices > 0)
       refuse(fmt::format("{} for jobs of {} ranks: each rank needs one of its own; fewer --ranks",
@@ -217,7 +219,7 @@ class Layout {
     items_.resize(items_.size() - devices % ranks_);
   }
 
-  /// Of the slot that was just added.
+  /// Checks the slot that was added last.
   void check_ranks(const std::string& item) const {
     const std::size_t places = slot_sizes_.back();
     const auto first = items_.end() - static_cast<std::ptrdiff_t>(places);
@@ -265,7 +267,7 @@ class Layout {
     items_.back().placed = true;
   }
 
-  /// It becomes a word of the launcher's.
+  /// Checks a host name, since it becomes a word of the launcher's command line.
   static void check_host(const std::string& host, const std::string& item) {
     const auto legal = [](unsigned char c) {
       return std::isalnum(c) || c == '.' || c == '-' || c == '_';
@@ -298,7 +300,7 @@ class Layout {
     add_item(std::move(far));
   }
 
-  /// False where there is none.
+  /// Adds the GPU or slice of this UUID. Returns false where there is none.
   bool add_device_of(const std::string& uuid) {
     for (const GpuInfo& gpu : source_.gpus.gpus) {
       if (gpu.uuid == uuid && gpu.mig)
@@ -335,7 +337,7 @@ class Layout {
     return names.empty() ? source_.gpus.reason : join(names, ", ");
   }
 
-  /// CPUs that the user names; each belongs to one slot.
+  /// Takes the CPUs that the user names. Each CPU belongs to one slot at most.
   std::vector<int> take(const std::string& list, const std::string& item, const SlotPlace& place) {
     auto cpus = parse_cpu_list(list);
     if (!cpus)
@@ -356,7 +358,8 @@ class Layout {
     return *cpus;
   }
 
-  /// Whole free cores near a GPU; where its mask or the machine leaves none there, all free ones.
+  /// Returns the free cores near a GPU of which all CPUs are free. Where the mask or the machine
+  /// leaves none there, returns all free cores.
   std::vector<std::vector<int>> free_cores(const std::vector<int>& near) const {
     static const std::map<int, std::string> kNone;
     const auto found = owner_.find("");
@@ -370,8 +373,8 @@ class Layout {
     return close.empty() ? all : close;
   }
 
-  /// Devices near the same CPUs share these evenly, by cores or, where there are fewer cores than
-  /// devices, by logical CPUs.
+  /// Gives devices near the same CPUs even shares of these, by cores or, where there are fewer
+  /// cores than devices, by logical CPUs.
   void place_devices() {
     for (const Item& first : items_) {
       if (first.placed) continue;
@@ -395,14 +398,14 @@ class Layout {
   std::size_t ranks_;
   const SlotSource& source_;
   std::set<int> allowed_;
-  /// By host, "" for this one, of a CPU: its item.
+  /// Maps a host ("" for this one) and a CPU to the item that has it.
   std::map<std::string, std::map<int, std::string>> owner_;
   std::set<std::string> uuids_;
   std::vector<Item> items_;              ///< places, slot after slot
   std::vector<std::size_t> slot_sizes_;  ///< places of each slot
 };
 
-/// Without a layout and without GPUs.
+/// Makes slots where there is neither a layout nor a GPU.
 std::vector<Slot> shares_of_cores(const SlotRequest& request, const SlotSource& source) {
   const auto cores = static_cast<std::int64_t>(source.cores.size());
   const std::int64_t count =

@@ -1,4 +1,4 @@
-// The small readers that the rest of the room shares.
+// Implements the readers of text files that the rest of the room shares.
 #include "platform/sources.hpp"
 
 #include <charconv>
@@ -24,7 +24,7 @@ std::optional<std::string> read_text(const std::filesystem::path& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return std::nullopt;
   text.resize(static_cast<std::size_t>(file.gcount()));
-  // Attributes such as `speed` open and then refuse to be read.
+  // Some attributes, such as `speed`, can be opened but not read.
   if (text.empty() && !file.eof()) return std::nullopt;
   const auto end = text.find_last_not_of(kSpace);
   text.resize(end == std::string::npos ? 0 : end + 1);

@@ -1,4 +1,5 @@
-// The `system` object of a record, key by key; what cannot be found out is null with a reason.
+// Fills the `system` object of a record key by key. What cannot be determined is null with a
+// reason.
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -31,7 +32,7 @@ void put(SystemInfo& info, const std::string& key, const std::optional<T>& value
   }
 }
 
-/// The reason for `keys` that are null of any device in a list.
+/// Sets the reason for those of `keys` that are null for any device in a list.
 void explain_list(SystemInfo& info, const std::string& list, const std::vector<std::string>& keys,
                   const std::string& reason) {
   for (const std::string& key : keys)
@@ -159,7 +160,7 @@ void set_system(SystemInfo& info, const std::string& key, const std::string& val
   info.unavailable.erase("system." + key);
 }
 
-// Virtual machine, container or bare metal.
+// Distinguishes virtual machines, containers and bare metal.
 
 namespace {
 namespace fs = std::filesystem;
@@ -181,7 +182,7 @@ bool in_container(const fs::path& root) {
 }
 
 std::optional<std::string> hypervisor_of(const fs::path& root) {
-  // Product and vendor strings of DMI, as systemd-detect-virt knows them.
+  // These are product and vendor strings of DMI, as systemd-detect-virt knows them.
   struct Sign {
     std::string_view word, name;
   };
@@ -204,7 +205,7 @@ std::optional<std::string> hypervisor_of(const fs::path& root) {
     const auto text = read_text(root / "sys/class/dmi/id" / field);
     for (const Sign& sign : signs) {
       if (!contains(text, sign.word)) continue;
-      // EC2's bare-metal instances carry the same vendor; only the CPU flag tells them apart.
+      // EC2's bare-metal instances have the same vendor; only the CPU flag distinguishes them.
       if (sign.word == "Amazon EC2" && !flag) continue;
       return std::string(sign.name);
     }
@@ -227,7 +228,7 @@ Virtualisation read_virtualisation(const fs::path& root) {
   return found;
 }
 
-// Network interfaces: state, speed, driver, firmware and counters.
+// Reads network interfaces: state, speed, driver, firmware and counters.
 
 namespace {
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-// hwloc: cores, NUMA nodes and what is near a PCI device.
+// Finds cores, NUMA nodes and what is near a PCI device with hwloc.
 #include "platform/topology.hpp"
 
 namespace scalemark {
@@ -27,7 +27,8 @@ std::vector<int> cpus_of(hwloc_topology_t topology, hwloc_obj_type_t type, int c
   return {};
 }
 
-/// NUMA nodes that share a CPU with these and fit `accepts(CPUs of the node, these CPUs)`.
+/// Returns the NUMA nodes that share a CPU with `cpus` and satisfy `accepts(CPUs of the node, these
+/// CPUs)`.
 template <typename Accepts>
 std::vector<int> numa_where(hwloc_topology_t topology, const std::vector<int>& cpus,
                             Accepts accepts) {
@@ -46,7 +47,7 @@ Topology load_topology(bool pci) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Topology topology(raw);
-  // hwloc's plugins start OpenCL, CUDA and X11 drivers, which takes seconds; nothing here needs
+  // hwloc's plugins start OpenCL, CUDA and X11 drivers, which takes seconds. Nothing here needs
   // them.
   for (const char* component : {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"})
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
