@@ -1,4 +1,4 @@
-// See start_line.hpp.
+// Starts measurements at the same moment and collects when they ran.
 #include "rendezvous/start_line.hpp"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ namespace scalemark {
 namespace {
 
 constexpr std::string_view kScheme = "tcp://";
-constexpr int kCallMilliseconds = 5000;  // that one address of several may take
+constexpr int kCallMilliseconds = 5000;  // limit for one of several addresses
 
 EnvironmentError unreachable(const std::string& address, const std::string& why) {
   return EnvironmentError(fmt::format(
@@ -44,7 +44,7 @@ sockaddr_un unix_address(const std::string& path) {
   return address;
 }
 
-/// bind() or connect().
+/// The type of bind() and connect().
 using Attach = int (*)(int, const sockaddr*, socklen_t);
 
 int open_unix(const std::string& path, int flags, Attach attach) {
@@ -64,8 +64,8 @@ bool is_ready_for(int socket, short event) {
   return poll(&watched, 1, kCallMilliseconds) == 1 && (watched.revents & event) != 0;
 }
 
-/// Says the token and hears that it is the right one: addresses of private networks exist more than
-/// once. -1 where it is not.
+/// Sends the token and checks the answer, since addresses of private networks exist more than once.
+/// Returns -1 where it is wrong.
 int call(const addrinfo& to, const std::string& token) {
   int line = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (line < 0) return -1;
@@ -109,7 +109,7 @@ std::string random_token() {
   return token;
 }
 
-/// Of all interfaces that are up, but for loopback and addresses of one link alone.
+/// Returns the addresses of all interfaces that are up, except loopback and link-local addresses.
 std::string own_addresses() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return {};
@@ -177,7 +177,7 @@ namespace {
 constexpr const char* kVariable = "SMK_INTERNAL_START_LINE";
 constexpr int kAskMilliseconds = 100;
 
-/// What a rank says of its window, in seconds of its host's clock.
+/// The window that a rank reports, in seconds of its host's clock.
 struct ToldWindow {
   Window window;
   double go_heard, said;
@@ -217,7 +217,7 @@ void StartLine::await_go(char word, const std::function<bool()>& leaves) {
   if (!send_on(line_, &word, 1)) throw lost();
   while (!leaves()) {
     pollfd watched{line_, POLLIN, 0};
-    if (poll(&watched, 1, kAskMilliseconds) <= 0) continue;  // also a signal
+    if (poll(&watched, 1, kAskMilliseconds) <= 0) continue;  // a signal also ends the wait
     char heard = 0;
     const ssize_t got = recv(line_, &heard, 1, MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -352,7 +352,8 @@ void TurnGiver::update() {
     job.accept_ranks();
     job.hear();
   }
-  if (!std::ranges::all_of(jobs_, &Job::waits)) return;  // not all there yet, or one has its turn
+  if (!std::ranges::all_of(jobs_, &Job::waits))
+    return;  // not all are ready yet, or one is measuring
   if (std::ranges::all_of(jobs_, &Job::has_ended)) {
     for (Job& job : jobs_) job.go();
     return;

@@ -1,6 +1,6 @@
-// Measurements in processes of their own that begin at the same moment (scalemark instances), or
-// that take turns (scalemark gate): each says when its warm-up is over and waits until the others
-// are there. A line is a socket, so that each side sees the end of the other.
+// Synchronises measurements in separate processes, which begin at the same moment (scalemark
+// instances) or are interleaved (scalemark gate). Each reports the end of its warm-up and waits
+// until the others are ready. The connection is a socket, so each side notices when the other ends.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,20 +20,20 @@
 
 namespace scalemark {
 
-// Where lines between measurements and whoever started them meet: a socket in a folder of this
-// machine, or a port for ranks on other hosts.
+// Defines the addresses at which measurements connect to the process that started them: a socket in
+// a folder of this machine, or a port for ranks on other hosts.
 
-/// The descriptor of a line to the address of a LineListener, closed on exec. EnvironmentError
-/// where nobody listens there.
+/// Connects to the address of a LineListener and returns the descriptor, which is closed on exec.
+/// Throws EnvironmentError where nobody listens there.
 int connect_line(const std::string& address);
 
-/// The end that is called. Throws EnvironmentError where no socket is to be had.
+/// Accepts connections. Throws EnvironmentError where no socket can be created.
 class LineListener {
  public:
-  /// A socket at `path`, for processes of this machine; messages keep their bounds.
+  /// Listens on a socket at `path`, for processes of this machine. It preserves message boundaries.
   explicit LineListener(const std::filesystem::path& path);
-  /// A port on all addresses of this host; a stream. Who calls says token() first, which its
-  /// address contains, and is answered with kHere.
+  /// Listens on a port on all addresses of this host, as a stream. A client first sends token(),
+  /// which the address contains, and gets the answer kHere.
   LineListener();
   ~LineListener();
   LineListener(LineListener&& other) noexcept;
@@ -43,7 +43,7 @@ class LineListener {
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }  ///< empty: nothing need be said
   int descriptor() const { return socket_; }
-  /// The next who calls; -1 where nobody does.
+  /// Accepts the next connection and returns its descriptor, or -1 where there is none.
   int accept() const;
 
  private:
@@ -51,10 +51,10 @@ class LineListener {
   int socket_ = -1;
 };
 
-// Internal to rendezvous/: what both ends of a line between a measurement and whoever started it
-// say.
+// Defines the messages between a measurement and the process that started it. It is internal to
+// rendezvous/.
 
-inline constexpr char kReady = 'r';   ///< to begin, or to go on
+inline constexpr char kReady = 'r';   ///< ready to begin, or to continue
 inline constexpr char kEnded = 'e';   ///< measured; nobody else is to be disturbed by what follows
 inline constexpr char kWindow = 'w';  ///< when it was; a ToldWindow follows
 inline constexpr char kGo = 'g';
@@ -65,35 +65,36 @@ inline void close_line(int& line) {
   line = -1;
 }
 
-/// False where the other side has gone.
+/// Sends a message. Returns false where the other side is gone.
 inline bool send_on(int line, const void* message, std::size_t bytes) {
   return send(line, message, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
 }
 
-/// The end of a process that measures. Where nobody holds the other end, nothing is said and
-/// nothing waited for.
+/// The side of a process that measures. Where no process is at the other side, nothing is sent and
+/// nothing is waited for.
 class StartLine {
  public:
-  /// Connects to the address of a Starter in SMK_INTERNAL_START_LINE or, to take turns, of a
-  /// TurnGiver in SMK_INTERNAL_TURNS. Throws EnvironmentError where it leads nowhere.
+  /// Connects to the address of a Starter in SMK_INTERNAL_START_LINE or, for an interleaved
+  /// measurement, of a TurnGiver in SMK_INTERNAL_TURNS. Throws EnvironmentError where the address
+  /// leads nowhere.
   explicit StartLine(const std::map<std::string, std::string>& environment);
   ~StartLine();
   StartLine(const StartLine&) = delete;
   StartLine& operator=(const StartLine&) = delete;
 
-  /// Says that this measurement is ready, and returns when all are. `leaves` is asked several times
-  /// a second and may end the wait early. Throws RunError where the other end is gone.
+  /// Reports that this measurement is ready, and returns when all are. `leaves` is asked several
+  /// times a second and may end the wait early. Throws RunError where the other end is gone.
   void wait(const std::function<bool()>& leaves);
-  /// Whether to wait() again and again, for turns of about `turn_seconds` of measuring, and to
-  /// end().
+  /// Returns whether the measurement is interleaved: wait() is then called again after about
+  /// `turn_seconds` of measuring each time, and end() at the end.
   bool takes_turns() const { return takes_turns_; }
-  /// The process that holds the other end, an ancestor of all that are measured with this one;
-  /// unset where nobody of this host does.
+  /// Returns the process at the other side, an ancestor of all processes that are measured
+  /// together. It is unset where that process is not on this host.
   std::optional<int> starter() const;
-  /// Says that the measuring is over, and returns when it is over everywhere: what a process does
-  /// at its end would disturb the others. Otherwise as wait().
+  /// Reports that the measurement is over, and returns when it is over everywhere, since what a
+  /// process does at its end would disturb the others. `leaves` and the errors are those of wait().
   void end(const std::function<bool()>& leaves);
-  /// Says when the loop ran, on this host's clock.
+  /// Reports when the loop ran, on this host's clock.
   void report(const Window& window);
 
  private:
@@ -104,40 +105,42 @@ class StartLine {
   double go_heard_ = 0;  ///< seconds of this host's clock
 };
 
-/// Of measuring, between two waits of a line that takes turns: short against the seconds in which
-/// machines change their speed, long against a hand-over (some 0.1 ms).
+/// The seconds of measuring between two waits of an interleaved measurement. They are short
+/// compared with the seconds in which machines change their speed, and long compared with a
+/// hand-over (about 0.1 ms).
 inline constexpr double kTurnSeconds = 0.05;
 
-/// Of whoever starts the jobs. All ranks of all jobs are let go at once, when every one is ready.
+/// The side of the process that starts the jobs. All ranks of all jobs are released at once, when
+/// every one is ready.
 class Starter {
  public:
-  /// `ranks` of each job. The lines of this machine are sockets in `folder`; `hosts_apart`: ports
-  /// of this host for ranks on any. Throws EnvironmentError.
+  /// `ranks` holds the number of ranks of each job. The sockets of this machine are in `folder`;
+  /// with `hosts_apart`, ports of this host serve ranks on any host. Throws EnvironmentError.
   Starter(const std::filesystem::path& folder, const std::vector<int>& ranks, bool hosts_apart);
   ~Starter();
   Starter(const Starter&) = delete;
   Starter& operator=(const Starter&) = delete;
 
-  /// Names the address of its lines to the ranks of a job: variable and value.
+  /// Returns the variable and the value that tell the ranks of a job the address.
   std::pair<std::string, std::string> variable(std::size_t job) const;
-  /// Descriptors on which something may be said.
+  /// Returns the descriptors to poll for input.
   std::vector<int> inputs() const;
-  /// Hears what was said and lets all go when all are ready. Call it whenever an input has
-  /// something.
+  /// Reads messages and releases all ranks when all are ready. Call it whenever an input is
+  /// readable.
   void update();
 
   bool has_started() const { return started_; }
   bool is_ready(std::size_t job) const;
-  /// From the first start to the last end of its ranks, once all have said it, on this host's
-  /// clock. Of a rank on another host the offset of its clock is half known from the
-  /// word to go, which it heard after it was said, and half from the window, which was heard after
-  /// the rank said it: their mean is wrong by less than half the time that both took.
+  /// Returns the time from the first start to the last end of the ranks of a job on this host's
+  /// clock, once all have reported it. For a rank on another host, the offset of its clock has two
+  /// bounds: the release, which it received after it was sent, and the report, which was received
+  /// after the rank sent it. Their mean is wrong by less than half the time that both took.
   std::optional<Window> window(std::size_t job) const;
 
  private:
   struct Line {
     int socket = -1;
-    std::string heard = {};  ///< and not understood yet
+    std::string heard = {};  ///< received but not parsed yet
     bool known = false, ready = false;
     std::optional<Window> window = {};
   };
@@ -147,7 +150,7 @@ class Starter {
     std::vector<Line> lines = {};
   };
   void hear(const std::string& token, Line& line) const;
-  /// False where the line says what no rank would.
+  /// Handles one message. Returns false where it is not one that a rank sends.
   bool understand(const std::string& token, Line& line) const;
 
   std::vector<Job> jobs_;
@@ -155,27 +158,28 @@ class Starter {
   double go_said_ = 0;
 };
 
-// Two jobs that measure in turns: while the ranks of one compute, those of the other sleep. What
-// the machine does in between meets both alike, so that the ratio of their rates is surer than that
-// of two jobs one after the other (docs/gate.md).
+// Interleaves two measurements: while the ranks of one compute, those of the other sleep. Changes
+// of the machine affect both equally, so the ratio of their rates is more certain than that of two
+// jobs one after the other (docs/gate.md).
 
-/// The end of whoever starts both jobs; their ranks run on this host. Nobody measures before all
-/// ranks of both are ready. Then turns go to the first job, the second, the second, the first, and
-/// so on, which takes a steady drift out as well; a job that has ended leaves its turns to the
-/// other, and both are let go when both have ended.
+/// The side of the process that starts both jobs, whose ranks run on this host. Nobody measures
+/// before all ranks of both are ready. Then the order is first job, second, second, first, and so
+/// on, which also cancels a steady drift. When one job has ended, the other has all further turns.
+/// Both are released when both have ended.
 class TurnGiver {
  public:
-  /// `ranks` of each job. The sockets lie in `folder`. Throws EnvironmentError.
+  /// `ranks` holds the number of ranks of each job. The sockets are in `folder`. Throws
+  /// EnvironmentError.
   TurnGiver(const std::filesystem::path& folder, const std::array<int, 2>& ranks);
   ~TurnGiver();
   TurnGiver(const TurnGiver&) = delete;
   TurnGiver& operator=(const TurnGiver&) = delete;
 
-  /// For SMK_INTERNAL_TURNS of a job.
+  /// Returns the value of SMK_INTERNAL_TURNS for a job.
   std::string address(std::size_t job) const { return jobs_[job].listener->address(); }
-  /// Descriptors on which something may be said.
+  /// Returns the descriptors to poll for input.
   std::vector<int> inputs() const;
-  /// Hears what was said and gives the next turn. Call it whenever an input has something.
+  /// Reads messages and starts the next turn. Call it whenever an input is readable.
   void update();
 
   std::size_t turns(std::size_t job) const { return jobs_[job].turns; }
@@ -183,16 +187,17 @@ class TurnGiver {
  private:
   struct Line {
     int socket = -1;
-    char word = 0;  ///< what it waits with; 0: it computes
+    char word = 0;  ///< the message with which it waits; 0: it computes
   };
   struct Job {
     std::unique_ptr<LineListener> listener;
     std::size_t ranks = 0, turns = 0;
     std::vector<Line> lines = {};
 
-    /// All ranks are there and wait.
+    /// Returns whether all ranks are connected and wait.
     bool waits() const;
-    /// ... or are gone; nobody of it will measure any more.
+    /// Returns whether all ranks are gone or have ended, so that none of them will measure any
+    /// more.
     bool has_ended() const;
     void accept_ranks();
     void hear();
