@@ -1,4 +1,4 @@
-// See batch_search.hpp.
+// Searches for the largest batch that fits, and writes what was tried as JSON.
 #include "measure/batch_search.hpp"
 
 #include <algorithm>

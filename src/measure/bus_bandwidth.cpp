@@ -1,4 +1,4 @@
-// See bus_bandwidth.hpp.
+// Computes sizes, algorithm bandwidth and bus factors of collectives.
 #include "measure/bus_bandwidth.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Sizes and bandwidths of collectives as nccl-tests defines them (its doc/PERFORMANCE.md), so that
-// numbers compare with what people have measured elsewhere.
+// Defines sizes and bandwidths of collectives as nccl-tests does (its doc/PERFORMANCE.md), so that
+// numbers can be compared with those measured elsewhere.
 #pragma once
 
 #include <array>
@@ -13,27 +13,29 @@ inline constexpr std::array kCollectives{Collective::allreduce, Collective::allg
                                          Collective::alltoall, Collective::broadcast};
 std::string_view to_string(Collective collective);
 
-/// The bytes that a collective of fp32 elements really has when `asked` bytes are asked for: whole
-/// elements, of an allgather or alltoall the same number from each rank, at least one.
-/// Of an allreduce and a broadcast: the buffer. Of an allgather: what each rank ends up with. Of an
-/// alltoall: what each rank sends, the block for itself included.
+/// Returns the bytes of a collective of fp32 elements for which `asked` bytes were asked. The
+/// result is a whole number of elements, at least one; an allgather and an alltoall have the same
+/// number from each rank. The size of an allreduce and of a broadcast is that of the buffer. For an
+/// allgather it is what each rank ends up with. For an alltoall it is what each rank sends,
+/// including the block for itself.
 std::int64_t collective_bytes(Collective collective, std::int64_t asked, int ranks);
 
-/// bytes / seconds.
+/// Returns bytes / seconds, in bytes per second.
 double algorithm_bandwidth(std::int64_t bytes, double seconds);
 
-/// What algorithm_bandwidth() is multiplied with to give the rate at which the slowest link worked,
-/// whatever the number of ranks n: 2 (n - 1) / n for allreduce, (n - 1) / n for allgather and
-/// alltoall, 1 for broadcast.
+/// Returns the factor by which algorithm_bandwidth() is multiplied to give the rate of the slowest
+/// link, independent of the number of ranks n. It is 2 (n - 1) / n for allreduce, (n - 1) / n for
+/// allgather and alltoall, and 1 for broadcast.
 double bus_factor(Collective collective, int ranks);
 
-/// Bytes that each rank sends for an allgather by a ring, mean over ranks, rounded up: every one of
-/// the `bytes` of all blocks passes all ranks but one (Thakur et al. 2005, section 4.1).
+/// Returns the bytes that each rank sends in a ring allgather, averaged over ranks and rounded up.
+/// Every one of the `bytes` of all blocks passes all ranks but one (Thakur et al. 2005, section
+/// 4.1).
 constexpr std::int64_t ring_allgather_bytes(std::int64_t bytes, std::int64_t ranks) {
   return ((ranks - 1) * bytes + ranks - 1) / ranks;
 }
-/// The same for an allreduce of `bytes`: a reduce-scatter, then an allgather (Patarasuk and Yuan
-/// 2009).
+/// Returns the bytes that each rank sends in a ring allreduce of `bytes`, which is a reduce-scatter
+/// followed by an allgather (Patarasuk and Yuan 2009).
 constexpr std::int64_t ring_allreduce_bytes(std::int64_t bytes, std::int64_t ranks) {
   return ring_allgather_bytes(2 * bytes, ranks);
 }

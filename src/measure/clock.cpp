@@ -1,4 +1,4 @@
-// The steady clock for durations, the wall clock for labels.
+// Reads the steady clock for durations and the wall clock for labels.
 #include "measure/clock.hpp"
 
 #include <fmt/format.h>

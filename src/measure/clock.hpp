@@ -1,5 +1,5 @@
-// The two clocks: durations come from the steady clock only; the wall clock is a label and may step
-// at any time.
+// Declares the two clocks. Durations come from the steady clock only; the wall clock is a label and
+// may step at any time.
 #pragma once
 
 #include <chrono>
@@ -7,24 +7,26 @@
 
 namespace scalemark {
 
-/// Of deadlines and pauses.
+/// Deadlines and pauses are measured with this clock.
 using Clock = std::chrono::steady_clock;
 
-/// Seconds on a clock that never steps (CLOCK_MONOTONIC); only differences within a machine mean
-/// something.
+/// Returns seconds on a clock that never steps (CLOCK_MONOTONIC). Only differences between two
+/// readings on one machine have a meaning.
 double steady_seconds();
-double seconds_of(Clock::time_point time);  ///< of the same clock
+double seconds_of(
+    Clock::time_point time);  ///< `time` in seconds of the clock that steady_seconds() reads
 
-/// When something ran, in steady_seconds(), which all processes of a machine share.
+/// The begin and the end of something in steady_seconds(), which all processes of a machine share.
 struct Window {
   double start = 0, end = 0;
 };
 
-/// Now as RFC 3339 in UTC with milliseconds, "2030-01-31T12:00:00.123Z": for started_at and
-/// created_at.
+/// Returns the present time as RFC 3339 in UTC with milliseconds, "2030-01-31T12:00:00.123Z", as
+/// the keys started_at and created_at hold it.
 std::string utc_timestamp();
 
-/// Of such a timestamp, since 1970. std::invalid_argument where it is none.
+/// Returns the milliseconds since 1970 of a timestamp in the form of utc_timestamp(). Throws
+/// std::invalid_argument for any other text.
 double utc_milliseconds(const std::string& timestamp);
 
 }  // namespace scalemark

@@ -1,4 +1,5 @@
-// See hodges_lehmann.hpp.
+// Computes Hodges-Lehmann estimates and intervals from the exact null distributions of rank
+// statistics.
 #include "measure/hodges_lehmann.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ Values differences(std::span<const double> a, std::span<const double> b) {
   return all;
 }
 
-/// [w]: probability that the signed-rank statistic of n values is w: every rank counts or not.
+/// Element [w] of the result is the probability that the signed-rank statistic of n values is w.
+/// Each rank is included or not.
 Values signed_rank_distribution(std::size_t n) {
   Values p(n * (n + 1) / 2 + 1, 0);
   p[0] = 1;
@@ -31,9 +33,10 @@ Values signed_rank_distribution(std::size_t n) {
   return p;
 }
 
-/// [u]: probability that u of the n m pairs have the value of the second sample below that of the
-/// first. Value after value of the pooled order is drawn from what is left of both samples;
-/// p[k][u]: k values of the second sample so far. One of the first sample is above all k of them.
+/// Element [u] of the result is the probability that in u of the n m pairs the value of the second
+/// sample is below that of the first. The pooled order is built value by value from what is left of
+/// both samples. p[k][u] is the probability after k values of the second sample; a value of the
+/// first sample is above all k of them.
 Values rank_sum_distribution(std::size_t n, std::size_t m) {
   std::vector<Values> p(m + 1, Values(n * m + 1, 0));
   p[0][0] = 1;
@@ -54,8 +57,8 @@ Values rank_sum_distribution(std::size_t n, std::size_t m) {
   return p[m];
 }
 
-/// From the c-th smallest to the c-th largest value, c the largest number whose tails have
-/// (1 - confidence) / 2 each, at least 1.
+/// Returns the interval from the c-th smallest to the c-th largest value, where c is the largest
+/// number whose tails have (1 - confidence) / 2 each, and at least 1.
 std::optional<ExactInterval> between_order_statistics(Values values, const Values& distribution,
                                                       double confidence) {
   const double tail = (1 - confidence) / 2 + 1e-12;

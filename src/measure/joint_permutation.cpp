@@ -1,4 +1,4 @@
-// See joint_permutation.hpp.
+// Computes joint sign-flip and permutation tests of several series.
 #include "measure/joint_permutation.hpp"
 
 #include <algorithm>
@@ -18,10 +18,11 @@ namespace {
 
 using Places = std::vector<std::size_t>;
 
-/// Standardised values are of the size of 1, so their rounding is too.
+/// Standardised values are of order 1, and so is the scale of their rounding.
 constexpr double kTie = 10 * kRounding;
 
-/// How many values are at most the i-th; `most` + 1 where they are more than `most`.
+/// Returns for each value how many values are at most as large, or `most` + 1 where there are more
+/// than `most`.
 Places ranks_of(const std::vector<double>& values, std::size_t most) {
   std::vector<std::uint32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -32,7 +33,7 @@ Places ranks_of(const std::vector<double>& values, std::size_t most) {
   for (std::size_t begin = 0, end = 0; begin < sorted; begin = end) {
     while (end < sorted && (end == begin || values[order[end]] - values[order[end - 1]] <= kTie))
       ++end;
-    if (end > most) break;  // more that are equal may follow
+    if (end > most) break;  // more values that are equal may follow
     for (std::size_t i = begin; i < end; ++i) ranks[order[i]] = end;
   }
   return ranks;
@@ -53,7 +54,7 @@ std::vector<double> mean_of_series(const Series& series) {
 Places joint_places(const JointStatistics& statistics, std::size_t most) {
   Places keys = ranks_of(statistics.mean, most);
   const Places others = ranks_of(statistics.smallest, most);
-  // The mean goes first at each rank: 2 r - 1 before 2 r.
+  // At each rank the mean comes first: 2 r - 1 before 2 r.
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = std::min(2 * keys[i] - 1, 2 * others[i]);
   Places up_to(2 * most + 3);
   for (const std::size_t key : keys) ++up_to[key];
@@ -64,13 +65,15 @@ Places joint_places(const JointStatistics& statistics, std::size_t most) {
 
 namespace {
 
-/// One number a repeat: +1 or -1 of a pair, or 1 where it counts as a fresh one and 0 where not.
+/// One number for each repeat: +1 or -1 for a pair; for two samples, 1 where the repeat counts as
+/// fresh and 0 where it does not.
 using Assignment = std::vector<double>;
 
-/// The statistics of every assignment, the observed one first.
+/// Collects the statistics of every assignment, with the observed one first.
 class Collected {
  public:
-  /// `values` by series, the mean series last; `deviation` of each over all assignments.
+  /// `values` are indexed by series, with the mean series last. `deviations` holds the standard
+  /// deviation of each over all assignments.
   Collected(Series values, std::vector<double> deviations)
       : values_(std::move(values)), deviations_(std::move(deviations)) {}
 
@@ -158,7 +161,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
     pooled.insert(pooled.end(), all_fresh[s].begin(), all_fresh[s].end());
     pooled = winsorised_deviations(std::move(pooled));
     pooled = minus(pooled, mean(pooled));
-    // Of the sum over m drawn without replacement.
+    // This is the standard deviation of the sum of m values drawn without replacement.
     deviations.push_back(standard_deviation(pooled) *
                          std::sqrt(static_cast<double>(n * m) / static_cast<double>(n + m)));
     values.push_back(std::move(pooled));
@@ -167,7 +170,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   Assignment is_fresh(n, 0.);
   is_fresh.resize(n + m, 1.);
   if (binomial(n + m, m) <= static_cast<double>(kMostListedAssignments)) {
-    do collected.add(is_fresh);  // the observed one is the first in order
+    do collected.add(is_fresh);  // the observed assignment is the first in order
     while (std::ranges::next_permutation(is_fresh).found);
     return collected.test();
   }
@@ -200,7 +203,7 @@ void check(const std::vector<SequentialLook>& looks) {
   }
 }
 
-/// Winsorised and standardised, as a function of the signs that are turned.
+/// Computes the winsorised and standardised sum of a series as a function of its flipped signs.
 class SignedSum {
  public:
   explicit SignedSum(const std::vector<double>& values)
@@ -223,10 +226,11 @@ class SignedSum {
   SubsetSums sums_;
 };
 
-/// Assignments of signs that no look has refused yet: which signs differ from the observed ones.
+/// Holds the assignments of signs that no look has rejected yet. Each is stored as the set of signs
+/// that differ from the observed ones.
 class Assignments {
  public:
-  /// Every assignment goes on with either sign of the next pair.
+  /// Extends every assignment by either sign of the next pair.
   void extend() {
     const std::size_t known = turned_.size();
     for (std::size_t i = 0; i < known; ++i) turned_.push_back(turned_[i] | 1U << pairs_);
@@ -235,8 +239,8 @@ class Assignments {
     refused_ *= 2;
   }
 
-  /// Refuses the first in order up to the share `spent` of all assignments, those refused before
-  /// included; true where the observed one is among them.
+  /// Rejects the first assignments in order until the share `spent` of all assignments is used up,
+  /// counting those rejected before. Returns true where the observed assignment is among them.
   bool refuse(const Series& differences, double spent) {
     const double allowed = std::floor(spent * all_ + 1e-9) - refused_;
     if (allowed < 1) return false;

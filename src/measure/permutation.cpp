@@ -1,4 +1,4 @@
-// See permutation.hpp.
+// Computes permutation tests of winsorised means, and the estimates and intervals that they imply.
 #include "measure/permutation.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Halvings of the bracket of a centre: to 1e-12 of its width.
+/// The bracket of a centre is halved this often, to 1e-12 of its width.
 constexpr int kHalvings = 40;
 
 double sum_of(std::span<const double> x) { return std::accumulate(x.begin(), x.end(), 0.0); }
@@ -28,24 +28,25 @@ double slack_of(std::span<const double> x, double shift) {
   return kRounding * magnitudes;
 }
 
-/// x - centre, winsorised.
+/// Returns x - centre, winsorised.
 Values moved_by(const Values& x, double centre) { return winsorised_magnitudes(minus(x, centre)); }
 
-/// All values of a and then of b - shift, winsorised together.
+/// Returns all values of a followed by those of b - shift, winsorised together.
 Values pooled(const Values& a, const Values& b, double shift) {
   Values all = minus(b, shift);
   all.insert(all.begin(), a.begin(), a.end());
   return winsorised_deviations(std::move(all));
 }
 
-/// With the opposite sign: sums that are at least large become sums that are at most small.
+/// Returns the pooled values with the opposite sign, which turns sums that are at least large into
+/// sums that are at most small.
 Values opposite_pooled(const Values& a, const Values& b, double shift) {
   Values all = pooled(a, b, shift);
   for (double& value : all) value = -value;
   return all;
 }
 
-/// Where a function that falls from lo to hi crosses 0.
+/// Returns the point where a function that falls from lo to hi crosses 0.
 double crossing(double lo, double hi, const std::function<double(double)>& falling) {
   for (int i = 0; i < kHalvings && lo < hi; ++i) {
     const double middle = (lo + hi) / 2;
@@ -56,8 +57,8 @@ double crossing(double lo, double hi, const std::function<double(double)>& falli
   return (lo + hi) / 2;
 }
 
-/// Flipping the signs of F leaves a sum as large as the observed one where the sum over F is not
-/// above 0.
+/// Returns the sums to count where `difference` is assumed. Flipping the signs of a subset leaves a
+/// sum at least as large as the observed one where the sum of that subset is not above 0.
 AssumedSums flipped_sums(const Values& x, double difference) {
   Values moved = moved_by(x, difference);
   const double squares = std::inner_product(moved.begin(), moved.end(), moved.begin(), 0.);
@@ -65,7 +66,8 @@ AssumedSums flipped_sums(const Values& x, double difference) {
   return {std::move(moved), slack_of(x, difference), mean, deviation};
 }
 
-/// Other values in the place of b have a sum at least that of b, after `shift` is taken from b.
+/// Returns the sums to count where `shift` is assumed, that is after it is subtracted from b: those
+/// of other values in the place of b, against the sum of b itself.
 AssumedSums exchanged_sums(const Values& a, const Values& b, double shift) {
   Values all = opposite_pooled(a, b, shift);
   const double limit = sum_of(std::span(all).subspan(a.size())) + slack_of(all, shift);
@@ -81,7 +83,7 @@ Values negated(std::span<const double> x) {
   return y;
 }
 
-/// Both tails: `less` is that of the values with the opposite sign.
+/// Holds both tails. `less` is the tail of the values with the opposite sign.
 struct Tails {
   PermutationTail greater, less;
 };
@@ -121,12 +123,13 @@ PermutationTest test_of(const Tails& tails, Alternative alternative, bool exact)
           exact};
 }
 
-/// Between the limits of both tails. `possible`: the least and the largest difference of subset
-/// means; `centres`: of the values, and of those with the opposite sign.
+/// Returns the interval between the limits of both tails. `possible` holds the least and the
+/// largest difference of subset means; `centres` holds the centre of the values and that of the
+/// values with the opposite sign.
 std::optional<ExactInterval> interval_of(const Tails& tails, const Interval& possible,
                                          const Interval& centres, double confidence) {
   const double all = tails.greater.assignments();
-  // The small number lets 0.025 x 40 be 1 in spite of rounding.
+  // The small number makes 0.025 x 40 equal 1 in spite of rounding.
   const double refused = std::max(1., std::floor((1 - confidence) / 2 * all + 1e-9));
   const double attained = 1 - 2 * refused / all;
   if (attained < confidence - kConfidenceSlack) return std::nullopt;
@@ -203,24 +206,24 @@ std::optional<ExactInterval> permutation_interval(std::span<const double> a,
 
 namespace {
 
-/// Halvings of the bracket of a limit: to 1e-12 of its width.
+/// The bracket of a limit is halved this often, to 1e-12 of its width.
 constexpr int kLimitHalvings = 40;
-/// Halvings after which the normal approximation is no better.
+/// The limit by the normal approximation is halved this often; more halvings make it no better.
 constexpr int kApproximateHalvings = 14;
 constexpr int kMostApproaches = 6;
-/// Assignments that are counted as fast as they are approached.
+/// Up to this number of assignments, counting all of them is as fast as the approach.
 constexpr double kFewAssignments = 2048;
-/// Assignments that a window holds, at most this share of all.
+/// A window holds at most this many assignments, and at most this share of all.
 constexpr double kMostInWindow = 32'768, kShareInWindow = 0.125;
-/// How many times closer than its edge the limit must lie where a window is opened.
+/// A window is opened where the limit is this many times closer than the edge of the window.
 constexpr double kWithinWindow = 4;
-/// A window that holds as few is not made smaller.
+/// A window with at most this many assignments is not made smaller.
 constexpr double kFewInWindow = 64;
-/// Normal scores away from the limit, or share of the way that the slope there makes of it, from
-/// which on the normal approximation is believed.
+/// The normal approximation is trusted where its score differs from that at the limit by at least
+/// this much, or by at least this share of what the slope predicts, whichever is less.
 constexpr double kFarScore = 0.5, kFarShare = 0.3;
 
-/// How much the sum of any subset can move against the limit, at most.
+/// Returns an upper bound of how much the sum of any subset can move relative to the limit.
 double most_change(const AssumedSums& from, const AssumedSums& to) {
   double up = from.limit - to.limit, down = up;
   for (std::size_t i = 0; i < from.values.size(); ++i) {
@@ -232,26 +235,28 @@ double most_change(const AssumedSums& from, const AssumedSums& to) {
 
 double normal_score(const AssumedSums& sums) { return (sums.limit - sums.mean) / sums.deviation; }
 
-/// The assignments whose sums lie near the limit at one assumed difference.
+/// Holds the assignments whose sums lie near the limit at one assumed difference.
 struct TailWindow {
   AssumedSums at;
   double band = 0;  ///< how near
   SubsetSplit split;
 
-  /// Whether all others are on the same side of the limit there.
+  /// Returns whether at the difference `there` all other assignments lie on the same side of the
+  /// limit as at the difference of the window.
   bool covers(const AssumedSums& there) const { return most_change(at, there) <= band; }
   double at_most(const AssumedSums& there) const {
     return split.below + split.near->at_most(there.values, there.limit);
   }
 };
 
-/// What the approach to a limit has found.
+/// Holds what the approach to a limit has found.
 struct NearLimit {
-  double difference = 0, score = 0, slope = 0;  ///< of the normal approximation
+  double difference = 0, score = 0, slope = 0;  ///< by the normal approximation
   TailWindow window;
   Interval known = {0, 0};  ///< refused at lo, possible at hi
 
-  /// Whether the normal approximation falls to the left of `difference` and rises to the right.
+  /// Returns whether the normal approximation is clearly lower at `there` than at `difference`
+  /// where `there` is on its left, or clearly higher where it is on its right.
   bool falls_or_rises_to(double there, const AssumedSums& sums) const {
     const double away = std::abs(there - difference);
     const double change = normal_score(sums) - score;
@@ -282,7 +287,7 @@ class LimitSearch {
     const bool left = difference <= near_->known.lo, right = difference >= near_->known.hi;
     if ((left || right) && near_->falls_or_rises_to(difference, sums)) return right;
     const bool possible = is_possible(sums);
-    if ((left && possible) || (right && !possible)) near_.reset();  // it is another limit
+    if ((left && possible) || (right && !possible)) near_.reset();  // this is another limit
     return possible;
   }
 
@@ -302,7 +307,8 @@ class LimitSearch {
     return boost::math::quantile(boost::math::normal(), (count - 0.5) / tail_.assignments());
   }
 
-  /// Newton's method on the normal scores of the counts, in which the tail is nearly a line.
+  /// Applies Newton's method to the normal scores of the counts, in which the tail is nearly a
+  /// straight line.
   void approach() {
     const double wanted = score_of(refused_ + 1);
     const double size = std::min(kMostInWindow, kShareInWindow * tail_.assignments());
@@ -329,7 +335,7 @@ class LimitSearch {
     }
   }
 
-  /// Where the normal approximation has this score.
+  /// Returns the difference where the normal approximation has this score.
   double approximate_limit(double score) const {
     auto [below, above] = bracket_;
     for (int i = 0; i < kApproximateHalvings; ++i) {
@@ -346,7 +352,7 @@ class LimitSearch {
            (2 * step);
   }
 
-  /// Of about `size` assignments, by the normal approximation.
+  /// Opens a window of about `size` assignments, which the normal approximation estimates.
   std::optional<TailWindow> opened(const AssumedSums& sums, double size) const {
     const double density =
         boost::math::pdf(boost::math::normal(), normal_score(sums)) / sums.deviation;
@@ -356,7 +362,8 @@ class LimitSearch {
     return TailWindow{sums, band, *std::move(split)};
   }
 
-  /// As far to both sides as the window covers; without a limit between them it is of no use.
+  /// Counts at both edges of the window. Without a limit between them the window is useless and is
+  /// dropped.
   void look_at_edges() {
     const double middle = near_->difference;
     double step = (bracket_.hi - bracket_.lo) / 2;
@@ -367,7 +374,7 @@ class LimitSearch {
     if (low || !high) near_.reset();
   }
 
-  /// To what can change sides between the differences that are known.
+  /// Narrows the window to the assignments that can change sides between the known differences.
   void narrow(const AssumedSums& sums) {
     TailWindow& window = near_->window;
     if (window.split.near->size() <= kFewInWindow) return;

@@ -1,5 +1,5 @@
-// What one rank noted down of a few steps, each thing with its begin and end, before it is written
-// anywhere.
+// Defines what one rank records of a few steps, each item with its begin and end, before it is
+// written anywhere.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace scalemark {
 
-/// What many spans have in common.
+/// The properties that many spans have in common.
 struct SpanLabel {
   std::string name;
   std::string category;  ///< "step", "phase", "operator", "autograd", "wait", "bucket", "kernel" or
                          ///< "copy"
-  std::string shapes;    ///< of the operands of an operator; empty: none
+  std::string shapes;    ///< shapes of the operands of an operator; empty: none
   std::string amount;    ///< what Span::amount counts: "flops", "bytes"; empty: nothing
 };
 
+/// An interval of time in the trace of a rank.
 struct Span {
   std::uint32_t label = 0;    ///< index
   int thread = 0;             ///< a key of RankTrace::threads
@@ -26,16 +27,17 @@ struct Span {
   std::int64_t amount = 0;    ///< 0: not known
 };
 
-/// All calls of an operator in the traced steps, apart by the group that they belong to.
+/// The sum of all calls of an operator in the traced steps, kept separately for each group that the
+/// calls belong to.
 struct OperatorTotal {
   std::string name;
   std::string group;  ///< a word of kOperatorGroups
   std::int64_t calls = 0;
-  double self_seconds = 0;  ///< without what it called; of n threads in one loop 1/n of each
-  std::optional<double> flops =
-      0;  ///< of counted operators; unset: it has some, nobody knows how many
+  double self_seconds = 0;  ///< time without called operators; of n threads in one loop 1/n each
+  std::optional<double> flops = 0;  ///< FLOPs of counted operators; unset: unknown
 };
 
+/// All that one rank recorded of its traced steps.
 struct RankTrace {
   std::int64_t steps = 0;
   double step_seconds = 0;           ///< sum
@@ -44,7 +46,7 @@ struct RankTrace {
   std::vector<SpanLabel> labels;
   std::vector<Span> spans;             ///< within a thread they are nested or apart
   std::map<int, std::string> threads;  ///< number to name
-  std::int64_t dropped_spans = 0;      ///< for want of room; `operators` has them all the same
+  std::int64_t dropped_spans = 0;  ///< spans left out for lack of space; `operators` includes them
 };
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// See server.hpp.
+// Draws arrivals, forms batches and serves them as a single server.
 #include "measure/server.hpp"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ std::size_t arrived(std::span<const double> arrivals, double now) {
   return static_cast<std::size_t>(std::ranges::upper_bound(arrivals, now) - arrivals.begin());
 }
 
-/// When the batch that begins with arrival `first` is full, or its oldest has waited long enough.
+/// Returns the time at which the batch that begins with arrival `first` is full or its oldest query
+/// has waited long enough.
 double batch_deadline(std::span<const double> arrivals, std::size_t first,
                       const ServerPolicy& policy) {
   const double patience = arrivals[first] + policy.max_queue_delay;
@@ -33,7 +34,7 @@ std::vector<double> poisson_arrivals(double rate, std::int64_t count, std::uint6
   std::vector<double> arrivals;
   double time = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;  // [0, 1)
+    const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;  // in [0, 1)
     arrivals.push_back(time -= std::log1p(-uniform) / rate);
   }
   return arrivals;
@@ -60,7 +61,7 @@ Samples serve(std::span<const double> arrivals, const ServerPolicy& policy, Serv
   ServerSamples& server = samples.server.emplace();
   server.offered = static_cast<std::int64_t>(arrivals.size());
   std::int64_t late = 0;
-  const auto wait = [&](std::size_t first, double time) {  // false: to be stopped
+  const auto wait = [&](std::size_t first, double time) {  // false: stop serving
     bool goes_on = go_on(first);
     for (; goes_on && clock.now() < time; goes_on = go_on(first)) clock.wait(time);
     return goes_on;
@@ -99,12 +100,13 @@ namespace {
 
 constexpr std::size_t kMostTrials = 40;
 
-/// `held`: rates that did, ascending.
+/// Holds the rates that held and those that failed. `held` is ascending.
 struct Bracket {
   std::vector<double> held = {};
   std::optional<double> fails = {};
 
-  /// The next rate to offer; nullopt: the largest that held is to be confirmed, or none holds.
+  /// Returns the next rate to offer. Returns nullopt where the largest rate that held is to be
+  /// confirmed, or where none holds.
   std::optional<double> next(double first, double lowest) const {
     if (held.empty() && !fails) return first;
     if (!fails) return 2 * held.back();

@@ -1,4 +1,4 @@
-// See significance.hpp.
+// Computes Holm's adjustment, standard errors, power and exact intervals of shares.
 #include "measure/significance.hpp"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ std::optional<std::size_t> repeats_for_equivalence(double deviation, bool paired
   const auto enough = [&](std::size_t n) {
     return equivalence_power(n, deviation, paired, margin, alpha) >= power;
   };
-  std::size_t low = 1, high = 2;  // low: too few
+  std::size_t low = 1, high = 2;  // low: too few values
   while (!enough(high)) {
     low = high;
     high *= 2;

@@ -1,4 +1,4 @@
-// Order statistics, moments and Student intervals of independent values.
+// Computes order statistics, moments and Student intervals of independent values.
 #include "measure/statistics.hpp"
 
 #include <algorithm>
@@ -69,7 +69,8 @@ std::optional<Interval> student_interval(std::span<const double> x, double confi
 double expected_maximum_of_normals(double n) {
   if (!(n >= 1)) throw std::domain_error("the maximum of fewer than one value");
   if (n == 1) return 0;
-  // The density n phi(x) Phi(x)^(n - 1); the power by its logarithm, which keeps the upper tail.
+  // This integrates the density n phi(x) Phi(x)^(n - 1). The power is computed from its logarithm,
+  // which keeps the upper tail.
   const auto first_moment = [n](double x) {
     const double above = std::erfc(x / boost::math::constants::root_two<double>()) / 2;
     if (above >= 1) return 0.;
@@ -77,7 +78,7 @@ double expected_maximum_of_normals(double n) {
         std::log(n) - x * x / 2 - std::log(boost::math::constants::root_two_pi<double>());
     return x * std::exp(log_density + (n - 1) * std::log1p(-above));
   };
-  // All but 1e-16 of the largest value lies around the quantile 1 - 1 / n.
+  // All but 1e-16 of the distribution of the largest value lies around the quantile 1 - 1 / n.
   const double centre =
       n > 2 ? boost::math::quantile(boost::math::complement(boost::math::normal(), 1 / n)) : 0;
   using Rule = boost::math::quadrature::gauss_kronrod<double, 61>;

@@ -1,4 +1,4 @@
-// Looks at the interval of the mean step at growing numbers of steps.
+// Checks the interval of the mean step at growing numbers of steps.
 #include "measure/stopping.hpp"
 
 #include <algorithm>
@@ -47,8 +47,9 @@ std::optional<std::size_t> steps_to_loss(std::span<const double> losses, double 
 
 namespace {
 
-/// 1.4826 makes a median absolute value the standard deviation of normal noise; the difference of
-/// two values has sqrt(2) times that of one.
+/// Returns the standard deviation of the noise of `x`, estimated from the differences of
+/// neighbours. 1.4826 turns a median absolute value into the standard deviation of normal noise; a
+/// difference of two values has sqrt(2) times the standard deviation of one.
 double noise_of_differences(std::span<const double> x) {
   std::vector<double> steps;
   steps.reserve(x.size());

@@ -72,10 +72,10 @@ std::optional<SubsetSplit> ListedSubsets::split(const std::vector<double>& value
 
 namespace {
 
-/// Subsets that are listed at most.
+/// At most this many subsets are listed one by one.
 constexpr std::size_t kMostListedSubsets = 100'000;
 
-/// A sum that knows what it is of.
+/// This sum also holds the set of places that it was made of.
 struct PlacedSum {
   double sum = 0;
   std::uint32_t places = 0;  ///< a bit each
@@ -92,7 +92,7 @@ double sum_of_subset(const PlacedSum& placed) { return placed.sum; }
 template <typename Sum>
 using SortedSums = std::vector<Sum>;
 
-/// Sorted union of `sums` and of `others` + x.
+/// Returns the sorted union of `sums` and of `others`, to each of which x is added.
 template <typename Sum>
 SortedSums<Sum> merged(const SortedSums<Sum>& sums, const SortedSums<Sum>& others, const Sum& x) {
   SortedSums<Sum> shifted = others, all(sums.size() + others.size());
@@ -101,7 +101,8 @@ SortedSums<Sum> merged(const SortedSums<Sum>& sums, const SortedSums<Sum>& other
   return all;
 }
 
-/// [k]: sorted sums of all subsets of k values; of all of them in [0] where sizes don't matter.
+/// Element [k] of the result holds the sorted sums of all subsets of k values. Where sizes don't
+/// matter, element [0] holds the sums of all subsets.
 template <typename Sum>
 std::vector<SortedSums<Sum>> sorted_sums(std::span<const Sum> x, bool by_size) {
   std::vector<SortedSums<Sum>> sums(by_size ? x.size() + 1 : 1);
@@ -114,7 +115,8 @@ std::vector<SortedSums<Sum>> sorted_sums(std::span<const Sum> x, bool by_size) {
   return sums;
 }
 
-/// Calls visit(left, right): lists of sorted sums, each pair of which is the sum of a subset.
+/// Calls visit(left, right) with pairs of sorted lists. A sum of `left` plus a sum of `right` is
+/// the sum of one subset, and every subset occurs once.
 template <typename Sum, typename Visit>
 void for_all_halves(const std::vector<Sum>& x, const std::optional<std::size_t>& size,
                     const Visit& visit) {
@@ -126,13 +128,14 @@ void for_all_halves(const std::vector<Sum>& x, const std::optional<std::size_t>&
     if (*size - k < right.size()) visit(left[k], right[*size - k]);
 }
 
-/// Goes down the sorted list of one half as the sums of the other rise.
+/// Walks down the sorted list of one half while the sums of the other half rise.
 template <typename Sum>
 class FittingPartners {
  public:
   FittingPartners(const SortedSums<Sum>& others, double limit)
       : others_(others), limit_(limit), count_(others.size()) {}
-  /// Partners with which the sum is at most the limit: the first so many. No smaller sum later.
+  /// Returns how many partners keep the sum at most the limit; these are the first ones of the
+  /// list. No later call may ask for a smaller sum.
   std::size_t of(const Sum& sum) {
     while (count_ > 0 && sum_of_subset(sum) + sum_of_subset(others_[count_ - 1]) > limit_) --count_;
     return count_;

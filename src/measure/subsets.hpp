@@ -1,4 +1,4 @@
-// Subsets of values, counted by their sum: what permutation tests are made of.
+// Counts subsets of values by their sum, on which permutation tests are based.
 #pragma once
 
 #include <array>
@@ -14,29 +14,32 @@ namespace scalemark {
 
 struct SubsetSplit;
 
+/// A set of subsets whose sums can be counted.
 class Subsets {
  public:
   virtual ~Subsets() = default;
 
   virtual double size() const = 0;
 
-  /// In how many subsets the values (one a place) sum to at most `limit`.
+  /// Returns the number of subsets whose values sum to at most `limit`. There is one value for each
+  /// place.
   virtual double at_most(const std::vector<double>& values, double limit) const = 0;
 
-  /// Those whose sum lies within `band` of the limit, and how many lie below it. nullopt where they
-  /// are more than are worth a list.
+  /// Returns the subsets whose sum lies within `band` of the limit, and how many lie below it.
+  /// Returns nullopt where there are too many to list.
   virtual std::optional<SubsetSplit> split(const std::vector<double>& values, double limit,
                                            double band) const = 0;
 };
 
+/// Subsets divided by the distance of their sum from a limit.
 struct SubsetSplit {
   double below = 0;                     ///< subsets whose sum is smaller than limit - band
-  std::shared_ptr<const Subsets> near;  ///< those within the band
+  std::shared_ptr<const Subsets> near;  ///< subsets within the band
 };
 
-// Sums of subsets of the same values, of which many are asked for.
+// Computes the sums of many subsets of the same values.
 
-/// Eight places are looked up at once.
+/// Holds a table of the sums of eight places at a time.
 class SubsetSums {
  public:
   explicit SubsetSums(const std::vector<double>& values) : sums_((values.size() + 7) / 8) {
@@ -47,13 +50,13 @@ class SubsetSums {
     }
   }
 
-  /// Of the places whose bit is set, the first eight in the first byte.
+  /// Returns the sum of the places whose bit is set. The first byte holds the first eight places.
   double of(const std::uint8_t* places) const {
     double sum = 0;
     for (const auto& sums : sums_) sum += sums[*places++];
     return sum;
   }
-  /// The same of at most 32 places.
+  /// Returns the sum of the places whose bit is set, for at most 32 places.
   double of(std::uint32_t places) const {
     double sum = 0;
     for (const auto& sums : sums_) {
@@ -67,30 +70,31 @@ class SubsetSums {
   std::vector<std::array<double, 256>> sums_;  ///< [eight places][their bits]
 };
 
-// Subsets that are listed one by one: a seeded sample of more than can be counted, or those that
-// are left of a count.
+// Stores subsets one by one: a seeded sample where there are too many to count, or those that are
+// left after a count.
 
 class ListedSubsets final : public Subsets {
  public:
-  /// Of so many places; empty.
+  /// Makes an empty list of subsets of `values` places.
   explicit ListedSubsets(std::size_t values) : bytes_((values + 7) / 8) {}
-  /// `draws` subsets of `values` places, each place in or out by a coin.
+  /// Draws `draws` subsets of `values` places. Each place is included with probability 1/2.
   static ListedSubsets by_coins(std::size_t values, int draws, std::uint64_t seed);
-  /// `draws` subsets of `size` of `values` places, all alike.
+  /// Draws `draws` subsets of `size` of `values` places. All such subsets are equally likely.
   static ListedSubsets of_size(std::size_t values, std::size_t size, int draws, std::uint64_t seed);
 
-  /// The subset of the places whose bit is set; of at most 32 places.
+  /// Adds the subset of the places whose bit is set. There must be at most 32 places.
   void add(std::uint32_t places);
 
   double size() const override;
-  /// Eight places are looked up at once.
+  /// Counts the subsets whose sum is at most `limit`. Sums of eight places at a time are looked up
+  /// in a table.
   double at_most(const std::vector<double>& values, double limit) const override;
-  /// However many they are.
+  /// Always returns a list, however long it is.
   std::optional<SubsetSplit> split(const std::vector<double>& values, double limit,
                                    double band) const override;
 
  private:
-  std::size_t bytes_;                 ///< of one subset, a bit a place
+  std::size_t bytes_;                 ///< bytes of one subset, with a bit for each place
   std::vector<std::uint8_t> places_;  ///< subset after subset
 };
 
@@ -100,7 +104,7 @@ class ListedSubsets final : public Subsets {
 
 class AllSubsets final : public Subsets {
  public:
-  /// Of at most 32 values.
+  /// `values` is at most 32. With `size`, only the subsets of that many values are counted.
   explicit AllSubsets(std::size_t values) : values_(values) {}
   AllSubsets(std::size_t values, std::size_t size) : values_(values), size_(size) {}
 
@@ -114,25 +118,26 @@ class AllSubsets final : public Subsets {
   std::optional<std::size_t> size_;
 };
 
-/// Choices of k of n; infinite where a double can't hold it.
+/// Returns the number of choices of k of n, or infinity where a double can't hold it.
 double binomial(std::size_t n, std::size_t k);
 
-// The assignments that a permutation test counts.
+// Provides the assignments that a permutation test counts.
 
-/// Values up to which every assignment is counted; beyond, a seeded sample of them.
+/// Up to this number of values every assignment is counted. Beyond it, a seeded sample is.
 inline constexpr std::size_t kMostExactValues = 30;
-/// Size of that sample, which is of others than the observed one.
+/// The sample has this many assignments, in addition to the observed one.
 inline constexpr int kDrawnAssignments = 9'999;
 
-/// Keeps what it has drawn, also for its copies: points with as many launches share it.
+/// Provides the assignments and keeps those it has drawn. Its copies share them, so that points
+/// with equal numbers of launches use one sample.
 class CountedAssignments {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a seed stands for what is drawn with it
   CountedAssignments(std::uint64_t seed = 1) : drawn_(std::make_shared<Drawn>()), seed_(seed) {}
 
-  /// Which of n signs are flipped.
+  /// Returns the subsets of n signs that are flipped.
   std::shared_ptr<const Subsets> of_signs(std::size_t n) const;
-  /// Which m of n + m values are the second sample.
+  /// Returns the choices of m of n + m values that form the second sample.
   std::shared_ptr<const Subsets> of_samples(std::size_t n, std::size_t m) const;
 
  private:

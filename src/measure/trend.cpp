@@ -1,4 +1,4 @@
-// See trend.hpp.
+// Computes the Mann-Kendall test and Sen's slope.
 #include "measure/trend.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace scalemark {
 namespace {
 
-/// Pairs (i, j), i < j, with values[i] > values[j]; sorts the values (merge sort).
+/// Counts the pairs (i, j), i < j, with values[i] > values[j]. Sorts the values (merge sort).
 double inversions(std::span<double> values, std::vector<double>& scratch) {
   if (values.size() < 2) return 0;
   const std::size_t half = values.size() / 2;
@@ -31,7 +31,7 @@ double inversions(std::span<double> values, std::vector<double>& scratch) {
   return count;
 }
 
-/// Sizes of the groups of alike values.
+/// Returns the sizes of the groups of equal values.
 std::vector<double> ties(const std::vector<double>& sorted) {
   std::vector<double> groups;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
@@ -43,8 +43,8 @@ std::vector<double> ties(const std::vector<double>& sorted) {
   return groups;
 }
 
-/// P(|S| at least `s`) over all orders of n different values. The k-th value takes part in 0 to
-/// k - 1 inversions, each as likely as the others, and S = n (n - 1) / 2 - 2 inversions.
+/// Returns P(|S| at least `s`) over all orders of n different values. The k-th value takes part in
+/// 0 to k - 1 inversions, all equally likely, and S = n (n - 1) / 2 - 2 inversions.
 double exact_p(std::size_t n, double s) {
   std::vector<double> share{1};
   for (std::size_t k = 2; k <= n; ++k) {
@@ -61,7 +61,7 @@ double exact_p(std::size_t n, double s) {
   return std::min(1., p);
 }
 
-/// Kendall 1975, section 4.9.
+/// Returns p by the normal approximation with ties (Kendall 1975, section 4.9).
 double normal_p(const std::vector<double>& groups, double n, double s) {
   double variance = n * (n - 1) * (2 * n + 5);
   for (const double t : groups) variance -= t * (t - 1) * (2 * t + 5);
@@ -107,8 +107,8 @@ namespace {
 
 constexpr double kMostAutocorrelation = 0.9;
 
-/// Half the mean square of the differences over `lag` places, without the `lag` largest, made good
-/// for a normal series.
+/// Returns half the mean square of the differences over `lag` places. The `lag` largest differences
+/// are left out, and the result is corrected for that as for a normal series.
 double half_square(std::span<const double> values, std::size_t lag) {
   std::vector<double> differences;
   for (std::size_t i = lag; i < values.size(); ++i)
@@ -150,14 +150,14 @@ std::optional<RunDrift> find_drift(std::span<const double> values) {
 
 namespace {
 
-/// Rows that smallest_step() is found with.
+/// smallest_step() draws this many rows.
 constexpr int kPowerDraws = 400;
 
 std::size_t most_changes(std::size_t n) {
   return n < kLeastSegment ? 0 : std::min(kMostChanges, n / kLeastSegment - 1);
 }
 
-/// Sums of squares around the mean of any part, from prefix sums of values around their mean.
+/// Computes the sum of squares around the mean of any part, from prefix sums of the centred values.
 class PartCosts {
  public:
   explicit PartCosts(std::span<const double> values)
@@ -179,7 +179,7 @@ class PartCosts {
   std::vector<double> sums_, squares_;
 };
 
-/// What each number of changes explains over what it leaves.
+/// Returns for each number of changes the explained sum of squares divided by the residual one.
 std::vector<double> explained(const std::vector<Division>& divisions, std::size_t n,
                               double least_variance) {
   std::vector<double> shares;
@@ -200,7 +200,8 @@ std::vector<double> normal_row(std::size_t n, std::mt19937_64& random) {
   return values;
 }
 
-/// Share of the row and `sorted` whose value is at least this one.
+/// Returns the share of values that are at least this one, where the row itself counts with the
+/// values in `sorted`.
 double upper_share(const std::vector<double>& sorted, double value) {
   const auto above = sorted.end() - std::ranges::lower_bound(sorted, value);
   return static_cast<double>(1 + above) / static_cast<double>(1 + sorted.size());
@@ -211,7 +212,8 @@ double upper_share(const std::vector<double>& sorted, double value) {
 std::vector<Division> best_divisions(std::span<const double> values) {
   const std::size_t n = values.size(), most = most_changes(n);
   const PartCosts cost(values);
-  // least[m][j]: of the first j values with m changes, the last of which is at last[m][j].
+  // least[m][j] is the least cost of the first j values with m changes, the last of which is at
+  // last[m][j].
   constexpr double kNone = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> least(most + 1, std::vector<double>(n + 1, kNone));
   std::vector<std::vector<std::size_t>> last(most + 1, std::vector<std::size_t>(n + 1, 0));
@@ -281,7 +283,7 @@ double ChangeTest::power_at(std::size_t n, double step, double alpha) {
 }
 
 double ChangeTest::smallest_step(std::size_t n, double alpha, double power) {
-  double low = 0.1, high = 1e4;  // doublings and halvings: to 1 %
+  double low = 0.1, high = 1e4;  // doubling, then halving to 1 %
   while (high / low > 1.01) {
     const double middle = std::sqrt(low * high);
     (power_at(n, middle, alpha) >= power ? high : low) = middle;

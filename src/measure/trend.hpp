@@ -1,4 +1,4 @@
-// Whether values that were measured one after the other rise or fall.
+// Tests whether values rise or fall in the order of their measurement.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,12 @@
 
 namespace scalemark {
 
-/// Values up to which p counts all orders, where no two are alike.
+/// Up to this number of values, p counts all orders if no two values are equal.
 inline constexpr std::size_t kMostExactTrend = 50;
-/// Values up to which the slope is that of all pairs.
+/// Up to this number of values, the slope is the median over all pairs.
 inline constexpr std::size_t kMostPairedTrend = 1000;
 
+/// The result of a test for a trend.
 struct TrendTest {
   double s = 0;       ///< Kendall's S: later values that are larger less those that are smaller
   double p = 1;       ///< two-sided
@@ -25,68 +26,77 @@ struct TrendTest {
   double change = 0;  ///< Sen's slope times the span from first to last, in the unit of the values
 };
 
-/// Mann-Kendall test (Mann 1945; Kendall 1975) of values in their order. p is the share of all
-/// orders whose |S| is at least the observed one; of more than kMostExactTrend values, or where
-/// some are alike, that of the normal distribution with the variance of S for ties. Sen's slope
-/// (Sen 1968): the median over pairs of the difference per time; of more than kMostPairedTrend
-/// values over the pairs that are half of them apart (Theil 1950, "incomplete method"). `times`: as
-/// many as values, ascending; pairs of one time have no slope. Fewer than 3 values have no trend.
+/// Runs the Mann-Kendall test (Mann 1945; Kendall 1975) on values in their order. p is the share of
+/// all orders whose |S| is at least the observed one; for more than kMostExactTrend values, or with
+/// equal values, it comes from the normal distribution with the variance of S for ties. The slope
+/// is Sen's (Sen 1968): the median over pairs of the difference per time; for more than
+/// kMostPairedTrend values, over the pairs that are half of the values apart (Theil 1950,
+/// "incomplete method"). `times` has one ascending number for each value; pairs at one time have no
+/// slope. Fewer than 3 values have no trend.
 TrendTest find_trend(std::span<const double> times, std::span<const double> values);
 
-// Whether what a run measures rises or falls while it is measured.
+// Detects whether the measured values rise or fall during a run.
 
-/// Values below which nothing is said.
+/// Fewer values than this give no result.
 inline constexpr std::size_t kLeastDrift = 12;
-/// As many as a long run is best cut into: more are more alike, fewer tell less.
+/// A long run is best cut into at most this many values. More values are more correlated, fewer
+/// have less power.
 inline constexpr std::size_t kDriftValues = 60;
 
+/// The change of a run's values from its first to its last third.
 struct RunDrift {
   double change = 0;           ///< mean of the last third less that of the first, of that of all
-  Interval ci95{0, 0};         ///< of it
+  Interval ci95{0, 0};         ///< 95 % interval of the change
   double p = 1;                ///< two-sided, that there is none
-  double autocorrelation = 0;  ///< of neighbours, as far as it is positive
+  double autocorrelation = 0;  ///< estimated correlation of neighbouring values; at least 0
 };
 
-/// Welch's t of the two thirds with the variance that an autoregressive series of order 1 gives
-/// their means. Its variance and autocorrelation r are those of the differences over one and over
-/// two places, whose mean squares are as 1 - r to 1 - r^2, without the median difference and the
-/// largest ones: so that neither a slope nor a step counts as noise. Degrees of freedom
-/// (n / 2 - 1) (1 - r) / (1 + r), at least 2. `values` of equal lengths of time, in their order;
-/// nullopt for fewer than kLeastDrift, or where their mean is not above 0.
+/// Tests whether the first and the last third of `values` have different means: Welch's t with the
+/// variance of the mean of an autoregressive series of order 1. The variance and the
+/// autocorrelation r come from the differences over one and over two places, whose mean squares are
+/// in the ratio 1 - r to 1 - r^2. The median difference is subtracted and the largest differences
+/// are left out, so that neither a slope nor a step counts as noise. There are (n / 2 - 1) (1 - r)
+/// / (1 + r) degrees of freedom, at least 2. The values cover equal lengths of time, in their
+/// order. Returns nullopt for fewer than kLeastDrift values or where their mean is not above 0.
 std::optional<RunDrift> find_drift(std::span<const double> values);
 
-// Changes of level in values that were measured one after the other, few as they may be.
+// Finds changes of level in a series of values in the order of their measurement, also where there
+// are few values.
 
-/// Values that it takes to call them a level: a single odd one is none.
+/// A level has at least this many values, so that a single outlier is no level.
 inline constexpr std::size_t kLeastSegment = 2;
-/// Changes that are looked for at a time; a part between them is looked through again.
+/// A search looks for at most this many changes at a time. A part between two of them is searched
+/// again.
 inline constexpr std::size_t kMostChanges = 4;
 
-/// Values in parts of one level each.
+/// Values divided into parts that have one level each.
 struct Division {
-  std::vector<std::size_t> firsts;  ///< of every part but the first, ascending
-  double residual = 0;              ///< sum of squares around the means of the parts
+  std::vector<std::size_t>
+      firsts;           ///< index of the first value of every part except the first one, ascending
+  double residual = 0;  ///< sum of squares around the means of the parts
 };
 
-/// Of 0, 1, ... kMostChanges changes, as far as parts of kLeastSegment values allow, the division
-/// with the least residual (dynamic programming, Auger and Lawrence 1989).
+/// Returns the division with the least residual for 0, 1, ... kMostChanges changes, as far as parts
+/// of kLeastSegment values allow (dynamic programming, Auger and Lawrence 1989).
 std::vector<Division> best_divisions(std::span<const double> values);
 
-/// Tests that values are normal noise around one level. Of each number of changes m: what the best
-/// division explains over what it leaves, (R_0 - R_m) / R_m, which depends on the number of values
-/// alone and not on their variance; p is the share of drawn rows whose most striking m is as
-/// striking. Keeps what it has drawn, so that one object serves many rows.
+/// Tests whether values are normal noise around one level. For each number of changes m the
+/// statistic is the explained sum of squares of the best division over its residual, (R_0 - R_m) /
+/// R_m, which depends on the number of values and not on their variance. p is the share of drawn
+/// rows whose most striking m is at least as striking. The object keeps the rows it has drawn and
+/// serves many series.
 class ChangeTest {
  public:
   explicit ChangeTest(int draws = kDrawnAssignments, std::uint64_t seed = 1)
       : draws_(draws), seed_(seed) {}
 
-  /// `least_variance`: below which that of a value can't be, however alike they are; only ever
-  /// raises p. 1 below 2 x kLeastSegment values.
+  /// Returns the p of one row of values. `least_variance` is a lower bound of their variance, which
+  /// also holds where the values are nearly equal; it can only raise p. The result is 1 below 2 x
+  /// kLeastSegment values.
   double p(std::span<const double> values, double least_variance = 0);
 
-  /// The least step in the middle of n values, in standard deviations of one, that is found at
-  /// level `alpha` with probability `power` (by simulation).
+  /// Returns the least step in the middle of n values that is found at level `alpha` with
+  /// probability `power`. It is in standard deviations of one value and comes from simulation.
   double smallest_step(std::size_t n, double alpha, double power);
 
  private:
@@ -102,8 +112,9 @@ class ChangeTest {
   std::map<std::size_t, Null> nulls_;
 };
 
-/// Where levels begin, ascending: the fewest changes between which the test finds no other at
-/// `alpha`. Rows without a change have none in at least 1 - alpha of cases.
+/// Returns the indices where levels begin, ascending: the fewest changes between which the test
+/// finds no further change at `alpha`. Rows without a change give none with a probability of at
+/// least 1 - alpha.
 std::vector<std::size_t> find_levels(std::span<const double> values, double alpha,
                                      double least_variance, ChangeTest& test);
 

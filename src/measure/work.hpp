@@ -1,4 +1,5 @@
-// What was done and how long it took: the one place where rates are made of both.
+// Holds the amount of work and the time that it took. This is the only place where rates are
+// computed from both.
 #pragma once
 
 namespace scalemark {
@@ -15,8 +16,8 @@ struct Work {
   }
 };
 
-/// All units and all seconds of several repeats: at the rate of the total, a long one weighs more
-/// than a short one.
+/// Adds up all units and all seconds of several repeats, so that a long repeat has more weight in
+/// the rate of the total than a short one.
 template <typename Repeats>
 Work total(const Repeats& repeats) {
   Work sum;
