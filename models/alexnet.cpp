@@ -1,5 +1,6 @@
-// AlexNet for images, in the form of Krizhevsky 2014 (one tower, no local response normalisation)
-// that torchvision has. Convolutions are initialised as those of ResNet, linear layers as torch's.
+// Defines AlexNet for images, in the form of Krizhevsky 2014 (one tower, no local response
+// normalisation) that torchvision has. Convolutions are initialised as those of ResNet, linear
+// layers as torch's.
 #include <array>
 
 #include "models/image_model.hpp"

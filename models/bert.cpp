@@ -1,5 +1,5 @@
-// BERT pretraining (Devlin et al. 2018; google-research/bert): a masked language model and the
-// prediction of the next sentence, on synthetic pairs of sentences of full length.
+// Defines BERT pretraining (Devlin et al. 2018; google-research/bert): a masked language model and
+// the prediction of the next sentence, on synthetic pairs of sentences of full length.
 #include <array>
 
 #include "models/catalog.hpp"
@@ -24,11 +24,12 @@ constexpr std::array kBertSizes{
     BertSize{"bert_tiny", 128, 2, 2, 1024},
 };
 
-/// Tokens of the published vocabulary: the first of a sequence, the last of a sentence, and what
-/// stands in for a masked word. The synthetic words are those behind them.
+/// Tokens of the published vocabulary: the first of a sequence, the last of a sentence, and the
+/// replacement of a masked word. The synthetic words follow them.
 constexpr std::int64_t kClass = 101, kSeparator = 102, kMask = 103;
 
-/// The masked words' logits: a layer of its own, then the word embedding as projection, with bias.
+/// Computes the logits of the masked words: a layer of its own, then the word embedding as
+/// projection, with bias.
 class MaskedHead : public torch::nn::Module {
  public:
   MaskedHead(LayerGate gate, const StackShape& shape, std::int64_t vocabulary)
@@ -39,7 +40,7 @@ class MaskedHead : public torch::nn::Module {
     register_module("dense", dense_);
     register_module("norm", norm_);
   }
-  /// [positions, width] -> [positions, vocabulary].
+  /// Maps [positions, width] to [positions, vocabulary].
   at::Tensor forward(const at::Tensor& x, Embedding& words) {
     gate_->gate->before_use(bias_);
     return words.project(norm_->forward(dense_->forward(x, Activation::gelu)), bias_);
@@ -52,13 +53,13 @@ class MaskedHead : public torch::nn::Module {
   at::Tensor bias_;
 };
 
-/// Segment 0 is [CLS] words [SEP], segment 1 words [SEP].
+/// The two sentences of a sequence: segment 0 is [CLS] words [SEP], segment 1 words [SEP].
 struct Sentences {
   std::int64_t length;
 
-  std::int64_t second() const { return length / 2; }  ///< where segment 1 begins
+  std::int64_t second() const { return length / 2; }  ///< index of the first token of segment 1
   std::array<std::int64_t, 3> special() const { return {0, second() - 1, length - 1}; }
-  /// int64 [length].
+  /// Returns the segment of each token, int64 [length].
   at::Tensor segments() const { return at::arange(length).ge(second()).to(at::kLong); }
 };
 
@@ -88,7 +89,8 @@ class Bert : public Model {
         register_module("next", std::make_shared<Linear>(gate_holder_, shape.width, 2, shape.init));
   }
 
-  /// Uniform words in two sentences; of the masked ones 80 % are hidden, 10 % exchanged, 10 % kept.
+  /// Draws uniform words in two sentences. Of the masked words 80 % are hidden, 10 % are exchanged,
+  /// and 10 % are kept.
   Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                         at::ScalarType) override {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
@@ -98,7 +100,8 @@ class Bert : public Model {
       return at::randint(kMask + 1, options_.vocabulary, {batch_size, count}, generator, at::kLong);
     };
     at::Tensor tokens = words(length);
-    // The positions of the smallest draws: any but those of special tokens, none twice.
+    // The masked positions are those of the smallest draws: none twice, and none of a special
+    // token.
     at::Tensor draws = at::rand({batch_size, length}, generator);
     for (const std::int64_t position : sentences.special()) {
       tokens.select(1, position).fill_(position == 0 ? kClass : kSeparator);
@@ -122,16 +125,17 @@ class Bert : public Model {
     return batch;
   }
 
-  /// Every sequence has as many masked positions, so that its next-sentence loss, counted that many
-  /// times, makes the quotient by the loss count the mean over positions + the mean over sequences.
+  /// Returns the sum of both losses. Every sequence has the same number of masked positions, and
+  /// its next-sentence loss is counted that many times; so the sum divided by the loss count is the
+  /// mean over positions plus the mean over sequences.
   at::Tensor loss_sum(const Batch& batch) override {
     const Logits logits = logits_of(batch);
     return cross_entropy_sum(operators(), logits.masked, batch.targets.flatten()) +
            batch.targets.size(1) * cross_entropy_sum(logits.next, batch.next_sentence);
   }
 
-  /// The logits of all masked positions, then those of the next sentence, in one row: fp32 [batch *
-  /// masked * vocabulary + batch * 2].
+  /// Returns the logits of all masked positions and then those of the next sentence in one row:
+  /// fp32 [batch * masked * vocabulary + batch * 2].
   at::Tensor forward(const Batch& batch) override {
     const Logits logits = logits_of(batch);
     return to_fp32(at::cat({logits.masked.flatten(), logits.next.flatten()}));
@@ -145,7 +149,7 @@ class Bert : public Model {
 
   Logits logits_of(const Batch& batch) {
     const at::Tensor x = encode(batch, is_training() ? options_.dropout : 0);
-    // Only masked positions reach the vocabulary: their rows of [batch * length, width].
+    // Only masked positions are projected to the vocabulary: their rows of [batch * length, width].
     const at::Tensor first = at::arange(x.size(0), batch.inputs.options()) * x.size(1);
     const at::Tensor rows = (batch.masked_positions + first.unsqueeze(1)).flatten();
     const at::Tensor pooled = at::tanh(pooler_->forward(x.select(1, 0)));
@@ -153,7 +157,7 @@ class Bert : public Model {
             next_->forward(pooled)};
   }
 
-  /// [batch, length, width].
+  /// Returns [batch, length, width].
   at::Tensor encode(const Batch& batch, double p) {
     const at::Tensor positions = at::arange(batch.inputs.size(1), batch.inputs.options());
     const at::Tensor sum = words_->forward(batch.inputs) + segments_->forward(batch.segments) +

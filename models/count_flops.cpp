@@ -1,4 +1,4 @@
-// See count_flops.hpp.
+// Counts FLOPs with callbacks of LibTorch that observe every operator.
 #include "models/count_flops.hpp"
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace {
 
 thread_local std::int64_t flops = 0, depth = 0;
 
-/// A counted operator under way. What it calls itself is part of it.
+/// A counted operator that is running. The operators that it calls are part of it.
 struct Call : at::ObserverContext {
   explicit Call(CountedCall counted) : call(counted) { ++depth; }
   ~Call() override { --depth; }

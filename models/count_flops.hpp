@@ -1,13 +1,13 @@
-// FLOPs of a network, counted where nobody has stated them.
+// Counts the FLOPs of a network for which none are stated.
 #pragma once
 
 #include "models/model.hpp"
 
 namespace scalemark {
 
-/// 2 per multiply-add of the convolutions and matrix products (attention's among them) that a
-/// forward pass of this batch really calls, from the shapes of their operands; all else is not
-/// counted. Without gradients.
+/// Returns 2 FLOPs for each multiply-add of the convolutions and matrix products (including
+/// attention) that a forward pass of this batch calls, from the shapes of their operands. Other
+/// operators are not counted. The pass runs without gradients.
 std::int64_t count_forward_flops(Model& model, const Batch& batch);
 
 }  // namespace scalemark

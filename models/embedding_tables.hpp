@@ -1,5 +1,5 @@
-// The embedding tables of every sequence model, for programs without LibTorch: what --dry_run needs
-// to tell the bytes of their gradients. A test holds them against the networks.
+// Lists the embedding tables of every sequence model for programs without LibTorch, which --dry_run
+// needs to state the bytes of their gradients. A test checks them against the networks.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace scalemark {
 
+/// The facts about one embedding table.
 struct TableFacts {
-  std::string_view name;     ///< of the layer
+  std::string_view name;     ///< name of the layer
   std::int64_t rows, width;  ///< V x d
   bool tied;                 ///< serves as output projection too
   std::int64_t lookups;      ///< rows looked up by a pass over a batch
 };
 
-/// The tables of `facts` and their lookups in one pass over `samples` sequences of `length` tokens;
-/// none of an image model.
+/// Returns the tables of `facts` and their lookups in one pass over `samples` sequences of `length`
+/// tokens. An image model has none.
 inline std::vector<TableFacts> embedding_tables(const ModelFacts& facts, std::int64_t samples,
                                                 std::int64_t length) {
   const std::int64_t tokens = samples * length, d = facts.width;

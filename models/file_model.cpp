@@ -1,5 +1,5 @@
-// A network that the user brings: a TorchScript module, trained and asked like those of the
-// catalog.
+// Makes a model of a TorchScript module that the user provides. It is trained and used like those
+// of the catalog.
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,8 +14,8 @@
 namespace scalemark {
 namespace {
 
-/// Matrix products and convolutions in `dtype`, as torch.autocast has them: the module's weights
-/// stay fp32.
+/// Computes matrix products and convolutions in `dtype`, as torch.autocast does. The weights of the
+/// module stay fp32.
 class Autocast {
  public:
   Autocast(at::DeviceType device, at::ScalarType dtype)
@@ -36,7 +36,7 @@ class Autocast {
   bool was_enabled_;
 };
 
-/// Its last line; before it stand the lines of code that led there.
+/// Returns the last line of an error text; the lines before it are the code that led there.
 std::string complaint(std::string_view text) {
   text = text.substr(0, text.find_last_not_of(" \n") + 1);
   return std::string(text.substr(text.rfind('\n') + 1));
@@ -85,7 +85,7 @@ class FileModel : public Model {
     } else if (options_.file_loss == FileLoss::mse) {
       batch.targets = at::randn(shape, generator, at::kFloat).to(device);
     } else {
-      batch.targets = at::zeros({batch_size}, at::kLong).to(device);  // the module knows its own
+      batch.targets = at::zeros({batch_size}, at::kLong).to(device);  // not used by the module
     }
     if (options_.counts_tokens) batch.units = batch.loss_count;
     batch.padded_units = batch.units;
@@ -95,7 +95,7 @@ class FileModel : public Model {
   at::Tensor forward(const Batch& batch) override {
     if (batch.inputs.device() != device_) {
       device_ = batch.inputs.device();
-      module_.to(device_);  // what is neither parameter nor buffer
+      module_.to(device_);  // moves what is neither parameter nor buffer
     }
     return to_fp32(call(batch.inputs));
   }
@@ -117,7 +117,7 @@ class FileModel : public Model {
   }
 
  private:
-  /// As a parameter or buffer of this module too: the same tensor.
+  /// Registers the same tensor as a parameter or buffer of this module, too.
   void take(std::string name, at::Tensor tensor) {
     std::ranges::replace(name, '.', '_');
     if (tensor.dim() == 4 && options_.channels_last)
@@ -149,7 +149,8 @@ class FileModel : public Model {
     throw ConfigError(path_ + ": forward() gives no tensor");
   }
 
-  /// What the network makes of two samples; says what is wrong with it before anything is measured.
+  /// Returns the output for two samples, and reports errors of the network before anything is
+  /// measured.
   at::Tensor outputs_of_two() {
     const at::NoGradGuard no_grad;
     const bool training = is_training();

@@ -1,5 +1,5 @@
-// cuDNN's fused operators, and oneDNN's, reached through the dispatcher: LibTorch has no C++
-// function for them.
+// Implements frozen layers with cuDNN's and oneDNN's fused operators, which are reached through the
+// dispatcher: LibTorch has no C++ function for them.
 #include "models/frozen.hpp"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -36,7 +36,7 @@ auto find_operator(const char* name, const char* overload = "") {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
 }
 
-/// A fused operator's name for it, and the variant: of GELU the exact one.
+/// Returns a fused operator's name for the activation, and the variant: for GELU the exact one.
 std::pair<std::string_view, Word> name_of(Activation activation) {
   switch (activation) {
     case Activation::none:
@@ -53,12 +53,12 @@ bool use_fused_operators(const at::Tensor& weight) {
   return weight.is_cpu() && has_fused_operators(weight.scalar_type());
 }
 
-/// What layers compute in before they are quantised.
+/// Returns the type in which layers compute before they are quantised.
 at::ScalarType before_int8(at::ScalarType dtype) {
   return dtype == at::kQInt8 ? at::kFloat : dtype;
 }
 
-/// The layers of a network that have a frozen form.
+/// Visits the layers of a network that have a frozen form.
 void for_each_freezable(torch::nn::Module& module, const std::function<void(Freezable&)>& visit) {
   if (auto* layer = dynamic_cast<Freezable*>(&module)) return visit(*layer);
   for (const auto& child : module.children()) for_each_freezable(*child, visit);
@@ -93,7 +93,8 @@ at::Tensor FrozenConv::plain(const at::Tensor& x) const {
   return at::conv2d(x, weight_, bias_, stride_, padding_);
 }
 
-/// oneDNN picks the layout for the shape that it is first used with; others work with it too.
+/// Packs the weight on first use. oneDNN chooses the layout for the shape of that use; other shapes
+/// work with it too.
 const at::Tensor& FrozenConv::packed_for(const at::Tensor& x) {
   static const auto pack =
       find_operator<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
@@ -134,8 +135,7 @@ at::Tensor FrozenConv::add_relu(const at::Tensor& x, at::Tensor residual) {
 }
 
 at::Tensor FrozenConv::convolve(const at::Tensor& x, Activation activation) {
-  // cuDNN adds a bias that comes with its convolution, but LibTorch's plain call makes that a pass
-  // of its own.
+  // cuDNN can add a bias in its convolution, but LibTorch's plain call makes that a separate pass.
   if (of_cudnn_ && activation == Activation::relu)
     return at::cudnn_convolution_relu(x, weight_, bias_, stride_, padding_, kNoDilation, 1);
   if (!fused_) return activated(plain(x), activation);

@@ -1,7 +1,7 @@
-// Layers whose weights no longer change: biases and ReLU, and the residual's addition, are done by
-// oneDNN, and on a GPU after convolutions by cuDNN, while it writes a result; on the CPU weights
-// are packed once in the order in which oneDNN's kernels read them. What batch normalisation does
-// is already in weight and bias (layers.cpp).
+// Defines layers whose weights no longer change. Bias, ReLU and the addition of the residual are
+// applied by oneDNN, and on a GPU after convolutions by cuDNN, while a result is written. On the
+// CPU, weights are packed once in the order in which oneDNN's kernels read them. Batch
+// normalisation is already folded into weight and bias (layers.cpp).
 #pragma once
 
 #include <torch/torch.h>
@@ -15,22 +15,23 @@
 
 namespace scalemark {
 
-/// True where this LibTorch has oneDNN's fused operators and this CPU computes `dtype` with them.
+/// Returns true where this LibTorch has oneDNN's fused operators and this CPU computes `dtype` with
+/// them.
 bool has_fused_operators(at::ScalarType dtype);
 
-/// A convolution for inference. Where fused operators are not to be had (float64 on the CPU, CUDA
-/// without cuDNN), ReLU and addition are operators of their own.
+/// A convolution for inference. Where there are no fused operators (float64 on the CPU, CUDA
+/// without cuDNN), ReLU and addition are separate operators.
 class FrozenConv {
  public:
-  /// `weight` [out, in, kernel, kernel] in its memory format, `bias` [out]; cast to `dtype`.
-  /// kQInt8: fp32 that notes its ranges, until quantize().
+  /// Casts `weight` [out, in, kernel, kernel], in its memory format, and `bias` [out] to `dtype`.
+  /// With kQInt8 the layer computes in fp32 and records its ranges until quantize().
   FrozenConv(const OperatorSet& operators, const at::Tensor& weight, const at::Tensor& bias,
              const ConvOptions& options, at::ScalarType dtype);
-  /// [N, in, H, W] -> [N, out, H', W'].
+  /// Maps [N, in, H, W] to [N, out, H', W'].
   at::Tensor forward(const at::Tensor& x, Activation activation);
-  /// relu(convolution + residual), which may be written over `residual` [N, out, H', W'].
+  /// Returns relu(convolution + residual), which may overwrite `residual` [N, out, H', W'].
   at::Tensor add_relu(const at::Tensor& x, at::Tensor residual);
-  /// From here on in int8, with the ranges so far.
+  /// Makes the layer compute in int8 from now on, with the ranges recorded so far.
   void quantize();
   bool is_quantized() const { return int8_ != nullptr; }
 
@@ -50,18 +51,19 @@ class FrozenConv {
   bool fused_;           ///< computed by oneDNN's fused operators
   bool of_cudnn_;        ///< ReLU and addition by cuDNN's
   bool packed_ = false;  ///< weight_ is in oneDNN's own layout
-  bool notes_ranges_;    ///< of what it reads and writes
+  bool notes_ranges_;    ///< records the ranges of its inputs and outputs
   at::Tensor exact_;     ///< while it does: the weight as given
   ActivationRange input_, output_;
   std::unique_ptr<Int8Conv> int8_;
 };
 
-/// A matrix product for inference, likewise.
+/// A matrix product for inference, with fused operators where there are any.
 class FrozenLinear {
  public:
-  /// `weight` [out, in], `bias` [out] or undefined; cast to `dtype`. kQInt8: fp32 until quantize().
+  /// Casts `weight` [out, in] and `bias` [out], which may be undefined, to `dtype`. With kQInt8 the
+  /// layer computes in fp32 until quantize().
   FrozenLinear(const at::Tensor& weight, const at::Tensor& bias, at::ScalarType dtype);
-  /// [..., in] -> [..., out].
+  /// Maps [..., in] to [..., out].
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void quantize();
 
@@ -73,19 +75,20 @@ class FrozenLinear {
   std::unique_ptr<Int8Linear> int8_;
 };
 
-/// Makes a model ready for inference, for good: eval mode, no gradients, parameters in `dtype` (a
-/// norm's stay as they are). `fused`: layers take their frozen form. kQInt8: fp32, for quantize().
+/// Makes a model ready for inference, irreversibly: eval mode, no gradients, parameters in `dtype`
+/// (those of a norm are unchanged). With `fused`, layers take their frozen form. kQInt8 gives fp32,
+/// for quantize().
 void freeze(Model& model, at::ScalarType dtype, bool fused);
 
-/// What quantize() made of a network.
+/// The result of quantize().
 struct Quantization {
-  std::int64_t layers = 0;    ///< in int8
+  std::int64_t layers = 0;    ///< number of layers in int8
   double relative_error = 0;  ///< largest difference of logits to fp32, of the largest logit
 };
 
-/// Of a model frozen as kQInt8: runs `batch` in fp32, whose values set the ranges of convolutions,
-/// turns its layers to int8 for good, and runs it again. Weights that are no Freezable layer's stay
-/// fp32.
+/// Quantises a model that was frozen as kQInt8: runs `batch` in fp32, whose values set the ranges
+/// of convolutions, turns the layers to int8 irreversibly, and runs the batch again. Weights that
+/// belong to no Freezable layer stay fp32.
 Quantization quantize(Model& model, const Batch& batch);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// What all classifiers of images share: their batches and their loss.
+// Implements what all image classifiers share: their batches and their loss.
 #pragma once
 
 #include "models/layers.hpp"
@@ -6,6 +6,7 @@
 
 namespace scalemark {
 
+/// The base of all image classifiers.
 class ImageModel : public Model {
  public:
   explicit ImageModel(const ModelOptions& options) : options_(options) {}

@@ -1,4 +1,4 @@
-// Inception v3 for images (Szegedy et al. 2016, table 1) as torchvision has it, without the
+// Defines Inception v3 for images (Szegedy et al. 2016, table 1) as torchvision has it, without the
 // auxiliary classifier, which tf_cnn_benchmarks leaves out too. Convolutions are initialised as
 // those of ResNet.
 #include <array>
@@ -14,13 +14,14 @@ struct InceptionConv {
   bool padded = true;  ///< so that stride 1 keeps the grid
 };
 
-/// Convolutions one after the other; `forked`: the last two side by side on the one before.
+/// A sequence of convolutions. With `forked`, the last two both read the output of the one before
+/// them.
 struct InceptionBranch {
   std::vector<InceptionConv> convolutions;
   bool forked = false;
 };
 
-/// Branches side by side. The last pools 3x3: the mean and a 1x1 convolution of `pooled` channels,
+/// Parallel branches. The last one pools 3x3: the mean and a 1x1 convolution of `pooled` channels
 /// or, where that is 0, the maximum with stride 2.
 struct InceptionBlock {
   std::vector<InceptionBranch> branches;
@@ -29,7 +30,8 @@ struct InceptionBlock {
 
 InceptionConv halving(std::int64_t out) { return {out, 3, 3, 2, false}; }
 
-// The paper's figures 5, 6 and 7, and figure 10 where the grid is halved.
+// The blocks are those of the paper's figures 5, 6 and 7, and of figure 10 where the grid is
+// halved.
 InceptionBlock on_35x35(std::int64_t pooled) {
   return {.branches = {{.convolutions = {{64}}},
                        {.convolutions = {{48}, {64, 5, 5}}},
@@ -60,7 +62,7 @@ InceptionBlock on_8x8() {
           .pooled = 192};
 }
 
-/// What all parts of the network are built with.
+/// The options with which all parts of the network are built.
 struct InceptionBuild {
   LayerGate gate;
   bool channels_last;
@@ -76,7 +78,7 @@ struct InceptionBuild {
 
 class Branch : public torch::nn::Module {
  public:
-  /// [N, in, H, W] -> [N, out(), H', W'].
+  /// Maps [N, in, H, W] to [N, out(), H', W'].
   Branch(const InceptionBuild& build, std::int64_t in, const InceptionBranch& branch)
       : in_row_(branch.convolutions.size() - (branch.forked ? 2 : 0)) {
     for (std::size_t i = 0; i < branch.convolutions.size(); ++i) {
@@ -105,7 +107,7 @@ class Branch : public torch::nn::Module {
 
 class Mixed : public torch::nn::Module {
  public:
-  /// [N, in, H, W] -> [N, out(), H', W'].
+  /// Maps [N, in, H, W] to [N, out(), H', W'].
   Mixed(const InceptionBuild& build, std::int64_t in, const InceptionBlock& block)
       : gate_(build.gate) {
     for (const InceptionBranch& branch : block.branches) {

@@ -1,4 +1,5 @@
-// See int8.hpp. Packing and the sum with a residual are reached through the dispatcher.
+// Quantises weights and activations and calls LibTorch's int8 operators. Packing and the sum with a
+// residual are reached through the dispatcher.
 #include "models/int8.hpp"
 
 #include <ATen/Context.h>
@@ -19,10 +20,12 @@ c10::IValue call_boxed(const char* name, Argument&&... arguments) {
   return stack.front();
 }
 
-/// Without VNNI two products are added in 16 bits: 7 bits of activation keep them from overflow.
+/// Returns the number of levels of an activation. Without VNNI two products are added in 16 bits,
+/// and 7 bits of activation prevent an overflow.
 std::int64_t activation_levels() { return at::cpu::is_avx512_vnni_supported() ? 255 : 127; }
 
-/// Symmetric, a scale for each row or output channel; one of zeros keeps its zeros.
+/// Quantises symmetrically, with one scale for each row or output channel. A row of zeros stays
+/// zero.
 at::Tensor quantized_weight(const at::Tensor& weight) {
   const at::Tensor largest = weight.flatten(1).abs().amax(1).to(at::kDouble);
   const at::Tensor scale = at::where(largest > 0, largest / 127, 1.);
@@ -59,7 +62,7 @@ at::Tensor ActivationRange::quantized(const at::Tensor& x) const {
 Int8Conv::Int8Conv(const at::Tensor& weight, const at::Tensor& bias, at::IntArrayRef stride,
                    at::IntArrayRef padding, ActivationRange input, ActivationRange output)
     : input_(input), output_(output) {
-  // Of the engines the one that adds a residual.
+  // This is the engine that can add a residual.
   at::globalContext().setQEngine(at::QEngine::ONEDNN);
   packed_ = call_boxed("quantized::conv2d_prepack", quantized_weight(weight), bias, list(stride),
                        list(padding), list({1, 1}), 1)
@@ -83,7 +86,7 @@ Int8Linear::Int8Linear(const at::Tensor& weight, const std::optional<at::Tensor>
   at::globalContext().setQEngine(at::QEngine::X86);  // packs for the faster of its two
   packed_ = call_boxed("quantized::linear_prepack", quantized_weight(weight), bias)
                 .toCustomClass<LinearPackedParamsBase>();
-  at::globalContext().setQEngine(at::QEngine::ONEDNN);  // asked at every sum with a residual
+  at::globalContext().setQEngine(at::QEngine::ONEDNN);  // is asked at every sum with a residual
 }
 
 at::Tensor Int8Linear::forward(const at::Tensor& x, Activation activation) const {

@@ -1,4 +1,4 @@
-// Layers on torch's functional operators; see layers.hpp.
+// Implements layers with torch's functional operators.
 #include "models/layers.hpp"
 
 #include <cmath>
@@ -27,7 +27,7 @@ at::Tensor linear_bias(LinearInit init, std::int64_t in, std::int64_t out) {
   return at::empty({out}).uniform_(-bound, bound);
 }
 
-/// The memory of a parameter whose frozen form is in use.
+/// Frees the memory of a parameter whose frozen form is in use.
 void release(at::Tensor& parameter) {
   if (parameter.defined()) parameter.set_data(at::empty({0}, parameter.options()));
 }
@@ -41,7 +41,8 @@ at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t siz
 
 Conv2d::Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options)
     : gate_(std::move(gate)), options_(options) {
-  // Drawn in row-major order: the same values in both memory formats, and the fast path of normal_.
+  // The weight is drawn in row-major order: this gives the same values in both memory formats, and
+  // the fast path of normal_.
   at::Tensor weight = at::empty({out, in, options.kernel->at(0), options.kernel->at(1)});
   torch::nn::init::kaiming_normal_(weight, 0., torch::kFanOut, torch::kReLU);
   weight_ = register_parameter("weight", weight.contiguous(memory_format(options.channels_last)));
@@ -196,7 +197,8 @@ std::vector<Batch> split(const Batch& batch, std::int64_t size) {
 }
 
 at::Tensor truncated_normal(at::IntArrayRef shape) {
-  // The inverse of the distribution function, of values uniform between those at two deviations.
+  // This applies the inverse of the distribution function to uniform values between its values at
+  // two standard deviations.
   const double bound = std::erf(std::sqrt(2.));
   return at::empty(shape).uniform_(-bound, bound).erfinv_().mul_(0.02 * std::sqrt(2.));
 }

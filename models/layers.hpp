@@ -1,6 +1,7 @@
-// The layers that networks are built from: fp32 parameters, activations in the compute dtype (that
-// of the input). Each layer passes the gate before it reads its parameters; none knows of ranks,
-// precision or optimizers. For inference some take a frozen form (models/frozen.hpp).
+// Provides the layers of which networks are built: fp32 parameters, activations in the compute
+// dtype (that of the input). Each layer passes the gate before it reads its parameters; none
+// depends on ranks, precision or optimizers. For inference some take a frozen form
+// (models/frozen.hpp).
 #pragma once
 
 #include <torch/expanding_array.h>
@@ -20,31 +21,36 @@ namespace scalemark {
 class FrozenConv;
 class FrozenLinear;
 
-/// fp32 from quint8, whose means would be rounded to its steps; else `x`.
+/// Returns fp32 for quint8, whose means would be rounded to its steps, and `x` itself for other
+/// types.
 at::Tensor dequantized(const at::Tensor& x);
 
-/// at::cat(); of quint8 with the coarsest scale of the parts, where at::cat() takes the first's.
+/// Concatenates like at::cat(). quint8 tensors get the coarsest scale of the parts, where at::cat()
+/// would use that of the first.
 at::Tensor concatenated(const std::vector<at::Tensor>& parts, std::int64_t dim);
 
-/// Of squares of `size` pixels; quint8 too, whose operator reads two of each number.
+/// Computes the maximum over squares of `size` pixels. It also accepts quint8, whose operator takes
+/// two values of each parameter.
 at::Tensor max_pool(const LayerGate& gate, const at::Tensor& x, std::int64_t size,
                     std::int64_t stride, std::int64_t padding = 0);
 
-/// Torch's, added to the variance in batch normalisation.
+/// Torch's constant, which batch normalisation adds to the variance.
 inline constexpr double kNormEpsilon = 1e-5;
 
 /// A layer with a faster form for weights that no longer change.
 class Freezable {
  public:
   virtual ~Freezable() = default;
-  /// Takes that form for good, computing in `dtype`, and gives up parameters that it no longer
-  /// reads.
+  /// Takes the frozen form irreversibly, computing in `dtype`, and frees parameters that it no
+  /// longer reads.
   virtual void freeze(at::ScalarType dtype) = 0;
-  /// Of a layer frozen as kQInt8, after a forward pass: from here on in int8.
+  /// Makes a layer that was frozen as kQInt8 compute in int8 from now on. Call it after a forward
+  /// pass.
   virtual void quantize() = 0;
 };
 
-/// What a convolution is beside its channels; one number serves for rows and columns.
+/// The options of a convolution in addition to its channels. A single number serves for rows and
+/// columns.
 struct ConvOptions {
   torch::ExpandingArray<2> kernel = 3;
   std::int64_t stride = 1;
@@ -58,11 +64,12 @@ struct ConvOptions {
 class Conv2d : public torch::nn::Module, public Freezable {
  public:
   Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
-  /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
+  /// Maps [N, in, H, W] to [N, out, H', W'], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
   void freeze(at::ScalarType dtype) override;
   void quantize() override;
-  /// The same with every output multiplied by `scale` and moved by `shift` [out], float64.
+  /// Returns the frozen convolution with every output multiplied by `scale` and moved by `shift`
+  /// [out], float64.
   std::shared_ptr<FrozenConv> frozen(at::ScalarType dtype, const at::Tensor& scale,
                                      const at::Tensor& shift);
 
@@ -78,12 +85,13 @@ class Conv2d : public torch::nn::Module, public Freezable {
 class BatchNorm2d : public torch::nn::Module {
  public:
   BatchNorm2d(LayerGate gate, std::int64_t channels, double epsilon = kNormEpsilon);
-  /// activation(normalised x + residual), [N, channels, H, W] -> the same shape and dtype. Batch
-  /// statistics while training, running ones else. `residual`: like x; undefined: none.
+  /// Returns activation(normalised x + residual), [N, channels, H, W], in the shape and dtype of x.
+  /// It uses batch statistics while training, else running ones. `residual` has the shape of x;
+  /// undefined means none.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none,
                      const at::Tensor& residual = {});
-  /// {gamma / sqrt(running variance + eps), beta - running mean x that}, float64 [channels]: with
-  /// running statistics the layer is y = scale x + shift.
+  /// Returns {gamma / sqrt(running variance + eps), beta - running mean x that}, float64
+  /// [channels]: with running statistics the layer is y = scale x + shift.
   std::pair<at::Tensor, at::Tensor> scale_and_shift() const;
 
  private:
@@ -92,16 +100,16 @@ class BatchNorm2d : public torch::nn::Module {
   at::Tensor weight_, bias_, running_mean_, running_var_;
 };
 
-/// A convolution without bias, then batch normalisation. Frozen, the normalisation is folded into
-/// the convolution (Jacob et al. 2018, section 3.2).
+/// A convolution without bias, then batch normalisation. When frozen, the normalisation is folded
+/// into the convolution (Jacob et al. 2018, section 3.2).
 class ConvNorm : public torch::nn::Module, public Freezable {
  public:
   ConvNorm(const LayerGate& gate, std::int64_t in, std::int64_t out, const ConvOptions& options,
            double epsilon = kNormEpsilon);
-  /// [N, in, H, W] -> [N, out, H', W'], in the dtype of `x`.
+  /// Maps [N, in, H, W] to [N, out, H', W'], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
-  /// relu(normalised convolution + residual); may write over `residual` where no gradients are
-  /// taken. `residual` [N, out, H', W'] must not share memory with `x`.
+  /// Returns relu(normalised convolution + residual). It may overwrite `residual` where no
+  /// gradients are computed. `residual` [N, out, H', W'] must not share memory with `x`.
   at::Tensor add_relu(const at::Tensor& x, const at::Tensor& residual);
   void freeze(at::ScalarType dtype) override;
   void quantize() override;
@@ -114,22 +122,22 @@ class ConvNorm : public torch::nn::Module, public Freezable {
   std::shared_ptr<FrozenConv> frozen_;
 };
 
-/// How a linear layer's weight is drawn. torch: weight and bias uniform in +-1/sqrt(in), as
-/// torch.nn.Linear; xavier: weight uniform in +-sqrt(6 / (in + out)) (Glorot and Bengio 2010), bias
-/// zero; bert: weight truncated_normal(), bias zero.
+/// How the weight of a linear layer is initialised. `torch`: weight and bias uniform in
+/// +-1/sqrt(in), as torch.nn.Linear. `xavier`: weight uniform in +-sqrt(6 / (in + out)) (Glorot and
+/// Bengio 2010), bias zero. `bert`: weight truncated_normal(), bias zero.
 enum class LinearInit { torch, xavier, bert };
 
-/// fp32 values of a normal distribution with standard deviation 0.02, drawn again beyond two of
-/// these (Devlin et al. 2018; google-research/bert, create_initializer).
+/// Returns fp32 values of a normal distribution with standard deviation 0.02, truncated at two
+/// standard deviations (Devlin et al. 2018; google-research/bert, create_initializer).
 at::Tensor truncated_normal(at::IntArrayRef shape);
 
-/// y = x W^T + b. Weight [out, in] and bias [out].
+/// Computes y = x W^T + b with weight [out, in] and bias [out].
 class Linear : public torch::nn::Module, public Freezable {
  public:
   Linear(LayerGate gate, std::int64_t in, std::int64_t out, LinearInit init = LinearInit::torch);
-  /// [..., in] -> [..., out], in the dtype of `x`.
+  /// Maps [..., in] to [..., out], in the dtype of `x`.
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::none);
-  /// forward(gelu(x)), which training need not keep. Not of a frozen layer.
+  /// Returns forward(gelu(x)); training need not keep gelu(x). Do not call it on a frozen layer.
   at::Tensor forward_of_gelu(const at::Tensor& x);
   void freeze(at::ScalarType dtype) override;
   void quantize() override;
@@ -140,13 +148,13 @@ class Linear : public torch::nn::Module, public Freezable {
   std::shared_ptr<FrozenLinear> frozen_;
 };
 
-/// The synthetic images and labels of every image model: inputs normal [batch, 3, size, size],
-/// labels uniform [batch] int64. Drawn on the CPU, so that a seed means the same batch on every
-/// device.
+/// Returns the synthetic images and labels of every image model: inputs normal [batch, 3, size,
+/// size], labels uniform [batch] int64. They are drawn on the CPU, so that a seed gives the same
+/// batch on every device.
 Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
                        at::Device device, at::ScalarType dtype);
 
-/// Has no loss.
+/// A sample with this label has no loss.
 inline constexpr std::int64_t kIgnoredLabel = -100;
 
 /// Sum over samples of the cross entropy of `logits` [batch, classes], in fp32 at least, and labels
@@ -158,11 +166,11 @@ at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
 at::Tensor cross_entropy_sum(const OperatorSet& operators, const at::Tensor& logits,
                              const at::Tensor& labels, double label_smoothing = 0);
 
-/// Biases are few and stay fp32 masters; convolutions and matrix products want them in the dtype of
-/// their input. An undefined bias stays undefined.
+/// Returns the bias in the dtype of `x`. Biases are few and stay fp32 masters, but convolutions and
+/// matrix products need them in the dtype of their input. An undefined bias stays undefined.
 at::Tensor bias_like(const at::Tensor& bias, const at::Tensor& x);
 
-/// Logits leave a network in fp32 at least.
+/// Converts to fp32 at least, in which logits leave a network.
 at::Tensor to_fp32(const at::Tensor& logits);
 
 }  // namespace scalemark

@@ -1,4 +1,5 @@
-// See learnable.hpp. Everything is drawn on the CPU, so that a seed means the same on every device.
+// Draws learnable samples and computes their targets. Everything is drawn on the CPU, so that a
+// seed has the same meaning on every device.
 #include "models/learnable.hpp"
 
 #include <algorithm>
@@ -12,7 +13,8 @@ namespace {
 constexpr std::int64_t kClasses = 10, kCells = 8, kTokens = 64;
 constexpr std::uint64_t kPatternSeed = 2017;
 
-/// Steele, Lea and Flood 2014, SplitMix64: neighbouring numbers give unlike seeds.
+/// Mixes a number by SplitMix64 (Steele, Lea and Flood 2014), so that neighbouring numbers give
+/// unrelated seeds.
 std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;

@@ -1,5 +1,5 @@
-// How the lengths of synthetic sequences are distributed: what draws them has LibTorch
-// (models/lengths.hpp), what configures them has not.
+// Names the distributions of the lengths of synthetic sequences. Configuration uses it without
+// LibTorch; models/lengths.hpp draws the lengths.
 #pragma once
 
 namespace scalemark {

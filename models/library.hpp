@@ -1,4 +1,4 @@
-// What a shared library with a model of your own exports, for --model_library
+// Declares what a shared library with a user's own model exports, for --model_library
 // (docs/adding_a_model.md): derive from Model, and name the class in SCALEMARK_MODEL.
 #pragma once
 
@@ -8,10 +8,11 @@
 
 #include "models/model.hpp"
 
-/// What both sides must have been compiled with: the headers of models/ and LibTorch.
+/// Both sides must have been compiled with this: the headers of models/ and LibTorch.
 #define SCALEMARK_MODEL_INTERFACE "interface 2, LibTorch " TORCH_VERSION
 
-/// Once in a library, outside namespaces. `Network` is made of a const scalemark::ModelOptions&.
+/// Write it once in a library, outside namespaces. `Network` is constructed from a const
+/// scalemark::ModelOptions&.
 #define SCALEMARK_MODEL(Network)                                                           \
   extern "C" const char* scalemark_model_interface() { return SCALEMARK_MODEL_INTERFACE; } \
   extern "C" void scalemark_make_model(const scalemark::ModelOptions& options,             \

@@ -1,5 +1,5 @@
-// A network that the user brings as a shared library: made by its own code, then as good as one of
-// the catalog.
+// Makes a model of a shared library that the user provides. Its own code makes it; then it is used
+// like those of the catalog.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
   throw ResultError(fmt::format("--model_library {}: {}", path, why));
 }
 
-/// A symbol that SCALEMARK_MODEL defines.
+/// Returns a symbol that SCALEMARK_MODEL defines.
 template <typename Function>
 Function* find(void* library, const char* name, const std::string& path) {
   auto* const found = reinterpret_cast<Function*>(dlsym(library, name));
@@ -31,7 +31,7 @@ Function* find(void* library, const char* name, const std::string& path) {
 
 std::shared_ptr<Model> make_library_model(const ModelOptions& options) {
   const std::string path = std::filesystem::absolute(options.library).string();
-  // Stays loaded: the model's code is in it.
+  // The library stays loaded, since it contains the code of the model.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse(options.library, std::string("cannot be loaded: ") + dlerror());
   const char* const made_with =

@@ -1,4 +1,4 @@
-// From a name to a network: the factories that the catalog's lines name.
+// Makes a network by its name with the factories that the entries of the catalog name.
 #include <fmt/format.h>
 
 #include <stdexcept>

@@ -1,4 +1,5 @@
-// What a trainer needs of a network: parameters, a synthetic batch, a loss as a sum and its count.
+// Declares what a trainer needs of a network: parameters, a synthetic batch, a loss as a sum and
+// its count.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -16,6 +17,7 @@
 
 namespace scalemark {
 
+/// The inputs and targets of one step, with the counts that throughput and loss need.
 struct Batch {
   at::Tensor inputs;        ///< images, or (source) tokens int64 [samples, length]
   at::Tensor targets;       ///< labels int64 [samples], or tokens [samples, length or masked]
@@ -24,66 +26,70 @@ struct Batch {
   double loss_count = 0;    ///< what the loss sum is divided by, over all ranks: images, unpadded
                             ///< tokens, masked positions
   double padded_units = 0;  ///< units and padding
-  // Undefined where a model has no use for them.
-  at::Tensor decoder_inputs = {};    ///< of translation: the targets shifted right
-  at::Tensor padding = {};           ///< of sources: bool [samples, length]; undefined: none
-  at::Tensor segments = {};          ///< of BERT: int64 [samples, length], 0 or 1
-  at::Tensor masked_positions = {};  ///< of BERT: int64 [samples, masked], within the sequence
-  at::Tensor next_sentence = {};     ///< of BERT: labels int64 [samples], 0 or 1
+  // The tensors below are undefined where a model does not use them.
+  at::Tensor decoder_inputs = {};    ///< for translation: the targets shifted right
+  at::Tensor padding = {};           ///< for sources: bool [samples, length]; undefined: none
+  at::Tensor segments = {};          ///< for BERT: int64 [samples, length], 0 or 1
+  at::Tensor masked_positions = {};  ///< for BERT: int64 [samples, masked], in the sequence
+  at::Tensor next_sentence = {};     ///< for BERT: labels int64 [samples], 0 or 1
 };
 
-/// `count` samples from `first` on: views, with their equal share of units and loss count.
+/// Returns views of `count` samples from `first` on, with their proportional share of units and
+/// loss count.
 Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count);
 
-/// Micro-batches of `size` samples, which must divide the batch: views, whose units and loss counts
-/// are equal shares.
+/// Returns views of micro-batches of `size` samples, which must divide the batch. Units and loss
+/// counts are divided equally.
 std::vector<Batch> split(const Batch& batch, std::int64_t size);
 
-/// Samples of a task, by number: [first, first + count).
+/// A range of samples of a task, by number: [first, first + count).
 struct SampleRange {
   std::int64_t first, count;
 };
 
-/// What the output of a file's network is to be compared with.
+/// What the output of a file's network is compared with.
 enum class FileLoss { cross_entropy, mse, own };
 
+/// The options with which a network is built.
 struct ModelOptions {
   std::string name;
   std::int64_t image_size = 224;
   std::int64_t num_classes = 1000;
   bool channels_last = true;
   std::int64_t vocabulary = 0;        ///< 0: the model's own
-  std::int64_t sequence_length = 64;  ///< of the longest sequence
+  std::int64_t sequence_length = 64;  ///< tokens of the longest sequence
   Lengths lengths = {};
   double dropout = 0;
   double label_smoothing = 0;
   const OperatorSet* operators = &standard_operators();  ///< what layers compute with
-  // Of a network of the user's.
+  // The members below are those of a user's network.
   std::string file = {};                       ///< TorchScript; empty: none
   std::string library = {};                    ///< shared library; empty: none
-  std::vector<std::int64_t> input_shape = {};  ///< of one sample
+  std::vector<std::int64_t> input_shape = {};  ///< shape of one sample
   bool integer_inputs = false;                 ///< below num_classes
   FileLoss file_loss = FileLoss::cross_entropy;
   bool counts_tokens = false;  ///< units are targets, not samples
 };
 
+/// A network that can be trained and measured.
 class Model : public torch::nn::Module {
  public:
-  /// A fixed synthetic batch of `batch_size` samples from `seed` on `device`; `image_dtype`: the
-  /// compute dtype.
+  /// Returns a fixed synthetic batch of `batch_size` samples from `seed` on `device`. `dtype` is
+  /// the compute dtype, which images have.
   virtual Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                                 at::ScalarType dtype) = 0;
-  /// These samples of the model's learnable task, each drawn from `seed` and its number alone:
-  /// ranks may share a batch as they like. Throws ConfigError where the model has none.
+  /// Returns samples of the model's learnable task. Each is determined by `seed` and its number
+  /// alone, so ranks may divide a batch in any way. Throws ConfigError where the model has no such
+  /// task.
   virtual Batch learnable_batch(const SampleRange& samples, std::uint64_t seed, at::Device device,
                                 at::ScalarType dtype);
-  /// Sum (not mean) of the per-sample losses, fp32 scalar with graph. Divided by the loss counts of
-  /// all ranks it is the loss.
+  /// Returns the sum (not the mean) of the per-sample losses, as an fp32 scalar with graph. Divided
+  /// by the loss counts of all ranks it is the loss.
   virtual at::Tensor loss_sum(const Batch& batch) = 0;
-  /// Logits, fp32.
+  /// Returns the logits in fp32.
   virtual at::Tensor forward(const Batch& batch) = 0;
-  /// The gate that every layer calls before it uses parameters; also gives the tensors to compute
-  /// with.
+  /// Sets the gate that every layer calls before it uses parameters, and which provides the tensors
+  /// to compute with.
   void set_gate(std::shared_ptr<ParameterGate> gate) { gate_holder_->gate = std::move(gate); }
   /// What layers compute with: standard_operators() at first.
   void set_operators(const OperatorSet& operators) { gate_holder_->operators = &operators; }
@@ -96,7 +102,7 @@ class Model : public torch::nn::Module {
   LayerGate gate_holder_ = std::make_shared<GateHolder>();
 };
 
-/// The entry of that name in a table of the sizes that one network comes in. Throws
+/// Returns the entry of that name in a table of the sizes of a network. Throws
 /// std::invalid_argument where there is none.
 template <typename Sizes>
 const auto& size_named(std::string_view name, const Sizes& sizes) {
@@ -106,8 +112,8 @@ const auto& size_named(std::string_view name, const Sizes& sizes) {
                               "', but its network has no such size");
 }
 
-/// The network of the catalog's name, initialised as in its paper from torch's default generator
-/// (seed it first). Throws std::invalid_argument for an unknown name.
+/// Returns the network with the catalog's name, initialised as in its paper from torch's default
+/// generator (seed it first). Throws std::invalid_argument for an unknown name.
 std::shared_ptr<Model> make_model(const ModelOptions& options);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// See operator_flops.hpp.
+// Lists operators with the formulas of their multiply-adds, and their groups.
 #include "models/operator_flops.hpp"
 
 #include <ATen/ATen.h>
@@ -22,15 +22,16 @@ std::int64_t size(const c10::IValue& tensor, std::int64_t dimension) {
 std::int64_t last_of_first(const Inputs& inputs) { return size(inputs[0], -1); }
 std::int64_t last_of_second(const Inputs& inputs) { return size(inputs[1], -1); }
 
-/// Of one output channel of a convolution: weight [out, in / groups, ...]; of a transposed one, of
-/// one input channel: weight [in, out / groups, ...].
+/// Returns the multiply-adds for each element of the output of a convolution, from the weight [out,
+/// in / groups, ...]; for a transposed one, for each element of the input, from the weight [in, out
+/// / groups, ...].
 std::int64_t of_weight(const Inputs& inputs) {
   return c10::multiply_integers(inputs[1].toTensor().sizes().slice(1));
 }
 
-/// aten::convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation,
-/// transposed, output_padding, groups, output_mask): each gradient that is asked for costs what the
-/// forward pass did.
+/// Counts aten::convolution_backward(grad_output, input, weight, bias_sizes, stride, padding,
+/// dilation, transposed, output_padding, groups, output_mask): each requested gradient costs the
+/// same as the forward pass.
 std::int64_t of_convolution_backward(const Inputs& inputs) {
   const bool transposed = inputs[7].toBool();
   const at::Tensor& weight = inputs[2].toTensor();
@@ -40,19 +41,19 @@ std::int64_t of_convolution_backward(const Inputs& inputs) {
   return once * (static_cast<int>(mask.get(0)) + static_cast<int>(mask.get(1)));
 }
 
-/// Scores and values, each over all sources, an element of the output.
+/// Counts scores and values, each over all sources, for each element of the output.
 std::int64_t of_attention(const Inputs& inputs) { return 2 * size(inputs[1], -2); }
 
-/// (grad_output, query, key, value, ...): the gradients of two products, two each. That scores are
-/// computed once more is not counted.
+/// Counts the gradients of two products, two each, with the arguments (grad_output, query, key,
+/// value, ...). The repeated computation of scores is not counted.
 std::int64_t of_attention_backward(const Inputs& inputs) {
   const at::Tensor& query = inputs[1].toTensor();
   const std::int64_t sources = size(inputs[2], -2);
   return 2 * sources * (query.numel() + query.numel() / query.size(-1) * size(inputs[3], -1));
 }
 
-/// Of Winograd's filters [16, panels, in, panel]: what the direct convolution costs that they
-/// replace.
+/// Counts, for Winograd's filters [16, panels, in, panel], the cost of the direct convolution that
+/// they replace.
 std::int64_t of_filters(const Inputs& inputs) { return 9 * size(inputs[1], 2); }
 
 const std::array<CountedOperator, 28>& counted() {
@@ -77,7 +78,8 @@ const std::array<CountedOperator, 28>& counted() {
       {"aten::bmm", kProduct, last_of_first},
       {"aten::addmm", kProduct, last_of_second},
       {"aten::baddbmm", kProduct, last_of_second},
-      // Only what calls it by itself: the others above are outside of it.
+      // An operator counts only where it is called directly, since a call from another counted
+      // operator is part of that one.
       {"aten::convolution", kConvolution, of_weight},
       {"aten::_convolution", kConvolution, of_weight},
       {"aten::scaled_dot_product_attention", kProduct, of_attention},
@@ -89,7 +91,7 @@ const std::array<CountedOperator, 28>& counted() {
        Per::call},
       {"aten::_scaled_dot_product_cudnn_attention_backward", kProduct, of_attention_backward,
        Per::call},
-      // (other operand, input, weight, ...): the output is the first one.
+      // The arguments are (other operand, input, weight, ...); the output is the first one.
       {"mkldnn::_convolution_pointwise_", kConvolution,
        [](const Inputs& inputs) {
          return c10::multiply_integers(inputs[2].toTensor().sizes().slice(1));
@@ -136,7 +138,7 @@ CountedCall::CountedCall(const CountedOperator& counted, const at::RecordFunctio
 
 std::int64_t CountedCall::flops(const at::RecordFunction& at_end) const {
   if (!per_output_) return 2 * multiply_adds_;
-  if (at_end.outputs().empty()) return 0;  // it has thrown
+  if (at_end.outputs().empty()) return 0;  // the operator has thrown
   return 2 * multiply_adds_ * at_end.outputs()[0].toTensor().numel();
 }
 

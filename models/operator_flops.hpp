@@ -1,5 +1,5 @@
-// FLOPs of LibTorch's operators, from the shapes of their operands, and what kind of operator a
-// name is.
+// Computes FLOPs of LibTorch's operators from the shapes of their operands, and the group of an
+// operator from its name.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -10,7 +10,7 @@
 
 namespace scalemark {
 
-/// Operators that share a limit of speed.
+/// Groups of operators that share a limit of speed.
 enum class OperatorGroup {
   convolution,
   matrix_product,
@@ -22,17 +22,17 @@ enum class OperatorGroup {
 inline constexpr std::array<const char*, 6> kOperatorGroups{
     "convolution", "matrix_product", "normalisation", "optimizer", "communication", "other"};
 
-/// Of an operator ("aten::mm") or a node of autograd ("MmBackward0"), by its name. Never optimizer:
-/// which operators an update calls, other code calls too.
+/// Returns the group of an operator ("aten::mm") or a node of autograd ("MmBackward0") by its name.
+/// The result is never `optimizer`, since other code calls the operators of an update, too.
 OperatorGroup group_of(std::string_view name);
 
 using OperatorInputs = c10::ArrayRef<const c10::IValue>;
 
-/// An operator whose FLOPs are known: convolutions and matrix products, attention's among them,
-/// and their gradients.
+/// An operator whose FLOPs are known: convolutions and matrix products, including attention, and
+/// their gradients.
 struct CountedOperator {
-  /// What multiply_adds() gives: for each element of the output, for each of the first input, or of
-  /// the whole call.
+  /// What the result of multiply_adds() refers to: each element of the output, each element of the
+  /// first input, or the whole call.
   enum class Per { output, input, call };
   std::string_view name;
   OperatorGroup group;
@@ -40,19 +40,19 @@ struct CountedOperator {
   Per per = Per::output;
 };
 
-/// Null where the operator is none of these.
+/// Returns null where the operator is not a counted one.
 const CountedOperator* find_counted(std::string_view name);
 
-/// A call of one, seen at its start, where there are inputs, and at its end, where there is an
-/// output. Needs callbacks with both.
+/// Observes a call of a counted operator at its start, where there are inputs, and at its end,
+/// where there is an output. It needs callbacks with both.
 class CountedCall {
  public:
   CountedCall(const CountedOperator& counted, const at::RecordFunction& at_start);
-  /// 2 per multiply-add.
+  /// Returns the FLOPs, 2 for each multiply-add.
   std::int64_t flops(const at::RecordFunction& at_end) const;
 
  private:
-  std::int64_t multiply_adds_;  ///< of the call, or of an element of its output
+  std::int64_t multiply_adds_;  ///< of the whole call, or for each element that `per` names
   bool per_output_;
 };
 

@@ -13,11 +13,11 @@
 
 namespace scalemark {
 
-/// What a layer does to its result; a frozen layer does it while it writes. gelu: the exact x
-/// Phi(x).
+/// What a layer applies to its result; a frozen layer applies it while it writes. `gelu` is the
+/// exact x Phi(x).
 enum class Activation { none, relu, gelu };
 
-/// `x` is written over where the activation allows it.
+/// Applies the activation. It overwrites `x` where the activation allows that.
 at::Tensor activated(at::Tensor x, Activation activation);
 
 /// Never over `x`, which an autograd function may have kept.
@@ -52,8 +52,9 @@ struct AdamTensors {
   at::Tensor weights, gradients, mean, square, shadow;
 };
 
-/// mean += of_mean (g - mean), square += of_square (g^2 - square), with g = gradient + decay
-/// weight; weight = shrink weight - rate mean / (sqrt(square) / correction + epsilon).
+/// The factors of one step: mean += of_mean (g - mean), square += of_square (g^2 - square), with g
+/// = gradient + decay weight; weight = shrink weight - rate mean / (sqrt(square) / correction +
+/// epsilon).
 struct AdamRates {
   float of_mean, of_square, decay, shrink, rate, correction, epsilon;
 };

@@ -1,7 +1,7 @@
-// The hook between layers and whoever owns the weights: layers call it before they use parameters
-// and compute with what it returns. Nothing happens by default. This is how communication may run
-// on into the next forward pass, and how bf16 shadow weights reach the layers, while models know
-// nothing of ranks or precision.
+// Connects layers with the owner of the weights: layers call the gate before they use parameters,
+// and compute with what it returns. By default it does nothing. Through it communication may
+// overlap with the next forward pass, and bf16 shadow weights reach the layers, while models do not
+// depend on ranks or precision.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,33 +11,35 @@
 
 namespace scalemark {
 
+/// The calls that layers make before they use parameters and when they have gradients.
 class ParameterGate {
  public:
   virtual ~ParameterGate() = default;
   /// Called before a layer reads these leaves in a forward pass.
   virtual void before_use(at::TensorList /*parameters*/) {}
-  /// The tensor to compute with in place of a matrix or convolution weight: the leaf itself (fp32),
-  /// or its shadow in the compute dtype, a leaf of its own whose gradient arrives in the
-  /// parameter's slice.
+  /// Returns the tensor to compute with in place of a matrix or convolution weight: the leaf itself
+  /// (fp32), or its shadow in the compute dtype, which is a leaf of its own whose gradient goes to
+  /// the parameter's slice.
   virtual at::Tensor compute_weight(const at::Tensor& leaf) { return leaf; }
-  /// Rows of a table [rows, width] in the compute dtype: int64 [...] -> [..., width].
+  /// Returns rows of a table [rows, width] in the compute dtype: int64 [...] -> [..., width].
   virtual at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices) {
     return at::embedding(compute_weight(leaf), indices);
   }
 
   /// Writes (add: false) or adds a contribution to the gradient of a leaf: fp32, in its shape.
   using GradientWriter = std::function<void(at::Tensor& gradient, bool add)>;
-  /// Asked in a forward pass, once for every use of `leaf`. True: this use does not hand its
-  /// gradient to autograd but calls put_gradient() once in the backward pass, which saves a pass
-  /// over the weights.
+  /// Asked in a forward pass, once for every use of `leaf`. True means that this use does not pass
+  /// its gradient to autograd but calls put_gradient() once in the backward pass, which saves a
+  /// pass over the weights.
   virtual bool takes_gradient(const at::Tensor& /*leaf*/) { return false; }
   virtual void put_gradient(const at::Tensor& /*leaf*/, const GradientWriter& /*write*/) {}
 
-  /// The same of a lookup in the table `leaf` [rows, width]: true where it calls put_rows() once in
-  /// the backward pass.
+  /// Asked in a forward pass, once for every lookup in the table `leaf` [rows, width]. True means
+  /// that the lookup does not pass its gradient to autograd but calls put_rows() once in the
+  /// backward pass.
   virtual bool takes_rows(const at::Tensor& /*leaf*/) { return false; }
-  /// indices int64 [n], which may repeat; rows [n, width] in the compute dtype: row indices[i] of
-  /// the table's gradient is to grow by rows[i].
+  /// Adds rows[i] to row indices[i] of the table's gradient. indices is int64 [n] and may repeat;
+  /// rows is [n, width] in the compute dtype.
   virtual void put_rows(const at::Tensor& /*leaf*/, const at::Tensor& /*indices*/,
                         const at::Tensor& /*rows*/) {}
 };
@@ -50,7 +52,7 @@ struct GateHolder {
   std::shared_ptr<ParameterGate> gate = std::make_shared<ParameterGate>();
   const OperatorSet* operators = &standard_operators();  ///< what layers compute with
 };
-/// What a layer is given.
+/// A layer gets the gate in this form.
 using LayerGate = std::shared_ptr<GateHolder>;
 
 }  // namespace scalemark

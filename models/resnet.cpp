@@ -1,5 +1,6 @@
-// ResNet-18, 34, 50, 101 and 152 for images (He et al. 2015a, table 1), v1.5: the bottleneck's
-// stride lies on its 3x3 convolution. Initialised as torchvision: Kaiming fan_out, gamma 1.
+// Defines ResNet-18, 34, 50, 101 and 152 for images (He et al. 2015a, table 1), v1.5: the 3x3
+// convolution of the bottleneck has the stride. They are initialised as in torchvision: Kaiming
+// fan_out, gamma 1.
 #include <ATen/Parallel.h>
 
 #include <array>
@@ -16,7 +17,7 @@ constexpr int kStages = 4;
 struct Depth {
   std::string_view name;
   bool bottleneck;
-  std::array<int, kStages> blocks;  ///< in conv2_x .. conv5_x
+  std::array<int, kStages> blocks;  ///< number of blocks in conv2_x .. conv5_x
 };
 constexpr std::array kDepths{
     Depth{"resnet18", false, {2, 2, 2, 2}},  Depth{"resnet34", false, {3, 4, 6, 3}},
@@ -34,7 +35,7 @@ std::shared_ptr<ConvNorm> conv_norm(const LayerGate& gate, std::int64_t in, std:
 /// shortcut.
 class Block : public torch::nn::Module {
  public:
-  /// [N, in, H, W] -> [N, width or 4 width, H / stride, W / stride].
+  /// Maps [N, in, H, W] to [N, width or 4 width, H / stride, W / stride].
   Block(const LayerGate& gate, std::int64_t in, std::int64_t width, std::int64_t stride,
         bool bottleneck, bool channels_last) {
     const auto add = [&](std::int64_t from, std::int64_t to, std::int64_t kernel, std::int64_t by) {
@@ -97,7 +98,8 @@ class ResNet : public ImageModel {
   }
 
  private:
-  /// What `stage` makes of images [N, 3, H, W]: 0 is conv2_x, with the stem before it.
+  /// Returns the output of `stage` for images [N, 3, H, W]. Stage 0 is conv2_x with the stem before
+  /// it.
   at::Tensor features(const at::Tensor& images, int stage) {
     const std::int64_t part = images_at_once(images, stage);
     if (images.size(0) > part) {
@@ -110,18 +112,19 @@ class ResNet : public ImageModel {
     return x;
   }
 
-  /// [N, 3, H, W] -> [N, 64, H / 4, W / 4].
+  /// Maps [N, 3, H, W] to [N, 64, H / 4, W / 4].
   at::Tensor stem(const at::Tensor& images) {
     return max_pool(gate_holder_, stem_->forward(images, Activation::relu), 3, 2, 1);
   }
 
   bool is_cut(const at::Tensor& images) const {
     return images.is_cpu() && stem_->is_frozen() &&
-           !stem_->is_quantized();  // a quarter of the bytes
+           !stem_->is_quantized();  // its tensors have a quarter of the bytes
   }
 
-  /// Frozen layers on a CPU take so few images at once that what one layer writes is still in the
-  /// caches when the next one reads it; the last stage is small, and reads its weights once.
+  /// Returns how many images pass a stage at once. Frozen layers on a CPU take so few that the
+  /// output of one layer is still in the caches when the next one reads it; the last stage is
+  /// small, and reads its weights once.
   std::int64_t images_at_once(const at::Tensor& images, int stage) const {
     constexpr std::array<std::int64_t, kStages> of_a_share{2, 2, 8, 0}, of_a_thread{1, 1, 2, 0};
     if (!is_cut(images) || of_a_share[stage] == 0) return images.size(0);
@@ -129,10 +132,11 @@ class ResNet : public ImageModel {
     return threads == 1 ? of_a_share[stage] : of_a_thread[stage] * threads;
   }
 
-  /// Where every thread has so many images that reading all weights for them alone is worth it. The
-  /// first pass is that in which layers pack their weights.
+  /// Returns whether every thread computes its own share of the batch, which pays where each has
+  /// enough images to read all weights for them alone. The first pass is excluded, since layers
+  /// pack their weights in it.
   bool takes_shares(const at::Tensor& images) {
-    constexpr std::int64_t fewest = 8;  // a thread
+    constexpr std::int64_t fewest = 8;  // for each thread
     if (!is_cut(images)) return false;
     return std::exchange(is_packed_, true) && images.size(0) >= fewest * at::get_num_threads();
   }

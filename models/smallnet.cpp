@@ -1,6 +1,6 @@
-// A small convolutional net without BatchNorm: every sample's gradient is independent of the
-// others, so N ranks x batch b must give the gradients of one rank x batch N*b. Real gradients in
-// milliseconds.
+// Defines a small convolutional net without BatchNorm: every sample's gradient is independent of
+// the others, so N ranks x batch b must give the gradients of one rank x batch N*b. It computes
+// real gradients in milliseconds.
 #include <array>
 #include <vector>
 

@@ -7,8 +7,8 @@
 
 namespace scalemark {
 
-/// Rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute dtype. The
-/// gradient goes to the gate as rows where it takes them, without a dense tensor.
+/// Returns rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute
+/// dtype. The gradient goes to the gate as rows where it takes them, without a dense tensor.
 at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const LayerGate& gate);
 
 }  // namespace scalemark

@@ -1,5 +1,6 @@
-// Transformer, encoder and decoder, for synthetic translation (Vaswani et al. 2017, table 3): post-
-// norm layers, a final norm after each stack, ReLU, one embedding for source, target and output.
+// Defines the Transformer, encoder and decoder, for synthetic translation (Vaswani et al. 2017,
+// table 3): post-norm layers, a final norm after each stack, ReLU, one embedding for source, target
+// and output.
 #include <array>
 #include <cmath>
 
@@ -12,7 +13,7 @@ namespace {
 struct TransformerSize {
   std::string_view name;
   std::int64_t width, inner, heads;
-  int layers;  ///< of the encoder, and of the decoder
+  int layers;  ///< layers of the encoder, and as many of the decoder
   std::int64_t vocabulary;
 
   StackShape shape() const { return {width, inner, heads}; }
@@ -40,7 +41,8 @@ class DecoderLayer : public torch::nn::Module {
     register_module("feed_forward", feed_forward_);
     register_module("feed_forward_norm", feed_forward_norm_);
   }
-  /// A target sees no later one, and padding comes last: the self-attention needs no mask of it.
+  /// Runs a layer of the decoder. A target position attends to no later one, and padding comes
+  /// last, so the self-attention needs no padding mask.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& memory, double p,
                      const at::Tensor& memory_mask) {
     const OperatorSet& operators = *gate_->operators;
@@ -86,7 +88,7 @@ class Transformer : public Model {
         register_buffer("positions", sinusoidal_positions(options.sequence_length, size.width));
   }
 
-  /// Uniform tokens; a target is as long as its source.
+  /// Draws uniform tokens. A target is as long as its source.
   Batch synthetic_batch(std::int64_t batch_size, std::uint64_t seed, at::Device device,
                         at::ScalarType) override {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
@@ -136,8 +138,8 @@ class Transformer : public Model {
     return embedding_->project(decoder_norm_->forward(x));
   }
 
-  /// Sequences padded to the longest of the batch, behind their ends; the decoder sees the targets
-  /// shifted right, behind token 0.
+  /// Makes a batch of sequences, padded at the end to the longest of the batch. The decoder sees
+  /// the targets shifted right, after token 0.
   static Batch translation(const std::vector<at::Tensor>& sources,
                            const std::vector<at::Tensor>& targets, at::Device device) {
     Batch batch;
@@ -153,7 +155,8 @@ class Transformer : public Model {
     return batch;
   }
 
-  /// int64 [batch, length] -> [batch, length, width]; vectors times sqrt(width) (3.4).
+  /// Maps int64 [batch, length] to [batch, length, width]; vectors are multiplied by sqrt(width)
+  /// (3.4).
   at::Tensor embed(const at::Tensor& tokens, double p) {
     const at::Tensor vectors = embedding_->forward(tokens) * root_width_;
     const at::Tensor positions = positions_.narrow(0, 0, tokens.size(1));

@@ -1,5 +1,5 @@
-// One linear layer on the image's mean colour: next to no arithmetic, so a step's time is the
-// overhead of the loop.
+// Defines one linear layer on the image's mean colour: it has almost no arithmetic, so the time of
+// a step is the overhead of the loop.
 #include "models/image_model.hpp"
 
 namespace scalemark {

@@ -1,4 +1,4 @@
-// VGG-16 for images (Simonyan and Zisserman 2014, table 1, configuration D): thirteen 3x3
+// Defines VGG-16 for images (Simonyan and Zisserman 2014, table 1, configuration D): thirteen 3x3
 // convolutions without normalisation, and three linear layers that hold nine tenths of the
 // parameters. Convolutions are initialised as torchvision's, linear layers as torch's.
 #include <array>

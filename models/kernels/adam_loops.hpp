@@ -9,7 +9,8 @@
 
 namespace scalemark {
 
-/// Elements that lie one after the other; `shadow`: the weights in bf16, null where there is none.
+/// Elements that are contiguous in memory. `shadow` holds the weights in bf16; it is null where
+/// there is none.
 struct AdamElements {
   float* weights;
   const float* gradients;

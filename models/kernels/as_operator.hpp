@@ -1,5 +1,5 @@
-// Internal to models/: which tensors kernels of our own take, and these as operators, which traces
-// and FLOPs see.
+// Says which tensors scalemark's own kernels accept, and runs them as operators, which traces and
+// FLOP counts see. Internal to models/.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,5 @@
-// Sharing the loops among threads, and the autograd function around them.
+// Divides the loops of batch normalisation among threads, and defines the autograd function around
+// them.
 #include "models/kernels/batch_norm.hpp"
 
 #include <ATen/Parallel.h>

@@ -1,6 +1,6 @@
-// Batch normalisation of training, the residual's addition and ReLU in two passes each way on the
-// CPU: one that reduces, one that writes. Torch takes three to five, operator by operator. For the
-// way back it keeps the input and, with a residual, the output.
+// Computes batch normalisation of training, the addition of the residual and ReLU in two passes in
+// each direction on the CPU: one that reduces, one that writes. Torch takes three to five, operator
+// by operator. For the backward pass it keeps the input and, with a residual, the output.
 #pragma once
 
 #include <torch/torch.h>

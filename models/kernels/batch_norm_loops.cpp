@@ -1,5 +1,5 @@
-// Row by row, as the activations lie in memory: the sums of a row's channels are in the first-level
-// cache, and a stream without jumps is what the processor fetches ahead best.
+// Implements the loops row by row, in the memory order of the activations: the sums of a row's
+// channels are in the first-level cache, and the processor prefetches a contiguous stream best.
 #include "models/kernels/batch_norm_loops.hpp"
 
 #include <algorithm>

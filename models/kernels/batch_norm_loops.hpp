@@ -1,6 +1,6 @@
-// Internal to models/kernels/: the four loops of batch normalisation over rows of channels, which
-// is what channels_last activations are: rows = N x H x W. Each runs on one thread, in fp32 or bf16
-// with arithmetic in fp32; sums over many rows are kept in float64.
+// Declares the four loops of batch normalisation over rows of channels, which is the form of
+// channels_last activations: rows = N x H x W. Each runs on one thread, in fp32 or bf16 with
+// arithmetic in fp32; sums over many rows are kept in float64. Internal to models/kernels/.
 #pragma once
 
 #include <c10/util/BFloat16.h>

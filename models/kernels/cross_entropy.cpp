@@ -1,4 +1,5 @@
-// See cross_entropy.hpp. Of the way there two numbers a row are kept for the way back.
+// Computes the loss of each row and its gradient. The forward pass keeps two numbers of each row
+// for the backward pass.
 #include "models/kernels/cross_entropy.hpp"
 
 #include <ATen/Parallel.h>

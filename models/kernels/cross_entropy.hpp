@@ -1,4 +1,5 @@
-// Cross-entropy over a vocabulary: no probabilities and no fp32 copy of the logits are kept.
+// Computes cross-entropy over a vocabulary without keeping probabilities or an fp32 copy of the
+// logits.
 #pragma once
 
 #include <ATen/ATen.h>

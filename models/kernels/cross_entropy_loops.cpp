@@ -1,5 +1,5 @@
-// See cross_entropy_loops.hpp. Sums go to as many lanes as the widest vectors have, so that they do
-// not depend on the processor.
+// Implements the loops over the classes of a row. Sums are kept in as many lanes as the widest
+// vectors have, so that they do not depend on the processor.
 #include "models/kernels/cross_entropy_loops.hpp"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Internal to cross_entropy.cpp: the loops over the classes of a row, for fp32 and bf16.
+// Declares the loops over the classes of a row, for fp32 and bf16. Internal to cross_entropy.cpp.
 #pragma once
 
 #include <c10/util/BFloat16.h>

@@ -1,5 +1,5 @@
-// Internal to the loops of models/: fp32 and bf16 elements, computed with in fp32. Branch-free, so
-// that loops over them vectorise.
+// Loads and stores fp32 and bf16 elements, which are computed with in fp32. The functions are
+// branch-free, so that loops over them vectorise. Internal to the loops of models/.
 #pragma once
 
 #include <c10/util/BFloat16.h>

@@ -1,4 +1,4 @@
-// Internal to models/kernels/: exp() for loops that are to become vectors.
+// Implements exp() for loops that are to be vectorised. Internal to models/kernels/.
 #pragma once
 
 #include <bit>

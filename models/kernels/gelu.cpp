@@ -1,4 +1,4 @@
-// See gelu.hpp.
+// Divides the loops of GELU among threads.
 #include "models/kernels/gelu.hpp"
 
 #include <ATen/Parallel.h>

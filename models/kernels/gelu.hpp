@@ -1,4 +1,4 @@
-// The exact GELU (Hendrycks and Gimpel 2016), x Phi(x), for a layer that keeps x alone.
+// Computes the exact GELU (Hendrycks and Gimpel 2016), x Phi(x), for a layer that keeps only x.
 #pragma once
 
 #include <ATen/core/Tensor.h>

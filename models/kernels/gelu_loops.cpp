@@ -1,4 +1,4 @@
-// See gelu_loops.hpp.
+// Implements the loops of GELU for fp32 and bf16.
 #include "models/kernels/gelu_loops.hpp"
 
 #include "models/kernels/elements.hpp"

@@ -1,4 +1,4 @@
-// Internal to gelu.cpp: the loops over elements, for fp32 and bf16.
+// Declares the loops of GELU over elements, for fp32 and bf16. Internal to gelu.cpp.
 #pragma once
 
 #include <c10/util/BFloat16.h>

@@ -11,11 +11,11 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Rows of the weight gradient computed at a time where the compute type is narrower than fp32:
-/// a panel is still in cache when it is cast into its place.
+/// The number of rows of the weight gradient that are computed at a time where the compute type is
+/// narrower than fp32. A panel is still in cache when it is cast into its place.
 constexpr std::int64_t kPanelRows = 4096;
 
-/// What backward needs beside tensors that autograd saves.
+/// What the backward pass needs in addition to the tensors that autograd saves.
 struct Place : torch::CustomClassHolder {
   Place(at::Tensor parameter, LayerGate holder, bool gelu = false)
       : leaf(std::move(parameter)), gate(std::move(holder)), of_gelu(gelu) {}
@@ -29,7 +29,7 @@ void put(const Place& place, const ParameterGate::GradientWriter& write) {
   place.gate->gate->put_gradient(place.leaf, write);
 }
 
-/// gradient (+)= dy^T x; dy [n, out], x [n, in].
+/// Computes gradient (+)= dy^T x with dy [n, out], x [n, in].
 void write_product(at::Tensor& gradient, bool add, const at::Tensor& dy, const at::Tensor& x) {
   if (x.scalar_type() == gradient.scalar_type()) {
     if (add)
@@ -69,7 +69,7 @@ class Product : public torch::autograd::Function<Product> {
         c10::static_intrusive_pointer_cast<Place>(context->saved_data["place"].toCapsule());
     at::Tensor dx, dbias, factor = x.reshape({-1, weight.size(1)});
     const auto input_gradient_of = [&] { return product_input_gradient(dy, weight); };
-    if (place->of_gelu) {  // in the pass that makes the gradient of x
+    if (place->of_gelu) {  // in the pass that computes the gradient of x
       dx = input_gradient_of();
       factor = gelu_and_gradient(factor, dx);
     }
@@ -90,7 +90,7 @@ at::Tensor linear_in_place(const at::Tensor& x, const at::Tensor& leaf, const at
   if (!at::GradMode::is_enabled()) return linear_product(factor(), gate.compute_weight(leaf), bias);
   if (!gate.takes_gradient(leaf)) return at::linear(factor(), gate.compute_weight(leaf), bias);
   const bool anew = of_gelu && suits_gelu(x);
-  // The weight takes part in the graph, for perhaps nothing else there needs a gradient.
+  // The weight is made part of the graph, since it may be the only input that needs a gradient.
   return Product::apply(anew ? x : factor(), bias.defined() ? std::optional(bias) : std::nullopt,
                         gate.compute_weight(leaf), c10::make_intrusive<Place>(leaf, holder, anew));
 }

@@ -1,4 +1,4 @@
-// Internal to models/kernels/: how loops are vectorised, and cut.
+// Defines how loops are vectorised and divided. Internal to models/kernels/.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// See max_pool.hpp. Pixels are shared among threads, each with all of its channels.
+// Computes max pooling and its gradient. Pixels are divided among threads, each with all of its
+// channels.
 #include "models/kernels/max_pool.hpp"
 
 #include <ATen/Parallel.h>

@@ -1,4 +1,5 @@
-// Maximum over windows of channels_last images, without the int64 indices that torch's keeps.
+// Computes the maximum over windows of channels_last images, without the int64 indices that torch
+// keeps.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// See max_pool_loops.hpp.
+// Implements the loops of max pooling over the channels of one pixel.
 #include "models/kernels/max_pool_loops.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Internal to max_pool.cpp: the loops over the channels of one pixel, for fp32 and bf16.
+// Declares the loops of max pooling over the channels of one pixel, for fp32 and bf16. Internal to
+// max_pool.cpp.
 #pragma once
 
 #include <c10/util/BFloat16.h>

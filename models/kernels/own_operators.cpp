@@ -36,7 +36,8 @@ class OwnOperators : public OperatorSet {
                     at::IntArrayRef stride, at::IntArrayRef padding,
                     Activation activation) const override {
     if (suits_winograd(x, weight, stride, padding))
-      // The result of an autograd function of our own must not be written over.
+      // Returns the activation in a new tensor, since the result of one of scalemark's autograd
+      // functions must not be overwritten.
       return activated_anew(winograd_conv2d_trained(x, weight, bias), activation);
     return OperatorSet::conv2d(x, weight, bias, stride, padding, activation);
   }

@@ -1,4 +1,4 @@
-// See products.hpp.
+// Divides matrix products into pieces and computes each on one thread.
 #include "models/kernels/products.hpp"
 
 #include <ATen/Parallel.h>

@@ -1,5 +1,5 @@
-// Matrix products in pieces, each computed by one thread: where torch's library of matrix products
-// spreads a whole one over its threads badly.
+// Computes matrix products in pieces, each on one thread, where torch's library of matrix products
+// divides a whole product badly among its threads.
 #pragma once
 
 #include <torch/torch.h>

@@ -9,11 +9,11 @@
 namespace scalemark {
 namespace {
 
-/// Rows of a table that one thread owns at least.
+/// One thread owns at least this many rows of a table.
 constexpr std::int64_t kRowsPerTask = 64;
 
 void add_row(const float* __restrict from, float* __restrict to, std::int64_t count) {
-  constexpr std::int64_t kLanes = 8;  // which the compiler can add at once
+  constexpr std::int64_t kLanes = 8;  // the compiler can add these at once
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
     for (std::int64_t lane = 0; lane < kLanes; ++lane) to[i + lane] += from[i + lane];

@@ -1,5 +1,5 @@
-// A batch in shares, each computed by one thread alone: threads that go through many layers without
-// waiting for each other, and start each layer at the same time, need not share its work.
+// Divides a batch into shares, each computed by one thread alone. Threads that compute many layers
+// without waiting for each other are faster than threads that divide the work of each layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,10 +8,10 @@
 
 namespace scalemark {
 
-/// f(x), x [N, ...] on the CPU and f of each sample by itself. Every thread of torch's, at most N,
-/// computes f of its share, of N / threads samples or one more, with operators that have this
-/// thread alone. `f` is called by several threads at once. In a thread of such, or of any other
-/// loop: f(x).
+/// Returns f(x) for x [N, ...] on the CPU, where f treats each sample independently. Each of
+/// torch's threads, at most N, computes f of its share, which has N / threads samples or one more,
+/// with operators that run on this thread alone. `f` is called by several threads at once. Inside
+/// such a thread, or of any other parallel loop, it just calls f(x).
 at::Tensor in_shares(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& f);
 
 }  // namespace scalemark

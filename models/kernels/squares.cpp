@@ -14,12 +14,13 @@
 namespace scalemark {
 namespace {
 
-/// Elements summed one after the other; the blocks' sums are added in their order.
+/// The number of elements that are summed one after the other. The sums of the blocks are added in
+/// their order.
 constexpr std::int64_t kBlockOfSquares = 1 << 14;
 constexpr std::int64_t kBlocksPerTask = 8;
 
 double sum_of_squares(const float* x, std::int64_t count) {
-  constexpr std::int64_t kLanes = 8;  // independent sums, which the compiler can compute at once
+  constexpr std::int64_t kLanes = 8;  // independent sums, which the compiler can vectorise
   std::array<double, kLanes> sums{};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)

@@ -1,4 +1,4 @@
-// See widen.hpp.
+// Converts bf16 to fp32 with stores that bypass the caches.
 #include "models/kernels/widen.hpp"
 
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-// Gradients in bf16 into their place in fp32.
+// Copies gradients in bf16 into their place in fp32.
 #pragma once
 
 #include <ATen/ATen.h>

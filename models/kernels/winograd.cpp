@@ -1,5 +1,6 @@
-// See winograd.hpp. Tiles go through all three steps in chunks that stay in the caches; how they
-// are cut depends on their number alone, so that results do not depend on that of threads.
+// Computes Winograd convolutions. Tiles pass all three steps in chunks that stay in the caches. The
+// division into chunks depends on the number of tiles alone, so results do not depend on the number
+// of threads.
 #include "models/kernels/winograd.hpp"
 
 #include <ATen/Parallel.h>

@@ -1,5 +1,6 @@
-// Convolutions of 3 x 3 by Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and Gray 2016): four
-// pixels for 16 multiplications a channel instead of 36, as matrix products over channels.
+// Computes convolutions of 3 x 3 by Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and Gray
+// 2016): four pixels for 16 multiplications a channel instead of 36, as matrix products over
+// channels.
 #pragma once
 
 #include <torch/torch.h>

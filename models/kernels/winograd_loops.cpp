@@ -1,4 +1,5 @@
-// The matrices are those of Lavin and Gray 2016, section 4.1.
+// Implements the transforms with the matrices of Lavin and Gray 2016, section 4.1, and the matrix
+// product.
 #include "models/kernels/winograd_loops.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Internal to models/kernels/: the three transforms of Winograd's F(2 x 2, 3 x 3), each of one tile
-// over channels, which lie one behind the other in channels_last memory, and the matrix product
-// between them. Each runs on one thread.
+// Declares the three transforms of Winograd's F(2 x 2, 3 x 3), each of one tile over its channels,
+// which are contiguous in channels_last memory, and the matrix product between them. Each runs on
+// one thread. Internal to models/kernels/.
 #pragma once
 
 #include <cstdint>
