@@ -72,7 +72,7 @@ TEST(FormerKey, MayNotContradictTheOtherName) {
 
 TEST(FormerKey, OfAPlanIsTheNewOneInItsPoints) {
   const SweepPlan plan =
-      parse_sweep_plan(R"({"axes": {"fused": ["on", "off"]}, "settings": {"model": "trivial"}})",
+      parse_sweep_plan({{"axes", {{"fused", {"on", "off"}}}}, {"settings", {{"model", "trivial"}}}},
                        "plan.json", {}, 2);
   ASSERT_EQ(plan.points.size(), 2u);
   EXPECT_EQ(plan.points[0].settings["kernels"], "scalemark");
