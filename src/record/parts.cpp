@@ -50,7 +50,13 @@ void Envelope::describe(Fields& fields, const char* kind) {
            "grows with new keys: those that are newer than a record are null in it")
       .at_least(1)
       .since(2);
-  fields.add("kind", &Envelope::kind, "kind of the record").one_of({kind});
+  fields
+      .add("kind", &Envelope::kind,
+           "`run`, `scaling`, `inference`, `instances`, [`comparison`](#comparison-record), "
+           "[`verdict`](#verdict-record), [`history`](#history-record), [`baseline`](#baseline), "
+           "[`projection`](#projection-record), [`study`](#study-record) or "
+           "[`preflight`](preflight.md)")
+      .one_of({kind});
   fields.add("id", &Envelope::id, "random UUID")
       .pattern("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$");
   fields.add("build", &Envelope::build, "program that wrote it");
@@ -60,7 +66,10 @@ void Envelope::describe(Fields& fields, const char* kind) {
              "`interrupted` (stopped from outside), `timeout`");
   fields.add("reason", &Envelope::reason, "why the status is not `ok`");
   fields.add("warnings", &Envelope::warnings, "what the console warned of").each(1).since(2);
-  fields.add("findings", &Envelope::findings, "what scalemark's rules say of it").since(9);
+  fields
+      .add("findings", &Envelope::findings,
+           "why it falls short, [below](#findings); not of a baseline")
+      .since(9);
 }
 
 void Setting::describe(Fields& fields) {

@@ -115,18 +115,35 @@ std::string pretty(const Json& value, std::size_t indent, std::size_t used) {
   return text + "\n" + std::string(indent, ' ') + (value.is_array() ? "]" : "}");
 }
 
+/// " (`weak`, `strong`)": legal words that the text does not tell itself.
+std::string words_of(const Field& field) {
+  const Json schema = field.shape->schema(field);
+  if (!schema.is_object() || !schema.contains("enum")) return "";
+  std::string words;
+  for (const Json& word : schema["enum"]) {
+    if (!word.is_string()) continue;
+    const std::string shown = fmt::format("`{}`", word.get<std::string>());
+    if (std::string_view(field.text).find(shown) != std::string_view::npos) return "";
+    words += (words.empty() ? "" : ", ") + shown;
+  }
+  return words.empty() ? "" : " (" + words + ")";
+}
+
 std::string table_line(const Field& field, const std::string& path) {
   const std::string since =
       field.first_revision > 1 ? fmt::format(" (since revision {})", field.first_revision) : "";
-  return fmt::format("| `{}` | {} | {}{} |\n", path, field.of, field.text, since);
+  return fmt::format("| `{}` | {} | {}{}{} |\n", path, field.of, field.text, words_of(field),
+                     since);
 }
 
-std::string table_below(const Fields& fields, const std::string& above) {
+std::string table_below(const Fields& fields, const std::string& above,
+                        const std::set<std::string>& elsewhere) {
   std::string lines;
   for (const Field& field : fields) {
     const std::string path = above + field.key + field.shape->path();
     lines += table_line(field, path);
-    if (field.shape->fields() != nullptr) lines += table_below(*field.shape->fields(), path + ".");
+    if (field.shape->fields() != nullptr && !elsewhere.contains(field.key))
+      lines += table_below(*field.shape->fields(), path + ".", elsewhere);
   }
   return lines;
 }
@@ -212,8 +229,8 @@ Json record_schema(const std::string& kind, const Fields& fields) {
 
 std::string schema_text(const Json& schema) { return pretty(schema, 0, kLine) + "\n"; }
 
-std::string record_table(const Fields& fields) {
-  return "| key | unit | meaning |\n| --- | --- | --- |\n" + table_below(fields, "");
+std::string record_table(const Fields& fields, const std::set<std::string>& elsewhere) {
+  return "| key | unit | meaning |\n| --- | --- | --- |\n" + table_below(fields, "", elsewhere);
 }
 
 int newest_revision(const Fields& fields) {

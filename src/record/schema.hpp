@@ -1,6 +1,7 @@
 // JSON Schema (2020-12) and tables for people, from descriptions.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "record/describe.hpp"
@@ -14,9 +15,9 @@ Json record_schema(const std::string& kind, const Fields& fields);
 std::string schema_text(const Json& schema);
 
 /// Lines "| `communication.total_seconds` | s | meaning |" of a Markdown table: a line for each
-/// key, those of objects and lists below them; of a key that newer records have, since which
-/// revision. `known`: objects that have a table of their own are named, not unfolded.
-std::string record_table(const Fields& fields);
+/// key, those of objects and lists below it. `elsewhere`: keys that are not unfolded, since a table
+/// of their own has what is in them.
+std::string record_table(const Fields& fields, const std::set<std::string>& elsewhere = {});
 
 /// The largest revision of any key.
 int newest_revision(const Fields& fields);

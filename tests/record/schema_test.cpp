@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "record/inference.hpp"
@@ -34,6 +35,42 @@ void expect_committed(const std::string& kind, const Fields& fields) {
 TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("run", fields_of<RunResult>());
   expect_committed("inference", fields_of<InferenceResult>());
+}
+
+const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/records.md";
+
+/// Between "<!-- keys of NAME -->" and the next "<!-- end -->" stands the table.
+void expect_on_page(const std::string& name, const std::string& table) {
+  std::ostringstream page;
+  page << std::ifstream(kPage).rdbuf();
+  std::string text = page.str();
+  const std::string mark = "<!-- keys of " + name + " -->\n";
+  const std::size_t begin = text.find(mark);
+  ASSERT_NE(begin, text.npos) << name;
+  const std::size_t from = begin + mark.size(), to = text.find("<!-- end -->", from);
+  ASSERT_NE(to, text.npos) << name;
+  if (std::getenv("UPDATE_DOCS") != nullptr) {
+    std::ofstream(kPage) << text.replace(from, to - from, table);
+    return;
+  }
+  EXPECT_EQ(text.substr(from, to - from), table)
+      << "docs/records.md is stale for " << name << ": UPDATE_DOCS=1 record_test";
+}
+
+struct EveryRecord : record::Envelope {
+  static void describe(Fields& fields) { Envelope::describe(fields, "KIND"); }
+};
+
+TEST(RecordPage, HasTheKeysAsDescribed) {
+  const std::set<std::string> own{"config", "system", "preflight", "findings", "build"};
+  expect_on_page("every record", record_table(fields_of<EveryRecord>()));
+  expect_on_page("system", record_table(fields_of<record::System>()));
+  expect_on_page("preflight", record_table(fields_of<record::PreflightReference>()));
+  expect_on_page("run", record_table(fields_of<RunResult>(), own));
+  std::set<std::string> of_run = own;
+  of_run.insert({"throughput", "batch_size_search", "roofline", "noise", "trace", "operators",
+                 "windows", "placement", "memory", "binding"});
+  expect_on_page("inference", record_table(fields_of<InferenceResult>(), of_run));
 }
 
 struct Part {
