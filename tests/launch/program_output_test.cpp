@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "error.hpp"
-#include "launch/build_of.hpp"
+#include "launch/gate_builds.hpp"
 #include "support/test_folder.hpp"
 
 namespace scalemark::program_output_test {
