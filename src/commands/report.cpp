@@ -4,7 +4,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "analysis/diagnosis/collection.hpp"
+#include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/diagnosis/rules.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"

@@ -1,7 +1,6 @@
 // Findings of a folder: what a record says itself, what older ones are diagnosed to say, and what
 // several say together.
-#include "analysis/diagnosis/collection.hpp"
-
+#include "analysis/diagnosis/diagnose.hpp"
 #include "diagnosis_support.hpp"
 
 namespace scalemark::diagnosis {
