@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/compare/compared_records.hpp"
 #include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/compare/fastest.hpp"
+#include "analysis/compare/point_test.hpp"
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"

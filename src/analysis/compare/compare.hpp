@@ -1,13 +1,16 @@
-// Two or more result sets point by point: difference, interval, significance and what could have
-// been found. Pure functions; formulas and the design in docs/measurements.md ("Two sets").
+// Two or more result sets point by point: the records that are read, difference, interval,
+// significance, what could have been found, and the record of it. Formulas and the design are in
+// docs/measurements.md ("Two sets").
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/compare/match_sets.hpp"
 #include "analysis/compare/point_test.hpp"
+#include "result/result_set.hpp"
 
 namespace scalemark {
 
@@ -38,5 +41,14 @@ std::vector<std::string> default_metrics(const Matching& matching);
 Json make_comparison_record(const std::vector<ResultSet>& sets, const Matching& matching,
                             const CompareQuestions& questions,
                             const std::vector<Comparison>& comparisons);
+
+/// Of a preflight record with status ok: one a host, with the numbers of docs/preflight.md by
+/// "CHECK.STATISTIC" ("gemm.fp32.flops"); of a statistic a rank the mean over the host's ranks.
+/// What is of all hosts together, the collectives, has the first.
+std::vector<MeasuredLaunch> preflight_launches(const Json& record,
+                                               const std::filesystem::path& path);
+
+/// Reads the kinds of records that may have one of the metrics; all others are left out.
+RecordReader reader_of(const std::vector<std::string>& metrics);
 
 }  // namespace scalemark

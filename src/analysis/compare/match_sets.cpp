@@ -1,20 +1,243 @@
-// See match_sets.hpp.
+// See match_sets.hpp. What tells launches apart is hashed: comparing it value by value, launch
+// against launch, is what ten thousand records would wait for.
 #include "analysis/compare/match_sets.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
 
-#include "analysis/compare/matched_groups.hpp"
-#include "analysis/compare/refuse_unmatched.hpp"
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
+#include "result/result_set.hpp"
 
 namespace scalemark {
 namespace {
+
+using Keys = std::map<std::string, Json>;
+
+/// Launches of a set that tell the same, with the keys that are compared and those that are
+/// declared to differ.
+struct Keyed {
+  std::size_t set;
+  std::vector<const MeasuredLaunch*> launches;  ///< in the order of the set
+  Keys keys, varied;
+};
+
+/// Launches with the same keys, whatever set they are of.
+struct KeyGroup {
+  const Keys* keys = nullptr;
+  std::vector<std::vector<const Keyed*>> launches;  ///< [set]
+};
+
+/// Equal where two values are: 1 and 1.0 are written alike.
+std::string written(const Keys& keys) {
+  std::string text;
+  for (const auto& [name, value] : keys) {
+    const bool whole = value.is_number_float() && std::trunc(value.get<double>()) == value &&
+                       std::abs(value.get<double>()) < 1e15;
+    text += name + '=' + (whole ? Json(value.get<std::int64_t>()) : value).dump() + '\n';
+  }
+  return text;
+}
+
+std::size_t hash_of(const Keys& keys) {
+  std::size_t hash = keys.size();
+  for (const auto& [name, value] : keys) hash = 31 * hash + std::hash<Json>()(value);
+  return hash;
+}
+
+bool tell_the_same(const MeasuredLaunch& a, const MeasuredLaunch& b) {
+  return a.keys == b.keys && a.defaults == b.defaults && a.unknown == b.unknown &&
+         a.environment == b.environment;
+}
+
+/// By set and first launch.
+std::vector<Keyed> keyed_launches(const std::vector<ResultSet>& sets) {
+  std::vector<Keyed> all;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    std::unordered_multimap<std::size_t, std::size_t> places;
+    for (const MeasuredLaunch& launch : sets[i].launches) {
+      const std::size_t hash = hash_of(launch.keys);
+      const auto [begin, end] = places.equal_range(hash);
+      const auto alike = std::find_if(begin, end, [&](const auto& entry) {
+        return tell_the_same(*all[entry.second].launches.front(), launch);
+      });
+      if (alike != end) {
+        all[alike->second].launches.push_back(&launch);
+        continue;
+      }
+      places.emplace(hash, all.size());
+      all.push_back({i, {&launch}, launch.keys, {}});
+    }
+  }
+  return all;
+}
+
+/// In the order of the keys' values. All launches have the same names of keys; the result points
+/// into them.
+std::vector<KeyGroup> groups_of(const std::vector<Keyed>& launches, std::size_t sets) {
+  std::unordered_map<std::string, std::size_t> places;
+  std::vector<KeyGroup> groups;
+  for (const Keyed& keyed : launches) {
+    const auto [at, is_new] = places.try_emplace(written(keyed.keys), groups.size());
+    if (is_new) groups.push_back({&keyed.keys, std::vector<std::vector<const Keyed*>>(sets)});
+    groups[at->second].launches[keyed.set].push_back(&keyed);
+  }
+  std::ranges::sort(groups, [](const KeyGroup& a, const KeyGroup& b) { return *a.keys < *b.keys; });
+  return groups;
+}
+
+/// Null where ranks are varied.
+Json ranks_of(const KeyGroup& group) {
+  const auto found = group.keys->find("ranks");
+  return found == group.keys->end() ? Json(nullptr) : found->second;
+}
+
+/// Names of keys with other values; both have the same names.
+std::vector<std::string> differing_names(const Keys& a, const Keys& b) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : a)
+    if (b.at(name) != value) names.push_back(name);
+  return names;
+}
+
+constexpr std::size_t kMostListed = 6;     ///< values of a key in a message
+constexpr std::size_t kMostNearest = 100;  ///< points of a set that the nearest is looked for among
+
+using ByRanks = std::map<Json, std::set<Json>>;
+
+/// The values that a key has in a set, by rank count.
+ByRanks values_of(const std::vector<KeyGroup>& groups, std::size_t set, const std::string& name) {
+  ByRanks values;
+  for (const KeyGroup& group : groups)
+    if (!group.launches[set].empty()) values[ranks_of(group)].insert(group.keys->at(name));
+  return values;
+}
+
+ByRanks over_all_ranks(const ByRanks& values) {
+  ByRanks all;
+  for (const auto& [ranks, some] : values) all[nullptr].insert(some.begin(), some.end());
+  return all;
+}
+
+/// Only rank counts that both have; where there are none, all of them as one.
+void keep_common_ranks(ByRanks& a, ByRanks& b) {
+  const bool common =
+      std::ranges::any_of(a, [&](const auto& one) { return b.contains(one.first); });
+  if (!common) {
+    a = over_all_ranks(a);
+    b = over_all_ranks(b);
+  }
+  std::erase_if(a, [&](const auto& one) { return !b.contains(one.first); });
+}
+
+bool have_common(const std::set<Json>& a, const std::set<Json>& b) {
+  return std::ranges::any_of(a, [&](const Json& value) { return b.contains(value); });
+}
+
+std::string listed(const std::set<Json>& values) {
+  std::vector<std::string> words;
+  for (const Json& value : values) {
+    if (words.size() == kMostListed) {
+      words.push_back(fmt::format("and {} more", values.size() - kMostListed));
+      break;
+    }
+    words.push_back(plain_value(value));
+  }
+  return join(words, ", ");
+}
+
+/// "precision (a: fp32; b: bf16)" of a key that a set and the first one have no value of in common
+/// at some rank count; empty where they have.
+std::string unlike(const std::vector<ResultSet>& sets, const std::vector<KeyGroup>& groups,
+                   std::size_t set, const std::string& name) {
+  ByRanks ours = values_of(groups, 0, name), theirs = values_of(groups, set, name);
+  keep_common_ranks(ours, theirs);
+  for (const auto& [ranks, values] : ours)
+    if (!have_common(values, theirs.at(ranks)))
+      return fmt::format("{} ({}: {}; {}: {})", name, sets[0].label, listed(values),
+                         sets[set].label, listed(theirs.at(ranks)));
+  return "";
+}
+
+/// Points of a set, no more than are worth looking at for the nearest.
+std::vector<const Keys*> some_points(const std::vector<KeyGroup>& groups, std::size_t set) {
+  std::vector<const Keys*> points;
+  for (const KeyGroup& group : groups)
+    if (!group.launches[set].empty() && points.size() < kMostNearest) points.push_back(group.keys);
+  return points;
+}
+
+/// ConfigError where a set differs from the first one in a key at all points of a rank count.
+/// Points that one of two sets has more than the other are no fault.
+void refuse_unlike(const std::vector<ResultSet>& sets, const std::vector<KeyGroup>& groups) {
+  for (std::size_t i = 1; i < sets.size(); ++i) {
+    std::vector<std::string> names, sentences;
+    for (const auto& [name, value] : *groups.front().keys)
+      if (const std::string sentence = unlike(sets, groups, i, name); !sentence.empty()) {
+        names.push_back(name);
+        sentences.push_back(sentence);
+      }
+    if (names.empty()) continue;
+    throw ConfigError(
+        fmt::format("{} and {} measured different things: {}; where that is what you "
+                    "compare, declare it: --varied {}",
+                    sets[0].label, sets[i].label, join(sentences, "; "), join(names, ",")));
+  }
+}
+
+/// ConfigError where a set has no point in common with the first one, naming what the nearest two
+/// differ in.
+void refuse_disjoint(const std::vector<ResultSet>& sets, const std::vector<KeyGroup>& groups) {
+  for (std::size_t i = 1; i < sets.size(); ++i) {
+    const auto in_both = [&](const KeyGroup& group) {
+      return !group.launches[0].empty() && !group.launches[i].empty();
+    };
+    if (std::ranges::any_of(groups, in_both)) continue;
+    const Keys *ours = nullptr, *theirs = nullptr;
+    std::vector<std::string> least;
+    for (const Keys* a : some_points(groups, 0))
+      for (const Keys* b : some_points(groups, i)) {
+        const auto names = differing_names(*a, *b);
+        if (ours && names.size() >= least.size()) continue;
+        ours = a;
+        theirs = b;
+        least = names;
+      }
+    std::vector<std::string> differences;
+    for (const std::string& name : least)
+      differences.push_back(fmt::format("{} ({}: {}; {}: {})", name, sets[0].label,
+                                        plain_value(ours->at(name)), sets[i].label,
+                                        plain_value(theirs->at(name))));
+    throw ConfigError(fmt::format("{} and {} have no point in common; the nearest differ in {}",
+                                  sets[0].label, sets[i].label, join(differences, "; ")));
+  }
+}
+
+/// ConfigError where launches that are to be pooled differ in what is compared.
+void refuse_pooled(const std::vector<ResultSet>& sets, const std::vector<KeyGroup>& groups) {
+  for (const KeyGroup& group : groups)
+    for (const auto& pooled : group.launches)
+      for (const Keyed* keyed : pooled) {
+        const Keyed& first = *pooled.front();
+        if (keyed->varied == first.varied) continue;
+        const std::string name = differing_names(keyed->varied, first.varied).front();
+        throw ConfigError(fmt::format(
+            "{}: at {} ranks {} is {} and {}: these can't be one set; give each a set of its own, "
+            "or one path and --by {}",
+            sets[keyed->set].label, keyed->launches.front()->ranks, name,
+            plain_value(first.varied.at(name)), plain_value(keyed->varied.at(name)), name));
+      }
+}
 
 /// [name]: how many have it.
 std::map<std::string, std::size_t> count_names(const std::vector<Keyed>& launches) {
@@ -135,6 +358,90 @@ Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::s
   for (const KeyGroup& group : groups) matching.points.push_back(point_of(group, telling));
   std::ranges::stable_sort(matching.points, {}, &MatchedPoint::ranks);
   return matching;
+}
+
+namespace {
+
+using SplitValues = std::vector<Json>;
+
+Json value_for_split(const MeasuredLaunch& launch, const std::string& key) {
+  if (key == "revision") return launch.revision;
+  if (key == "host") return launch.host;
+  const auto found = launch.keys.find(key);
+  return found == launch.keys.end() ? Json(nullptr) : found->second;
+}
+
+SplitValues values_for_split(const MeasuredLaunch& launch, const std::vector<std::string>& keys) {
+  SplitValues values;
+  for (const std::string& key : keys) values.push_back(value_for_split(launch, key));
+  return values;
+}
+
+std::string split_label(const std::vector<std::string>& keys, const SplitValues& values) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    words.push_back(keys[i] + "=" + plain_value(values[i]));
+  return join(words, " ");
+}
+
+/// The commit's time; of records that do not tell it nothing. Then the first launch's.
+std::tuple<std::string, std::string> age_of(const ResultSet& set) {
+  const auto first = std::ranges::min_element(set.launches, {}, &MeasuredLaunch::started_at);
+  return {set.launches.front().committed_at, first->started_at};
+}
+
+/// By time of commit where all of them tell it, else by first start.
+void sort_by_age(std::vector<ResultSet>& parts) {
+  const bool told = std::ranges::none_of(
+      parts, [](const ResultSet& part) { return part.launches.front().committed_at.empty(); });
+  std::ranges::stable_sort(parts, {}, [&](const ResultSet& part) {
+    auto [committed, started] = age_of(part);
+    return std::tuple(told ? committed : "", started);
+  });
+}
+
+/// Those whose value is listed, in the order of the list.
+std::vector<ResultSet> listed_parts(const std::vector<ResultSet>& parts, const std::string& key,
+                                    const std::vector<std::string>& values) {
+  std::vector<std::string> labels;
+  for (const ResultSet& part : parts) labels.push_back(part.label);
+  std::vector<ResultSet> chosen;
+  for (const std::string& wanted : values) {
+    const auto at = std::ranges::find(labels, key + "=" + wanted);
+    if (at == labels.end())
+      throw ConfigError(fmt::format("--by {}: {} has no {}; it has {}", key, parts.front().path,
+                                    quote(wanted), join(labels, ", ")));
+    chosen.push_back(parts[static_cast<std::size_t>(at - labels.begin())]);
+  }
+  if (chosen.size() < 2) throw ConfigError(fmt::format("--by {}: name two values or more", key));
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<ResultSet> split_by(const ResultSet& set, const std::vector<std::string>& keys,
+                                const std::vector<std::string>& values) {
+  const std::string all_keys = join(keys, ",");
+  if (keys.size() > 1 && !values.empty())
+    throw ConfigError(fmt::format(
+        "--by {}: values can be listed of one key only; leave them out, or divide by one key",
+        all_keys));
+  std::map<SplitValues, ResultSet> by_values;
+  for (const MeasuredLaunch& launch : set.launches) {
+    const SplitValues found = values_for_split(launch, keys);
+    ResultSet& part = by_values[found];
+    part.label = split_label(keys, found);
+    part.path = set.path;
+    part.left_out = set.left_out;
+    part.launches.push_back(launch);
+  }
+  std::vector<ResultSet> parts;
+  for (auto& [found, part] : by_values) parts.push_back(std::move(part));
+  if (parts.size() < 2)
+    throw ConfigError(fmt::format("--by {}: {} has one value of it only: {}", all_keys, set.path,
+                                  parts.front().label));
+  if (keys.front() == "revision") sort_by_age(parts);
+  return values.empty() ? parts : listed_parts(parts, keys.front(), values);
 }
 
 }  // namespace scalemark

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "analysis/compare/compare.hpp"
-#include "analysis/compare/repeats.hpp"
+#include "analysis/compare/point_test.hpp"
 #include "error.hpp"
 #include "measure/permutation.hpp"
 

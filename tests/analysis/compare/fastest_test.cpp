@@ -1,7 +1,7 @@
 // A point is the fastest only where its launches show that.
-#include "analysis/compare/fastest.hpp"
-
 #include <gtest/gtest.h>
+
+#include "analysis/compare/point_test.hpp"
 
 namespace scalemark::fastest_test {
 namespace {

@@ -1,6 +1,4 @@
 // Sets that were measured one after the other, and sets that drift, are named.
-#include "analysis/compare/time_order.hpp"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/compare/compare_support.hpp"
+#include "analysis/compare/set_summary.hpp"
 
 namespace scalemark::time_order_test {
 namespace {
