@@ -16,7 +16,7 @@
 
 #include "analysis/compare/history.hpp"
 #include "analysis/compare/set_summary.hpp"
-#include "analysis/gate/verdict_record.hpp"
+#include "analysis/gate/judge.hpp"
 #include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/gate/verdict_record.hpp"
+#include "analysis/gate/judge.hpp"
 #include "config/sweep_plan.hpp"
 #include "launch/launch.hpp"
 #include "launch/point_launcher.hpp"

@@ -1,7 +1,7 @@
 // The closed forms of embedding gradients, by hand-computed values and the published figure.
-#include "analysis/embedding_bytes.hpp"
-
 #include <gtest/gtest.h>
+
+#include "analysis/run_plan.hpp"
 
 namespace scalemark::embedding_bytes_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/compare/compare_support.hpp"
-#include "analysis/gate/verdict_record.hpp"
+#include "analysis/gate/judge.hpp"
 
 namespace scalemark::verdict_report_test {
 namespace {

@@ -2,7 +2,7 @@
 // dense gradients, the same bits on all ranks, and the bytes of the closed form.
 #include <gtest/gtest.h>
 
-#include "analysis/embedding_bytes.hpp"
+#include "analysis/run_plan.hpp"
 #include "models/embedding_tables.hpp"
 #include "tests/support/mpi_support.hpp"
 #include "tests/train/training_support.hpp"

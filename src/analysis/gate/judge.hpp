@@ -1,5 +1,5 @@
-// What `scalemark gate` says of two result sets: the decision over all points, and which of them a
-// regression comes from. Pure functions; the rule is in docs/gate.md.
+// What `scalemark gate` says of two result sets: the decision over all points, which of them a
+// regression comes from, and the verdict record. Pure functions; the rule is in docs/gate.md.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include "analysis/compare/match_sets.hpp"
 #include "analysis/gate/gate.hpp"
+#include "error.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
@@ -50,5 +51,38 @@ struct Judgement {
 /// point of the first, or where no repeat is complete.
 Judgement judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
                 const GateDesign& design, std::size_t allowed_to_fail = 0);
+
+/// What a gate launched, where it launched anything.
+struct GateLaunches {
+  std::size_t launched = 0;  ///< launches that this verdict rests on or that were made for it
+  std::size_t most = 0;      ///< that the budget of pairs allowed
+  double seconds = 0;        ///< of all of them together
+  std::string alternate;     ///< "steps": the launches of a pair took turns; "launches"
+  std::string stopped;       ///< why no more pairs came: "verdict", "pairs", "max_seconds"
+};
+
+struct VerdictInput {
+  const std::vector<ResultSet>& sets;  ///< base and new
+  const Matching& matching;            ///< of them
+  std::vector<std::string> varied;
+  std::vector<std::string> notes, warnings;
+  std::optional<GateLaunches> launches;
+  Json baseline;  ///< identity of the base's baseline file, or null
+};
+
+/// Of sets that were judged. Status ok.
+Json make_verdict_record(const VerdictInput& input, const Judgement& judgement);
+
+/// What a gate was asked to keep to; it does not change once launches were looked at.
+Json design_json(GateMode mode, const GateDesign& design);
+
+/// Of a gate that could not begin.
+Json make_failed_verdict(const Outcome& outcome);
+/// Of a gate that came to none: a launch failed, or it was stopped.
+Json make_failed_verdict(const Outcome& outcome, const GateDesign& design,
+                         const GateLaunches& launches);
+
+/// 1 regressed, 0 pass, 3 inconclusive.
+ExitCode exit_code_of(const Judgement& judgement);
 
 }  // namespace scalemark

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "analysis/compare/compare_support.hpp"
-#include "analysis/gate/verdict_record.hpp"
 #include "error.hpp"
 
 namespace scalemark::judge_test {
