@@ -54,6 +54,11 @@ std::optional<Interval> mean_interval(std::span<const double> x, double confiden
 /// than two.
 std::optional<Interval> student_interval(std::span<const double> x, double confidence = 0.95);
 
+/// 95 % interval of the geometric mean of positive values: Student's t on their logarithms, so that
+/// ratios and their inverses are treated alike and no bound is negative. nullopt for fewer than
+/// two.
+std::optional<Interval> log_interval(const std::vector<double>& values);
+
 // Provides order statistics of the normal distribution, which tell how late the slowest of many
 // ranks is.
 

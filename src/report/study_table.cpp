@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "analysis/study/measured_figure.hpp"
+#include "analysis/study/study_record.hpp"
 #include "config/text.hpp"
 #include "report/console.hpp"
 #include "report/shown_text.hpp"

@@ -1,15 +1,80 @@
-// The record of a study: its steps, and its figures beside what was measured.
+// The figures of a study: the rows of steps that some are made of, what was measured beside what is
+// published, and the record of both.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "analysis/study/measured_figure.hpp"
 #include "analysis/study/study_plan.hpp"
 #include "config/names.hpp"
 #include "json.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
+
+/// A launch of a sweep, a round or a point of a curve, a check, a point of a projection or a plan.
+struct StepRow {
+  Json settings = Json::object();  ///< of the sweep's point
+  Json columns = Json::object();   ///< of flat_columns()
+  Json part = nullptr;             ///< the record, point or check itself: pointers lead into it
+  std::optional<std::int64_t> repeat = {};
+  bool of_round = false;  ///< one of the repeats that a point is made of: `throughput` alone
+
+  /// A setting, else a column, else a member of `part`; null where there is none.
+  Json value(const std::string& name) const;
+};
+
+/// Of a sweep's folder (launches of the build `revision` alone) or a record. ResultError where it
+/// can't be read.
+std::vector<StepRow> read_step_rows(const std::filesystem::path& result,
+                                    const std::string& revision);
+/// Of a plan that a dry run has printed into a file. Likewise.
+std::vector<StepRow> read_plan_rows(const std::filesystem::path& plan);
+/// Of one record, or of a plan that a dry run has printed.
+std::vector<StepRow> step_rows(const Json& record);
+
+/// The reason of a figure without a reading.
+inline constexpr std::string_view kNotOfThisProfile = "not of this profile";
+
+/// Of each step that has left a result.
+using RowsOfSteps = std::map<std::string, std::vector<StepRow>>;
+
+struct MeasuredFigure {
+  Json value = nullptr;  ///< in the unit of the publication: a number, word or truth value
+  std::optional<Interval> ci95 = {};  ///< Student's t on logarithms over repeats, paired for ratios
+  std::size_t repeats = 0;
+  std::string reason = {};  ///< why there is no value
+};
+
+/// Values of repeats, or pairs of them: their geometric mean where all are positive. As percent,
+/// and for "same", 100 (ratio - 1).
+MeasuredFigure measure_figure(const Figure& figure, const RowsOfSteps& rows);
+
+enum class FigureVerdict { shown, not_shown, opposite };
+constexpr auto names_of(FigureVerdict) { return Names{"shown", "not shown", "opposite"}; }
+
+/// Whether the whole interval (the value, where there is none) is as expected: shown; on the other
+/// side: opposite. nullopt where nothing is expected or measured.
+std::optional<FigureVerdict> judge(const Json& expect, const MeasuredFigure& measured);
+
+/// "above 0", "within 10 %".
+std::string expectation_words(const Json& expect);
+
+/// Whether a figure of this unit is 100 (ratio - 1): "percent", and "same".
+bool is_percent(std::string_view unit);
+
+/// {"amount", "unit"}: in points where the unit is percent, else in percent of `from`; null where
+/// one of the two is no number, or `from` is 0.
+Json figure_difference(const std::string& unit, const Json& from, const Json& to);
+
+/// The number that is published: its value, or the middle of its bounds; nullopt for one bound or
+/// none.
+std::optional<double> published_number(const Json& published);
 
 enum class StepStatus { ok, failed, skipped, interrupted, waiting };
 constexpr auto names_of(StepStatus) {

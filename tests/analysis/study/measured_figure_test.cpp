@@ -1,10 +1,10 @@
 // Figures from rows, with hand-computed numbers; what does not show an effect, or the opposite.
-#include "analysis/study/measured_figure.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "analysis/study/study_record.hpp"
 
 namespace scalemark::measured_figure_test {
 namespace {

@@ -1,12 +1,10 @@
 // Records of every kind as rows of a step.
-#include "analysis/study/step_rows.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "analysis/study/measured_figure.hpp"
+#include "analysis/study/study_record.hpp"
 #include "result/records.hpp"
 
 namespace scalemark::step_rows_test {
