@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "analysis/scaling/curve_ratio.hpp"
+#include "analysis/scaling/scaling.hpp"
 #include "report/console.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "analysis/diagnosis/diagnose.hpp"
-#include "analysis/scaling/point_repeat.hpp"
+#include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
 #include "platform/platform.hpp"
 #include "report/console.hpp"

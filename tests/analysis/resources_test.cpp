@@ -1,7 +1,7 @@
 // Counting what the ranks of a run record ran on.
-#include "analysis/resources.hpp"
-
 #include <gtest/gtest.h>
+
+#include "analysis/scaling/scaling.hpp"
 
 namespace scalemark::resources_test {
 namespace {

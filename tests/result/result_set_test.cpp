@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/scaling/point_repeat.hpp"
 #include "analysis/scaling/scaling.hpp"
 #include "error.hpp"
 #include "result/inference_record.hpp"

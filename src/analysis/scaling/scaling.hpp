@@ -1,14 +1,17 @@
-// Speedup and efficiency from run records: pure functions (formulas in docs/measurements.md).
+// What a curve needs of run records, its speedup and efficiency, and how two curves compare: pure
+// functions (formulas in docs/measurements.md).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "config/run_config.hpp"
 #include "measure/statistics.hpp"
 #include "measure/work.hpp"
 #include "result/noise_summary.hpp"
 #include "result/record_context.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
 
@@ -114,5 +117,30 @@ std::optional<int> resources_of(const PointRuns& runs, Resource resource);
 Json make_scaling_record(const RecordContext& context, int world_size,
                          const std::vector<PointRuns>& points, const NoiseSummary& noise,
                          const Outcome& outcome, RepeatUnit unit = RepeatUnit::in_process);
+
+/// `run` must have status "ok". `path`: of the run record, relative to the curve. `resource`: what
+/// is counted.
+PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline,
+                         Resource resource = Resource::rank);
+
+/// Throughput of a curve over that of another one, at one rank count.
+struct CurveRatio {
+  int ranks = 1;
+  double ratio = 0;
+  /// Student's t on the log ratios of round or repeat k of both; nullopt for one repeat, or where
+  /// one has repeats that the other lacks.
+  std::optional<Interval> ci95;
+};
+
+/// At the rank counts that both scaling records have, ascending. Both must have status "ok".
+std::vector<CurveRatio> curve_ratios(const Json& curve, const Json& reference);
+
+/// Ranks, distinct hosts, distinct cores or distinct GPUs of a run record's `ranks`. Cores are the
+/// distinct logical CPUs that the ranks may run on, by host, divided by the threads of a core of
+/// the recorded machine (1 where unknown). nullopt where a rank does not say what it runs on.
+std::optional<int> count_resources(const Json& run, Resource resource);
+
+/// Why count_resources() has nothing to count.
+std::string why_uncounted(Resource resource);
 
 }  // namespace scalemark

@@ -1,9 +1,9 @@
 // Two curves side by side, with hand-computed numbers.
-#include "analysis/scaling/curve_ratio.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "analysis/scaling/scaling.hpp"
 
 namespace scalemark::curve_ratio_test {
 namespace {
