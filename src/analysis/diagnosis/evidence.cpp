@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <string_view>
 
 #include "analysis/diagnosis/record_view.hpp"
 
@@ -22,9 +24,16 @@ DriftEvidence drift_evidence(const RecordView& run) {
           run.number("windows/drift/p"), run.bounds("windows/drift/ci95")};
 }
 
+/// Whose kernels computed; nothing where an older record does not tell.
+std::string kernels_words(const std::string& kernels) {
+  return kernels.empty() ? "" : kernels + " kernels";
+}
+
 /// Settings of a sweep that the name of a run says anyway.
 bool is_in_name(const std::string& key) {
-  return key == "model" || key == "precision" || key == "ranks" || key == "batch_size";
+  constexpr std::array<std::string_view, 5> kInName{"model", "precision", "kernels", "ranks",
+                                                    "batch_size"};
+  return std::ranges::find(kInName, key) != kInName.end();
 }
 
 }  // namespace
@@ -43,6 +52,7 @@ std::string run_name(const Json& record, const Settings& settings) {
             (batch ? fmt::format(" x {:.0f}", *batch) : ""),
         " ");
   }
+  add(kernels_words(run.words("kernels")), ", ");
   int told = 0;
   for (const auto& [key, value] : settings)
     if (!is_in_name(key) && told++ < kMostSettings) add(key + "=" + value, ", ");
@@ -107,6 +117,8 @@ std::string curve_name(const Json& record) {
   for (const std::string& word :
        {curve.config("model"), curve.config("precision"), curve.words("scaling")})
     if (!word.empty()) name += (name.empty() ? "" : " ") + word;
+  if (const std::string kernels = kernels_words(curve.config("kernels")); !kernels.empty())
+    name += ", " + kernels;
   return name;
 }
 

@@ -20,6 +20,10 @@ TEST(Scales, IsSaidWhereTheIntervalShowsIt) {
   EXPECT_EQ(good.tone, Tone::good);
   EXPECT_EQ(good.sure, Certainty::sure);
   EXPECT_EQ(good.about, "resnet50 fp32 weak");
+  EXPECT_EQ(found(curve_to(made_point(4, 388), Json::object(), {{"kernels", "torch"}}), "scales")
+                .value()
+                .about,
+            "resnet50 fp32 weak, torch kernels");
   EXPECT_EQ(good.what.text(), "Scales to 4 ranks.");
   EXPECT_THAT(good.why.text(), HasSubstr("efficiency 97.0 %, 95 % interval 96.0 % to 98.0 %."));
   const auto in_process = curve_to(made_point(4, 388), {{"repeat_unit", "in_process"}});
