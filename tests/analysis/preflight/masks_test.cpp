@@ -1,12 +1,11 @@
 // Masks that srun would get, judged without ranks: who crosses NUMA nodes, and CPUs that are not
 // there.
-#include "analysis/preflight/masks.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
+#include "analysis/preflight/apply_rules.hpp"
 #include "config/cpu_masks.hpp"
 #include "error.hpp"
 
