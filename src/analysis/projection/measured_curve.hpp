@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/projection/bucket_schedule.hpp"
+#include "analysis/projection/step_model.hpp"
 #include "config/run_config.hpp"
 #include "result/published_curve.hpp"
 #include "result/result_set.hpp"

@@ -1,5 +1,6 @@
 // The cost model fitted to a curve: not one set of parameters but draws of all that the curve and
-// prior knowledge allow, so that what a curve cannot tell stays open in every prediction.
+// prior knowledge allow, so that what a curve cannot tell stays open in every prediction; how well
+// it holds the points it was fitted to; and what the curve shows without a model.
 // docs/projection.md states priors and method.
 #pragma once
 
@@ -9,12 +10,48 @@
 #include <string>
 #include <vector>
 
-#include "analysis/projection/curve_trend.hpp"
 #include "analysis/projection/measured_curve.hpp"
 #include "analysis/projection/step_model.hpp"
 #include "measure/statistics.hpp"
 
 namespace scalemark {
+
+/// What of a projection was chosen by how well it predicts published curves, and nothing else was.
+/// `projection_check --leave_one_out` chooses these numbers, and says how well such a choice does
+/// on a curve that had no part in it (docs/projection.md).
+struct TunedConstants {
+  double evidence = 20;  ///< squared doublings of ranks after which half of a loss is believed
+  double bend = 2;       ///< by how much each unseen doubling loses more than the one before
+  double model_share_known = 0.3;    ///< of the cost model beside the trend: nominal link known
+  double model_share_unknown = 0;    ///< and where it is not
+  double drift_per_doubling = 0.15;  ///< of the truth from a prediction, relative, beyond the curve
+
+  bool operator==(const TunedConstants&) const = default;
+};
+
+/// What a curve shows without a cost model: constant efficiency, bent by the loss per doubling of
+/// the ranks that its own points show. A nearly linear curve leans on it; docs/projection.md.
+struct CurveTrend {
+  double shown_loss = 0;         ///< of the step for each doubling of the ranks, relative
+  double loss_per_doubling = 0;  ///< the part of it that so many doublings make believable
+  double share = 0;              ///< of the trend in a prediction, beside the cost model: 0 to 1
+  double last_step_seconds = 0;  ///< at the largest fitted point
+  double batch_per_rank = 0;     ///< samples; it says nothing of others
+  std::int64_t most_ranks = 1;   ///< largest fitted
+  double bend = 0;
+};
+
+/// Of points in ascending ranks, at least two. Its share is 0 where ranks do unlike work (strong
+/// scaling, several batches): there efficiency has to change. It falls with the loss, as
+/// exp(-(loss / 12 %)^4).
+CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling, bool link_known,
+                       const TunedConstants& constants);
+
+/// last (1 + g (D + bend D²)), D doublings beyond the largest fitted point.
+double trend_seconds(const CurveTrend& trend, std::int64_t ranks);
+
+/// Whether the batches of the ranks differ between points.
+bool has_unlike_batches(const std::vector<CurvePoint>& points);
 
 /// Relative error of a measured step time beside that of its repeats: one launch against another.
 inline constexpr double kLaunchDeviation = 0.01;
@@ -80,5 +117,16 @@ double compute_factor(const ModelFit& fit, const ModelDraw& draw, std::int64_t r
 
 /// Mean step of the repeats.
 double step_seconds_of(const CurvePoint& point);
+
+/// Variance of the logarithm of each point's mean step: repeats, pooled over points, and what
+/// launches differ by.
+std::vector<double> log_variances(const std::vector<CurvePoint>& points);
+
+/// Of each fitted point against the median over the draws.
+std::vector<Residual> residuals_of(const ModelFit& fit);
+
+/// Adds a warning for each fitted point that the model misses, and one for a weak curve of unlike
+/// batches.
+void warn_of_curve(ModelFit& fit, const MeasuredCurve& curve);
 
 }  // namespace scalemark

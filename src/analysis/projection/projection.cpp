@@ -1,17 +1,187 @@
-// See projection.hpp.
+// See projection.hpp. The record at the end is what docs/schema/projection.schema.json asks for.
 #include "analysis/projection/projection.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <set>
 
-#include "analysis/projection/prediction.hpp"
+#include "analysis/diagnosis/diagnose.hpp"
+#include "analysis/projection/model_priors.hpp"
+#include "config/names.hpp"
 #include "error.hpp"
+#include "json.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {
+
+/// What of the network is asked for instead of what was measured.
+struct NetworkChange {
+  std::optional<double> link_gbit, link_latency_seconds;
+  std::optional<std::int64_t> ranks_per_node;
+};
+
+struct PredictedStep {
+  Predicted seconds;
+  StepCost parts;  ///< mean of the draws around the middle; sums to it
+};
+
+/// Published curves go up to this multiple of the ranks that were fitted.
+constexpr std::int64_t kFarthestTrend = 16;
+
+/// Middles of equally likely parts of the standard normal distribution: deviates without chance.
+template <std::size_t Parts>
+std::array<double, Parts> normal_middles() {
+  std::array<double, Parts> middles;
+  for (std::size_t i = 0; i < Parts; ++i)
+    middles[i] = boost::math::quantile(boost::math::normal(),
+                                       (static_cast<double>(i) + 0.5) / static_cast<double>(Parts));
+  return middles;
+}
+
+/// The share of the nominal rate that was reached stays; where no nominal rate is known, the share
+/// is as open as it was beforehand.
+double seconds_per_byte(const ModelFit& fit, const LinkCost& measured, double link_gbit,
+                        std::size_t draw) {
+  if (fit.link_gbit) return measured.seconds_per_byte * *fit.link_gbit / link_gbit;
+  static const auto kOpen = normal_middles<30>();
+  const double share = kLinkShare.median * std::exp(kLinkShare.spread * kOpen[draw % 30]);
+  return 8e-9 / (share * link_gbit);
+}
+
+CostParameters changed(const ModelFit& fit, const NetworkChange& change, std::size_t draw) {
+  CostParameters parameters = fit.draws[draw].parameters;
+  Network& network = parameters.network;
+  if (change.ranks_per_node) network.ranks_per_node = *change.ranks_per_node;
+  if (change.link_gbit)
+    network.link.seconds_per_byte = seconds_per_byte(fit, network.link, *change.link_gbit, draw);
+  if (change.link_latency_seconds) network.link.latency_seconds = *change.link_latency_seconds;
+  return parameters;
+}
+
+double drift(const ModelFit& fit, std::int64_t ranks) {
+  const double doublings =
+      std::log2(static_cast<double>(ranks) / static_cast<double>(fit.most_ranks));
+  return fit.constants.drift_per_doubling * std::max(0., doublings);
+}
+
+/// Quantiles of step times whose logarithms are spread by `deviation` around those of the draws. No
+/// step is shorter than its computation, but for what launches differ by.
+Interval band_of(const std::vector<StepCost>& costs, double deviation) {
+  static const auto kDeviates = normal_middles<12>();
+  std::vector<double> spread;
+  spread.reserve(costs.size() * kDeviates.size());
+  for (const StepCost& cost : costs) {
+    const double shortest = std::min(cost.compute_seconds, cost.seconds());
+    for (const double deviate : kDeviates)
+      spread.push_back(std::max(cost.seconds() * std::exp(deviation * deviate),
+                                shortest * std::exp(kLaunchDeviation * deviate)));
+  }
+  const double tail = (1 - kBandConfidence) / 2;
+  return {quantile(spread, tail), quantile(spread, 1 - tail)};
+}
+
+/// Of draws in order of their step: the mean parts of the middle half, which vary less from one
+/// rank count to the next than those of the draw in the middle, as shares of its step.
+StepCost middle_parts(const std::vector<StepCost>& ordered) {
+  StepCost parts = ordered[ordered.size() / 2];
+  const double seconds = parts.seconds();
+  const std::size_t begin = ordered.size() / 4, end = ordered.size() - begin;
+  StepCost sum;
+  for (std::size_t i = begin; i < end; ++i) {
+    sum.compute_seconds += ordered[i].compute_seconds;
+    sum.straggler_seconds += ordered[i].straggler_seconds;
+    sum.exposed_seconds += ordered[i].exposed_seconds;
+    sum.communication_seconds += ordered[i].communication_seconds;
+    sum.trend_seconds += ordered[i].trend_seconds;
+  }
+  const double scale = seconds / sum.seconds();
+  parts.compute_seconds = scale * sum.compute_seconds;
+  parts.straggler_seconds = scale * sum.straggler_seconds;
+  parts.exposed_seconds = scale * sum.exposed_seconds;
+  parts.communication_seconds = scale * sum.communication_seconds;
+  parts.trend_seconds = scale * sum.trend_seconds;
+  return parts;
+}
+
+bool is_unchanged(const NetworkChange& change) {
+  return !change.link_gbit && !change.link_latency_seconds && !change.ranks_per_node;
+}
+
+/// Steps of the draws at one rank count, ascending.
+std::vector<StepCost> costs_of(const ModelFit& fit, const NetworkChange& change,
+                               const StepWork& work, std::int64_t ranks) {
+  const double lateness = expected_maximum_of_normals(static_cast<double>(ranks));
+  std::vector<StepCost> costs;
+  for (std::size_t i = 0; i < fit.draws.size(); ++i)
+    costs.push_back(step_cost(changed(fit, change, i), work, ranks, lateness, fit.algorithm,
+                              compute_factor(fit, fit.draws[i], ranks)));
+  std::ranges::sort(costs, {}, [](const StepCost& cost) { return cost.seconds(); });
+  return costs;
+}
+
+double median_seconds(const std::vector<StepCost>& ordered) {
+  return ordered[ordered.size() / 2].seconds();
+}
+
+/// What the trend of the curve makes of the model's steps.
+struct Leaning {
+  double share = 0;         ///< of the trend
+  double disagreement = 0;  ///< log of trend / model
+};
+
+/// Up to the farthest multiple of the ranks that published curves could check; beyond it the model
+/// goes on from there.
+Leaning leaning_of(const ModelFit& fit, const NetworkChange& change, const StepWork& work,
+                   std::int64_t ranks, double model_seconds) {
+  const CurveTrend& trend = fit.trend;
+  if (ranks <= trend.most_ranks || trend.share == 0 || !is_unchanged(change) ||
+      work.batch_per_rank != trend.batch_per_rank)
+    return {};
+  const std::int64_t farthest = kFarthestTrend * trend.most_ranks;
+  if (ranks > farthest) model_seconds = median_seconds(costs_of(fit, change, work, farthest));
+  return {trend.share, std::log(trend_seconds(trend, std::min(ranks, farthest)) / model_seconds)};
+}
+
+/// Geometric mean of the two, draw by draw: the middle moves towards the trend, and what only the
+/// model leaves open counts less.
+void lean(std::vector<StepCost>& ordered, const Leaning& leaning) {
+  const double middle = median_seconds(ordered);
+  for (StepCost& cost : ordered) {
+    const double seconds = cost.seconds();
+    const double log_factor =
+        leaning.share * (leaning.disagreement + std::log(middle) - std::log(seconds));
+    cost.trend_seconds = seconds * (std::exp(log_factor) - 1);
+  }
+}
+
+/// Median over the draws, beyond the fitted points leaning on the trend of the curve by its share:
+/// of the measured network and batch alone, of others the curve shows nothing. The band adds what
+/// no parameter holds: launches that differ, what the model misses of the fitted points, how far
+/// trend and model are apart, and the tuned drift for every doubling beyond the largest fitted
+/// point.
+PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const StepWork& work,
+                      std::int64_t ranks) {
+  std::vector<StepCost> costs = costs_of(fit, change, work, ranks);
+  const Leaning leaning = leaning_of(fit, change, work, ranks, median_seconds(costs));
+  lean(costs, leaning);
+  const double between =
+      std::sqrt(leaning.share * (1 - leaning.share)) * std::abs(leaning.disagreement);
+  const double deviation =
+      std::hypot(std::hypot(kLaunchDeviation, fit.largest_miss(median_seconds(costs))),
+                 std::hypot(drift(fit, ranks), between));
+  const Interval band = band_of(costs, deviation);
+  const StepCost parts = middle_parts(costs);
+  return {{parts.seconds(), band}, parts};
+}
+
+Predicted predict_step(const ModelFit& fit, const StepWork& work, std::int64_t ranks) {
+  return predict(fit, {}, work, ranks).seconds;
+}
 
 /// Rank counts beyond this multiple of the fitted ones were never checked.
 constexpr std::int64_t kCheckedMultiple = 8;
@@ -247,6 +417,167 @@ Projection project(const MeasuredCurve& curve, const ModelFit& fit,
         "the nominal rate of the measured network is not known: of --link_gbit about half is taken "
         "to be reached; --measured_link_gbit keeps the share that the curve shows");
   return made;
+}
+
+namespace {
+
+/// "step_seconds": the number, "step_seconds_band": what it lies in.
+void set_predicted(Json& point, const std::string& key, const std::optional<Predicted>& predicted) {
+  point[key] = predicted ? Json(predicted->value) : Json(nullptr);
+  point[key + "_band"] = predicted ? Json(predicted->band) : Json(nullptr);
+}
+
+Json curve_json(const MeasuredCurve& curve) {
+  return {{"path", curve.path},
+          {"kind", curve.kind},
+          {"source", null_if_empty(curve.source)},
+          {"records", curve.records},
+          {"left_out", curve.left_out},
+          {"model", curve.model},
+          {"unit", curve.unit},
+          {"scaling", to_string(curve.scaling)},
+          {"parameters", curve.parameters}};
+}
+
+Json measured_json(const CurvePoint& point, const MeasuredCurve& curve) {
+  const double global_batch = point.batch_per_rank * static_cast<double>(point.ranks);
+  return {{"ranks", point.ranks},
+          {"batch_size_per_rank", point.batch_per_rank},
+          {"step_seconds", step_seconds_of(point)},
+          {"baseline_step_seconds", or_null(point.baseline_step_seconds)},
+          {"throughput", global_batch * curve.units_per_sample / step_seconds_of(point)},
+          {"repeats", point.step_seconds.size()}};
+}
+
+Json fit_json(const MeasuredCurve& curve, const ModelFit& fit) {
+  Json made{{"points", Json::array()}, {"held_out", Json::array()}, {"parameters", Json::array()}};
+  for (std::size_t i = 0; i < fit.points.size(); ++i) {
+    made["points"].push_back(measured_json(fit.points[i], curve));
+    made["points"].back()["residual_percent"] = 100 * fit.residuals[i].relative;
+    made["points"].back()["assumed_error_percent"] = 100 * fit.residuals[i].assumed;
+  }
+  made["trend"] = {{"share", fit.trend.share},
+                   {"shown_loss_percent", 100 * fit.trend.shown_loss},
+                   {"loss_percent_per_doubling", 100 * fit.trend.loss_per_doubling}};
+  for (const CurvePoint& point : fit.held_out)
+    made["held_out"].push_back(measured_json(point, curve));
+  for (const FittedParameter& parameter : fit.parameters)
+    made["parameters"].push_back({{"name", parameter.name},
+                                  {"unit", parameter.unit},
+                                  {"value", parameter.value},
+                                  {"range", parameter.range},
+                                  {"fitted", parameter.fitted},
+                                  {"origin", parameter.origin}});
+  return made;
+}
+
+Json assumptions_json(const ModelFit& fit, const ProjectionQuestions& questions) {
+  const CostParameters& any = fit.draws.front().parameters;
+  return {{"algorithm", to_string(fit.algorithm)},
+          {"overlap", to_string(fit.buckets.hiding)},
+          {"backward_share", kBackwardShare},
+          {"gradient_bytes", fit.buckets.gradient_bytes},
+          {"bucket_bytes", fit.buckets.bucket_bytes},
+          {"sum_seconds_per_byte", any.network.sum_seconds_per_byte},
+          {"measured_link_gbit", or_null(fit.link_gbit)},
+          {"link_gbit", or_null(questions.link_gbit)},
+          {"link_latency_seconds", or_null(questions.link_latency_seconds)},
+          {"ranks_per_node", questions.ranks_per_node.value_or(any.network.ranks_per_node)}};
+}
+
+Json budget_json(const std::optional<Budget>& budget) {
+  if (!budget) return nullptr;
+  return {{"amount", budget->amount}, {"unit", to_string(budget->unit)}};
+}
+
+Json point_json(const ProjectedPoint& point) {
+  Json made{
+      {"ranks", point.ranks},
+      {"nodes", point.nodes},
+      {"batch_size_per_rank", point.batch_per_rank},
+      {"global_batch_size", point.global_batch},
+      {"algorithm", point.ranks > 1 ? Json(to_string(point.parts.algorithm)) : Json(nullptr)}};
+  set_predicted(made, "step_seconds", point.step_seconds);
+  made["compute_seconds"] = point.parts.compute_seconds;
+  made["straggler_seconds"] = point.parts.straggler_seconds;
+  made["communication_seconds"] = point.parts.communication_seconds;
+  made["exposed_seconds"] = point.parts.exposed_seconds;
+  made["trend_seconds"] = point.parts.trend_seconds;
+  set_predicted(made, "throughput", point.throughput);
+  made["speedup"] = point.speedup;
+  set_predicted(made, "efficiency", point.efficiency);
+  made["measured_throughput"] = or_null(point.measured);
+  made["error_percent"] = or_null(point.error_percent);
+  made["held_out"] = point.held_out;
+  made["constant_efficiency_throughput"] = point.nulls.constant_efficiency;
+  made["linear_throughput"] = point.nulls.linear;
+  made["solution_steps"] = or_null(point.steps);
+  set_predicted(made, "time_to_solution_seconds", point.solution_seconds);
+  set_predicted(made, "time_to_solution_speedup", point.solution_speedup);
+  return made;
+}
+
+Json errors_json(const std::optional<HeldOutErrors>& errors) {
+  if (!errors) return nullptr;
+  return {{"points", errors->points},
+          {"in_band", errors->in_band},
+          {"model_percent", errors->model},
+          {"constant_efficiency_percent", errors->constant_efficiency},
+          {"linear_percent", errors->linear}};
+}
+
+void explain_nulls_of(Json& record) {
+  const char* no_budget = "no --budget was asked for";
+  const char* unmeasured = "the curve has no such point";
+  const char* measured_network = "the network is the measured one";
+  const char* no_baseline = "no run without communication was measured";
+  for (const auto& [path, reason] : {
+           std::pair{"curve.source", "measured, not published"},
+           {"fit.points.baseline_step_seconds", no_baseline},
+           {"fit.held_out.baseline_step_seconds", no_baseline},
+           {"assumptions.measured_link_gbit", "nobody said what the network nominally has"},
+           {"assumptions.link_gbit", measured_network},
+           {"assumptions.link_latency_seconds", measured_network},
+           {"points.algorithm", "one rank has nothing to communicate"},
+           {"points.measured_throughput", unmeasured},
+           {"points.error_percent", unmeasured},
+           {"points.solution_steps", no_budget},
+           {"points.time_to_solution_seconds", no_budget},
+           {"points.time_to_solution_seconds_band", no_budget},
+           {"points.time_to_solution_speedup", no_budget},
+           {"points.time_to_solution_speedup_band", no_budget},
+           {"errors",
+            "every point of the curve was fitted, or none was asked for: --fit_ranks leaves some "
+            "out"},
+           {"budget", no_budget},
+           {"base_budget", "that of all points"},
+           {"samples_per_epoch", "no budget in epochs"},
+       })
+    explain_nulls(record, path, reason);
+}
+
+}  // namespace
+
+Json make_projection_record(const MeasuredCurve& curve, const ModelFit& fit,
+                            const ProjectionQuestions& questions, const Projection& projection) {
+  Json record = envelope("projection", Status::ok);
+  record["curve"] = curve_json(curve);
+  record["confidence"] = kBandConfidence;
+  record["base"] = {{"ranks", projection.base_ranks}, {"throughput", projection.base_throughput}};
+  record["fit"] = fit_json(curve, fit);
+  record["assumptions"] = assumptions_json(fit, questions);
+  record["budget"] = budget_json(questions.budget);
+  record["base_budget"] = budget_json(questions.base_budget);
+  record["samples_per_epoch"] = or_null(questions.samples_per_epoch);
+  record["points"] = Json::array();
+  for (const ProjectedPoint& point : projection.points)
+    record["points"].push_back(point_json(point));
+  record["errors"] = errors_json(projection.errors);
+  record["warnings"] = projection.warnings;
+  record["unavailable"] = Json::object();
+  explain_nulls_of(record);
+  diagnosis::add_findings(record);
+  return record;
 }
 
 }  // namespace scalemark

@@ -1,7 +1,179 @@
 // See step_model.hpp.
 #include "analysis/projection/step_model.hpp"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <utility>
+
 namespace scalemark {
+namespace {
+
+constexpr std::array<std::pair<Allreduce, std::string_view>, 5> kNames{
+    {{Allreduce::automatic, "auto"},
+     {Allreduce::ring, "ring"},
+     {Allreduce::tree, "tree"},
+     {Allreduce::doubling, "doubling"},
+     {Allreduce::hierarchical, "hierarchical"}}};
+
+double log2_up(std::int64_t n) {
+  double rounds = 0;
+  for (std::int64_t reached = 1; reached < n; reached *= 2) ++rounds;
+  return rounds;
+}
+
+/// The slowest hop of a pattern that runs through all ranks: messages between nodes wait for those
+/// within.
+LinkCost slowest(const Network& network, std::int64_t ranks) {
+  if (network.ranks_per_node == 1) return network.link;
+  if (ranks <= network.ranks_per_node) return network.node;
+  return {std::max(network.node.latency_seconds, network.link.latency_seconds),
+          std::max(network.node.seconds_per_byte, network.link.seconds_per_byte)};
+}
+
+/// Reduce-scatter and all-gather around the ring (Patarasu and Yuan 2009): 2 (P - 1) messages of
+/// 1 / P of the bytes. In node order every node's way out carries the bytes of one rank.
+double ring(double bytes, std::int64_t ranks, const LinkCost& hop, double sum) {
+  const auto p = static_cast<double>(ranks);
+  return 2 * (p - 1) * hop.latency_seconds + (p - 1) / p * bytes * (2 * hop.seconds_per_byte + sum);
+}
+
+/// Up and down a pair of binary trees in which an inner rank of one is a leaf of the other
+/// (Sanders, Speck and Träff 2009), in blocks of the best size: each way (sqrt(bytes beta) + sqrt(2
+/// log2 P alpha))^2.
+double tree(double bytes, std::int64_t ranks, const LinkCost& hop, double sum) {
+  const double way =
+      std::sqrt(bytes * hop.seconds_per_byte) + std::sqrt(2 * log2_up(ranks) * hop.latency_seconds);
+  return 2 * way * way + bytes * sum;
+}
+
+/// Recursive doubling (Thakur, Rabenseifner and Gropp 2005): all bytes in each of log2 P rounds,
+/// two more where P is no power of two. The ranks of a node send at once through one way out in the
+/// rounds that leave it.
+double doubling(double bytes, std::int64_t ranks, const Network& network) {
+  const std::int64_t inside = std::min(ranks, network.ranks_per_node);
+  const double rounds = log2_up(ranks) + (std::has_single_bit(static_cast<std::uint64_t>(ranks))
+                                              ? 0.
+                                              : 1.);  // one of the two is counted by rounding up
+  const double within = std::min(rounds, log2_up(inside));
+  const auto sharing = static_cast<double>(inside);
+  return within * (network.node.latency_seconds + bytes * network.node.seconds_per_byte) +
+         (rounds - within) *
+             (network.link.latency_seconds + sharing * bytes * network.link.seconds_per_byte) +
+         rounds * bytes * network.sum_seconds_per_byte;
+}
+
+/// Reduce-scatter within the node, rings between the nodes for each share at once, all-gather.
+double hierarchical(double bytes, std::int64_t ranks, const Network& network) {
+  const std::int64_t inside = std::min(ranks, network.ranks_per_node);
+  const std::int64_t nodes = network.nodes(ranks);
+  const double within = ring(bytes, inside, network.node, network.sum_seconds_per_byte);
+  const double share = network.sum_seconds_per_byte / static_cast<double>(inside);
+  return within + (nodes > 1 ? ring(bytes, nodes, network.link, share) : 0);
+}
+
+double seconds_of(double bytes, std::int64_t ranks, const Network& network, Allreduce algorithm) {
+  const LinkCost hop = slowest(network, ranks);
+  switch (algorithm) {
+    case Allreduce::tree:
+      return tree(bytes, ranks, hop, network.sum_seconds_per_byte);
+    case Allreduce::doubling:
+      return doubling(bytes, ranks, network);
+    case Allreduce::hierarchical:
+      return hierarchical(bytes, ranks, network);
+    default:
+      return ring(bytes, ranks, hop, network.sum_seconds_per_byte);
+  }
+}
+
+}  // namespace
+
+std::string to_string(Allreduce algorithm) {
+  for (const auto& [value, name] : kNames)
+    if (value == algorithm) return std::string(name);
+  return "";
+}
+
+std::optional<Allreduce> allreduce_from(std::string_view name) {
+  for (const auto& [value, known] : kNames)
+    if (known == name) return value;
+  return std::nullopt;
+}
+
+AllreduceCost allreduce_cost(double bytes, std::int64_t ranks, const Network& network,
+                             Allreduce algorithm) {
+  if (ranks < 2 || bytes <= 0)
+    return {0, algorithm == Allreduce::automatic ? Allreduce::ring : algorithm};
+  if (algorithm != Allreduce::automatic)
+    return {seconds_of(bytes, ranks, network, algorithm), algorithm};
+  AllreduceCost best{seconds_of(bytes, ranks, network, Allreduce::ring), Allreduce::ring};
+  for (const Allreduce other : {Allreduce::tree, Allreduce::hierarchical}) {
+    const double seconds = seconds_of(bytes, ranks, network, other);
+    if (seconds < best.seconds) best = {seconds, other};
+  }
+  return best;
+}
+
+namespace {
+constexpr double kMostBuckets = 4096;  // finer ones hide no better, but take long to go through
+
+/// What a ring has each rank send, in time of its cores.
+double work_seconds(const BucketPlan& plan, std::int64_t ranks, const Network& network) {
+  const auto p = static_cast<double>(ranks);
+  return 2 * (p - 1) / p * plan.gradient_bytes * network.work_seconds_per_byte;
+}
+
+}  // namespace
+
+std::string to_string(Hiding hiding) {
+  switch (hiding) {
+    case Hiding::none:
+      return "none";
+    case Hiding::step:
+      return "step";
+    case Hiding::backward:
+      break;
+  }
+  return "backward";
+}
+
+std::optional<Hiding> hiding_from(std::string_view name) {
+  for (const Hiding hiding : {Hiding::none, Hiding::backward, Hiding::step})
+    if (to_string(hiding) == name) return hiding;
+  return std::nullopt;
+}
+
+CommunicationCost communication_cost(const BucketPlan& plan, double compute_seconds,
+                                     std::int64_t ranks, const Network& network,
+                                     Allreduce algorithm) {
+  if (ranks < 2 || plan.gradient_bytes <= 0) return {};
+  const double first = std::min(plan.first_bucket_bytes, plan.gradient_bytes);
+  const double full = std::max(plan.bucket_bytes, plan.gradient_bytes / kMostBuckets);
+  const AllreduceCost typical =
+      allreduce_cost(std::min(full, plan.gradient_bytes), ranks, network, algorithm);
+  CommunicationCost cost{0, 0, typical.algorithm};
+  const double work = plan.hiding == Hiding::none ? 0 : work_seconds(plan, ranks, network);
+  const double forward = (1 - kBackwardShare) * compute_seconds;
+  const double end = compute_seconds + work, backward = end - forward;
+  double ready_bytes = 0, done = 0, last = 0;
+  while (ready_bytes < plan.gradient_bytes) {
+    const double left = plan.gradient_bytes - ready_bytes;
+    const double bytes = std::min(left, ready_bytes == 0 && first > 0 ? first : full);
+    last =
+        bytes == full ? typical.seconds : allreduce_cost(bytes, ranks, network, algorithm).seconds;
+    ready_bytes += bytes;
+    const double ready = forward + backward * ready_bytes / plan.gradient_bytes;
+    done = std::max(done, plan.hiding == Hiding::none ? end : ready) + last;
+    cost.total_seconds += last;
+  }
+  cost.exposed_seconds = std::max(end, done) - compute_seconds;
+  // The first layers' gradients are ready last and needed first: their bucket never hides.
+  if (plan.hiding == Hiding::step)
+    cost.exposed_seconds =
+        std::min(cost.exposed_seconds, work + std::max(last, cost.total_seconds - end));
+  return cost;
+}
 
 StepCost step_cost(const CostParameters& parameters, const StepWork& work, std::int64_t ranks,
                    double lateness, Allreduce algorithm, double compute_factor) {

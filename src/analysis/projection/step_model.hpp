@@ -1,13 +1,81 @@
-// The cost model of one training step: computation, waiting for the slowest rank, and communication
-// that is not hidden. Pure functions; docs/projection.md states the model and its limits.
+// The cost model of one training step: what an allreduce takes, which buckets are hidden behind
+// computation, and waiting for the slowest rank. Pure functions; docs/projection.md states the
+// model and its limits.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-
-#include "analysis/projection/bucket_schedule.hpp"
+#include <string_view>
 
 namespace scalemark {
+
+/// What an allreduce costs by latency, bytes and sums (alpha, beta, gamma); docs/projection.md has
+/// the formula of each algorithm.
+struct LinkCost {
+  double latency_seconds = 0;   ///< alpha: of one message
+  double seconds_per_byte = 0;  ///< beta: of a node's or a rank's way out, each direction
+};
+
+/// Ranks lie node by node; the ranks of a node share its way to the others.
+struct Network {
+  LinkCost node;                    ///< between ranks of a node
+  LinkCost link;                    ///< between nodes
+  double sum_seconds_per_byte = 0;  ///< gamma: adding received bytes to one's own
+  std::int64_t ranks_per_node = 1;
+  double work_seconds_per_byte = 0;  ///< that a rank's own cores spend on moving it, which they
+                                     ///< then do not compute in
+
+  std::int64_t nodes(std::int64_t ranks) const {
+    return (ranks + ranks_per_node - 1) / ranks_per_node;
+  }
+};
+
+/// automatic: the cheapest of ring, tree and hierarchical.
+enum class Allreduce { automatic, ring, tree, doubling, hierarchical };
+
+std::string to_string(Allreduce algorithm);
+/// "auto", "ring", "tree", "doubling", "hierarchical"; nothing for another word.
+std::optional<Allreduce> allreduce_from(std::string_view name);
+
+struct AllreduceCost {
+  double seconds = 0;
+  Allreduce algorithm = Allreduce::ring;  ///< never automatic
+};
+
+/// Time until every rank has the sum of `bytes` of all ranks; 0 for one rank or no bytes.
+AllreduceCost allreduce_cost(double bytes, std::int64_t ranks, const Network& network,
+                             Allreduce algorithm = Allreduce::automatic);
+
+/// Share of a training step's computation that the backward pass takes: two of three matrix
+/// products of each layer.
+inline constexpr double kBackwardShare = 2. / 3;
+
+/// step: gradients may travel on into the next forward pass, most urgent first.
+enum class Hiding { none, backward, step };
+std::string to_string(Hiding hiding);
+std::optional<Hiding> hiding_from(std::string_view name);
+
+/// The gradients of a rank, in the order in which they become ready.
+struct BucketPlan {
+  double gradient_bytes = 0;  ///< in the type that travels
+  double first_bucket_bytes = 0, bucket_bytes = 0;
+  Hiding hiding = Hiding::backward;
+};
+
+struct CommunicationCost {
+  double total_seconds = 0;               ///< of all buckets, one after the other
+  double exposed_seconds = 0;             ///< what they add to the step
+  Allreduce algorithm = Allreduce::ring;  ///< of a bucket of full size
+};
+
+/// How much of the gradients' communication a step does not hide: buckets leave one after the other
+/// as the backward pass makes them ready. The computation alone takes
+/// `compute_seconds`. Gradients become ready evenly over the backward pass, which the work of hidden
+/// communication makes longer; a bucket starts when it is ready and the one before is done.
+CommunicationCost communication_cost(const BucketPlan& plan, double compute_seconds,
+                                     std::int64_t ranks, const Network& network,
+                                     Allreduce algorithm = Allreduce::automatic);
 
 /// What a rank has to do in a step, known beforehand.
 struct StepWork {

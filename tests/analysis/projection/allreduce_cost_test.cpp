@@ -1,9 +1,9 @@
 // Allreduce times that follow by hand from latency and rate.
-#include "analysis/projection/allreduce_cost.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "analysis/projection/step_model.hpp"
 
 namespace scalemark::allreduce_cost_test {
 namespace {

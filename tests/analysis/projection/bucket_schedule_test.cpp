@@ -1,7 +1,5 @@
 // What buckets hide and what they expose, by hand: a step of 3 s, its backward pass from 1 s to 3
 // s.
-#include "analysis/projection/bucket_schedule.hpp"
-
 #include <gtest/gtest.h>
 
 #include "analysis/projection/step_model.hpp"

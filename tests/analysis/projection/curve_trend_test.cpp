@@ -1,11 +1,10 @@
 // What a curve shows by itself, by hand, and that nearly linear curves are not bent by the model.
-#include "analysis/projection/curve_trend.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "analysis/projection/curve_support.hpp"
+#include "analysis/projection/model_fit.hpp"
 #include "analysis/projection/projection.hpp"
 
 namespace scalemark::curve_trend_test {

@@ -1,10 +1,9 @@
 // What a fit says of points that it does not hold.
-#include "analysis/projection/fit_residuals.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/projection/curve_support.hpp"
+#include "analysis/projection/model_fit.hpp"
 #include "analysis/projection/projection.hpp"
 
 namespace scalemark::fit_residuals_test {
