@@ -114,6 +114,7 @@ PointValues test_point(Difference& difference, const Repeats& base, const Repeat
 void judge_points(std::vector<Difference>& differences, const std::vector<PointValues>& values,
                   const Metric& metric, const TestQuestions& questions);
 
+/// Whether the launches of a sweep show which of its points is the fastest.
 struct Fastest {
   std::size_t point = 0;  ///< of the largest mean
   /// Faster than each other point, tested as scalemark compare does, at 5 % over all of them

@@ -118,8 +118,8 @@ Json make_scaling_record(const RecordContext& context, int world_size,
                          const std::vector<PointRuns>& points, const NoiseSummary& noise,
                          const Outcome& outcome, RepeatUnit unit = RepeatUnit::in_process);
 
-/// `run` must have status "ok". `path`: of the run record, relative to the curve. `resource`: what
-/// is counted.
+/// What a curve needs of a run record, which must have status "ok". `path`: of the run record,
+/// relative to the curve. `resource`: what is counted.
 PointRepeat point_repeat(const Json& run, const std::string& path, bool baseline,
                          Resource resource = Resource::rank);
 
@@ -135,9 +135,9 @@ struct CurveRatio {
 /// At the rank counts that both scaling records have, ascending. Both must have status "ok".
 std::vector<CurveRatio> curve_ratios(const Json& curve, const Json& reference);
 
-/// Ranks, distinct hosts, distinct cores or distinct GPUs of a run record's `ranks`. Cores are the
-/// distinct logical CPUs that the ranks may run on, by host, divided by the threads of a core of
-/// the recorded machine (1 where unknown). nullopt where a rank does not say what it runs on.
+/// The divisor of efficiency: ranks, distinct hosts, distinct cores or distinct GPUs of a run
+/// record's `ranks`. Cores are the distinct logical CPUs that the ranks may run on, by host, divided
+/// by the threads of a core of the recorded machine (1 where unknown). nullopt where a rank does not say what it runs on.
 std::optional<int> count_resources(const Json& run, Resource resource);
 
 /// Why count_resources() has nothing to count.
