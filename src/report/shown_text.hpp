@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "json.hpp"
 
@@ -34,5 +35,15 @@ std::string xml_text(std::string_view text);
 
 /// ", torch kernels" for the title of what this record measured; empty where it does not tell.
 std::string kernels_words(const Json& record);
+
+/// Of each finding of the record its sentence and how sure it is, then, indented, why and what to
+/// try; each line at most 100 columns wide and ended. Empty where there are none, and of a record
+/// that is older than findings. `told`: rules whose finding the caller says in words of its own,
+/// between spaces.
+std::string finding_lines(const Json& record, const std::string& told = "");
+
+/// Of each finding one line: what, how sure, and why; as they stand in the record, not yet safe to
+/// show. For lists below a table.
+std::vector<std::string> finding_sentences(const Json& record, const std::string& told = "");
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// Aligned columns of plain text.
+// Aligned columns of plain text, and bars.
 #pragma once
 
 #include <cstddef>
@@ -25,5 +25,19 @@ std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
 
 /// Cells of plain text by markdown_text().
 std::vector<std::vector<std::string>> markdown_rows(std::vector<std::vector<std::string>> rows);
+
+struct Bar {
+  std::string label;
+  double value = 0;
+  double ideal = 0;       ///< 0: none
+  std::string text = {};  ///< after the bar
+};
+
+/// A line each, with a mark where its ideal is; at most `columns` wide. `blocks`: of Unicode, by
+/// eighths of a character; else of ASCII.
+std::string bars(const std::vector<Bar>& all, std::size_t columns, bool blocks);
+
+/// Whether the locale of the environment (LC_ALL, LC_CTYPE, LANG) writes UTF-8.
+bool writes_utf8();
 
 }  // namespace scalemark

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "report/finding_lines.hpp"
 #include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"

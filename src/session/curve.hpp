@@ -11,7 +11,7 @@
 #include "analysis/diagnosis/evidence.hpp"
 #include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
-#include "report/progress.hpp"
+#include "report/console.hpp"
 #include "session/curve_files.hpp"
 #include "session/measured_run.hpp"
 #include "session/trace_pass.hpp"

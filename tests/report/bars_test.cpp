@@ -1,9 +1,9 @@
 // Bars whose lengths are in proportion, within the width that there is.
-#include "report/bars.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+
+#include "report/text_table.hpp"
 
 namespace scalemark::bars_test {
 namespace {

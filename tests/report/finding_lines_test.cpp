@@ -1,8 +1,8 @@
 // Findings as lines: golden text, and what stays silent.
-#include "report/finding_lines.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "report/shown_text.hpp"
 
 namespace scalemark::finding_lines_test {
 namespace {

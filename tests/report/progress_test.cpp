@@ -1,7 +1,7 @@
 // The plan and the lines of progress, on a clock of the test's own.
-#include "report/progress.hpp"
-
 #include <gtest/gtest.h>
+
+#include "report/console.hpp"
 
 namespace scalemark::progress_test {
 namespace {
