@@ -12,7 +12,7 @@
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
-#include "report/comparison_table.hpp"
+#include "report/tables.hpp"
 
 namespace scalemark {
 namespace {

@@ -1,12 +1,11 @@
-// See verdict_report.hpp.
-#include "report/verdict_report.hpp"
-
+// The verdict of a gate for people, for CI servers and beside a commit.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <vector>
 
 #include "report/shown_text.hpp"
+#include "report/tables.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
 

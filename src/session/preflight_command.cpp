@@ -8,7 +8,7 @@
 #include "measure/clock.hpp"
 #include "platform/fabric.hpp"
 #include "record/wire.hpp"
-#include "report/preflight_table.hpp"
+#include "report/tables.hpp"
 #include "session/commands.hpp"
 #include "session/preflight_measure.hpp"
 #include "session/publish.hpp"

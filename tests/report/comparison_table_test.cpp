@@ -1,10 +1,9 @@
 // The console says what the comparison record says.
-#include "report/comparison_table.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/compare/compare_support.hpp"
+#include "report/tables.hpp"
 
 namespace scalemark::comparison_table_test {
 namespace {

@@ -1,11 +1,9 @@
 // What a person reads: every rank, what went wrong and who it was.
-#include "report/preflight_table.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/preflight/apply_rules.hpp"
-#include "report/fleet_table.hpp"
+#include "report/tables.hpp"
 #include "result/preflight_support.hpp"
 
 namespace scalemark::preflight_table_test {

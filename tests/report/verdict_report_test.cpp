@@ -1,11 +1,10 @@
 // A verdict as text, Markdown, JUnit XML and an annotation.
-#include "report/verdict_report.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/compare/compare_support.hpp"
 #include "analysis/gate/judge.hpp"
+#include "report/tables.hpp"
 
 namespace scalemark::verdict_report_test {
 namespace {
