@@ -14,8 +14,8 @@
 #include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
-#include "report/instances_table.hpp"
 #include "report/sweep_table.hpp"
+#include "report/tables.hpp"
 #include "streams.hpp"
 
 namespace scalemark {

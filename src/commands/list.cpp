@@ -13,7 +13,7 @@
 #include "launch/engine_start.hpp"
 #include "launch/gate_builds.hpp"
 #include "models/catalog.hpp"
-#include "report/study_table.hpp"
+#include "report/tables.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
 

@@ -8,7 +8,7 @@
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"
-#include "report/projection_table.hpp"
+#include "report/tables.hpp"
 #include "result/published_curve.hpp"
 
 namespace scalemark {

@@ -15,7 +15,7 @@
 #include "launch/study_run.hpp"
 #include "launch/sweep.hpp"
 #include "report/console.hpp"
-#include "report/study_table.hpp"
+#include "report/tables.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
 

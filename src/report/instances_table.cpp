@@ -1,10 +1,9 @@
-// See instances_table.hpp.
-#include "report/instances_table.hpp"
-
+// What `instances` tells a person.
 #include <fmt/format.h>
 
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
+#include "report/tables.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
 

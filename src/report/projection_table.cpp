@@ -1,6 +1,4 @@
-// See projection_table.hpp.
-#include "report/projection_table.hpp"
-
+// What `project` prints.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "report/shown_text.hpp"
+#include "report/tables.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
 

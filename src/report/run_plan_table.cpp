@@ -1,10 +1,9 @@
-// See run_plan_table.hpp.
-#include "report/run_plan_table.hpp"
-
+// What --dry_run prints.
 #include <fmt/format.h>
 
 #include "config/names.hpp"
 #include "models/catalog.hpp"
+#include "report/tables.hpp"
 #include "report/text_table.hpp"
 
 namespace scalemark {

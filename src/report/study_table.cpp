@@ -1,6 +1,4 @@
-// See study_table.hpp.
-#include "report/study_table.hpp"
-
+// What `study` and `list studies` print.
 #include <fmt/format.h>
 
 #include <map>
@@ -10,6 +8,7 @@
 #include "config/text.hpp"
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
+#include "report/tables.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "error.hpp"
 #include "models/catalog.hpp"
-#include "report/run_plan_table.hpp"
+#include "report/tables.hpp"
 #include "result/records.hpp"
 
 namespace scalemark::run_plan_test {

@@ -1,10 +1,9 @@
 // What a person reads of jobs side by side.
-#include "report/instances_table.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/instances/instances.hpp"
+#include "report/tables.hpp"
 
 namespace scalemark::instances_table_test {
 namespace {

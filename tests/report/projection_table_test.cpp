@@ -1,11 +1,10 @@
 // The console says what the projection record says.
-#include "report/projection_table.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/projection/curve_support.hpp"
 #include "analysis/projection/projection.hpp"
+#include "report/tables.hpp"
 
 namespace scalemark::projection_table_test {
 namespace {

@@ -1,10 +1,9 @@
 // What a study prints: figures in their units, and what a reader must know beside them.
-#include "report/study_table.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analysis/study/study_record.hpp"
+#include "report/tables.hpp"
 
 namespace scalemark::study_table_test {
 namespace {
