@@ -75,6 +75,13 @@ void Communication::describe(Fields& fields) {
       .one_of({"fp32", "bf16", "fp16"});
   fields.add("overlap", &Communication::overlap, "`--overlap`")
       .one_of({"none", "backward", "step"});
+  fields
+      .add("bucket_mb", &Communication::bucket_mb,
+           "size at which a bucket of gradients is closed: `--bucket_mb`, or what the device takes "
+           "without it")
+      .unit("MiB")
+      .above(0)
+      .since(9);
   fields.add("bytes_per_step", &Communication::bytes_per_step, "payload").unit("bytes").at_least(0);
   fields
       .add("wire_bytes_per_step", &Communication::wire_bytes_per_step,

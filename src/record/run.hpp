@@ -39,6 +39,7 @@ struct Communication {
   std::string communicator;
   Known<std::string> transport, algorithm;
   std::string reducer, wire_dtype, overlap;
+  Known<double> bucket_mb;
   std::int64_t bytes_per_step = 0, wire_bytes_per_step = 0;
   Known<double> nic_bytes_per_step;
   Known<std::vector<Link>> links;

@@ -125,6 +125,7 @@ record::Communication communication_of(const ResolvedConfig& config, const RunFa
   communication.reducer = facts.reducer;
   communication.wire_dtype = facts.wire_dtype;
   communication.overlap = to_string(*config.overlap);
+  communication.bucket_mb = config.bucket_mb.value_or(default_bucket_mb(facts.device == "cuda"));
   communication.bytes_per_step = facts.bytes_per_step + rows.bytes;
   communication.wire_bytes_per_step = facts.wire_bytes_per_step + rows.wire_bytes;
   communication.messages_per_step = facts.messages_per_step + rows.messages;

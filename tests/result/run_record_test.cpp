@@ -95,6 +95,7 @@ TEST(RunRecord, CommunicationByWaiting) {
   EXPECT_EQ(communication["overlap_fraction"], 0.75);
   EXPECT_TRUE(communication["baseline_throughput"].is_null());
   EXPECT_EQ(communication["bytes_per_step"], 4000);
+  EXPECT_EQ(communication["bucket_mb"], default_bucket_mb(false));
   // One host: 800 bytes / (10 warm-up + 4 measured steps) / 2 ranks.
   EXPECT_DOUBLE_EQ(communication["nic_bytes_per_step"].get<double>(), 800. / 14 / 2);
 }
