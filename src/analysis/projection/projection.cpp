@@ -179,9 +179,13 @@ PredictedStep predict(const ModelFit& fit, const NetworkChange& change, const St
   return {{parts.seconds(), band}, parts};
 }
 
+}  // namespace
+
 Predicted predict_step(const ModelFit& fit, const StepWork& work, std::int64_t ranks) {
   return predict(fit, {}, work, ranks).seconds;
 }
+
+namespace {
 
 /// Rank counts beyond this multiple of the fitted ones were never checked.
 constexpr std::int64_t kCheckedMultiple = 8;
