@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "analysis/preflight/apply_rules.hpp"
+#include "analysis/preflight/rules.hpp"
 #include "analysis/run_plan.hpp"
 #include "analysis/scaling/swept_curves.hpp"
 #include "commands/subcommands.hpp"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "analysis/preflight/apply_rules.hpp"
+#include "analysis/preflight/rules.hpp"
 #include "comm/abort.hpp"
 #include "measure/clock.hpp"
 #include "platform/fabric.hpp"

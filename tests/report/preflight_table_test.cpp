@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/preflight/apply_rules.hpp"
+#include "analysis/preflight/rules.hpp"
 #include "report/tables.hpp"
 #include "result/preflight_support.hpp"
 

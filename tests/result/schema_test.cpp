@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/preflight/apply_rules.hpp"
+#include "analysis/preflight/rules.hpp"
 #include "result/inference_record.hpp"
 #include "result/preflight_reference.hpp"
 #include "result/preflight_support.hpp"

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "analysis/preflight/apply_rules.hpp"
+#include "analysis/preflight/rules.hpp"
 #include "config/cpu_masks.hpp"
 #include "error.hpp"
 

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/preflight/apply_rules.hpp"
 #include "error.hpp"
 #include "result/preflight_support.hpp"
 
