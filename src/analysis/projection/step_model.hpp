@@ -71,8 +71,8 @@ struct CommunicationCost {
 
 /// How much of the gradients' communication a step does not hide: buckets leave one after the other
 /// as the backward pass makes them ready. The computation alone takes
-/// `compute_seconds`. Gradients become ready evenly over the backward pass, which the work of hidden
-/// communication makes longer; a bucket starts when it is ready and the one before is done.
+/// `compute_seconds`. Gradients become ready evenly over the backward pass, which the work of
+/// hidden communication makes longer; a bucket starts when it is ready and the one before is done.
 CommunicationCost communication_cost(const BucketPlan& plan, double compute_seconds,
                                      std::int64_t ranks, const Network& network,
                                      Allreduce algorithm = Allreduce::automatic);

@@ -136,8 +136,9 @@ struct CurveRatio {
 std::vector<CurveRatio> curve_ratios(const Json& curve, const Json& reference);
 
 /// The divisor of efficiency: ranks, distinct hosts, distinct cores or distinct GPUs of a run
-/// record's `ranks`. Cores are the distinct logical CPUs that the ranks may run on, by host, divided
-/// by the threads of a core of the recorded machine (1 where unknown). nullopt where a rank does not say what it runs on.
+/// record's `ranks`. Cores are the distinct logical CPUs that the ranks may run on, by host,
+/// divided by the threads of a core of the recorded machine (1 where unknown). nullopt where a rank
+/// does not say what it runs on.
 std::optional<int> count_resources(const Json& run, Resource resource);
 
 /// Why count_resources() has nothing to count.
