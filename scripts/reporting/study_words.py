@@ -2,6 +2,7 @@
 from reporting.record import NOT_THERE, Number, clean, four_digits, percent, signed_percent
 
 NOT_OF_THIS_PROFILE = "not of this profile"
+EVIDENCE = {"effect": "the effect itself", "stand_in": "a stand-in", "arithmetic": "arithmetic"}
 
 
 def form_of(unit):
