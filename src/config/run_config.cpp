@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "build_facts.hpp"
 #include "config/input_file.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
@@ -23,8 +22,6 @@ ModelFacts facts_of(const RunConfig& config) {
 }
 
 }  // namespace
-
-bool has_own_kernels() { return build_facts::kKernels; }
 
 ResolvedConfig::ResolvedConfig(RunConfig given) : RunConfig(std::move(given)) {
   if (!more_models.empty()) given_ = std::make_shared<const RunConfig>(*this);

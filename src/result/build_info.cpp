@@ -4,6 +4,7 @@
 
 #include "build_facts.hpp"
 #include "build_revision.hpp"
+#include "config/run_config.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -23,6 +24,8 @@ Json build_info() {
           {"nccl", null_if_empty(facts::kNccl)},
           {"committed_at", null_if_empty(facts::kCommittedAt)}};
 }
+
+bool has_own_kernels() { return build_facts::kKernels; }
 
 std::string linked_torch() { return build_facts::kTorchLibrary; }
 

@@ -51,7 +51,7 @@ class Curves(Findings):
         record = self.read("s.json")
         self.assertEqual(record["findings"][0]["rule"], "scales")
         link = self.found(record, "link")
-        self.assertEqual((link["tone"], link["about"]), ("bad", "smallnet fp32 weak"))
+        self.assertEqual((link["tone"], link["about"]), ("bad", "smallnet fp32 weak, scalemark kernels"))
         [share] = [number for number in link["numbers"] if number["name"] == "exposed_share"]
         self.assertGreater(share["value"], 0.5)
         batch = self.found(record, "small_batch")
