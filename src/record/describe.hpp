@@ -117,7 +117,6 @@ class Fields {
   }
   auto begin() const { return fields_.begin(); }
   auto end() const { return fields_.end(); }
-  const Field* find(std::string_view key) const;
 
  private:
   std::deque<Field> fields_;  // add() gives out references

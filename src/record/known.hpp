@@ -38,7 +38,6 @@ class Known {
   const T* operator->() const noexcept { return &*value_; }
   T* operator->() noexcept { return &*value_; }
   T value_or(T other) const { return value_.value_or(std::move(other)); }
-  const std::optional<T>& optional() const noexcept { return value_; }
   /// Makes the value, where there is none, from its default.
   T& emplace() {
     why_.clear();

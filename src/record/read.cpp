@@ -12,14 +12,6 @@
 namespace scalemark {
 namespace {
 
-/// As a whole number may stand in JSON: 4 or 4.0.
-bool is_whole(const Json& json) {
-  if (json.is_number_integer()) return true;
-  if (!json.is_number_float()) return false;
-  const double number = json.get<double>();
-  return std::abs(number) < 9e15 && number == std::floor(number);
-}
-
 constexpr const char* kScalarTypes[] = {"boolean", "integer", "number", "string"};
 
 std::string of_type(const JsonReader& reader, const char* type) {
@@ -62,6 +54,13 @@ void check_words(const JsonReader& reader, Json words, const Json& json) {
 }
 
 }  // namespace
+
+bool is_whole(const Json& json) {
+  if (json.is_number_integer()) return true;
+  if (!json.is_number_float()) return false;
+  const double number = json.get<double>();
+  return std::abs(number) < 9e15 && number == std::floor(number);
+}
 
 void JsonReader::read(const Fields& fields, const Json& json, void* object) {
   check_type(*this, json.is_object(), json, "object");

@@ -17,6 +17,9 @@ struct RecordFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// As a whole number may stand in JSON: 4 or 4.0.
+bool is_whole(const Json& json);
+
 class JsonReader {
  public:
   /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing.

@@ -243,10 +243,4 @@ int newest_revision(const Fields& fields) {
   return newest;
 }
 
-const Field* Fields::find(std::string_view key) const {
-  const auto found = std::ranges::find(
-      fields_, key, [](const Field& field) { return std::string_view(field.key); });
-  return found == fields_.end() ? nullptr : &*found;
-}
-
 }  // namespace scalemark

@@ -27,7 +27,11 @@ void JsonWriter::explain(const Field& field, const std::string& why) {
   const std::string& reason = !why.empty()             ? why
                               : *field.unknown != '\0' ? field.unknown
                                                        : otherwise_;
-  Json& known = reasons_[path_];
+  join_reason(reasons_, path_, reason);
+}
+
+void join_reason(Json& reasons, const std::string& path, const std::string& reason) {
+  Json& known = reasons[path];
   if (known.is_null())
     known = reason;
   else if (known.get_ref<const std::string&>().find(reason) == std::string::npos)

@@ -8,6 +8,9 @@
 
 namespace scalemark {
 
+/// The reason why what stands at `path` is null, beside those that are known already.
+void join_reason(Json& reasons, const std::string& path, const std::string& reason);
+
 /// Collects, while an object is written, why its nulls are unknown: by dotted path, without
 /// indices of arrays.
 class JsonWriter {

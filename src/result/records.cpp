@@ -12,6 +12,7 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "record/read.hpp"
+#include "record/write.hpp"
 #include "result/record_schemas.hpp"
 
 namespace scalemark {
@@ -116,11 +117,7 @@ void set_unavailable(Json& record, const std::string& path, const std::string& r
 }
 
 void add_reason(Json& record, const std::string& path, const std::string& reason) {
-  Json& known = record["unavailable"][path];
-  if (known.is_null())
-    known = reason;
-  else if (known.get<std::string>().find(reason) == std::string::npos)
-    known = known.get<std::string>() + "; " + reason;
+  join_reason(record["unavailable"], path, reason);
 }
 
 void explain_nulls(Json& record, const std::string& path, const std::string& reason) {

@@ -5,13 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <string_view>
 #include <vector>
 
 #include "config/json_text.hpp"
 #include "config/text.hpp"
+#include "record/read.hpp"
 #include "result/record_schemas.hpp"
 
 namespace scalemark {
@@ -26,13 +26,6 @@ using MaybeFault = std::optional<Fault>;
 MaybeFault within(std::string_view pointer, MaybeFault found) {
   if (found) found->at.insert(0, pointer);
   return found;
-}
-
-bool is_whole(const Json& value) {
-  if (value.is_number_integer()) return true;
-  if (!value.is_number_float()) return false;
-  const double number = value.get<double>();
-  return std::abs(number) < 9e15 && number == std::floor(number);
 }
 
 bool is_of_type(const Json& value, std::string_view type) {
