@@ -1,11 +1,13 @@
 // Holds the facts about every model that programs without LibTorch need. Each model is one entry in
-// catalog.inc. LibTorch-free. A test checks each entry against the network itself.
+// catalog.inc; --dry_run also needs the embedding tables, to state the bytes of their gradients.
+// LibTorch-free. Tests check all of it against the networks.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace scalemark {
 
@@ -86,5 +88,31 @@ constexpr std::optional<ModelFacts> find_model(std::string_view name) {
     if (facts.name == name) return facts;
   return std::nullopt;
 }
+
+/// The facts about one embedding table.
+struct TableFacts {
+  std::string_view name;     ///< name of the layer
+  std::int64_t rows, width;  ///< V x d
+  bool tied;                 ///< serves as output projection too
+  std::int64_t lookups;      ///< rows looked up by a pass over a batch
+};
+
+/// Returns the tables of `facts` and their lookups in one pass over `samples` sequences of `length`
+/// tokens. An image model has none.
+inline std::vector<TableFacts> embedding_tables(const ModelFacts& facts, std::int64_t samples,
+                                                std::int64_t length) {
+  const std::int64_t tokens = samples * length, d = facts.width;
+  const bool tiny = facts.name.ends_with("_tiny");
+  if (facts.name.starts_with("transformer"))  // looked up for source and target
+    return {{"embedding", tiny ? 1024 : 32'768, d, true, 2 * tokens}};
+  if (facts.name.starts_with("bert"))  // one position serves all sequences of a pass
+    return {{"word_embedding", tiny ? 1024 : 30'522, d, true, tokens},
+            {"position_embedding", kBertPositions, d, false, length},
+            {"segment_embedding", 2, d, false, tokens}};
+  return {};
+}
+
+/// The distributions of the lengths of synthetic sequences.
+enum class LengthDistribution { fixed, uniform, lognormal };
 
 }  // namespace scalemark

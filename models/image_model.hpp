@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/layers.hpp"
-#include "models/learnable.hpp"
+#include "models/synthetic_data.hpp"
 
 namespace scalemark {
 

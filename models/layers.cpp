@@ -151,19 +151,6 @@ void Linear::freeze(at::ScalarType dtype) {
 
 void Linear::quantize() { frozen_->quantize(); }
 
-Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
-                       at::Device device, at::ScalarType dtype) {
-  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  Batch batch;
-  batch.inputs = at::randn({batch_size, 3, options.image_size, options.image_size}, generator)
-                     .to(dtype)
-                     .contiguous(memory_format(options.channels_last))
-                     .to(device);
-  batch.targets = at::randint(options.num_classes, {batch_size}, generator, at::kLong).to(device);
-  batch.units = batch.loss_count = batch.padded_units = static_cast<double>(batch_size);
-  return batch;
-}
-
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              double label_smoothing) {
   return cross_entropy_sum(torch_operators(), logits, labels, label_smoothing);
@@ -176,24 +163,6 @@ at::Tensor cross_entropy_sum(const OperatorSet& operators, const at::Tensor& log
 
 at::Tensor Model::dropout(const at::Tensor& x, double probability) const {
   return operators().dropout(x, probability);
-}
-
-Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count) {
-  const double share = static_cast<double>(count) / static_cast<double>(batch.inputs.size(0));
-  const auto part = [&](const at::Tensor& whole) {
-    return whole.defined() ? whole.narrow(0, first, count) : whole;
-  };
-  return {part(batch.inputs),       part(batch.targets),        share * batch.units,
-          share * batch.loss_count, share * batch.padded_units, part(batch.decoder_inputs),
-          part(batch.padding),      part(batch.segments),       part(batch.masked_positions),
-          part(batch.next_sentence)};
-}
-
-std::vector<Batch> split(const Batch& batch, std::int64_t size) {
-  std::vector<Batch> parts;
-  for (std::int64_t first = 0; first < batch.inputs.size(0); first += size)
-    parts.push_back(part_of(batch, first, size));
-  return parts;
 }
 
 at::Tensor truncated_normal(at::IntArrayRef shape) {

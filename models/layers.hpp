@@ -148,12 +148,6 @@ class Linear : public torch::nn::Module, public Freezable {
   std::shared_ptr<FrozenLinear> frozen_;
 };
 
-/// Returns the synthetic images and labels of every image model: inputs normal [batch, 3, size,
-/// size], labels uniform [batch] int64. They are drawn on the CPU, so that a seed gives the same
-/// batch on every device.
-Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
-                       at::Device device, at::ScalarType dtype);
-
 /// A sample with this label has no loss.
 inline constexpr std::int64_t kIgnoredLabel = -100;
 

@@ -2,6 +2,7 @@
 // its count.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/lengths.hpp"
+#include "models/catalog.hpp"
 #include "models/parameter_gate.hpp"
 
 namespace scalemark {
@@ -49,6 +50,17 @@ struct SampleRange {
 
 /// What the output of a file's network is compared with.
 enum class FileLoss { cross_entropy, mse, own };
+
+/// The distribution of the lengths of sequences. With `fixed`, all have the length `longest`; with
+/// `uniform`, 1 to `longest`; with `lognormal`, round(median exp(sigma z)) with normal z, limited
+/// to 1 to `longest`.
+struct Lengths {
+  LengthDistribution distribution = LengthDistribution::fixed;
+  double median = 0, sigma = 0;  ///< parameters of lognormal
+
+  bool vary() const { return distribution != LengthDistribution::fixed; }
+  std::int64_t draw(std::int64_t longest, at::Generator generator) const;
+};
 
 /// The options with which a network is built.
 struct ModelOptions {

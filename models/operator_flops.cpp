@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <string>
 
 namespace scalemark {
+
 namespace {
 
 using Inputs = OperatorInputs;
@@ -140,6 +142,40 @@ std::int64_t CountedCall::flops(const at::RecordFunction& at_end) const {
   if (!per_output_) return 2 * multiply_adds_;
   if (at_end.outputs().empty()) return 0;  // the operator has thrown
   return 2 * multiply_adds_ * at_end.outputs()[0].toTensor().numel();
+}
+
+namespace {
+
+thread_local std::int64_t flops = 0, depth = 0;
+
+/// A counted operator that is running. The operators that it calls are part of it.
+struct Call : at::ObserverContext {
+  explicit Call(CountedCall counted) : call(counted) { ++depth; }
+  ~Call() override { --depth; }
+  CountedCall call;
+};
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
+  const CountedOperator* counted = depth > 0 ? nullptr : find_counted(call.name());
+  return counted ? std::make_unique<Call>(CountedCall(*counted, call)) : nullptr;
+}
+
+void on_end(const at::RecordFunction& call, at::ObserverContext* context) {
+  if (const auto* counted = dynamic_cast<Call*>(context)) flops += counted->call.flops(call);
+}
+
+}  // namespace
+
+std::int64_t count_forward_flops(Model& model, const Batch& batch) {
+  const at::NoGradGuard no_grad;
+  flops = 0;
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
+                                                     .needsInputs(true)
+                                                     .needsOutputs(true)
+                                                     .scopes({at::RecordScope::FUNCTION}));
+  model.forward(batch);
+  at::removeCallback(handle);
+  return flops;
 }
 
 }  // namespace scalemark

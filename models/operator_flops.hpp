@@ -1,5 +1,5 @@
-// Computes FLOPs of LibTorch's operators from the shapes of their operands, and the group of an
-// operator from its name.
+// Computes FLOPs of LibTorch's operators from the shapes of their operands, the group of an
+// operator from its name, and the FLOPs of a network for which none are stated.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+
+#include "models/model.hpp"
 
 namespace scalemark {
 
@@ -55,5 +57,10 @@ class CountedCall {
   std::int64_t multiply_adds_;  ///< of the whole call, or for each element that `per` names
   bool per_output_;
 };
+
+/// Returns 2 FLOPs for each multiply-add of the convolutions and matrix products (including
+/// attention) that a forward pass of this batch calls, from the shapes of their operands. Other
+/// operators are not counted. The pass runs without gradients.
+std::int64_t count_forward_flops(Model& model, const Batch& batch);
 
 }  // namespace scalemark

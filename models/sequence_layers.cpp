@@ -1,13 +1,13 @@
-// Layers of sequence models; see sequence_layers.hpp.
+// Implements the layers of sequence models.
 #include "models/sequence_layers.hpp"
 
 #include <cmath>
 #include <limits>
 
 #include "models/frozen.hpp"
-#include "models/table_rows.hpp"
 
 namespace scalemark {
+
 namespace {
 
 /// From the width to `parts` times the width.
@@ -25,6 +25,46 @@ std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts, const 
 
 /// [batch, heads, length, depth] -> [batch, length, heads * depth].
 at::Tensor merged_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
+
+/// What the backward pass needs in addition to the tensors that autograd saves.
+struct TablePlace : torch::CustomClassHolder {
+  TablePlace(at::Tensor table, LayerGate holder)
+      : leaf(std::move(table)), gate(std::move(holder)) {}
+  at::Tensor leaf;
+  LayerGate gate;
+};
+
+/// A lookup that gives its gradient to the gate as rows.
+class Rows : public torch::autograd::Function<Rows> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& weight,
+                            const at::Tensor& indices,
+                            const c10::intrusive_ptr<TablePlace>& place) {
+    context->save_for_backward({indices});
+    context->saved_data["place"] = c10::IValue::make_capsule(place);
+    return at::embedding(weight, indices);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    const at::NoGradGuard no_grad;
+    const at::Tensor indices = context->get_saved_variables()[0].flatten();
+    const auto place =
+        c10::static_intrusive_pointer_cast<TablePlace>(context->saved_data["place"].toCapsule());
+    place->gate->gate->put_rows(place->leaf, indices,
+                                gradients[0].reshape({indices.numel(), place->leaf.size(1)}));
+    return {{}, {}, {}};
+  }
+};
+
+/// Returns rows of the table `leaf` [rows, width]: int64 [...] -> [..., width] in the compute
+/// dtype. The gradient goes to the gate as rows where the gate takes them, without a dense tensor.
+at::Tensor table_rows(const at::Tensor& leaf, const at::Tensor& indices, const LayerGate& holder) {
+  ParameterGate& gate = *holder->gate;
+  if (!at::GradMode::is_enabled() || !gate.takes_rows(leaf)) return gate.table_rows(leaf, indices);
+  return Rows::apply(gate.compute_weight(leaf), indices,
+                     c10::make_intrusive<TablePlace>(leaf, holder));
+}
 
 }  // namespace
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "models/learnable.hpp"
 #include "models/sequence_layers.hpp"
+#include "models/synthetic_data.hpp"
 
 namespace scalemark {
 namespace {

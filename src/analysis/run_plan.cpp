@@ -4,7 +4,6 @@
 #include "config/curves.hpp"
 #include "measure/bus_bandwidth.hpp"
 #include "models/catalog.hpp"
-#include "models/embedding_tables.hpp"
 
 namespace scalemark {
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "models/count_flops.hpp"
+#include "models/operator_flops.hpp"
 #include "train/input_pipeline.hpp"
 #include "train/operators_of.hpp"
 #include "train/precision.hpp"

@@ -14,13 +14,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # names rows above it only, so there is no cycle.
 ORDER = """
 models    -
-config    models/catalog.hpp models/length_distribution.hpp
+config    models/catalog.hpp
 measure   config
 rendezvous config measure
 platform  config measure
 record    config measure platform
 result    config measure platform record models/catalog.hpp
-analysis  config measure platform record result models/catalog.hpp models/embedding_tables.hpp
+analysis  config measure platform record result models/catalog.hpp
 launch    config measure rendezvous platform record result analysis models/catalog.hpp
 report    config measure record result analysis launch models/catalog.hpp
 comm      config measure platform

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/run_plan.hpp"
-#include "models/embedding_tables.hpp"
+#include "models/catalog.hpp"
 #include "tests/support/mpi_support.hpp"
 #include "tests/train/training_support.hpp"
 #include "train/clipping.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "config/keys/group.hpp"
-#include "models/length_distribution.hpp"
+#include "models/catalog.hpp"
 
 namespace scalemark {
 

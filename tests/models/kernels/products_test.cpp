@@ -5,7 +5,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "models/count_flops.hpp"
+#include "models/operator_flops.hpp"
 #include "models/model.hpp"
 #include "models/operator_set.hpp"
 #include "tests/models/gradient_taker.hpp"

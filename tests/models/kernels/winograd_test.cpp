@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "models/count_flops.hpp"
+#include "models/operator_flops.hpp"
 #include "models/operator_set.hpp"
 
 namespace scalemark::winograd_test {

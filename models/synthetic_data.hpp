@@ -1,11 +1,18 @@
-// Defines the learnable synthetic tasks (--data learnable). Targets are a fixed function of the
-// inputs, independent of the seed, which determines only the samples. A few hundred steps show
-// whether a configuration trains, which noise with its random labels cannot.
+// Draws the synthetic data of models: noise, and the learnable tasks (--data learnable). The
+// targets of a learnable task are a fixed function of the inputs, independent of the seed, which
+// determines only the samples. A few hundred steps show whether a configuration trains, which noise
+// with its random labels cannot.
 #pragma once
 
 #include "models/model.hpp"
 
 namespace scalemark {
+
+/// Returns the synthetic images and labels of every image model: inputs normal [batch, 3, size,
+/// size], labels uniform [batch] int64. They are drawn on the CPU, so that a seed gives the same
+/// batch on every device.
+Batch synthetic_images(const ModelOptions& options, std::int64_t batch_size, std::uint64_t seed,
+                       at::Device device, at::ScalarType dtype);
 
 /// Returns images of the first 10 classes (fewer where there are fewer): normal noise plus the
 /// pattern of the class, 8x8 cells of normal colours that are always the same. Shapes are those of
