@@ -10,12 +10,12 @@
 
 namespace scalemark {
 
-/// fp32 or bf16 on the CPU: what the loops are built for.
+/// Returns whether x is fp32 or bf16 on the CPU, for which the loops are built.
 inline bool suits_loops(const at::Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
-/// What `work` returns, run as the operator `name` on `inputs`.
+/// Returns the result of `work`, which is run as the operator `name` on `inputs`.
 template <typename Work>
 at::Tensor as_operator(const char* name, std::initializer_list<at::Tensor> inputs,
                        const Work& work) {

@@ -1,24 +1,23 @@
-// Three matrix products in a row, with the dropout of this folder between them.
-#include "models/kernels/attention.hpp"
-
+// Computes attention as matrix products with the dropout of this folder between them.
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <limits>
 
-#include "models/kernels/dropout.hpp"
+#include "models/kernels/kernels.hpp"
 
 namespace scalemark {
 namespace {
 
-/// 0 where a target may look, minus infinity where not: [length, length].
+/// Returns 0 where a target may look, and minus infinity where it may not: [length, length].
 at::Tensor causal_mask(std::int64_t length, const at::TensorOptions& options) {
   return at::full({length, length}, -std::numeric_limits<double>::infinity(), options).triu_(1);
 }
 
 at::Tensor without_heads(const at::Tensor& x) { return x.flatten(0, 1); }
 
-/// Minus infinity where a target may not look; undefined where it may look anywhere.
+/// Returns minus infinity where a target may not look. The result is undefined where it may look
+/// anywhere.
 at::Tensor hidden_from(const AttentionInputs& inputs) {
   const at::Tensor& queries = inputs.queries;
   if (inputs.mask.defined())

@@ -1,25 +1,271 @@
-// Divides the loops of batch normalisation among threads, and defines the autograd function around
-// them.
-#include "models/kernels/batch_norm.hpp"
-
+// Computes batch normalisation: four loops over rows of channels, their division among threads, and
+// the autograd function around them. Rows of channels are the form of channels_last activations:
+// rows = N x H x W. Each loop runs on one thread, in fp32 or bf16 with arithmetic in fp32; sums
+// over many rows are kept in float64. The loops go row by row, in the memory order of the
+// activations: the sums of a row's channels are in the first-level cache, and the processor
+// prefetches a contiguous stream best.
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
+#include <c10/util/BFloat16.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "models/kernels/as_operator.hpp"
-#include "models/kernels/batch_norm_loops.hpp"
+#include "models/kernels/kernels.hpp"
+#include "models/kernels/loops.hpp"
+#include "vector_loop.hpp"
 
 namespace scalemark {
+
+/// Describes `rows` rows of `channels` elements each, contiguous.
+struct RowShape {
+  std::int64_t rows, channels;
+};
+
+/// Normalises a channel: y = (x - mean) scale + shift. All have the shape [channels].
+struct ChannelScales {
+  const float *mean, *scale, *shift;
+};
+
+/// The number of floats of scratch memory that sums need for each channel.
+inline constexpr std::int64_t kScratchPerChannel = 3;
+
+template <typename T>
+struct MomentsOfRows {
+  const T* x;
+  RowShape shape;
+  double *mean, *squares;  ///< [channels]; of differences from the mean
+  float* scratch;          ///< [kScratchPerChannel x channels]
+};
+void run(const MomentsOfRows<float>& loop);
+void run(const MomentsOfRows<c10::BFloat16>& loop);
+
+/// Computes y = (x - mean) scale + shift, + residual where there is one, then max(y, 0) with
+/// `relu`.
+template <typename T>
+struct NormaliseRows {
+  const T* x;
+  const T* residual;  ///< nullptr: none
+  T* y;
+  RowShape shape;
+  ChannelScales scales;
+  bool relu;
+};
+void run(const NormaliseRows<float>& loop);
+void run(const NormaliseRows<c10::BFloat16>& loop);
+
+/// Says where a gradient passes the activation.
+enum class Mask {
+  none,    ///< there is no activation
+  input,   ///< where the normalised x is positive
+  output,  ///< where y is
+};
+
+/// Computes g = dy where it passes, else 0, and the sums of g and of g (x - mean) over the rows.
+template <typename T>
+struct GradientSumsOfRows {
+  const T* dy;
+  const T* x;
+  const T* y;  ///< of Mask::output
+  T* g;        ///< of Mask::output: written
+  RowShape shape;
+  ChannelScales scales;
+  Mask mask;
+  double *sum, *product;  ///< [channels]
+  float* scratch;         ///< [kScratchPerChannel x channels]
+};
+void run(const GradientSumsOfRows<float>& loop);
+void run(const GradientSumsOfRows<c10::BFloat16>& loop);
+
+/// Computes dx = scale g + slope (x - mean) + offset.
+template <typename T>
+struct InputGradientOfRows {
+  const T* g;  ///< with `relu` dy, masked here by the normalised x
+  const T* x;
+  T* dx;
+  RowShape shape;
+  ChannelScales scales;
+  const float *slope, *offset;  ///< [channels]
+  bool relu;
+};
+void run(const InputGradientOfRows<float>& loop);
+void run(const InputGradientOfRows<c10::BFloat16>& loop);
+
+namespace {
+
+/// The number of rows that are summed in fp32 before their sums are added in float64.
+constexpr std::int64_t kGroup = 64;
+
+/// Adds x - pivot to `sum` and (x - pivot)^2 to `square`, over the rows.
+template <typename T>
+SCALEMARK_INLINE void add_moments(const T* x, RowShape shape, const float* pivot, float* sum,
+                                  float* square) {
+  for (std::int64_t r = 0; r < shape.rows; ++r, x += shape.channels) {
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < shape.channels; ++c) {
+      const float v = load(x[c]) - pivot[c];
+      sum[c] += v;
+      square[c] += v * v;
+    }
+  }
+}
+
+/// Groups are combined as in Chan et al. 1979. Differences are taken from the mean so far, at first
+/// from that of the first group, so that rounding is relative to the variance, however far the mean
+/// lies from zero.
+template <typename T>
+SCALEMARK_INLINE void moments(const MomentsOfRows<T>& loop) {
+  const auto [rows, channels] = loop.shape;
+  double *const mean = loop.mean, *const squares = loop.squares;
+  float *const pivot = loop.scratch, *const sum = pivot + channels, *const square = sum + channels;
+  std::fill(mean, mean + channels, 0.);
+  std::fill(squares, squares + channels, 0.);
+  std::fill(pivot, square + channels, 0.f);
+  const std::int64_t first = std::min(kGroup, rows);
+  add_moments(loop.x, {first, channels}, pivot, sum, square);
+  for (std::int64_t c = 0; c < channels; ++c) pivot[c] = sum[c] / static_cast<float>(first);
+  for (std::int64_t row = 0; row < rows; row += kGroup) {
+    const std::int64_t count = std::min(kGroup, rows - row);
+    std::fill(sum, sum + channels, 0.f);
+    std::fill(square, square + channels, 0.f);
+    add_moments(loop.x + row * channels, {count, channels}, pivot, sum, square);
+    const double each = 1. / static_cast<double>(count);
+    const double share = static_cast<double>(count) / static_cast<double>(row + count);
+    const double weight = static_cast<double>(row) * share;
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double s = sum[c];
+      const double delta = pivot[c] + s * each - mean[c];
+      squares[c] += square[c] - s * s * each + delta * delta * weight;
+      mean[c] += delta * share;
+      pivot[c] = static_cast<float>(mean[c]);
+    }
+  }
+}
+
+template <bool relu, bool add, typename T>
+SCALEMARK_INLINE void normalise(const NormaliseRows<T>& loop) {
+  const auto [rows, channels] = loop.shape;
+  const auto [mean, scale, shift] = loop.scales;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* const x = loop.x + r * channels;
+    const T* const residual = add ? loop.residual + r * channels : x;
+    T* const y = loop.y + r * channels;
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < channels; ++c) {
+      float z = (load(x[c]) - mean[c]) * scale[c] + shift[c];
+      if constexpr (add) z += load(residual[c]);
+      if constexpr (relu) z = z < 0 ? 0.f : z;  // NaN stays
+      store(y[c], z);
+    }
+  }
+}
+
+template <typename T>
+SCALEMARK_INLINE void normalise_any(const NormaliseRows<T>& loop) {
+  if (loop.residual)
+    loop.relu ? normalise<true, true>(loop) : normalise<false, true>(loop);
+  else
+    loop.relu ? normalise<true, false>(loop) : normalise<false, false>(loop);
+}
+
+/// Adds g to `sum` and g (x - mean) to `product`, over the rows [first, first + count).
+template <Mask mask, typename T>
+SCALEMARK_INLINE void add_gradients(const GradientSumsOfRows<T>& loop, std::int64_t first,
+                                    std::int64_t count, float* sum, float* product) {
+  const std::int64_t channels = loop.shape.channels;
+  const auto [mean, scale, shift] = loop.scales;
+  for (std::int64_t r = first; r < first + count; ++r) {
+    const T *const dy = loop.dy + r * channels, *const x = loop.x + r * channels;
+    const T* const y = mask == Mask::output ? loop.y + r * channels : x;
+    T* const g = mask == Mask::output ? loop.g + r * channels : nullptr;
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const float v = load(x[c]) - mean[c];
+      float d = load(dy[c]);
+      if constexpr (mask == Mask::input) d = v * scale[c] + shift[c] <= 0 ? 0.f : d;
+      if constexpr (mask == Mask::output) {
+        d = load(y[c]) <= 0 ? 0.f : d;
+        store(g[c], d);
+      }
+      sum[c] += d;
+      product[c] += d * v;
+    }
+  }
+}
+
+template <Mask mask, typename T>
+SCALEMARK_INLINE void gradient_sums(const GradientSumsOfRows<T>& loop) {
+  const auto [rows, channels] = loop.shape;
+  float *const sum = loop.scratch, *const product = sum + channels;
+  std::fill(loop.sum, loop.sum + channels, 0.);
+  std::fill(loop.product, loop.product + channels, 0.);
+  for (std::int64_t row = 0; row < rows; row += kGroup) {
+    std::fill(sum, sum + channels, 0.f);
+    std::fill(product, product + channels, 0.f);
+    add_gradients<mask>(loop, row, std::min(kGroup, rows - row), sum, product);
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < channels; ++c) {
+      loop.sum[c] += sum[c];
+      loop.product[c] += product[c];
+    }
+  }
+}
+
+template <typename T>
+SCALEMARK_INLINE void gradient_sums_any(const GradientSumsOfRows<T>& loop) {
+  if (loop.mask == Mask::none) return gradient_sums<Mask::none>(loop);
+  loop.mask == Mask::input ? gradient_sums<Mask::input>(loop) : gradient_sums<Mask::output>(loop);
+}
+
+template <bool relu, typename T>
+SCALEMARK_INLINE void input_gradient(const InputGradientOfRows<T>& loop) {
+  const auto [rows, channels] = loop.shape;
+  const auto [mean, scale, shift] = loop.scales;
+  const float *const slope = loop.slope, *const offset = loop.offset;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T *const g = loop.g + r * channels, *const x = loop.x + r * channels;
+    T* const dx = loop.dx + r * channels;
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const float v = load(x[c]) - mean[c];
+      float d = load(g[c]);
+      if constexpr (relu) d = v * scale[c] + shift[c] <= 0 ? 0.f : d;
+      store(dx[c], d * scale[c] + (v * slope[c] + offset[c]));
+    }
+  }
+}
+
+template <typename T>
+SCALEMARK_INLINE void input_gradient_any(const InputGradientOfRows<T>& loop) {
+  loop.relu ? input_gradient<true>(loop) : input_gradient<false>(loop);
+}
+
+}  // namespace
+
+SCALEMARK_VECTOR_LOOP void run(const MomentsOfRows<float>& loop) { moments(loop); }
+SCALEMARK_VECTOR_LOOP void run(const MomentsOfRows<c10::BFloat16>& loop) { moments(loop); }
+SCALEMARK_VECTOR_LOOP void run(const NormaliseRows<float>& loop) { normalise_any(loop); }
+SCALEMARK_VECTOR_LOOP void run(const NormaliseRows<c10::BFloat16>& loop) { normalise_any(loop); }
+SCALEMARK_VECTOR_LOOP void run(const GradientSumsOfRows<float>& loop) { gradient_sums_any(loop); }
+SCALEMARK_VECTOR_LOOP void run(const GradientSumsOfRows<c10::BFloat16>& loop) {
+  gradient_sums_any(loop);
+}
+SCALEMARK_VECTOR_LOOP void run(const InputGradientOfRows<float>& loop) { input_gradient_any(loop); }
+SCALEMARK_VECTOR_LOOP void run(const InputGradientOfRows<c10::BFloat16>& loop) {
+  input_gradient_any(loop);
+}
+
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Elements for which another thread is worth it.
+/// The number of elements for which another thread is worth it.
 constexpr std::int64_t kGrain = 16384;
 
 RowShape shape_of_rows(const at::Tensor& x) { return {x.numel() / x.size(1), x.size(1)}; }
@@ -32,7 +278,7 @@ at::Tensor empty_like_rows(const at::Tensor& x) {
   return at::empty_like(x, x.options(), at::MemoryFormat::ChannelsLast);
 }
 
-/// Equal parts of the rows, as many as there are threads to take one each.
+/// Divides the rows into equal parts, one for each thread.
 struct Parts {
   std::int64_t count, rows;
 
@@ -44,7 +290,7 @@ struct Parts {
   std::int64_t first(std::int64_t part) const { return rows * part / count; }
   std::int64_t size(std::int64_t part) const { return first(part + 1) - first(part); }
 
-  /// Calls work(part, first row, rows) for each.
+  /// Calls work(part, first row, rows) for each part.
   template <typename Work>
   void run(const Work& work) const {
     at::parallel_for(0, count, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -53,7 +299,7 @@ struct Parts {
   }
 };
 
-/// Two sums of every channel and part, and what the loops need to make them.
+/// Holds two sums of every channel and part, and the memory that the loops need for them.
 class PartSums {
  public:
   PartSums(std::int64_t parts, std::int64_t channels)
@@ -70,7 +316,7 @@ class PartSums {
   std::unique_ptr<float[]> scratch_;
 };
 
-/// fp32 [4, channels], kept for the way back.
+/// The statistics that the backward pass needs: fp32 [4, channels].
 struct Statistics {
   float *mean, *inverse_deviation, *scale, *shift;
 
@@ -87,7 +333,7 @@ struct Rates {
   double momentum, epsilon;
 };
 
-/// Mean and variance of a channel over all rows.
+/// The mean and the variance of a channel over all rows.
 struct Moments {
   double mean = 0, squares = 0;
 
@@ -103,7 +349,7 @@ void move_running(at::Tensor& running, std::int64_t channel, double momentum, do
   place = static_cast<float>(momentum * value + (1 - momentum) * place);
 }
 
-/// Means and deviations of `x` into `to`; moves the layer's running statistics.
+/// Writes the means and deviations of `x` to `to`, and moves the layer's running statistics.
 template <typename T>
 void find_statistics(const at::Tensor& x, BatchNormTensors layer, Rates rates,
                      const Statistics& to) {
@@ -160,7 +406,8 @@ struct Gradients {
   at::Tensor x, weight, bias, residual;
 };
 
-/// Those of gamma and beta; returns slope and offset of InputGradientOfRows, [2, channels].
+/// Computes the gradients of gamma and beta. Returns slope and offset of InputGradientOfRows,
+/// [2, channels].
 std::unique_ptr<float[]> gradients_of_channels(PartSums& sums, const Parts& parts, RowShape shape,
                                                const Statistics& statistics, Gradients& made) {
   const std::int64_t channels = shape.channels;
@@ -182,7 +429,7 @@ std::unique_ptr<float[]> gradients_of_channels(PartSums& sums, const Parts& part
   return constants;
 }
 
-/// `y`: defined where there is a residual.
+/// Computes all gradients. `y` is defined where there is a residual.
 template <typename T>
 Gradients gradients_of(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& y,
                        const Statistics& statistics, bool relu) {

@@ -1,24 +1,101 @@
 // Computes the loss of each row and its gradient. The forward pass keeps two numbers of each row
-// for the backward pass.
-#include "models/kernels/cross_entropy.hpp"
-
+// for the backward pass. Sums over the classes of a row are kept in as many lanes as the widest
+// vectors have, so that they do not depend on the processor.
 #include <ATen/Parallel.h>
+#include <c10/util/BFloat16.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "models/kernels/as_operator.hpp"
-#include "models/kernels/cross_entropy_loops.hpp"
-#include "models/kernels/elements.hpp"
+#include "models/kernels/kernels.hpp"
+#include "models/kernels/loops.hpp"
+#include "vector_loop.hpp"
 
 namespace scalemark {
+
+/// The sums of a row that the loss needs.
+struct RowSums {
+  float highest;       ///< logit
+  float exponentials;  ///< sum of those of the differences from it
+  float sum;           ///< of the logits
+};
+RowSums sums_of(const float* logits, std::int64_t classes);
+RowSums sums_of(const c10::BFloat16* logits, std::int64_t classes);
+
+/// Computes gradient = scale (inverse exp(logit - highest) - share).
+template <typename T>
+struct CrossEntropyGradient {
+  const T* logits;
+  T* gradient;
+  std::int64_t classes;
+  float highest, inverse, scale, share;
+};
+void run(const CrossEntropyGradient<float>& row);
+void run(const CrossEntropyGradient<c10::BFloat16>& row);
+
+namespace {
+
+constexpr std::int64_t kLanes = 64;
+
+/// Sets lane[i % kLanes] = step(lane, value of i) for every element i of the row.
+template <typename T, typename Step>
+SCALEMARK_INLINE void fold(const T* x, std::int64_t count, float* lane, const Step& step) {
+  std::int64_t c = 0;
+  for (; c + kLanes <= count; c += kLanes) {
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t i = 0; i < kLanes; ++i) lane[i] = step(lane[i], load(x[c + i]));
+  }
+  for (std::int64_t i = 0; c < count; ++c, ++i) lane[i] = step(lane[i], load(x[c]));
+}
+
+template <typename T>
+SCALEMARK_INLINE RowSums row_sums(const T* logits, std::int64_t classes) {
+  float most[kLanes], sums[kLanes] = {};
+  for (float& lane : most) lane = -std::numeric_limits<float>::infinity();
+  fold(logits, classes, most, [](float lane, float x) { return x > lane ? x : lane; });
+  float highest = most[0];
+  for (const float lane : most) highest = lane > highest ? lane : highest;
+  fold(logits, classes, sums, [](float lane, float x) { return lane + x; });
+  double sum = 0, exponentials = 0;
+  for (float& lane : sums) {
+    sum += lane;
+    lane = 0;
+  }
+  fold(logits, classes, sums,
+       [highest](float lane, float x) { return lane + exp_below_zero(x - highest); });
+  for (const float lane : sums) exponentials += lane;
+  return {highest, static_cast<float>(exponentials), static_cast<float>(sum)};
+}
+
+template <typename T>
+SCALEMARK_INLINE void gradient_of(const CrossEntropyGradient<T>& row) {
+  const auto [logits, gradient, classes, highest, inverse, scale, share] = row;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < classes; ++c)
+    store(gradient[c], scale * (inverse * exp_below_zero(load(logits[c]) - highest) - share));
+}
+
+}  // namespace
+
+SCALEMARK_VECTOR_LOOP RowSums sums_of(const float* logits, std::int64_t classes) {
+  return row_sums(logits, classes);
+}
+SCALEMARK_VECTOR_LOOP RowSums sums_of(const c10::BFloat16* logits, std::int64_t classes) {
+  return row_sums(logits, classes);
+}
+SCALEMARK_VECTOR_LOOP void run(const CrossEntropyGradient<float>& row) { gradient_of(row); }
+SCALEMARK_VECTOR_LOOP void run(const CrossEntropyGradient<c10::BFloat16>& row) { gradient_of(row); }
+
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// How the probability of a label is spread.
+/// Says how the probability of a label is spread over the classes.
 struct Target {
   std::int64_t ignored;
   double smoothing, share;  ///< share: of every class

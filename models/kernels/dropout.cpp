@@ -1,6 +1,5 @@
-// Counter-based masks, two of them from each hash, and the autograd functions around the loops.
-#include "models/kernels/dropout.hpp"
-
+// Draws masks from a counter, two of them from each hash, and defines the autograd functions around
+// the loops.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 
@@ -8,7 +7,8 @@
 #include <mutex>
 
 #include "models/kernels/as_operator.hpp"
-#include "models/kernels/elements.hpp"
+#include "models/kernels/kernels.hpp"
+#include "models/kernels/loops.hpp"
 #include "vector_loop.hpp"
 
 namespace scalemark {
@@ -17,8 +17,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Elements that share a run of hashes: the low halves decide the first 32, the high halves the
-/// others.
+/// The number of elements that share a run of hashes. The low halves decide the first 32, the high
+/// halves the others.
 constexpr std::int64_t kBlock = 64;
 
 struct DropMask {
@@ -33,7 +33,8 @@ DropMask make_drop_mask(std::uint64_t key, double probability) {
           static_cast<float>(65536. / (65536. - threshold))};
 }
 
-/// 32 well-mixed bits of a counter: two rounds of xorshift and multiply, keyed before each.
+/// Returns 32 well-mixed bits of a counter by two rounds of xorshift and multiply, keyed before
+/// each.
 inline std::uint32_t hash(std::uint32_t x, const DropMask& mask) {
   x += mask.key0;
   x ^= x >> 16;
@@ -44,7 +45,8 @@ inline std::uint32_t hash(std::uint32_t x, const DropMask& mask) {
   return x ^ x >> 16;
 }
 
-/// The blocks [begin, end) of n elements; with `relu` negative elements are dropped too.
+/// Drops elements of the blocks [begin, end) of n elements. With `relu` negative elements are
+/// dropped too.
 template <typename T, bool relu>
 [[gnu::always_inline]] inline void drop_blocks(const T* in, T* out, std::int64_t begin,
                                                std::int64_t end, std::int64_t n,
@@ -116,7 +118,7 @@ class Dropout : public torch::autograd::Function<Dropout> {
   }
 };
 
-/// The output says which elements passed: no mask is needed on the way back.
+/// The output shows which elements passed, so the backward pass needs no mask.
 class ReluDropout : public torch::autograd::Function<ReluDropout> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, std::int64_t key,

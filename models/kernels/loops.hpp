@@ -1,9 +1,14 @@
-// Defines how loops are vectorised and divided. Internal to models/kernels/.
+// Defines what the loops of models/kernels/ are written with: how they are vectorised and divided,
+// how fp32 and bf16 elements are loaded and stored, which are computed with in fp32, and exp(). The
+// functions are branch-free, so that loops over them vectorise.
 #pragma once
 
+#include <c10/util/BFloat16.h>
+
+#include <bit>
 #include <cstdint>
 
-/// Into the function that is built for several vector widths.
+/// Inlines a function into the one that is built for several vector widths.
 #define SCALEMARK_INLINE [[gnu::always_inline]] inline
 #if defined(__GNUC__) && !defined(__clang__)
 #define SCALEMARK_INDEPENDENT _Pragma("GCC ivdep")  // iterations: pointers of a loop never overlap
@@ -14,5 +19,38 @@
 namespace scalemark {
 
 inline std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+inline float load(float value) { return value; }
+inline float load(c10::BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.x) << 16);
+}
+
+inline void store(float& to, float value) { to = value; }
+/// Rounds to nearest, ties to even.
+inline void store(c10::BFloat16& to, float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const bool nan = static_cast<std::int32_t>(bits & 0x7fffffff) > 0x7f800000;
+  to.x = static_cast<std::uint16_t>(nan ? 0x7fc0 : rounded);
+}
+
+/// Returns exp(x) for x <= 0 within 2 ulp, and exp(-87) below -87, without a branch or a call.
+SCALEMARK_INLINE float exp_below_zero(float x) {
+  constexpr float kRound = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer
+  constexpr float kLog2E = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+  x = x < -87.f ? -87.f : x;  // NaN stays
+  const float shifted = x * kLog2E + kRound;
+  const float n = shifted - kRound;
+  const float r = (x - n * kLn2High) - n * kLn2Low;
+  float p = 1.f / 720;  // Taylor's series: |r| <= ln(2) / 2
+  p = p * r + 1.f / 120;
+  p = p * r + 1.f / 24;
+  p = p * r + 1.f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.f;
+  p = p * r + 1.f;
+  const auto exponent = (std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3f800000u;
+  return p * std::bit_cast<float>(exponent);
+}
 
 }  // namespace scalemark

@@ -1,16 +1,103 @@
-// Computes max pooling and its gradient. Pixels are divided among threads, each with all of its
-// channels.
-#include "models/kernels/max_pool.hpp"
-
+// Computes max pooling and its gradient: the loops over the channels of one pixel, for fp32 and
+// bf16, and the division of the pixels among threads, each pixel with all of its channels.
 #include <ATen/Parallel.h>
+#include <c10/util/BFloat16.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "models/kernels/as_operator.hpp"
-#include "models/kernels/max_pool_loops.hpp"
+#include "models/kernels/kernels.hpp"
+#include "models/kernels/loops.hpp"
+#include "vector_loop.hpp"
 
 namespace scalemark {
+
+inline constexpr int kMostPixels = 15 * 15;  ///< of a window
+
+/// Computes y, the maximum over `count` pixels of a window, and `place`, the number of the pixel
+/// that has it.
+template <typename T>
+struct MaxOfPixels {
+  const T* pixels[kMostPixels];
+  std::uint8_t numbers[kMostPixels];
+  int count;
+  std::int64_t channels;
+  float* scratch;  ///< [2, channels]
+  T* y;
+  std::uint8_t* place;  ///< null: nobody asks
+};
+void run(const MaxOfPixels<float>& loop);
+void run(const MaxOfPixels<c10::BFloat16>& loop);
+
+/// Computes dx, the sum of dy over the windows whose maximum the pixel has.
+template <typename T>
+struct GradientOfPixel {
+  const T* dy[kMostPixels];
+  const std::uint8_t* place[kMostPixels];
+  std::uint8_t numbers[kMostPixels];  ///< of the pixel in each window
+  int count;
+  std::int64_t channels;
+  float* scratch;  ///< [channels]
+  T* dx;
+};
+void run(const GradientOfPixel<float>& loop);
+void run(const GradientOfPixel<c10::BFloat16>& loop);
+
+namespace {
+
+template <bool places, typename T>
+SCALEMARK_INLINE void maximum(const MaxOfPixels<T>& loop) {
+  float *const best = loop.scratch, *const which = best + loop.channels;
+  for (std::int64_t c = 0; c < loop.channels; ++c) best[c] = load(loop.pixels[0][c]);
+  if constexpr (places) std::fill(which, which + loop.channels, loop.numbers[0]);
+  for (int i = 1; i < loop.count; ++i) {
+    const T* const x = loop.pixels[i];
+    const float number = loop.numbers[i];
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < loop.channels; ++c) {
+      const float v = load(x[c]);
+      const bool higher = (v > best[c]) | (v != v);
+      best[c] = higher ? v : best[c];
+      if constexpr (places) which[c] = higher ? number : which[c];
+    }
+  }
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < loop.channels; ++c) store(loop.y[c], best[c]);
+  if constexpr (places)
+    for (std::int64_t c = 0; c < loop.channels; ++c)
+      loop.place[c] = static_cast<std::uint8_t>(static_cast<int>(which[c]));
+}
+
+template <typename T>
+SCALEMARK_INLINE void maximum_any(const MaxOfPixels<T>& loop) {
+  loop.place ? maximum<true>(loop) : maximum<false>(loop);
+}
+
+template <typename T>
+SCALEMARK_INLINE void gradient(const GradientOfPixel<T>& loop) {
+  float* const sum = loop.scratch;
+  std::fill(sum, sum + loop.channels, 0.f);
+  for (int i = 0; i < loop.count; ++i) {
+    const T* const dy = loop.dy[i];
+    const std::uint8_t* const place = loop.place[i];
+    const int number = loop.numbers[i];
+    SCALEMARK_INDEPENDENT
+    for (std::int64_t c = 0; c < loop.channels; ++c)
+      sum[c] += static_cast<int>(place[c]) == number ? load(dy[c]) : 0.f;
+  }
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < loop.channels; ++c) store(loop.dx[c], sum[c]);
+}
+
+}  // namespace
+
+SCALEMARK_VECTOR_LOOP void run(const MaxOfPixels<float>& loop) { maximum_any(loop); }
+SCALEMARK_VECTOR_LOOP void run(const MaxOfPixels<c10::BFloat16>& loop) { maximum_any(loop); }
+SCALEMARK_VECTOR_LOOP void run(const GradientOfPixel<float>& loop) { gradient(loop); }
+SCALEMARK_VECTOR_LOOP void run(const GradientOfPixel<c10::BFloat16>& loop) { gradient(loop); }
+
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -18,20 +105,20 @@ using torch::autograd::variable_list;
 
 constexpr auto kLayout = at::MemoryFormat::ChannelsLast;
 
-/// Pixels of a batch in channels_last memory.
+/// The pixels of a batch in channels_last memory.
 struct PixelGrid {
   std::int64_t images, height, width, channels;
 
   explicit PixelGrid(const at::Tensor& x)
       : images(x.size(0)), height(x.size(2)), width(x.size(3)), channels(x.size(1)) {}
   std::int64_t count() const { return images * height * width; }
-  /// Of a channel's first element.
+  /// Returns the offset of the first channel of a pixel.
   std::int64_t offset(std::int64_t n, std::int64_t y, std::int64_t x) const {
     return ((n * height + y) * width + x) * channels;
   }
 };
 
-/// Calls work(image, y, x, scratch of 2 * channels floats) for each, in their order.
+/// Calls work(image, y, x, scratch of 2 * channels floats) for each pixel, in their order.
 template <typename Work>
 void for_each_pixel(const PixelGrid& grid, const Work& work) {
   at::parallel_for(0, grid.images * grid.height, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -106,7 +193,7 @@ std::int64_t windows_of(std::int64_t pixels, const PoolWindow& window) {
   return (pixels + 2 * window.padding - window.size) / window.stride + 1;
 }
 
-/// `places`: of the maxima, uint8, where it is defined.
+/// Returns the maxima. `places`, where it is defined, receives their places as uint8.
 at::Tensor pooled(const at::Tensor& x, const PoolWindow& window, at::Tensor& places) {
   return as_operator("scalemark::max_pool2d", {x}, [&] {
     at::Tensor y = at::empty(

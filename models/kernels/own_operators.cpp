@@ -1,18 +1,8 @@
-// The operators of this folder in place of LibTorch's where these suit: the one file through which
-// anything outside reaches a kernel of ours.
+// Selects the operators of this folder in place of LibTorch's where these suit. Everything outside
+// this folder reaches its kernels through this file.
 #include <ATen/ATen.h>
 
-#include "models/kernels/adam.hpp"
-#include "models/kernels/attention.hpp"
-#include "models/kernels/batch_norm.hpp"
-#include "models/kernels/cross_entropy.hpp"
-#include "models/kernels/dropout.hpp"
-#include "models/kernels/linear.hpp"
-#include "models/kernels/max_pool.hpp"
-#include "models/kernels/row_sums.hpp"
-#include "models/kernels/shares.hpp"
-#include "models/kernels/squares.hpp"
-#include "models/kernels/winograd.hpp"
+#include "models/kernels/kernels.hpp"
 #include "models/operator_set.hpp"
 
 namespace scalemark {

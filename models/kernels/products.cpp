@@ -1,6 +1,4 @@
 // Divides matrix products into pieces and computes each on one thread.
-#include "models/kernels/products.hpp"
-
 #include <ATen/Parallel.h>
 #include <ATen/ops/as_strided_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
@@ -8,6 +6,7 @@
 #include <algorithm>
 
 #include "models/kernels/as_operator.hpp"
+#include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
 
 namespace scalemark {
@@ -18,8 +17,8 @@ constexpr std::int64_t kFewestColumns = 256;
 constexpr std::int64_t kFewestRows = 64;
 constexpr double kLeastMultiplyAdds = 1 << 24;  ///< some 0.2 ms: below, starting threads shows
 
-/// Rows and columns [row, row + rows) x [column, column + columns) of a matrix, past the
-/// dispatcher: threads of a loop have neither its modes nor its observers.
+/// Returns rows and columns [row, row + rows) x [column, column + columns) of a matrix. It bypasses
+/// the dispatcher, since the threads of a loop have neither its modes nor its observers.
 at::Tensor block(const at::Tensor& matrix, std::int64_t row, std::int64_t rows, std::int64_t column,
                  std::int64_t columns) {
   return at::cpu::as_strided(
@@ -35,7 +34,7 @@ void add_to_rows(at::Tensor& block, const float* bias) {
 
 bool is_fp32_on_cpu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
 
-/// Those of a product that is to be cut, else one.
+/// Returns the pieces of a product that is to be cut, else one.
 ProductPieces pieces_of(const at::Tensor& a, const at::Tensor& b) {
   if (!cuts_products() || !is_fp32_on_cpu(a) || !is_fp32_on_cpu(b)) return {};
   return product_pieces(a.size(0), a.size(1), b.size(1), at::get_num_threads());

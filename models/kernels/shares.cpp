@@ -1,9 +1,10 @@
-// See shares.hpp.
-#include "models/kernels/shares.hpp"
-
+// Runs a function on shares of a batch, each on a thread of its own whose operators do not divide
+// their work again.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/ThreadLocalState.h>
+
+#include "models/kernels/kernels.hpp"
 #if defined(_OPENMP)
 #include <omp.h>
 #endif

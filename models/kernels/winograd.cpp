@@ -1,17 +1,255 @@
-// Computes Winograd convolutions. Tiles pass all three steps in chunks that stay in the caches. The
+// Computes Winograd convolutions with the matrices of Lavin and Gray 2016, section 4.1: three
+// transforms, each of one tile over its channels, which are contiguous in channels_last memory, and
+// the matrix product between them. Tiles pass all steps in chunks that stay in the caches. The
 // division into chunks depends on the number of tiles alone, so results do not depend on the number
 // of threads.
-#include "models/kernels/winograd.hpp"
-
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "models/kernels/as_operator.hpp"
+#include "models/kernels/kernels.hpp"
 #include "models/kernels/loops.hpp"
-#include "models/kernels/winograd_loops.hpp"
+#include "vector_loop.hpp"
 
 namespace scalemark {
+
+inline constexpr std::int64_t kTileOut = 2;  ///< pixels of a tile's side
+inline constexpr std::int64_t kTileIn = 4;   ///< that they are computed from
+inline constexpr std::int64_t kTilePositions = kTileIn * kTileIn;
+
+/// Says where a square of pixels or taps is in memory: element (i, j) of channel c is at[i rows + j
+/// columns + c].
+template <typename T>
+struct Square {
+  T* at;
+  std::int64_t rows, columns;
+};
+
+/// Computes `to` (4 x 4) = B^T x B of `from` (4 x 4).
+struct TransformInput {
+  Square<const float> from;
+  Square<float> to;
+  std::int64_t channels;
+};
+void run(const TransformInput& tile);
+
+/// Computes `to` (4 x 4) = G w G^T of `from` (3 x 3).
+struct TransformFilter {
+  Square<const float> from;
+  Square<float> to;
+  std::int64_t channels;
+};
+void run(const TransformFilter& tile);
+
+/// Computes `to` (2 x 2) = A^T m A of `from` (4 x 4) + bias, + the values of `to` with `add`, then
+/// max(., 0) with `relu`.
+struct TransformOutput {
+  Square<const float> from;
+  Square<float> to;
+  std::int64_t channels;
+  const float* bias;  ///< [channels]
+  bool add, relu;
+};
+void run(const TransformOutput& tile);
+
+/// The number of columns of a matrix product that are computed at a time.
+inline constexpr std::int64_t kPanel = 16;
+
+/// Computes y [rows, count * kPanel] = x [rows, depth] times `count` panels [depth, kPanel]. Each
+/// element is summed in the order of `depth`, whatever the number of rows.
+struct MultiplyPanels {
+  const float* x;
+  std::int64_t rows, depth;
+  const float* panels;
+  std::int64_t count;
+  float* y;
+  std::int64_t apart;  ///< rows of y
+};
+void run(const MultiplyPanels& product);
+
+namespace {
+
+SCALEMARK_INLINE void transform_input(const TransformInput& tile) {
+  const auto [x, rows, columns] = tile.from;
+  const auto [y, down, across] = tile.to;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < tile.channels; ++c) {
+    float v[kTileIn][kTileIn];
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileIn; ++j) {
+      const float* const d = x + j * columns + c;
+      const float d0 = d[0], d1 = d[rows], d2 = d[2 * rows], d3 = d[3 * rows];
+      v[0][j] = d0 - d2;
+      v[1][j] = d1 + d2;
+      v[2][j] = d2 - d1;
+      v[3][j] = d1 - d3;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kTileIn; ++i) {
+      float* const t = y + i * down + c;
+      t[0] = v[i][0] - v[i][2];
+      t[across] = v[i][1] + v[i][2];
+      t[2 * across] = v[i][2] - v[i][1];
+      t[3 * across] = v[i][1] - v[i][3];
+    }
+  }
+}
+
+SCALEMARK_INLINE void transform_filter(const TransformFilter& tile) {
+  const auto [x, rows, columns] = tile.from;
+  const auto [y, down, across] = tile.to;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < tile.channels; ++c) {
+    float v[kTileIn][3];
+#pragma GCC unroll 3
+    for (int j = 0; j < 3; ++j) {
+      const float* const w = x + j * columns + c;
+      const float w0 = w[0], w1 = w[rows], w2 = w[2 * rows];
+      v[0][j] = w0;
+      v[1][j] = .5f * (w0 + w2 + w1);
+      v[2][j] = .5f * (w0 + w2 - w1);
+      v[3][j] = w2;
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kTileIn; ++i) {
+      float* const t = y + i * down + c;
+      t[0] = v[i][0];
+      t[across] = .5f * (v[i][0] + v[i][2] + v[i][1]);
+      t[2 * across] = .5f * (v[i][0] + v[i][2] - v[i][1]);
+      t[3 * across] = v[i][2];
+    }
+  }
+}
+
+template <bool add, bool relu>
+SCALEMARK_INLINE void transform_output(const TransformOutput& tile) {
+  const auto [x, rows, columns] = tile.from;
+  const auto [y, down, across] = tile.to;
+  SCALEMARK_INDEPENDENT
+  for (std::int64_t c = 0; c < tile.channels; ++c) {
+    float v[kTileOut][kTileIn];
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileIn; ++j) {
+      const float* const m = x + j * columns + c;
+      const float m1 = m[rows], m2 = m[2 * rows];
+      v[0][j] = m[0] + m1 + m2;
+      v[1][j] = m1 - m2 - m[3 * rows];
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < kTileOut; ++i) {
+      float* const t = y + i * down + c;
+      float left = v[i][0] + v[i][1] + v[i][2] + tile.bias[c];
+      float right = v[i][1] - v[i][2] - v[i][3] + tile.bias[c];
+      if constexpr (add) {
+        left += t[0];
+        right += t[across];
+      }
+      if constexpr (relu) {
+        left = left < 0 ? 0.f : left;  // NaN stays
+        right = right < 0 ? 0.f : right;
+      }
+      t[0] = left;
+      t[across] = right;
+    }
+  }
+}
+
+SCALEMARK_INLINE void transform_output_any(const TransformOutput& tile) {
+  if (tile.add)
+    tile.relu ? transform_output<true, true>(tile) : transform_output<true, false>(tile);
+  else
+    tile.relu ? transform_output<false, true>(tile) : transform_output<false, false>(tile);
+}
+
+using EightFloats [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
+using SixteenFloats [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = float;
+
+constexpr std::int64_t kLine = 16;  ///< of the cache, in floats
+
+/// Multiplies `height` rows by `panels` panels. The sums stay in registers.
+template <typename Vector, int height, int panels>
+SCALEMARK_INLINE void multiply_rows(const MultiplyPanels& product, std::int64_t row) {
+  constexpr int kOfPanel = static_cast<int>(kPanel * sizeof(float) / sizeof(Vector));
+  constexpr int kVectors = kOfPanel * panels;
+  Vector sum[height][kVectors] = {};
+  const float* const x = product.x + row * product.depth;
+  const auto* panel = reinterpret_cast<const Vector*>(product.panels);
+  const std::int64_t apart = product.depth * kOfPanel;
+  for (std::int64_t first = 0; first < product.depth; first += kLine) {
+    for (int i = 0; i < height; ++i)  // streams too short for the processor to foresee
+      __builtin_prefetch(x + (height + i) * product.depth + first);
+    const std::int64_t end = std::min(first + kLine, product.depth);
+    for (std::int64_t k = first; k < end; ++k, panel += kOfPanel)
+#pragma GCC unroll 12
+      for (int i = 0; i < height; ++i)
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j)
+          sum[i][j] += x[i * product.depth + k] * panel[j / kOfPanel * apart + j % kOfPanel];
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < height; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j)
+      reinterpret_cast<Vector*>(product.y + (row + i) * product.apart)[j] = sum[i][j];
+}
+
+/// Multiplies all rows. The last rows are computed together with some before them, which are then
+/// computed twice.
+template <typename Vector, int height, int panels>
+SCALEMARK_INLINE void multiply_all_rows(const MultiplyPanels& product) {
+  if (product.rows < height) {
+    for (std::int64_t row = 0; row < product.rows; ++row)
+      multiply_rows<Vector, 1, panels>(product, row);
+    return;
+  }
+  for (std::int64_t row = 0; row < product.rows; row += height)
+    multiply_rows<Vector, height, panels>(product, std::min(row, product.rows - height));
+}
+
+/// Multiplies by `panels` panels at once, then by those that are left.
+template <typename Vector, int height, int panels>
+SCALEMARK_INLINE void multiply_panels(MultiplyPanels product) {
+  const auto advance = [&](std::int64_t by) {
+    product.panels += by * product.depth * kPanel;
+    product.y += by * kPanel;
+    product.count -= by;
+  };
+  for (; product.count >= panels; advance(panels))
+    multiply_all_rows<Vector, height, panels>(product);
+  for (; product.count > 0; advance(1)) multiply_all_rows<Vector, height, 1>(product);
+}
+
+SCALEMARK_VECTOR_LOOP void multiply_panels_any(const MultiplyPanels& product) {
+  multiply_panels<EightFloats, 6, 1>(product);
+}
+#ifdef SCALEMARK_AVX512_LOOP
+SCALEMARK_AVX512_LOOP void multiply_panels_avx512(const MultiplyPanels& product) {
+  multiply_panels<SixteenFloats, 12, 2>(product);
+}
+
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+}  // namespace
+
+void run(const MultiplyPanels& product) {
+#ifdef SCALEMARK_AVX512_LOOP
+  static const bool avx512 = has_avx512();
+  if (avx512) return multiply_panels_avx512(product);
+#endif
+  multiply_panels_any(product);
+}
+
+SCALEMARK_VECTOR_LOOP void run(const TransformInput& tile) { transform_input(tile); }
+SCALEMARK_VECTOR_LOOP void run(const TransformFilter& tile) { transform_filter(tile); }
+SCALEMARK_VECTOR_LOOP void run(const TransformOutput& tile) { transform_output_any(tile); }
+
 namespace {
 
 constexpr std::int64_t kChunkTiles = 128;
@@ -19,7 +257,7 @@ constexpr std::int64_t kFewestTiles = 64;     ///< of all images: the filters ar
 constexpr std::int64_t kFewestChannels = 32;  ///< in and out: fewer do not pay for the transforms
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 
-/// An image of a batch in channels_last memory.
+/// The images of a batch in channels_last memory.
 template <typename T>
 struct Images {
   T* at;
@@ -46,7 +284,8 @@ struct Tiling {
         rows(divided_up(x.size(2), kTileOut)),
         columns(divided_up(x.size(3), kTileOut)) {}
   std::int64_t count() const { return images * rows * columns; }
-  /// Of one chunk: an even number of chunks, equal but for the last.
+  /// Returns the number of tiles of one chunk. There is an even number of chunks, equal but for the
+  /// last.
   std::int64_t chunk() const {
     const std::int64_t chunks = divided_up(divided_up(count(), kChunkTiles), 2) * 2;
     return divided_up(count(), chunks);
@@ -56,7 +295,7 @@ struct Tiling {
   }
 };
 
-/// The pixels of a square that lie within the images: `copy`(pixel, place in the square).
+/// Calls copy(pixel, place in the square) for the pixels of a square that are within the images.
 template <typename T, typename Copy>
 void for_each_held(const Images<T>& images, const Tile& tile, std::int64_t side, const Copy& copy) {
   for (std::int64_t i = 0; i < side; ++i)
@@ -70,7 +309,8 @@ bool holds_whole(const Images<T>& images, const Tile& tile, std::int64_t side) {
   return images.holds(tile.y, tile.x) && images.holds(tile.y + side - 1, tile.x + side - 1);
 }
 
-/// `edge` [16 x channels]: a copy of what reaches out of the image.
+/// Transforms a tile of the input. `edge` [16 x channels] receives a copy of a tile that reaches
+/// out of the image.
 void gather(const Images<const float>& x, Tile tile, Square<float> to, float* edge) {
   tile.y -= 1;  // the padding
   tile.x -= 1;
@@ -88,7 +328,7 @@ void gather(const Images<const float>& x, Tile tile, Square<float> to, float* ed
   run(TransformInput{from, to, channels});
 }
 
-/// What a result becomes beside the products.
+/// Says what is added to the products, and whether ReLU follows.
 struct Ending {
   const float* bias;
   bool add, relu;
@@ -113,19 +353,20 @@ void scatter(const Square<float>& m, const Images<float>& y, const Tile& tile, c
   });
 }
 
-/// Workspace of a chunk: [16 positions, tiles, channels].
+/// The workspace of a chunk: [16 positions, tiles, channels].
 struct Positions {
   float* at;
   std::int64_t channels, apart;
 
-  /// Positions a power of two apart would contend for the same lines of the cache.
+  /// Returns the distance of two positions. With a power of two they would contend for the same
+  /// lines of the cache.
   static std::int64_t apart_of(std::int64_t chunk, std::int64_t channels) {
     return chunk * channels + 16;
   }
   Square<float> tile(std::int64_t t) const { return {at + t * channels, kTileIn * apart, apart}; }
 };
 
-/// m = v filters, at each position; of `tiles`.
+/// Computes m = v filters at each position, for `tiles` tiles.
 void multiply(const Positions& v, const WinogradFilters& filters, std::int64_t tiles,
               const Positions& m) {
   const std::int64_t panels = filters.values.size(1), in = filters.values.size(2);
@@ -135,7 +376,7 @@ void multiply(const Positions& v, const WinogradFilters& filters, std::int64_t t
                        m.at + p * m.apart, m.channels});
 }
 
-/// y = the convolution of x, both channels_last.
+/// Computes y, the convolution of x, both in channels_last memory.
 void convolve(const at::Tensor& x, const WinogradFilters& filters, const at::Tensor& bias,
               bool relu, bool add, at::Tensor& y) {
   const std::int64_t in = x.size(1), out = filters.channels;
@@ -168,7 +409,7 @@ at::Tensor like_with_channels(const at::Tensor& x, std::int64_t channels) {
   return at::empty({x.size(0), channels, x.size(2), x.size(3)}, x.options(), kChannelsLast);
 }
 
-/// dy [N, out, H, W], mirrored filters -> [N, in, H, W].
+/// Returns the gradient of x from dy [N, out, H, W] with mirrored filters: [N, in, H, W].
 at::Tensor winograd_input_gradient(const at::Tensor& dy, const WinogradFilters& filters) {
   return as_operator("scalemark::conv2d_input_gradient", {dy, filters.values}, [&] {
     at::Tensor dx = like_with_channels(dy, filters.channels);

@@ -1,11 +1,10 @@
 // Batch normalisation in one pass each way: against torch in float64, and no worse than torch's own
 // operators in the same dtype.
-#include "models/kernels/batch_norm.hpp"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "models/kernels/kernels.hpp"
 #include "models/model.hpp"
 
 namespace scalemark::batch_norm_test {

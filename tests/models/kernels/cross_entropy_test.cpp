@@ -1,10 +1,10 @@
 // Cross-entropy in one pass each way: against torch in float64, and at labels and logits that are
 // none.
-#include "models/kernels/cross_entropy.hpp"
-
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include "models/kernels/kernels.hpp"
 
 namespace scalemark::cross_entropy_test {
 namespace {

@@ -1,12 +1,11 @@
 // Dropout's masks: their rate, their independence, and that the way back uses the mask of the way
 // forth.
-#include "models/kernels/dropout.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "models/catalog.hpp"
+#include "models/kernels/kernels.hpp"
 #include "models/model.hpp"
 
 namespace scalemark::dropout_test {

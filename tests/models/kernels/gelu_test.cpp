@@ -1,11 +1,10 @@
 // GELU with its gradient in one pass: against float64, at the ends, and in a layer.
-#include "models/kernels/gelu.hpp"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <limits>
 
+#include "models/kernels/kernels.hpp"
 #include "models/layers.hpp"
 #include "tests/models/gradient_taker.hpp"
 

@@ -1,7 +1,7 @@
 // Maximum pooling against torch's, both ways, and what does not suit it.
-#include "models/kernels/max_pool.hpp"
-
 #include <gtest/gtest.h>
+
+#include "models/kernels/kernels.hpp"
 
 namespace scalemark::max_pool_test {
 namespace {

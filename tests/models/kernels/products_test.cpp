@@ -1,12 +1,11 @@
 // Products in pieces: against float64, each element once whatever the pieces, and no worse than
 // torch's whole product.
-#include "models/kernels/products.hpp"
-
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "models/operator_flops.hpp"
+#include "models/kernels/kernels.hpp"
 #include "models/model.hpp"
+#include "models/operator_flops.hpp"
 #include "models/operator_set.hpp"
 #include "tests/models/gradient_taker.hpp"
 

@@ -1,6 +1,4 @@
 // A batch in shares: each sample once and in its place, by as many threads as there are.
-#include "models/kernels/shares.hpp"
-
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -9,6 +7,8 @@
 #include <set>
 #include <stdexcept>
 #include <thread>
+
+#include "models/kernels/kernels.hpp"
 
 namespace scalemark::shares_test {
 namespace {

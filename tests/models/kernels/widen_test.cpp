@@ -1,7 +1,7 @@
 // bf16 into fp32 is exact, whichever way it goes.
-#include "models/kernels/widen.hpp"
-
 #include <gtest/gtest.h>
+
+#include "models/kernels/kernels.hpp"
 
 namespace scalemark::widen_test {
 namespace {

@@ -1,12 +1,11 @@
 // Winograd's convolution: against torch in float64, at images that its tiles do not divide, and
 // beside torch's own in fp32.
-#include "models/kernels/winograd.hpp"
-
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "models/kernels/kernels.hpp"
 #include "models/operator_flops.hpp"
 #include "models/operator_set.hpp"
 

@@ -1,0 +1,192 @@
+// Declares scalemark's own kernels, which models/operator_set.hpp selects in place of LibTorch's
+// operators where they suit. Only this folder includes this header.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+
+#include "models/operator_set.hpp"
+#include "models/parameter_gate.hpp"
+
+namespace scalemark {
+
+// Batch normalisation of training, with the addition of the residual and ReLU, takes two passes in
+// each direction: one that reduces, one that writes. LibTorch takes three to five, operator by
+// operator. The backward pass needs the input and, with a residual, the output.
+
+/// Returns true for activations that batch_norm_fused() takes: fp32 or bf16 on the CPU, [N,
+/// channels, H, W] in channels_last memory, with at least two values of a channel.
+bool can_fuse_batch_norm(const at::Tensor& x);
+
+/// Returns relu(gamma (x - mean) / sqrt(variance + epsilon) + beta + residual) with the batch's
+/// mean and variance (Ioffe and Szegedy 2015, algorithm 1), in the shape and dtype of x. Sums are
+/// kept in float64, differences in fp32. `residual` is like x; where it is undefined, none is
+/// added. Without `relu` there is no ReLU and there must be no residual. Running statistics move by
+/// `momentum` towards the batch's, as in LibTorch, with the unbiased variance. The result is the
+/// same for the same number of threads.
+at::Tensor batch_norm_fused(const at::Tensor& x, const BatchNormTensors& layer, double momentum,
+                            double epsilon, bool relu, const at::Tensor& residual = {});
+
+// Max pooling does without the int64 indices that LibTorch keeps.
+
+/// Returns true for fp32 or bf16 [N, C, H, W] in channels_last memory on the CPU, with a window of
+/// at most 15 pixels a side, which may reach out of the image by less than its half.
+bool suits_max_pool(const at::Tensor& x, const PoolWindow& window);
+
+/// Computes at::max_pool2d() with its gradient. The maximum of a window with NaN is NaN.
+at::Tensor max_pool_fused(const at::Tensor& x, const PoolWindow& window);
+
+// Convolutions of 3 x 3 are computed by Winograd's minimal filtering F(2 x 2, 3 x 3) (Lavin and
+// Gray 2016): four pixels take 16 multiplications a channel instead of 36, as matrix products over
+// channels.
+
+/// Returns true where a convolution of x [N, in, H, W] with weight [out, in, 3, 3], stride 1 and
+/// padding 1 is computed so: in fp32 in CPU memory, where there are enough channels and tiles for
+/// it to be faster.
+bool suits_winograd(const at::Tensor& x, const at::Tensor& weight, at::IntArrayRef stride,
+                    at::IntArrayRef padding);
+
+/// A transformed weight.
+struct WinogradFilters {
+  at::Tensor values;          ///< [16, panels of outputs, in, outputs of a panel]
+  std::int64_t channels = 0;  ///< of the result
+};
+
+/// Transforms the weight [out, in, 3, 3]. With `mirrored` the filters are those of the convolution
+/// that takes a gradient of the result back to x.
+WinogradFilters winograd_filters(const at::Tensor& weight, bool mirrored = false);
+
+/// Returns the convolution with `filters` + bias [out] (undefined: none), then max(., 0) with
+/// `relu`: [N, in, H, W] -> [N, out, H, W], channels_last, without gradients. `residual`
+/// (undefined: none) is like the result; it is added before the maximum and overwritten.
+at::Tensor winograd_conv2d(const at::Tensor& x, const WinogradFilters& filters,
+                           const at::Tensor& bias, bool relu = false,
+                           const at::Tensor& residual = {});
+
+/// Returns the convolution of x with weight [out, in, 3, 3] + bias (undefined: none), with
+/// gradients. LibTorch computes the gradient of the weight.
+at::Tensor winograd_conv2d_trained(const at::Tensor& x, const at::Tensor& weight,
+                                   const at::Tensor& bias);
+
+// A linear layer writes the gradient of its weight directly into its place: where the gate takes
+// gradients, the backward GEMM writes the flat buffer itself, and autograd never sees a tensor of
+// the weight's size.
+
+/// Maps x [..., in] with leaf [out, in] fp32 and bias [out], in the dtype of x or undefined, to
+/// [..., out] in the dtype of x, computed with the gate's compute weight. `of_gelu` replaces x by
+/// gelu(x); only x is then kept for the backward pass, where one of scalemark's kernels can compute
+/// gelu(x) again.
+at::Tensor linear_in_place(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
+                           const LayerGate& gate, bool of_gelu = false);
+
+/// Copies `from` to `to`, which has the same shape. From bf16 to fp32 on the CPU, where both are
+/// contiguous and large, the stores bypass the caches, because nobody reads a gradient before its
+/// whole bucket is complete, and a line that is written whole need not be read. Anything else is
+/// at::Tensor::copy_().
+void widen(const at::Tensor& from, at::Tensor& to);
+
+// Matrix products are computed in pieces, each on one thread, where LibTorch's library of matrix
+// products divides a whole product badly among its threads.
+
+/// The number of pieces into which a product [m, k] x [k, n] is cut. A single piece is not cut.
+struct ProductPieces {
+  std::int64_t rows = 1, columns = 1;
+  friend bool operator==(const ProductPieces&, const ProductPieces&) = default;
+};
+
+/// Returns pieces of about 512 columns, evenly divided among the threads. Rows are cut too where
+/// there are more threads than such pieces. Small products stay whole.
+ProductPieces product_pieces(std::int64_t m, std::int64_t k, std::int64_t n, int threads);
+
+/// Returns whether this processor's products are to be cut: fp32 on AMD's and those with AVX-512,
+/// where LibTorch computes them with MKL. On 2 threads of an EPYC (Zen 3) pieces took 0.61 to 0.92
+/// of the time of whole products [256, 1024] x [1024, 1024 to 32768] with a transposed right side,
+/// and 0.88 to 1.00 with a plain one; of a step of Transformer-big on an Intel Xeon 0.97 to 0.99.
+/// Others were not measured.
+bool cuts_products();
+
+/// Returns a [m, k] b [k, n] + bias [n] (undefined: none) -> [m, n], of fp32 in CPU memory, without
+/// gradients.
+at::Tensor product_in_pieces(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
+                             const ProductPieces& pieces);
+
+/// Returns x [..., in] weight^T [in, out] + bias [out] (undefined: none) -> [..., out], as
+/// at::linear() does without gradients, in pieces where that is faster.
+at::Tensor linear_product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+
+/// Returns the gradient of x, dy [rows, out] weight [out, in] -> [rows, in], in pieces where that
+/// is faster.
+at::Tensor product_input_gradient(const at::Tensor& dy, const at::Tensor& weight);
+
+// The exact GELU (Hendrycks and Gimpel 2016), x Phi(x), serves a layer that keeps only x.
+
+/// Returns true for fp32 or bf16 on the CPU, contiguous.
+bool suits_gelu(const at::Tensor& x);
+
+/// Returns x Phi(x) in the shape and dtype of x, without a gradient. Phi is within 8e-8 of its true
+/// value.
+at::Tensor gelu_fused(const at::Tensor& x);
+
+/// Returns gelu_fused(x) again in the backward pass. In the same pass over memory, `dy`, the
+/// contiguous gradient of the result, becomes the gradient of x.
+at::Tensor gelu_and_gradient(const at::Tensor& x, at::Tensor& dy);
+
+// Dropout on the CPU does without LibTorch's bernoulli_, which draws every mask element in turn on
+// one thread and costs a Transformer 8 to 12 % of its step. Masks come from a counter: they depend
+// only on the key of the call and the position of the element, so they are the same for every
+// number of threads, and the backward pass draws them again instead of keeping them.
+
+/// Returns x with every element zeroed with `probability` and the others scaled by 1 / (1 -
+/// probability) (Srivastava et al. 2014), for any shape. fp32 and bf16 on the CPU are computed here
+/// (with the probability in steps of 2^-16), everything else by LibTorch. The key is drawn from
+/// LibTorch's default generator.
+at::Tensor dropout(const at::Tensor& x, double probability);
+
+/// Returns dropout(relu(x)), in one pass in each direction.
+at::Tensor relu_dropout(const at::Tensor& x, double probability);
+
+/// Returns true on the CPU with dropout, where LibTorch has no fused attention and draws slowly.
+/// Without dropout, and on CUDA, LibTorch has fused kernels.
+bool suits_attention(const AttentionInputs& inputs, double dropout_probability);
+
+/// Returns softmax(q k^T / sqrt(depth)) v for each head, with dropout on the weights, in the shape
+/// of the queries.
+at::Tensor attention_with_dropout(const AttentionInputs& inputs, double dropout_probability);
+
+// Cross-entropy over a vocabulary keeps neither probabilities nor an fp32 copy of the logits.
+
+/// Returns true for fp32 or bf16 [rows, classes] on the CPU.
+bool suits_cross_entropy(const at::Tensor& logits);
+
+/// Computes at::cross_entropy_loss() of the logits in fp32, summed over the rows: an fp32 scalar,
+/// with its gradient. `labels` is int64 [rows]; rows of `ignored` count nothing. Throws
+/// c10::IndexError at any other label that is no class.
+at::Tensor cross_entropy_fused(const at::Tensor& logits, const at::Tensor& labels,
+                               std::int64_t ignored, double label_smoothing);
+
+/// Takes a step of Adam in one pass over memory, which is what the step costs. LibTorch's operator
+/// needs another pass for the shadow weights. All tensors of `all` are contiguous in CPU memory, in
+/// fp32, except for the shadow, which is bf16.
+void adam_in_one_pass(const AdamTensors& all, const AdamRates& rates);
+
+/// Returns the 2-norm of fp32 [n], contiguous in CPU memory, as an fp64 scalar. Squares are summed
+/// in fp64 without the fp64 copy of the tensor that LibTorch makes. The sum does not depend on the
+/// number of threads, so ranks that hold the same values get the same bits.
+at::Tensor norm_of_blocks(const at::Tensor& flat);
+
+/// Adds rows of embedding gradients to the dense gradient: gradient[indices[i]] += rows[i], i
+/// ascending. gradient is fp32 [V, width], indices int64 [n], rows fp32 [n, width], all contiguous
+/// in CPU memory. Each thread owns rows of the table, and a row is summed in the order of the
+/// indices whatever the number of threads, so ranks that add the same rows get the same bits.
+void add_rows_in_order(at::Tensor gradient, const at::Tensor& indices, const at::Tensor& rows);
+
+/// Returns f(x) for x [N, ...] on the CPU, where f treats each sample independently. Each of
+/// LibTorch's threads, at most N, computes f of its share, which has N / threads samples or one
+/// more, with operators that run on this thread alone. Threads that compute many layers without
+/// waiting for each other are faster than threads that divide the work of each layer. `f` is called
+/// by several threads at once. Inside such a thread, or of any other parallel loop, the function
+/// just calls f(x).
+at::Tensor in_shares(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& f);
+
+}  // namespace scalemark
