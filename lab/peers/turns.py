@@ -1,6 +1,6 @@
 """Processes that measure in turns: while one computes, the others sleep, so that what the machine does meets all alike.
 
-Both ends of the lines of src/rendezvous/start_line.hpp: scalemark's ranks and the peers' come to a socket of their job, named
+Both ends of the lines of src/rendezvous/start_barrier.hpp: scalemark's ranks and the peers' come to a socket of their job, named
 in SMK_INTERNAL_TURNS, and say one byte when they wait. Turns go to the jobs in order and back, A B C C B A, which takes a
 steady drift out as well; a job that has ended leaves its turns to the others, and all are let go when all have ended.
 """
@@ -12,7 +12,7 @@ import socket
 
 READY, ENDED, GO = b"r", b"e", b"g"
 VARIABLE = "SMK_INTERNAL_TURNS"
-TURN_SECONDS = 0.05  # as src/rendezvous/start_line.hpp
+TURN_SECONDS = 0.05  # as src/rendezvous/start_barrier.hpp
 
 
 class TurnLine:

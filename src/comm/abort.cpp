@@ -1,4 +1,4 @@
-// Implements abort_job(): it prints the message, lets LastWords run, calls MPI_Abort, and calls
+// Implements abort_job(): it prints the message, lets AbortHandler run, calls MPI_Abort, and calls
 // _exit 5 s after it began even if any of these hangs.
 #include "comm/abort.hpp"
 
@@ -18,13 +18,13 @@ namespace scalemark {
 namespace {
 
 constexpr std::chrono::seconds hard_exit_after{5};
-constexpr std::chrono::seconds last_words_limit{2};
+constexpr std::chrono::seconds handler_limit{2};
 
 struct AbortState {
   std::atomic<bool> under_way{false};
   std::mutex mutex;
   std::function<void(int)> abort;
-  std::function<void(int, const std::string&)> last_words;
+  std::function<void(int, const std::string&)> handler;
   std::vector<std::function<void()>> left_behind;
 };
 
@@ -49,8 +49,8 @@ void write_to_stderr(const std::string& message) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-void say_last_words(const std::function<void(int, const std::string&)>& say,
-                    const std::string& message, int exit_code) {
+void call_handler(const std::function<void(int, const std::string&)>& say,
+                  const std::string& message, int exit_code) {
   if (!say) return;
   struct Done {
     std::mutex mutex;
@@ -70,7 +70,7 @@ void say_last_words(const std::function<void(int, const std::string&)>& say,
       },
       exit_code);
   std::unique_lock lock(done->mutex);
-  done->changed.wait_for(lock, last_words_limit, [&] { return done->yes; });
+  done->changed.wait_for(lock, handler_limit, [&] { return done->yes; });
 }
 
 }  // namespace
@@ -92,15 +92,15 @@ void release_what_was_left() {
   for (const auto& release : left) release();
 }
 
-LastWords::LastWords(std::function<void(int, const std::string&)> say) {
+AbortHandler::AbortHandler(std::function<void(int, const std::string&)> say) {
   const std::lock_guard lock(state().mutex);
-  state().last_words = std::move(say);
+  state().handler = std::move(say);
 }
 
-LastWords::~LastWords() {
+AbortHandler::~AbortHandler() {
   if (abort_under_way()) await_exit();  // this thread may be using what is destroyed next
   const std::lock_guard lock(state().mutex);
-  state().last_words = nullptr;
+  state().handler = nullptr;
 }
 
 bool abort_under_way() noexcept { return state().under_way.load(); }
@@ -120,13 +120,13 @@ void abort_job(int exit_code, const std::string& message) {
       exit_code);
   write_to_stderr(message);
   std::function<void(int)> abort;
-  std::function<void(int, const std::string&)> last_words;
+  std::function<void(int, const std::string&)> handler;
   {
     const std::lock_guard lock(state().mutex);
     abort = state().abort;
-    last_words = state().last_words;
+    handler = state().handler;
   }
-  say_last_words(last_words, message, exit_code);
+  call_handler(handler, message, exit_code);
   if (!abort) _exit(exit_code);
   abort(exit_code);
   release_what_was_left();

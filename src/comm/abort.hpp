@@ -15,12 +15,12 @@ namespace scalemark {
 /// Registers what a rank does before an abort, whatever its exit code, during the lifetime of this
 /// object. `say` is called once on a separate thread, for at most 2 s, for example to write a
 /// record. It must not call MPI. There can be one such object at a time.
-class LastWords {
+class AbortHandler {
  public:
-  explicit LastWords(std::function<void(int exit_code, const std::string& message)> say);
-  ~LastWords();
-  LastWords(const LastWords&) = delete;
-  LastWords& operator=(const LastWords&) = delete;
+  explicit AbortHandler(std::function<void(int exit_code, const std::string& message)> say);
+  ~AbortHandler();
+  AbortHandler(const AbortHandler&) = delete;
+  AbortHandler& operator=(const AbortHandler&) = delete;
 };
 
 // The functions below are for comm/ alone.

@@ -17,19 +17,14 @@ class CompletedOperation : public Pending {
 
 class NoCommunicator : public Communicator {
  public:
-  explicit NoCommunicator(int size) : size_(size) {}
-  std::string_view name() const override { return "none"; }
-  bool moves_data() const override { return false; }
-  int size() const override { return size_; }
+  explicit NoCommunicator(int size)
+      : Communicator({.name = "none", .size = size, .moves_data = false}) {}
   std::string algorithm() const override { return "none"; }
   std::string transport() const override { return "none"; }
   std::int64_t wire_bytes(std::int64_t) const override { return 0; }
   std::unique_ptr<Pending> start_allreduce(const Buffer&, Stream) override {
     return completed_operation();
   }
-
- private:
-  int size_;
 };
 
 }  // namespace
@@ -78,9 +73,9 @@ std::int64_t Communicator::payload_bytes(const Buffer& buffer) const {
   return static_cast<std::int64_t>(halved ? 2 * buffer.count : buffer.bytes());
 }
 
-std::unique_ptr<Pending> Communicator::start_allgather(const Buffer&, const Buffer&,
-                                                       const std::vector<std::size_t>&, Stream) {
-  throw CommError("communicator " + std::string(name()) +
+AsynchronousCommunicator& asynchronous(Communicator& communicator) {
+  if (auto* const found = dynamic_cast<AsynchronousCommunicator*>(&communicator)) return *found;
+  throw CommError("communicator " + std::string(communicator.name()) +
                   " has no allgather; use --communicator mpi or nccl");
 }
 

@@ -58,36 +58,63 @@ class Pending {
 /// returned.
 std::unique_ptr<Pending> completed_operation();
 
-/// Sums and gathers buffers over the ranks of a group. All ranks must make the same calls in the
-/// same order.
+/// The properties of a communicator that never change.
+struct CommunicatorTraits {
+  std::string_view name;  ///< in --communicator; c10d has "gloo"
+  int size = 1;           ///< number of ranks
+  /// The type in which f32 buffers are sent. With a 2-byte type, every rank's values are rounded to
+  /// it once (to nearest, ties to even), summed in fp32 in rank order, and the sum is rounded once;
+  /// all ranks get the same bits. Nothing is scaled: in fp16, values that round beyond 65504 become
+  /// infinite, which a check for non-finite values then finds, and values below 2^-25 (3e-8) become
+  /// zero. Buffers of other types are sent unchanged.
+  WireDtype wire_dtype = WireDtype::fp32;
+  /// False where no data is moved and buffers are left unchanged. Such a communicator serves
+  /// training without communication, the baseline of a scaling curve.
+  bool moves_data = true;
+};
+
+/// Sums buffers over the ranks of a group. All ranks must make the same calls in the same order.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual std::string_view name() const = 0;  ///< its name in --communicator; c10d has "gloo"
-  /// Returns false where no data is moved and buffers are left unchanged. Such a communicator
-  /// serves training without communication, the baseline of a scaling curve.
-  virtual bool moves_data() const { return true; }
-  virtual int size() const = 0;
+  std::string_view name() const { return traits_.name; }
+  int size() const { return traits_.size; }
+  WireDtype wire_dtype() const { return traits_.wire_dtype; }
+  bool moves_data() const { return traits_.moves_data; }
+  /// Returns the bytes of `buffer` as it is sent.
+  std::int64_t payload_bytes(const Buffer& buffer) const;
+
   virtual std::string algorithm()
       const = 0;  ///< algorithm of the allreduce, as stated in the record
   virtual std::string transport() const = 0;  ///< what carries the bytes; empty where unknown
-  /// Returns the type in which f32 buffers are sent. With a 2-byte type, every rank's values are
-  /// rounded to it once (to nearest, ties to even), summed in fp32 in rank order, and the sum is
-  /// rounded once; all ranks get the same bits. Nothing is scaled: in fp16, values that round
-  /// beyond 65504 become infinite, which a check for non-finite values then finds, and values below
-  /// 2^-25 (3e-8) become zero. Buffers of other types are sent unchanged.
-  virtual WireDtype wire_dtype() const { return WireDtype::fp32; }
   /// Returns the bytes that each rank sends for an allreduce of f32 values by the stated algorithm,
   /// averaged over ranks and rounded up. `bytes` is the size of these values as they are sent,
   /// payload_bytes().
   virtual std::int64_t wire_bytes(std::int64_t bytes) const = 0;
-  /// Returns the bytes of `buffer` as it is sent.
-  std::int64_t payload_bytes(const Buffer& buffer) const;
   /// Starts an in-place sum over ranks. Ranks must start operations in the same order. f32 is sent
   /// in the type of wire_dtype(); bf16 and f16 are summed in fp32 and rounded at every hop of the
   /// algorithm (docs/measurements.md). Until the operation is complete, the content of the buffer
   /// is undefined. The operation waits for work that is already queued on `stream`.
   virtual std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream stream) = 0;
+  /// Sums over ranks in place and waits for the result.
+  virtual void allreduce(const Buffer& buffer, Stream stream = nullptr) {
+    start_allreduce(buffer, stream)->wait();
+  }
+
+ protected:
+  explicit Communicator(const CommunicatorTraits& traits) : traits_(traits) {}
+
+ private:
+  CommunicatorTraits traits_;
+};
+
+/// A communicator whose operations run beside the computation, so that their order and their times
+/// matter. It also gathers. `none` and those of c10d are not of this kind.
+class AsynchronousCommunicator : public Communicator {
+ public:
+  /// Marks the moment on `stream` from which the OperationTimes of the following operations count,
+  /// where they come from the device. It is called before the first operation of a step.
+  virtual void begin_step(Stream) {}
   /// Starts an in-place sum over ranks whose caller waits next, so that it need not progress by
   /// itself until then.
   virtual std::unique_ptr<Pending> start_last_allreduce(const Buffer& buffer, Stream stream) {
@@ -103,19 +130,18 @@ class Communicator {
   /// Starts gathering a block of every rank at all ranks. `all` gets the blocks contiguously in
   /// rank order, that of rank r with `counts[r]` elements. `mine` is this rank's block and must not
   /// overlap `all`. Ranks must pass the same counts, and start operations in the same order.
-  /// Elements are sent unchanged, whatever wire_dtype() is. Throws CommError where a communicator
-  /// has no allgather.
+  /// Elements are sent unchanged, whatever wire_dtype() is.
   virtual std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
                                                    const std::vector<std::size_t>& counts,
-                                                   Stream stream);
-  /// Marks the moment on `stream` from which the OperationTimes of the following operations count,
-  /// where they come from the device. It is called before the first operation of a step.
-  virtual void begin_step(Stream) {}
-  /// Sums over ranks in place and waits for the result.
-  virtual void allreduce(const Buffer& buffer, Stream stream = nullptr) {
-    start_last_allreduce(buffer, stream)->wait();
-  }
+                                                   Stream stream) = 0;
+
+ protected:
+  using Communicator::Communicator;
 };
+
+/// Returns the operations that only an asynchronous communicator has. Throws CommError where
+/// `communicator` is not one.
+AsynchronousCommunicator& asynchronous(Communicator& communicator);
 
 /// Makes a communicator. `kind` must be resolved (not automatic). With `cuda_device` < 0, buffers
 /// are in host memory. mpi with a CUDA device stages through pinned host memory, which its

@@ -134,7 +134,7 @@ void check_allgather(Communicator& communicator, const Buffer& mine, const Buffe
                      const std::vector<std::size_t>& counts, int rank, bool corrupt) {
   if (!communicator.moves_data()) return;
   fill(mine, rank);
-  communicator.start_allgather(mine, all, counts, nullptr)->wait();
+  asynchronous(communicator).start_allgather(mine, all, counts, nullptr)->wait();
   if (corrupt) corrupt_one({all});
   auto* data = static_cast<char*>(all.data);
   for (std::size_t from = 0; from < counts.size(); ++from) {

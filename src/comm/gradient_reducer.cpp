@@ -15,6 +15,7 @@ GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer>
                                  std::vector<int> parameters_in, Overlap overlap,
                                  std::vector<int> urgency)
     : communicator_(communicator),
+      asynchronous_(dynamic_cast<AsynchronousCommunicator*>(&communicator)),
       buckets_(std::move(buckets)),
       parameters_in_(std::move(parameters_in)),
       overlap_(overlap),
@@ -27,6 +28,10 @@ GradientReducer::GradientReducer(Communicator& communicator, std::vector<Buffer>
                                 buckets_.size(), parameters_in_.size()));
   if (overlap_ == Overlap::step && urgency_.size() != buckets_.size())
     throw CommError(fmt::format("{} buckets but {} urgencies", buckets_.size(), urgency_.size()));
+}
+
+void GradientReducer::begin_step(Stream stream) {
+  if (asynchronous_) asynchronous_->begin_step(stream);
 }
 
 void GradientReducer::add(int bucket, Stream stream) {
@@ -48,10 +53,10 @@ void GradientReducer::start_next(Stream stream) {
     throw CommError(fmt::format("bucket {} is still on its way from the step before", next_));
   if (bucket.count == 0)  // its data is sent in another way
     pending = completed_operation();
-  else if (overlap_ == Overlap::step)
-    pending = communicator_.start_urgent_allreduce(bucket, urgency_[next_], stream);
-  else if (next_ + 1 == buckets_.size())  // this is the end of the backward pass
-    pending = communicator_.start_last_allreduce(bucket, stream);
+  else if (asynchronous_ && overlap_ == Overlap::step)
+    pending = asynchronous_->start_urgent_allreduce(bucket, urgency_[next_], stream);
+  else if (asynchronous_ && next_ + 1 == buckets_.size())  // this is the end of the backward pass
+    pending = asynchronous_->start_last_allreduce(bucket, stream);
   else
     pending = communicator_.start_allreduce(bucket, stream);
   ++next_;

@@ -28,7 +28,7 @@ class GradientReducer {
   void set_of_table(std::vector<bool> of_table) { of_table_ = std::move(of_table); }
 
   /// Begins a step, before its first gradient is computed on `stream`.
-  void begin_step(Stream stream) { communicator_.begin_step(stream); }
+  void begin_step(Stream stream);
   /// Reports that a parameter of `bucket` has its gradient in the buffer. `stream` is where that
   /// gradient is computed.
   void add(int bucket, Stream stream);
@@ -54,6 +54,7 @@ class GradientReducer {
 
  private:
   Communicator& communicator_;
+  AsynchronousCommunicator* asynchronous_;  ///< the same; null: it is not of that kind
   std::vector<Buffer> buckets_;
   std::vector<int> parameters_in_;
   Overlap overlap_;

@@ -1,5 +1,5 @@
-// Sets defaults of Open MPI before MPI_Init, selects the algorithm of each allreduce, and
-// determines the transport.
+// Sets defaults of Open MPI before MPI_Init, selects the algorithm of each allreduce, determines
+// the transport, and reads Open MPI's parameters through MPI_T.
 #include "comm/mca.hpp"
 
 #include <fmt/format.h>
@@ -12,13 +12,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "comm/mpi.hpp"
+#include "comm/rank_group_impl.hpp"
 #include "measure/bus_bandwidth.hpp"
 #include "platform/platform.hpp"
 
 namespace scalemark {
+
 namespace {
 
 constexpr const char* algorithm_variable = "coll_libnbc_iallreduce_algorithm";
@@ -45,6 +48,37 @@ bool can_read_peer_memory() {
   int scope = 0;
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
   return scope < 2 || geteuid() == 0;
+}
+
+/// Returns the value as text, or nullopt for a type other than text and int. Open MPI uses int for
+/// truth values too.
+std::optional<std::string> read(MPI_T_cvar_handle variable, MPI_Datatype type, int count) {
+  if (type == MPI_CHAR && count > 0) {
+    // Some libraries report the length of the present text as the count, so the buffer is larger.
+    std::string text(std::max<std::size_t>(static_cast<std::size_t>(count) + 1, 8192), '\0');
+    if (MPI_T_cvar_read(variable, text.data()) != MPI_SUCCESS) return std::nullopt;
+    return std::string(text.c_str());
+  }
+  int number = 0;
+  if ((type != MPI_INT && type != MPI_UNSIGNED) || count != 1 ||
+      MPI_T_cvar_read(variable, &number) != MPI_SUCCESS)
+    return std::nullopt;
+  return std::to_string(number);
+}
+
+std::optional<std::string> value_of(const std::string& name) {
+  int index = 0, count = 0, verbosity = 0, bind = 0, scope = 0, name_length = 0, text_length = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_T_enum values = nullptr;
+  MPI_T_cvar_handle variable{};
+  if (MPI_T_cvar_get_index(name.c_str(), &index) != MPI_SUCCESS ||
+      MPI_T_cvar_get_info(index, nullptr, &name_length, &verbosity, &type, &values, nullptr,
+                          &text_length, &bind, &scope) != MPI_SUCCESS ||
+      MPI_T_cvar_handle_alloc(index, nullptr, &variable, &count) != MPI_SUCCESS)
+    return std::nullopt;
+  const auto value = read(variable, type, count);
+  MPI_T_cvar_handle_free(&variable);
+  return value;
 }
 
 }  // namespace
@@ -151,6 +185,19 @@ TransportFacts transport_facts(int ranks, int hosts) {
   MPI_Get_library_version(version, &length);
   if (std::sscanf(version, "Open MPI v%d", &facts.library_major) != 1) facts.library_major = 0;
   return facts;
+}
+
+std::map<std::string, std::string> mca_parameters(RankGroup& group,
+                                                  const std::vector<std::string>& names) {
+  std::map<std::string, std::string> found;
+  group.impl()->world->call("parameters", [&] {
+    int provided = 0;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
+    for (const std::string& name : names)
+      if (auto value = value_of(name)) found[name] = std::move(*value);
+    MPI_T_finalize();
+  });
+  return found;
 }
 
 }  // namespace scalemark

@@ -1,19 +1,26 @@
 // Implements allreduce of host memory: posted on the MPI thread, as a ring for large buffers, with
-// fp32 sums of the 2-byte types, and for fp32 values through a 2-byte type. The allgather is in
-// allgather.cpp.
+// fp32 sums of the 2-byte types, and for fp32 values through a 2-byte type; and allgather by
+// MPI_Iallgatherv, whose counts and displacements are ints. Blocks are counted in units of their
+// greatest common divisor, so that rows of a table can be larger than with counts of elements (64
+// ranks x 42,768 rows x 1024 elements exceed an int).
 #include "comm/mpi_communicator.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <limits>
+#include <memory>
+#include <numeric>
 
 #include "comm/abort.hpp"
-#include "comm/allgather.hpp"
 #include "comm/half.hpp"
 #include "comm/wire_sum.hpp"
+#include "error.hpp"
 
 namespace scalemark {
+
 namespace {
 
 template <void (*sum)(const std::uint16_t*, std::uint16_t*, std::size_t)>
@@ -83,7 +90,80 @@ struct Kind {
   MPI_Op sum;
 };
 
+struct GatherLayout {
+  std::size_t unit_bytes = 0;  ///< 0: nothing to gather
+  std::vector<int> counts, displacements;
+  MPI_Datatype unit = MPI_DATATYPE_NULL;  ///< made, used and freed in turn
+};
+
+void check_buffers(const Peers& peers, const Buffer& mine, const Buffer& all,
+                   const std::vector<std::size_t>& counts) {
+  const auto rank = static_cast<std::size_t>(peers.rank);
+  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  if (counts.size() == static_cast<std::size_t>(peers.size) && counts[rank] == mine.count &&
+      total == all.count && mine.type == all.type)
+    return;
+  throw CommError(fmt::format(
+      "allgather on rank {} of {}: {} {} elements into {} {}, but the {} counts say {} into {}",
+      peers.rank, peers.size, mine.count, to_string(mine.type), all.count, to_string(all.type),
+      counts.size(), rank < counts.size() ? counts[rank] : 0, total));
+}
+
+GatherLayout layout_of(DataType type, const std::vector<std::size_t>& counts) {
+  std::size_t unit = 0;
+  for (const std::size_t count : counts) unit = std::gcd(unit, count);
+  // Equal blocks would be one unit each. The unit is made smaller so that its bytes fit into an
+  // int, too.
+  while (unit % 2 == 0 && unit * size_of(type) > (1u << 20)) unit /= 2;
+  GatherLayout layout;
+  layout.unit_bytes = unit * size_of(type);
+  if (unit == 0) return layout;
+  constexpr std::size_t largest = std::numeric_limits<int>::max();
+  std::size_t displacement = 0;
+  for (const std::size_t count : counts) {
+    layout.counts.push_back(static_cast<int>(count / unit));
+    layout.displacements.push_back(static_cast<int>(displacement));
+    displacement += count / unit;
+  }
+  if (displacement > largest || layout.unit_bytes > largest)
+    throw CommError(
+        fmt::format("allgather of {} units of {} bytes: MPI counts at most {} of each; gather less "
+                    "at once (a smaller batch, or dense gradients)",
+                    displacement, layout.unit_bytes, largest));
+  return layout;
+}
+
 }  // namespace
+
+std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& mine,
+                                              const Buffer& all,
+                                              const std::vector<std::size_t>& counts) {
+  check_buffers(peers, mine, all, counts);
+  const auto layout = std::make_shared<GatherLayout>(layout_of(mine.type, counts));
+  if (layout->unit_bytes == 0) return {};
+  const auto gather = [peers, mine, all, layout]() -> std::vector<MPI_Request> {
+    if (peers.size == 1) {
+      std::memcpy(all.data, mine.data, mine.bytes());
+      return {};
+    }
+    check_mpi(MPI_Type_contiguous(static_cast<int>(layout->unit_bytes), MPI_BYTE, &layout->unit),
+              "MPI_Type_contiguous");
+    check_mpi(MPI_Type_commit(&layout->unit), "MPI_Type_commit");
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int own = layout->counts[static_cast<std::size_t>(peers.rank)];
+    check_mpi(
+        MPI_Iallgatherv(mine.data, own, layout->unit, all.data, layout->counts.data(),
+                        layout->displacements.data(), layout->unit, peers.communicator, &request),
+        "MPI_Iallgatherv");
+    return {request};
+  };
+  // This is a stage of its own, since handles may be freed only while holding the MPI turn.
+  const auto free_unit = [layout]() -> std::vector<MPI_Request> {
+    if (layout->unit != MPI_DATATYPE_NULL) check_mpi(MPI_Type_free(&layout->unit), "MPI_Type_free");
+    return {};
+  };
+  return {gather, free_unit};
+}
 
 /// Handles that operations need while they hold the MPI turn. They are shared with the operations,
 /// because the communicator may be destroyed before their last stage. The last owner frees them
@@ -121,15 +201,17 @@ struct MpiCommunicator::Handles {
 };
 
 MpiCommunicator::MpiCommunicator(RankGroup& group, WireDtype wire, std::size_t largest_count)
-    : group_(group.impl()),
-      wire_(group.size() > 1 ? wire : WireDtype::fp32),
+    : AsynchronousCommunicator({.name = "mpi",
+                                .size = group.size(),
+                                .wire_dtype = group.size() > 1 ? wire : WireDtype::fp32}),
+      group_(group.impl()),
       largest_count_(largest_count) {
   group.barrier();  // MPI_Comm_dup polls until all ranks are there
   handles_ = group_->world->call(
       "communicator", [&] { return std::make_shared<const Handles>(group_->communicator); });
   urgent_ = std::make_shared<UrgentQueue>(
       *group_->world, handles_, handles_->agreements,
-      wire_ == WireDtype::fp32 ? kUrgentInFlight : kUrgentRoundedInFlight);
+      wire_dtype() == WireDtype::fp32 ? kUrgentInFlight : kUrgentRoundedInFlight);
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -140,9 +222,9 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 std::string MpiCommunicator::algorithm() const {
-  if (wire_ == WireDtype::fp32) return group_->world->selector().description();
+  if (wire_dtype() == WireDtype::fp32) return group_->world->selector().description();
   return fmt::format("all-to-all + all-gather, {} wire, fp32 sums",
-                     wire_ == WireDtype::bf16 ? "bf16" : "fp16");
+                     wire_dtype() == WireDtype::bf16 ? "bf16" : "fp16");
 }
 
 std::string MpiCommunicator::transport() const {
@@ -151,8 +233,8 @@ std::string MpiCommunicator::transport() const {
 
 std::int64_t MpiCommunicator::wire_bytes(std::int64_t bytes) const {
   // The mean over ranks of an all-to-all and an all-gather is what each rank of a ring sends.
-  const auto algorithm =
-      wire_ == WireDtype::fp32 ? group_->world->selector().choice(bytes) : AllreduceAlgorithm::ring;
+  const auto algorithm = wire_dtype() == WireDtype::fp32 ? group_->world->selector().choice(bytes)
+                                                         : AllreduceAlgorithm::ring;
   return allreduce_wire_bytes(algorithm, bytes, size());
 }
 
@@ -179,7 +261,7 @@ std::unique_ptr<Pending> MpiCommunicator::start(const Buffer& buffer, MpiWorld::
 void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
   if (is_rounded(buffer) || size() == 1 || buffer.count > largest_count_ ||
       buffer.bytes() > MpiWorld::kEagerBytes)
-    return Communicator::allreduce(buffer, stream);
+    return start_last_allreduce(buffer, stream)->wait();
   group_->world->run_small("allreduce", [this, &buffer] {
     return group_->world->selector().post(static_cast<std::int64_t>(buffer.bytes()), [&] {
       return handles_->start_part(buffer.data, buffer.count, buffer.type, handles_->communicator);
@@ -188,7 +270,7 @@ void MpiCommunicator::allreduce(const Buffer& buffer, Stream stream) {
 }
 
 bool MpiCommunicator::is_rounded(const Buffer& buffer) const {
-  return buffer.type == DataType::f32 && wire_ != WireDtype::fp32;
+  return buffer.type == DataType::f32 && wire_dtype() != WireDtype::fp32;
 }
 
 std::unique_ptr<Pending> MpiCommunicator::start_urgent_allreduce(const Buffer& buffer, int urgency,
@@ -244,7 +326,7 @@ std::size_t MpiCommunicator::elements_of_piece(std::size_t bytes,
 /// costs the same there, and is hidden where that thread has a core of its own.
 std::vector<std::vector<Operation::Post>> MpiCommunicator::wire_sums(const Buffer& buffer,
                                                                      std::size_t bytes) {
-  const HalfLoops& loops = wire_ == WireDtype::bf16 ? bf16_loops : f16_loops;
+  const HalfLoops& loops = wire_dtype() == WireDtype::bf16 ? bf16_loops : f16_loops;
   const std::size_t piece = elements_of_piece(bytes, sizeof(std::uint16_t));
   std::vector<std::vector<Operation::Post>> pieces;
   for (std::size_t first = 0; first < buffer.count; first += piece) {

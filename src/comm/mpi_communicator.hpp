@@ -8,11 +8,12 @@
 #include "comm/communicator.hpp"
 #include "comm/rank_group_impl.hpp"
 #include "comm/urgent_queue.hpp"
+#include "comm/wire_sum.hpp"
 
 namespace scalemark {
 
 /// A communicator for buffers in host memory.
-class MpiCommunicator : public Communicator {
+class MpiCommunicator : public AsynchronousCommunicator {
  public:
   /// Makes the communicator; the call is collective. `largest_count` is the number of elements of
   /// one MPI call; larger buffers are sent in several (MPI counts are int).
@@ -20,9 +21,6 @@ class MpiCommunicator : public Communicator {
                            std::size_t largest_count = std::numeric_limits<int>::max());
   ~MpiCommunicator() override;
 
-  std::string_view name() const override { return "mpi"; }
-  int size() const override { return group_->size; }
-  WireDtype wire_dtype() const override { return wire_; }
   std::string algorithm() const override;
   std::string transport() const override;
   std::int64_t wire_bytes(std::int64_t bytes) const override;
@@ -45,11 +43,16 @@ class MpiCommunicator : public Communicator {
   std::vector<std::vector<Operation::Post>> wire_sums(const Buffer& buffer, std::size_t bytes);
 
   std::shared_ptr<RankGroup::Impl> group_;
-  WireDtype wire_;
   std::size_t largest_count_;
   int sums_started_ = 0;
   std::shared_ptr<const Handles> handles_;
   std::shared_ptr<UrgentQueue> urgent_;
 };
+
+/// Returns the stages of MpiCommunicator::start_allgather(). Throws CommError where counts and
+/// buffers do not fit together, or where a block or a displacement exceeds MPI's counts.
+std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& mine,
+                                              const Buffer& all,
+                                              const std::vector<std::size_t>& counts);
 
 }  // namespace scalemark

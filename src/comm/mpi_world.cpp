@@ -4,11 +4,15 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -16,10 +20,14 @@
 #include <utility>
 
 #include "comm/abort.hpp"
-#include "comm/mpi_start.hpp"
+#include "comm/mpi.hpp"
 #include "error.hpp"
+#include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
+
 namespace {
 
 constexpr std::size_t longest_host = 64;
@@ -45,6 +53,59 @@ std::vector<std::string> gather_hosts(int size) {
   for (int rank = 0; rank < size; ++rank)
     hosts.emplace_back(all.data() + longest_host * static_cast<std::size_t>(rank));
   return hosts;
+}
+
+constexpr rlim_t kFewestDescriptors = 32;   // a single rank needs 26
+constexpr rlim_t kManyDescriptors = 65536;  // for a connection to each peer
+
+std::atomic<bool> is_starting{false};
+
+/// Returns the exit status that replaces `status`.
+int status_of_start(int status) {
+  if (!is_starting.exchange(false) || abort_under_way()) return status;
+  const char* const what =
+      "MPI could not be started: its own message is above. Look at OMPI_MCA_* and PMIX_* "
+      "variables, at an mpirun of another MPI, and at room in TMPDIR and /dev/shm.";
+  if (is_first_to_say(what)) say_error(what);
+  std::fflush(stderr);
+  return static_cast<int>(ExitCode::environment);
+}
+
+extern "C" void end_of_start() {
+  if (is_starting) _exit(1);
+}
+
+void want_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, kManyDescriptors));
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (limit.rlim_cur < kFewestDescriptors)
+    throw EnvironmentError(fmt::format(
+        "only {} open files are allowed, and MPI needs {} or more: raise the limit (ulimit -n)",
+        limit.rlim_cur, kFewestDescriptors));
+}
+
+/// Calls MPI_Init_thread with MPI_THREAD_SERIALIZED. Returns false where this MPI requires all
+/// calls from the thread that started it. An MPI that cannot start ends the process from within, by
+/// exit() or by _exit(), with status 1 and its own message. Both are intercepted meanwhile, so that
+/// the process ends with exit code 7 and a hint. The limit of descriptors is raised as far as
+/// allowed; too few are refused. Throws EnvironmentError, and ResultError where several ranks may
+/// not share files of the size that they need.
+bool start_mpi() {
+  want_descriptors();
+  const auto hint = launcher_hint(process_environment());
+  if (hint && hint->tasks > 1) refuse_too_small_for_ranks();
+  std::atexit(end_of_start);
+  is_starting = true;
+  int provided = MPI_THREAD_SINGLE;
+  const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  is_starting = false;
+  if (code != MPI_SUCCESS)
+    throw EnvironmentError("MPI_Init_thread failed: see Open MPI's message above");
+  return provided >= MPI_THREAD_SERIALIZED;
 }
 
 }  // namespace
@@ -81,7 +142,7 @@ MpiWorld::MpiWorld(Watchdog& watchdog) : watchdog_(watchdog) {
     thread_.join();
     throw;
   }
-  watchdog_.set_roll_call([this] { return ask_roll_call(); });
+  watchdog_.set_liveness_probe([this] { return probe_liveness(); });
   watchdog_.set_abort([this](int exit_code) { abort(exit_code); });
 }
 
@@ -114,9 +175,9 @@ void MpiWorld::initialize() {
   watchdog_.set_identity(
       fmt::format("rank {} of {} on {}", rank_, size, hosts_[static_cast<std::size_t>(rank_)]));
   selector_.emplace(user_value);
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &roll_communicator_), "MPI_Comm_dup");
-  roll_call_ = std::make_unique<RollCall>(
-      roll_communicator_, hosts_, watchdog_,
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &liveness_communicator_), "MPI_Comm_dup");
+  liveness_probe_ = std::make_unique<LivenessProbe>(
+      liveness_communicator_, hosts_, watchdog_,
       [this](auto operation) { outstanding_.post(std::move(operation)); });
 }
 
@@ -131,7 +192,7 @@ void MpiWorld::main_loop(std::promise<void> up) {
     return;
   }
   up.set_value();
-  Pacer pacer;
+  PollBackoff backoff;
   const auto is_helped = [this] { return any_thread_ && waiting_ > 0; };
   while (true) {
     bool worked = false;
@@ -150,7 +211,7 @@ void MpiWorld::main_loop(std::promise<void> up) {
       worked = false;
       round = {};
     }
-    const auto pause = pacer.pause({worked, waiting_ > 0 && !idle, idle, round});
+    const auto pause = backoff.pause({worked, waiting_ > 0 && !idle, idle, round});
     if (pause.count() > 0)
       wake_.wait_for(lock, pause,
                      [&] { return stop_ || nudged_ || (!commands_.empty() && !is_helped()); });
@@ -162,7 +223,7 @@ void MpiWorld::main_loop(std::promise<void> up) {
 bool MpiWorld::make_calls() {
   bool worked = run_commands();
   worked = test_operations() || worked;
-  if (roll_call_) roll_call_->tick();
+  if (liveness_probe_) liveness_probe_->tick();
   idle_ = outstanding_.requests() <= (hosts_.size() > 1 ? 1u : 0u);
   return worked;
 }
@@ -256,7 +317,7 @@ void MpiWorld::wait(Operation& operation, const char* phase) {
 void MpiWorld::help(const Operation& operation) {
   const auto begin = Clock::now();
   std::chrono::duration<double> asleep{0};
-  Pacer pacer(begin);
+  PollBackoff backoff(begin);
   while (true) {
     bool worked = false;
     if (const Turn turn(*this, std::try_to_lock); turn)
@@ -264,7 +325,7 @@ void MpiWorld::help(const Operation& operation) {
     else
       std::this_thread::yield();  // the thread that has it may share this core
     if (operation.done) break;
-    const auto pause = pacer.pause({worked, /*waited=*/true, /*idle=*/false});
+    const auto pause = backoff.pause({worked, /*waited=*/true, /*idle=*/false});
     if (pause.count() == 0) continue;
     const auto before = Clock::now();
     std::unique_lock lock(mutex_);
@@ -289,7 +350,7 @@ void MpiWorld::run_small(const char* phase, const std::function<MPI_Request()>& 
 
 void MpiWorld::release(std::function<void()> free_handles) {
   enqueue([this, free_handles = std::move(free_handles)] {
-    if (roll_call_) free_handles();
+    if (liveness_probe_) free_handles();
   });
 }
 
@@ -308,13 +369,13 @@ void MpiWorld::finalize() {
 }
 
 void MpiWorld::shut_down() {
-  watchdog_.set_roll_call(nullptr);
+  watchdog_.set_liveness_probe(nullptr);
   watchdog_.set_abort(nullptr);  // from here an abort is a plain _exit
-  roll_call_->cancel();
+  liveness_probe_->cancel();
   while (outstanding_.requests() > 0) outstanding_.test();
-  roll_call_.reset();
+  liveness_probe_.reset();
   selector_->close();
-  MPI_Comm_free(&roll_communicator_);
+  MPI_Comm_free(&liveness_communicator_);
   check_mpi(MPI_Finalize(), "MPI_Finalize");
 }
 
@@ -326,18 +387,18 @@ double MpiWorld::cpu_seconds() const {
          helpers_seconds_;
 }
 
-std::string MpiWorld::ask_roll_call() {
+std::string MpiWorld::probe_liveness() {
   // The promise is shared, because the answer may come after this thread has stopped waiting.
   auto answer = std::make_shared<std::promise<std::string>>();
   auto text = answer->get_future();
   enqueue([this, answer] {
-    if (!roll_call_) return answer->set_value("  no roll-call: MPI is being finalised");
-    roll_call_->ask([answer](const std::string& report) { answer->set_value(report); });
+    if (!liveness_probe_) return answer->set_value("  no liveness probe: MPI is being finalised");
+    liveness_probe_->ask([answer](const std::string& report) { answer->set_value(report); });
   });
-  if (text.wait_for(RollCall::patience + std::chrono::milliseconds{500}) ==
+  if (text.wait_for(LivenessProbe::patience + std::chrono::milliseconds{500}) ==
       std::future_status::ready)
     return text.get();
-  return "  no roll-call: this rank itself hangs inside an MPI call";
+  return "  no liveness probe: this rank itself hangs inside an MPI call";
 }
 
 void MpiWorld::abort(int exit_code) {
@@ -347,3 +408,9 @@ void MpiWorld::abort(int exit_code) {
 }
 
 }  // namespace scalemark
+
+/// Replaces the _exit of the C library, also for libraries.
+extern "C" [[noreturn]] void _exit(int status) {
+  const int code = scalemark::status_of_start(status);
+  while (true) syscall(SYS_exit_group, code);
+}

@@ -1,8 +1,9 @@
 // Runs MPI in this process. One thread at a time makes MPI calls, the one that holds the turn.
 // Usually this is the MPI thread, which initialises MPI, starts nonblocking operations, tests them,
-// answers roll-calls and finalises. Open MPI polls; this thread sleeps between tests, so it does
-// not take the core that computes. A thread that waits for an operation has a free core and makes
-// the calls itself, since a hand-over would take longer than a small operation. Internal to comm/.
+// answers liveness probes and finalises. Open MPI polls; this thread sleeps between tests, so it
+// does not take the core that computes. A thread that waits for an operation has a free core and
+// makes the calls itself, since a hand-over would take longer than a small operation. Internal to
+// comm/.
 #pragma once
 
 #include <pthread.h>
@@ -23,10 +24,10 @@
 #include <utility>
 #include <vector>
 
+#include "comm/liveness_probe.hpp"
 #include "comm/mca.hpp"
 #include "comm/mpi.hpp"
 #include "comm/operations.hpp"
-#include "comm/roll_call.hpp"
 #include "comm/watchdog.hpp"
 
 namespace scalemark {
@@ -114,7 +115,7 @@ class MpiWorld {
   bool run_commands();
   bool test_operations();
   void shut_down();
-  std::string ask_roll_call();
+  std::string probe_liveness();
   void abort(int exit_code);
 
   Watchdog& watchdog_;
@@ -122,15 +123,15 @@ class MpiWorld {
   std::vector<std::string> hosts_;
   bool any_thread_ = false;  ///< may make MPI calls, one at a time
 
-  std::mutex turn_;  ///< guards the members down to roll_call_
+  std::mutex turn_;  ///< guards the members down to liveness_probe_
   std::atomic<std::thread::id> holder_{};
-  MPI_Comm roll_communicator_ = MPI_COMM_NULL;
+  MPI_Comm liveness_communicator_ = MPI_COMM_NULL;
   std::optional<AllreduceSelector> selector_;
   Outstanding outstanding_;
-  std::unique_ptr<RollCall> roll_call_;
+  std::unique_ptr<LivenessProbe> liveness_probe_;
 
   std::atomic<bool> commanded_{false};      ///< there are commands
-  std::atomic<bool> idle_{true};            ///< nothing in flight but the wait for roll-calls
+  std::atomic<bool> idle_{true};            ///< nothing in flight but the wait for liveness probes
   std::atomic<double> helpers_seconds_{0};  ///< time in MPI calls of threads that waited
 
   mutable std::mutex mutex_;           ///< guards the members below, and the errors of operations

@@ -12,8 +12,8 @@ namespace scalemark {
 std::unique_ptr<Communicator> make_nccl_communicator(RankGroup& group, int cuda_device);
 /// Makes a communicator that sends CUDA buffers through pinned host memory and `host` (mpi with
 /// --device cuda).
-std::unique_ptr<Communicator> make_host_staged_communicator(std::unique_ptr<Communicator> host,
-                                                            int cuda_device);
+std::unique_ptr<Communicator> make_host_staged_communicator(
+    std::unique_ptr<AsynchronousCommunicator> host, int cuda_device);
 /// Makes the carrier for collectives of fp32 on GPU memory; see make_carrier().
 std::unique_ptr<CollectiveCarrier> make_nccl_carrier(RankGroup& group, int cuda_device,
                                                      std::int64_t largest, bool in_place);

@@ -102,13 +102,13 @@ void Outstanding::drop_null_requests() {
   owners_.resize(kept);
 }
 
-std::chrono::microseconds Pacer::pause(const Situation& now) {
+std::chrono::microseconds PollBackoff::pause(const Situation& now) {
   using std::chrono::microseconds;
   constexpr microseconds shortest{50}, longest_after_work{400}, longest{1000};
   constexpr int rounds = 12;
   constexpr microseconds shortest_waited{10}, longest_waited{200}, spin{100};
   constexpr int share_of_wait = 20;  // what comes is seen at most 5 % of its time late
-  constexpr microseconds between_roll_calls{100'000}, busy_round{20};
+  constexpr microseconds between_liveness_probes{100'000}, busy_round{20};
   const auto time = Clock::now();
   // A long round has moved data. For rounds that followed each other, the time between them is
   // known.
@@ -121,7 +121,7 @@ std::chrono::microseconds Pacer::pause(const Situation& now) {
     pause_ = std::clamp(std::chrono::duration_cast<microseconds>(rounds * now.round), shortest,
                         longest_after_work);
   }
-  if (now.idle && !worked) return between_roll_calls;
+  if (now.idle && !worked) return between_liveness_probes;
   if (now.waited && time - last_work_ < spin) {
     spins_ = true;
     return microseconds{0};

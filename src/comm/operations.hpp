@@ -58,13 +58,13 @@ class Outstanding {
 /// so that a core that computes is interrupted rarely and much is moved at once. Tests that find
 /// none lengthen the pause. While a thread waits for an operation its core is free, and it may spin
 /// for a moment.
-class Pacer {
+class PollBackoff {
  public:
-  explicit Pacer(Clock::time_point now = Clock::now()) : last_work_(now), last_call_(now) {}
+  explicit PollBackoff(Clock::time_point now = Clock::now()) : last_work_(now), last_call_(now) {}
   struct Situation {
-    bool worked;                             ///< the last round completed or moved something
-    bool waited;                             ///< a thread waits for an operation
-    bool idle;                               ///< nothing in flight except the wait for roll-calls
+    bool worked;  ///< the last round completed or moved something
+    bool waited;  ///< a thread waits for an operation
+    bool idle;    ///< nothing in flight except the wait for liveness probes
     std::chrono::duration<double> round{0};  ///< duration of the round; 0: unknown
   };
   std::chrono::microseconds pause(const Situation& now);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -111,5 +112,12 @@ class AgreedStop {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Returns those of the parameters `names` of Open MPI (MCA) that this MPI library has, as it has
+/// them after MPI_Init, whether they came from variables, files or mpirun's command line. Numbers
+/// and truth values are text. The call is not collective. Throws CommError where the MPI thread has
+/// ended.
+std::map<std::string, std::string> mca_parameters(RankGroup& group,
+                                                  const std::vector<std::string>& names);
 
 }  // namespace scalemark

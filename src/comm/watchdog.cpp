@@ -45,7 +45,7 @@ struct Watchdog::Impl {
   bool stop = false;
   std::string identity = identity_from_launcher();
   const bool is_first = rank_before_mpi() == 0;
-  std::function<std::string()> roll_call;
+  std::function<std::string()> liveness_probe;
   std::function<void()> beat;
   std::thread thread;
 
@@ -83,7 +83,7 @@ struct Watchdog::Impl {
     std::string message = fmt::format("timeout: {} spent {:.1f} s in phase '{}' (last step: {})",
                                       identity, seconds_in_phase(), phase,
                                       step < 0 ? std::string("none yet") : std::to_string(step));
-    const auto ask = roll_call;
+    const auto ask = liveness_probe;
     const double allowed = timeout;
     lock.unlock();
     message += ask ? "\n" + ask() : "\n  MPI is not up yet: a rank may have left before it started";
@@ -152,9 +152,9 @@ void Watchdog::set_identity(std::string identity) {
   impl_->identity = std::move(identity);
 }
 
-void Watchdog::set_roll_call(std::function<std::string()> roll_call) {
+void Watchdog::set_liveness_probe(std::function<std::string()> liveness_probe) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->roll_call = std::move(roll_call);
+  impl_->liveness_probe = std::move(liveness_probe);
 }
 
 void Watchdog::set_abort(std::function<void(int)> abort) { set_abort_hook(std::move(abort)); }

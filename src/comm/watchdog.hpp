@@ -21,9 +21,9 @@ struct Progress {
 /// MPI itself hangs. Time in which this process itself was stopped (SIGSTOP, a suspended job) does
 /// not count. There is one for each process.
 ///
-/// On expiry it asks the MPI thread for a roll-call (who answers, in which phase and step, who is
-/// silent), prints rank, phase, last step and the roll-call to stderr, lets LastWords run, aborts
-/// the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.
+/// On expiry it asks the MPI thread for a liveness probe (who answers, in which phase and step, who
+/// is silent), prints rank, phase, last step and the liveness probe to stderr, lets AbortHandler
+/// run, aborts the job with exit code 5, and leaves by _exit(5) 5 s after the abort began.
 class Watchdog {
  public:
   explicit Watchdog(double timeout_seconds);
@@ -40,8 +40,8 @@ class Watchdog {
   /// Sets how messages name this rank, for example "rank 1 of 4 on n0". Until then they use the
   /// variables of the launcher.
   void set_identity(std::string identity);
-  /// Sets the roll-call and the abort, which the MPI thread provides once it exists.
-  void set_roll_call(std::function<std::string()> roll_call);
+  /// Sets the liveness probe and the abort, which the MPI thread provides once it exists.
+  void set_liveness_probe(std::function<std::string()> liveness_probe);
   void set_abort(std::function<void(int exit_code)> abort);
 
  private:

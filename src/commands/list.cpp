@@ -84,7 +84,7 @@ std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& 
   std::error_code error;
   std::vector<fs::path> found;
   for (const auto& entry :
-       fs::recursive_directory_iterator(find_companion(program, "configs"), error))
+       fs::recursive_directory_iterator(find_shipped(program, "configs"), error))
     if (entry.path().extension() == ".json") found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;

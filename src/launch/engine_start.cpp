@@ -206,7 +206,7 @@ fs::path installed_share(const fs::path& program) {
   return program.parent_path().parent_path() / "share" / "scalemark";
 }
 
-fs::path find_companion(const fs::path& program, const fs::path& within) {
+fs::path find_shipped(const fs::path& program, const fs::path& within) {
   std::error_code error;
   const fs::path installed = installed_share(program) / within;
   if (fs::exists(installed, error)) return installed;
@@ -221,7 +221,7 @@ ReportProgram find_report_program(const std::filesystem::path& program,
                                   const std::filesystem::path& torch,
                                   const std::map<std::string, std::string>& environment) {
   namespace fs = std::filesystem;
-  const fs::path script = find_companion(program, fs::path("scripts") / "report");
+  const fs::path script = find_shipped(program, fs::path("scripts") / "report");
   if (const auto chosen = environment.find("SCALEMARK_PYTHON");
       chosen != environment.end() && !chosen->second.empty())
     return {chosen->second, script};

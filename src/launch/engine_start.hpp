@@ -33,8 +33,8 @@ std::filesystem::path installed_share(const std::filesystem::path& program);
 
 /// `within` ("scripts/report", "configs") of installed_share(), or of the nearest folder above the
 /// program that has it. EnvironmentError where none has.
-std::filesystem::path find_companion(const std::filesystem::path& program,
-                                     const std::filesystem::path& within);
+std::filesystem::path find_shipped(const std::filesystem::path& program,
+                                   const std::filesystem::path& within);
 
 // From the front door to scripts/report, which is written in Python.
 

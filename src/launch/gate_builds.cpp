@@ -21,7 +21,7 @@
 #include "launch/program_output.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "streams.hpp"
 
 namespace scalemark {

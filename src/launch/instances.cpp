@@ -20,7 +20,7 @@
 #include "models/catalog.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "result/runs_folder.hpp"
 #include "streams.hpp"
 

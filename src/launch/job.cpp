@@ -160,10 +160,10 @@ std::map<std::string, std::string> session_folder(const std::filesystem::path& f
 std::string last_lines(const std::filesystem::path& log) {
   std::vector<std::string> lines;
   std::ifstream file(log);
-  Boilerplate boilerplate;
+  LauncherOutputFilter filter;
   std::string said;
-  for (std::string line; std::getline(file, line);) said += boilerplate.pass(line + "\n");
-  std::istringstream rest(said + boilerplate.rest());
+  for (std::string line; std::getline(file, line);) said += filter.pass(line + "\n");
+  std::istringstream rest(said + filter.rest());
   for (std::string line; std::getline(rest, line);)
     if (line.find_first_not_of(" \t\r-") != line.npos) lines.push_back(line);
   std::string text;
@@ -197,7 +197,7 @@ bool opens_a_block(std::string_view line) {
 
 }  // namespace
 
-std::string Boilerplate::pass(std::string_view bytes) {
+std::string LauncherOutputFilter::pass(std::string_view bytes) {
   std::string passed;
   waiting_ += bytes;
   for (;;) {
@@ -225,13 +225,13 @@ std::string Boilerplate::pass(std::string_view bytes) {
   return passed;
 }
 
-std::string Boilerplate::take_line() {
+std::string LauncherOutputFilter::take_line() {
   std::string line = waiting_.substr(0, waiting_.find('\n') + 1);
   waiting_.erase(0, line.size());
   return line;
 }
 
-std::string Boilerplate::rest() {
+std::string LauncherOutputFilter::rest() {
   std::string text = std::exchange(waiting_, "");
   return inside_ ? "" : text;
 }

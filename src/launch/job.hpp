@@ -52,7 +52,7 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
 
 // What a launch said last.
 
-/// The last lines of a log that are neither empty nor mpirun's boilerplate, at most 3 and 600
+/// The last lines of a log that are neither empty nor mpirun's standard notices, at most 3 and 600
 /// characters, on one line. Empty where there is none.
 std::string last_lines(const std::filesystem::path& log);
 
@@ -61,7 +61,7 @@ std::string last_lines(const std::filesystem::path& log);
 
 /// Takes these blocks out of a stream of bytes; everything else passes at once, but for a line of
 /// dashes, which waits for the one after it.
-class Boilerplate {
+class LauncherOutputFilter {
  public:
   std::string pass(std::string_view bytes);
   /// At the end of the stream: what still waits.

@@ -30,7 +30,7 @@
 namespace scalemark {
 namespace {
 
-// What a job prints, on its way to our own stdout and stderr, without mpirun's boilerplate.
+// What a job prints, on its way to our own stdout and stderr, without mpirun's standard notices.
 // Launchers end a job whose output nobody takes any more (mpirun after ten broken pipes); this
 // takes everything, and passes on what it can.
 
@@ -95,7 +95,7 @@ void Relay::finish() {
 
 void Relay::pass_on(Pipe& pipe, int destination) {
   std::array<char, 65536> buffer;
-  Boilerplate boilerplate;  // on stderr alone: stdout is data
+  LauncherOutputFilter filter;  // on stderr alone: stdout is data
   const bool filtered = destination == STDERR_FILENO;
   const auto write = [&](std::string_view bytes) {
     // What follows a loss is no data any more.
@@ -106,9 +106,9 @@ void Relay::pass_on(Pipe& pipe, int destination) {
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-    write(filtered ? boilerplate.pass(bytes) : bytes);
+    write(filtered ? filter.pass(bytes) : bytes);
   }
-  if (filtered) write(boilerplate.rest());
+  if (filtered) write(filter.rest());
 }
 
 RecordContext context_of(const LoadedConfig& loaded) {

@@ -134,7 +134,7 @@ StudyPlace study_place(const fs::path& folder) {
   StudyPlace place{own_path(), {}, folder, own_build().revision, geteuid() == 0};
   place.has_gpu = !visible_gpus().gpus.empty();
   try {
-    place.netlab = find_companion(place.program, fs::path("scripts") / "netlab");
+    place.netlab = find_shipped(place.program, fs::path("scripts") / "netlab");
   } catch (const EnvironmentError&) {
   }
   return place;

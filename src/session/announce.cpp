@@ -14,7 +14,7 @@
 #include "probe/gemm.hpp"
 #include "report/console.hpp"
 #include "streams.hpp"
-#include "train/precision.hpp"
+#include "train/arithmetic.hpp"
 
 namespace scalemark {
 namespace {

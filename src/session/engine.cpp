@@ -14,7 +14,7 @@
 #include "session/error_words.hpp"
 #include "session/measured_run.hpp"
 #include "streams.hpp"
-#include "train/denormals.hpp"
+#include "train/arithmetic.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark {
@@ -42,7 +42,7 @@ ExitCode run(Session& session) {
 
 /// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
 /// peers wait for it.
-ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartLine& start_line,
+ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartBarrier& start_line,
                       Handover& handover) {
   std::unique_ptr<Session> session;
   ExitCode code = ExitCode::ok;
@@ -105,7 +105,7 @@ int engine_main(int argc, char** argv) {
     if (stop_requested()) handover.publish_stop_heard();
   });
   try {
-    StartLine start_line(process_environment());  // before MPI starts processes of its own
+    StartBarrier start_line(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
     handover.publish_listens();
     const ExitCode code = run_in_world(std::move(loaded), world, start_line, handover);

@@ -15,8 +15,8 @@
 #include "record/wire.hpp"
 #include "session/announce.hpp"
 #include "session/wait_for_idle.hpp"
+#include "train/arithmetic.hpp"
 #include "train/c10d_reducer.hpp"
-#include "train/precision.hpp"
 
 namespace scalemark {
 namespace {

@@ -9,8 +9,7 @@
 #include <map>
 
 #include "analysis/settings.hpp"
-#include "comm/collective_probe.hpp"
-#include "comm/mca_parameters.hpp"
+#include "comm/communication_probe.hpp"
 #include "error.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/posix_file.hpp"

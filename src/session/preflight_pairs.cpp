@@ -1,7 +1,7 @@
 // See preflight_measure.hpp.
 #include <unistd.h>
 
-#include "comm/pair_probe.hpp"
+#include "comm/communication_probe.hpp"
 #include "platform/platform.hpp"
 #include "session/preflight_measure.hpp"
 

@@ -41,7 +41,7 @@ ExitCode with_last_words(
     const Session& session,
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure) {
-  const LastWords words([&](int exit_code, const std::string& message) {
+  const AbortHandler words([&](int exit_code, const std::string& message) {
     leave(exit_code, message);
     session.handover.publish_abort({exit_code, message});
   });

@@ -21,7 +21,7 @@ ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publ
 ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
                  const std::function<std::string(const Json&, std::size_t told)>& summary);
 
-/// What is left where a measurement fails: `leave` writes it, before an abort (LastWords) or an
+/// What is left where a measurement fails: `leave` writes it, before an abort (AbortHandler) or an
 /// error of this rank alone, or one that ranks agree on where leaves_a_record(). The
 /// supervisor hears of an abort, too.
 ExitCode with_last_words(

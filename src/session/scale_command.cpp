@@ -164,7 +164,7 @@ class Family {
 }  // namespace
 
 ExitCode scale_command(Session& session) {
-  const LastWords words([&](int exit_code, const std::string& message) {
+  const AbortHandler words([&](int exit_code, const std::string& message) {
     session.handover.publish_abort({exit_code, message});
   });
   return Family(session).run();

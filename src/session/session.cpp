@@ -19,7 +19,7 @@
 #include "result/preflight_reference.hpp"
 #include "session/live_report.hpp"
 #include "streams.hpp"
-#include "train/denormals.hpp"
+#include "train/arithmetic.hpp"
 
 namespace scalemark {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "comm/rank_group.hpp"
 #include "platform/platform.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "result/handover.hpp"
 #include "result/record_context.hpp"
 #include "train/device_backend.hpp"
@@ -51,7 +51,7 @@ class Session {
   Affinity affinity;
   std::unique_ptr<DeviceBackend> device;
   Json preflight = nullptr;  ///< at rank 0: what records say of --preflight; null: none is named
-  StartLine* start_line = nullptr;  ///< of `run` and `infer`; null: nowhere to wait
+  StartBarrier* start_line = nullptr;  ///< of `run` and `infer`; null: nowhere to wait
 
  private:
   void refuse_singletons() const;

@@ -1,4 +1,5 @@
-// Tries out batch sizes and detects lack of memory on every rank.
+// Tries out batch sizes, detects lack of memory on every rank, and runs a few steps with a batch
+// that may be too large.
 #include "train/batch_search.hpp"
 
 #include <c10/core/CPUAllocator.h>
@@ -15,9 +16,12 @@
 #include "measure/clock.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
+#include "train/inferencer.hpp"
+#include "train/measured_loop.hpp"
 #include "train/signals.hpp"
 
 namespace scalemark {
+
 namespace {
 
 bool says_out_of_memory(std::string_view text) {
@@ -153,6 +157,8 @@ class FirstGuesses {
   DeviceBackend& device_;
 };
 
+constexpr int kTrialSteps = 3;
+
 }  // namespace
 
 bool is_out_of_memory(const std::exception& error) {
@@ -186,6 +192,54 @@ BatchSearch find_largest_batch(DeviceBackend& device, RankGroup& group,
           "host, or choose a smaller model, sequence or image");
   });
   return search;
+}
+
+double Trainer::try_batch(RankGroup& alone, std::int64_t batch_size) {
+  Impl& trainer = *impl_;
+  const auto let_go = [&trainer] {
+    trainer.parameters->set_on_ready([](int) {});
+    trainer.micro_batches.clear();
+    trainer.batches.clear();
+    trainer.plan = {};
+  };
+  let_go();  // the previous batch must not be held beside this one
+  trainer.untouched = false;
+  try {
+    set_batch({batch_size, batch_size, batch_size});
+    const auto communicator = make_communicator(CommunicatorKind::none, alone, -1);
+    MeasuredLoop loop(trainer, alone, *communicator, InjectedFault());
+    loop.meet_shapes();
+    const double begin = steady_seconds();
+    // Later steps also encounter the gaps that the first one has left in the heap.
+    loop.run(kTrialSteps, "batch search", StoppingRule(std::nullopt, std::nullopt), nullptr);
+    const double seconds = (steady_seconds() - begin) / kTrialSteps;
+    let_go();
+    return seconds;
+  } catch (...) {
+    let_go();
+    throw;
+  }
+}
+
+double Inferencer::try_batch(std::int64_t batch_size) {
+  const c10::InferenceMode inference;
+  queries_.clear();
+  try {
+    queries_ = make_queries(batch_size);
+    if (device_.works_behind_host()) {  // the libraries choose their kernels
+      model_->forward(queries_.front());
+      device_.synchronize();
+    }
+    const double begin = steady_seconds();
+    for (int i = 0; i < kTrialSteps; ++i) model_->forward(queries_.front());
+    device_.synchronize();
+    const double seconds = (steady_seconds() - begin) / kTrialSteps;
+    queries_.clear();
+    return seconds;
+  } catch (...) {
+    queries_.clear();
+    throw;
+  }
 }
 
 }  // namespace scalemark

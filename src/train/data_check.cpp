@@ -12,17 +12,16 @@ namespace {
 
 /// Passes host buffers to a communicator of the device: copies in, reduces in place there, copies
 /// out.
-class DeviceStagedCommunicator : public Communicator {
+class DeviceStagedCommunicator : public AsynchronousCommunicator {
  public:
   DeviceStagedCommunicator(Communicator& inner, DeviceBackend& device)
-      : inner_(inner), device_(device) {}
+      : AsynchronousCommunicator({inner.name(), inner.size(), WireDtype::fp32, inner.moves_data()}),
+        inner_(inner),
+        device_(device) {}
   void pair(const at::Tensor& host, const at::Tensor& on_device) {
     pairs_[host.data_ptr()] = {host, on_device};
   }
 
-  std::string_view name() const override { return inner_.name(); }
-  bool moves_data() const override { return inner_.moves_data(); }
-  int size() const override { return inner_.size(); }
   std::string algorithm() const override { return inner_.algorithm(); }
   std::string transport() const override { return inner_.transport(); }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return inner_.wire_bytes(bytes); }
@@ -39,7 +38,7 @@ class DeviceStagedCommunicator : public Communicator {
     const auto& [host_mine, mine_on_device] = pairs_.at(mine.data);
     const auto& [host_all, all_on_device] = pairs_.at(all.data);
     mine_on_device.copy_(host_mine);
-    inner_
+    asynchronous(inner_)
         .start_allgather({mine_on_device.data_ptr(), mine.count, mine.type},
                          {all_on_device.data_ptr(), all.count, all.type}, counts, device_.stream())
         ->wait();

@@ -13,9 +13,38 @@
 
 #include "comm/communicator.hpp"
 #include "measure/samples.hpp"
-#include "train/batch_copier.hpp"
 
 namespace scalemark {
+
+/// A pair of tensors of equal shape, strides and type, which use all of their memory.
+struct TensorCopy {
+  at::Tensor from;  ///< in (pinned) host memory
+  at::Tensor to;    ///< on the device
+};
+
+/// Seconds, summed over copies.
+struct CopyTimes {
+  double copy_seconds = 0;  ///< from the start of a copy to its end
+  double wait_seconds = 0;  ///< time in which the device only waited for a copy
+};
+
+/// Copies batches to the device while it computes, one copy at a time, with a helper thread on the
+/// CPU and a second stream on CUDA.
+class BatchCopier {
+ public:
+  virtual ~BatchCopier() = default;
+  /// Starts a copy after all work that the device was given so far, without waiting. Only one copy
+  /// runs at a time: call wait() before the next.
+  virtual void start(std::vector<TensorCopy> tensors) = 0;
+  /// Orders all work that the device is given from now on after the copy.
+  virtual void wait() = 0;
+  /// Returns the times of the copies waited for since restart(). Waits for the device.
+  virtual CopyTimes times() = 0;
+  virtual void restart() = 0;
+};
+
+/// Makes a copier with a separate thread and memcpy, which is as fast as one core.
+std::unique_ptr<BatchCopier> make_cpu_batch_copier();
 
 /// Measures step times without a synchronisation in the loop.
 class StepClock {
@@ -100,5 +129,8 @@ std::unique_ptr<DeviceBackend> make_device_backend(Device device, int local_rank
 
 /// Returns why CUDA offers no GPU, with the remedy, or an empty text where it does.
 std::string why_no_cuda();
+
+/// Makes the backend of the CPU, for the factories of the builds with and without CUDA.
+std::unique_ptr<DeviceBackend> make_cpu_backend();
 
 }  // namespace scalemark

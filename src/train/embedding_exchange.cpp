@@ -90,7 +90,7 @@ std::unique_ptr<Pending> EmbeddingExchange::post(const at::Tensor& mine, const a
   const auto buffer = [type](const at::Tensor& tensor) {
     return Buffer{tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type};
   };
-  return communicator_.start_allgather(buffer(mine), buffer(all), counts, stream);
+  return asynchronous(communicator_).start_allgather(buffer(mine), buffer(all), counts, stream);
 }
 
 void EmbeddingExchange::finish(std::size_t bucket) {

@@ -16,7 +16,6 @@
 
 #include "models/model.hpp"
 #include "train/embedding_tables.hpp"
-#include "train/row_gradients.hpp"
 
 namespace scalemark {
 

@@ -4,7 +4,7 @@
 #include "config/names.hpp"
 #include "error.hpp"
 #include "measure/clock.hpp"
-#include "train/precision.hpp"
+#include "train/arithmetic.hpp"
 #include "train/signals.hpp"
 #include "train/trainer_impl.hpp"
 
@@ -74,7 +74,7 @@ std::vector<Batch> Inferencer::make_queries(std::int64_t batch_size) {
                batch_size);
 }
 
-Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, StartLine* line) {
+Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, StartBarrier* barrier) {
   const c10::InferenceMode inference;
   StepLoop loop(device_, group, InjectedFault(config_.inject, rank_), Stop::alone);
   const bool single_stream = config_.mode == InferenceMode::single_stream;
@@ -95,14 +95,15 @@ Samples Inferencer::measure(RankGroup& group, const StepObserver& observer, Star
   latencies.clear();
   group.barrier();
   if (samples.stop_reason == StopReason::num_batches) {
-    wait_at(line, group);
+    wait_at(barrier, group);
     const double start = steady_seconds();
-    samples = loop.run(config_.num_batches, "query",
-                       StoppingRule(config_.target_ci, config_.max_seconds), observer, ask, line);
+    samples =
+        loop.run(config_.num_batches, "query", StoppingRule(config_.target_ci, config_.max_seconds),
+                 observer, ask, barrier);
     const double end = steady_seconds();
     samples.wall_seconds = end - start - samples.paused_seconds;
-    if (line) line->report({start, end});
-    leave(line, group);
+    if (barrier) barrier->report({start, end});
+    leave(barrier, group);
     if (single_stream) samples.step_seconds = std::move(latencies);
   }
   group.watchdog().enter("end of measured loop");

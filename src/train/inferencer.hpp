@@ -12,7 +12,7 @@
 #include "measure/samples.hpp"
 #include "measure/server.hpp"
 #include "models/frozen.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "train/device_backend.hpp"
 #include "train/step_loop.hpp"
 #include "train/trace/step_trace.hpp"
@@ -31,10 +31,10 @@ class Inferencer {
   /// Runs the warm-up, a barrier, the measured loop and another barrier. Each rank's loop ends by
   /// itself. step_seconds are the latencies: with single_stream from the start of a query to its
   /// answer (which is waited for on a GPU, too), with batches the time from one to the next.
-  /// wall_seconds is that of this rank's loop, without the time of interleaved measurements. `line`
-  /// is where the loop begins together with those of other processes or is interleaved with them;
-  /// null: nowhere.
-  Samples measure(RankGroup& group, const StepObserver& observer, StartLine* line = nullptr);
+  /// wall_seconds is that of this rank's loop, without the time of interleaved measurements.
+  /// `barrier` is where the loop begins together with those of other processes or is interleaved
+  /// with them; null: nowhere.
+  Samples measure(RankGroup& group, const StepObserver& observer, StartBarrier* barrier = nullptr);
 
   /// Runs `queries` more queries after measure(), recorded by `trace`.
   Samples trace(RankGroup& group, std::int64_t queries, StepTrace& trace);

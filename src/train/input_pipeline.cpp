@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "train/batch_copier.hpp"
+#include "train/device_backend.hpp"
 
 namespace scalemark {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "measure/clock.hpp"
-#include "train/clipping.hpp"
+#include "train/optimizer.hpp"
 
 namespace scalemark {
 
@@ -16,6 +16,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
                            const InjectedFault& fault)
     : trainer_(trainer),
       reducer_(make_step_reducer(trainer, group, communicator)),
+      asynchronous_(dynamic_cast<AsynchronousReducer*>(reducer_.get())),
       fault_(fault),
       loop_(trainer.device, group, fault, Stop::together),
       learning_rate_(trainer.config, trainer.plan.global_batch_size),
@@ -33,7 +34,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
     loss_share_.push_back(at::full({}, 1 / all[i], on_device));
   }
   not_updated_.resize(trainer.parameters->buckets().size());
-  if (!reducer_->runs_on()) return;
+  if (!asynchronous_) return;
   trainer.parameters->set_on_use([this](int bucket) {
     complete_update(static_cast<std::size_t>(bucket), StepPhase::forward);
   });
@@ -42,7 +43,7 @@ MeasuredLoop::MeasuredLoop(Trainer::Impl& trainer, RankGroup& group, Communicato
 MeasuredLoop::~MeasuredLoop() { trainer_.parameters->set_on_use({}); }
 
 Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
-                          const StepObserver& observer, StartLine* line) {
+                          const StepObserver& observer, StartBarrier* barrier) {
   input_->restart();
   const auto step = [&](long number) {
     loop_.enter(StepPhase::input);
@@ -57,10 +58,9 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
     const Batch& batch = trainer_.batches[turn];
     return StepOutcome{loss * loss_share_[turn], batch.units, batch.padded_units};
   };
-  Samples samples = loop_.run(steps, phase, std::move(rule), observer, step, line);
+  Samples samples = loop_.run(steps, phase, std::move(rule), observer, step, barrier);
   complete_updates(StepPhase::rest);
-  if (reducer_->runs_on()) trainer_.device.synchronize();
-  samples.embedding = reducer_->take_embedding();
+  if (asynchronous_) trainer_.device.synchronize();
   add_communication(samples);
   samples.input = input_->samples();
   if (scaler_.enabled()) samples.loss_scaling = scaler_.report();
@@ -68,7 +68,10 @@ Samples MeasuredLoop::run(long steps, const char* phase, StoppingRule rule,
 }
 
 void MeasuredLoop::add_communication(Samples& samples) {
-  const CommunicationTimes times = reducer_->take_times();
+  ReducerSamples taken = reducer_->take_samples();
+  traffic_ = taken.traffic;
+  samples.embedding = std::move(taken.embedding);
+  const CommunicationTimes& times = taken.times;
   const std::size_t steps = std::min(times.wait_seconds.size(), samples.wait_seconds.size());
   double waited = 0;
   for (std::size_t i = 0; i < steps; ++i) {
@@ -78,7 +81,7 @@ void MeasuredLoop::add_communication(Samples& samples) {
   samples.communication_seconds = times.communication_seconds;
   samples.embedding.exchange_seconds = times.table_seconds;
   if (trace_) trace_->add(times.operations);
-  if (!reducer_->waits_in_backward() || !std::isfinite(waited)) return;
+  if (!taken.waited_in_backward || !std::isfinite(waited)) return;
   samples.phase_seconds[static_cast<std::size_t>(StepPhase::backward)] -= waited;
   samples.phase_seconds[static_cast<std::size_t>(StepPhase::communication)] += waited;
 }
@@ -109,9 +112,9 @@ at::Tensor MeasuredLoop::train_step(long number, std::size_t turn,
 /// With --overlap step the update runs in the next step, before the first use of the bucket.
 void MeasuredLoop::update() {
   UpdateRule& optimizer = *trainer_.optimizer;
-  if (reducer_->runs_on()) {
+  if (asynchronous_) {
     optimizer.begin_step();
-    reducer_->start_rest();
+    asynchronous_->start_rest();
     not_updated_.assign(not_updated_.size(), true);
     return;
   }
@@ -145,13 +148,13 @@ void MeasuredLoop::complete_update(std::size_t bucket, StepPhase next) {
   const auto complete = [&](std::size_t i) {
     not_updated_[i] = false;
     loop_.enter(StepPhase::communication);
-    reducer_->wait(i);
+    asynchronous_->wait(i);
     loop_.enter(StepPhase::optimizer);
     trainer_.optimizer->update(reducer_->buckets()[i]);
   };
   // While the sum of this bucket is in flight, those buckets are updated whose sums are complete.
-  for (std::size_t i = 0; i < not_updated_.size() && !reducer_->is_complete(bucket); ++i)
-    if (i != bucket && not_updated_[i] && reducer_->is_complete(i)) complete(i);
+  for (std::size_t i = 0; i < not_updated_.size() && !asynchronous_->is_complete(bucket); ++i)
+    if (i != bucket && not_updated_[i] && asynchronous_->is_complete(i)) complete(i);
   complete(bucket);
   loop_.enter(next);
 }
@@ -202,7 +205,7 @@ void Trainer::meet_shapes(RankGroup& group, Communicator& communicator) {
 }
 
 Samples Trainer::measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
-                         StartLine* line) {
+                         StartBarrier* barrier) {
   Impl& trainer = *impl_;
   MeasuredLoop loop(trainer, group, communicator,
                     InjectedFault(trainer.config.inject, trainer.rank));
@@ -216,18 +219,18 @@ Samples Trainer::measure(RankGroup& group, Communicator& communicator, const Ste
     CheckpointSamples checkpoints;
     loop.set_after_step(checkpoint_writer(trainer, group, checkpoints, loop));
     group.barrier();
-    wait_at(line, group);
+    wait_at(barrier, group);
     const double start = steady_seconds();
     samples = loop.run(trainer.config.num_batches, "step",
                        StoppingRule(trainer.config.target_ci, trainer.config.max_seconds,
                                     trainer.config.target_loss),
-                       observer, line);
+                       observer, barrier);
     group.watchdog().enter("end of measured loop");
     group.barrier();
     const double end = steady_seconds();
     samples.wall_seconds = end - start - samples.paused_seconds;
-    if (line) line->report({start, end});
-    leave(line, group);
+    if (barrier) barrier->report({start, end});
+    leave(barrier, group);
     samples.warm_up_seconds =
         std::accumulate(warm_up.step_seconds.begin(), warm_up.step_seconds.end(), 0.0);
     samples.checkpoints = std::move(checkpoints);

@@ -24,14 +24,15 @@ class MeasuredLoop {
   /// Runs up to `steps` steps under the watchdog's phase `phase` (a literal). Step numbers continue
   /// from run to run. The caller sets wall_seconds.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
-              StartLine* line = nullptr);
+              StartBarrier* barrier = nullptr);
   /// Makes `trace` record the following runs, whose steps are numbered from `first`.
   void watch(long first, StepTrace& trace);
   /// Completes all updates, so that the weights are those after the last step. With --overlap step,
   /// updates may be left to the next step. `next` is the phase after them.
   void complete_updates(StepPhase next);
   double loss_scale() const { return scaler_.enabled() ? scaler_.report().last : 1; }
-  StepTraffic traffic() const { return reducer_->traffic(); }
+  /// Returns what each step of the last run sent.
+  StepTraffic traffic() const { return traffic_; }
 
   /// Sets a function that is called inside every following step, after its update, with the number
   /// of the step.
@@ -53,6 +54,8 @@ class MeasuredLoop {
 
   Trainer::Impl& trainer_;
   std::unique_ptr<StepReducer> reducer_;
+  AsynchronousReducer* asynchronous_;  ///< the same; null: no step continues without its sums
+  StepTraffic traffic_;
   InjectedFault fault_;
   StepLoop loop_;
   LearningRate learning_rate_;

@@ -1,8 +1,10 @@
-// Provides optimizers over flat buckets, which also refresh the shadow weights.
+// Provides optimizers over flat buckets, which also refresh the shadow weights, and the clipping of
+// gradients by their global norm.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "config/run_config.hpp"
 #include "train/flat_parameters.hpp"
@@ -48,14 +50,20 @@ class UpdateRule {
 /// gradient.
 /// - adamw: Loshchilov and Hutter 2019, as torch.optim.AdamW: w -= lr * (Adam's direction +
 ///   weight_decay * w).
-/// - lamb, lars: see layerwise_optimizer.cpp.
+/// - lamb, lars: You et al. 2020 and 2017 (optimizer.cpp).
 /// adamw, lamb and lars apply no weight decay to one-dimensional parameters (biases, gamma and beta
 /// of norms); the others do.
 std::unique_ptr<UpdateRule> make_update_rule(const ResolvedConfig& config);
 
-/// Makes the rules that scale the step of every matrix by its norms; make_update_rule() calls these
-/// functions.
-std::unique_ptr<UpdateRule> make_lamb(const ResolvedConfig& config);
-std::unique_ptr<UpdateRule> make_lars(const ResolvedConfig& config);
+/// Returns the 2-norm of the gradients of all buckets together, an fp64 scalar on their device.
+/// Squares are summed in fp64. With scalemark's own operators the sum on the CPU does not depend on
+/// the number of threads: ranks that hold the same gradients get the same bits, so that they need
+/// not agree on the norm. LibTorch's operator gives the same bits to ranks with as many threads.
+at::Tensor gradient_norm(const std::vector<Bucket>& buckets, const OperatorSet& operators);
+
+/// Clips the gradients by their global norm (Pascanu et al. 2013), --clip_norm: multiplies them by
+/// min(1, most / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Where the norm is not
+/// finite, the gradients are not finite afterwards.
+void clip_gradients(std::vector<Bucket>& buckets, double most, const OperatorSet& operators);
 
 }  // namespace scalemark

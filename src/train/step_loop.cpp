@@ -18,29 +18,29 @@ enum Word { signal, target_ci, max_seconds, non_finite, loss_share, losses, turn
 /// Returns a function that says whether to stop waiting. It also keeps the watchdog from expiring.
 std::function<bool()> leaving(RankGroup& group) {
   return [&group] {
-    group.watchdog().enter("start line");
+    group.watchdog().enter("start barrier");
     return stop_requested();
   };
 }
 
 }  // namespace
 
-void wait_at(StartLine* line, RankGroup& group) {
-  if (line) line->wait(leaving(group));
+void wait_at(StartBarrier* barrier, RankGroup& group) {
+  if (barrier) barrier->wait(leaving(group));
 }
 
-void leave(StartLine* line, RankGroup& group) {
-  if (line) line->end(leaving(group));
+void leave(StartBarrier* barrier, RankGroup& group) {
+  if (barrier) barrier->end(leaving(group));
 }
 
 struct StepLoop::Phase {
   Phase(DeviceBackend& device, StoppingRule& stopping_rule, const StepObserver& step_observer,
-        StartLine* start_line, StepWatcher* watcher)
+        StartBarrier* start_barrier, StepWatcher* watcher)
       : clock(device.make_step_clock()),
         reader(device.make_scalar_reader()),
         rule(stopping_rule),
         observer(step_observer),
-        line(start_line && start_line->takes_turns() ? start_line : nullptr) {
+        barrier(start_barrier && start_barrier->takes_turns() ? start_barrier : nullptr) {
     if (watcher) clock = watcher->around(std::move(clock));
     samples.began = start;
   }
@@ -52,7 +52,7 @@ struct StepLoop::Phase {
   std::optional<AgreedStop> agreed;  ///< set where ranks stop together
   StoppingRule& rule;
   const StepObserver& observer;
-  StartLine* line;  ///< at which turns are taken; may be null
+  StartBarrier* barrier;  ///< at which turns are taken; may be null
   double start = steady_seconds(), turn_start = start;
   bool turn_is_over = false, said_so = false;
   Samples samples;
@@ -63,8 +63,8 @@ StepLoop::StepLoop(DeviceBackend& device, RankGroup& group, const InjectedFault&
 
 Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
                       const StepObserver& observer,
-                      const std::function<StepOutcome(long number)>& step, StartLine* line) {
-  Phase phase(device_, rule, observer, line, watcher_);
+                      const std::function<StepOutcome(long number)>& step, StartBarrier* barrier) {
+  Phase phase(device_, rule, observer, barrier, watcher_);
   if (stop_ == Stop::together) phase.agreed.emplace(group_);
   std::optional<StopReason> stop;
   phases_ = device_.make_phase_clock();
@@ -100,7 +100,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
   if (!stop && reason == StopReason::non_finite) stop = reason;
   phase.samples.stop_reason = stop.value_or(StopReason::num_batches);
   device_.synchronize();
-  if (phase.line) ++phase.samples.turns;
+  if (phase.barrier) ++phase.samples.turns;
   phase.samples.step_seconds = phase.clock->seconds();
   phase.samples.phase_seconds = phases_->seconds();
   return std::move(phase.samples);
@@ -121,7 +121,7 @@ std::vector<double> StepLoop::words(Phase& phase, std::optional<double> loss) co
     words[max_seconds] = reason == StopReason::max_seconds;
     // This is posted once in each part of an interleaved loop. Ranks read it after the next step, a
     // single rank at once.
-    if (phase.line && !phase.said_so && steady_seconds() - phase.turn_start > kTurnSeconds) {
+    if (phase.barrier && !phase.said_so && steady_seconds() - phase.turn_start > kTurnSeconds) {
       words[turn_over] = phase.said_so = true;
       phase.turn_is_over = group_.size() == 1;
     }
@@ -151,7 +151,7 @@ void StepLoop::make_way(Phase& phase) {
   phases_->pause();
   phase.clock->pause();
   const double pause_start = steady_seconds();
-  wait_at(phase.line, group_);
+  wait_at(phase.barrier, group_);
   phase.turn_start = steady_seconds();
   phase.samples.paused_seconds += phase.turn_start - pause_start;
   ++phase.samples.turns;

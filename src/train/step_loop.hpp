@@ -8,7 +8,7 @@
 #include "comm/rank_group.hpp"
 #include "measure/samples.hpp"
 #include "measure/stopping.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "train/device_backend.hpp"
 #include "train/injection.hpp"
 
@@ -28,10 +28,10 @@ struct StepOutcome {
   double padded_units = 0;  ///< units of this rank's batch, with padding
 };
 
-/// Waits at a line, if there is one, to start or, at the end of all measuring, to leave. There is
-/// no deadline here, since the process that starts the others has one. A stop ends the wait too.
-void wait_at(StartLine* line, RankGroup& group);
-void leave(StartLine* line, RankGroup& group);
+/// Waits at a barrier, if there is one, to start or, at the end of all measuring, to leave. There
+/// is no deadline here, since the process that starts the others has one. A stop ends the wait too.
+void wait_at(StartBarrier* barrier, RankGroup& group);
+void leave(StartBarrier* barrier, RankGroup& group);
 
 /// Observes a loop that runs after the measured one, by wrapping the clocks of the device.
 class StepWatcher {
@@ -60,10 +60,11 @@ class StepLoop {
   }
 
   /// Runs up to `steps` steps under the watchdog's phase `phase` (a literal). `step` is given its
-  /// number, counted from the first of all runs. Where `line` interleaves measurements, the ranks
-  /// together wait between parts, after a step on which they agree. The caller sets wall_seconds.
+  /// number, counted from the first of all runs. Where `barrier` interleaves measurements, the
+  /// ranks together wait between parts, after a step on which they agree. The caller sets
+  /// wall_seconds.
   Samples run(long steps, const char* phase, StoppingRule rule, const StepObserver& observer,
-              const std::function<StepOutcome(long number)>& step, StartLine* line = nullptr);
+              const std::function<StepOutcome(long number)>& step, StartBarrier* barrier = nullptr);
 
  private:
   struct Phase;  ///< the state of one run()

@@ -15,7 +15,6 @@ class FlatReducer : public StepReducer {
   FlatReducer(Trainer::Impl& trainer, RankGroup& group, Communicator& communicator)
       : parameters_(trainer.parameters),
         device_(trainer.device),
-        runs_on_(*trainer.config.overlap == Overlap::step && communicator.moves_data()),
         reducer_(communicator, parameters_->gradient_buffers(), parameters_->parameters_in(),
                  *trainer.config.overlap, parameters_->first_uses()),
         embeddings_(*parameters_, group, communicator, reducer_) {
@@ -38,7 +37,28 @@ class FlatReducer : public StepReducer {
     });
     embeddings_.end_step();
   }
-  bool runs_on() const override { return runs_on_; }
+  std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
+  ReducerSamples take_samples() override {
+    return {
+        reducer_.log().take(),
+        /*waited_in_backward=*/false,
+        {reducer_.bytes_per_step(), reducer_.wire_bytes_per_step(), reducer_.messages_per_step()},
+        embeddings_.take()};
+  }
+  void keep_operations() override { reducer_.log().keep_operations(); }
+
+ protected:
+  std::shared_ptr<FlatParameters> parameters_;
+  DeviceBackend& device_;
+  GradientReducer reducer_;
+  EmbeddingExchange embeddings_;
+};
+
+/// Leaves sums to the next step (--overlap step).
+class OverlappingReducer : public FlatReducer, public AsynchronousReducer {
+ public:
+  using FlatReducer::FlatReducer;
+
   /// Rows are cleared before the next forward pass, so those that are gathered are waited for.
   void start_rest() override {
     embeddings_.start(device_.stream());
@@ -50,26 +70,12 @@ class FlatReducer : public StepReducer {
   }
   void wait(std::size_t bucket) override { reducer_.wait(bucket); }
   bool is_complete(std::size_t bucket) const override { return reducer_.is_complete(bucket); }
-  std::vector<Bucket>& buckets() override { return parameters_->buckets(); }
-  CommunicationTimes take_times() override { return reducer_.log().take(); }
-  void keep_operations() override { reducer_.log().keep_operations(); }
-  StepTraffic traffic() const override {
-    return {reducer_.bytes_per_step(), reducer_.wire_bytes_per_step(),
-            reducer_.messages_per_step()};
-  }
-  EmbeddingSamples take_embedding() override { return embeddings_.take(); }
 
  private:
   void complete(std::size_t bucket) {
     reducer_.wait(bucket);
     embeddings_.finish(bucket);
   }
-
-  std::shared_ptr<FlatParameters> parameters_;
-  DeviceBackend& device_;
-  bool runs_on_;
-  GradientReducer reducer_;
-  EmbeddingExchange embeddings_;
 };
 
 }  // namespace
@@ -79,6 +85,8 @@ std::unique_ptr<StepReducer> make_step_reducer(Trainer::Impl& trainer, RankGroup
   // A run without communication, the baseline of a curve, uses scalemark's own in both cases.
   if (trainer.config.reducer == Reducer::c10d && communicator.moves_data())
     return make_c10d_reducer(trainer, communicator);
+  if (*trainer.config.overlap == Overlap::step && communicator.moves_data())
+    return std::make_unique<OverlappingReducer>(trainer, group, communicator);
   return std::make_unique<FlatReducer>(trainer, group, communicator);
 }
 

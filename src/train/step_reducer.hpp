@@ -20,6 +20,18 @@ struct StepTraffic {
   std::int64_t messages = 0;    ///< collectives started
 };
 
+/// What a reducer has recorded of the steps since the last time it was asked.
+struct ReducerSamples {
+  /// Waits are those for sums after the last backward pass, NaN where they are unknown;
+  /// communication_seconds is 0 there.
+  CommunicationTimes times;
+  /// The waits were inside the last backward pass, and not in finalize().
+  bool waited_in_backward = false;
+  StepTraffic traffic;  ///< of each step
+  /// The cost of the gradients of embedding tables, except for exchange_seconds.
+  EmbeddingSamples embedding;
+};
+
 /// Sums the gradients of a step over ranks into the buckets that the optimizer updates.
 class StepReducer {
  public:
@@ -30,33 +42,27 @@ class StepReducer {
   /// Waits for the sums, after the last backward pass. `on_sum(i)` is called as soon as
   /// buckets()[i] and those before it are summed.
   virtual void finalize(const std::function<void(std::size_t bucket)>& on_sum = {}) = 0;
-  /// Returns whether a step may continue without sums, with start_rest() and wait() in place of
-  /// finalize().
-  virtual bool runs_on() const { return false; }
+  /// Returns what the optimizer updates: every parameter is in one of these buckets. They are valid
+  /// until begin_pass(), or permanently where the reducer is an AsynchronousReducer.
+  virtual std::vector<Bucket>& buckets() = 0;
+  /// Call it after DeviceBackend::synchronize().
+  virtual ReducerSamples take_samples() = 0;
+  /// Makes take_samples() return every single operation too, from now on, where they are known.
+  virtual void keep_operations() = 0;
+};
+
+/// What a StepReducer also is whose steps may continue without sums (--overlap step), with
+/// start_rest() and wait() in place of finalize().
+class AsynchronousReducer {
+ public:
+  virtual ~AsynchronousReducer() = default;
   /// Starts all sums that have not started, after the last backward pass.
-  virtual void start_rest() {}
+  virtual void start_rest() = 0;
   /// Waits for the sum of buckets()[bucket]. It must be complete before gradients are added to that
   /// bucket again.
-  virtual void wait(std::size_t /*bucket*/) {}
+  virtual void wait(std::size_t bucket) = 0;
   /// Returns whether the sum of buckets()[bucket] is complete; on the CPU, false elsewhere.
-  virtual bool is_complete(std::size_t /*bucket*/) const { return false; }
-  /// Returns what the optimizer updates: every parameter is in one of these buckets. They are valid
-  /// until begin_pass(), or permanently where runs_on().
-  virtual std::vector<Bucket>& buckets() = 0;
-
-  /// Returns the times of the steps since the last call; call it after
-  /// DeviceBackend::synchronize(). Waits are those for sums after the last backward pass, NaN where
-  /// they are unknown; communication_seconds is 0 there.
-  virtual CommunicationTimes take_times() = 0;
-  /// Makes take_times() return every single operation too, from now on, where they are known.
-  virtual void keep_operations() {}
-  /// Returns whether the reducer waits before the last backward pass returns, and not in
-  /// finalize().
-  virtual bool waits_in_backward() const { return false; }
-  virtual StepTraffic traffic() const = 0;
-  /// Returns what the gradients of embedding tables cost since the last call, except for
-  /// exchange_seconds.
-  virtual EmbeddingSamples take_embedding() { return {}; }
+  virtual bool is_complete(std::size_t bucket) const = 0;
 };
 
 }  // namespace scalemark

@@ -9,11 +9,10 @@
 #include <utility>
 
 #include "models/operator_flops.hpp"
+#include "train/arithmetic.hpp"
+#include "train/embedding_tables.hpp"
 #include "train/input_pipeline.hpp"
-#include "train/operators_of.hpp"
-#include "train/precision.hpp"
 #include "train/trainer_impl.hpp"
-#include "train/use_probe.hpp"
 
 namespace scalemark {
 namespace {

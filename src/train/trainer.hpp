@@ -9,7 +9,7 @@
 #include "config/run_config.hpp"
 #include "measure/samples.hpp"
 #include "models/model.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "train/device_backend.hpp"
 #include "train/flat_parameters.hpp"
 #include "train/optimizer.hpp"
@@ -51,10 +51,10 @@ class Trainer {
   /// Runs warm-up, synchronised point, measured loop and synchronised point. All ranks of `group`
   /// call it together. It starts from the initial weights, and throws std::logic_error where they
   /// are gone. It stops early by the agreed stop (signal flag, --target_ci, --max_seconds,
-  /// --target_loss, non-finite loss). `line` is where the loop begins together with those of other
-  /// processes or is interleaved with them; null: nowhere.
+  /// --target_loss, non-finite loss). `barrier` is where the loop begins together with those of
+  /// other processes or is interleaved with them; null: nowhere.
   Samples measure(RankGroup& group, Communicator& communicator, const StepObserver& observer,
-                  StartLine* line = nullptr);
+                  StartBarrier* barrier = nullptr);
 
   /// Returns the seconds of a step without communication while all ranks of `group` compute: the
   /// mean over ranks of one step after a first one.

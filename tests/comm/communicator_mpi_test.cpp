@@ -241,8 +241,10 @@ TEST(UrgentSums, AreRightWheneverARankHasThem) {
       for (std::size_t i = 0; i < storage.size(); ++i) {
         fill(storage[i]);
         std::this_thread::sleep_for(std::chrono::microseconds(delays() % 2000));
-        pending.push_back(communicator->start_urgent_allreduce(
-            storage[i].buffer, static_cast<int>(storage.size() - i), nullptr));
+        pending.push_back(asynchronous(*communicator)
+                              .start_urgent_allreduce(storage[i].buffer,
+                                                      static_cast<int>(storage.size() - i),
+                                                      nullptr));
       }
       for (std::size_t i = storage.size(); i-- > 0;) pending[i]->wait();
       for (AnyBuffer& any : storage) expect_sums(any);
@@ -258,8 +260,9 @@ TEST(UrgentSums, OvertakeWhatWasStartedBefore) {
     AnyBuffer large(32 << 20, DataType::f32), small(1000, DataType::f32);
     fill(large);
     fill(small);
-    const auto first = communicator->start_urgent_allreduce(large.buffer, 9, nullptr);
-    const auto second = communicator->start_urgent_allreduce(small.buffer, 0, nullptr);
+    const auto first = asynchronous(*communicator).start_urgent_allreduce(large.buffer, 9, nullptr);
+    const auto second =
+        asynchronous(*communicator).start_urgent_allreduce(small.buffer, 0, nullptr);
     second->wait();
     first->wait();
     expect_sums(small);
@@ -272,7 +275,7 @@ TEST(UrgentSums, MayBeLeftUnread) {
   const auto communicator = make_communicator(CommunicatorKind::mpi, world(), -1);
   AnyBuffer any(3'000'000, DataType::f32);
   fill(any);
-  communicator->start_urgent_allreduce(any.buffer, 1, nullptr).reset();
+  asynchronous(*communicator).start_urgent_allreduce(any.buffer, 1, nullptr).reset();
   expect_sums(any);
 }
 

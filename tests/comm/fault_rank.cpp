@@ -38,7 +38,7 @@ int run(const std::string& kind, double timeout_seconds) {
   const char* launched_rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (kind == "exit_before_init" && launched_rank && std::string(launched_rank) == "1") return 0;
   scalemark::Watchdog watchdog(timeout_seconds);
-  const scalemark::LastWords words(
+  const scalemark::AbortHandler words(
       [](int, const std::string&) { std::fputs("last words\n", stderr); });
   auto world = scalemark::RankGroup::world(watchdog);
   const auto communicator =
@@ -53,9 +53,9 @@ int run(const std::string& kind, double timeout_seconds) {
     if (gathered.empty())
       communicator->allreduce(own);
     else
-      communicator
-          ->start_allgather(own, {gathered.data(), gathered.size(), own.type},
-                            std::vector(size, own.count), nullptr)
+      asynchronous(*communicator)
+          .start_allgather(own, {gathered.data(), gathered.size(), own.type},
+                           std::vector(size, own.count), nullptr)
           ->wait();
   }
   scalemark::RankGroup::finalize(world);

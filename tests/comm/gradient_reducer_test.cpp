@@ -11,14 +11,12 @@ namespace scalemark::gradient_reducer_test {
 namespace {
 
 /// Doubles the data on wait(), as two equal ranks would, and writes down every call.
-class RecordingCommunicator : public Communicator {
+class RecordingCommunicator : public AsynchronousCommunicator {
  public:
+  explicit RecordingCommunicator(WireDtype wire = WireDtype::fp32)
+      : AsynchronousCommunicator({"recording", 2, wire}) {}
   std::vector<std::string> calls;
-  WireDtype wire = WireDtype::fp32;
 
-  std::string_view name() const override { return "recording"; }
-  int size() const override { return 2; }
-  WireDtype wire_dtype() const override { return wire; }
   std::string algorithm() const override { return "doubling"; }
   std::string transport() const override { return ""; }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return bytes + 1; }
@@ -30,6 +28,11 @@ class RecordingCommunicator : public Communicator {
                                                   Stream stream) override {
     calls.push_back("urgency " + std::to_string(urgency));
     return start_allreduce(buffer, stream);
+  }
+  std::unique_ptr<Pending> start_allgather(const Buffer&, const Buffer&,
+                                           const std::vector<std::size_t>&, Stream) override {
+    calls.push_back("gather");
+    return completed_operation();
   }
 
  private:
@@ -152,12 +155,47 @@ TEST_F(Reducer, CountsBytesAndMessages) {
 }
 
 TEST_F(Reducer, CountsBytesInTheWireType) {
-  communicator.wire = WireDtype::bf16;
+  RecordingCommunicator halving(WireDtype::bf16);
   std::vector<double> d(5);
   buckets.push_back({d.data(), 5, DataType::f64});  // travels as it is
-  const GradientReducer reducer(communicator, buckets, {1, 1, 1, 1}, Overlap::none);
+  const GradientReducer reducer(halving, buckets, {1, 1, 1, 1}, Overlap::none);
   EXPECT_EQ(reducer.bytes_per_step(), 12 + 40);
   EXPECT_EQ(reducer.wire_bytes_per_step(), 12 + 40 + 4);
+}
+
+/// A communicator of the plain kind, as `none` and c10d's are.
+class PlainCommunicator : public Communicator {
+ public:
+  PlainCommunicator() : Communicator({.name = "plain", .size = 2}) {}
+  std::string algorithm() const override { return ""; }
+  std::string transport() const override { return ""; }
+  std::int64_t wire_bytes(std::int64_t bytes) const override { return bytes; }
+  std::unique_ptr<Pending> start_allreduce(const Buffer& buffer, Stream) override {
+    started.push_back(buffer.count);
+    return completed_operation();
+  }
+  std::vector<std::size_t> started;
+};
+
+TEST_F(Reducer, APlainCommunicatorSumsInTheOrderOfTheStarts) {
+  PlainCommunicator plain;
+  GradientReducer reducer(plain, buckets, {1, 1, 1}, Overlap::step, {7, 5, 6});
+  reducer.begin_step(nullptr);
+  for (int bucket : {0, 1, 2}) reducer.add(bucket, nullptr);
+  reducer.finalize(nullptr);
+  EXPECT_EQ(plain.started, (std::vector<std::size_t>{1, 2, 3}));
+}
+
+TEST_F(Reducer, OnlyAnAsynchronousCommunicatorGathers) {
+  EXPECT_EQ(&asynchronous(communicator), &communicator);
+  PlainCommunicator plain;
+  try {
+    asynchronous(plain);
+    FAIL();
+  } catch (const CommError& error) {
+    EXPECT_STREQ(error.what(),
+                 "communicator plain has no allgather; use --communicator mpi or nccl");
+  }
 }
 
 TEST(Communicators, ResolveAutoByDeviceAndRanks) {

@@ -64,7 +64,7 @@ class Nccl : public ::testing::Test {
       ASSERT_EQ(cudaMalloc(&mine, bytes), cudaSuccess);
       ASSERT_EQ(cudaMalloc(&all, bytes), cudaSuccess);
       cudaMemcpyAsync(mine, values.data(), bytes, cudaMemcpyHostToDevice, stream);
-      communicator
+      asynchronous(communicator)
           .start_allgather({mine, count, DataType::i64}, {all, count, DataType::i64}, {count},
                            stream)
           ->wait();

@@ -45,7 +45,7 @@ TEST_F(WatchdogDeath, SaysItsLastWordsOnce) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(60);
-        const LastWords last([](int code, const std::string& message) {
+        const AbortHandler last([](int code, const std::string& message) {
           const std::string words = "last words: " + message + " " + std::to_string(code) + "\n";
           if (write(STDERR_FILENO, words.data(), words.size()) < 0) _exit(99);
         });
@@ -58,7 +58,7 @@ TEST_F(WatchdogDeath, LastWordsThatHangDoNotStopTheAbort) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(60);
-        const LastWords last(
+        const AbortHandler last(
             [](int, const std::string&) { std::this_thread::sleep_for(std::chrono::seconds(60)); });
         abort_job(4, "the disk is gone");
       },

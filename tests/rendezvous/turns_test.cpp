@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "error.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "support/test_folder.hpp"
 
 namespace scalemark::turns_test {
@@ -38,12 +38,12 @@ class Turns : public testing::Test {
     munmap(shared_, sizeof(Shared));
   }
 
-  StartLine line_of(int job) const {
-    return StartLine({{"SMK_INTERNAL_TURNS", giver_->address(static_cast<std::size_t>(job))}});
+  StartBarrier line_of(int job) const {
+    return StartBarrier({{"SMK_INTERNAL_TURNS", giver_->address(static_cast<std::size_t>(job))}});
   }
 
   void take_turns(int job, int rank, int turns) const {
-    StartLine line = line_of(job);
+    StartBarrier line = line_of(job);
     const auto never = [] { return false; };
     for (int i = 0; i < turns; ++i) {
       line.wait(never);
@@ -116,7 +116,7 @@ TEST_F(Turns, OfAJobThatHasEndedGoToTheOther) {
 TEST_F(Turns, OfAJobThatHasDiedGoToTheOther) {
   for (int rank = 0; rank < kRanks; ++rank)
     start([this] {
-      StartLine line = line_of(0);
+      StartBarrier line = line_of(0);
       line.wait([] { return false; });
       _exit(1);
     });
@@ -141,7 +141,7 @@ TEST_F(Turns, NobodyMeasuresBeforeAllAreThere) {
 TEST_F(Turns, AWaitMayBeLeft) {
   start([this] {
     int asked = 0;
-    StartLine line = line_of(0);
+    StartBarrier line = line_of(0);
     line.wait([&] { return ++asked > 2; });
     line.end([&] { return ++asked > 5; });
   });

@@ -9,7 +9,7 @@
 #include "models/frozen.hpp"
 #include "models/model.hpp"
 #include "train/device_backend.hpp"
-#include "train/trace/kernel_recorder.hpp"
+#include "train/trace/recorders.hpp"
 
 namespace scalemark::device_gpu_test {
 namespace {

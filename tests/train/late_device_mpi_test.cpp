@@ -8,7 +8,7 @@
 #include "tests/train/training_support.hpp"
 #include "tests/train/wrapped_cpu.hpp"
 #include "train/batch_search.hpp"
-#include "train/trace/operator_recorder.hpp"
+#include "train/trace/recorders.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark::late_device_test {
@@ -53,11 +53,10 @@ class LateDevice : public testing::WrappedCpu {
 
 /// Sums by MPI. Operation n of a step is posted at 10 n seconds, done 4 s later and waited for 0.25
 /// s.
-class LateCommunicator : public Communicator {
+class LateCommunicator : public AsynchronousCommunicator {
  public:
-  explicit LateCommunicator(Progress& progress) : progress_(progress) {}
-  std::string_view name() const override { return mpi_->name(); }
-  int size() const override { return mpi_->size(); }
+  explicit LateCommunicator(Progress& progress)
+      : AsynchronousCommunicator({.name = "mpi", .size = world().size()}), progress_(progress) {}
   std::string algorithm() const override { return mpi_->algorithm(); }
   std::string transport() const override { return mpi_->transport(); }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return mpi_->wire_bytes(bytes); }
@@ -66,6 +65,11 @@ class LateCommunicator : public Communicator {
     progress_.known = std::max(progress_.known, ++progress_.posted - 2);
     return std::make_unique<Operation>(mpi_->start_allreduce(buffer, stream), progress_,
                                        10. * in_step_++);
+  }
+  std::unique_ptr<Pending> start_allgather(const Buffer& mine, const Buffer& all,
+                                           const std::vector<std::size_t>& counts,
+                                           Stream stream) override {
+    return asynchronous(*mpi_).start_allgather(mine, all, counts, stream);
   }
 
  private:

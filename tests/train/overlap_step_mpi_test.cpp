@@ -7,8 +7,8 @@
 #include "platform/tree.hpp"
 #include "tests/support/mpi_support.hpp"
 #include "tests/train/training_support.hpp"
+#include "train/embedding_tables.hpp"
 #include "train/trainer.hpp"
-#include "train/use_probe.hpp"
 
 namespace scalemark::overlap_step_mpi_test {
 namespace {

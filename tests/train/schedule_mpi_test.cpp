@@ -6,7 +6,7 @@
 #include "config/learning_rate.hpp"
 #include "tests/support/mpi_support.hpp"
 #include "tests/train/training_support.hpp"
-#include "train/clipping.hpp"
+#include "train/optimizer.hpp"
 #include "train/trainer.hpp"
 
 namespace scalemark::schedule_mpi_test {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/cuda/operation_events.hpp"
-#include "comm/cuda/pinned_memory.hpp"
+#include "comm/cuda/runtime.hpp"
 #include "comm/nccl_factory.hpp"
 
 namespace scalemark {
@@ -65,20 +65,17 @@ class StagedPending : public Pending {
   cudaStream_t compute_, copies_;
 };
 
-class HostStagedCommunicator : public Communicator {
+class HostStagedCommunicator : public AsynchronousCommunicator {
  public:
-  HostStagedCommunicator(std::unique_ptr<Communicator> host, int cuda_device)
-      : host_(std::move(host)) {
+  HostStagedCommunicator(std::unique_ptr<AsynchronousCommunicator> host, int cuda_device)
+      : AsynchronousCommunicator({host->name(), host->size(), host->wire_dtype()}),
+        host_(std::move(host)) {
     check_cuda(cudaSetDevice(cuda_device), "cudaSetDevice");
     check_cuda(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking),
                "cudaStreamCreateWithFlags");
   }
   ~HostStagedCommunicator() override { cudaStreamDestroy(copies_); }
 
-  std::string_view name() const override { return host_->name(); }
-  bool moves_data() const override { return host_->moves_data(); }
-  int size() const override { return host_->size(); }
-  WireDtype wire_dtype() const override { return host_->wire_dtype(); }
   std::string algorithm() const override { return host_->algorithm(); }
   std::string transport() const override {
     return host_->transport() + ", staged through pinned host memory";
@@ -121,7 +118,7 @@ class HostStagedCommunicator : public Communicator {
     return memory_.back();
   }
 
-  std::unique_ptr<Communicator> host_;
+  std::unique_ptr<AsynchronousCommunicator> host_;
   std::vector<std::shared_ptr<PinnedMemory>> memory_;
   EventPool events_;
   SharedEvent origin_;
@@ -130,8 +127,8 @@ class HostStagedCommunicator : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_host_staged_communicator(std::unique_ptr<Communicator> host,
-                                                            int cuda_device) {
+std::unique_ptr<Communicator> make_host_staged_communicator(
+    std::unique_ptr<AsynchronousCommunicator> host, int cuda_device) {
   return std::make_unique<HostStagedCommunicator>(std::move(host), cuda_device);
 }
 

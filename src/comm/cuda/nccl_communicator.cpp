@@ -33,18 +33,18 @@ class NcclPending : public Pending {
   cudaStream_t stream_;
 };
 
-class NcclCommunicator : public Communicator {
+class NcclCommunicator : public AsynchronousCommunicator {
  public:
   NcclCommunicator(RankGroup& group, int cuda_device)
-      : size_(group.size()), logged_(nccl_log().text().size()), connection_(group, cuda_device) {}
+      : AsynchronousCommunicator({.name = "nccl", .size = group.size()}),
+        logged_(nccl_log().text().size()),
+        connection_(group, cuda_device) {}
 
-  std::string_view name() const override { return "nccl"; }
-  int size() const override { return size_; }
   std::string algorithm() const override { return "chosen by NCCL (wire bytes as of a ring)"; }
   /// Returns the transport of this rank's channels, once they are connected.
   std::string transport() const override { return nccl_transport(nccl_log().text(logged_)); }
   std::int64_t wire_bytes(std::int64_t bytes) const override {
-    return ring_allreduce_bytes(bytes, size_);
+    return ring_allreduce_bytes(bytes, size());
   }
 
   void begin_step(Stream stream) override {
@@ -89,7 +89,7 @@ class NcclCommunicator : public Communicator {
   ncclResult_t broadcast_blocks(const Buffer& mine, const Buffer& all,
                                 const std::vector<std::size_t>& counts) {
     auto* block = static_cast<char*>(all.data);
-    return post_grouped(size_, [&](int root) {
+    return post_grouped(size(), [&](int root) {
       const std::size_t count = counts[static_cast<std::size_t>(root)];
       char* const to = std::exchange(block, block + count * size_of(mine.type));
       return ncclBroadcast(mine.data, to, count, nccl_type(mine.type), root,
@@ -97,7 +97,6 @@ class NcclCommunicator : public Communicator {
     });
   }
 
-  int size_;
   std::size_t logged_;  ///< bytes of NCCL's log that other communicators wrote
   EventPool events_;    ///< outlives what is in flight
   SharedEvent origin_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "comm/cuda/check.hpp"
+#include "comm/cuda/runtime.hpp"
 
 namespace scalemark {
 

@@ -11,7 +11,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(RankGroup&, int) {
       "LibTorch with CUDA");
 }
 
-std::unique_ptr<Communicator> make_host_staged_communicator(std::unique_ptr<Communicator>, int) {
+std::unique_ptr<Communicator> make_host_staged_communicator(
+    std::unique_ptr<AsynchronousCommunicator>, int) {
   throw EnvironmentError(
       "this build has no CUDA; use --device cpu, or build with SCALEMARK_CUDA=ON and a LibTorch "
       "with CUDA");

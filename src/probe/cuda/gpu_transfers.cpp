@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/cuda/check.hpp"
+#include "comm/cuda/runtime.hpp"
 #include "measure/statistics.hpp"
 #include "platform/memory_limit.hpp"
 #include "probe/memory_bandwidth.hpp"

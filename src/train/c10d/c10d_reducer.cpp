@@ -21,8 +21,8 @@
 
 #include "error.hpp"
 #include "measure/clock.hpp"
+#include "train/arithmetic.hpp"
 #include "train/c10d/process_group.hpp"
-#include "train/precision.hpp"
 
 namespace scalemark {
 namespace {
@@ -179,10 +179,10 @@ class C10dReducer : public StepReducer {
   }
 
   std::vector<Bucket>& buckets() override { return buckets_; }
-  CommunicationTimes take_times() override { return std::exchange(taken_, {}); }
+  ReducerSamples take_samples() override {
+    return {std::exchange(taken_, {}), /*waited_in_backward=*/true, traffic_, {}};
+  }
   void keep_operations() override { keeps_operations_ = true; }
-  bool waits_in_backward() const override { return true; }
-  StepTraffic traffic() const override { return traffic_; }
 
  private:
   void make_reducer(const ResolvedConfig& config, double bucket_mb) {

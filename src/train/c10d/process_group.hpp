@@ -18,8 +18,6 @@ class ProcessGroupCommunicator : public Communicator {
   ProcessGroupCommunicator(RankGroup& group, int cuda_device);
   ~ProcessGroupCommunicator() override;
 
-  std::string_view name() const override { return cuda_device_ < 0 ? "gloo" : "nccl"; }
-  int size() const override { return process_group_->getSize(); }
   /// Returns Gloo's default algorithm, which is a ring in segments for any size of the buffer.
   std::string algorithm() const override;
   std::string transport() const override { return cuda_device_ < 0 ? "tcp" : ""; }

@@ -1,27 +1,111 @@
 // Implements one GPU as a device, through LibTorch's streams, events and caching allocator, and the
 // device factory of a build with CUDA.
+#include "train/device_backend.hpp"
+
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "comm/cuda/runtime.hpp"
 #include "error.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
-#include "train/cpu_backend.hpp"
-#include "train/cuda/batch_copier.hpp"
-#include "train/cuda/pinned_tensor.hpp"
 
 namespace scalemark {
+
 namespace {
+
+using at::cuda::CUDAEvent;
+
+/// Copies on a second stream. Events order the copy after the work that still reads the buffer, and
+/// the next step after the copy; the host never waits. The times come from events.
+class CudaBatchCopier : public BatchCopier {
+ public:
+  CudaBatchCopier() : stream_(c10::cuda::getStreamFromPool()) {}
+  // The copy for a step that never comes may still read and write its buffers. A fault of the
+  // device is reported by whoever works with it; it must not be thrown here.
+  ~CudaBatchCopier() override {
+    if (!unwinding_) cudaStreamSynchronize(stream_.stream());
+  }
+
+  void start(std::vector<TensorCopy> tensors) override {
+    CUDAEvent asked_so_far;
+    asked_so_far.record(c10::cuda::getCurrentCUDAStream());
+    asked_so_far.block(stream_);
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    copy_.begin.record(stream_);
+    for (const TensorCopy& tensor : tensors) {
+      at::Tensor to = tensor.to;
+      to.copy_(tensor.from, /*non_blocking=*/true);
+    }
+    copy_.end.record(stream_);
+  }
+  void wait() override {
+    const auto compute = c10::cuda::getCurrentCUDAStream();
+    Span waited;
+    waited.begin.record(compute);
+    copy_.end.block(compute);
+    waited.end.record(compute);
+    waits_.push_back(std::move(waited));
+    copies_.push_back(std::move(copy_));
+    copy_ = {};
+    add_finished();
+  }
+  CopyTimes times() override {
+    if (!waits_.empty()) waits_.back().end.synchronize();
+    add_finished();
+    return times_;
+  }
+  void restart() override {
+    times();
+    times_ = {};
+  }
+
+ private:
+  struct Span {
+    CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};  // with timing
+  };
+
+  /// A wait that has finished comes after its copy.
+  void add_finished() {
+    while (!waits_.empty() && waits_.front().end.query()) {
+      times_.copy_seconds += copies_.front().begin.elapsed_time(copies_.front().end) * 1e-3;
+      times_.wait_seconds += waits_.front().begin.elapsed_time(waits_.front().end) * 1e-3;
+      copies_.pop_front();
+      waits_.pop_front();
+    }
+  }
+
+  Unwinding unwinding_;
+  c10::cuda::CUDAStream stream_;
+  Span copy_;                ///< the copy that was not waited for yet
+  std::deque<Span> copies_;  ///< copies, in the same order as waits_
+  std::deque<Span> waits_;
+  CopyTimes times_;
+};
+
+/// Returns a host tensor like `like` (sizes, strides, type) in pinned memory with undefined values.
+/// It must outlive the copies from and to it, since nothing waits for them. LibTorch's own pinned
+/// tensors wait, by an event that is recorded while they are freed; after a fault of the device
+/// that throws from a destructor, which ends the process before its record is written. Throws
+/// CommError where the memory cannot be pinned.
+at::Tensor pinned_tensor(const at::Tensor& like) {
+  const auto memory = std::make_shared<PinnedMemory>(like.storage().nbytes());
+  return at::from_blob(
+      memory->data(), like.sizes(), like.strides(), [memory](void*) {},
+      at::TensorOptions().dtype(like.dtype()));
+}
 
 /// Records an event at each mark. Their distances are read once the GPU has passed them.
 class CudaClock : public StepClock {
@@ -170,7 +254,9 @@ class CudaBackend : public DeviceBackend {
     return pinned_tensor(host).copy_(host);
   }
   void try_kernels(bool all) override { at::globalContext().setBenchmarkCuDNN(all); }
-  std::unique_ptr<BatchCopier> make_batch_copier() override { return make_cuda_batch_copier(); }
+  std::unique_ptr<BatchCopier> make_batch_copier() override {
+    return std::make_unique<CudaBatchCopier>();
+  }
   bool native(Precision precision) const override {
     if (precision == Precision::fp32) return true;
     return properties().major >= (precision == Precision::fp16 ? 7 : 8);

@@ -1,6 +1,9 @@
-// Implements the device factory of a build without CUDA.
+// Implements the device factory and the NCCL backend of c10d for a build without CUDA.
+
+#include "train/device_backend.hpp"
+
 #include "error.hpp"
-#include "train/cpu_backend.hpp"
+#include "train/c10d/process_group.hpp"
 
 namespace scalemark {
 
@@ -12,6 +15,11 @@ std::unique_ptr<DeviceBackend> make_device_backend(Device device, int /*local_ra
 
 std::string why_no_cuda() {
   return "this build has no CUDA; build against a LibTorch with CUDA (scripts/setup)";
+}
+
+c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>&, int,
+                                                    int, int, C10dTimeout) {
+  throw EnvironmentError("--reducer c10d: this build has no NCCL; use --device cpu");
 }
 
 }  // namespace scalemark

@@ -12,8 +12,7 @@
 #include "measure/rank_trace.hpp"
 #include "measure/samples.hpp"
 #include "train/step_loop.hpp"
-#include "train/trace/kernel_recorder.hpp"
-#include "train/trace/operator_recorder.hpp"
+#include "train/trace/recorders.hpp"
 
 namespace scalemark {
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/collective_probe.hpp"
+#include "comm/communication_probe.hpp"
 #include "tests/comm/cuda/gpu_support.hpp"
 #include "tests/support/mpi_support.hpp"
 

@@ -49,7 +49,7 @@ void train(RankGroup& world, Communicator& communicator, const std::string& kind
       world.agree_on([&] {
         if (world.rank() == 1) throw RunError("the loss is not finite");
       });
-    communicator.begin_step(static_cast<cudaStream_t>(stream));
+    asynchronous(communicator).begin_step(static_cast<cudaStream_t>(stream));
     sums.push_back(communicator.start_allreduce(
         {gradients.data(), gradients.count(), DataType::f64}, static_cast<cudaStream_t>(stream)));
     sums.back()->wait();
@@ -63,7 +63,7 @@ void train(RankGroup& world, Communicator& communicator, const std::string& kind
 
 int run(const std::string& communicator, const std::string& kind, double timeout_seconds) {
   Watchdog watchdog(timeout_seconds);
-  const LastWords words([](int, const std::string&) { std::fputs("last words\n", stderr); });
+  const AbortHandler words([](int, const std::string&) { std::fputs("last words\n", stderr); });
   auto world = RankGroup::world(watchdog);
   ExitCode code = ExitCode::ok;
   try {

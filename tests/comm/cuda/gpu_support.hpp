@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/cuda/check.hpp"
+#include "comm/cuda/runtime.hpp"
 #include "comm/rank_group.hpp"
 
 namespace scalemark::testing {

@@ -16,11 +16,10 @@ namespace scalemark::testing {
 namespace {
 
 /// Carries host buffers over the GPU: copied there, reduced or gathered, copied back.
-class OverGpu : public Communicator {
+class OverGpu : public AsynchronousCommunicator {
  public:
-  explicit OverGpu(Communicator& inner) : inner_(inner) {}
-  std::string_view name() const override { return inner_.name(); }
-  int size() const override { return inner_.size(); }
+  explicit OverGpu(Communicator& inner)
+      : AsynchronousCommunicator({inner.name(), inner.size()}), inner_(inner) {}
   std::string algorithm() const override { return inner_.algorithm(); }
   std::string transport() const override { return inner_.transport(); }
   std::int64_t wire_bytes(std::int64_t bytes) const override { return inner_.wire_bytes(bytes); }
@@ -37,7 +36,7 @@ class OverGpu : public Communicator {
                                            Stream) override {
     const OnGpu<char> sent(mine.bytes() + 1), received(all.bytes());  // a block may be empty
     copy(sent.data(), mine.data, mine.bytes(), cudaMemcpyHostToDevice);
-    inner_
+    asynchronous(inner_)
         .start_allgather({sent.data(), mine.count, mine.type},
                          {received.data(), all.count, all.type}, counts, stream_)
         ->wait();
@@ -158,7 +157,7 @@ TEST_P(GpuRanks, ManySumsInARowAreInOrder) {
   second.put(threes, stream);
   double factor = 1;
   for (int step = 0; step < 12; ++step, factor *= ranks) {
-    communicator_->begin_step(stream);
+    asynchronous(*communicator_).begin_step(stream);
     const auto a =
         communicator_->start_allreduce({first.data(), first.count(), DataType::f64}, stream);
     const auto b =

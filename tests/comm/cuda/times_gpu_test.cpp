@@ -26,7 +26,9 @@ class GpuTimes : public ::testing::TestWithParam<CommunicatorKind> {
     return communicator_->start_allreduce({buffer_->data(), buffer_->count(), DataType::f32},
                                           static_cast<cudaStream_t>(*stream_));
   }
-  void begin_step() { communicator_->begin_step(static_cast<cudaStream_t>(*stream_)); }
+  void begin_step() {
+    asynchronous(*communicator_).begin_step(static_cast<cudaStream_t>(*stream_));
+  }
 
   std::unique_ptr<OnGpu<float>> buffer_;
   std::unique_ptr<GpuStream> stream_;
