@@ -1,5 +1,5 @@
-// The front door of scalemark; see src/commands/front_door.hpp.
-#include "commands/front_door.hpp"
+// The front door of scalemark; see src/commands/front_door.cpp.
+#include "commands/subcommands.hpp"
 #include "streams.hpp"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,6 @@
-// See front_door.hpp.
-#include "commands/front_door.hpp"
+// Implements the program `scalemark`: subcommands, help and version. run, scale and infer go on to
+// the engine or the launcher. The program does without LibTorch, MPI and CUDA, so that every
+// refusal of a configuration comes within milliseconds.
 
 #include <fmt/format.h>
 

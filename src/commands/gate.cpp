@@ -20,7 +20,6 @@
 #include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
-#include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"

@@ -10,10 +10,10 @@
 
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
-#include "config/injection.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/text.hpp"
+#include "config/value_syntax.hpp"
 #include "report/sweep_table.hpp"
 #include "report/tables.hpp"
 #include "streams.hpp"

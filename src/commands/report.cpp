@@ -8,7 +8,7 @@
 #include "analysis/diagnosis/rules.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
-#include "config/input_file.hpp"
+#include "config/json_text.hpp"
 #include "launch/engine_start.hpp"
 #include "platform/platform.hpp"
 #include "result/records.hpp"

@@ -102,4 +102,10 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
 /// The table of its flags with those that every subcommand has: --quiet.
 CommandHelp whole_help(const Subcommand& subcommand, const CommandLine& line);
 
+/// What `scalemark --help` prints.
+std::string overview();
+
+/// The exit code of the process. Does not return where it becomes the engine.
+int front_door(int argc, char** argv);
+
 }  // namespace scalemark

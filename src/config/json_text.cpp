@@ -1,19 +1,25 @@
-// See json_text.hpp.
+// Reads files that a user names, and parses JSON with limits.
 #include "config/json_text.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
-#include "config/input_file.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
 #include "json.hpp"
 
 namespace scalemark {
+
 namespace {
 
 /// That the tree takes: of a record of 32 MiB whose values are step times a third.
@@ -152,6 +158,63 @@ class TreeBuilder {
   std::vector<std::uint32_t> order_;  // of an object's members by name; kept for its memory
 };
 
+[[noreturn]] void refuse_with_errno(const char* what) {
+  throw InputFault(errno == ENOENT || errno == ENOTDIR,
+                   errno == ENOENT || errno == ENOTDIR
+                       ? "no such file"
+                       : fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+const char* name_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+[[noreturn]] void refuse_size(std::size_t most_bytes) {
+  throw InputFault(false, fmt::format("larger than {} bytes", most_bytes));
+}
+
+class OpenFile {
+ public:
+  /// Nonblocking: a pipe that nobody writes to must not hang the reader.
+  explicit OpenFile(const std::filesystem::path& path)
+      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    // A socket can't be opened at all.
+    if (file_ < 0 && errno == ENXIO) throw InputFault(false, "a socket, not a regular file");
+    if (file_ < 0) refuse_with_errno("cannot be opened");
+  }
+  ~OpenFile() { close(file_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  void check(std::size_t most_bytes) const {
+    struct stat there {};
+    if (fstat(file_, &there) != 0) refuse_with_errno("cannot be read");
+    if (!S_ISREG(there.st_mode))
+      throw InputFault(false, fmt::format("{}, not a regular file", name_of(there.st_mode)));
+    if (static_cast<std::size_t>(there.st_size) > most_bytes) refuse_size(most_bytes);
+  }
+
+  /// The size may be told wrong (/proc) or grow meanwhile.
+  std::string text(std::size_t most_bytes) const {
+    std::string text;
+    std::array<char, 1 << 16> block;
+    for (;;) {
+      const ssize_t got = read(file_, block.data(), block.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) refuse_with_errno("cannot be read");
+      if (got == 0) return text;
+      text.append(block.data(), static_cast<std::size_t>(got));
+      if (text.size() > most_bytes) refuse_size(most_bytes);
+    }
+  }
+
+ private:
+  int file_;
+};
+
 }  // namespace
 
 Json parse_json_text(std::string_view text, int deepest) {
@@ -202,6 +265,12 @@ std::string pointer_to(const std::string& member) {
   const std::string pointer = path.to_string();
   const std::string shown = quote(pointer);
   return shown == '"' + pointer + '"' ? pointer : shown;
+}
+
+std::string read_input_file(const std::filesystem::path& path, std::size_t most_bytes) {
+  const OpenFile file(path);
+  file.check(most_bytes);
+  return file.text(most_bytes);
 }
 
 }  // namespace scalemark

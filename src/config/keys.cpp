@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "config/injection.hpp"
 #include "config/learning_rate.hpp"
 #include "config/text.hpp"
+#include "config/value_syntax.hpp"
 #include "error.hpp"
 #include "json.hpp"
 #include "models/catalog.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "config/input_file.hpp"
+#include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"

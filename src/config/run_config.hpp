@@ -19,7 +19,6 @@
 #include "config/keys/output.hpp"
 #include "config/keys/own_model.hpp"
 #include "config/keys/preflight.hpp"
-#include "config/keys/schedule.hpp"
 #include "config/keys/steps.hpp"
 
 namespace scalemark {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "config/injection.hpp"
+#include "config/value_syntax.hpp"
 #include "config/keys.hpp"
 #include "config/sweep_plan.hpp"
 #include "launch/engine_start.hpp"

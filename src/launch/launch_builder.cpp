@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "config/input_file.hpp"
+#include "config/json_text.hpp"
 #include "config/keys/own_model.hpp"
 #include "config/names.hpp"
 #include "config/text.hpp"

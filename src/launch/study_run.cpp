@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "config/input_file.hpp"
+#include "config/json_text.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/gate_builds.hpp"
 #include "launch/launch.hpp"

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "error.hpp"
 #include "platform/posix_file.hpp"

@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 
-#include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "config/names.hpp"
 #include "error.hpp"

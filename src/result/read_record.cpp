@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "error.hpp"
 #include "result/record_schemas.hpp"

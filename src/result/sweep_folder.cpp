@@ -9,7 +9,6 @@
 #include <set>
 #include <tuple>
 
-#include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "config/sweep_settings.hpp"
 #include "error.hpp"

@@ -1,6 +1,5 @@
 // The table of subcommands, and what else names them: the overview, the manual page, README and the
 // documents.
-#include "commands/front_door.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

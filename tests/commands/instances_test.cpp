@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "commands/subcommands.hpp"
-#include "config/injection.hpp"
+#include "config/value_syntax.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/instances.hpp"
 

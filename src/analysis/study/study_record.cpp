@@ -8,7 +8,6 @@
 
 #include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/flat_rows.hpp"
-#include "config/input_file.hpp"
 #include "config/json_text.hpp"
 #include "config/text.hpp"
 #include "error.hpp"

@@ -1,9 +1,9 @@
 // Keys of what is shown and where it is written, and of faults for tests.
 #pragma once
 
-#include "config/injection.hpp"
 #include "config/keys/group.hpp"
 #include "config/text.hpp"
+#include "config/value_syntax.hpp"
 
 namespace scalemark {
 

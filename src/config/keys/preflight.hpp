@@ -1,8 +1,8 @@
 // Keys of `preflight`: what is checked, how long, and against which rules.
 #pragma once
 
-#include "config/cpu_masks.hpp"
 #include "config/keys/group.hpp"
+#include "config/value_syntax.hpp"
 
 namespace scalemark {
 

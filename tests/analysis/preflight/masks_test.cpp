@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "analysis/preflight/rules.hpp"
-#include "config/cpu_masks.hpp"
+#include "config/value_syntax.hpp"
 #include "error.hpp"
 
 namespace scalemark::masks_test {

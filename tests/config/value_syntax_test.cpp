@@ -1,5 +1,5 @@
 // Masks of CPUs as srun takes them: their CPUs, and refusals with the number of the entry.
-#include "config/cpu_masks.hpp"
+#include "config/value_syntax.hpp"
 
 #include "config_support.hpp"
 

@@ -1,4 +1,6 @@
-// Deliberate faults for tests: `--inject KIND[:rank=R][:step=S][:milliseconds=M]`.
+// Defines values of flags that have a syntax of their own: deliberate faults for tests, `--inject
+// KIND[:rank=R][:step=S][:milliseconds=M]`, and masks of CPUs as `srun --cpu-bind=mask_cpu:LIST`
+// takes them.
 #pragma once
 
 #include <cstdint>
@@ -24,5 +26,10 @@ Injection parse_injection(std::string_view text);
 
 /// What parse_injection() reads back; fields with their default are left out.
 std::string to_string(const Injection& injection);
+
+/// Of "0xff,ff00*2" the CPUs of each of three ranks, ascending: hexadecimal, CPU 0 is the last bit,
+/// "*2" is the mask of two ranks. Throws ConfigError with the number of the entry where one is no
+/// mask, is empty or has more than 1024 bits, and where they are of more than 1024 ranks.
+std::vector<std::vector<int>> parse_cpu_masks(std::string_view list);
 
 }  // namespace scalemark
