@@ -1,4 +1,4 @@
-// scalemark clean: what killed processes left on this host.
+// Implements `scalemark clean`, which removes what killed processes left on this host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace scalemark {
 namespace {
 
-/// Removes it, or leaves it where it only is to be listed.
+/// Removes a leftover, or keeps it where it is only listed.
 Json cleared(Leftover leftover, bool dry_run) {
   Json one{{"path", leftover.path.string()},
            {"what", leftover.what},

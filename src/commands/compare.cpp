@@ -1,4 +1,4 @@
-// `scalemark compare A B ...`: result sets against the first of them.
+// Implements `scalemark compare A B ...`, which compares result sets with the first of them.
 #include "analysis/compare/compare.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ void read_by(CompareRequest& request, const std::string& text) {
   if (request.sets.size() != 1) refuse_at("--by", "give one path, whose launches it divides");
 }
 
-/// Names of preflight's numbers are no keys: they stay as they are.
+/// Reads the metrics. Names of preflight's numbers are not keys, so they stay as they are.
 void read_metrics(CompareRequest& request, const std::string& text) {
   for (const std::string& word : split_list(text, "--metric")) {
     const std::string name = word.find('.') == word.npos ? canonical_name(word) : word;
@@ -50,7 +50,7 @@ void read_metrics(CompareRequest& request, const std::string& text) {
   }
 }
 
-/// "2", "2%" or "2 %".
+/// Reads a percentage such as "2", "2%" or "2 %".
 double read_percent(std::string text) {
   if (text.ends_with('%')) text.pop_back();
   while (text.ends_with(' ')) text.pop_back();
@@ -93,7 +93,8 @@ std::vector<ResultSet> read_sets(const CompareRequest& request) {
   return sets;
 }
 
-/// Keys that sets are split by differ between them, unless they are none of what is measured.
+/// Adds the keys by which sets are split, which differ between the sets, unless they do not belong
+/// to what is measured.
 CompareQuestions with_split_keys(CompareQuestions questions, const CompareRequest& request) {
   for (const std::string& key : request.by)
     if (key != "revision" && key != "host" &&
@@ -156,7 +157,7 @@ CommandHelp commands::compare_help(const CommandLine&) {
       "foreign or of an older schema.\n"};
 }
 
-/// The exit code is 0 whatever the verdicts are.
+/// Compares the sets. The exit code is 0 whatever the verdicts are.
 ExitCode commands::compare(const CommandLine& line) {
   const CompareRequest request =
       compare_request(FlagReader(compare_help(line), "sets", line.arguments));

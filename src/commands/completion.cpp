@@ -1,5 +1,5 @@
-// `scalemark completion SHELL`: what a shell sources to complete subcommands, flags and the words
-// of choices, printed from the tables of the program.
+// Implements `scalemark completion SHELL`: it prints what a shell sources to complete subcommands,
+// flags and the words of choices, printed from the tables of the program.
 #include <fmt/format.h>
 
 #include <map>
@@ -14,14 +14,14 @@
 namespace scalemark {
 namespace {
 
-/// What follows a subcommand, flags apart.
+/// Returns the words that may follow a subcommand, except for flags.
 std::vector<std::string> words_after(std::string_view subcommand) {
   if (subcommand == "list") return kLists;
   if (subcommand == "completion") return {"bash", "zsh", "fish"};
   return {};
 }
 
-/// Each name once; those of --help, which every subcommand has, too.
+/// Returns each flag once, including --help, which every subcommand has.
 std::vector<FlagHelp> flags_of(const Subcommand& subcommand) {
   std::vector<FlagHelp> flags{
       {.name = "help", .value_name = "", .text = "help; with all: every flag"}};
@@ -41,10 +41,10 @@ bool names_a_file(const FlagHelp& flag) {
   return files.contains(flag.value_name);
 }
 
-/// What the shells show beside a flag: the part before the first ';'.
+/// Returns what the shells show beside a flag: the part before the first ';'.
 std::string brief(const FlagHelp& flag) { return flag.text.substr(0, flag.text.find(';')); }
 
-/// Each of `special` after a backslash.
+/// Returns the text with a backslash before each character of `special`.
 std::string escaped(std::string_view text, std::string_view special) {
   std::string result;
   for (const char c : text) {
@@ -54,7 +54,7 @@ std::string escaped(std::string_view text, std::string_view special) {
   return result;
 }
 
-/// Within single quotes of a POSIX shell.
+/// Returns the text within single quotes of a POSIX shell.
 std::string single_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "'\\''" : std::string(1, c);
@@ -118,7 +118,7 @@ complete -F _scalemark scalemark ./scalemark
                      subcommand_names(), flags, switches, cases);
 }
 
-/// '--model=[network]:NAME:(resnet18 resnet50)'.
+/// Returns a specification for zsh, such as '--model=[network]:NAME:(resnet18 resnet50)'.
 std::string zsh_flag(const FlagHelp& flag) {
   const std::string head =
       fmt::format("{}--{}{}[{}]", flag.repeated ? "*" : "", flag.name,

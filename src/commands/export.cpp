@@ -1,4 +1,4 @@
-// scalemark export: records as one flat table.
+// Implements `scalemark export`, which prints records as one flat table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Table {
   std::size_t rows_ = 0;
 };
 
-/// What is read, in the order of paths.
+/// Reads records, in the order of paths.
 class Export {
  public:
   explicit Export(Table& table) : table_(table) {}
@@ -105,7 +105,7 @@ class Export {
     losses_.clear();
   }
 
-  /// One damaged file among others costs no row of theirs.
+  /// Reads one file. A damaged file costs no row of the others.
   template <typename F>
   void guarded(F read) {
     try {

@@ -24,14 +24,15 @@
 namespace scalemark {
 namespace {
 
-/// As roff would print it: no control lines, and a '-' that can be copied.
+/// Returns the text in a form that roff prints unchanged, without control lines and with a '-' that
+/// can be copied.
 std::string roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) escaped += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c);
   return escaped.starts_with('.') || escaped.starts_with('\'') ? "\\&" + escaped : escaped;
 }
 
-/// A word in bold with its text below.
+/// Returns a word in bold with its text below.
 std::string entry(const std::string& head, const std::string& text) {
   return fmt::format(".TP\n{}\n{}\n", head, roff(text));
 }
@@ -45,7 +46,8 @@ std::string flag_entry(const FlagHelp& flag) {
                described(flag));
 }
 
-/// Flags that several subcommands have are said with each: a page is searched, not read.
+/// Returns the entry of a subcommand. Flags that several subcommands have are listed with each,
+/// since a manual page is searched, not read.
 std::string subcommand_entry(const Subcommand& subcommand) {
   const CommandHelp help = whole_help(subcommand, {});
   std::string text = fmt::format(".SS {}\n{}\n", help.name, roff(help.about));
@@ -108,7 +110,7 @@ becomes it.
 .BR srun (1)
 )";
 
-/// scalemark.1, in the man macros of roff.
+/// Returns the manual page scalemark.1, in the man macros of roff.
 std::string manual_page() {
   const Json build = build_info();
   const Json& time = build.at("committed_at");
@@ -143,7 +145,7 @@ bool has_flag(const CommandHelp& help, std::string_view name) {
   });
 }
 
-/// Takes --quiet from the words of a subcommand that has no key of that name.
+/// Removes --quiet from the words of a subcommand that has no key of that name.
 CommandLine without_quiet(const Subcommand& subcommand, const CommandLine& line) {
   const CommandHelp help = subcommand.help(line);
   if (has_flag(help, "quiet")) return line;
@@ -165,7 +167,7 @@ std::string help_of(const Subcommand& subcommand, const CommandLine& line, HelpL
   return length == HelpLength::all ? full_help(help, columns) : screen_help(help, columns);
 }
 
-/// scalemark help [SUBCOMMAND [all]], scalemark help --man.
+/// Implements `scalemark help [SUBCOMMAND [all]]` and `scalemark help --man`.
 ExitCode help(const std::vector<std::string>& words) {
   if (words.empty() || asked_help(words) != HelpLength::none) return print(overview());
   if (words.front() == "--man") return print(manual_page());

@@ -1,4 +1,4 @@
-// `scalemark gate`: is the new build slower than the base?
+// Implements `scalemark gate`, which answers whether the new build is slower than the base.
 #include "analysis/gate/gate.hpp"
 
 #include <fcntl.h>
@@ -39,8 +39,8 @@
 namespace scalemark {
 namespace {
 
-// Where the word of a gate goes beside its exit code, whatever becomes of the gate: an older pass
-// must not stay where a CI server would read it.
+// The functions below write the verdict of a gate to the places beside its exit code, however the
+// gate ends: an older pass must not stay where a CI server would read it.
 
 struct GateReports {
   bool json = false;         ///< the record on stdout, nothing else
@@ -49,7 +49,8 @@ struct GateReports {
   std::optional<std::string> record;          ///< of two sets: the file of the record
 };
 
-/// A pipe with a reader is as good as a file; one without would hang us.
+/// Refuses a pipe that nobody reads, which would hang this process. A pipe with a reader is as good
+/// as a file.
 void refuse_unread_pipe(const std::string& path) {
   const FileDescriptor probe{open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)};
   if (probe.fd < 0 && errno == ENXIO)
@@ -78,12 +79,12 @@ bool is_older_verdict(const std::string& path) {
   }
 }
 
-/// Throws ResultError where that fails.
+/// Appends a text to a file. Throws ResultError where that fails.
 void append_text(const std::string& path, const std::string& text) {
   write_text(path, text, std::ios::app);
 }
 
-/// Everywhere but stdout.
+/// Writes the reports everywhere except to stdout.
 void write_reports(const Json& record, const GateReports& reports) {
   if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
   write_junit(record, reports);
@@ -95,8 +96,8 @@ void replace_older_verdict(const Json& record, const GateReports& reports) {
     ResultFile(*reports.record).write(record);
 }
 
-/// What the words of a command line ask for, read before they are known to be right. nullopt where
-/// no verdict is asked for: a dry run, a baseline, a history.
+/// Returns the reports that a command line requests, read before its words are known to be right,
+/// or nullopt where no verdict is requested: a dry run, a baseline, a history.
 std::optional<GateReports> wanted_reports(const std::vector<GivenWord>& words) {
   GateReports reports;
   bool builds = false;
@@ -113,15 +114,15 @@ std::optional<GateReports> wanted_reports(const std::vector<GivenWord>& words) {
   return reports;
 }
 
-/// Until there is a verdict the JUnit file says that there is none, and so does a verdict that an
-/// earlier gate left at the record's path. ResultError where they can't be written.
+/// Writes that there is no verdict yet to the JUnit file, and over a verdict that an earlier gate
+/// left at the record's path. Throws ResultError where they cannot be written.
 void begin_reports(const GateReports& reports) {
   const Json record = make_failed_verdict({Status::interrupted, "the gate has not ended"});
   write_junit(record, reports);
   replace_older_verdict(record, reports);
 }
 
-/// Prints and writes a verdict as asked for; the record is written elsewhere.
+/// Prints and writes a verdict as requested. The record is written elsewhere.
 void report_verdict(const Json& record, const GateReports& reports) {
   write_reports(record, reports);
   if (reports.json)
@@ -130,15 +131,15 @@ void report_verdict(const Json& record, const GateReports& reports) {
     print_view(verdict_table(record));  // the exit code is the verdict
 }
 
-/// Writes that there is no verdict, and why; the error itself is said elsewhere.
+/// Writes that there is no verdict, and why. The error itself is printed elsewhere.
 void report_no_verdict(const std::exception& error, const GateReports& reports) {
   const Json record = make_failed_verdict({Status::failed, error.what()});
   write_reports(record, reports);
   if (reports.record) ResultFile(*reports.record).write(record);
 }
 
-// What `scalemark gate` was asked for: two result sets, two builds that it launches side by side, a
-// baseline, or many sets in a row.
+// The types below hold what `scalemark gate` was asked for: two result sets, two builds that it
+// launches side by side, a baseline, or many sets in a row.
 
 struct GateRequest {
   enum class Kind { sets, builds, save_baseline, history } kind = Kind::sets;
@@ -161,7 +162,7 @@ struct GateRequest {
 
 namespace fs = std::filesystem;
 
-/// Refuses a machine of another kind unless that was declared; another system is worth a warning.
+/// Refuses a machine of another kind unless that was declared. Another system causes a warning.
 std::vector<std::string> check_machines(const std::vector<ResultSet>& sets, bool other_machine) {
   std::vector<std::string> warnings;
   for (std::size_t i = 1; i < sets.size(); ++i) {
@@ -260,8 +261,8 @@ ExitCode history(const GateRequest& request) {
   return ExitCode::ok;
 }
 
-/// Judges two sets, or writes a baseline, or looks for changes in a row of sets. Exit codes: 0
-/// pass, 1 regressed, 3 inconclusive; a history and a baseline end with 0.
+/// Judges two sets, or writes a baseline, or looks for changes in a row of sets. The exit codes are
+/// 0 pass, 1 regressed, 3 inconclusive; a history and a baseline end with 0.
 ExitCode gate_sets(const GateRequest& request) {
   if (request.kind == GateRequest::Kind::save_baseline) return save_baseline(request);
   return request.kind == GateRequest::Kind::history ? history(request) : judge_sets(request);
@@ -363,7 +364,7 @@ FlagGroup row_flags() {
             .often_used = true}}};
 }
 
-/// Flags that belong to one way of calling it, by the flag or word that chooses it.
+/// The flags that belong to one way of calling the gate, by the flag or word that chooses it.
 const std::vector<std::string> kOfBuilds{"base",
                                          "new",
                                          "pairs",
@@ -483,7 +484,7 @@ class Reader {
                              : Alternate::launches;
   }
 
-  /// The plan again, with the settings of --new_set at every point.
+  /// Returns the plan with the settings of --new_set at every point.
   SweepPlan plan_with_settings(Json plan) {
     for (const std::string& setting : flags_.texts("new_set")) {
       const std::size_t equals = setting.find('=');
@@ -576,7 +577,7 @@ CommandHelp commands::gate_help(const CommandLine&) {
       "failed, 6 a file that is unreadable, foreign or changed.\n"};
 }
 
-/// 4 to 7 where a launch failed.
+/// Runs the gate. The exit code is 4 to 7 where a launch failed.
 ExitCode commands::gate(const CommandLine& line) {
   const auto reports = wanted_reports(read_words(line.arguments, takes_value_in(gate_help(line))));
   if (reports) begin_reports(*reports);

@@ -1,4 +1,4 @@
-// `scalemark instances`: its own flags before those of the job.
+// Implements `scalemark instances`, whose own flags come before those of the job.
 #include "commands/instances.hpp"
 
 #include <fmt/format.h>
@@ -60,13 +60,13 @@ FlagGroup own_flags() {
        {.name = "dry_run", .text = "print slots and commands, start nothing", .often_used = true}}};
 }
 
-/// What the command line says: own flags by name, the rest as it is.
+/// The words of the command line: own flags by name, and the rest unchanged.
 struct Words {
   std::map<std::string, std::string> own;
   std::vector<std::string> job;
 };
 
-/// A misspelt flag of ours would otherwise be refused as one of the job's.
+/// Refuses a misspelt flag of `instances`, which would otherwise be refused as one of the job.
 void refuse_misspelt(const std::string& name) {
   const std::array<std::string_view, 4> others{"config", "set", "help", "use_fp16"};
   if (find_written_key(name) || std::ranges::find(others, name) != others.end() ||
@@ -105,7 +105,7 @@ Command read_job(const Words& words) {
                                  did_you_mean(given->second, {"run", "infer"})));
 }
 
-/// As a key of this name would be read.
+/// Reads a flag as a key of this name would be read.
 Json read_as(const char* key, const Words& words, const char* flag) {
   return parse_value(*find_key(key), words.own.at(flag), fmt::format("--{}", flag));
 }
@@ -116,7 +116,7 @@ std::vector<std::int64_t> up_to(std::int64_t largest) {
   return numbers;
 }
 
-/// Slots, and with them the numbers of instances that are measured.
+/// Finds the slots, and with them the numbers of instances that are measured.
 void place(InstancesPlan& plan, const Words& words) {
   const auto asked = words.own.find("instances");
   const std::string text = asked == words.own.end() ? "all" : asked->second;
@@ -135,7 +135,7 @@ void place(InstancesPlan& plan, const Words& words) {
   if (!listed) plan.instances = text == "all" ? up_to(slots) : default_ranks(slots);
 }
 
-/// What a run alone may do, but not several of them side by side.
+/// Refuses what a run alone may do, but not several of them side by side.
 void check_job(const ResolvedConfig& config, std::int64_t ranks) {
   if (config.ranks_per_node)
     throw ConfigError("--ranks_per_node: --slots says where ranks run; leave it out");

@@ -1,4 +1,4 @@
-// The command line of `scalemark instances`.
+// Reads the command line of `scalemark instances`.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace scalemark {
 
-/// The words after `instances`: its own flags, and all others those of the job. Finds the slots on
-/// this machine. Throws ConfigError and EnvironmentError.
+/// Reads the words after `instances`: its own flags, and all others, which are those of the job.
+/// Finds the slots on this machine. Throws ConfigError and EnvironmentError.
 InstancesRequest read_instances_request(std::span<const std::string> arguments);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// See list.hpp.
+// Prints catalogs as tables and as JSON, and the facts about this build.
 #include "commands/list.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,8 @@ namespace scalemark {
 
 namespace {
 
-/// Columns as wide as what is in them, two spaces apart; those marked are aligned to the right.
+/// Returns rows in columns as wide as their content, two spaces apart. The marked columns are
+/// aligned to the right.
 std::string aligned(const std::vector<std::vector<std::string>>& rows,
                     const std::vector<bool>& to_the_right) {
   std::vector<std::size_t> widths(to_the_right.size());

@@ -1,5 +1,5 @@
-// The subcommands of the engine: run, scale, infer and preflight. Their flags are the keys of the
-// configuration.
+// Implements the subcommands of the engine: run, scale, infer and preflight. Their flags are the
+// keys of the configuration.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@
 namespace scalemark {
 namespace {
 
-/// Each would write the same record.
+/// Refuses to run among ranks, each of which would write the same record.
 void refuse_among_ranks() {
   const auto hint = launcher_hint(process_environment());
   if (hint && hint->tasks > 1)
@@ -72,7 +72,7 @@ ExitCode judge_cpu_masks(LoadedConfig loaded) {
 
 namespace fs = std::filesystem;
 
-/// What can be asked of launches that have been.
+/// The keys that can be asked of finished launches.
 constexpr std::array kQuestions{"from",   "resource", "solution_steps", "base_solution_steps",
                                 "output", "json"};
 
@@ -91,7 +91,8 @@ struct SweepFolder {
   std::vector<MissingLaunches> missing;
 };
 
-/// Those of the plan in its order, then others, which `planned_alone` leaves out.
+/// Orders the entries: those of the plan in its order, then others, which `planned_alone` leaves
+/// out.
 void order_by_plan(std::vector<JournalEntry>& entries, const PlannedLaunches& planned,
                    bool planned_alone) {
   std::map<std::string, std::size_t> places;
@@ -141,7 +142,7 @@ void warn_of_missing(Json& record, const SweptCurve& curve,
   }
 }
 
-/// Tables of the curves, then those that can be compared side by side.
+/// Prints the tables of the curves, then those of curves that can be compared side by side.
 void print(const SweptCurves& swept, const std::vector<Json>& records) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -227,7 +228,7 @@ std::string plan_text(const ResolvedConfig& config, const std::vector<std::int64
   return config.json ? record_text(plans_json(plans)) : run_plan_table(plans);
 }
 
-/// Of ranks that a launcher has started already: one of them speaks.
+/// Shows the plan of ranks that a launcher has started already. One of them prints.
 ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
   const bool curve = command == Command::scale;
   const auto ranks = !curve                 ? std::vector<std::int64_t>{tasks}
@@ -239,7 +240,7 @@ ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
   return ExitCode::ok;
 }
 
-/// Outside a launcher it starts its ranks itself.
+/// Starts the ranks of a command that is called outside a launcher.
 ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>& arguments) {
   const ResolvedConfig& config = loaded.config;
   const RankJob job = rank_job(loaded, arguments);
@@ -249,9 +250,9 @@ ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>&
   return ExitCode::ok;
 }
 
-/// Open MPI would end the process within MPI_Init. One task needs nobody and runs alone: it is
-/// often a shell of `srun --pty`, which Open MPI recognises by the step's number. False for a rank
-/// that leaves, too, but whose host need not say why again.
+/// Ends a rank of srun without PMI, which Open MPI would end within MPI_Init. A single task needs
+/// no other and runs alone: it is often a shell of `srun --pty`, which Open MPI recognises by the
+/// step's number. Returns false for a rank that leaves too, but whose host need not say why again.
 bool leave_srun_without_pmi() {
   const auto environment = process_environment();
   if (!is_srun_without_pmi(environment)) return true;

@@ -1,4 +1,4 @@
-// See project.hpp.
+// Implements `scalemark project`.
 #include "commands/project.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace scalemark {
 namespace {
 
-/// Ranks, samples of a step and of an epoch.
+/// The largest number of ranks, and of samples of a step and of an epoch.
 constexpr std::int64_t kMost = 100'000'000;
 
 const std::vector<std::string> kAlgorithms{"auto", "ring", "tree", "doubling", "hierarchical"};
@@ -110,7 +110,8 @@ ProjectionQuestions questions_of(const FlagReader& flags) {
   return questions;
 }
 
-/// What the curve does not tell of itself, the flag says of both, the curve and the prediction.
+/// Returns the questions completed from the curve. What the curve does not state, a flag states for
+/// both the curve and the prediction.
 ProjectionQuestions completed(ProjectionQuestions questions, const MeasuredCurve& curve) {
   if (!curve.ranks_per_node) questions.fit.ranks_per_node = questions.ranks_per_node;
   const auto& measured = curve.ranks_per_node ? curve.ranks_per_node : questions.fit.ranks_per_node;

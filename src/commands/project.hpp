@@ -1,4 +1,5 @@
-// `scalemark project CURVE`: what a cost model fitted to a curve predicts.
+// Reads the command line of `scalemark project CURVE`, which prints what a cost model fitted to a
+// curve predicts.
 #pragma once
 
 #include <optional>
@@ -18,10 +19,10 @@ struct ProjectRequest {
   RecordOutput output;
 };
 
-/// The words after `project`. ConfigError where they are wrong.
+/// Reads the words after `project`. Throws ConfigError where they are wrong.
 ProjectRequest read_project_request(std::span<const std::string> arguments);
 
-/// A published curve, or what read_labelled_set() reads, as a curve.
+/// Reads a published curve, or what read_labelled_set() reads, as a curve.
 MeasuredCurve read_curve(const std::string& argument);
 
 }  // namespace scalemark

@@ -1,5 +1,5 @@
-// scalemark report: a page of plots and words from records, made by scripts/report, or the words
-// alone as JSON.
+// Implements `scalemark report`: a page of plots and words from records, made by scripts/report, or
+// the words alone as JSON.
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -26,7 +26,7 @@ struct ListedFile {
   diagnosis::Settings settings;
 };
 
-/// [{"path": "a.json", "settings": {"overlap": "none"}}, ...].
+/// Reads a list such as [{"path": "a.json", "settings": {"overlap": "none"}}, ...].
 std::vector<ListedFile> listed_files(const std::string& text) {
   std::vector<ListedFile> files;
   try {
@@ -59,7 +59,8 @@ std::vector<ListedFile> files_of(const std::vector<std::string>& paths) {
   return files;
 }
 
-/// {"findings", "rules": names of rules and their labels, "unread": files and what was wrong}.
+/// Returns {"findings", "rules": names of rules and their labels, "unread": files and what was
+/// wrong}.
 Json findings_of(const std::vector<ListedFile>& files) {
   diagnosis::Collection collection;
   Json unread = Json::array();

@@ -1,4 +1,4 @@
-// See shared_flags.hpp.
+// Reads and describes flags that several subcommands have, and prints their records.
 #include "commands/shared_flags.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Flags that several subcommands have: those of a launch, which beat a plan's, and where the record
-// of a command that only reads goes.
+// Defines flags that several subcommands have: those of a launch, which take precedence over a
+// plan's, and those that say where the record of a command that only reads goes.
 #pragma once
 
 #include <optional>
@@ -12,30 +12,32 @@
 
 namespace scalemark {
 
-/// --launcher, --hostfile and those of containers, where they were given. Throws ConfigError.
+/// Applies --launcher, --hostfile and the flags of containers, where they were given. Throws
+/// ConfigError.
 void apply_launch_flags(SweepPlan& plan, const FlagReader& flags);
 
-/// Their help; `standard` says what holds without them.
+/// Return the help of these flags. `standard` says what holds without them.
 FlagHelp launcher_flag(const std::string& standard);
 FlagHelp hostfile_flag(const std::string& standard);
-/// As keys of containers, which the plan may have too.
+/// Returns the flags of containers as keys, which the plan may have too.
 FlagGroup container_flags();
 
-// Where the record of a command that only reads goes: to a file, and to stdout in one of three
-// forms.
+// The functions below say where the record of a command that only reads goes: to a file, and to
+// stdout in one of three forms.
 
 struct RecordOutput {
   bool json = false, markdown = false;  ///< instead of the table
   std::optional<std::string> file;
 };
 
-/// Help of --output, --json and --markdown.
+/// Returns the help of --output, --json and --markdown.
 std::vector<FlagHelp> record_flags();
 
-/// --json, --markdown and --output. ConfigError where both forms were asked for.
+/// Reads --json, --markdown and --output. Throws ConfigError where both forms were requested.
 RecordOutput read_record_output(const FlagReader& flags);
 
-/// Writes the record, then prints it. Throws ResultError, and prints nothing, where it can't write.
+/// Writes the record, then prints it. Throws ResultError, and prints nothing, where it cannot be
+/// written.
 void put_out(const Json& record, const RecordOutput& output, std::string (*table)(const Json&),
              std::string (*markdown)(const Json&));
 

@@ -1,4 +1,5 @@
-// scalemark study: a published experiment, step by step, and its figures beside what was measured.
+// Implements `scalemark study`: a published experiment, step by step, and its figures beside those
+// measured here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,7 +78,7 @@ StudyRequest read_request(const FlagReader& flags) {
   return request;
 }
 
-/// Every command, and every launch of a sweep.
+/// Prints every command, and every launch of a sweep.
 ExitCode print_study(const StudyProfile& profile, const StudyPlace& place) {
   const auto states = planned_states(profile, place, nullptr);
   for (std::size_t i = 0; i < states.size(); ++i) {
@@ -93,7 +94,7 @@ ExitCode print_study(const StudyProfile& profile, const StudyPlace& place) {
   return ExitCode::ok;
 }
 
-/// Says what begins and ends, and keeps study.json as it is then.
+/// Reports what begins and ends, and updates study.json each time.
 class Recorder {
  public:
   Recorder(const StudyRequest& request, const StudyProfile& profile, const StudyPlace& place,
@@ -165,7 +166,7 @@ ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
   return code_of(states);
 }
 
-/// Both sites' figures, then the launches of each step point by point.
+/// Compares both sites' figures, then the launches of each step point by point.
 ExitCode compare_sites(const StudyRequest& request, const StudyProfile& profile) {
   std::vector<Json> records;
   std::vector<fs::path> folders;

@@ -1,5 +1,5 @@
-// The subcommands of `scalemark`, a row each: overview, dispatch, what a misspelt name is told, the
-// manual page and the shell completion all come from this table.
+// Lists the subcommands of `scalemark`, one in each row. The overview, the dispatch, the answer to
+// a misspelt name, the manual page and the shell completion all come from this table.
 #pragma once
 
 #include <array>
@@ -12,21 +12,24 @@
 
 namespace scalemark {
 
-// What subcommands share: their words, and who may call them.
+// The functions below are shared by the subcommands: they deal with their words, and with who may
+// call them.
 
 struct CommandLine {
   std::vector<std::string> arguments;  ///< after the subcommand
   char** argv;                         ///< all words, for the engine that takes over
 };
 
-/// True on the rank that speaks: the only one, or rank 0 of a launch.
+/// Returns true on the rank that prints: the only one, or rank 0 of a launch.
 bool speaks();
 
-/// Commands that launch others are not ranks of a launch: ConfigError "why: start it once ...".
+/// Refuses a command that launches others among the ranks of a launch. Throws ConfigError "why:
+/// start it once ...".
 void refuse_ranks(const std::string& why);
 
-/// Two each, in commands/NAME.cpp (those of the engine in measure.cpp): reads the words
-/// (ConfigError where they are wrong) and makes the call; and the table of its flags.
+/// Each subcommand has two functions in commands/NAME.cpp (those of the engine in measure.cpp): one
+/// reads the words (ConfigError where they are wrong) and makes the call; the other returns the
+/// table of its flags.
 namespace commands {
 ExitCode run(const CommandLine& line);
 CommandHelp run_help(const CommandLine& line);
@@ -67,7 +70,7 @@ struct Subcommand {
   CommandHelp (*help)(const CommandLine& line);  ///< the words may choose among its flags
 };
 
-/// In the order in which they are listed.
+/// The subcommands in the order in which they are listed.
 inline constexpr auto kSubcommands = std::to_array<Subcommand>({
     {"run", "one measured run over the ranks it was launched with", commands::run,
      commands::run_help},
@@ -99,13 +102,14 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::completion_help},
 });
 
-/// The table of its flags with those that every subcommand has: --quiet.
+/// Returns the table of its flags with the one that every subcommand has: --quiet.
 CommandHelp whole_help(const Subcommand& subcommand, const CommandLine& line);
 
-/// What `scalemark --help` prints.
+/// Returns what `scalemark --help` prints.
 std::string overview();
 
-/// The exit code of the process. Does not return where it becomes the engine.
+/// Runs the program. Returns the exit code of the process, or does not return where it becomes the
+/// engine.
 int front_door(int argc, char** argv);
 
 }  // namespace scalemark

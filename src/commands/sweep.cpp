@@ -1,4 +1,5 @@
-// `scalemark sweep PLAN.json --output DIR`: fresh launches of every point of a plan.
+// Implements `scalemark sweep PLAN.json --output DIR`, which makes fresh launches of every point of
+// a plan.
 #include "launch/sweep.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// See curves.hpp.
+// Divides the lists of a `scale` command into curves, checks their points, and makes the plan of a
+// sweep from them.
 #include "config/curves.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@
 namespace scalemark {
 namespace {
 
-/// A list's first value and the others.
+/// Returns the first value of a list and the others.
 template <typename T, typename U>
 std::vector<T> whole(const T& first, const std::vector<U>& more) {
   std::vector<T> list{first};
@@ -24,7 +25,7 @@ std::vector<T> whole(const T& first, const std::vector<U>& more) {
   return list;
 }
 
-/// Without what makes a family of it.
+/// Returns the configuration without the lists that make it a family.
 ResolvedConfig single(ResolvedConfig config) {
   config.more_models.clear();
   config.more_precisions.clear();
@@ -124,10 +125,10 @@ std::vector<CurveSegment> curve_segments(const std::vector<std::int64_t>& ranks,
 
 namespace {
 
-/// Seconds: a launch that hangs is ended by --timeout.
+/// The limit of a launch in seconds. A launch that hangs is ended by --timeout before.
 constexpr int kLongestLaunch = 1'000'000;
 
-/// What the plan itself says.
+/// The settings that are members of the plan itself.
 constexpr std::array kOfPlan{"ranks", "ranks_per_node", "launcher", "hostfile"};
 
 bool is_one_of(const auto& names, const std::string& name) {
@@ -144,7 +145,7 @@ void refuse_rounds_alone(const ResolvedConfig& config) {
   if (!config.more_micro_batch_sizes.empty()) refuse("a list of --micro_batch_size");
 }
 
-/// What was given by flags or a file; variables reach the launches themselves.
+/// Returns the settings that flags or a file gave. Variables reach the launches by themselves.
 Json common_settings_of(const LoadedConfig& loaded, int cpus_per_rank) {
   Json settings = {{"cpus_per_rank", cpus_per_rank}};
   for (const Key& key : all_keys()) {
@@ -160,7 +161,8 @@ Json common_settings_of(const LoadedConfig& loaded, int cpus_per_rank) {
   return settings;
 }
 
-/// `family`: the configuration whose lists the curve has a value of.
+/// Returns the points of a curve. `family` is the configuration from whose lists the curve has its
+/// values.
 Json points_of_curve(const CurveConfig& curve, const ResolvedConfig& family,
                      const std::vector<std::int64_t>& ranks) {
   Json points = Json::array();

@@ -1,5 +1,5 @@
-// The curves of one `scale` command, a value of each list apiece, and the configuration of their
-// points.
+// Defines the curves of one `scale` command, each with one value of every list, and the
+// configuration of their points.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct CurveConfig {
   ResolvedConfig config;
 };
 
-/// The curves of a configuration: batches within reducers within precisions within models, each in
-/// the order given; with --batch_per_precision the batch of each precision alone.
+/// Returns the curves of a configuration: batches within reducers within precisions within models,
+/// each in the order given; with --batch_per_precision the batch of each precision alone.
 std::vector<CurveConfig> curves_of(const ResolvedConfig& config);
 
-/// Where the record of a curve lies: FILE.json, in a family FILE-NAME.json.
+/// Returns the path of the record of a curve: FILE.json, or FILE-NAME.json in a family.
 std::filesystem::path curve_path(const std::filesystem::path& output, const std::string& name);
 
-/// The configuration of a curve's point of `ranks` ranks: the curve's, but with its own value of a
-/// --micro_batch_size that is a list, and the base (the smallest rank count) has the batch of
-/// --base_batch_size where that is given.
+/// Returns the configuration of a curve's point of `ranks` ranks: that of the curve, but with its
+/// own value of a --micro_batch_size that is a list, and the base (the smallest rank count) has the
+/// batch of --base_batch_size where that is given.
 ResolvedConfig point_config(ResolvedConfig curve, std::int64_t ranks, std::int64_t base_ranks);
-/// The same with the origins of what was replaced.
+/// Returns the same with the origins of the replaced values.
 LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t base_ranks);
 
 /// Throws ConfigError where a batch does not divide at one of the points `ranks` (ascending) of
@@ -37,7 +37,7 @@ LoadedConfig point_config(LoadedConfig curve, std::int64_t ranks, std::int64_t b
 /// its own has no other point to be compared with.
 void check_points(const ResolvedConfig& config, const std::vector<std::int64_t>& ranks);
 
-/// One measured run of a curve.
+/// A measured run of a curve.
 struct CurveSegment {
   std::size_t point;
   int round;      ///< from 0
@@ -45,17 +45,19 @@ struct CurveSegment {
   bool operator==(const CurveSegment&) const = default;
 };
 
-/// Every round measures every point once, in an order shuffled by the seed (launch_order()), so
-/// that a drift of the machine meets all points alike. `baselines`: each point of several ranks
-/// comes after its baseline, so that its record can name it.
+/// Returns the runs of a curve. Every round measures every point once, in an order shuffled by the
+/// seed (launch_order()), so that a drift of the machine meets all points alike. `baselines`: each
+/// point of several ranks comes after its baseline, so that its record can name it.
 std::vector<CurveSegment> curve_segments(const std::vector<std::int64_t>& ranks,
                                          std::int64_t rounds, bool baselines, std::int64_t seed);
 
-// A curve as the plan of a sweep: every point and repeat a launch of its own.
+// The function below expresses a curve as the plan of a sweep, in which every point and repeat is a
+// separate launch.
 
-/// The plan (docs/sweep.md) of `scale --repeat_unit launch`: its curves at `ranks`, with launches
-/// without communication where they are asked for, `cpus_per_rank` at every point. ConfigError for
-/// what only rounds of one launch have: --batch_size max, a base or micro-batches of their own.
+/// Returns the plan (docs/sweep.md) of `scale --repeat_unit launch`: its curves at `ranks`, with
+/// launches without communication where they are requested, and `cpus_per_rank` at every point.
+/// Throws ConfigError for what only rounds of one launch have: --batch_size max, a base or
+/// micro-batches of their own.
 nlohmann::ordered_json curve_plan(const LoadedConfig& loaded,
                                   const std::vector<std::int64_t>& ranks, int cpus_per_rank);
 

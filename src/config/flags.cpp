@@ -1,4 +1,4 @@
-// See flags.hpp.
+// Prints the help of flags and reads command lines by the same table.
 #include "config/flags.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kTextColumn = 28;  // where the text beside a flag begins
 
-/// "--model NAME".
+/// Returns a text such as "--model NAME".
 std::string shown_flag(const FlagHelp& flag) {
   return (flag.letter ? fmt::format("-{}, ", flag.letter) : "") + "--" + flag.name +
          (flag.value_name.empty() ? "" : " " + flag.value_name);
@@ -31,7 +31,7 @@ std::string in_parentheses(const FlagHelp& flag, bool with_words) {
   return text.empty() ? "" : " (" + text + ")";
 }
 
-/// One line where that is wide enough: as much of the words and of the default as fits.
+/// Returns one line, where that is wide enough: as much of the words and of the default as fits.
 std::string in_a_line(const FlagHelp& flag, std::size_t indent, std::size_t columns) {
   const std::string text = flag.text.substr(0, flag.text.find(';'));
   std::string more;
@@ -116,7 +116,8 @@ std::int64_t whole_of(const std::string& name, const std::string& word, std::int
   return *number;
 }
 
-/// cxxopts writes Option ‘pairs’, in quotes of some kind, where its user wrote --pairs.
+/// Returns the message with dashes. cxxopts writes Option ‘pairs’, in quotes of some kind, where
+/// its user wrote --pairs.
 std::string with_dashes(const std::string& message) {
   constexpr std::string_view kOption = "Option ";
   if (!message.starts_with(kOption)) return message;
@@ -129,8 +130,8 @@ std::string with_dashes(const std::string& message) {
          std::string(std::find(end, message.end(), ' '), message.end());
 }
 
-/// Of cxxopts, which matches a regular expression against words that hold a `=`: a value that is a
-/// word of its own stays one.
+/// Returns the words in the form that cxxopts expects. It matches a regular expression against
+/// words that contain a `=`, so a value that is a separate word stays one.
 std::vector<std::string> canonical_words(const CommandHelp& help,
                                          std::span<const std::string> arguments) {
   std::vector<std::string> words;

@@ -1,5 +1,5 @@
-// The flags of a subcommand as a table, from which its help, the completion of shells and the
-// manual page are printed, and the one reader of command lines, which goes by that table.
+// Defines the flags of a subcommand as a table, from which its help, the completion of shells and
+// the manual page are printed, and the reader of command lines, which uses the same table.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace scalemark {
 
-// What a subcommand is called with, as a table: FlagReader reads its words by it, and its help, the
-// completion of shells and the manual page are printed from it.
+// The table below describes what a subcommand is called with: FlagReader reads command lines by it,
+// and its help, the completion of shells and the manual page are printed from it.
 
 struct FlagHelp {
   std::string name;                  ///< without dashes, canonical
@@ -42,55 +42,57 @@ struct CommandHelp {
 
 enum class HelpLength { none, screen, all };
 
-/// What the words ask for: --help or -h, perhaps followed by "all".
+/// Returns which help the words request: --help or -h, perhaps followed by "all".
 HelpLength asked_help(std::span<const std::string> arguments);
 
-/// Flags that are used often, a line each, and the examples: at most 24 lines.
+/// Returns the flags that are used often, one line each, and the examples: at most 24 lines.
 std::string screen_help(const CommandHelp& help, std::size_t columns);
 
-/// Every flag in its group, and the notes.
+/// Returns every flag in its group, and the notes.
 std::string full_help(const CommandHelp& help, std::size_t columns);
 
-/// The groups of that alone.
+/// Returns the groups of full_help() alone.
 std::string grouped_flags(const std::vector<FlagGroup>& groups, std::size_t columns);
 
-/// "what it is (a, b, c; default: b)".
+/// Returns a text such as "what it is (a, b, c; default: b)".
 std::string described(const FlagHelp& flag);
 
-/// A flag of a command line, or a word that is none.
+/// A flag of a command line, or a word that is not a flag.
 struct GivenWord {
   std::string name;                  ///< canonical, without dashes; empty: no flag
   std::optional<std::string> value;  ///< behind `=`, or the next word
   std::vector<std::string> written;  ///< the words themselves, one or two
 };
 
-/// Whether a flag of this name, written without `=`, has the next word as its value.
+/// Says whether a flag of this name, written without `=`, has the next word as its value.
 using TakesValue = std::function<bool(const std::string& name)>;
 
-/// Every word once, in its order; `-` and `_` are alike in names. Nothing behind a "--" is a flag.
+/// Returns every word once, in its order. `-` and `_` are alike in names. Nothing after a "--" is a
+/// flag.
 std::vector<GivenWord> read_words(std::span<const std::string> arguments,
                                   const TakesValue& takes_value);
 
-/// Of the flags of a table.
+/// Returns the function for the flags of a table.
 TakesValue takes_value_in(const CommandHelp& help);
 
-/// Words between commas; ConfigError, which `flag` begins, for an empty one.
+/// Returns the words between commas. Throws ConfigError, which begins with `flag`, for an empty
+/// one.
 std::vector<std::string> split_list(const std::string& text, const std::string& flag);
 
-/// The canonical name of a key, of its former name too; names of variables ("env.NAME") stay as
-/// they are.
+/// Returns the canonical name of a key, also for its former name. Names of variables ("env.NAME")
+/// stay as they are.
 std::string key_name(const std::string& word);
 
-/// ConfigError that begins with `flag`, unless `word` is one of the legal ones.
+/// Throws ConfigError, which begins with `flag`, unless `word` is one of the legal words.
 void check_choice(const std::string& flag, const std::string& word,
                   const std::vector<std::string>& legal);
 
-/// What each flag says; a ConfigError for what is wrong names the flag.
+/// Returns the value of each flag. A ConfigError for a wrong value names the flag.
 class FlagReader {
  public:
-  /// The words after a subcommand, whose flags are those of `help`. `positional`: the name of words
-  /// that are no flags; empty: there are none. What does not fit is a ConfigError that begins with
-  /// the command and points to its help.
+  /// Reads the words after a subcommand, whose flags are those of `help`. `positional` is the name
+  /// of the words that are not flags, empty where there are none. Throws ConfigError, which begins
+  /// with the command and refers to its help, for words that do not fit.
   FlagReader(const CommandHelp& help, const std::string& positional,
              std::span<const std::string> arguments);
 
@@ -102,7 +104,7 @@ class FlagReader {
   std::optional<double> positive(const std::string& name) const;
   std::optional<std::int64_t> whole(const std::string& name, std::int64_t low,
                                     std::int64_t high) const;
-  /// Between commas; sorted, each once.
+  /// Returns whole numbers between commas, sorted, each once.
   std::vector<std::int64_t> wholes(const std::string& name, std::int64_t low,
                                    std::int64_t high) const;
   std::vector<std::string> keys(const std::string& name) const;  ///< between commas

@@ -22,14 +22,15 @@ namespace scalemark {
 
 namespace {
 
-/// That the tree takes: of a record of 32 MiB whose values are step times a third.
+/// The largest memory of a tree. A record of 32 MiB whose values are step times takes a third of
+/// it.
 constexpr std::size_t kMostBytes = 128 << 20;
-/// The first allocation of a text or a container with what the heap adds.
+/// The first allocation of a text or a container, including the overhead of the heap.
 constexpr std::size_t kAllocation = 48;
 constexpr std::size_t kLongestMessage = 300;
 
-/// nlohmann's words without its exception number, and not the whole of a long token:
-/// "parse error at line 2, column 5: ...".
+/// Returns nlohmann's message without its exception number, and with a long token shortened: "parse
+/// error at line 2, column 5: ...".
 std::string plain_message(const std::exception& error) {
   std::string message = error.what();
   if (const std::size_t end = message.find("] "); end != message.npos) message.erase(0, end + 2);
@@ -93,7 +94,8 @@ class TreeBuilder {
     return true;
   }
 
-  /// References to values that are open stay valid: nothing is added beside them before their end.
+  /// Adds a value to the open container and returns it. References to open values stay valid, since
+  /// nothing is added beside them before their end.
   Json& place(Json value) {
     if (value.is_string()) {
       count(kAllocation);
@@ -110,7 +112,7 @@ class TreeBuilder {
     count(2 * sizeof(Json::object_t::value_type));
     count_text(key_);
     auto& members = parent.get_ref<Json::object_t&>();
-    // Of the vector below: that of the map would look the key up.
+    // This is emplace_back() of the underlying vector; that of the map would look the key up.
     static_cast<Json::object_t::Container&>(members).emplace_back(std::move(key_),
                                                                   std::move(value));
     return members.back().second;
@@ -139,7 +141,8 @@ class TreeBuilder {
           fmt::format("the key {} is there twice{}", quote(name(*twice)), where_it_is()));
   }
 
-  /// Of the innermost object: " in /points/3"; nothing of the outermost.
+  /// Returns the place of the innermost object, such as " in /points/3", or nothing for the
+  /// outermost.
   std::string where_it_is() const {
     nlohmann::json::json_pointer path;
     for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
@@ -178,7 +181,7 @@ const char* name_of(mode_t mode) {
 
 class OpenFile {
  public:
-  /// Nonblocking: a pipe that nobody writes to must not hang the reader.
+  /// Opens the file without blocking, since a pipe that nobody writes to must not hang the reader.
   explicit OpenFile(const std::filesystem::path& path)
       : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
     // A socket can't be opened at all.
@@ -197,7 +200,7 @@ class OpenFile {
     if (static_cast<std::size_t>(there.st_size) > most_bytes) refuse_size(most_bytes);
   }
 
-  /// The size may be told wrong (/proc) or grow meanwhile.
+  /// Reads the text. The reported size may be wrong (/proc), or the file may grow meanwhile.
   std::string text(std::size_t most_bytes) const {
     std::string text;
     std::array<char, 1 << 16> block;

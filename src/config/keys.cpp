@@ -1,4 +1,4 @@
-// See keys.hpp.
+// Builds the key table from the groups of config/keys/, and checks and parses values by it.
 #include "config/keys.hpp"
 
 #include <fmt/format.h>
@@ -22,15 +22,15 @@
 namespace scalemark {
 namespace {
 
-// Internal to the table of keys: what describe() of a group writes its rows with, and how a field
-// becomes a Key that reads and writes it.
+// The types below are internal to the table of keys: describe() of a group writes its rows with
+// them, and they turn a field into a Key that reads and writes it.
 
 template <typename T>
 constexpr bool is_optional = false;
 template <typename T>
 constexpr bool is_optional<std::optional<T>> = true;
 
-/// Values that a user writes as text.
+/// Says which values a user writes as text.
 template <typename T>
 constexpr bool is_written =
     Named<T> || std::is_same_v<T, Injection> || std::is_same_v<T, LearningRateSchedule>;
@@ -96,33 +96,33 @@ std::vector<std::string> words_of() {
   return {};
 }
 
-/// A row that was just added; every function says one thing more of it.
+/// A row that was just added. Every function adds one property to it.
 class Row {
  public:
   explicit Row(Key& key) : key_(key) {}
 
-  /// The legal range of numbers, both included.
+  /// Sets the legal range of numbers, both ends included.
   Row& in(double low, double high) {
     key_.lowest = low;
     key_.highest = high;
     return *this;
   }
-  /// What happens without a value, for keys that have no default.
+  /// Says what happens without a value, for keys that have no default.
   Row& otherwise(std::string meaning) {
     key_.unset = std::move(meaning);
     return *this;
   }
-  /// Other commands than those of the group.
+  /// Sets other commands than those of the group.
   Row& of(Commands commands) {
     key_.commands = commands;
     return *this;
   }
-  /// What it means for some of them, in place of the row's words.
+  /// Says what the key means for some commands, in place of the row's words.
   Row& means(Commands commands, std::string value_name, std::string help, std::string standard) {
     key_.other_words = {commands, std::move(value_name), std::move(help), std::move(standard)};
     return *this;
   }
-  /// Another role than that of the group.
+  /// Sets another role than that of the group.
   Row& role(Role role) {
     key_.role = role;
     return *this;
@@ -131,12 +131,12 @@ class Row {
     key_.traits = traits;
     return *this;
   }
-  /// In the help that fits a screen.
+  /// Shows the key in the help that fits a screen.
   Row& often_used() {
     key_.often_used = true;
     return *this;
   }
-  /// What it was called before, and the word in place of each that it had.
+  /// Sets the former name of the key, and the present word for each of its former words.
   Row& was(std::string name, std::map<std::string, std::string> values) {
     key_.former = FormerKey{std::move(name), std::move(values)};
     return *this;
@@ -146,14 +146,15 @@ class Row {
     for (const ModelFacts& facts : kModels) key_.choices.emplace_back(facts.name);
     return is(Trait::catalog);
   }
-  /// Another word for a value of a choice.
+  /// Adds another word for a value of a choice.
   template <Named E>
   Row& alias(const char* word, E value) {
     key_.choices.emplace_back(word);
     key_.aliases[word] = to_string(value);
     return *this;
   }
-  /// A word that stands in place of the number until that is found; `asked` says that it is there.
+  /// Adds a word that replaces the number until that is found. `asked` says that the word was
+  /// given.
   template <typename Group>
   Row& or_word(const char* word, bool Group::*asked) {
     key_.words.emplace_back(word);
@@ -167,7 +168,7 @@ class Row {
     };
     return *this;
   }
-  /// `scale` takes a list: the first value in the field, the others in `more`.
+  /// Makes the key a list for `scale`: the first value is in the field, the others are in `more`.
   template <typename Group, typename T>
   Row& listed(std::vector<T> Group::*more) {
     key_.listed = true;
@@ -185,7 +186,7 @@ class Row {
     };
     return *this;
   }
-  /// Such a list has a value for each point of one curve.
+  /// Makes such a list hold a value for each point of one curve.
   Row& by_point() {
     key_.by_point = true;
     return *this;
@@ -197,14 +198,15 @@ class Row {
 
 class KeyRows {
  public:
-  /// Of the rows that follow: the heading in the help, and what they are where they say no other.
+  /// Begins a group: sets the heading of the following rows in the help, and their role and
+  /// commands where they set no others.
   void group(std::string heading, Role role, Commands commands) {
     next_.group = std::move(heading);
     next_.role = role;
     next_.commands = commands;
   }
 
-  /// `value_name`: placeholder in the help; empty for booleans.
+  /// Adds a row. `value_name` is the placeholder in the help, empty for booleans.
   template <typename Group, typename T>
   Row add(std::string name, T Group::*field, std::string value_name, std::string help) {
     Key& key = keys_.emplace_back(next_);
@@ -265,7 +267,7 @@ bool is_key(std::string_view name, Trait trait) {
 
 namespace {
 
-/// Of a single value.
+/// Returns the legal values of a single value.
 std::string legal_value(const Key& key) {
   switch (key.kind) {
     case Kind::boolean:
@@ -315,15 +317,15 @@ bool is_one_of(const Json& value, const std::vector<std::string>& words) {
 
 constexpr std::size_t kMostListed = 64;  // of a curve, and curves of a list
 
-/// A JSON value as the user may have written it, short enough for a message.
+/// Returns a JSON value as the user may have written it, short enough for a message.
 std::string shown(const Json& value) {
   if (value.is_string()) return quote(value.get_ref<const std::string&>());
   if (value.is_structured()) return value.is_array() ? "an array" : "an object";
   return value.dump();
 }
 
-/// Of the i-th value of a list. Users know a place in a file by its JSON pointer; a flag or a
-/// variable has none.
+/// Returns the place of the i-th value of a list. Users know a place in a file by its JSON pointer;
+/// a flag or a variable has none.
 std::string item_of(std::string_view place, std::size_t i) {
   return place.find('/') == place.npos ? std::string(place) : fmt::format("{}/{}", place, i);
 }
@@ -405,7 +407,8 @@ Json parse_boolean(const Key& key, std::string_view text, std::string_view place
   wrong_type(key, std::string(text), place, "a truth value");
 }
 
-/// Text that is no number stays text, so that check_value() says what is wrong with it.
+/// Returns an integer. Text that is not a number stays text, so that check_value() says what is
+/// wrong with it.
 Json parse_integer_json(std::string_view text) {
   if (const auto number = parse_integer(text)) return *number;
   const bool digits =
@@ -414,7 +417,7 @@ Json parse_integer_json(std::string_view text) {
   return std::string(text);
 }
 
-/// "a,b,c", of whole numbers or of words.
+/// Parses a list such as "a,b,c", of whole numbers or of words.
 Json parse_list(std::string_view text, bool numbers) {
   if (text == "auto") return "auto";
   Json list = Json::array();
@@ -449,7 +452,7 @@ Json check_single(const Key& key, const Json& value, std::string_view place) {
   return check_string(key, value, place);
 }
 
-/// A list of one is that one.
+/// Checks a list. A list of one value becomes that value.
 Json check_list(const Key& key, const Json& values, std::string_view place) {
   if (values.empty() || values.size() > kMostListed)
     refuse_at(place, fmt::format("a list holds 1 to {} values, not {} (legal: {})", kMostListed,
@@ -495,7 +498,7 @@ Json check_value(const Key& key, const Json& value, std::string_view place) {
 
 namespace {
 
-/// The word in place of a former one. Null of another key's value.
+/// Returns the present word for a former one, or null for any other value.
 Json in_place_of(const FormerKey& former, const Json& value) {
   const auto found =
       value.is_string() ? former.values.find(value.get<std::string>()) : former.values.end();

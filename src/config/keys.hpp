@@ -1,7 +1,7 @@
-// The key table: every setting of `run`, `scale`, `infer` and `preflight` with its type, legal
-// values, role, help and commands. Flags, JSON files, SCALEMARK_* variables, help, documentation,
-// the record's config and its hash all come from here. The rows stand beside their fields in
-// config/keys/.
+// Defines the key table: every setting of `run`, `scale`, `infer` and `preflight` with its type,
+// legal values, role, help and commands. Flags, JSON files, SCALEMARK_* variables, help,
+// documentation, the record's config and its hash all come from here. The rows stand beside their
+// fields in config/keys/.
 #pragma once
 
 #include <functional>
@@ -19,15 +19,15 @@ namespace scalemark {
 
 enum class Kind { boolean, integer, real, text, choice, integers, injection, schedule };
 
-/// What some commands say of a key in place of its own words.
+/// The words that some commands use for a key in place of its own.
 struct OtherWords {
   Commands commands{};
   std::string value_name, help;
   std::string standard;  ///< what happens without a value
 };
 
-/// What a key was called before, and the words that its words were. Flags, files and variables take
-/// it with a warning, and older records have it.
+/// The former name of a key, and its former words. Flags, files and variables take it with a
+/// warning, and older records have it.
 struct FormerKey {
   std::string name;
   std::map<std::string, std::string> values;  ///< by the former word: the one in its place
@@ -57,62 +57,65 @@ struct Key {
       set;  ///< of a value from check_value()
 };
 
-/// Every key, in the order of help and records.
+/// Returns every key, in the order of help and records.
 const std::vector<Key>& all_keys();
 
-/// True for what records of this subcommand show: a run's also show what is `scale`'s alone.
+/// Returns whether records of this subcommand show the key. Those of `run` also show keys that only
+/// `scale` has.
 bool recorded(const Key& key, Command command);
 
-/// The key of a canonical name; null for an unknown one.
+/// Returns the key of a canonical name, or null for an unknown one.
 const Key* find_key(std::string_view name);
 
-/// The key that was called so before; null for any other name.
+/// Returns the key that formerly had this name, or null for any other name.
 const Key* find_former_key(std::string_view name);
 
-/// The key of a canonical name, or that was called so before; null for an unknown one.
+/// Returns the key that has or formerly had this name, or null for an unknown name.
 const Key* find_written_key(std::string_view name);
 
-/// True for a key of this name and trait.
+/// Returns whether there is a key of this name with this trait.
 bool is_key(std::string_view name, Trait trait);
 
-/// "1 to 1000", "fp32, bf16", "true or false": for messages, help and documentation.
+/// Returns a text such as "1 to 1000", "fp32, bf16" or "true or false", for messages, help and
+/// documentation.
 std::string legal_values(const Key& key);
 
-/// The default as a user would write it, or what happens without a value.
+/// Returns the default as a user would write it, or what happens without a value.
 std::string default_text(const Key& key);
 
-// From what a user wrote, as text or JSON, to a checked value of a key.
+// The functions below turn what a user wrote, as text or JSON, into a checked value of a key.
 
-/// Checks type, range and words; returns the value in canonical form (NHWC becomes channels_last),
+/// Checks type, range and words. Returns the value in canonical form (NHWC becomes channels_last),
 /// null for "unset". `place` begins every message: "--num_batches", "SCALEMARK_SEED", "run.json:
 /// /seed". Throws ConfigError.
 nlohmann::ordered_json check_value(const Key& key, const nlohmann::ordered_json& value,
                                    std::string_view place);
 
-/// The same for a flag or an environment variable.
+/// Does the same for a flag or an environment variable.
 nlohmann::ordered_json parse_value(const Key& key, std::string_view text, std::string_view place);
 
-/// A setting as it was written, and as it is called now.
+/// A setting as it was written, and its present name.
 struct WrittenSetting {
   const Key* key;
   nlohmann::ordered_json value;  ///< checked
   std::string warning;           ///< empty; of a former name what to write instead
 };
 
-/// Of a flag or a variable; `name` is that of a key, perhaps its former one.
+/// Reads the setting of a flag or a variable. `name` is that of a key, perhaps its former one.
 WrittenSetting read_written(std::string_view name, std::string_view text, std::string_view place);
-/// The same of a file.
+/// Reads the setting of a file.
 WrittenSetting check_written(std::string_view name, const nlohmann::ordered_json& value,
                              std::string_view place);
 
-/// The name that a key has now.
+/// Returns the present name of a key.
 std::string current_name(const std::string& name);
-/// The name and value that a record's setting has now; those that were never called otherwise stay.
+/// Returns the present name and value of a record's setting. Those that never had another name
+/// stay.
 std::pair<std::string, nlohmann::ordered_json> current_setting(const std::string& name,
                                                                const nlohmann::ordered_json& value);
 
-/// Throws ConfigError for an empty text, control characters (NUL, newline, ...), more than 4096
-/// bytes, bytes that are not UTF-8 (the record could not hold them).
+/// Checks a text. Throws ConfigError for an empty text, control characters (NUL, newline, ...),
+/// more than 4096 bytes, bytes that are not UTF-8 (the record could not hold them).
 void check_text(std::string_view text, std::string_view place);
 
 }  // namespace scalemark

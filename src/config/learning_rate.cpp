@@ -1,4 +1,4 @@
-// See learning_rate.hpp.
+// Parses and prints schedules, and computes the rate of a step.
 #include "config/learning_rate.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The learning rate of every step: what `--lr_schedule` says, as text and as a function of the
-// step.
+// Defines the learning rate of every step, by what `--lr_schedule` says: as text and as a function
+// of the step.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,27 @@
 
 namespace scalemark {
 
-/// Images of ImageNet's training set: the epoch of a piecewise schedule, as in tf_cnn_benchmarks.
+/// The number of images in ImageNet's training set, which is the epoch of a piecewise schedule, as
+/// in tf_cnn_benchmarks.
 inline constexpr std::int64_t kImagesPerEpoch = 1'281'167;
 
-/// "constant", "polynomial", "vaswani".
+/// Returns "constant", "polynomial" and "vaswani".
 const std::vector<std::string>& lr_schedule_words();
 
-/// One of the words, or tf_cnn_benchmarks' piecewise form LR0;E1;LR1;...;En;LRn: LRi holds from
-/// epoch Ei on, epochs counted from 0. `100s` instead of an epoch is a step. Throws ConfigError
-/// without a place.
+/// Parses one of the words, or tf_cnn_benchmarks' piecewise form LR0;E1;LR1;...;En;LRn: LRi holds
+/// from epoch Ei on, epochs counted from 0. `100s` instead of an epoch is a step. Throws
+/// ConfigError without a place.
 LearningRateSchedule parse_lr_schedule(std::string_view text);
 
-/// What parse_lr_schedule() reads back.
+/// Returns a text that parse_lr_schedule() reads back.
 std::string to_string(const LearningRateSchedule& schedule);
 
-/// A pure function of the step, so that all ranks compute the same without a word.
+/// Computes the rate as a pure function of the step, so that all ranks get the same without
+/// communication.
 class LearningRate {
  public:
-  /// `config` must have been loaded without complaint; `global_batch_size`, in samples, turns
-  /// epochs into steps.
+  /// `config` must have been loaded without an error. `global_batch_size`, in samples, turns epochs
+  /// into steps.
   LearningRate(const ResolvedConfig& config, std::int64_t global_batch_size);
 
   /// Of `step` 0, 1, ..., counted from the first warm-up step of the run. With w =

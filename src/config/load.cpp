@@ -1,4 +1,5 @@
-// See load.hpp.
+// Reads the layers of a configuration, merges and checks them, and hands the result to the next
+// program.
 #include "config/load.hpp"
 
 #include <fmt/format.h>
@@ -68,7 +69,7 @@ Json read_config_file(const std::filesystem::path& path, std::vector<std::string
 
 namespace {
 
-/// What is not in the key table.
+/// Returns the help of a command that is not in the key table.
 CommandHelp words_about(Command command) {
   switch (command) {
     case Command::run:
@@ -111,7 +112,7 @@ CommandHelp words_about(Command command) {
           ""};
 }
 
-/// The subcommands that a flag belongs to, for whoever gave it to another one.
+/// Returns the subcommands that a flag belongs to, for users who gave it to another one.
 std::string_view owners(const Key& key) {
   if (key.commands.contains(Command::run)) return "scalemark run and scalemark scale";
   if (key.commands.contains(Command::scale)) return "scalemark scale";
@@ -131,7 +132,7 @@ std::vector<std::string> flag_names(Command command) {
 struct Elsewhere {
   std::string_view flag, instead;
 };
-/// Flags of tf_cnn_benchmarks that have no like here, and what takes their place.
+/// The flags of tf_cnn_benchmarks that have no equal here, and what takes their place.
 constexpr auto kElsewhere = std::to_array<Elsewhere>({
     {"num_gpus", "a rank has one GPU: mpirun -n N scalemark run, or scalemark scale --ranks N"},
     {"num_epochs",
@@ -174,14 +175,15 @@ constexpr auto kElsewhere = std::to_array<Elsewhere>({
                                 name_of(command)));
 }
 
-/// The boolean that --noNAME and --no_NAME turn off; null where the name is none.
+/// Returns the boolean that --noNAME and --no_NAME turn off, or null where the name is none.
 const Key* negated_key(Command command, const GivenWord& flag) {
   if (!flag.name.starts_with("no") || flag.value) return nullptr;
   const Key* key = find_key(flag.name.substr(flag.name.starts_with("no_") ? 3 : 2));
   return key && key->kind == Kind::boolean && key->commands.contains(command) ? key : nullptr;
 }
 
-/// The name of a key, or `config` or `set`, and its text: "true" of a boolean alone.
+/// Returns the name of a key, or `config` or `set`, and its text, which is "true" for a boolean
+/// without a value.
 std::pair<std::string, std::string> name_and_text(Command command, const GivenWord& flag) {
   if (flag.name.empty())
     throw ConfigError(
@@ -245,7 +247,7 @@ FlagHelp flag_of(const Key& key, Command command) {
           .often_used = key.often_used};
 }
 
-/// "0 ok, 2 usage, ...", ascending.
+/// Returns the exit codes in ascending order: "0 ok, 2 usage, ...".
 std::string exit_codes() {
   std::map<int, std::string_view> words;
   for (const ExitCodeWords& known : kExitCodes)
@@ -292,7 +294,7 @@ struct Variable {
   std::string text;
 };
 
-/// SCALEMARK_* variables that are not empty.
+/// Returns the SCALEMARK_* variables that are not empty.
 std::vector<Variable> our_variables(std::span<const std::string> environment) {
   std::vector<Variable> variables;
   for (const std::string& line : environment) {
@@ -306,7 +308,7 @@ std::vector<Variable> our_variables(std::span<const std::string> environment) {
   return variables;
 }
 
-/// What the layers so far have given.
+/// The settings that the layers so far have given.
 struct Layers {
   RunConfig given;
   std::map<std::string, Origin> origins;
@@ -318,12 +320,13 @@ void set(Layers& layers, const Key& key, const Json& value, Origin origin) {
   layers.origins[key.name] = origin;
 }
 
-/// Settings of one layer, and what the names that they were written under mean.
+/// The settings of one layer, with the meaning of the names under which they were written.
 class LayerSettings {
  public:
   LayerSettings(Layers& layers, Origin origin) : layers_(layers), origin_(origin) {}
 
-  /// A later value replaces an earlier one, but not under the other name of its key.
+  /// Adds a setting. A later value replaces an earlier one, but not under the other name of its
+  /// key.
   void add(std::string_view name, std::string_view text, const std::string& place) {
     const WrittenSetting written = read_written(name, text, place);
     if (!written.warning.empty()) layers_.warnings.push_back(written.warning);
@@ -382,7 +385,7 @@ void apply_variables(Layers& layers, const std::vector<Variable>& variables) {
   }
 }
 
-/// A file or variables may hold keys of other commands.
+/// Removes keys of other commands, which a file or variables may hold.
 void forget_other_keys(Layers& layers, Command command) {
   const RunConfig defaults;
   for (const Key& key : all_keys())
@@ -392,7 +395,7 @@ void forget_other_keys(Layers& layers, Command command) {
       set(layers, key, key.get(defaults), Origin::standard);
 }
 
-/// What check() of a group sees, and how it refuses.
+/// Holds what check() of a group sees, and refuses configurations for it.
 struct WholeConfig {
   const RunConfig& given;  ///< unset is what nobody has given
   const ResolvedConfig& resolved;
@@ -413,7 +416,8 @@ void check_groups(const WholeConfig& whole) {
   });
 }
 
-/// Of lists of models and reducers; what the first of them warns of has been kept.
+/// Checks the other values of lists of models and reducers. The warnings of the first one have been
+/// kept.
 void check_others(const Layers& layers, const ResolvedConfig& resolved, Command command) {
   if (resolved.more_models.empty() && resolved.more_reducers.empty()) return;
   std::vector<std::string> told;
@@ -427,7 +431,7 @@ void check_others(const Layers& layers, const ResolvedConfig& resolved, Command 
   }
 }
 
-/// Names the descriptor of a file without a name that holds handed_json().
+/// The variable that names the descriptor of an unnamed file with handed_json().
 constexpr const char* kHandedVariable = "SMK_INTERNAL_CONFIG";
 
 Json handed_json(const LoadedConfig& loaded) {
@@ -437,7 +441,8 @@ Json handed_json(const LoadedConfig& loaded) {
   return json;
 }
 
-/// Values that have been checked are not checked again.
+/// Returns the configuration that was handed over. Its values have been checked and are not checked
+/// again.
 std::optional<LoadedConfig> loaded_of(const Json& json, Command command) {
   if (json.at("command").get<std::string>() != name_of(command)) return std::nullopt;
   LoadedConfig loaded;

@@ -1,5 +1,5 @@
-// Names of enumerators, as users write them and records show them: an enum has them where a
-// function names_of(Enum), beside it, lists them in its order.
+// Defines the names of enumerators, as users write them and records show them. An enum has names
+// where a function names_of(Enum), beside it, lists them in its order.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,13 @@ concept Named = std::is_enum_v<E> && requires(E value) {
   names_of(value);
 };
 
-/// to_string(Precision::bf16) is "bf16".
+/// Returns the name of an enumerator: to_string(Precision::bf16) is "bf16".
 template <Named E>
 std::string to_string(E value) {
   return std::string(names_of(value).at(static_cast<std::size_t>(value)));
 }
 
-/// nullopt for an unknown name.
+/// Returns the enumerator of a name, or nullopt for an unknown name.
 template <Named E>
 std::optional<E> from_string(std::string_view name) {
   constexpr auto names = names_of(E{});

@@ -1,4 +1,4 @@
-// What follows from a configuration: its batch, its record and its hash.
+// Derives the batch, the record and the hash of a configuration.
 #include "config/run_config.hpp"
 
 #include <fmt/format.h>
@@ -103,19 +103,20 @@ std::vector<std::int64_t> default_ranks(std::int64_t largest,
   return ranks;
 }
 
-// From batch keys to samples per rank and per pass; what does not divide is refused, never rounded.
+// The functions below turn batch keys into samples per rank and per pass. What does not divide is
+// refused, never rounded.
 
 namespace {
 
-/// "the nearest legal value is 8", or "values are 8 and 12", of the multiples of `step` around
-/// `value`.
+/// Returns "the nearest legal value is 8", or "values are 8 and 12", for the multiples of `step`
+/// around `value`.
 std::string nearest_multiples(std::int64_t value, std::int64_t step) {
   const std::int64_t below = value / step * step;
   if (below == 0) return fmt::format("the nearest legal value is {}", step);
   return fmt::format("the nearest legal values are {} and {}", below, below + step);
 }
 
-/// Divisors of `whole` around `part`, which is none.
+/// Returns the divisors of `whole` around `part`, which is not one.
 std::string nearest_divisors(std::int64_t part, std::int64_t whole) {
   std::int64_t below = part, above = part;
   while (whole % below != 0) --below;
@@ -123,7 +124,7 @@ std::string nearest_divisors(std::int64_t part, std::int64_t whole) {
   return fmt::format("the nearest legal values are {} and {}", below, above);
 }
 
-/// A global batch as it was asked for: samples, and what one of them counts under that key.
+/// A requested global batch: its samples, and what one of them counts under that key.
 struct GlobalBatch {
   const char* key;
   std::int64_t samples;

@@ -1,6 +1,6 @@
-// What to run: every setting of `run`, `scale`, `infer` and `preflight`, with its default, in the
-// groups of config/keys/. config/load.hpp reads it (defaults <- file <- SCALEMARK_* <- command
-// line) and resolves what is unset.
+// Defines what to run: every setting of `run`, `scale`, `infer` and `preflight`, with its default,
+// in the groups of config/keys/. config/load.hpp reads it (defaults <- file <- SCALEMARK_* <-
+// command line) and resolves what is unset.
 #pragma once
 
 #include <cstdint>
@@ -23,36 +23,37 @@
 
 namespace scalemark {
 
-/// Groups in the order of help and records.
+/// The groups of keys, in the order of help and records.
 template <typename... Group>
 struct KeyGroups : Group... {
-  /// visit.operator()<Group>() of each.
+  /// Calls visit.operator()<Group>() for each group.
   static void for_each_group(auto&& visit) { (visit.template operator()<Group>(), ...); }
 };
 
-/// As given: unset is what nobody has decided.
+/// A configuration as it was given. A setting that nobody has decided is unset.
 struct RunConfig : KeyGroups<ModelSettings, OwnModelSettings, StepSettings, ArithmeticSettings,
                              ScheduleSettings, MachineSettings, CurveSettings, ContainerSettings,
                              InferenceSettings, PreflightSettings, OutputSettings> {};
 
-/// With the model's defaults in place of what is unset: image_size or sequence_length, optimizer,
-/// learning rate and its schedule, beta 2, epsilon, weight decay, dropout; and overlap. What is
-/// loaded is resolved; code that makes a RunConfig by hand may pass it where this is asked for.
+/// A configuration with the model's defaults in place of what is unset: image_size or
+/// sequence_length, optimizer, learning rate and its schedule, beta 2, epsilon, weight decay,
+/// dropout; and overlap. What is loaded is resolved; code that makes a RunConfig by hand may pass
+/// it where this is asked for.
 struct ResolvedConfig : RunConfig {
   ResolvedConfig() : ResolvedConfig(RunConfig{}) {}
   ResolvedConfig(RunConfig given);
-  /// The same of another one of its models, with that model's defaults.
+  /// Returns the configuration for another one of its models, with that model's defaults.
   ResolvedConfig of_model(const std::string& name) const;
 
  private:
   std::shared_ptr<const RunConfig> given_;  ///< where there are several models
 };
 
-/// Where the value of a key came from; written into the record as origin.
+/// The source of a key's value, which the record shows as its origin.
 enum class Origin { standard, file, environment, command_line };
 constexpr auto names_of(Origin) { return Names{"default", "file", "environment", "command_line"}; }
 
-/// A configuration and what the record says of it.
+/// A configuration, and what the record says about it.
 struct LoadedConfig {
   ResolvedConfig config;
   Command command = Command::run;
@@ -61,37 +62,38 @@ struct LoadedConfig {
   RunConfig given = {};                   ///< what `config` was resolved from
 };
 
-/// Of the catalog, or what --model_unit says of a network of the user's; "images/sec" of a model
-/// that is not known.
+/// Returns the unit from the catalog, or --model_unit for a user's network, or "images/sec" for an
+/// unknown model.
 std::string unit_of(const RunConfig& config);
 
-/// {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...}, every
-/// key of the command; a run's are those of `scale` too.
+/// Returns {"key": {"value": ..., "origin": "default"|"file"|"environment"|"command_line"}, ...},
+/// every key of the command; a run's are those of `scale` too.
 nlohmann::ordered_json config_to_json(const LoadedConfig& loaded);
 
-/// The configuration that a record's `config` tells, and its origins: of `command`. ConfigError,
-/// beginning with `place`, where a value is none of its key; keys that this version lacks are left
-/// out.
+/// Returns the configuration and the origins that a record's `config` of `command` contains. Throws
+/// ConfigError, beginning with `place`, where a value is illegal for its key. Keys that this
+/// version lacks are left out.
 LoadedConfig config_from_json(const nlohmann::ordered_json& json, Command command,
                               const std::string& place);
 
-/// What config_hash() covers: every identity and measurement key that the command's records show,
-/// with the batch resolved for `world_size`, which stands in for `ranks`. Two of these differ in
-/// the keys that make runs unlike.
+/// Returns what config_hash() covers: every identity and measurement key that the command's records
+/// show, with the batch resolved for `world_size`, which stands in for `ranks`. Two of these differ
+/// in the keys that make runs unlike.
 nlohmann::json hashed_config(const ResolvedConfig& config, std::int64_t world_size,
                              Command command = Command::run);
 
-/// SHA-256 (hex) over the canonical JSON (sorted, compact) of hashed_config(). Build, host and
-/// output keys are outside.
+/// Returns the SHA-256 (hex) of the canonical JSON (sorted, compact) of hashed_config(). Build,
+/// host and output keys are outside.
 std::string config_hash(const ResolvedConfig& config, std::int64_t world_size,
                         Command command = Command::run);
 
-/// The points of `--ranks auto`: powers of two up to what a node holds, and that; then whole nodes,
-/// likewise, up to `largest`, and `largest`. Unset: all are on one.
+/// Returns the points of `--ranks auto`: powers of two up to what a node holds, and that; then
+/// whole nodes, likewise, up to `largest`, and `largest`. Where the ranks of a node are unset, all
+/// are on one node.
 std::vector<std::int64_t> default_ranks(std::int64_t largest,
                                         std::optional<std::int64_t> ranks_per_node = {});
 
-/// Samples of one point: over all ranks, of a rank, and of one forward and backward pass.
+/// The samples of one point: over all ranks, of a rank, and of one forward and backward pass.
 struct BatchPlan {
   std::int64_t batch_size_per_rank = 0;
   std::int64_t global_batch_size = 0;

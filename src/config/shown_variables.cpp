@@ -1,4 +1,4 @@
-// See shown_variables.hpp.
+// Decides which environment variables may be shown, and recognises secrets.
 #include "config/shown_variables.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace scalemark {
 namespace {
 
-/// Settings that their projects document, by first letters and the rest of the name. None takes a
-/// secret.
+/// A family of settings that their projects document, by first letters and the rest of the name.
+/// None takes a secret.
 struct Family {
   std::string_view prefix, names;
 };
@@ -160,7 +160,8 @@ bool looks_like_a_credential(std::string_view value) {
       "|\\beyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]+"  // JSON web token
       "|-----BEGIN [A-Z ]*PRIVATE",
       std::regex::icase | std::regex::optimize);
-  // The matcher recurses: no value of a setting is so long.
+  // The longest value that is matched, since the matcher recurses. No value of a setting is so
+  // long.
   constexpr std::size_t kLongest = 4096;
   return value.size() > kLongest || std::regex_search(value.begin(), value.end(), *kShapes);
 }

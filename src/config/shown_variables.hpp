@@ -1,4 +1,5 @@
-// What records, journals, tables and plans may show of environment variables: docs/security.md.
+// Decides what records, journals, tables and plans may show of environment variables
+// (docs/security.md).
 #pragma once
 
 #include <string>
@@ -6,15 +7,16 @@
 
 namespace scalemark {
 
-/// The name says that its value is a secret.
+/// Returns whether the name says that its value is a secret.
 bool names_a_secret(std::string_view name);
 
-/// The value looks like a credential, whatever its name: a password or token in a URL,
-/// "password=...", "Bearer ...", a key of a known shape.
+/// Returns whether the value looks like a credential, whatever its name: a password or token in a
+/// URL, "password=...", "Bearer ...", a key of a known shape.
 bool looks_like_a_credential(std::string_view value);
 
-/// The value, at most 1 kB of printable ASCII, where the variable is a documented setting of a
-/// library or of Slurm; else "sha256:" and 16 digits, by which two values can still be told apart.
+/// Returns the value, at most 1 kB of printable ASCII, where the variable is a documented setting
+/// of a library or of Slurm. Otherwise it returns "sha256:" and 16 digits, by which two values can
+/// still be distinguished.
 std::string shown_variable(std::string_view name, std::string_view value);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// See sweep_plan.hpp.
+// Reads plans of sweeps, makes their points, and shuffles their launches.
 #include "config/sweep_plan.hpp"
 
 #include <fmt/format.h>
@@ -26,9 +26,10 @@
 namespace scalemark {
 namespace {
 
-// The points of a sweep's plan: "points", "axes" and "alternate" crossed.
+// The functions below make the points of a sweep's plan, by crossing "points", "axes" and
+// "alternate".
 
-/// What all points of a plan have in common.
+/// The properties that all points of a plan have in common.
 struct CommonOfPoints {
   SettingsContext context;
   std::string name;                 ///< of the plan, in messages
@@ -39,13 +40,13 @@ struct CommonOfPoints {
 
 constexpr std::size_t kMostPlanned = 10'000;
 
-/// What "points" and "axes" say of a point.
+/// A point as "points" and "axes" describe it.
 struct PlannedPoint {
   Json settings = Json::object();
   LaunchCommands commands = {};
 };
 
-/// `settings` with those of `more`, which must be others.
+/// Returns `settings` with those of `more`, which must have other keys.
 Json joined(Json settings, const Json& more, const std::string& place, const char* here) {
   for (const auto& [name, value] : more.items()) {
     if (settings.contains(name))
@@ -56,7 +57,7 @@ Json joined(Json settings, const Json& more, const std::string& place, const cha
   return settings;
 }
 
-/// Every pair of one of each, joined.
+/// Returns every pair of one point of each list, joined.
 std::vector<PlannedPoint> product(const std::vector<PlannedPoint>& points,
                                   const std::vector<Json>& axis, const std::string& place) {
   if (points.size() * axis.size() > kMostPlanned)
@@ -78,7 +79,7 @@ std::vector<Json> read_axis(const SettingsContext& context, const std::string& n
   return axis;
 }
 
-/// Settings, and the commands beside them.
+/// Reads the settings of a point, and the commands beside them.
 PlannedPoint read_point(const SettingsContext& context, Json object, bool has_levels,
                         const std::string& place) {
   PlannedPoint point;
@@ -153,7 +154,7 @@ std::string id_of(const SweepPoint& point) {
   return sha256_hex(identity.dump());
 }
 
-/// `level`: null where the plan does not alternate.
+/// Makes a point. `level` is null where the plan does not alternate.
 SweepPoint make_point(const CommonOfPoints& common, const PlannedPoint& own, const Level* level) {
   SweepPoint point;
   point.settings = own.settings;
@@ -183,7 +184,7 @@ SweepPoint make_point(const CommonOfPoints& common, const PlannedPoint& own, con
   return point;
 }
 
-/// A group of points: of one without levels, or one a level.
+/// Makes a group of points: one point without levels, or one for each level.
 std::vector<SweepPoint> make_group(const CommonOfPoints& common, const PlannedPoint& own,
                                    const std::vector<Level>& levels) {
   if (levels.empty()) return {make_point(common, own, nullptr)};
@@ -196,7 +197,8 @@ std::vector<SweepPoint> make_group(const CommonOfPoints& common, const PlannedPo
   return points;
 }
 
-/// Tables and records tell points apart by their settings.
+/// Refuses points of the same settings, since tables and records distinguish points by their
+/// settings.
 void refuse_same_settings(const CommonOfPoints& common, const SweepPoint& point,
                           const std::vector<SweepPoint>& others) {
   if (std::ranges::find(others, point.settings, &SweepPoint::settings) != others.end())
@@ -205,7 +207,7 @@ void refuse_same_settings(const CommonOfPoints& common, const SweepPoint& point,
               "names");
 }
 
-/// Each once, those of a group in a row. Throws ConfigError.
+/// Returns each point once, with those of a group in a row. Throws ConfigError.
 std::vector<SweepPoint> make_points(const CommonOfPoints& common, const Json& plan) {
   std::vector<Level> levels;
   if (plan.contains("alternate"))
@@ -315,7 +317,7 @@ namespace {
 
 constexpr std::int64_t kMostLaunches = 100'000;
 
-/// Members of a plan.
+/// The members of a plan.
 const std::vector<std::string> kMembers{"$schema",
                                         "description",
                                         "command",
@@ -387,8 +389,8 @@ std::size_t find_standard(const std::vector<SweepPoint>& points, const SettingsC
   return static_cast<std::size_t>(found - points.begin());
 }
 
-/// Appends a launch of each point. Fisher and Yates, and not std::shuffle: its order differs
-/// between standard libraries.
+/// Appends a launch of each point, in an order shuffled by the algorithm of Fisher and Yates. The
+/// order of std::shuffle differs between standard libraries.
 void shuffle_in(std::vector<std::pair<std::size_t, std::int64_t>>& order,
                 const std::vector<std::size_t>& points, std::int64_t repeat,
                 std::mt19937_64& random) {

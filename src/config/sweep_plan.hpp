@@ -1,5 +1,5 @@
-// What `scalemark sweep` measures: a JSON plan of settings, every point of which is a launch of its
-// own.
+// Defines what `scalemark sweep` measures: a JSON plan of settings, every point of which is a
+// launch of its own.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace scalemark {
 
-// What a sweep runs around its launches, and the levels that it alternates between: what no setting
-// and no variable reaches, such as the rate of a link.
+// The types below describe what a sweep runs around its launches, and the levels between which it
+// alternates. They serve what no setting and no variable reaches, such as the rate of a link.
 
 /// A program and its arguments, each one word, never through a shell.
 using CommandWords = std::vector<std::string>;
@@ -35,31 +35,33 @@ struct Level {
   LaunchCommands commands;
 };
 
-/// "before" and "after" of a plan, a point or a level; `has_levels`: the plan alternates, so that
-/// {level} stands for something. `place` begins every message. Throws ConfigError.
+/// Reads "before" and "after" of a plan, a point or a level. `has_levels` says that the plan
+/// alternates, so that {level} has a meaning. `place` begins every message. Throws ConfigError.
 LaunchCommands read_commands(const nlohmann::ordered_json& object, bool has_levels,
                              const std::string& place);
 
-/// "alternate" of a plan. Throws ConfigError: fewer than two levels, names that are not unique.
+/// Reads "alternate" of a plan. Throws ConfigError: fewer than two levels, names that are not
+/// unique.
 std::vector<Level> read_levels(const SettingsContext& context, const nlohmann::ordered_json& levels,
                                const std::string& place);
 
-/// Commands of `inner` within those of `outer`: later before the launch, earlier after it.
+/// Returns the commands of `inner` within those of `outer`: they run later before the launch, and
+/// earlier after it.
 LaunchCommands nested(const LaunchCommands& outer, const LaunchCommands& inner);
 
-/// What {ranks}, {repeat} and {level} in the words of a command stand for.
+/// The values of {ranks}, {repeat} and {level} in the words of a command.
 struct LaunchWords {
   std::string ranks, repeat, level;
 };
 CommandWords filled_in(const CommandWords& command, const LaunchWords& words);
 
-/// How a point is launched; what its ranks compute is in its arguments.
+/// Says how a point is launched. Its arguments say what its ranks compute.
 struct PointLaunch {
   int ranks = 1;
   std::optional<int> ranks_per_node;
   std::optional<int> cpus_per_rank;  ///< unset: an equal share of a host's cores
   std::optional<Binding> binding;    ///< unset: core
-  /// Variables of the launch; without a value the variable is taken away.
+  /// The variables of the launch. A variable without a value is removed.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
 };
 
@@ -71,12 +73,13 @@ struct SweepPoint {
   std::size_t group = 0;    ///< of points that differ in their level of "alternate" alone
   ResolvedConfig config;
   std::string config_hash;
-  /// SHA-256 (hex) over config_hash, launch, level and commands: points of one id are one point.
+  /// The SHA-256 (hex) of config_hash, launch, level and commands. Points of the same id are one
+  /// point.
   std::string id;
 
-  /// "precision=bf16 ranks=2", or "the only point".
+  /// Returns a text such as "precision=bf16 ranks=2", or "the only point".
   std::string title() const;
-  /// What the words of its commands stand for.
+  /// Returns the values of the words of its commands.
   LaunchWords words(std::int64_t repeat) const;
 };
 
@@ -94,23 +97,24 @@ struct SweepPlan {
   std::vector<std::string> warnings;  ///< of its text, for stderr
 };
 
-/// Members of a plan, and flags of whoever launches it, that are keys of a launch.
+/// The members of a plan, and flags of the command that launches it, that are keys of a launch.
 inline constexpr std::array<const char*, 5> kLaunchKeys{"launcher", "hostfile", "container",
                                                         "container_runtime", "container_program"};
-/// What they say in `launch`, into the plan, and the other way round.
+/// Copies these keys from `launch` into the plan, and the other way round.
 void set_launch_keys(SweepPlan& plan, const RunConfig& launch);
 RunConfig launch_keys(const SweepPlan& plan);
 
-/// {point, repeat} of every launch: each repeat once through all points, in an order shuffled by
-/// the seed.
+/// Returns {point, repeat} of every launch. Each repeat goes once through all points, in an order
+/// shuffled by the seed.
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(std::size_t points,
                                                                std::int64_t repeats,
                                                                std::int64_t seed);
-/// The same of a plan: its groups are shuffled, and the points of one follow each other in an order
-/// of their own.
+/// Returns the same for a plan: its groups are shuffled, and the points of a group follow each
+/// other in a shuffled order.
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& plan);
 
-/// ConfigError where the plan has what only a sweep does: commands around launches, levels.
+/// Throws ConfigError where the plan has what only a sweep supports: commands around launches, or
+/// levels.
 void refuse_commands(const SweepPlan& plan, const std::string& name);
 
 /// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; a point that is
@@ -119,7 +123,7 @@ void refuse_commands(const SweepPlan& plan, const std::string& name);
 SweepPlan read_sweep_plan(const std::filesystem::path& path,
                           std::span<const std::string> environment, int cores);
 
-/// The same of a plan that is at hand and that messages call `name`.
+/// Does the same for a parsed plan that messages call `name`.
 SweepPlan parse_sweep_plan(const nlohmann::ordered_json& plan, const std::string& name,
                            std::span<const std::string> environment, int cores);
 

@@ -1,4 +1,4 @@
-// See sweep_settings.hpp.
+// Checks the settings of a plan and evaluates expressions of "cores".
 #include "config/sweep_settings.hpp"
 
 #include <fmt/format.h>
@@ -23,14 +23,14 @@ constexpr std::array<std::string_view, 4> kLaunchSettings{"ranks", "ranks_per_no
                                                           "cpus_per_rank", kBinding};
 constexpr std::string_view kCores = "cores";
 
-/// The number behind a sign such as "/4"; nullopt where there is none from 1 to a million.
+/// Returns the number after a sign, as in "/4", or nullopt where there is none from 1 to a million.
 std::optional<std::int64_t> number_behind(std::string_view text) {
   const auto number = text.empty() ? std::nullopt : parse_integer(text.substr(1));
   return number && *number >= 1 && *number <= 1'000'000 ? number : std::nullopt;
 }
 
-/// The number that "cores", "cores-1", "cores/2", "cores/4-1" or "cores*8" stands for, at least 1;
-/// any other value as it is.
+/// Returns the number that "cores", "cores-1", "cores/2", "cores/4-1" or "cores*8" stands for, at
+/// least 1; any other value as it is.
 Json with_cores(const Json& value, int cores) {
   if (!value.is_string() || !value.get_ref<const std::string&>().starts_with(kCores)) return value;
   const std::string text = value.get<std::string>().substr(kCores.size());

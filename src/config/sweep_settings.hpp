@@ -1,4 +1,5 @@
-// The settings of a sweep's plan: keys of the command, how a point is launched, and variables.
+// Defines the settings of a sweep's plan: keys of the command, how a point is launched, and
+// variables.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@
 
 namespace scalemark {
 
-/// "env.NCCL_ALGO" is the variable NCCL_ALGO of a launch.
+/// The prefix of variables: "env.NCCL_ALGO" is the variable NCCL_ALGO of a launch.
 inline constexpr std::string_view kVariablePrefix = "env.";
 /// The setting of a point that names its level of "alternate".
 inline constexpr const char* kLevelSetting = "alternate";
 
-/// What the launcher binds a rank to: as many cores as it has, its whole socket or NUMA node, or
-/// nothing.
+/// Says to what the launcher binds a rank: as many cores as it has, its whole socket or NUMA node,
+/// or nothing.
 enum class Binding { core, socket, numa, none };
 constexpr auto names_of(Binding) { return Names{"core", "socket", "numa", "none"}; }
 
@@ -28,25 +29,28 @@ struct SettingsContext {
   std::vector<std::string>* warnings = nullptr;  ///< receives what to write for former names, once
 };
 
-/// A checked pair of a plan: canonical name and value. ConfigError that begins with `place`.
+/// Returns a checked pair of a plan: canonical name and value. Throws ConfigError, which begins
+/// with `place`.
 std::pair<std::string, nlohmann::ordered_json> check_setting(const SettingsContext& context,
                                                              const std::string& written,
                                                              const nlohmann::ordered_json& value,
                                                              const std::string& place);
 
-/// ranks, ranks_per_node, cpus_per_rank, binding: settings of a launch, not keys of the command.
+/// Returns true for ranks, ranks_per_node, cpus_per_rank and binding, which are settings of a
+/// launch, not keys of the command.
 bool is_launch_setting(std::string_view name);
 
-/// An object of a plan with canonical names and checked values, whole numbers in place of
+/// Returns an object of a plan with canonical names and checked values, whole numbers in place of
 /// expressions of "cores". `place` begins every message. Throws ConfigError.
 nlohmann::ordered_json check_settings(const SettingsContext& context,
                                       const nlohmann::ordered_json& object,
                                       const std::string& place);
 
-/// "precision=bf16 ranks=2", or "the only point": of the settings that make a point differ.
+/// Returns the settings that make a point differ, such as "precision=bf16 ranks=2", or "the only
+/// point".
 std::string settings_title(const nlohmann::ordered_json& settings);
 
-/// ConfigError where it is none from `low` to `high`.
+/// Returns a whole number. Throws ConfigError where it is not one from `low` to `high`.
 std::int64_t whole_number(const nlohmann::ordered_json& value, std::int64_t low, std::int64_t high,
                           const std::string& place);
 

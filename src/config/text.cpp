@@ -1,4 +1,4 @@
-// See text.hpp.
+// Quotes, wraps and compares words, and computes digests.
 #include "config/text.hpp"
 
 #include <fmt/format.h>

@@ -48,7 +48,7 @@ void set_field(Injection& injection, std::string_view part) {
 constexpr std::size_t kMostDigits = 1024 / 4;
 constexpr std::int64_t kMostMaskRanks = 1024;  // as many as there may be CPUs
 
-/// Ascending. Throws ConfigError without a place.
+/// Returns the CPUs of a mask, ascending. Throws ConfigError without a place.
 std::vector<int> cpus_of_mask(std::string_view mask) {
   if (mask.empty()) throw ConfigError("is empty");
   if (mask.starts_with("0x") || mask.starts_with("0X")) mask.remove_prefix(2);
@@ -67,7 +67,7 @@ std::vector<int> cpus_of_mask(std::string_view mask) {
   return cpus;
 }
 
-/// Cuts "*3" from the end of an entry; 1 where it says none.
+/// Cuts "*3" from the end of an entry and returns the number, or 1 where there is none.
 std::int64_t take_count(std::string_view& entry) {
   const std::size_t star = entry.find('*');
   if (star == entry.npos) return 1;

@@ -10,7 +10,7 @@
 
 namespace scalemark {
 
-/// Recorded and hashed.
+/// A deliberate fault, which is recorded and hashed.
 struct Injection {
   std::string kind;
   std::int64_t rank = -1;   ///< -1: every rank
@@ -20,16 +20,17 @@ struct Injection {
 
 const std::vector<std::string>& injection_kinds();
 
-/// Throws ConfigError without a place: unknown kind or field (with the nearest), a number that is
-/// none, milliseconds missing for `delay` or `busy`, or given to another kind.
+/// Parses a fault. Throws ConfigError without a place: unknown kind or field (with the nearest), a
+/// number that is none, milliseconds missing for `delay` or `busy`, or given to another kind.
 Injection parse_injection(std::string_view text);
 
-/// What parse_injection() reads back; fields with their default are left out.
+/// Returns a text that parse_injection() reads back. Fields with their default are left out.
 std::string to_string(const Injection& injection);
 
-/// Of "0xff,ff00*2" the CPUs of each of three ranks, ascending: hexadecimal, CPU 0 is the last bit,
-/// "*2" is the mask of two ranks. Throws ConfigError with the number of the entry where one is no
-/// mask, is empty or has more than 1024 bits, and where they are of more than 1024 ranks.
+/// Returns the CPUs of each rank, ascending. "0xff,ff00*2" has those of three ranks: the masks are
+/// hexadecimal, CPU 0 is the last bit, and "*2" gives the mask to two ranks. Throws ConfigError
+/// with the number of the entry where one is no mask, is empty or has more than 1024 bits, and
+/// where they are of more than 1024 ranks.
 std::vector<std::vector<int>> parse_cpu_masks(std::string_view list);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// The command lines of mpirun (Open MPI 4 and 5), mpiexec.hydra (MPICH) and srun.
+// Builds the command lines of mpirun (Open MPI 4 and 5), mpiexec.hydra (MPICH) and srun.
 #include <fmt/format.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@ bool srun_has_pmix() {
   return list.is_ok() && list.text.find("pmix") != list.text.npos;
 }
 
-/// Ranks that the launcher is not to count cores for.
+/// Returns true for ranks for which the launcher does not count cores.
 bool may_share_cores(const LaunchRequest& request) {
   return request.oversubscribe || request.binds_itself;
 }
 
-/// "n0,n1", of mpirun with the ranks of each behind `separator`.
+/// Returns "n0,n1"; for mpirun each host is followed by `separator` and its number of ranks.
 std::string host_list(const LaunchRequest& request, const std::string& separator = "") {
   std::string list;
   for (const std::string& host : request.hosts)
@@ -34,8 +34,8 @@ std::string host_list(const LaunchRequest& request, const std::string& separator
   return list;
 }
 
-/// Hydra carries the whole environment to every host, and asks nobody before it puts more ranks
-/// than cores on one.
+/// Builds the command of Hydra, which carries the whole environment to every host, and asks nobody
+/// before it puts more ranks than cores on one.
 std::vector<std::string> hydra_command(const LaunchRequest& request) {
   std::vector<std::string> words{launcher_program(request), "-n", std::to_string(request.ranks)};
   if (request.hostfile) words.insert(words.end(), {"-f", *request.hostfile});
@@ -76,7 +76,7 @@ std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_ro
   return words;
 }
 
-/// Slurm calls a NUMA node a locality domain.
+/// Returns srun's word for the binding. Slurm calls a NUMA node a locality domain.
 std::string srun_bind(const LaunchRequest& request) {
   const std::string policy = to_string(request.binding);
   if (request.binding == Binding::numa) return "--cpu-bind=ldoms";
@@ -108,7 +108,8 @@ std::vector<std::string> srun_command(const LaunchRequest& request) {
   return words;
 }
 
-/// `env -u NAME NAME=VALUE`, or nothing; what may not be shown stands as its hash.
+/// Returns `env -u NAME NAME=VALUE`, or nothing. A value that may not be shown is replaced by its
+/// hash.
 std::vector<std::string> environment_command(const LaunchRequest& request) {
   std::vector<std::string> words;
   if (!request.environment.empty()) words.emplace_back("env");

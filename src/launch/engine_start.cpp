@@ -1,4 +1,5 @@
-// See engine_start.hpp.
+// Finds the engine and its libraries, sets the variables that they read at their start, and becomes
+// the engine or scripts/report.
 #include "launch/engine_start.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +28,8 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// "2.11" of a wheel's version.py or an unpacked LibTorch's build-version; empty where unknown.
+/// Returns the release, such as "2.11", from a wheel's version.py or an unpacked LibTorch's
+/// build-version, or an empty text where it is unknown.
 std::string release_of(std::string_view version) {
   const std::size_t from = version.find_first_of("0123456789");
   if (from == version.npos) return {};
@@ -43,8 +45,8 @@ std::string release_in(const fs::path& torch) {
   return {};
 }
 
-/// Where the loader is to look first: LibTorch, and what the engine takes from the wheels beside it
-/// (NCCL, the CUDA runtime).
+/// Returns the folders in which the loader looks first: those of LibTorch, and of what the engine
+/// takes from the wheels beside it (NCCL, the CUDA runtime).
 std::string torch_library_path(const fs::path& torch) {
   std::error_code error;
   if (!fs::exists(torch / "lib" / "libtorch_cpu.so", error))
@@ -66,7 +68,8 @@ std::string torch_library_path(const fs::path& torch) {
   return path;
 }
 
-/// The loader would end the engine with status 127 and name one library.
+/// Refuses an engine whose libraries are missing. The loader would end the engine with status 127
+/// and name one library.
 void refuse_missing_libraries(const fs::path& engine) {
   const ProgramOutput list = output_of({.command = {engine.string()},
                                         .environment = {{"LD_TRACE_LOADED_OBJECTS", "1"}},
@@ -90,7 +93,8 @@ void find_torch(const std::optional<std::string>& torch, const fs::path& engine)
   if (torch || !fs::exists(linked_torch(), error)) refuse_missing_libraries(engine);
 }
 
-/// A rank of another host that reaches no record would measure for nothing.
+/// Refuses a folder that a rank of another host cannot reach, since such a rank would measure for
+/// nothing.
 void require_shared_folder(const std::string& host) {
   const char* folder = std::getenv(kHandoverVariable);
   std::error_code error;
@@ -101,7 +105,7 @@ void require_shared_folder(const std::string& host) {
       folder ? fs::path(folder).parent_path().string() : kHandoverVariable, host));
 }
 
-/// Of a rank of scalemark instances: its CPUs, and the devices that it sees.
+/// Restricts a rank of scalemark instances to its CPUs and to the devices that it sees.
 void take_share(const char* slot, Device device) {
   const std::string host = host_name();
   const SlotShare share = share_of_slot(slot, host, announced_local_rank());
@@ -118,15 +122,15 @@ void take_share(const char* slot, Device device) {
     setenv("CUDA_VISIBLE_DEVICES", share.devices.c_str(), 1);
 }
 
-/// Without a GPU to use the engine that is linked without CUDA, where the build has both: its
-/// libraries are half of what a small run loads.
+/// Returns the engine for a device. Without a GPU it is the one that is linked without CUDA, where
+/// the build has both, since the libraries of CUDA are half of what a small run loads.
 std::filesystem::path engine_for(Device device) {
   const auto folder = own_path().parent_path().parent_path() / "libexec";
   const auto without_cuda = folder / "scalemark-engine-cpu";
   const auto exists = [](const std::filesystem::path& path) {
     return std::filesystem::exists(path);
   };
-  // The driver's: of a server, of Windows' Linux, of Tegra.
+  // These are the device files of the driver on a server, under Windows' Linux and on Tegra.
   const bool driver = std::ranges::any_of(
       std::array{"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvmap"}, exists);
   const bool no_gpu = device == Device::cpu || (device == Device::automatic && !driver);
@@ -151,7 +155,7 @@ std::vector<std::pair<std::string, std::string>> engine_variables(
   const auto unless_set = [&](const char* name, const char* value) {
     if (!environment.contains(name)) variables.emplace_back(name, value);
   };
-  // So that the driver's numbers, by which ranks find the CPUs near their GPU, are CUDA's.
+  // This makes the driver's numbers, by which ranks find the CPUs near their GPU, are CUDA's.
   unless_set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
   // A training step frees and takes the same large blocks again and again: giving them back to the
   // kernel costs page faults in every step.
@@ -160,7 +164,7 @@ std::vector<std::pair<std::string, std::string>> engine_variables(
   // LibTorch asks for huge pages for blocks of 2 MiB and more: weights and gradients are read once
   // a step, each 4 KiB of them by a page walk otherwise.
   unless_set("THP_MEM_ALLOC_ENABLE", "1");
-  // Large blocks are normal here: no report of each on stderr.
+  // Large blocks are normal here, so none of them is reported on stderr.
   unless_set("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
   return variables;
 }
@@ -189,7 +193,7 @@ void become_engine(const LoadedConfig& loaded, char** argv) {
       engine_variables(config, achieved_affinity().usable, process_environment());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   hand_over_config(loaded);
-  // One that comes before the engine can take it waits (train/signals.hpp).
+  // A signal that comes before the engine can take it waits (train/signals.hpp).
   const sigset_t held = stop_signal_set();
   sigset_t before;
   pthread_sigmask(SIG_BLOCK, &held, &before);

@@ -1,4 +1,4 @@
-// See gate_builds.hpp.
+// Launches two builds in pairs, and judges them as the launches end.
 #include "launch/gate_builds.hpp"
 
 #include <fmt/format.h>
@@ -27,8 +27,8 @@
 namespace scalemark {
 namespace {
 
-/// Why launches of two builds, whose points are those of `plan` and `new_plan`, can't take turns at
-/// every point; nothing where they can.
+/// Returns why launches of two builds, whose points are those of `plan` and `new_plan`, can't take
+/// turns at every point; nothing where they can.
 std::optional<std::string> why_not_in_turns(const SweepPlan& plan, const SweepPlan& new_plan,
                                             const std::array<PointLauncher, 2>& sides) {
   if (plan.command != Command::run) return "only runs take turns";
@@ -47,9 +47,9 @@ std::optional<std::string> why_not_in_turns(const SweepPlan& plan, const SweepPl
   return std::nullopt;
 }
 
-/// Launches `point` of both sides and appends the ends to their journals; where one fails, only
-/// its own. `first`: the side that is started first and has the first turn. True where we were
-/// asked to stop.
+/// Launches `point` of both sides and appends the ends to their journals; where one fails, only its
+/// own. `first` is the side that is started first and has the first turn. True where we were asked
+/// to stop.
 bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& sides,
                      const std::array<Journal*, 2>& journals, std::size_t point,
                      std::int64_t repeat, std::size_t first) {
@@ -95,7 +95,7 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
 
 namespace fs = std::filesystem;
 
-/// For programs that only look something up; a file server that does not answer is no reason to
+/// Limits programs that only look something up. A file server that does not answer is no reason to
 /// wait for ever.
 constexpr double kLookUpSeconds = 60;
 
@@ -105,7 +105,7 @@ bool is_program(const fs::path& path) {
          (fs::status(path, error).permissions() & fs::perms::owner_exec) != fs::perms::none;
 }
 
-/// The source tree that this program was built in; empty where it was installed.
+/// Returns the source tree that this program was built in, or an empty path where it was installed.
 fs::path source_tree() {
   std::error_code error;
   for (fs::path up = own_path().parent_path(); up != up.parent_path(); up = up.parent_path())
@@ -133,7 +133,8 @@ fs::path built_commit(const std::string& commit, const std::string& flag) {
   return path;
 }
 
-/// The commit that build_of() would build; empty where the word means something else.
+/// Returns the commit that build_of() would build, or an empty text where the word means something
+/// else.
 std::string commit_of(const std::string& word) {
   const fs::path tree = source_tree();
   std::error_code error;
@@ -145,7 +146,7 @@ std::string commit_of(const std::string& word) {
   return said.is_ok() ? said.text : "";
 }
 
-/// What `PROGRAM --version` says.
+/// Returns the build that `PROGRAM --version` describes.
 Build described(const fs::path& program, const std::string& flag) {
   const ProgramOutput said =
       output_of({.command = {program.string(), "--version"}, .deadline_seconds = kLookUpSeconds});
@@ -192,14 +193,15 @@ namespace fs = std::filesystem;
 
 constexpr std::array kSides{"base", "new"};
 
-/// Launches of a point by both builds.
+/// A pair of launches of a point, one by each build.
 struct Couple {
   std::size_t point;
   std::int64_t pair;
   std::size_t first;  ///< the side that begins: 0 the base, 1 the new build
 };
 
-/// Pair after pair, in each the points in random order and a coin for which build begins.
+/// Returns the pairs in their order: in each round the points in random order, and a coin decides
+/// which build begins.
 std::vector<Couple> couples_of(const SweepPlan& plan, std::size_t pairs) {
   std::vector<Couple> couples;
   std::mt19937_64 coin(~static_cast<std::uint64_t>(plan.seed));
@@ -257,7 +259,7 @@ class BuildGate {
  private:
   std::size_t most_pairs() const { return asked_.design.alarm.back().pairs; }
 
-  /// A folder of another plan or of an earlier build can't be gone on with.
+  /// Refuses a folder of another plan or of an earlier build, which cannot be continued.
   void refuse_other_launches(std::size_t side) const {
     for (const JournalEntry& entry : journals_[side]->entries()) {
       const std::string what =
@@ -273,7 +275,8 @@ class BuildGate {
     }
   }
 
-  /// Rules that are chosen after the launches were looked at keep no level.
+  /// Refuses other rules than before, since rules that are chosen after the launches were looked at
+  /// keep no level of significance.
   void refuse_other_design() const {
     const fs::path path = asked_.folder / "verdict.json";
     if (!fs::exists(path)) return;
@@ -303,7 +306,8 @@ class BuildGate {
                      : "the launches of a pair follow each other" + why_launches_;
   }
 
-  /// Done, where a launch succeeded: one that failed or was stopped is measured again.
+  /// Returns whether a launch is done, that is, it succeeded. One that failed or was stopped is
+  /// measured again.
   bool done(const Couple& couple, std::size_t side) const {
     const JournalEntry* entry =
         journals_[side]->find(sides_[side].entry_of(couple.point, couple.pair));
@@ -345,7 +349,7 @@ class BuildGate {
     return failed(couple, *failed_side, journals_[*failed_side]->entries().back());
   }
 
-  /// True where we were asked to stop.
+  /// Launches a pair. Returns true where a stop was requested.
   bool launch(const Couple& couple) {
     if (in_turns_)
       return launch_in_turns(asked_.plan, sides_, journals_, couple.point, couple.pair,
@@ -367,7 +371,7 @@ class BuildGate {
     return entry.failure();
   }
 
-  /// What launches have taken, in this call and before.
+  /// Returns the seconds that launches have taken, in this call and before.
   double seconds_spent() const {
     double seconds = 0;
     for (const Journal* journal : journals_)
@@ -393,7 +397,7 @@ class BuildGate {
     return judge(sets_, matching_, GateMode::sequential, asked_.design);
   }
 
-  /// Of --new_set, those that records tell; a variable may be one that they do not.
+  /// Returns the keys of --new_set that records contain. A variable may be one that they lack.
   std::vector<std::string> varied_keys() const {
     std::vector<std::string> known;
     for (const std::string& name : asked_.varied)
@@ -416,7 +420,8 @@ class BuildGate {
     return std::nullopt;
   }
 
-  /// The budget is spent: nothing was shown, at whatever look it was.
+  /// Judges the launches that there are. The budget is spent, so nothing was shown, whichever look
+  /// it was.
   ExitCode judge_what_is_there() {
     const bool any = done(couples_.front());
     if (!any) return no_verdict({Status::timeout, "no pair fits into --max_seconds"});

@@ -1,5 +1,5 @@
-// Two builds side by side: pairs of launches in random order until the verdict is clear or the
-// budget is spent.
+// Measures two builds side by side by pairs of launches in random order until the verdict is clear
+// or the budget is spent.
 #pragma once
 
 #include <filesystem>
@@ -15,21 +15,22 @@
 
 namespace scalemark {
 
-// Which build a user means: a program, its folder, or a commit of the source tree.
+// The functions below find the build that a user means: a program, its folder, or a commit of the
+// source tree.
 
-/// What scalemark --version says of "gate" where runs can measure in turns.
+/// The word that scalemark --version prints for "gate" where runs can measure in turns.
 inline constexpr const char* kTakesTurns = "turns";
 
-/// `word`: a program `scalemark`, a folder with it (itself or in bin/), or else a commit, which
-/// scripts/build_commit builds in the source tree that this program comes from. `flag` names it in
-/// messages. ConfigError where it is none of these, EnvironmentError where it can't be built or
-/// started.
+/// Returns the build that `word` names: a program `scalemark`, a folder with it (itself or in
+/// bin/), or else a commit, which scripts/build_commit builds in the source tree that this program
+/// comes from. `flag` names it in messages. Throws ConfigError where it is none of these, and
+/// EnvironmentError where it cannot be built or started.
 Build build_of(const std::string& word, const std::string& flag);
 
-/// ConfigError where both words are names of one commit: there is nothing to judge.
+/// Throws ConfigError where both words name one commit, so that there is nothing to judge.
 void refuse_same_commit(const std::string& base, const std::string& fresh);
 
-/// What the two builds of a pair alternate in.
+/// Says in what the two builds of a pair alternate.
 enum class Alternate { automatic, steps, launches };
 
 struct GatedBuilds {
@@ -42,7 +43,7 @@ struct GatedBuilds {
   std::filesystem::path folder;
 };
 
-/// Launches pairs of every point, a launch of each build, into DIR/base and DIR/new, which are
+/// Launches pairs of every point, one launch by each build, into DIR/base and DIR/new, which are
 /// folders of sweeps; writes DIR/verdict.json and hands the same record to `report`. A launch that
 /// fails ends it; the same command goes on from where it was.
 ExitCode gate_builds(const GatedBuilds& builds, LaunchProgress& progress,

@@ -1,4 +1,4 @@
-// See instances.hpp.
+// Starts instances side by side, watches them, and writes their record.
 #include "launch/instances.hpp"
 
 #include <fmt/format.h>
@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "config/value_syntax.hpp"
 #include "config/keys.hpp"
 #include "config/sweep_plan.hpp"
+#include "config/value_syntax.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/launch.hpp"
@@ -28,7 +28,8 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// Where records and logs of the instances lie: beside the record, or for the time being.
+/// Names the records and logs of the instances, which are beside the record, or in a temporary
+/// folder.
 class Files {
  public:
   explicit Files(const std::optional<std::string>& output) {
@@ -41,7 +42,8 @@ class Files {
   }
 
   fs::path folder() const { return fs::absolute(runs_ ? runs_->path() : temporary_->path()); }
-  /// As the record names a file of the folder; empty where it is not kept.
+  /// Returns the name by which the record refers to a file of the folder, or an empty text where
+  /// the file is not kept.
   std::string name_of(const fs::path& file) const { return runs_ ? runs_->name_of(file) : ""; }
   void write(const Json& record, bool json) {
     deliver(record, record_.get(), json);
@@ -102,7 +104,7 @@ class Instances {
                              : fmt::format("{} instances", slots.size());
   }
 
-  /// True where this was the last.
+  /// Measures once. Returns true where this was the last measurement.
   bool measure(const Files& files, const std::vector<std::size_t>& slots, std::int64_t repeat,
                LaunchProgress& progress) {
     const double start = steady_seconds();
@@ -122,7 +124,7 @@ class Instances {
     else
       code_ = most_severe(code_, launched.code);
     launches_.push_back(std::move(launched.launch));
-    // What can't be written now can't be written by the next launch either.
+    // A file that cannot be written now cannot be written by the next launch either.
     return stopped_ || launched.code == ExitCode::result;
   }
 
@@ -149,7 +151,8 @@ class Instances {
   const InstancesRequest& request_;
   const InstancesPlan& plan_;
   std::vector<std::vector<std::size_t>> sets_;
-  /// Of this call, so that files of an earlier one stay until its record is replaced.
+  /// The tag belongs to this call, so that files of an earlier one stay until its record is
+  /// replaced.
   std::string tag_ = envelope("instances", Status::ok)["id"].get<std::string>().substr(0, 8);
   std::vector<InstanceLaunch> launches_;
   ExitCode code_ = ExitCode::ok;
@@ -192,7 +195,8 @@ class Launch {
     how.end_seconds = 0;
     how.limit_seconds = request_.launch_timeout;
     how.inputs = [this] { return starter_.inputs(); };
-    // An instance that is asked to stop may still come to the line: nobody is let go for it.
+    // An instance that was asked to stop may still reach the barrier. It does not release the
+    // others.
     const double limit = steady_seconds() + request_.launch_timeout;
     const auto listen = [&] {
       if (steady_seconds() < limit) starter_.update();
@@ -220,7 +224,7 @@ class Launch {
   std::vector<Job> jobs() {
     std::vector<Job> made;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      // First: it sets a variable that goes to other hosts.
+      // This comes first, since it sets a variable that goes to other hosts.
       handovers_.push_back(std::make_unique<HandoverFolder>(stem_.parent_path()));
       LaunchRequest asked = instance_request(request_, slots_[i], file(i, ".json"));
       asked.environment.push_back(starter_.variable(i));
@@ -232,7 +236,7 @@ class Launch {
     return made;
   }
 
-  /// What instance i left.
+  /// Reads what instance i left.
   void read(InstanceLaunch& launch, std::size_t i) {
     InstanceResult result;
     result.slot = slots_[i];
@@ -254,8 +258,8 @@ class Launch {
     launch.instances.push_back(std::move(result));
   }
 
-  /// The first that failed by itself. Those that end together with all others have said what they
-  /// ended with before anybody saw them end.
+  /// Returns the first instance that failed by itself. Those that end together with all others have
+  /// said what they ended with before anybody saw them end.
   std::optional<std::size_t> first_failed() const {
     if (ends_.first_failed) return ends_.first_failed;
     const auto found = std::ranges::find_if(
@@ -280,7 +284,7 @@ class Launch {
     outcome = {status_of_failed(launched.code, records_[*failed]), cause(*failed)};
   }
 
-  /// Of an instance that failed by itself: nobody has stopped it.
+  /// Returns the status of an instance that failed by itself, without having been stopped.
   static Status status_of_failed(ExitCode code, const Json& record) {
     if (record.is_null()) return status_of_launch(code, /*stopped=*/false);
     const Status status = status_of(record);
@@ -328,7 +332,7 @@ class Launch {
   bool complete_ = true;
 };
 
-/// Of the job, then what the supervisor decides.
+/// Returns the arguments of the job, followed by those that the supervisor decides.
 std::vector<std::string> arguments_of(const InstancesRequest& request, std::size_t slot) {
   const LoadedConfig& loaded = request.plan.config;
   std::vector<std::string> words = request.arguments;

@@ -1,5 +1,5 @@
-// Instances: ordinary runs or inferences, side by side on disjoint parts of this machine or of
-// several, started together; each is measured alone too.
+// Runs instances: ordinary runs or inferences, side by side on disjoint parts of this machine or of
+// several, started together. Each is measured alone too.
 #pragma once
 
 #include <filesystem>
@@ -25,18 +25,18 @@ struct InstancesRequest {
 /// Prints slots and commands.
 void print_instances(const InstancesRequest& request);
 
-/// Measures and writes the record to --output, and to stdout with --json; hands it to `report`.
-/// Exit codes: ok; the most severe code of a launch that failed, `failed` where it was stopped. A
-/// failing launch does not stop the others.
+/// Measures, writes the record to --output, and to stdout with --json, and hands it to `report`.
+/// Returns ok, or the most severe code of a launch that failed, which is `failed` where it was
+/// stopped. A failing launch does not stop the others.
 ExitCode run_instances(const InstancesRequest& request, LaunchProgress& progress,
                        const std::function<void(const Json& record)>& report);
 
-// One launch of instances: their processes on their slots, the gate that lets them go together, and
-// what became of each.
+// The functions below make one launch of instances: their processes on their slots, the barrier at
+// which they start together, and the outcome of each.
 
-/// How the ranks of the instance on a slot are started: by a launcher on exactly its hosts, unless
-/// it is one rank on this one. Its program is `scalemark run ...` or `scalemark infer ...`: the
-/// arguments of the job, then what the supervisor decides.
+/// Returns how the ranks of the instance on a slot are started: by a launcher on exactly its hosts,
+/// unless it is a single rank on this host. Its program is `scalemark run ...` or `scalemark infer
+/// ...`: the arguments of the job, then what the supervisor decides.
 LaunchRequest instance_request(const InstancesRequest& request, std::size_t slot,
                                const std::filesystem::path& record);
 
@@ -45,8 +45,8 @@ struct LaunchedInstances {
   ExitCode code = ExitCode::ok;
 };
 
-/// Starts an instance on each of `slots`, its record and log in `folder` as NAME-slotN.json and
-/// .log, and waits for their end. Where one fails, the others are stopped.
+/// Starts an instance on each of `slots`, with its record and log in `folder` as NAME-slotN.json
+/// and .log, and waits for the end of all. Where one fails, the others are stopped.
 LaunchedInstances launch_instances(const InstancesRequest& request,
                                    const std::vector<std::size_t>& slots,
                                    const std::filesystem::path& folder, const std::string& name);

@@ -1,4 +1,4 @@
-// See job.hpp.
+// Launches and watches jobs, and interprets how they end.
 #include "launch/job.hpp"
 
 #include <fmt/format.h>
@@ -44,8 +44,8 @@ std::string what_happened(const SupervisedExit& exit, const Job& job, const Supe
                      job.output.empty() ? "above" : "in " + job.output);
 }
 
-/// Whether the jobs live: their rank 0 gives a sign every second. Only our own waking counts as
-/// time, so that a suspended machine or job is not taken for silence.
+/// Observes whether the jobs are alive: their rank 0 gives a sign every second. Only our own waking
+/// counts as time, so that a suspended machine or job is not taken for silence.
 class Pulses {
  public:
   Pulses(const std::vector<Job>& jobs, double most_seconds)
@@ -176,7 +176,7 @@ namespace {
 
 constexpr std::size_t kDashes = 74;
 
-/// Of Open MPI 4 (orterun, mpirun) and 5 (prterun).
+/// The lines with which the notices of Open MPI 4 (orterun, mpirun) and 5 (prterun) begin.
 constexpr std::array<std::string_view, 3> kOpenings{
     "Primary job  terminated normally, but",
     "detected that one or more processes exited with non-zero status",

@@ -1,4 +1,4 @@
-// One job of ranks, from its launch to what its end means.
+// Runs a job of ranks, from its launch to the meaning of its end.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace scalemark {
 
-/// How a job ended.
+/// The end of a job.
 struct JobEnd {
   ExitCode code = ExitCode::ok;
   std::string reason;    ///< why the code is not ok; empty where the ranks' record says it
@@ -34,37 +34,38 @@ struct Job {
 
 struct JobEnds {
   std::vector<JobEnd> jobs;
-  /// The first that failed or aborted by itself: the others were stopped for it.
+  /// The first job that failed or aborted by itself. The others were stopped for it.
   std::optional<std::size_t> first_failed;
 };
 
-/// The variable that gives one of several launchers at a time a place of its own for its files,
-/// the existing `folder`, unless the user has set one. Open MPI 4 keeps them below one folder of
-/// all its jobs: of two launchers that make it at the same moment one fails.
+/// Returns the variable that gives one of several launchers at a time a separate place for its
+/// files, the existing `folder`, unless the user has set one. Open MPI 4 keeps them below one
+/// folder of all its jobs: of two launchers that make it at the same moment one fails.
 std::map<std::string, std::string> session_folder(const std::filesystem::path& folder);
 
-/// How jobs are watched whose ranks give themselves `timeout` seconds for every phase.
+/// Returns how jobs are watched whose ranks allow themselves `timeout` seconds for every phase.
 Supervision supervision_of(double timeout);
 
-/// Launches and watches; where one fails, the others are stopped. Throws EnvironmentError where a
-/// program is missing (require_programs()), ResultError where the file size limit is too small.
+/// Launches and watches jobs. Where one fails, the others are stopped. Throws EnvironmentError
+/// where a program is missing (require_programs()), ResultError where the file size limit is too
+/// small.
 JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how);
 
-// What a launch said last.
+// The functions below deal with the output of a launch.
 
-/// The last lines of a log that are neither empty nor mpirun's standard notices, at most 3 and 600
-/// characters, on one line. Empty where there is none.
+/// Returns the last lines of a log that are neither empty nor mpirun's standard notices, at most 3
+/// and 600 characters, on one line, or an empty text where there is none.
 std::string last_lines(const std::filesystem::path& log);
 
-// What mpirun adds on stderr whenever a rank ends with a status other than 0, between lines of
+// mpirun adds notices on stderr whenever a rank ends with a status other than 0, between lines of
 // dashes. It buries what the rank itself has said and holds nothing beyond the exit code.
 
-/// Takes these blocks out of a stream of bytes; everything else passes at once, but for a line of
-/// dashes, which waits for the one after it.
+/// Removes these blocks from a stream of bytes. Everything else passes at once, except for a line
+/// of dashes, which waits for the line after it.
 class LauncherOutputFilter {
  public:
   std::string pass(std::string_view bytes);
-  /// At the end of the stream: what still waits.
+  /// Returns the bytes that still wait, at the end of the stream.
   std::string rest();
 
  private:

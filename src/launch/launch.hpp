@@ -1,5 +1,5 @@
-// Starting ranks: mpirun and srun command lines, the supervisor that watches what it started, and
-// what is told of launches while they go on.
+// Starts ranks: the command lines of mpirun and srun, the supervisor that watches the processes it
+// started, and the interface by which launches are reported while they run.
 #pragma once
 
 #include <unistd.h>
@@ -20,7 +20,7 @@
 
 namespace scalemark {
 
-/// What a launch asks for.
+/// Describes a launch.
 struct LaunchRequest {
   bool is_bound() const { return binding != Binding::none && !oversubscribe && !binds_itself; }
 
@@ -30,17 +30,18 @@ struct LaunchRequest {
   Binding binding = Binding::core;
   std::optional<int> ranks_per_node;  ///< unset: the launcher fills one node after the other
   std::optional<std::string> hostfile;
-  /// That all ranks go to, `ranks_per_node` on each; empty: wherever the launcher likes.
+  /// The hosts of all ranks, with `ranks_per_node` on each. Where it is empty, the launcher
+  /// chooses.
   std::vector<std::string> hosts;
   bool binds_itself = false;         ///< ranks do (platform/slots.hpp): the launcher is not to
   bool direct = false;               ///< one rank here, which needs no launcher
   bool oversubscribe = false;        ///< more ranks than cores: binding is impossible and said so
   std::vector<std::string> forward;  ///< variables that mpirun must carry to other hosts
-  /// Variables of this launch alone; without a value the variable is taken away.
+  /// The variables of this launch alone. A variable without a value is removed.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   bool hydra = false;  ///< mpirun is that of MPICH and its kin: mpiexec.hydra
-  /// Between the launcher's words and the program: flags of srun, or a program that enters a
-  /// container (put_in_container()).
+  /// The words between those of the launcher and the program: flags of srun, or a program that
+  /// enters a container (put_in_container()).
   std::vector<std::string> container;
   bool elsewhere = false;  ///< some of the ranks, or all, are to run on other hosts
   bool here = false;       ///< every rank is known to run on this host
@@ -48,24 +49,25 @@ struct LaunchRequest {
       program;  ///< program and arguments, each one word, never through a shell
 };
 
-/// srun inside a Slurm allocation whose srun offers PMIx, else mpirun.
+/// Returns srun inside a Slurm allocation whose srun offers PMIx, else mpirun.
 Launcher detect_launcher(const std::map<std::string, std::string>& environment);
 
-/// Whether this build's MPI is MPICH or one of its kin, whose ranks only Hydra starts.
+/// Returns whether this build's MPI is MPICH or derived from it, whose ranks only Hydra starts.
 bool built_for_hydra();
 
-/// The program that launches: "mpirun", "mpiexec.hydra" or "srun"; without one its own.
+/// Returns the program that launches: "mpirun", "mpiexec.hydra" or "srun", or the launched program
+/// itself where there is no launcher.
 std::string launcher_program(const LaunchRequest& request);
 
-/// The exact argv; variables are not in it, where other users could read them. Binding is always
-/// explicit; as root mpirun gets --allow-run-as-root. Throws ConfigError for a host file with srun
-/// (the allocation names the hosts).
+/// Returns the exact argv. It contains no variables, since other users could read them there.
+/// Binding is always explicit. As root mpirun gets --allow-run-as-root. Throws ConfigError for a
+/// host file with srun (the allocation names the hosts).
 std::vector<std::string> launch_command(const LaunchRequest& request, bool is_root);
 
-/// For --dry-run and messages: quoted so that a shell reads back the same words.
+/// Returns the words quoted so that a shell reads back the same words, for --dry-run and messages.
 std::string shell_quoted(const std::vector<std::string>& words);
 
-/// What this user would type for the launch.
+/// Returns what this user would type for the launch.
 std::string command_line(const LaunchRequest& request);
 
 struct SupervisedExit {
@@ -76,7 +78,7 @@ struct SupervisedExit {
   bool hung = false;           ///< nothing was heard of it any more
 };
 
-/// How a job is watched.
+/// Says how a job is watched.
 struct Supervision {
   double grace_seconds = 10;             ///< that a job which was asked to stop may take
   std::function<bool()> listens = {};    ///< all ranks take a stop. Unset: from the start
@@ -101,18 +103,19 @@ struct Supervision {
 /// that is over, overdue or hung.
 SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how);
 
-/// One of several processes that are watched together.
+/// A process that is watched together with others.
 struct ChildProcess {
   std::vector<std::string> command;
   std::string output = {};  ///< file of its stdout and stderr; empty: `streams`
-  /// Called in the child; where it throws, the child says so and ends with the error's exit code.
+  /// This function is called in the child. Where it throws, the child reports the error and ends
+  /// with its exit code.
   std::function<void()> before_exec = {};
   std::array<int, 2> streams{STDOUT_FILENO, STDERR_FILENO};  ///< descriptors of ours
 };
 
 struct SupervisedExits {
   std::vector<int> raw_status;  ///< of each process, as in SupervisedExit
-  /// The first that ended with another status than 0 while nobody had asked it to stop.
+  /// The first process that ended with a status other than 0 without having been asked to stop.
   std::optional<std::size_t> first_failed;
   std::vector<bool> ran_out;   ///< of each process: it still ran when limit_seconds were over
   bool stopped_by_us = false;  ///< a signal reached us
@@ -120,12 +123,12 @@ struct SupervisedExits {
   bool hung = false;
 };
 
-/// The same of processes that run side by side: a stop reaches all of them, and where one fails the
-/// others get SIGTERM after `end_seconds`.
+/// Supervises processes that run side by side, each as supervise() does. A stop reaches all of
+/// them, and where one fails the others get SIGTERM after `end_seconds`.
 SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how);
 
-/// While it lives, a signal that comes between two supervised jobs stops the second one instead of
-/// this process, which would leave no record.
+/// During its lifetime, a signal that comes between two supervised jobs stops the second one
+/// instead of this process, which would leave no record.
 class HeldSignals {
  public:
   HeldSignals();
@@ -137,28 +140,29 @@ class HeldSignals {
   sigset_t before_;
 };
 
-/// "killed by signal 9 (KILL)" or "ended with status 213", which is no signal's.
+/// Returns "killed by signal 9 (KILL)", or "ended with status 213" for a status that no signal has.
 std::string end_words(int raw_status);
 
-/// Whether 128 + a signal; launchers have statuses of their own above.
+/// Returns whether the status is 128 + a signal. Launchers have statuses of their own above these.
 bool is_signal_status(int raw_status);
 
-/// What a launcher's exit means. `agreed_code` is what the ranks agreed on, where they could still
-/// say so: it stands. Otherwise codes that only the engine uses pass, a rank killed by a signal
-/// (128+n) is `failed`, and everything else is the launcher's, `environment`: mpirun's 1 (root
-/// refused, too few slots) and 2 (a host that cannot be reached; ranks say why they end with 2).
+/// Returns what a launcher's exit means. `agreed_code` is the code on which the ranks agreed, where
+/// they could still report it; it then holds. Otherwise codes that only the engine uses are
+/// returned, a rank killed by a signal (128+n) is `failed`, and everything else is the launcher's,
+/// `environment`: mpirun's 1 (root refused, too few slots) and 2 (a host that cannot be reached;
+/// ranks say why they end with 2).
 ExitCode map_launcher_exit(const SupervisedExit& exit, std::optional<int> agreed_code);
 
-// What is told of launches while they go on; report/ says it on the terminal.
+// The interface below reports launches while they run. report/ implements it for the terminal.
 
 class LaunchProgress {
  public:
   virtual ~LaunchProgress() = default;
-  /// So many launches follow.
+  /// Announces how many launches follow.
   virtual void expect(std::size_t launches) = 0;
   virtual void start(const std::string& title, std::int64_t repeat) = 0;
-  /// The launch that was started last took so many seconds; `outcome`: its rate, or why it has
-  /// none.
+  /// Reports the seconds of the launch that was started last. `outcome` is its rate, or the reason
+  /// why it has none.
   virtual void finish(double seconds, const std::string& outcome) = 0;
 };
 

@@ -1,4 +1,5 @@
-// See launch_builder.hpp.
+// Builds launches: places ranks on hosts, puts them into containers, and finds the programs that
+// are needed.
 #include "launch/launch_builder.hpp"
 
 #include <fmt/format.h>
@@ -94,7 +95,7 @@ std::vector<std::string> program_of(const LaunchDescription& described) {
   return words;
 }
 
-/// What a launcher is asked for.
+/// Fills in what the launcher is asked for.
 void place(LaunchRequest& request, const LaunchDescription& described,
            const Environment& environment) {
   request.launcher =
@@ -110,8 +111,8 @@ void place(LaunchRequest& request, const LaunchDescription& described,
     request.environment.emplace_back("SLURM_OVERLAP", "1");
 }
 
-/// A rank that may run on more than its share of the cores computes with as many threads as one
-/// that is bound to it.
+/// Sets the number of threads where ranks are not bound. A rank that may run on more than its share
+/// of the cores computes with as many threads as one that is bound to it.
 void keep_threads(LaunchRequest& request, const Environment& environment) {
   if (request.binding == Binding::core) return;
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
@@ -179,13 +180,13 @@ std::string runtime_of(const ContainerSettings& settings, Launcher launcher) {
   return settings.container_runtime.value_or(standard);
 }
 
-/// From the root, without a slash at the end.
+/// Returns the path from the root, without a slash at the end.
 std::string full_name(const fs::path& folder) {
   const fs::path name = fs::absolute(folder).lexically_normal();
   return (name.has_filename() ? name : name.parent_path()).string();
 }
 
-/// Folders that the container shows under their own names.
+/// Returns the folders that the container shows under their own names.
 std::vector<std::string> shown_folders(const LaunchRequest& request, const ContainerView& view) {
   std::vector<std::string> folders{full_name(view.results)};
   if (const std::string cwd = fs::current_path().string(); cwd != folders.front())
@@ -211,7 +212,7 @@ std::vector<std::string> apptainer_words(const std::string& program, const std::
   return words;
 }
 
-/// Flags of srun, which stand where others have a program of their own.
+/// Returns flags of srun, which replace the program that enters the container with other runtimes.
 std::vector<std::string> pyxis_words(const std::string& image,
                                      const std::vector<std::string>& folders) {
   std::vector<std::string> mounts;
@@ -220,7 +221,7 @@ std::vector<std::string> pyxis_words(const std::string& image,
           "--container-workdir=" + fs::current_path().string()};
 }
 
-/// `word` with values in place of names, within which nothing is replaced any more.
+/// Returns `word` with names replaced by their values, in which nothing is replaced again.
 std::string filled(const std::string& word,
                    const std::vector<std::pair<std::string, std::string>>& values) {
   std::string made;
@@ -234,8 +235,8 @@ std::string filled(const std::string& word,
   return made;
 }
 
-/// The user's own words, parted by spaces before anything is put into them: no name becomes two
-/// words, and none is read by a shell.
+/// Returns the user's own words. They are split at spaces before anything is inserted, so that no
+/// name becomes two words, and no shell reads them.
 std::vector<std::string> own_words(const std::string& runtime, const std::string& image,
                                    const ContainerView& view) {
   if (runtime.find("{image}") == runtime.npos)
@@ -252,7 +253,7 @@ std::vector<std::string> own_words(const std::string& runtime, const std::string
   return words;
 }
 
-/// Of a file its SHA-256, of a name what it says itself.
+/// Returns the SHA-256 of an image that is a file, or the digest that a name contains.
 ContainerFacts facts_of(const std::string& image, const std::string& runtime) {
   ContainerFacts facts{image, runtime, {}, {}, "outside"};
   std::error_code error;
@@ -325,11 +326,11 @@ bool any_is_set(std::initializer_list<const char*> names, const Environment& env
   return std::ranges::any_of(names, [&](const char* name) { return environment.contains(name); });
 }
 
-/// Whether mpirun would look for them in vain.
+/// Returns whether mpirun would find neither ssh nor rsh.
 bool lacks_ssh(const LaunchRequest& request, Environment environment) {
   if (request.direct || request.hydra || request.launcher != Launcher::mpirun) return false;
   for (const auto& [name, value] : request.environment) environment.emplace(name, "");
-  // The user's choice; Grid Engine's and LoadLeveler's agents.
+  // These variables hold the user's choice, and the agents of Grid Engine and LoadLeveler.
   if (any_is_set({kPlm, "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_rsh_agent",
                   "OMPI_MCA_pls_rsh_agent", "PE_HOSTFILE", "LOADL_STEP_ID"},
                  environment))

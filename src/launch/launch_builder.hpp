@@ -1,5 +1,6 @@
-// The one builder of launches: of the ranks of a curve, a point of a sweep and an instance. What
-// the hosts offer, where ranks go, containers, and the programs that are needed.
+// Builds every launch: of the ranks of a curve, of a point of a sweep and of an instance. It
+// decides by what the hosts offer where ranks go, and covers containers and the programs that are
+// needed.
 #pragma once
 
 #include <filesystem>
@@ -16,12 +17,12 @@
 
 namespace scalemark {
 
-// Where ranks go: what the hosts offer, and each rank's share of it.
+// The functions below decide where ranks go, from what the hosts offer and each rank's share of it.
 
-/// Physical cores within this process's mask and CPU quota.
+/// Returns the number of physical cores within this process's mask and CPU quota.
 int cores_per_host();
 
-/// What this machine, or the allocation, offers.
+/// Describes what this machine, or the allocation, offers.
 struct Resources {
   int cores_per_host = 1;
   int gpus_per_host = 0;   ///< visible; 0 where the run is for the CPU
@@ -35,18 +36,19 @@ struct Placement {
   int cpus_per_rank = 1;       ///< an equal share of a host's cores
   bool oversubscribe = false;  ///< more ranks than cores on a host
 };
-/// `ranks_per_node`: unset: as few as the hosts allow.
+/// Places ranks on hosts. Where `ranks_per_node` is unset, there are as few on each as the hosts
+/// allow.
 Placement place_ranks(int ranks, const Resources& resources,
                       std::optional<int> ranks_per_node = std::nullopt);
 
-/// ConfigError where the hosts, with so many ranks on each, hold fewer than `ranks`.
+/// Throws ConfigError where the hosts hold fewer than `ranks` with `ranks_per_node` on each.
 void refuse_too_few_hosts(int ranks, const Resources& resources, int ranks_per_node);
 
-/// Hosts in an Open MPI host file: lines that are neither empty nor comments, each name once.
-/// ConfigError where it does not exist or names none.
+/// Returns the hosts in an Open MPI host file: lines that are neither empty nor comments, each name
+/// once. Throws ConfigError where it does not exist or names none.
 std::set<std::string> hosts_in(const std::string& hostfile);
 
-/// What is to be launched, before this machine is asked how.
+/// Describes what is launched, before this machine decides how.
 struct LaunchDescription {
   std::filesystem::path program;  ///< scalemark
   Command command = Command::run;
@@ -68,7 +70,7 @@ struct LaunchDescription {
   bool binds_itself = false;       ///< as in LaunchRequest
   bool direct = false;             ///< as in LaunchRequest
 
-  /// Of this launch alone; without a value the variable is taken away.
+  /// The variables of this launch alone. A variable without a value is removed.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
   ContainerSettings container;
   std::filesystem::path results;  ///< the folder of what it writes, which a container shows
@@ -76,51 +78,54 @@ struct LaunchDescription {
   bool own_program = true;        ///< `program` is this one, which an image brings too
 };
 
-/// The launch of a description: the launcher that is there, the program's words, the variables that
-/// all of this needs. `environment`: this process's. Names the container, or that there is none, in
-/// our own environment, for the ranks. Throws ConfigError.
+/// Builds the launch of a description: the launcher that is available, the words of the program and
+/// the variables that are needed. `environment` is that of this process. The function names the
+/// container, or that there is none, in the environment of this process, for the ranks. Throws
+/// ConfigError.
 LaunchRequest build_launch(const LaunchDescription& described,
                            const std::map<std::string, std::string>& environment);
 
-/// Lets the ranks know what binding the launch asks for, and carries our variables to them. Call it
-/// once all variables are set.
+/// Tells the ranks which binding the launch asks for, and carries scalemark's variables to them.
+/// Call it once all variables are set.
 void tell_ranks(LaunchRequest& request);
 
-/// Names of the variables that mpirun must carry to other hosts: ours, and those of libraries but
-/// for its own, which it takes by itself.
+/// Returns the names of the variables that mpirun must carry to other hosts: those of scalemark and
+/// of libraries, except for its own, which it carries by itself.
 std::vector<std::string> variables_for_hosts(const std::map<std::string, std::string>& environment);
 
-// Ranks in containers: the words that the launcher's command line gets, and what ranks are told of
-// the image they run in.
+// The functions below put ranks into containers: they add words to the launcher's command line, and
+// tell ranks in which image they run.
 
-/// What a launch in a container must see of the host, and with what.
+/// Says what a launch in a container must see of the host.
 struct ContainerView {
   std::filesystem::path results;  ///< the folder of what it writes
   bool gpus = false;              ///< the devices and libraries of the driver
   bool own_program = true;        ///< the image brings the program; else it is the host's
 };
 
-/// Puts the ranks of `request`, whose launcher and program stand, into the container of `settings`,
-/// if there is one, and names it to them (platform/container.hpp). Every rank enters one of its
-/// own; the launcher stays outside. Throws ConfigError: pyxis without srun, folders that a runtime
-/// could not be told of.
+/// Puts the ranks of `request`, whose launcher and program are set, into the container of
+/// `settings`, if there is one, and names it to them (platform/container.hpp). Every rank enters
+/// one of its own; the launcher stays outside. Throws ConfigError: pyxis without srun, folders that
+/// a runtime could not be told of.
 void put_in_container(LaunchRequest& request, const ContainerSettings& settings,
                       const ContainerView& view);
 
-/// ConfigError where an image is asked for and this process is to become a rank outside of it.
+/// Throws ConfigError where an image is requested and this process would become a rank outside of
+/// it.
 void refuse_outside_container(const ContainerSettings& settings, bool is_launched);
 
-// The programs that a launch needs: the launcher itself, and what it would reach other hosts by.
+// The functions below deal with the programs that a launch needs: the launcher itself, and those by
+// which it reaches other hosts.
 
-/// Without ssh and rsh in PATH Open MPI 4's mpirun ends, also where it has no other host to reach.
-/// There, and where a resource manager reaches them, its component that wants one is left out: on
-/// one host `isolated` remains of its framework plm. What the user has set of it stands.
-/// `elsewhere`: ranks are to run on other hosts too.
+/// Makes mpirun work without ssh. Without ssh and rsh in PATH Open MPI 4's mpirun ends, even where
+/// it has no other host to reach. There, and where a resource manager reaches the hosts, its
+/// component that needs one of them is left out: on one host `isolated` remains of its framework
+/// plm. What the user has set of it stands. `elsewhere`: ranks are to run on other hosts too.
 void do_without_ssh(LaunchRequest& request, const std::map<std::string, std::string>& environment,
                     bool elsewhere);
 
-/// Of a request that is complete. Throws EnvironmentError where one is not in PATH. Of what srun
-/// starts on other hosts nothing is known here.
+/// Checks the programs of a complete request. Throws EnvironmentError where one is not in PATH.
+/// Nothing is known here of what srun starts on other hosts.
 void require_programs(const LaunchRequest& request);
 
 }  // namespace scalemark

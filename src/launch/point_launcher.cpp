@@ -1,4 +1,4 @@
-// See point_launcher.hpp.
+// Launches points of a plan with the commands around them, and keeps their records and journal.
 #include "launch/point_launcher.hpp"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ void make_descriptor(int number, const char* path, int flags) {
     throw ResultError(fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
-/// In the child: its output is appended to `log` below the command's own words.
+/// Runs in the child: appends its output to `log` below the words of the command.
 void prepare_child(const CommandWords& command, Moment moment, const std::filesystem::path& log) {
   make_descriptor(STDIN_FILENO, "/dev/null", O_RDONLY);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO})
@@ -47,7 +47,7 @@ std::string how_it_failed(const SupervisedExits& exits, double limit_seconds) {
   return (is_signal_status(status) ? "was " : "") + end_words(status);
 }
 
-/// What one command came to.
+/// Runs one command and returns its outcome.
 CommandsEnd run_one(const CommandWords& command, Moment moment, double limit_seconds,
                     const std::filesystem::path& log) {
   ChildProcess process{command};
@@ -90,7 +90,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The plan's, or that of SCALEMARK_LAUNCHER, which every point has.
+/// Returns the launcher of the plan, or that of SCALEMARK_LAUNCHER, which every point has.
 Launcher launcher_of(const SweepPlan& plan, const std::map<std::string, std::string>& environment) {
   Launcher launcher = plan.launcher;
   if (launcher == Launcher::automatic && !plan.points.empty())
@@ -275,8 +275,8 @@ void PointLauncher::finish(Journal& journal, JournalEntry entry, double seconds,
   journal.append(entry);
 }
 
-/// What can't be written now can't be written by the next launch either; the journal does not count
-/// this one, so it runs again.
+/// Refuses to go on where a record cannot be written, since the next launch could not write it
+/// either. The journal does not count this one, so it runs again.
 void PointLauncher::refuse_unwritable(std::size_t index, std::int64_t repeat,
                                       const JobEnd& end) const {
   if (end.code != ExitCode::result) return;
@@ -298,7 +298,7 @@ void PointLauncher::conclude(JournalEntry& entry, std::size_t index, const JobEn
   if (fs::exists(record)) describe(entry, record);
 }
 
-/// The ranks' own words beat what the exit code says.
+/// Describes how a launch ended. The ranks' own words take precedence over the exit code.
 void PointLauncher::describe(JournalEntry& entry, const fs::path& path) const {
   const Json record = read_record(path);
   entry.record = fs::relative(path, folder_).string();

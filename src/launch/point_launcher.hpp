@@ -1,5 +1,5 @@
-// Launches of a plan's points by one build: records in runs/, what they said in logs/, a line each
-// in a journal.
+// Launches the points of a plan by one build. Records are in runs/, output is in logs/, and each
+// launch has a line in a journal.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,24 @@
 
 namespace scalemark {
 
-// The commands of a plan before and after a launch: what they print is kept, and what they start
-// ends with them.
+// The functions below run the commands of a plan before and after a launch. Their output is kept,
+// and the processes that they start end with them.
 
 enum class Moment { before, after };
 std::string to_string(Moment moment);
 
 struct CommandsEnd {
-  /// environment where one failed or can't be started, timeout where it took too long.
+  /// The code is `environment` where one failed or cannot be started, and `timeout` where it took
+  /// too long.
   ExitCode code = ExitCode::ok;
   std::string reason;    ///< names the first that failed, and how
   bool stopped = false;  ///< from outside: a signal reached us meanwhile
 };
 
-/// Runs them one by one on this machine, each for at most `limit_seconds`; `log` gets what they
-/// print and is there only if there are any. Before a launch the first that fails is the last, and
-/// a stop ends it; after one all of them run whatever happens, and only a second signal ends one.
+/// Runs commands one by one on this machine, each for at most `limit_seconds`. Their output goes to
+/// `log`, which exists only if there are any. Before a launch, the first that fails is the last,
+/// and a stop ends it; after a launch all of them run whatever happens, and only a second signal
+/// ends one.
 CommandsEnd run_commands(const std::vector<CommandWords>& commands, Moment moment,
                          double limit_seconds, const std::filesystem::path& log);
 
@@ -43,40 +45,43 @@ struct Build {
   bool own = false;         ///< this program: an image may bring it
 };
 
-/// This program.
+/// Returns the build of this program.
 Build own_build();
 
-/// What a launch came to: its rate, or why it has none. `record`: null where it left none.
+/// Returns the outcome of a launch: its rate, or why it has none. `record` is null where the launch
+/// left none.
 std::string outcome_of(const JournalEntry& entry, const Json& record);
 
 class PointLauncher {
  public:
-  /// Refers to `plan` for as long as it lives.
+  /// Refers to `plan` during its lifetime.
   PointLauncher(const SweepPlan& plan, Build build, std::filesystem::path folder);
 
-  /// What tells the launch of a point from others; how it ended is not in it yet.
+  /// Returns the entry that identifies the launch of a point. It does not contain its end yet.
   JournalEntry entry_of(std::size_t point, std::int64_t repeat) const;
   LaunchRequest request_of(std::size_t point, std::int64_t repeat) const;
-  /// As a shell reads it.
+  /// Returns the command of a launch as a shell reads it.
   std::string command_line(std::size_t point, std::int64_t repeat) const;
-  /// The same between the commands around it.
+  /// Returns the command of a launch between the commands around it.
   std::vector<std::string> command_lines(std::size_t point, std::int64_t repeat) const;
 
-  /// Throws ResultError where the folders can't be made.
+  /// Makes the folders. Throws ResultError where that fails.
   void prepare_folders() const;
-  /// Launches between the point's commands, waits for the end and appends it to the journal. A
-  /// command that fails fails the launch: without those before there is none, and after one that
-  /// fails its record stays, but is not counted. True where we were asked to stop.
+  /// Runs a launch between the point's commands, waits for its end and appends it to the journal. A
+  /// command that fails makes the launch fail: where one before it fails there is no launch, and
+  /// where one after it fails the record stays, but is not counted. Returns true where a stop was
+  /// requested.
   bool launch(Journal& journal, std::size_t point, std::int64_t repeat) const;
-  /// The parts of it, where more than one launch is watched at a time.
+  /// These are the parts of launch(), for callers that watch more than one launch at a time.
   JournalEntry begin(std::size_t point, std::int64_t repeat) const;
   void discard_record(std::size_t point, std::int64_t repeat) const;
   Job job_of(std::size_t point, std::int64_t repeat, const HandoverFolder& handover) const;
   Supervision supervision(std::size_t point) const;
   void finish(Journal& journal, JournalEntry entry, double seconds, std::size_t point,
               const JobEnd& end) const;
-  /// Null where the launch left no record. Throws ConfigError where it is gone, ResultError where
-  /// it can't be read, or tells no throughput of a launch that is ok.
+  /// Returns the record of a launch, or null where it left none. Throws ConfigError where the
+  /// record is gone, and ResultError where it cannot be read, or has no throughput although the
+  /// launch is ok.
   Json record_of(const JournalEntry& entry) const;
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -1,4 +1,4 @@
-// See program_output.hpp.
+// Starts a program and reads its output, with an optional deadline.
 #include "launch/program_output.hpp"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ namespace {
 using DeadlineClock = std::chrono::steady_clock;
 constexpr auto kNever = DeadlineClock::time_point::max();
 
-/// Descriptors of a pipe that no other child inherits.
+/// The descriptors of a pipe, which no other child inherits.
 class OutputPipe {
  public:
   OutputPipe() {
@@ -52,7 +52,7 @@ class OutputPipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-/// The streams and the process group of the program.
+/// Says which streams and which process group the program gets.
 class SpawnWords {
  public:
   SpawnWords(const ProgramRequest& request, int writer) {
@@ -64,7 +64,7 @@ class SpawnWords {
       posix_spawn_file_actions_adddup2(&actions_, writer, STDERR_FILENO);
     if (request.errors == ErrorStream::dropped)
       posix_spawn_file_actions_addopen(&actions_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    // What we hold back or ignore for ourselves, a program of its own is to hear.
+    // The program hears the signals that this process blocks or ignores.
     sigset_t none, broken_pipe;
     sigemptyset(&none);
     sigemptyset(&broken_pipe);
@@ -97,7 +97,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Ours, with those of the request in place of what has their names.
+/// Returns the variables of this process, in which those of the request replace others of the same
+/// name.
 std::vector<std::string> variables_of(const ProgramRequest& request) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry; ++entry) {
@@ -111,7 +112,7 @@ std::vector<std::string> variables_of(const ProgramRequest& request) {
   return all;
 }
 
-/// A program that is on its way, until it was waited for.
+/// A running program, until it has been waited for.
 class RunningProgram {
  public:
   RunningProgram(pid_t child, std::optional<double> seconds) : child_(child) {
@@ -120,7 +121,7 @@ class RunningProgram {
                                              std::chrono::duration<double>(*seconds));
   }
 
-  /// All that it says; at the deadline it is killed.
+  /// Reads all that the program prints. At the deadline it is killed.
   void read_all(int reader, ProgramOutput& output) {
     std::array<char, 4096> chunk;
     while (true) {
@@ -135,7 +136,7 @@ class RunningProgram {
     }
   }
 
-  /// It may go on after it has closed its stdout.
+  /// Waits for the end of the program, which may go on after it has closed its stdout.
   void wait(ProgramOutput& output) {
     int status = 0;
     while (deadline_ != kNever && !output.overdue) {
@@ -153,7 +154,7 @@ class RunningProgram {
   }
 
  private:
-  /// For poll(): -1 without a deadline, 0 when it is over.
+  /// Returns the time that is left, for poll(): -1 without a deadline, 0 when it is over.
   int milliseconds_left() const {
     if (deadline_ == kNever) return -1;
     const double left =

@@ -1,4 +1,4 @@
-// What a program says: started from an argument list, without a shell in between.
+// Runs a program from an argument list, without a shell in between, and returns what it prints.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,16 @@
 
 namespace scalemark {
 
-/// Where a program's stderr goes.
+/// Says where a program's stderr goes.
 enum class ErrorStream { ours, dropped, with_output };
 
 struct ProgramRequest {
   std::vector<std::string> command;  ///< found in PATH where it names no folder
   std::vector<std::pair<std::string, std::string>> environment = {};  ///< beside ours
   ErrorStream errors = ErrorStream::ours;
-  /// After which the program and all that it has started are killed. Unset: it may take as long as
-  /// it likes, and belongs to our process group, so that a terminal's Ctrl-C reaches it.
+  /// The seconds after which the program and all that it has started are killed. Where it is unset,
+  /// the program may take as long as it likes, and belongs to the process group of this process, so
+  /// that a terminal's Ctrl-C reaches it.
   std::optional<double> deadline_seconds = {};
 };
 

@@ -1,4 +1,4 @@
-// See rank_job.hpp.
+// Plans, launches and supervises the ranks of a command.
 #include "launch/rank_job.hpp"
 
 #include <fcntl.h>
@@ -30,9 +30,9 @@
 namespace scalemark {
 namespace {
 
-// What a job prints, on its way to our own stdout and stderr, without mpirun's standard notices.
-// Launchers end a job whose output nobody takes any more (mpirun after ten broken pipes); this
-// takes everything, and passes on what it can.
+// Relay passes on what a job prints to stdout and stderr of this process, without mpirun's standard
+// notices. Launchers end a job whose output nobody reads any more (mpirun after ten broken pipes);
+// Relay reads everything, and passes on what it can.
 
 class Relay {
  public:
@@ -42,13 +42,13 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  /// The job's ends, for stdout and stderr.
+  /// Returns the ends of the pipes that the job writes to, for stdout and stderr.
   int out() const { return pipes_[0].write_end; }
   int err() const { return pipes_[1].write_end; }
 
   /// Passes on the rest. Call it when no process of the job is left.
   void finish();
-  /// After finish(): something of its stdout has reached nobody.
+  /// Returns, after finish(), whether some of the job's stdout has reached nobody.
   bool has_lost_data() const { return pipes_[0].lost; }
 
  private:
@@ -115,7 +115,7 @@ RecordContext context_of(const LoadedConfig& loaded) {
   return {loaded, system_info(), recorded_environment(process_environment())};
 }
 
-/// Where not even the ranks' first words have come.
+/// Returns the results for a job from whose ranks nothing was received.
 PartialResults no_curve(const LoadedConfig& loaded, int ranks, const Outcome& outcome) {
   const CurveConfig first = curves_of(loaded.config).front();
   LoadedConfig measured = loaded;
@@ -137,13 +137,13 @@ PartialResults nothing_measured(const LoadedConfig& loaded, int ranks, const Out
   return partial;
 }
 
-/// The job could not write its record itself: what there was, with the reason.
+/// Writes the record that the job could not write itself: the partial results, with the reason.
 void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder& handover,
                      const JobEnd& end) {
   const ResolvedConfig& config = loaded.config;
   const Outcome outcome{status_of_launch(end.code, end.stopped), end.reason};
   auto partial = handover.partial();
-  // The last words of a single measurement are its record already.
+  // The final message of a single measurement is its record already.
   if (!partial && end.told && loaded.command != Command::scale) return;
   if (!partial && !leaves_a_record(end.code)) return;
   if (!partial) partial = nothing_measured(loaded, ranks, outcome);

@@ -1,5 +1,6 @@
-// Ranks that a command starts itself, outside a launcher: `scale`, and `run`, `infer` and
-// `preflight` with --ranks. How many, the launch, and what to say when the job dies.
+// Starts the ranks of a command that is called outside a launcher: `scale`, and `run`, `infer` and
+// `preflight` with --ranks. It decides how many there are, builds the launch, and reports a job
+// that dies.
 #pragma once
 
 #include <string>
@@ -27,11 +28,12 @@ struct RankJob {
   LaunchRequest request;
 };
 
-/// `scalemark COMMAND ARGUMENTS` on every rank. Throws ConfigError where a batch does not divide.
+/// Returns the job that runs `scalemark COMMAND ARGUMENTS` on every rank. Throws ConfigError where
+/// a batch does not divide.
 RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arguments);
 
-/// Launches it and watches it. Where the job dies without a word, writes what it had so far, if
-/// only that it failed, to --output, with the reason.
+/// Launches the job and watches it. Where it dies without a message, the function writes to
+/// --output what the job had so far, if only that it failed, with the reason.
 ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// See study_run.hpp.
+// Runs the steps of a study and keeps their states.
 #include "launch/study_run.hpp"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// The step of whose result a word is the place; null for any other word.
+/// Returns the step whose result a word stands for, or null for any other word.
 const StudyStep* step_of(const std::string& word, const StudyProfile& profile) {
   const auto name = named_step(word);
   if (!name) return nullptr;
@@ -46,7 +46,7 @@ fs::path plan_file(const StudyStep& step, const fs::path& folder) {
 
 std::string plan_text(const StudyStep& step) { return step.plan.dump(2) + "\n"; }
 
-/// Why a step cannot run here; empty where it can.
+/// Returns why a step cannot run here, or an empty text where it can.
 std::string obstacle(const StudyStep& step, const StudyPlace& place) {
   if (step.needs_gpu && !place.has_gpu) return "it needs a GPU, and none is visible here";
   if (step.needs_root && !place.is_root)
@@ -63,7 +63,7 @@ bool is_done(const StepState& before, const StudyStep& step, const StepState& no
          (!step.is_sweep() || text_of(plan_file(step, place.folder)) == plan_text(step));
 }
 
-/// Where stdout of a step goes.
+/// Returns the file to which stdout of a step goes.
 fs::path printed(const StudyStep& step, const StudyPlace& place) {
   return step.is_arithmetic() ? step_result(step, place.folder)
                               : place.folder / (step.name + ".txt");
@@ -83,14 +83,15 @@ SupervisedExits start(const StudyStep& step, const StudyProfile& profile, const 
   return supervise_all({process}, how);
 }
 
-/// A code of ours that no verdict is; null for a launcher's or a signal's.
+/// Returns one of scalemark's exit codes other than a verdict, or null for the code of a launcher
+/// or a signal.
 const ExitCodeWords* our_code(int code) {
   const auto found =
       std::ranges::find(kExitCodes, static_cast<ExitCode>(code), &ExitCodeWords::code);
   return found == std::end(kExitCodes) || found->of_gate ? nullptr : found;
 }
 
-/// "ended with status 7 (environment); see its messages".
+/// Returns a text such as "ended with status 7 (environment); see its messages".
 std::string why_failed(int code) {
   const ExitCodeWords* ours = our_code(code);
   return end_words(code) + (ours ? fmt::format(" ({})", ours->words) : "") + "; see its messages";

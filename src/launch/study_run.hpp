@@ -1,4 +1,4 @@
-// Runs the steps of a study, each a command of this program, in a folder that it goes on from.
+// Runs the steps of a study, each a command of this program, in a folder from which it continues.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace scalemark {
 
-/// Where a study runs, and with what.
+/// Says where a study runs, and with which programs.
 struct StudyPlace {
   std::filesystem::path program;  ///< scalemark
   std::filesystem::path netlab;   ///< scripts/netlab; empty: it did not come with the program
@@ -22,41 +22,43 @@ struct StudyPlace {
   bool is_root = false, has_gpu = false;
 };
 
-/// This machine.
+/// Returns the place on this machine.
 StudyPlace study_place(const std::filesystem::path& folder);
 
-/// FOLDER/study.json
+/// Returns FOLDER/study.json.
 std::filesystem::path study_file(const std::filesystem::path& folder);
 
-/// Of this process alone while it lives. EnvironmentError where another study is at work in the
-/// folder; ResultError where it cannot be made.
+/// Locks the folder for this process. Throws EnvironmentError where another study runs in the
+/// folder, and ResultError where the lock cannot be made.
 std::unique_ptr<FileLock> lock_study(const std::filesystem::path& folder);
 
-/// The words of a step's command, {NAME} replaced by the results of others.
+/// Returns the words of a step's command, in which {NAME} is replaced by the results of other
+/// steps.
 std::vector<std::string> step_command(const StudyStep& step, const StudyProfile& profile,
                                       const StudyPlace& place);
-/// The folder of a sweep's results, or the file of a record or plan.
+/// Returns the folder of a sweep's results, or the file of a record or plan.
 std::filesystem::path step_result(const StudyStep& step, const std::filesystem::path& folder);
 
-/// All of them: what `record` (study.json of the same build, or null) says is done by the same
-/// command, and has its result, is done; what cannot run here is skipped.
+/// Returns the states of all steps. A step is done where `record` (study.json of the same build, or
+/// null) says that the same command did it and its result exists. A step that cannot run here is
+/// skipped.
 std::vector<StepState> planned_states(const StudyProfile& profile, const StudyPlace& place,
                                       const Json& record);
 
-/// Called before and after a step, with its index.
+/// Functions that are called before and after a step, with its index.
 struct StudyWatch {
   std::function<void(std::size_t)> begins, ended;
 };
 
-/// Runs what is waiting, in order; one that fails does not end the others, but those that need its
-/// result. stderr is the steps' own; what they print is kept beside their result.
+/// Runs the waiting steps in order. A step that fails ends only those that need its result. The
+/// steps write to this stderr; their stdout is kept beside their result.
 void run_steps(const StudyProfile& profile, const StudyPlace& place, std::vector<StepState>& states,
                const StudyWatch& watch);
 
-/// The most severe code of the steps that failed; environment where all were skipped.
+/// Returns the most severe code of the steps that failed, or `environment` where all were skipped.
 ExitCode code_of(const std::vector<StepState>& states);
 
-/// Adds what a step that is done has left. ResultError where it can't be read.
+/// Adds the rows that a finished step has left. Throws ResultError where they cannot be read.
 void read_rows(RowsOfSteps& rows, const StudyStep& step, const StudyPlace& place,
                const StepState& state);
 

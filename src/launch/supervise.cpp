@@ -1,6 +1,6 @@
-// The supervisor: its children, their signals, their end, and nothing left behind.
-// Single-threaded: all signals are blocked and taken one by one from a signalfd, so there are no
-// handlers and no races.
+// Implements the supervisor: it starts children, passes signals on, waits for their end and leaves
+// nothing behind. It is single-threaded: all signals are blocked and taken one by one from a
+// signalfd, so there are no handlers and no races.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ Clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-/// Blocks the supervisor's signals and adopts orphans for as long as it lives.
+/// Blocks the supervisor's signals and adopts orphans during its lifetime.
 class Guard {
  public:
   Guard() {
@@ -61,9 +61,9 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// What children run with: they take the signals that we keep to ourselves. mpirun would tell of
-  /// a SIGXFSZ on stderr, and where that is the file that has grown too large it would get the
-  /// next.
+  /// Returns the mask with which children run: they receive the signals that the supervisor blocks.
+  /// mpirun would report a SIGXFSZ on stderr, and where that is the file that has grown too large
+  /// it would get the next one.
   sigset_t mask_of_children() const {
     sigset_t mask = before_;
     sigaddset(&mask, SIGXFSZ);
@@ -72,7 +72,8 @@ class Guard {
     return mask;
   }
 
-  /// The next signal, or 0 when `until` has passed or one of `inputs` has something to read.
+  /// Returns the next signal, or 0 when `until` has passed or one of `inputs` has something to
+  /// read.
   int next_signal(Clock::time_point until, const std::vector<int>& inputs = {}) const {
     std::vector<pollfd> watched{{signals_, POLLIN, 0}};
     for (const int input : inputs) watched.push_back({input, POLLIN, 0});
@@ -92,7 +93,7 @@ class Guard {
   int signals_ = -1, was_subreaper_ = 0;
 };
 
-/// stdout and stderr of the child, from now on.
+/// Redirects stdout and stderr of the child.
 bool redirect(const ChildProcess& process) {
   auto [out, err] = process.streams;
   if (!process.output.empty())
@@ -100,8 +101,8 @@ bool redirect(const ChildProcess& process) {
   return out >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0;
 }
 
-/// For execvp(): made before the fork, since between it and the exec nothing may be allocated where
-/// other threads (Relay's) may hold an allocator's lock.
+/// Returns the words for execvp(). They are made before the fork, since between it and the exec
+/// nothing may be allocated where other threads (Relay's) may hold an allocator's lock.
 std::vector<char*> argv_of(const ChildProcess& process) {
   std::vector<char*> argv;
   for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -139,8 +140,8 @@ std::vector<pid_t> children() {
   return found;
 }
 
-/// Kills what the job left behind. Orphans come to us one generation at a time, so it repeats until
-/// nobody is left.
+/// Kills the processes that the job left behind. Orphans are adopted one generation at a time, so
+/// it repeats until none is left.
 void kill_leftovers() {
   const auto deadline = Clock::now() + std::chrono::seconds(5);
   while (Clock::now() < deadline) {
@@ -153,8 +154,9 @@ void kill_leftovers() {
   }
 }
 
-/// Whoever stops a job from outside often signals each of its processes, as Slurm does at a
-/// requeue: the launcher may be gone before the signal reaches us.
+/// Returns whether a stop follows the end of a launcher. Whoever stops a job from outside often
+/// signals each of its processes, as Slurm does at a requeue, so the launcher may be gone before
+/// the signal reaches the supervisor.
 bool stop_follows(const Guard& guard) {
   const auto until = Clock::now() + to_duration(kStopFollowsSeconds);
   while (Clock::now() < until)
@@ -187,7 +189,7 @@ class Children {
     }
   }
 
-  /// Collects every ended child, adopted ones too. `asked`: they were told to end.
+  /// Collects every ended child, adopted ones too. `asked` says that they were told to end.
   void reap(bool asked) {
     int status = 0;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -224,7 +226,7 @@ class Children {
   std::optional<std::size_t> first_failed_;
 };
 
-/// What a job that was asked to stop gets next, and when.
+/// Decides which signal a job that was asked to stop gets next, and when.
 class Stopping {
  public:
   Stopping(const Children& children, const Supervision& how) : children_(children), how_(how) {}
@@ -232,19 +234,19 @@ class Stopping {
   bool begun() const { return stage_ != Stage::running; }
   Clock::time_point deadline() const { return deadline_; }
 
-  /// A signal to the supervisor: the first asks the ranks to stop, the next ones insist.
+  /// Takes a signal to the supervisor: the first asks the ranks to stop, the next ones insist.
   void request() {
     if (stage_ != Stage::running) return escalate();
     advance(Stage::asked, how_.grace_seconds);
     ask();
   }
-  /// A launcher that is just starting swallows what it is sent.
+  /// Asks again, since a launcher that is just starting loses the signals that it is sent.
   void ask_again() {
     if (stage_ == Stage::asked && last_asked_ && how_.has_heard &&
         Clock::now() >= *last_asked_ + to_duration(kAskAgainSeconds) && !how_.has_heard())
       ask();
   }
-  /// The job says that it is over: its launcher gets a while to end.
+  /// Gives the launcher some seconds to end, after the job has reported that it is over.
   void expect_end(double seconds) {
     if (stage_ == Stage::running) advance(Stage::asked, seconds);
   }
@@ -260,8 +262,8 @@ class Stopping {
 
  private:
   enum class Stage { running, asked, told };
-  /// Not before the ranks listen: it would kill one of them while the others wait for it in
-  /// MPI_Init, where Slurm's daemon of the step can hang for good.
+  /// Asks the job to stop, but not before the ranks listen: the signal would kill one of them while
+  /// the others wait for it in MPI_Init, where Slurm's daemon of the step can hang for good.
   void ask() {
     last_asked_ = Clock::now();
     if (!how_.listens || how_.listens() || *last_asked_ >= born_ + to_duration(kAskBlindlySeconds))

@@ -1,4 +1,4 @@
-// See sweep.hpp.
+// Runs the launches of a sweep that are left, and collects their results.
 #include "launch/sweep.hpp"
 
 #include <fmt/format.h>
@@ -49,7 +49,8 @@ class Sweep {
     return all;
   }
 
-  /// A measurement that vanished is the user's to put back, or to make again: never silently.
+  /// Finds measurements that have vanished. The user must put them back or ask for them again; they
+  /// are never repeated silently.
   void find_lost(const Journal& journal) {
     std::vector<std::string> names;
     for (const auto& launch : launch_order(plan_)) {
@@ -76,15 +77,16 @@ class Sweep {
     say_progress(what + "; measured again");
   }
 
-  /// Measured already, by this build; what was interrupted is measured again.
+  /// Returns whether a launch has been measured by this build. A launch that was interrupted is
+  /// measured again.
   bool is_done(const Journal& journal, std::size_t point, std::int64_t repeat) const {
     const JournalEntry* entry = journal.find(launcher_.entry_of(point, repeat));
     if (!entry || entry->status == "interrupted") return false;
     return entry->status == "ok" ? !lost_.contains({point, repeat}) : !again_.failed;
   }
 
-  /// In their order. Levels that are compared are launched side by side: where one of a group is to
-  /// be launched, all are.
+  /// Returns the launches that are left, in their order. Levels that are compared are launched side
+  /// by side: where one of a group is launched, all are.
   std::vector<std::pair<std::size_t, std::int64_t>> launches_left(const Journal& journal) const {
     const auto order = launch_order(plan_);
     std::set<std::pair<std::size_t, std::int64_t>> groups;
@@ -102,7 +104,7 @@ class Sweep {
     return left;
   }
 
-  /// A line a point, of the launches of this build.
+  /// Returns a result for each point, from the launches of this build.
   std::vector<SweepResult> results_of(const Journal& journal) const {
     std::vector<SweepResult> results;
     for (std::size_t i = 0; i < plan_.points.size(); ++i) {

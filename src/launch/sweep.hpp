@@ -1,5 +1,5 @@
-// A sweep: every point and repeat of a plan a launch of its own, in random order, journalled, so
-// that one that was interrupted goes on where it was.
+// Runs a sweep: every point and repeat of a plan is a separate launch, in random order. A journal
+// lets a sweep that was interrupted continue where it was.
 #pragma once
 
 #include <filesystem>
@@ -16,27 +16,28 @@ namespace scalemark {
 /// The launches of one point by this build.
 struct SweepResult {
   std::string title;
-  /// That have succeeded: record, unit, ranks, work and place in the sweep of each, no settings.
+  /// The launches that have succeeded: record, unit, ranks, work and place in the sweep of each,
+  /// without settings.
   std::vector<MeasuredLaunch> launches;
   int failed = 0;
 };
 
 struct SweepEnd {
-  /// ok; the most severe code of a launch that failed, `failed` also where an earlier sweep has
-  /// recorded the failure.
+  /// The code is ok, or the most severe code of a launch that failed; `failed` also where an
+  /// earlier sweep has recorded the failure.
   ExitCode code = ExitCode::ok;
   std::vector<SweepResult> results;  ///< a point each
 };
 
-/// What of the launches that have ended is launched again.
+/// Says which launches that have ended are launched again.
 struct LaunchedAgain {
   bool failed = false;  ///< what the journal says has failed
   bool lost = false;    ///< what is done, but has no record any more that can be read
 };
 
-/// `folder`: of journal.jsonl, runs/ and logs/. A failing launch does not stop the others.
-/// ResultError before anything is launched, naming the records, where some are lost and not to be
-/// measured again.
+/// Runs a sweep. `folder` holds journal.jsonl, runs/ and logs/. A failing launch does not stop the
+/// others. Throws ResultError before anything is launched, naming the records, where some are lost
+/// and not to be measured again.
 SweepEnd run_sweep(const SweepPlan& plan, const std::filesystem::path& folder,
                    const LaunchedAgain& again, LaunchProgress& progress);
 

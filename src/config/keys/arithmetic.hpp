@@ -1,4 +1,4 @@
-// Keys of the arithmetic of a step: types, the optimizer and its constants.
+// Defines the keys of the arithmetic of a step: types, the optimizer and its constants.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ constexpr auto names_of(Precision) { return Names{"fp32", "tf32", "bf16", "fp16"
 enum class DataFormat { channels_last, channels_first };
 constexpr auto names_of(DataFormat) { return Names{"channels_last", "channels_first"}; }
 
-/// Whose operators a network and its training are computed with.
+/// Says whose operators compute a network and its training.
 enum class Kernels { scalemark, torch };
 constexpr auto names_of(Kernels) { return Names{"scalemark", "torch"}; }
 
-/// Whether this build has kernels of its own (SCALEMARK_KERNELS).
+/// Returns whether this build has kernels of its own (SCALEMARK_KERNELS).
 bool has_own_kernels();
 
 enum class Optimizer { sgd, momentum, adam, adamw, lamb, lars };
@@ -31,8 +31,9 @@ struct OptimizerRates {
   double learning_rate, beta2, epsilon, weight_decay;
 };
 
-/// adam: Vaswani et al. 2017, 5.3; adamw: Devlin et al. 2018, A.2, epsilon of google-research/bert;
-/// lamb: You et al. 2020, of its batch of 512 sequences.
+/// Returns the constants of an optimizer. adam: Vaswani et al. 2017, 5.3; adamw: Devlin et al.
+/// 2018, A.2, epsilon of google-research/bert; lamb: You et al. 2020, of its batch of 512
+/// sequences.
 constexpr OptimizerRates default_rates(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::adam:

@@ -1,11 +1,11 @@
-// Keys of the container that ranks are started in.
+// Defines the keys of the container in which ranks are started.
 #pragma once
 
 #include "config/keys/group.hpp"
 
 namespace scalemark {
 
-/// How images that no runtime is named for are run.
+/// Says how images are run for which no runtime is named.
 inline constexpr const char* kStandardRuntimes = "pyxis with srun, else apptainer";
 
 struct ContainerSettings {

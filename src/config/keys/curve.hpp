@@ -1,4 +1,5 @@
-// Keys of `scale`: the points of a curve, what is asked of them, and who starts their ranks.
+// Defines the keys of `scale`: the points of a curve, the questions about them, and who starts
+// their ranks.
 #pragma once
 
 #include "config/keys/machine.hpp"
@@ -6,11 +7,11 @@
 
 namespace scalemark {
 
-/// What a curve's efficiency counts.
+/// The resource that a curve's efficiency counts.
 enum class Resource { rank, node, core, gpu };
 constexpr auto names_of(Resource) { return Names{"rank", "node", "core", "gpu"}; }
 
-/// What a curve repeats: rounds of one launch, or launches.
+/// The unit that a curve repeats: rounds of one launch, or launches.
 enum class RepeatUnit { in_process, launch };
 constexpr auto names_of(RepeatUnit) { return Names{"in_process", "launch"}; }
 
@@ -102,7 +103,7 @@ struct CurveSettings {
   }
 
  private:
-  /// Lists are for curves.
+  /// Refuses lists, which are for curves only.
   static void check_single(const auto& whole) {
     const auto& config = whole.given;
     for (const auto& [key, listed] :

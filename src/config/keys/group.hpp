@@ -18,7 +18,7 @@
 
 namespace scalemark {
 
-/// Subcommands whose flags come from the key table.
+/// The subcommands whose flags come from the key table.
 enum class Command { run, scale, infer, preflight };
 
 constexpr std::string_view name_of(Command command) {
@@ -26,8 +26,9 @@ constexpr std::string_view name_of(Command command) {
   return names[static_cast<std::size_t>(command)];
 }
 
-/// What a key decides. identity: what is computed; measurement: how it is measured; output: what is
-/// shown and where, and how ranks are started. The first two make up config_hash.
+/// Says what a key decides: with `identity` what is computed, with `measurement` how it is
+/// measured, and with `output` what is shown and where, and how ranks are started. The first two
+/// make up config_hash.
 enum class Role { identity, measurement, output };
 constexpr auto names_of(Role) { return Names{"identity", "measurement", "output"}; }
 

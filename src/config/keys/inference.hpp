@@ -1,4 +1,4 @@
-// Keys of `infer`.
+// Defines the keys of `infer`.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace scalemark {
 enum class InferenceMode { batch, single_stream, server };
 constexpr auto names_of(InferenceMode) { return Names{"batch", "single_stream", "server"}; }
 
-/// Queries of which ten lie beyond quantile q: 1000 for 0.99.
+/// Returns the number of queries of which ten lie beyond quantile q: 1000 for 0.99.
 inline std::int64_t queries_for_quantile(double q) { return std::llround(10 / (1 - q)); }
 
 struct InferenceSettings {
@@ -22,7 +22,7 @@ struct InferenceSettings {
   std::optional<std::int64_t> min_query_count;
   double min_duration = 10;  ///< seconds
 
-  /// --mode server looks for the largest rate that holds the bound.
+  /// Returns whether --mode server searches for the largest rate that keeps the bound.
   bool searches_rate() const { return mode == InferenceMode::server && !arrival_rate; }
 
   static void describe(auto& rows) {

@@ -1,4 +1,4 @@
-// Keys of the machine and of communication: device, threads, and how gradients travel.
+// Defines the keys of the machine and of communication: device, threads, and how gradients travel.
 #pragma once
 
 #include "config/keys/group.hpp"
@@ -8,7 +8,7 @@ namespace scalemark {
 enum class Device { automatic, cpu, cuda };
 constexpr auto names_of(Device) { return Names{"auto", "cpu", "cuda"}; }
 
-/// Where a rank that has a GPU runs: near it, or where its launcher has put it.
+/// Says where a rank that has a GPU runs: near it, or where its launcher has placed it.
 enum class GpuBinding { near, launcher };
 constexpr auto names_of(GpuBinding) { return Names{"near", "launcher"}; }
 
@@ -24,15 +24,17 @@ constexpr auto names_of(WireDtype) { return Names{"fp32", "bf16", "fp16"}; }
 enum class Reducer { scalemark, c10d };
 constexpr auto names_of(Reducer) { return Names{"scalemark", "c10d"}; }
 
-/// How gradients of embedding tables travel; docs/measurements.md has the bytes of each.
+/// Says how gradients of embedding tables travel. docs/measurements.md states the bytes of each
+/// way.
 enum class EmbeddingGradients { dense, sparse, sparse_as_dense };
 constexpr auto names_of(EmbeddingGradients) { return Names{"dense", "sparse", "sparse_as_dense"}; }
 
-/// How the gradient of a projection that shares an embedding's table joins sparse ones.
+/// Says how the gradient of a projection that shares an embedding's table joins sparse ones.
 enum class TiedGradient { dense, sparse };
 constexpr auto names_of(TiedGradient) { return Names{"dense", "sparse"}; }
 
-/// A GPU is busy with one of PyTorch's size; a CPU wants to begin earlier.
+/// Returns the default size of a bucket. A bucket of PyTorch's size keeps a GPU busy, while a CPU
+/// should begin earlier.
 constexpr double default_bucket_mb(bool cuda) { return cuda ? 25 : 8; }
 
 struct MachineSettings {
@@ -42,7 +44,7 @@ struct MachineSettings {
   bool flush_denormals = true;                    ///< on the CPU, to zero
   GpuBinding gpu_binding = GpuBinding::near;
   CommunicatorKind communicator = CommunicatorKind::automatic;
-  /// MiB of gradients per bucket; unset: default_bucket_mb().
+  /// The MiB of gradients per bucket; default_bucket_mb() where it is unset.
   std::optional<double> bucket_mb;
   double first_bucket_mb = 1;  ///< of the first one, so that communication starts early
   std::optional<Overlap> overlap;
@@ -118,7 +120,7 @@ struct MachineSettings {
   }
 
  private:
-  /// A bucket is updated on its own, when the next step needs it.
+  /// Checks --overlap step, with which a bucket is updated on its own when the next step needs it.
   static void check_overlap_of_steps(const auto& whole) {
     const auto& config = whole.given;
     if (config.overlap != Overlap::step) return;
@@ -132,7 +134,7 @@ struct MachineSettings {
           "a step when any gradient has overflowed; take --overlap backward");
   }
 
-  /// c10d brings its own communicator and knows one way to sum.
+  /// Checks --reducer c10d, which has its own communicator and a single way to sum.
   static void check_reducer(const auto& whole) {
     const auto& config = whole.given;
     if (config.reducer != Reducer::c10d) return;
@@ -157,7 +159,8 @@ struct MachineSettings {
           to_string(config.embedding_gradients));
   }
 
-  /// Strategies for the gradients of embedding tables, without tables or where they can't be.
+  /// Checks the strategies for gradients of embedding tables where there are no tables, or where
+  /// they are impossible.
   static void check_embedding(const auto& whole) {
     const auto& config = whole.given;
     const bool dense = config.embedding_gradients == EmbeddingGradients::dense;

@@ -1,4 +1,5 @@
-// Keys of the model and its batch: what network computes, on how many samples of what.
+// Defines the keys of the model and its batch: which network computes, on how many samples of what
+// kind.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr auto names_of(LengthDistribution) { return Names{"fixed", "uniform", "
 enum class InputPlace { device, host };
 constexpr auto names_of(InputPlace) { return Names{"device", "host"}; }
 
-/// Of --batch_size, found or given.
+/// The largest --batch_size, found or given.
 inline constexpr std::int64_t kLargestBatchSize = 1'000'000;
 
 struct ModelSettings {
@@ -182,7 +183,8 @@ struct ModelSettings {
       whole.refuse("--length_median and --length_sigma belong to --length_distribution lognormal");
   }
 
-  /// A search settles the batch of a rank: nothing else may, and something must be there to try.
+  /// Checks --batch_size max. The search decides the batch of a rank, so nothing else may, and
+  /// there must be something to try.
   static void check_largest_batch(const auto& whole) {
     const auto& config = whole.given;
     if (!config.largest_batch) return;

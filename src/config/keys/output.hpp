@@ -1,4 +1,4 @@
-// Keys of what is shown and where it is written, and of faults for tests.
+// Defines the keys of what is shown and where it is written, and of faults for tests.
 #pragma once
 
 #include "config/keys/group.hpp"

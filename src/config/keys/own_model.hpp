@@ -1,4 +1,4 @@
-// Keys of a network that the user brings: a file of TorchScript or a shared library.
+// Defines the keys of a user's network: a file of TorchScript or a shared library.
 #pragma once
 
 #include <string_view>
@@ -17,10 +17,10 @@ constexpr auto names_of(OwnLoss) { return Names{"cross_entropy", "mse", "own"}; 
 enum class OwnUnit { samples, images, sequences, tokens };
 constexpr auto names_of(OwnUnit) { return Names{"samples", "images", "sequences", "tokens"}; }
 
-/// "3x224x224" as numbers; empty where it is none.
+/// Returns the numbers of a shape such as "3x224x224", or nothing where the text is not one.
 std::vector<std::int64_t> shape_of(std::string_view text);
-/// SHA-256 of the content of the file that `flag` names. ConfigError where there is none,
-/// ResultError where it cannot be read.
+/// Returns the SHA-256 of the content of the file that `flag` names. Throws ConfigError where there
+/// is none, and ResultError where it cannot be read.
 std::string digest_of_file(std::string_view flag, const std::string& path);
 
 struct OwnModelSettings {
@@ -70,7 +70,7 @@ struct OwnModelSettings {
         .of(kWithModel);
   }
 
-  /// What the files that are named tell.
+  /// Reads what the named files contain.
   static void read_files(auto& config) {
     if (!config.brings_model()) return;
     if (config.model == ModelSettings{}.model)

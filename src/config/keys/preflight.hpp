@@ -1,4 +1,4 @@
-// Keys of `preflight`: what is checked, how long, and against which rules.
+// Defines the keys of `preflight`: what is checked, how long, and against which rules.
 #pragma once
 
 #include "config/keys/group.hpp"

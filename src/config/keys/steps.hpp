@@ -12,7 +12,8 @@
 
 namespace scalemark {
 
-/// Ranks that write a checkpoint, each the whole state: rank 0, the first of each node, or all.
+/// The ranks that write a checkpoint, each of the whole state: rank 0, the first of each node, or
+/// all.
 enum class CheckpointWriters { root, node, rank };
 constexpr auto names_of(CheckpointWriters) { return Names{"root", "node", "rank"}; }
 
@@ -125,7 +126,7 @@ struct StepSettings {
   }
 };
 
-/// `--lr_schedule`.
+/// The value of `--lr_schedule`.
 struct LearningRateSchedule {
   enum class Shape { constant, piecewise, polynomial, vaswani };
   Shape shape = Shape::constant;
@@ -175,7 +176,8 @@ struct ScheduleSettings {
         .in(1, 1e9);
   }
 
-  /// Steps of the schedule, and the learning rate that follows from it or from the optimizer.
+  /// Resolves the steps of the schedule, and the learning rate that follows from it or from the
+  /// optimizer.
   static void resolve(auto& config, const auto& facts) {
     using Shape = LearningRateSchedule::Shape;
     const Shape shape = config.lr_schedule.shape;
@@ -192,7 +194,7 @@ struct ScheduleSettings {
                         static_cast<double>(std::max<std::int64_t>(1, *config.lr_warmup_steps)));
   }
 
-  /// Keys of a schedule without it, and schedules that lack what they need.
+  /// Checks keys that lack their schedule, and schedules that lack what they need.
   static void check(const auto& whole) {
     using Shape = LearningRateSchedule::Shape;
     const auto& config = whole.given;
