@@ -59,8 +59,8 @@ struct ConvOptions {
   bool channels_last = true;  ///< memory format of the weight
 };
 
-/// 2-d convolution. Weight [out, in, *kernel], Kaiming normal with fan_out and ReLU gain (He
-/// et al. 2015b, equation 14); bias [out], zero.
+/// A 2-d convolution. Weight [out, in, *kernel], Kaiming normal with fan_out and ReLU gain (He et
+/// al. 2015b, equation 14); bias [out], zero.
 class Conv2d : public torch::nn::Module, public Freezable {
  public:
   Conv2d(LayerGate gate, std::int64_t in, std::int64_t out, const ConvOptions& options);
@@ -80,7 +80,7 @@ class Conv2d : public torch::nn::Module, public Freezable {
   std::shared_ptr<FrozenConv> frozen_;
 };
 
-/// Batch normalisation (Ioffe and Szegedy 2015) with torch's defaults: momentum 0.1, gamma 1,
+/// A batch normalisation (Ioffe and Szegedy 2015) with torch's defaults: momentum 0.1, gamma 1,
 /// beta 0. Parameters and running statistics stay fp32 whatever the dtype of the input.
 class BatchNorm2d : public torch::nn::Module {
  public:
@@ -122,7 +122,7 @@ class ConvNorm : public torch::nn::Module, public Freezable {
   std::shared_ptr<FrozenConv> frozen_;
 };
 
-/// How the weight of a linear layer is initialised. `torch`: weight and bias uniform in
+/// Says how the weight of a linear layer is initialised. `torch`: weight and bias uniform in
 /// +-1/sqrt(in), as torch.nn.Linear. `xavier`: weight uniform in +-sqrt(6 / (in + out)) (Glorot and
 /// Bengio 2010), bias zero. `bert`: weight truncated_normal(), bias zero.
 enum class LinearInit { torch, xavier, bert };
@@ -151,9 +151,10 @@ class Linear : public torch::nn::Module, public Freezable {
 /// A sample with this label has no loss.
 inline constexpr std::int64_t kIgnoredLabel = -100;
 
-/// Sum over samples of the cross entropy of `logits` [batch, classes], in fp32 at least, and labels
-/// [batch], kIgnoredLabel left out. `label_smoothing` of the probability is spread over all classes
-/// (Szegedy et al. 2016). By LibTorch's operator, which suits the few classes of an image.
+/// Returns the sum over samples of the cross entropy of `logits` [batch, classes], in fp32 at
+/// least, and labels [batch], kIgnoredLabel left out. `label_smoothing` of the probability is
+/// spread over all classes (Szegedy et al. 2016). By LibTorch's operator, which suits the few
+/// classes of an image.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              double label_smoothing = 0);
 /// The same by one of `operators`, for a vocabulary.

@@ -108,7 +108,7 @@ class Model : public torch::nn::Module {
   const OperatorSet& operators() const { return *gate_holder_->operators; }
 
  protected:
-  /// at::dropout() with the operators of this model.
+  /// Returns at::dropout() computed with the operators of this model.
   at::Tensor dropout(const at::Tensor& x, double probability) const;
 
   LayerGate gate_holder_ = std::make_shared<GateHolder>();

@@ -12,7 +12,7 @@
 
 namespace scalemark {
 
-/// Groups of operators that share a limit of speed.
+/// The groups of operators that share a limit of speed.
 enum class OperatorGroup {
   convolution,
   matrix_product,

@@ -1,4 +1,4 @@
-// LibTorch's own operators, as a program in plain PyTorch calls them.
+// Implements LibTorch's own operators, as a program in plain PyTorch calls them.
 #include "models/operator_set.hpp"
 
 #include <ATen/ATen.h>

@@ -20,10 +20,10 @@ enum class Activation { none, relu, gelu };
 /// Applies the activation. It overwrites `x` where the activation allows that.
 at::Tensor activated(at::Tensor x, Activation activation);
 
-/// Never over `x`, which an autograd function may have kept.
+/// Applies the activation, but never overwrites `x`, which an autograd function may have kept.
 at::Tensor activated_anew(const at::Tensor& x, Activation activation);
 
-/// Where the maximum of each window is looked for: squares of `size` pixels.
+/// The windows whose maxima are taken: squares of `size` pixels.
 struct PoolWindow {
   std::int64_t size, stride, padding;
 };
@@ -34,13 +34,14 @@ struct BatchNormTensors {
   at::Tensor running_mean, running_variance;  ///< written while training
 };
 
-/// How batch normalisation is done.
+/// Says how batch normalisation is computed.
 struct BatchNormRule {
   double momentum, epsilon;
   bool training;  ///< with the batch's statistics, not the running ones
 };
 
-/// queries [batch, heads, targets, depth], keys and values [batch, heads, sources, depth].
+/// The inputs of attention: queries [batch, heads, targets, depth], keys and values [batch, heads,
+/// sources, depth].
 struct AttentionInputs {
   at::Tensor queries, keys, values;
   bool causal;           ///< target i sees sources up to i
@@ -72,66 +73,69 @@ class FixedConvolution {
                                 const at::Tensor& residual = {}) const = 0;
 };
 
-/// LibTorch's own operators. The set of models/kernels/ is derived from it.
+/// LibTorch's own operators. The set of models/kernels/ is derived from this class.
 class OperatorSet {
  public:
   virtual ~OperatorSet() = default;
 
-  /// [N, in, H, W] -> activation(convolution + bias), [N, out, H', W']. `bias`: undefined: none.
+  /// Maps [N, in, H, W] to activation(convolution + bias), [N, out, H', W']. An undefined `bias` is
+  /// none.
   virtual at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                             at::IntArrayRef stride, at::IntArrayRef padding,
                             Activation activation) const;
-  /// activation(normalised x + residual) (Ioffe and Szegedy 2015), in the shape and dtype of x.
-  /// `residual`: like x; undefined: none.
+  /// Returns activation(normalised x + residual) (Ioffe and Szegedy 2015), in the shape and dtype
+  /// of x. `residual` is like x; where it is undefined, none is added.
   virtual at::Tensor batch_norm(const at::Tensor& x, const BatchNormTensors& layer,
                                 const BatchNormRule& rule, Activation activation,
                                 const at::Tensor& residual) const;
   virtual at::Tensor max_pool(const at::Tensor& x, const PoolWindow& window) const;
 
-  /// softmax(q k^T / sqrt(depth)) v per head, with dropout on the weights; as the queries.
+  /// Returns softmax(q k^T / sqrt(depth)) v for each head, with dropout on the weights, in the
+  /// shape of the queries.
   virtual at::Tensor attention(const AttentionInputs& inputs, double dropout_probability) const;
-  /// x with every element zeroed with `probability` and the others scaled by 1 / (1 - probability)
-  /// (Srivastava et al. 2014).
+  /// Returns x with every element zeroed with `probability` and the others scaled by 1 / (1 -
+  /// probability) (Srivastava et al. 2014).
   virtual at::Tensor dropout(const at::Tensor& x, double probability) const;
-  /// dropout(relu(x)).
+  /// Returns dropout(relu(x)).
   virtual at::Tensor relu_dropout(const at::Tensor& x, double probability) const;
-  /// x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out] in
-  /// the dtype of x, computed with the gate's compute weight. `of_gelu`: of gelu(x) in place of x.
+  /// Maps x [..., in], leaf [out, in] fp32, bias [out] in the dtype of x or undefined -> [..., out]
+  /// in the dtype of x, computed with the gate's compute weight. `of_gelu`: of gelu(x) in place of
+  /// x.
   virtual at::Tensor linear(const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& bias,
                             const LayerGate& gate, bool of_gelu = false) const;
-  /// Sum over the rows of the cross entropy of `logits` [rows, classes], in fp32 at least, and
-  /// labels int64 [rows]; rows of `ignored` count nothing.
+  /// Returns the sum over the rows of the cross entropy of `logits` [rows, classes], in fp32 at
+  /// least, and labels int64 [rows]; rows of `ignored` count nothing.
   virtual at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
                                    std::int64_t ignored, double label_smoothing) const;
 
-  /// f(x), where f is of each sample of x [N, ...] by itself.
+  /// Returns f(x), where f treats each sample of x [N, ...] by itself.
   virtual at::Tensor in_shares(const at::Tensor& x,
                                const std::function<at::Tensor(const at::Tensor&)>& f) const;
-  /// Null where the set has no kernel of its own for this convolution.
+  /// Returns null where the set has no kernel of its own for this convolution.
   virtual std::unique_ptr<FixedConvolution> fixed_convolution(const at::Tensor& x,
                                                               const at::Tensor& weight,
                                                               at::IntArrayRef stride,
                                                               at::IntArrayRef padding) const;
 
-  /// Whether layers on the CPU write the gradients of their weights into the place where these are
-  /// wanted. If not, autograd makes a tensor of them, which is copied there.
+  /// Returns whether layers on the CPU write the gradients of their weights into the place where
+  /// these are wanted. If not, autograd makes a tensor of them, which is copied there.
   virtual bool places_gradients() const;
-  /// Null where the set has none of its own.
+  /// Returns null where the set has no step of its own.
   virtual AdamStep adam_step() const;
-  /// 2-norm of fp32 [n]: fp64 scalar on its device, with squares summed in fp64.
+  /// Returns the 2-norm of fp32 [n]: an fp64 scalar on its device, with squares summed in fp64.
   virtual at::Tensor norm(const at::Tensor& flat) const;
-  /// gradient[indices[i]] += rows[i], i ascending. gradient fp32 [V, width], indices int64 [n],
-  /// rows fp32 [n, width], all contiguous.
+  /// Adds gradient[indices[i]] += rows[i], i ascending. gradient is fp32 [V, width], indices int64
+  /// [n], rows fp32 [n, width], all contiguous.
   virtual void add_rows(at::Tensor gradient, const at::Tensor& indices,
                         const at::Tensor& rows) const;
 };
 
 const OperatorSet& torch_operators();
 
-/// That of models/kernels/; null in a build without them (SCALEMARK_KERNELS=OFF).
+/// Returns the set of models/kernels/, or null in a build without them (SCALEMARK_KERNELS=OFF).
 const OperatorSet* own_operators();
 
-/// Our own where this build has them.
+/// Returns scalemark's own operators where this build has them, else LibTorch's.
 const OperatorSet& standard_operators();
 
 }  // namespace scalemark

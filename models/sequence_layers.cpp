@@ -10,20 +10,20 @@ namespace scalemark {
 
 namespace {
 
-/// From the width to `parts` times the width.
+/// Returns a layer from the width to `parts` times the width.
 std::shared_ptr<Linear> projection(const LayerGate& gate, const StackShape& shape,
                                    std::int64_t parts) {
   return std::make_shared<Linear>(gate, shape.width, parts * shape.width, shape.init);
 }
 
-/// [batch, length, parts * width] -> `parts` views [batch, heads, length, width / heads].
+/// Maps [batch, length, parts * width] to `parts` views [batch, heads, length, width / heads].
 std::vector<at::Tensor> heads_of(const at::Tensor& x, std::int64_t parts, const StackShape& shape) {
   return x.view({x.size(0), x.size(1), parts, shape.heads, shape.width / shape.heads})
       .permute({2, 0, 3, 1, 4})
       .unbind(0);
 }
 
-/// [batch, heads, length, depth] -> [batch, length, heads * depth].
+/// Maps [batch, heads, length, depth] to [batch, length, heads * depth].
 at::Tensor merged_heads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
 
 /// What the backward pass needs in addition to the tensors that autograd saves.

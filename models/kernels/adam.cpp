@@ -14,8 +14,8 @@
 
 namespace scalemark {
 
-/// Elements that are contiguous in memory. `shadow` holds the weights in bf16; it is null where
-/// there is none.
+/// A run of elements that are contiguous in memory. `shadow` holds the weights in bf16; it is null
+/// where there is none.
 struct AdamElements {
   float* weights;
   const float* gradients;

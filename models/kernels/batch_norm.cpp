@@ -114,9 +114,9 @@ SCALEMARK_INLINE void add_moments(const T* x, RowShape shape, const float* pivot
   }
 }
 
-/// Groups are combined as in Chan et al. 1979. Differences are taken from the mean so far, at first
-/// from that of the first group, so that rounding is relative to the variance, however far the mean
-/// lies from zero.
+/// Computes mean and squares. Groups are combined as in Chan et al. 1979. Differences are taken
+/// from the mean so far, at first from that of the first group, so that rounding is relative to the
+/// variance, however far the mean lies from zero.
 template <typename T>
 SCALEMARK_INLINE void moments(const MomentsOfRows<T>& loop) {
   const auto [rows, channels] = loop.shape;

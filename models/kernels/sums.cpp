@@ -1,5 +1,5 @@
-// Sums on the CPU whose bits do not depend on the number of threads: the norm of a flat tensor, and
-// rows of embedding gradients added to the dense gradient.
+// Computes sums on the CPU whose bits do not depend on the number of threads: the norm of a flat
+// tensor, and rows of embedding gradients added to the dense gradient.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>

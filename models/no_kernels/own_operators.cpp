@@ -1,4 +1,4 @@
-// In place of models/kernels/ in a build without them.
+// Replaces models/kernels/ in a build without them.
 #include "models/operator_set.hpp"
 
 namespace scalemark {

@@ -13,7 +13,7 @@ namespace scalemark {
 /// Sets the OMPI_MCA_* variables that scalemark needs and that are unset. Call it before MPI_Init.
 void set_mca_defaults();
 
-/// Values of coll_libnbc_iallreduce_algorithm.
+/// The values of coll_libnbc_iallreduce_algorithm.
 enum class AllreduceAlgorithm : int { library = 0, ring = 1, recursive_doubling = 4 };
 
 /// Selects the algorithm of an allreduce by its size. For an in-place nonblocking allreduce, Open
