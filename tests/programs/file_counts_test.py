@@ -11,7 +11,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FEWEST_LINES = 3
 # What there was when each was written: whoever gets below one of them lowers it.
-LIMITS = {"files": 506, "headers of one user": 48, "headers of at most three lines": 15}
+LIMITS = {"files": 499, "headers of one user": 46, "headers of at most three lines": 13}
 
 
 def sources(root, *tops):
