@@ -41,7 +41,7 @@ TEST_F(WatchdogDeath, LeavesEvenWhenTheAbortHangs) {
       ::testing::ExitedWithCode(5), "timeout");
 }
 
-TEST_F(WatchdogDeath, SaysItsLastWordsOnce) {
+TEST_F(WatchdogDeath, CallsTheAbortHandlerOnce) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(60);
@@ -54,7 +54,7 @@ TEST_F(WatchdogDeath, SaysItsLastWordsOnce) {
       ::testing::ExitedWithCode(4), "scalemark: the disk is gone\nlast words: the disk is gone 4");
 }
 
-TEST_F(WatchdogDeath, LastWordsThatHangDoNotStopTheAbort) {
+TEST_F(WatchdogDeath, AnAbortHandlerThatHangsDoesNotStopTheAbort) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(60);

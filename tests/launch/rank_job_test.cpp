@@ -141,7 +141,7 @@ TEST_F(Supervised, ASingleMeasurementThatIsKilledLeavesARecordOfItsKind) {
   }
 }
 
-TEST_F(Supervised, LastWordsOfASingleMeasurementAreItsRecord) {
+TEST_F(Supervised, TheFinalMessageOfASingleMeasurementIsItsRecord) {
   EXPECT_EQ(run(R"(echo '{"exit_code": 5, "reason": "hangs"}' > $SMK_INTERNAL_HANDOVER/abort.json
 exit 5)",
                 "", Command::run),
