@@ -3,7 +3,7 @@
 
 #include "models/kernels/kernels.hpp"
 
-namespace scalemark::widen_test {
+namespace scalemark::linear_test {
 namespace {
 
 void expect_exact(const at::Tensor& from, at::Tensor to) {
@@ -33,4 +33,4 @@ TEST(Widen, KeepsWhatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace scalemark::widen_test
+}  // namespace scalemark::linear_test
