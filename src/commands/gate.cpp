@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/compare/compare.hpp"
 #include "analysis/compare/history.hpp"
-#include "analysis/compare/set_summary.hpp"
 #include "analysis/gate/judge.hpp"
 #include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"

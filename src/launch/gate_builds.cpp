@@ -13,7 +13,7 @@
 #include <sstream>
 #include <vector>
 
-#include "analysis/compare/set_summary.hpp"
+#include "analysis/compare/compare.hpp"
 #include "config/text.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/launch_builder.hpp"

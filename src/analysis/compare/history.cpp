@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/compare/set_summary.hpp"
+#include "analysis/compare/compare.hpp"
 #include "analysis/diagnosis/diagnose.hpp"
 #include "error.hpp"
 #include "measure/statistics.hpp"

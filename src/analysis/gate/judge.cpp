@@ -11,7 +11,6 @@
 
 #include "analysis/compare/compare.hpp"
 #include "analysis/compare/point_test.hpp"
-#include "analysis/compare/set_summary.hpp"
 #include "analysis/diagnosis/diagnose.hpp"
 #include "error.hpp"
 #include "json.hpp"

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "analysis/compare/compare.hpp"
 #include "analysis/compare/compare_support.hpp"
-#include "analysis/compare/set_summary.hpp"
 
 namespace scalemark::time_order_test {
 namespace {
