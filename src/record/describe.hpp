@@ -105,15 +105,20 @@ class Field {
 template <typename T>
 const Shape& shape_of();
 
+/// Of a member in its struct, bytes.
+template <typename T, typename Member>
+std::size_t offset_of(Member T::*member) {
+  static const T sample{};
+  return static_cast<std::size_t>(reinterpret_cast<const char*>(&(sample.*member)) -
+                                  reinterpret_cast<const char*>(&sample));
+}
+
 /// The keys of an object in the order in which they are written.
 class Fields {
  public:
   template <typename T, typename Member>
   Field& add(const char* key, Member T::*member, const char* text = "") {
-    static const T sample{};
-    const auto* from = reinterpret_cast<const char*>(&sample);
-    const auto* at = reinterpret_cast<const char*>(&(sample.*member));
-    return fields_.emplace_back(key, static_cast<std::size_t>(at - from), shape_of<Member>(), text);
+    return fields_.emplace_back(key, offset_of(member), shape_of<Member>(), text);
   }
   auto begin() const { return fields_.begin(); }
   auto end() const { return fields_.end(); }
@@ -136,6 +141,14 @@ const Fields& fields_of() {
     return made;
   }();
   return fields;
+}
+
+/// The key of a described member: key_of(&Roofline::fraction) is "fraction".
+template <typename T, typename Member>
+const char* key_of(Member T::*member) {
+  for (const Field& field : fields_of<T>())
+    if (field.offset == offset_of(member)) return field.key;
+  return "";
 }
 
 }  // namespace scalemark

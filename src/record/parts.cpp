@@ -1,6 +1,8 @@
 // The keys of parts that several kinds of record have.
 #include "record/parts.hpp"
 
+#include <utility>
+
 namespace scalemark::record {
 
 void Build::describe(Fields& fields) {
@@ -43,7 +45,7 @@ void Finding::describe(Fields& fields) {
   fields.add("numbers", &Finding::numbers, "in the sentences, with their places");
 }
 
-void Envelope::describe(Fields& fields, const char* kind) {
+void Envelope::describe(Fields& fields, const char* kind, Json statuses) {
   fields.add("schema_version", &Envelope::schema_version, "1; others are refused").one_of({1});
   fields
       .add("schema_revision", &Envelope::schema_revision,
@@ -57,14 +59,16 @@ void Envelope::describe(Fields& fields, const char* kind) {
            "[`projection`](#projection-record), [`study`](#study-record) or "
            "[`preflight`](preflight.md)")
       .one_of({kind});
-  fields.add("id", &Envelope::id, "random UUID")
-      .pattern("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$");
+  fields.add("id", &Envelope::id, "random UUID").pattern(kUuidPattern);
   fields.add("build", &Envelope::build, "program that wrote it");
   fields.add("created_at", &Envelope::created_at, "RFC 3339, UTC").pattern(kTimePattern);
-  fields.add("status", &Envelope::status,
-             "`ok`, `invalid` (a wrong number: non-finite loss, data check), `failed`, "
-             "`interrupted` (stopped from outside), `timeout`");
-  fields.add("reason", &Envelope::reason, "why the status is not `ok`");
+  Field& status =
+      fields.add("status", &Envelope::status,
+                 "`ok`, `invalid` (a wrong number: non-finite loss, data check), `failed`, "
+                 "`interrupted` (stopped from outside), `timeout`");
+  Field& reason = fields.add("reason", &Envelope::reason, "why the status is not `ok`");
+  if (statuses == Json::array({"ok"})) reason.one_of({""});
+  status.one_of(std::move(statuses));
   fields.add("warnings", &Envelope::warnings, "what the console warned of").each(1).since(2);
   fields
       .add("findings", &Envelope::findings,

@@ -28,6 +28,8 @@ inline constexpr std::string_view kVariablePattern =
     "^(NCCL_|GLOO_|OMPI_MCA_|UCX_|OMP_|KMP_|GOMP_|HCOLL_|SHARP_|FI_|PSM2_|MKL_|"
     "CUDA_VISIBLE_DEVICES$|CUDA_DEVICE_ORDER$|SLURM_[A-Z_]+$)";
 inline constexpr std::string_view kSha256Pattern = "^[0-9a-f]{64}$";
+inline constexpr std::string_view kUuidPattern =
+    "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 
 /// The program that wrote a record. Null: built without it.
 struct Build {
@@ -63,8 +65,8 @@ struct Envelope {
   std::string reason;
   std::vector<std::string> warnings;
   std::vector<Finding> findings;
-  /// `kind`: the only legal one.
-  static void describe(Fields& fields, const char* kind);
+  /// `kind`: the only legal one; `statuses`: likewise, where not all of them are.
+  static void describe(Fields& fields, const char* kind, Json statuses = nullptr);
 };
 
 /// A key of the configuration that a record was made with.

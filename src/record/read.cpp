@@ -71,8 +71,13 @@ void JsonReader::read(const Fields& fields, const Json& json, void* object) {
 void JsonReader::read_field(const Field& field, const Json& json, void* object) {
   void* member = static_cast<char*>(object) + field.offset;
   const auto found = json.find(field.key);
-  if (found != json.end()) return read_below(field.key, field, *field.shape, *found, member);
-  if (field.first_revision > revision_)
+  const bool newer = field.first_revision > revision_;
+  // What completes an older record writes null for what is newer than it, whatever its type is.
+  const bool blank =
+      newer && !field.shape->may_be_unknown() && found != json.end() && found->is_null();
+  if (found != json.end() && !blank)
+    return read_below(field.key, field, *field.shape, *found, member);
+  if (newer)
     return field.shape->set_missing(
         fmt::format("not in records before schema_revision {}", field.first_revision), member);
   place_.emplace_back(field.key);
