@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "record/comparison.hpp"
 #include "record/inference.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
@@ -56,7 +57,11 @@ void expect_the_same(const Json& given, const fs::path& path) {
   Json before = given;
   before.erase("unavailable");
   written.erase("unavailable");
-  EXPECT_EQ(as_old(written, before, fields_of<T>(), revision).dump(1), before.dump(1)) << path;
+  // The first records had their warnings at another place.
+  const auto text = [&](const Json& json) {
+    return revision > 1 ? json.dump(1) : nlohmann::json::parse(json.dump()).dump(1);
+  };
+  EXPECT_EQ(text(as_old(written, before, fields_of<T>(), revision)), text(before)) << path;
 }
 
 /// Of files and folders: how many records of the kind they hold.
@@ -83,6 +88,14 @@ TEST(RoundTrip, OfRuns) {
 TEST(RoundTrip, OfInferences) {
   EXPECT_GE(check_all<InferenceResult>(kSource / "tests/record/files", "inference"), 2);
   check_all<InferenceResult>(kSource / "results/baselines", "inference");
+}
+
+TEST(RoundTrip, OfComparedSets) {
+  for (const char* folder : {"tests/record/files", "results/baselines"}) {
+    EXPECT_GE(check_all<Comparison>(kSource / folder, "comparison"), 1);
+    EXPECT_GE(check_all<Verdict>(kSource / folder, "verdict"), 1);
+  }
+  EXPECT_GE(check_all<HistoryResult>(kSource / "tests/record/files", "history"), 1);
 }
 
 }  // namespace

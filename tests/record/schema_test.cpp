@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "record/comparison.hpp"
 #include "record/inference.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
@@ -35,6 +36,9 @@ void expect_committed(const std::string& kind, const Fields& fields) {
 TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("run", fields_of<RunResult>());
   expect_committed("inference", fields_of<InferenceResult>());
+  expect_committed("comparison", fields_of<Comparison>());
+  expect_committed("verdict", fields_of<Verdict>());
+  expect_committed("history", fields_of<HistoryResult>());
 }
 
 const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/records.md";
@@ -71,6 +75,10 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
   of_run.insert({"throughput", "batch_size_search", "roofline", "noise", "trace", "operators",
                  "windows", "placement", "memory", "binding"});
   expect_on_page("inference", record_table(fields_of<InferenceResult>(), of_run));
+  expect_on_page("comparison",
+                 record_table(fields_of<Comparison>(), {"findings", "build", "further"}));
+  expect_on_page("verdict", record_table(fields_of<Verdict>(), {"findings", "build", "sets"}));
+  expect_on_page("history", record_table(fields_of<HistoryResult>(), {"findings", "build"}));
 }
 
 struct Part {
