@@ -7,7 +7,6 @@
 
 #include "config/keys.hpp"
 #include "error.hpp"
-#include "streams.hpp"
 
 namespace scalemark {
 
@@ -62,13 +61,11 @@ RecordOutput read_record_output(const FlagReader& flags) {
   return output;
 }
 
-void put_out(const Json& record, const RecordOutput& output, std::string (*table)(const Json&),
-             std::string (*markdown)(const Json&)) {
+void write_out(const Json& record, const RecordOutput& output) {
   refuse_numberless(record);
   std::unique_ptr<ResultFile> file;
   if (output.file) file = std::make_unique<ResultFile>(*output.file);
   deliver(record, file.get(), output.json);
-  if (!output.json) print_data((output.markdown ? markdown : table)(record));
 }
 
 }  // namespace scalemark

@@ -2,13 +2,16 @@
 // plan's, and those that say where the record of a command that only reads goes.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "config/flags.hpp"
 #include "config/sweep_plan.hpp"
+#include "record/write.hpp"
 #include "result/records.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -36,9 +39,19 @@ std::vector<FlagHelp> record_flags();
 /// Reads --json, --markdown and --output. Throws ConfigError where both forms were requested.
 RecordOutput read_record_output(const FlagReader& flags);
 
-/// Writes the record, then prints it. Throws ResultError, and prints nothing, where it cannot be
-/// written.
-void put_out(const Json& record, const RecordOutput& output, std::string (*table)(const Json&),
-             std::string (*markdown)(const Json&));
+/// Writes the record, to stdout too where --json asks for it. Throws ResultError, and prints
+/// nothing, where it can't write.
+void write_out(const Json& record, const RecordOutput& output);
+
+/// Writes the record, then prints it.
+template <typename T>
+void put_out(const T& record, const RecordOutput& output, std::string (*table)(const T&),
+             std::string (*markdown)(const T&)) {
+  if constexpr (std::same_as<T, Json>)
+    write_out(record, output);
+  else
+    write_out(record_json(record), output);
+  if (!output.json) print_data((output.markdown ? markdown : table)(record));
+}
 
 }  // namespace scalemark

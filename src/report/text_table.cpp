@@ -133,11 +133,21 @@ std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-std::vector<std::vector<std::string>> markdown_rows(std::vector<std::vector<std::string>> rows) {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows cleaned(Rows rows, std::string (*clean)(std::string_view)) {
   for (auto& row : rows)
-    for (std::string& cell : row) cell = markdown_text(cell);
+    for (std::string& cell : row) cell = clean(cell);
   return rows;
 }
+
+}  // namespace
+
+Rows shown_rows(Rows rows) { return cleaned(std::move(rows), shown); }
+
+Rows markdown_rows(Rows rows) { return cleaned(std::move(rows), markdown_text); }
 
 namespace {
 

@@ -23,6 +23,8 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows);
 /// The same rows as a table in Markdown; cells are Markdown already.
 std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
 
+/// Cells by shown().
+std::vector<std::vector<std::string>> shown_rows(std::vector<std::vector<std::string>> rows);
 /// Cells of plain text by markdown_text().
 std::vector<std::vector<std::string>> markdown_rows(std::vector<std::vector<std::string>> rows);
 

@@ -8,8 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "error.hpp"
 #include "json.hpp"
 #include "platform/posix_file.hpp"
+#include "record/read.hpp"
 #include "result/outcome.hpp"
 
 namespace scalemark {
@@ -104,7 +106,17 @@ void refuse_numberless(const Json& record);
 /// scalemark record, of another schema version, or where a value is not as its schema says, with
 /// the place.
 Json read_record(const std::filesystem::path& path);
-/// The same; null where there is none, or none that can be read.
+/// The same of a kind that is described in src/record.
+template <typename T>
+T read_typed_record(const std::filesystem::path& path) {
+  const Json record = read_record(path);
+  try {
+    return record_from<T>(record);
+  } catch (const RecordFault& fault) {
+    throw ResultError("record " + path.string() + ": " + fault.what());
+  }
+}
+/// The same as JSON; null where there is none, or none that can be read.
 Json record_at(const std::filesystem::path& path);
 
 /// The same of a text; `path` is where it came from.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "error.hpp"
+#include "record/comparison.hpp"
 #include "result/measured_launch.hpp"
 #include "result/record_schemas.hpp"
 #include "result/support.hpp"
@@ -130,6 +131,20 @@ TEST(ReadRecord, WhatWasPublishedStaysReadable) {
     ++records;
   }
   EXPECT_GE(records, 10);
+}
+
+TEST(ReadRecord, AsATypeTakesOlderOnesAndRefusesOtherKinds) {
+  const std::filesystem::path source = SCALEMARK_SOURCE_DIR;
+  const auto old = read_typed_record<Verdict>(source / "results/baselines/ci-gate.json");
+  EXPECT_EQ(old.verdict, GateVerdict::pass);
+  EXPECT_EQ(old.repeats_for_pass.why(), "not in records before schema_revision 3");
+  EXPECT_TRUE(old.findings.empty());
+  try {
+    read_typed_record<Verdict>(source / "tests/record/files/comparison.json");
+    ADD_FAILURE() << "was not refused";
+  } catch (const ResultError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("/comparison.json: /kind is \"comparison\", not"));
+  }
 }
 
 TEST(ReadRecord, RefusesDepthAndSize) {
