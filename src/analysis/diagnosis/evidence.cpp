@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "analysis/diagnosis/record_view.hpp"
+#include "record/comparison.hpp"
 
 namespace scalemark::diagnosis {
 namespace {
@@ -164,31 +165,33 @@ InstancesEvidence instances_evidence(const Json& record) {
 }
 
 ComparisonEvidence comparison_evidence(const Json& record) {
+  using Point = record::ComparedPoint;
   const RecordView comparison(record);
-  ComparisonEvidence evidence{comparison.words("base", 60), {}};
-  for (const RecordView& point : comparison.list("points"))
-    evidence.points.push_back({.set = point.text("set", 60),
-                               .verdict = point.words("verdict"),
-                               .ranks = point.number("ranks"),
-                               .difference_percent = point.number("difference_percent"),
-                               .p_adjusted = point.number("p_adjusted"),
-                               .repeats = point.number("repeats"),
-                               .repeats_needed = point.number("repeats_needed"),
-                               .interval_percent = point.bounds("interval_percent")});
+  ComparisonEvidence evidence{comparison.words(&Comparison::base, 60), {}};
+  for (const RecordView& point : comparison.list(&Comparison::points))
+    evidence.points.push_back({.set = point.text(&Point::set, 60),
+                               .verdict = point.words(&Point::verdict),
+                               .ranks = point.number(&Point::ranks),
+                               .difference_percent = point.number(&Point::difference_percent),
+                               .p_adjusted = point.number(&Point::p_adjusted),
+                               .repeats = point.number(&Point::repeats),
+                               .repeats_needed = point.number(&Point::repeats_needed),
+                               .interval_percent = point.bounds(&Point::interval_percent)});
   return evidence;
 }
 
 GateEvidence gate_evidence(const Json& record) {
   const RecordView gate(record);
-  return {"gate", gate.words("verdict"), gate.number("slowdown_percent"), gate.number("repeats"),
-          gate.bounds("interval_percent")};
+  return {"gate", gate.words(&Verdict::verdict), gate.number(&Verdict::slowdown_percent),
+          gate.number(&Verdict::repeats), gate.bounds(&Verdict::interval_percent)};
 }
 
 HistoryEvidence history_evidence(const Json& record) {
+  using Change = record::HistoryChange;
   HistoryEvidence evidence{"history", {}};
-  for (const RecordView& change : RecordView(record).list("changes"))
-    evidence.changes.push_back({change.words("kind", 20), change.text("at", 60),
-                                change.number("change_percent"), change.number("p")});
+  for (const RecordView& change : RecordView(record).list(&HistoryResult::changes))
+    evidence.changes.push_back({change.words(&Change::kind, 20), change.text(&Change::at, 60),
+                                change.number(&Change::change_percent), change.number(&Change::p)});
   return evidence;
 }
 

@@ -27,7 +27,8 @@ std::string cut(const std::string& text, std::size_t longest) {
 
 RecordView::RecordView(const Json& record) : value_(&record) { id_ = words("id"); }
 
-const Json* RecordView::find(const std::string& path) const {
+const Json* RecordView::find(const Path& of) const {
+  const std::string& path = of.text;
   const Json* at = value_;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
@@ -40,13 +41,13 @@ const Json* RecordView::find(const std::string& path) const {
   return at;
 }
 
-Number RecordView::number(const std::string& path) const {
+Number RecordView::number(const Path& path) const {
   Number number = reading<double>(path);
   if (const Json* value = find(path)) number.value = finite(*value);
   return number;
 }
 
-Bounds RecordView::bounds(const std::string& path) const {
+Bounds RecordView::bounds(const Path& path) const {
   Bounds bounds = reading<Interval>(path);
   const Json* value = find(path);
   if (!value || !value->is_array() || value->size() != 2) return bounds;
@@ -55,18 +56,18 @@ Bounds RecordView::bounds(const std::string& path) const {
   return bounds;
 }
 
-Text RecordView::text(const std::string& path, std::size_t longest) const {
+Text RecordView::text(const Path& path, std::size_t longest) const {
   Text text = reading<std::string>(path);
   const Json* value = find(path);
   if (value && value->is_string()) text.value = cut(value->get_ref<const std::string&>(), longest);
   return text;
 }
 
-std::string RecordView::words(const std::string& path, std::size_t longest) const {
+std::string RecordView::words(const Path& path, std::size_t longest) const {
   return text(path, longest).value.value_or("");
 }
 
-std::optional<bool> RecordView::flag(const std::string& path) const {
+std::optional<bool> RecordView::flag(const Path& path) const {
   const Json* value = find(path);
   return value && value->is_boolean() ? std::optional(value->get<bool>()) : std::nullopt;
 }
@@ -77,14 +78,14 @@ std::string RecordView::config(const std::string& key) const {
   return value->is_string() ? words("config/" + key + "/value") : value->dump();
 }
 
-std::vector<RecordView> RecordView::list(const std::string& path) const {
+std::vector<RecordView> RecordView::list(const Path& path) const {
   std::vector<RecordView> views;
   const Json* value = find(path);
   if (!value || !value->is_array()) return views;
   for (std::size_t i = 0; i < value->size(); ++i)
     if ((*value)[i].is_object())
       views.push_back(
-          RecordView(&(*value)[i], id_, pointer_ + "/" + path + "/" + std::to_string(i)));
+          RecordView(&(*value)[i], id_, pointer_ + "/" + path.text + "/" + std::to_string(i)));
   return views;
 }
 

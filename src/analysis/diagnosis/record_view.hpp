@@ -3,12 +3,24 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/diagnosis/finding.hpp"
 #include "json.hpp"
+#include "record/describe.hpp"
 
 namespace scalemark::diagnosis {
+
+/// A path below a place, "communication/exposed_seconds", or the key of a member that src/record
+/// describes.
+struct Path {
+  Path(const char* path) : text(path) {}
+  Path(std::string path) : text(std::move(path)) {}
+  template <typename T, typename Member>
+  Path(Member T::*member) : text(key_of(member)) {}
+  std::string text;
+};
 
 class RecordView {
  public:
@@ -16,26 +28,25 @@ class RecordView {
   explicit RecordView(const Json& record);
 
   const std::string& id() const { return id_; }
-  /// Paths are below this place: "communication/exposed_seconds".
-  Number number(const std::string& path) const;
-  Bounds bounds(const std::string& path) const;
+  Number number(const Path& path) const;
+  Bounds bounds(const Path& path) const;
   /// Cut after so many characters.
-  Text text(const std::string& path, std::size_t longest = 300) const;
-  std::string words(const std::string& path, std::size_t longest = 300) const;
-  std::optional<bool> flag(const std::string& path) const;
-  bool is_true(const std::string& path) const { return flag(path) == true; }
+  Text text(const Path& path, std::size_t longest = 300) const;
+  std::string words(const Path& path, std::size_t longest = 300) const;
+  std::optional<bool> flag(const Path& path) const;
+  bool is_true(const Path& path) const { return flag(path) == true; }
   /// The value of a configuration key as text; empty where there is none.
   std::string config(const std::string& key) const;
   /// Of each object in a list.
-  std::vector<RecordView> list(const std::string& path) const;
+  std::vector<RecordView> list(const Path& path) const;
 
  private:
   RecordView(const Json* value, std::string id, std::string pointer)
       : value_(value), id_(std::move(id)), pointer_(std::move(pointer)) {}
-  const Json* find(const std::string& path) const;
+  const Json* find(const Path& path) const;
   template <typename T>
-  Reading<T> reading(const std::string& path) const {
-    return {std::nullopt, id_, pointer_ + "/" + path};
+  Reading<T> reading(const Path& path) const {
+    return {std::nullopt, id_, pointer_ + "/" + path.text};
   }
 
   const Json* value_;
