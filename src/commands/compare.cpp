@@ -103,10 +103,11 @@ CompareQuestions with_split_keys(CompareQuestions questions, const CompareReques
   return questions;
 }
 
-std::vector<Comparison> compare_all(const std::vector<ResultSet>& sets, const Matching& matching,
-                                    CompareQuestions questions, const CompareRequest& request) {
+std::vector<MetricComparison> compare_all(const std::vector<ResultSet>& sets,
+                                          const Matching& matching, CompareQuestions questions,
+                                          const CompareRequest& request) {
   const bool asked = !request.metrics.empty();
-  std::vector<Comparison> comparisons;
+  std::vector<MetricComparison> comparisons;
   for (const std::string& metric : asked ? request.metrics : default_metrics(matching)) {
     questions.metric = metric;
     comparisons.push_back(compare_sets(sets, matching, questions));
@@ -164,9 +165,9 @@ ExitCode commands::compare(const CommandLine& line) {
   const std::vector<ResultSet> sets = read_sets(request);
   const CompareQuestions questions = with_split_keys(request.questions, request);
   const Matching matching = match_sets(sets, questions.varied);
-  const auto comparisons = compare_all(sets, matching, questions, request);
-  put_out(make_comparison_record(sets, matching, questions, comparisons), request.output,
-          comparison_table, comparison_markdown);
+  const Comparison made =
+      make_comparison(sets, matching, questions, compare_all(sets, matching, questions, request));
+  put_out(made, request.output, comparison_table, comparison_markdown);
   return ExitCode::ok;
 }
 

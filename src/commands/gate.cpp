@@ -29,6 +29,7 @@
 #include "launch/gate_builds.hpp"
 #include "launch/launch_builder.hpp"
 #include "platform/posix_file.hpp"
+#include "record/write.hpp"
 #include "report/shown_text.hpp"
 #include "report/sweep_table.hpp"
 #include "report/tables.hpp"
@@ -66,8 +67,8 @@ void write_text(const std::string& path, const std::string& text, std::ios::open
   if (!file) throw ResultError(fmt::format("{}: can't be written; choose another path", path));
 }
 
-void write_junit(const Json& record, const GateReports& reports) {
-  if (reports.junit) write_text(*reports.junit, verdict_junit(record), std::ios::trunc);
+void write_junit(const Verdict& verdict, const GateReports& reports) {
+  if (reports.junit) write_text(*reports.junit, verdict_junit(verdict), std::ios::trunc);
 }
 
 bool is_older_verdict(const std::string& path) {
@@ -84,16 +85,16 @@ void append_text(const std::string& path, const std::string& text) {
   write_text(path, text, std::ios::app);
 }
 
-/// Writes the reports everywhere except to stdout.
-void write_reports(const Json& record, const GateReports& reports) {
-  if (reports.annotations) std::fputs(verdict_annotation(record).c_str(), stderr);
-  write_junit(record, reports);
-  if (reports.summary) append_text(*reports.summary, verdict_markdown(record));
+/// Everywhere but stdout.
+void write_reports(const Verdict& verdict, const GateReports& reports) {
+  if (reports.annotations) std::fputs(verdict_annotation(verdict).c_str(), stderr);
+  write_junit(verdict, reports);
+  if (reports.summary) append_text(*reports.summary, verdict_markdown(verdict));
 }
 
-void replace_older_verdict(const Json& record, const GateReports& reports) {
+void replace_older_verdict(const Verdict& verdict, const GateReports& reports) {
   if (reports.record && is_older_verdict(*reports.record))
-    ResultFile(*reports.record).write(record);
+    ResultFile(*reports.record).write(verdict_json(verdict));
 }
 
 /// Returns the reports that a command line requests, read before its words are known to be right,
@@ -117,25 +118,25 @@ std::optional<GateReports> wanted_reports(const std::vector<GivenWord>& words) {
 /// Writes that there is no verdict yet to the JUnit file, and over a verdict that an earlier gate
 /// left at the record's path. Throws ResultError where they cannot be written.
 void begin_reports(const GateReports& reports) {
-  const Json record = make_failed_verdict({Status::interrupted, "the gate has not ended"});
-  write_junit(record, reports);
-  replace_older_verdict(record, reports);
+  const Verdict verdict = make_failed_verdict({Status::interrupted, "the gate has not ended"});
+  write_junit(verdict, reports);
+  replace_older_verdict(verdict, reports);
 }
 
-/// Prints and writes a verdict as requested. The record is written elsewhere.
-void report_verdict(const Json& record, const GateReports& reports) {
-  write_reports(record, reports);
+/// Prints and writes a verdict as asked for; the record is written elsewhere.
+void report_verdict(const Verdict& verdict, const GateReports& reports) {
+  write_reports(verdict, reports);
   if (reports.json)
-    print_data(record_text(record));
+    print_data(record_text(verdict_json(verdict)));
   else
-    print_view(verdict_table(record));  // the exit code is the verdict
+    print_view(verdict_table(verdict));  // the exit code is the verdict
 }
 
 /// Writes that there is no verdict, and why. The error itself is printed elsewhere.
 void report_no_verdict(const std::exception& error, const GateReports& reports) {
-  const Json record = make_failed_verdict({Status::failed, error.what()});
-  write_reports(record, reports);
-  if (reports.record) ResultFile(*reports.record).write(record);
+  const Verdict verdict = make_failed_verdict({Status::failed, error.what()});
+  write_reports(verdict, reports);
+  if (reports.record) ResultFile(*reports.record).write(verdict_json(verdict));
 }
 
 // The types below hold what `scalemark gate` was asked for: two result sets, two builds that it
@@ -197,13 +198,14 @@ ExitCode judge_sets(const GateRequest& request) {
   const Judgement judgement =
       judge(sets, matching, request.paired ? GateMode::pairs : GateMode::samples, request.design,
             request.allowed_to_fail);
-  const Json record = make_verdict_record(
-      {sets, matching, request.varied, set_notes(sets, matching, request.varied),
-       std::move(warnings), std::nullopt, sets[0].baseline},
-      judgement);
+  const Verdict verdict =
+      make_verdict({sets, matching, request.varied, set_notes(sets, matching, request.varied),
+                    std::move(warnings), std::nullopt, sets[0].baseline},
+                   judgement);
+  const Json record = verdict_json(verdict);
   refuse_numberless(record);
   if (file) file->write(record);
-  report_verdict(record, request.reports);
+  report_verdict(verdict, request.reports);
   return exit_code_of(judgement);
 }
 
@@ -252,12 +254,13 @@ ExitCode history(const GateRequest& request) {
   const auto warnings = check_machines(sets, request.other_machine);
   const Matching matching = match_sets(sets, request.varied);
   const double alpha = request.design.alarm.back().spent;
-  const Json record = make_history_record(sets, find_history(sets, matching, alpha), alpha,
-                                          set_notes(sets, matching, request.varied), warnings);
+  const HistoryResult found = make_history(sets, find_history(sets, matching, alpha), alpha,
+                                           set_notes(sets, matching, request.varied), warnings);
+  const Json record = record_json(found);
   refuse_numberless(record);
   if (file) file->write(record);
-  if (request.reports.summary) append_text(*request.reports.summary, history_markdown(record));
-  print_data(request.reports.json ? record_text(record) : history_table(record));
+  if (request.reports.summary) append_text(*request.reports.summary, history_markdown(found));
+  print_data(request.reports.json ? record_text(record) : history_table(found));
   return ExitCode::ok;
 }
 
@@ -544,7 +547,7 @@ class Reader {
 ExitCode gate_two_builds(const GateRequest& request) {
   SweepProgress progress;
   return gate_builds(request.builds, progress,
-                     [&](const Json& verdict) { report_verdict(verdict, request.reports); });
+                     [&](const Verdict& verdict) { report_verdict(verdict, request.reports); });
 }
 
 ExitCode gate_as_asked(const CommandLine& line) {

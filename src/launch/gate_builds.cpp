@@ -21,7 +21,8 @@
 #include "launch/program_output.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
-#include "rendezvous/start_barrier.hpp"
+#include "record/write.hpp"
+#include "rendezvous/start_line.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -237,7 +238,7 @@ class BuildGate {
     say_progress(how_pairs_are_made());
   }
 
-  ExitCode run(LaunchProgress& progress, const std::function<void(const Json&)>& report) {
+  ExitCode run(LaunchProgress& progress, const std::function<void(const Verdict&)>& report) {
     const HeldSignals until_the_verdict_is_written;
     for (const PointLauncher& side : sides_) side.prepare_folders();
     ResultFile file(asked_.folder / "verdict.json");
@@ -247,11 +248,11 @@ class BuildGate {
     refuse_other_design();
     announce();
     no_verdict({Status::interrupted, "the gate has not ended"});
-    file.write(record_);
+    file.write(verdict_json(verdict_));
     const ExitCode code = launch_until_clear(progress);
-    if (record_.at("status") != "ok") say_progress("the same command goes on from here");
-    file.write(record_);
-    report(record_);
+    if (verdict_.status != Status::ok) say_progress("the same command goes on from here");
+    file.write(verdict_json(verdict_));
+    report(verdict_);
     say_progress(fmt::format("record: {}", file.path().string()));
     return code;
   }
@@ -280,11 +281,12 @@ class BuildGate {
   void refuse_other_design() const {
     const fs::path path = asked_.folder / "verdict.json";
     if (!fs::exists(path)) return;
-    const Json then = read_record(path).value("design", Json());
-    const Json now = design_json(GateMode::sequential, asked_.design);
-    if (!then.is_object()) return;
+    const auto design = read_typed_record<Verdict>(path).design;
+    if (!design) return;
+    const Json then = part_json(*design);
+    const Json now = part_json(rules_of(GateMode::sequential, asked_.design));
     for (const auto& [name, value] : now.items())
-      if (const Json before = then.value(name, Json()); !before.is_null() && before != value)
+      if (const Json& before = then.at(name); !before.is_null() && before != value)
         throw ConfigError(fmt::format(
             "{} holds a gate that was begun with {} {}, not {}: its rules can't be changed after "
             "launches were looked at; leave them as they were, or choose another folder with "
@@ -431,8 +433,8 @@ class BuildGate {
     return conclude(judgement, all ? "pairs" : "max_seconds");
   }
 
-  GateLaunches launches(const std::string& stopped) const {
-    GateLaunches made;
+  record::GateLaunches launches(const std::string& stopped) const {
+    record::GateLaunches made;
     for (const Couple& couple : couples_)
       for (std::size_t side = 0; side < 2; ++side) made.launched += done(couple, side) ? 1 : 0;
     made.most = 2 * couples_.size();
@@ -446,12 +448,12 @@ class BuildGate {
     const VerdictInput input{
         sets_, matching_,         asked_.varied, set_notes(sets_, matching_, asked_.varied),
         {},    launches(stopped), nullptr};
-    record_ = make_verdict_record(input, judgement);
+    verdict_ = make_verdict(input, judgement);
     return exit_code_of(judgement);
   }
 
   ExitCode no_verdict(const Outcome& outcome) {
-    record_ = make_failed_verdict(outcome, asked_.design, launches("failure"));
+    verdict_ = make_failed_verdict(outcome, asked_.design, launches("failure"));
     return exit_code_of(outcome.status);
   }
 
@@ -463,13 +465,13 @@ class BuildGate {
   std::array<Journal*, 2> journals_{};
   std::vector<ResultSet> sets_;
   Matching matching_;
-  Json record_;
+  Verdict verdict_;
 };
 
 }  // namespace
 
 ExitCode gate_builds(const GatedBuilds& builds, LaunchProgress& progress,
-                     const std::function<void(const Json& verdict)>& report) {
+                     const std::function<void(const Verdict&)>& report) {
   return BuildGate(builds).run(progress, report);
 }
 

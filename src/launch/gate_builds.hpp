@@ -47,7 +47,7 @@ struct GatedBuilds {
 /// folders of sweeps; writes DIR/verdict.json and hands the same record to `report`. A launch that
 /// fails ends it; the same command goes on from where it was.
 ExitCode gate_builds(const GatedBuilds& builds, LaunchProgress& progress,
-                     const std::function<void(const Json& verdict)>& report);
+                     const std::function<void(const Verdict&)>& report);
 
 /// Prints the command of every launch in its order.
 void print_gate(const GatedBuilds& builds);

@@ -18,14 +18,12 @@ using Rows = std::vector<std::vector<std::string>>;
 /// What makes text of a record fit for where it is shown: shown() or markdown_text().
 using Cleaner = std::string (*)(std::string_view);
 
-/// A metric of the record with its points: the record itself, or an entry of `further`.
+/// A metric of the record with its points: its own, or one of `further`.
 struct ComparedMetric {
-  const Json& record;
-  const Json& part;
+  const Comparison& record;
+  const std::string &metric, &better;
+  const std::vector<record::ComparedPoint>& points;
   Cleaner clean;
-
-  std::string text(const Json& value) const { return clean(value.get_ref<const std::string&>()); }
-  bool asks_equivalence() const { return !record.at("equivalent_percent").is_null(); }
 };
 
 std::string setting_text(const Json& value) {
@@ -39,102 +37,89 @@ std::string settings_text(const Json& settings, Cleaner clean) {
   return clean(text);
 }
 
-std::string signed_percent(const Json& value) {
-  return fmt::format("{:+.1f} %", value.get<double>());
+std::string interval(const Known<Interval>& percent) {
+  return percent ? fmt::format("[{:+.1f}, {:+.1f}] %", percent->lo, percent->hi) : kNone;
 }
 
-std::string interval(const Json& point) {
-  const Json& bounds = point.at("interval_percent");
-  if (bounds.is_null()) return kNone;
-  return fmt::format("[{:+.1f}, {:+.1f}] %", bounds[0].get<double>(), bounds[1].get<double>());
+std::string probability(const Known<double>& p) {
+  if (!p) return kNone;
+  return *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
-std::string probability(const Json& p) {
-  if (p.is_null()) return kNone;
-  return p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", p.get<double>());
+std::string detectable(const Known<double>& percent) {
+  return percent ? fmt::format("{:.1f} %", *percent) : kNone;
 }
 
-std::string detectable(const Json& point) {
-  const Json& percent = point.at("minimum_detectable_percent");
-  return percent.is_null() ? kNone : fmt::format("{:.1f} %", percent.get<double>());
+const char* counted_repeats(const record::ComparedPoint& point) {
+  return point.in_process() ? "repeats" : "launches";
 }
 
-const char* counted_repeats(const Json& point) {
-  return point.at("repeat_unit") == "in_process" ? "repeats" : "launches";
-}
-
-std::string verdict(const Json& point) {
-  const std::string word = point.at("verdict");
-  if (word != "too few launches") return word;
+std::string verdict(const record::ComparedPoint& point) {
+  if (point.verdict != record::kTooFew) return point.verdict;
   return fmt::format("too few {} (n={}; {} needed)", counted_repeats(point),
-                     std::min(point.at("base_repeats"), point.at("repeats")).dump(),
-                     point.at("repeats_needed").dump());
+                     std::min(point.base_repeats, point.repeats), point.repeats_needed);
 }
 
-std::string repeats(const Json& point) {
-  const std::string ours = point.at("base_repeats").dump(), theirs = point.at("repeats").dump();
-  if (point.at("design") == "paired") return theirs + " pairs";
-  return ours == theirs ? ours : fmt::format("{}, {}", ours, theirs);
+std::string repeats(const record::ComparedPoint& point) {
+  if (point.paired()) return fmt::format("{} pairs", point.repeats);
+  return point.base_repeats == point.repeats
+             ? std::to_string(point.repeats)
+             : fmt::format("{}, {}", point.base_repeats, point.repeats);
 }
 
-std::vector<std::string> row(const ComparedMetric& metric, const Json& point) {
-  const double base = point.at("base_value");
+std::vector<std::string> row(const ComparedMetric& metric, const record::ComparedPoint& point) {
   std::vector<std::string> cells{
-      point.at("ranks").dump() + settings_text(point.at("settings"), metric.clean),
+      std::to_string(point.ranks) + settings_text(point.settings, metric.clean),
       repeats(point),
-      four_digits(base),
-      four_digits(point.at("value").get<double>(), base),
-      signed_percent(point.at("difference_percent")),
-      interval(point),
-      probability(point.at("p_adjusted")),
-      detectable(point)};
-  if (metric.asks_equivalence()) cells.push_back(probability(point.at("p_equivalent")));
+      four_digits(point.base_value),
+      four_digits(point.value, point.base_value),
+      fmt::format("{:+.1f} %", point.difference_percent),
+      interval(point.interval_percent),
+      probability(point.p_adjusted),
+      detectable(point.minimum_detectable_percent)};
+  if (metric.record.equivalent_percent) cells.push_back(probability(point.p_equivalent));
   cells.push_back(verdict(point));
   return cells;
 }
 
 /// The points of one set under their header.
 Rows comparison_rows(const ComparedMetric& metric, const std::string& set) {
-  Rows rows{{"ranks", "n", metric.text(metric.record.at("base")), metric.clean(set), "difference",
+  Rows rows{{"ranks", "n", metric.clean(metric.record.base), metric.clean(set), "difference",
              "95 % interval", "p (Holm)", "detectable"}};
-  if (metric.asks_equivalence())
-    rows[0].push_back(
-        fmt::format("p (within {:g} %)", metric.record.at("equivalent_percent").get<double>()));
+  if (const auto& percent = metric.record.equivalent_percent)
+    rows[0].push_back(fmt::format("p (within {:g} %)", *percent));
   rows[0].push_back("verdict");
-  for (const Json& point : metric.part.at("points"))
-    if (point.at("set") == set) rows.push_back(row(metric, point));
+  for (const record::ComparedPoint& point : metric.points)
+    if (point.set == set) rows.push_back(row(metric, point));
   return rows;
 }
 
 std::string comparison_title(const ComparedMetric& metric, const std::string& set) {
-  const std::string name = metric.text(metric.part.at("metric"));
-  std::string unit, counts;
-  for (const Json& point : metric.part.at("points"))
-    if (unit.empty() && point.at("set") == set) {
-      unit = metric.text(point.at("unit"));
-      counts = counted_repeats(point);
-    }
+  const std::string name = metric.clean(metric.metric);
+  const auto first = std::ranges::find(metric.points, set, &record::ComparedPoint::set);
+  const std::string unit = metric.clean(first->unit);
   const std::string what = name == "throughput" ? unit : fmt::format("{} ({})", name, unit);
   std::string text = fmt::format("{} against {}: {}, n {}", metric.clean(set),
-                                 metric.text(metric.record.at("base")), what, counts);
-  if (metric.part.at("better") == "lower") text += ", lower is better";
+                                 metric.clean(metric.record.base), what, counted_repeats(*first));
+  if (metric.better == "lower") text += ", lower is better";
   return text;
 }
 
-std::vector<ComparedMetric> compared_metrics(const Json& record, Cleaner clean) {
-  std::vector<ComparedMetric> metrics{{record, record, clean}};
-  for (const Json& part : record.at("further")) metrics.push_back({record, part, clean});
+std::vector<ComparedMetric> compared_metrics(const Comparison& record, Cleaner clean) {
+  std::vector<ComparedMetric> metrics{{record, record.metric, record.better, record.points, clean}};
+  if (record.further)
+    for (const record::FurtherMetric& other : *record.further)
+      metrics.push_back({record, other.metric, other.better, other.points, clean});
   return metrics;
 }
 
 /// How the columns were made.
-void explain_columns(std::vector<std::string>& lines, const Json& record) {
+void explain_columns(std::vector<std::string>& lines, const Comparison& record) {
   bool paired = false, samples = false, short_interval = false;
   for (const ComparedMetric& metric : compared_metrics(record, shown))
-    for (const Json& point : metric.part.at("points")) {
-      (point.at("design") == "paired" ? paired : samples) = true;
-      const Json& confidence = point.at("interval_confidence");
-      short_interval = short_interval || (!confidence.is_null() && confidence < 0.945);
+    for (const record::ComparedPoint& point : metric.points) {
+      (point.paired() ? paired : samples) = true;
+      short_interval = short_interval || point.interval_confidence.value_or(1) < 0.945;
     }
   lines.push_back(
       "difference: of the mean log ratio, which sign, interval and verdict are of too; values: of "
@@ -145,82 +130,78 @@ void explain_columns(std::vector<std::string>& lines, const Json& record) {
         "pairs: repeats of one pass through the sweep, or declared with --paired; exact sign-flip "
         "test of the mean log ratio.");
   if (samples) lines.push_back("two samples: exact permutation test of the mean log ratio.");
-  lines.push_back(
-      fmt::format("Intervals hold what these tests do not refuse{}; p adjusted for {} (Holm); "
-                  "detectable: what is found with power {:.0f} % at {:.0f} %.",
-                  short_interval ? " (of 5 pairs 93.75 %)" : "",
-                  counted(record.at("points").size(), "comparison"),
-                  100 * record.at("power").get<double>(), 100 * record.at("alpha").get<double>()));
+  lines.push_back(fmt::format(
+      "Intervals hold what these tests do not refuse{}; p adjusted for {} (Holm); "
+      "detectable: what is found with power {:.0f} % at {:.0f} %.",
+      short_interval ? " (of 5 pairs 93.75 %)" : "", counted(record.points.size(), "comparison"),
+      100 * record.power, 100 * record.alpha));
 }
 
 /// What equivalence would take, of each point that is neither different nor equivalent.
 void explain_equivalence(std::vector<std::string>& lines, const ComparedMetric& metric) {
-  for (const Json& point : metric.part.at("points"))
-    if (!point.at("repeats_for_equivalence").is_null())
-      lines.push_back(
-          fmt::format("{}, ranks {}{}: neither different nor equivalent within {:g} %; were there "
-                      "no difference, "
-                      "{} {}{} would show it in {:.0f} % of such comparisons",
-                      metric.text(point.at("set")), point.at("ranks").dump(),
-                      settings_text(point.at("settings"), metric.clean),
-                      metric.record.at("equivalent_percent").get<double>(),
-                      point.at("repeats_for_equivalence").dump(),
-                      point.at("design") == "paired" ? "pairs" : counted_repeats(point),
-                      point.at("design") == "paired" ? "" : " of each",
-                      100 * metric.record.at("power").get<double>()));
+  for (const record::ComparedPoint& point : metric.points)
+    if (point.repeats_for_equivalence)
+      lines.push_back(fmt::format(
+          "{}, ranks {}{}: neither different nor equivalent within {:g} %; were there no "
+          "difference, {} {}{} would show it in {:.0f} % of such comparisons",
+          metric.clean(point.set), point.ranks, settings_text(point.settings, metric.clean),
+          *metric.record.equivalent_percent, *point.repeats_for_equivalence,
+          point.paired() ? "pairs" : counted_repeats(point), point.paired() ? "" : " of each",
+          100 * metric.record.power));
 }
 
 /// Sentences below the tables.
-std::vector<std::string> comparison_footer(const Json& record, Cleaner clean) {
-  const auto text = [&](const Json& value) { return clean(value.get_ref<const std::string&>()); };
+std::vector<std::string> comparison_footer(const Comparison& record, Cleaner clean) {
   std::vector<std::string> lines;
   explain_columns(lines, record);
   for (const ComparedMetric& metric : compared_metrics(record, clean))
-    if (metric.asks_equivalence()) explain_equivalence(lines, metric);
-  for (const Json& point : record.at("unmatched")) {
+    if (record.equivalent_percent) explain_equivalence(lines, metric);
+  for (const record::UnmatchedPoint& point : record.unmatched) {
     std::vector<std::string> sets;
-    for (const Json& set : point.at("measured_in")) sets.push_back(text(set));
-    lines.push_back(fmt::format("not compared: ranks {}{}, in {} but not in {}",
-                                point.at("ranks").dump(),
-                                settings_text(point.at("settings"), clean), fmt::join(sets, ", "),
-                                text(point.at("missing_in"))));
+    for (const std::string& set : point.measured_in) sets.push_back(clean(set));
+    lines.push_back(fmt::format("not compared: ranks {}{}, in {} but not in {}", point.ranks,
+                                settings_text(point.settings, clean), fmt::join(sets, ", "),
+                                clean(point.missing_in)));
   }
-  for (const Json& set : record.at("sets"))
-    for (const Json& why : set.at("left_out"))
-      lines.push_back(fmt::format("left out of {}: {}", text(set.at("label")), text(why)));
-  for (const std::string& changed : finding_sentences(record, "compared"))
+  for (const record::ComparedSet& set : record.sets)
+    for (const std::string& why : set.left_out)
+      lines.push_back(fmt::format("left out of {}: {}", clean(set.label), clean(why)));
+  for (const std::string& changed : finding_sentences(record.findings, "compared"))
     lines.push_back("changed: " + clean(changed));
-  for (const Json& note : record.at("notes")) lines.push_back("note: " + text(note));
-  for (const Json& warning : record.at("warnings")) lines.push_back("warning: " + text(warning));
+  for (const std::string& note : record.notes) lines.push_back("note: " + clean(note));
+  for (const std::string& warning : record.warnings) lines.push_back("warning: " + clean(warning));
   return lines;
+}
+
+/// Of each metric and each set but the base `show(title, rows)`.
+template <typename Show>
+std::string comparison_tables(const Comparison& record, Cleaner clean, Show show) {
+  std::string text;
+  for (const ComparedMetric& metric : compared_metrics(record, clean))
+    for (std::size_t i = 1; i < record.sets.size(); ++i) {
+      const std::string& set = record.sets[i].label;
+      if (const Rows rows = comparison_rows(metric, set); rows.size() > 1)
+        text += show(comparison_title(metric, set), rows);
+    }
+  return text;
 }
 
 }  // namespace
 
-std::string comparison_table(const Json& comparison_record) {
-  const Json& record = comparison_record;
-  std::string text;
-  for (const ComparedMetric& metric : compared_metrics(record, shown))
-    for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
-      const std::string set = record.at("sets")[i].at("label");
-      const Rows rows = comparison_rows(metric, set);
-      if (rows.size() < 2) continue;
-      text += comparison_title(metric, set) + "\n\n" + text_table(rows) + "\n";
-    }
+std::string comparison_table(const Comparison& record) {
+  std::string text =
+      comparison_tables(record, shown, [](const std::string& title, const Rows& rows) {
+        return title + "\n\n" + text_table(rows) + "\n";
+      });
   for (const std::string& line : comparison_footer(record, shown)) text += line + "\n";
   return text;
 }
 
-std::string comparison_markdown(const Json& comparison_record) {
-  const Json& record = comparison_record;
-  std::string text;
-  for (const ComparedMetric& metric : compared_metrics(record, markdown_text))
-    for (std::size_t i = 1; i < record.at("sets").size(); ++i) {
-      const std::string set = record.at("sets")[i].at("label");
-      const Rows rows = comparison_rows(metric, set);
-      if (rows.size() < 2) continue;
-      text += "**" + comparison_title(metric, set) + "**\n\n" + markdown_table(rows) + "\n";
-    }
+std::string comparison_markdown(const Comparison& record) {
+  std::string text =
+      comparison_tables(record, markdown_text, [](const std::string& title, const Rows& rows) {
+        return "**" + title + "**\n\n" + markdown_table(rows) + "\n";
+      });
   for (const std::string& line : comparison_footer(record, markdown_text))
     text += "- " + line + "\n";
   return text;
@@ -228,80 +209,69 @@ std::string comparison_markdown(const Json& comparison_record) {
 
 namespace {
 
-std::string change_at(const Json& record, const Json& label) {
-  for (const Json& change : record.at("changes")) {
-    if (change.at("at") != label) continue;
-    const std::string size =
-        fmt::format("{:+.1f} % (p = {:.4f})", change.at("change_percent").get<double>(),
-                    change.at("p").get<double>());
-    if (change.at("until").is_null()) return size;
-    return fmt::format("{}, {} until {}", size, change.at("kind").get<std::string>(),
-                       change.at("until").get<std::string>());
-  }
-  return "-";
+std::string change_at(const HistoryResult& record, const std::string& label) {
+  const auto change = std::ranges::find(record.changes, label, &record::HistoryChange::at);
+  if (change == record.changes.end()) return kNone;
+  const std::string size = fmt::format("{:+.1f} % (p = {:.4f})", change->change_percent, change->p);
+  if (!change->until || !change->kind) return size;
+  return fmt::format("{}, {} until {}", size, to_string(*change->kind), *change->until);
 }
 
-Rows history_rows(const Json& record) {
+Rows history_rows(const HistoryResult& record) {
   Rows rows{{"set", "launches", "relative rate", "change of level"}};
-  for (const Json& set : record.at("sets"))
-    rows.push_back({set.at("label").get<std::string>(), std::to_string(set.at("records").size()),
-                    fmt::format("{:.4f}", set.at("relative_rate").get<double>()),
-                    change_at(record, set.at("label"))});
+  for (const record::HistorySet& set : record.sets)
+    rows.push_back({set.label, std::to_string(set.records.size()),
+                    fmt::format("{:.4f}", set.relative_rate), change_at(record, set.label)});
   return rows;
 }
 
-std::string what_was_found(const Json& record) {
-  if (const Json& drift = record.at("drift"); !drift.is_null())
+std::string what_was_found(const HistoryResult& record) {
+  if (record.drift)
     return fmt::format("drift of {:+.1f} % from the first set to the last (p = {:.4f}), no step",
-                       drift.at("change_percent").get<double>(), drift.at("p").get<double>());
-  return record.at("changes").empty() ? "no change of level shown" : "changes of level";
+                       record.drift->change_percent, record.drift->p);
+  return record.changes.empty() ? "no change of level shown" : "changes of level";
 }
 
 /// "1 % 12 sets, 2 % 8, 5 % 6, 10 % 6".
-std::string sets_needed(const Json& needed) {
+std::string sets_needed(const std::vector<record::SetsNeeded>& needed) {
   std::string text;
-  for (const Json& one : needed)
-    text +=
-        fmt::format("{}{:g} % {}", text.empty() ? "" : ", ", one.at("change_percent").get<double>(),
-                    one.at("sets").is_null() ? "more than 40" : one.at("sets").dump());
+  for (const record::SetsNeeded& one : needed)
+    text += fmt::format("{}{:g} % {}", text.empty() ? "" : ", ", one.change_percent,
+                        one.sets ? std::to_string(*one.sets) : "more than 40");
   return text;
 }
 
-std::string noise_line(const Json& record) {
-  const Json& launches = record.at("launch_noise_percent");
+std::string noise_line(const HistoryResult& record) {
+  const auto& launches = record.launch_noise_percent;
   return fmt::format(
       "sets of one level differ by {:.2f} %{}; a step of {:.1f} % in the middle of {} sets is "
       "found in 80 % of such rows. Sets that a step needs: {}.",
-      record.at("set_noise_percent").get<double>(),
-      launches.is_null() ? ""
-                         : fmt::format(" (their launches make {:.2f} %)", launches.get<double>()),
-      record.at("detectable_percent").get<double>(), record.at("sets").size(),
-      sets_needed(record.at("sets_needed")));
+      record.set_noise_percent.value_or(0),
+      launches ? fmt::format(" (their launches make {:.2f} %)", *launches) : "",
+      record.detectable_percent.value_or(0), record.sets.size(),
+      sets_needed(record.sets_needed.value_or({})));
 }
 
-std::vector<std::string> history_footer(const Json& record) {
+std::vector<std::string> history_footer(const HistoryResult& record) {
   std::vector<std::string> lines{
       fmt::format("{} over {}; advice: sets measured one after the other carry the "
                   "machine's drift. scalemark gate PLAN --base --new decides.",
-                  what_was_found(record),
-                  counted(record.at("points").get<std::size_t>(), "common point")),
+                  what_was_found(record), counted(record.points, "common point")),
       noise_line(record)};
-  for (const char* kind : {"notes", "warnings"})
-    for (const Json& line : record.at(kind)) lines.push_back(line.get<std::string>());
+  for (const auto* sentences : {&record.notes, &record.warnings})
+    lines.insert(lines.end(), sentences->begin(), sentences->end());
   return lines;
 }
 
 }  // namespace
 
-std::string history_table(const Json& raw) {
-  const Json record = shown_record(raw);
-  std::string text = text_table(history_rows(record)) + "\n";
-  for (const std::string& line : history_footer(record)) text += line + "\n";
+std::string history_table(const HistoryResult& record) {
+  std::string text = text_table(shown_rows(history_rows(record))) + "\n";
+  for (const std::string& line : history_footer(record)) text += shown(line) + "\n";
   return text;
 }
 
-std::string history_markdown(const Json& raw) {
-  const Json record = shown_record(raw);
+std::string history_markdown(const HistoryResult& record) {
   std::string text = markdown_table(markdown_rows(history_rows(record))) + "\n";
   for (const std::string& line : history_footer(record)) text += "- " + markdown_text(line) + "\n";
   return text + "\n";

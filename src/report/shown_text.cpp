@@ -185,14 +185,18 @@ std::string text_of(const Json& finding, const char* key) {
 }
 
 /// "The link: ranks wait for gradients. (likely)".
-std::string what_is_found(const Json& finding) {
-  const std::string sure = text_of(finding, "sure");
-  return fmt::format("{} ({})", text_of(finding, "what"), sure == "hint" ? "a hint" : sure);
+std::string what_is_found(const std::string& what, const std::string& sure) {
+  return fmt::format("{} ({})", what, sure == "hint" ? "a hint" : sure);
+}
+
+bool is_told(const std::string& rule, const std::string& told) {
+  return (" " + told + " ").find(" " + rule + " ") != told.npos;
 }
 
 std::string lines_of_finding(const Json& finding) {
   const std::string why = text_of(finding, "why");
-  std::string lines = wrapped(shown(what_is_found(finding)), kColumns, 2);
+  std::string lines = wrapped(
+      shown(what_is_found(text_of(finding, "what"), text_of(finding, "sure"))), kColumns, 2);
   if (!why.empty()) lines += indented("why: ", why);
   for (const Json& one : finding.at("try")) lines += indented("try: ", one.get<std::string>());
   return lines;
@@ -203,8 +207,7 @@ std::vector<Json> findings_to_tell(const Json& record, const std::string& told) 
   const auto found = record.find("findings");
   if (found == record.end() || !found->is_array()) return findings;
   for (const Json& finding : *found)
-    if ((" " + told + " ").find(" " + text_of(finding, "rule") + " ") == told.npos)
-      findings.push_back(finding);
+    if (!is_told(text_of(finding, "rule"), told)) findings.push_back(finding);
   return findings;
 }
 
@@ -216,10 +219,12 @@ std::string finding_lines(const Json& record, const std::string& told) {
   return lines;
 }
 
-std::vector<std::string> finding_sentences(const Json& record, const std::string& told) {
+std::vector<std::string> finding_sentences(const std::vector<record::Finding>& findings,
+                                           const std::string& told) {
   std::vector<std::string> sentences;
-  for (const Json& finding : findings_to_tell(record, told))
-    sentences.push_back(what_is_found(finding) + " " + text_of(finding, "why"));
+  for (const record::Finding& finding : findings)
+    if (!is_told(finding.rule, told))
+      sentences.push_back(what_is_found(finding.what, finding.sure) + " " + finding.why);
   return sentences;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "json.hpp"
+#include "record/parts.hpp"
 
 namespace scalemark {
 
@@ -44,6 +45,7 @@ std::string finding_lines(const Json& record, const std::string& told = "");
 
 /// Of each finding one line: what, how sure, and why; as they stand in the record, not yet safe to
 /// show. For lists below a table.
-std::vector<std::string> finding_sentences(const Json& record, const std::string& told = "");
+std::vector<std::string> finding_sentences(const std::vector<record::Finding>& findings,
+                                           const std::string& told = "");
 
 }  // namespace scalemark

@@ -9,6 +9,7 @@
 #include "analysis/run_plan.hpp"
 #include "analysis/study/study_plan.hpp"
 #include "json.hpp"
+#include "record/comparison.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -35,31 +36,31 @@ std::string instances_table(const Json& record, std::size_t told = 0);
 /// A table of points for each metric and each set against the first one, and below what the columns
 /// are, points that only some sets have, notes and warnings. What came from records is shown().
 /// Ends with a newline.
-std::string comparison_table(const Json& comparison_record);
+std::string comparison_table(const Comparison& comparison);
 
 /// The same as Markdown.
-std::string comparison_markdown(const Json& comparison_record);
+std::string comparison_markdown(const Comparison& comparison);
 
 /// A line a set, changes marked where they begin, and what they are. Ends with a newline.
-std::string history_table(const Json& history_record);
+std::string history_table(const HistoryResult& history);
 /// The same as Markdown.
-std::string history_markdown(const Json& history_record);
+std::string history_markdown(const HistoryResult& history);
 
 /// One sentence: "regressed: new is 5.2 % slower than base [3.1, 7.0] (8 pairs, p = 0.0039)".
-std::string verdict_sentence(const Json& verdict_record);
+std::string verdict_sentence(const Verdict& verdict);
 
 /// The sentence, a table of points, notes and warnings. Ends with a newline.
-std::string verdict_table(const Json& verdict_record);
+std::string verdict_table(const Verdict& verdict);
 /// The same as Markdown.
-std::string verdict_markdown(const Json& verdict_record);
+std::string verdict_markdown(const Verdict& verdict);
 
 /// JUnit XML: a test case for all points together, which decides, and one a point. Inconclusive is
 /// "skipped", no verdict an "error".
-std::string verdict_junit(const Json& verdict_record);
+std::string verdict_junit(const Verdict& verdict);
 
 /// "::error title=scalemark gate::...": error for a regression, warning where nothing was shown,
 /// else notice (GitHub's workflow commands).
-std::string verdict_annotation(const Json& verdict_record);
+std::string verdict_annotation(const Verdict& verdict);
 
 /// A table of predictions, what the model is made of, and below what was held against it. Ends with
 /// a newline.

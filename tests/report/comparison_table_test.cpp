@@ -10,13 +10,12 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Json record_of(const std::vector<ResultSet>& sets, const CompareQuestions& questions = {}) {
+Comparison record_of(const std::vector<ResultSet>& sets, const CompareQuestions& questions = {}) {
   const Matching matching = match_sets(sets, questions.varied);
-  return make_comparison_record(sets, matching, questions,
-                                {compare_sets(sets, matching, questions)});
+  return make_comparison(sets, matching, questions, {compare_sets(sets, matching, questions)});
 }
 
-Json two_sets() {
+Comparison two_sets() {
   ResultSet a = test::rates("tcp", {100, 101, 102, 103, 104});
   ResultSet b = test::rates("rdma", {120, 121, 122, 123, 124});
   a.launches.push_back(test::launch(50, 2));
@@ -71,10 +70,10 @@ TEST(ComparisonTable, EfficiencyHasATableOfItsOwn) {
   const Matching matching = match_sets(sets, {});
   CompareQuestions efficiency;
   efficiency.metric = "efficiency";
-  const Json record = make_comparison_record(
-      sets, matching, {},
-      {compare_sets(sets, matching, {}), compare_sets(sets, matching, efficiency)});
-  EXPECT_EQ(record["further"].size(), 1U);
+  const Comparison record =
+      make_comparison(sets, matching, {},
+                      {compare_sets(sets, matching, {}), compare_sets(sets, matching, efficiency)});
+  EXPECT_EQ(record.further->size(), 1U);
   EXPECT_THAT(comparison_table(record),
               AllOf(HasSubstr("b against a: images/sec, n launches\n"),
                     HasSubstr("b against a: efficiency (of the smallest point), n launches\n"),
@@ -89,11 +88,11 @@ TEST(ComparisonTable, SaysWhatEquivalenceWouldTake) {
       comparison_table(record_of({test::rates("a", quiet), test::rates("b", quiet)}, questions));
   EXPECT_THAT(within, AllOf(HasSubstr("p (within 2 %)"), HasSubstr("0.0040  equivalent within 2 %"),
                             testing::Not(HasSubstr("neither"))));
-  const Json open = record_of({test::rates("a", noisy), test::rates("b", noisy)}, questions);
+  const Comparison open = record_of({test::rates("a", noisy), test::rates("b", noisy)}, questions);
   EXPECT_THAT(comparison_table(open),
               HasSubstr("b, ranks 1: neither different nor equivalent within 2 %; were there no "
                         "difference, " +
-                        open["points"][0]["repeats_for_equivalence"].dump() +
+                        std::to_string(*open.points[0].repeats_for_equivalence) +
                         " launches of each would show it in 80 % of such comparisons"));
 }
 
@@ -105,7 +104,7 @@ TEST(ComparisonTable, TextOfRecordsIsCleaned) {
     set->launches.back().unit = a.launches[0].unit;
   }
   b.left_out = {"1 record with status \x1B]0;title\x07"};
-  const Json record = record_of({a, b});
+  const Comparison record = record_of({a, b});
   for (const std::string& text : {comparison_table(record), comparison_markdown(record)}) {
     EXPECT_EQ(text.find('\x1B'), text.npos);
     EXPECT_EQ(text.find('\x07'), text.npos);

@@ -13,16 +13,16 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-Json record_of(double slowdown, const std::string& label = "new") {
+Verdict record_of(double slowdown, const std::string& label = "new") {
   const std::vector<double> base(8, 100), fresh(8, 100 * (1 - slowdown));
   const std::vector<ResultSet> sets{test::swept(test::rates("base", base)),
                                     test::swept(test::rates(label, fresh))};
   const Matching matching = match_sets(sets, {});
-  return make_verdict_record({sets, matching, {}, {"a note"}, {"a warning"}, std::nullopt, nullptr},
-                             judge(sets, matching, GateMode::sequential, {}));
+  return make_verdict({sets, matching, {}, {"a note"}, {"a warning"}, std::nullopt, nullptr},
+                      judge(sets, matching, GateMode::sequential, {}));
 }
 
-Json failed_record() {
+Verdict failed_record() {
   return make_failed_verdict({Status::failed, "new, pair 1: killed <by> \"signal\""}, {},
                              {1, 40, 2.5, "steps", "failure"});
 }
@@ -37,13 +37,13 @@ TEST(VerdictReport, OneSentenceSaysIt) {
 }
 
 TEST(VerdictReport, NamesWhatChangedBetweenTheSides) {
-  Json record = record_of(0.05);
+  Verdict record = record_of(0.05);
   EXPECT_THAT(verdict_table(record), Not(HasSubstr("changed:"))) << "nothing is known of the steps";
-  record["findings"].push_back({{"rule", "link"},
-                                {"what", "Exposed communication grew: link."},
-                                {"why", "Medians of 8."},
-                                {"try", Json::array()},
-                                {"sure", "likely"}});
+  record::Finding& link = record.findings.emplace_back();
+  link.rule = "link";
+  link.what = "Exposed communication grew: link.";
+  link.why = "Medians of 8.";
+  link.sure = "likely";
   const std::string words = "changed: Exposed communication grew: link. (likely) Medians of 8.\n";
   EXPECT_THAT(verdict_table(record), HasSubstr("\n" + words));
   EXPECT_THAT(verdict_markdown(record), HasSubstr("- " + words));
@@ -75,7 +75,7 @@ TEST(VerdictReport, JUnitCountsAndEscapes) {
 /// What a label, a unit or a reason may hold when records come from elsewhere.
 TEST(VerdictReport, TextOfRecordsBreaksNothing) {
   const std::string evil = "n\x1b[2J\n::error::x|<b>\xef\xbf\xbe&";
-  const Json record = record_of(0.05, evil);
+  const Verdict record = record_of(0.05, evil);
   EXPECT_EQ(verdict_table(record).find('\x1b'), std::string::npos);
   EXPECT_THAT(verdict_table(record), Not(HasSubstr("\n::error")));
   EXPECT_THAT(verdict_markdown(record), HasSubstr("x\\|&lt;b&gt;"));
@@ -92,12 +92,13 @@ TEST(VerdictReport, InconclusiveSaysHowManyRepeatsWouldDo) {
   const std::vector<ResultSet> sets{test::swept(test::rates("base", base)),
                                     test::swept(test::rates("new", fresh))};
   const Matching matching = match_sets(sets, {});
-  const Json record = make_verdict_record({sets, matching, {}, {}, {}, std::nullopt, nullptr},
-                                          judge(sets, matching, GateMode::pairs, {}));
-  EXPECT_EQ(record.at("verdict"), "inconclusive");
-  EXPECT_GT(record.at("repeats_for_pass"), 20);
-  EXPECT_THAT(verdict_sentence(record), HasSubstr("to exclude 2 % at this noise takes about " +
-                                                  record.at("repeats_for_pass").dump() + " pairs"));
+  const Verdict record = make_verdict({sets, matching, {}, {}, {}, std::nullopt, nullptr},
+                                      judge(sets, matching, GateMode::pairs, {}));
+  EXPECT_EQ(record.verdict, GateVerdict::inconclusive);
+  EXPECT_GT(*record.repeats_for_pass, 20U);
+  EXPECT_THAT(verdict_sentence(record),
+              HasSubstr("to exclude 2 % at this noise takes about " +
+                        std::to_string(*record.repeats_for_pass) + " pairs"));
 }
 
 TEST(VerdictReport, AnnotationsAreOneLine) {

@@ -25,8 +25,9 @@
 #include "measure/statistics.hpp"
 #include "measure/trend.hpp"
 #include "platform/platform.hpp"
+#include "record/write.hpp"
 #include "result/baseline.hpp"
-#include "result/record_schemas.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
 namespace {
@@ -103,12 +104,11 @@ RecordReader reader_of(const std::vector<std::string>& metrics) {
 namespace {
 
 /// The distinct values of a member of all launches.
-template <typename Member>
-Json distinct(const ResultSet& set, Member member) {
+std::vector<std::string> distinct(const ResultSet& set, std::string MeasuredLaunch::*member) {
   std::set<std::string> values;
   for (const MeasuredLaunch& launch : set.launches)
     if (!(launch.*member).empty()) values.insert(launch.*member);
-  return Json(values);
+  return {values.begin(), values.end()};
 }
 
 /// Variables that say how launches communicate; those of a job or of a place differ by themselves.
@@ -142,17 +142,23 @@ void add_foreign_load(std::vector<std::string>& notes, const ResultSet& set) {
 
 }  // namespace
 
-Json set_json(const ResultSet& set) {
+record::ComparedSet compared_set(const ResultSet& set) {
   std::vector<std::string> records;
   std::set<std::string> seen;
   for (const MeasuredLaunch& launch : set.launches)
     if (seen.insert(launch.id).second) records.push_back(launch.id);
-  return {{"label", set.label},
-          {"path", set.path},
-          {"records", records},
-          {"revisions", distinct(set, &MeasuredLaunch::revision)},
-          {"hosts", distinct(set, &MeasuredLaunch::host)},
-          {"left_out", set.left_out}};
+  return {set.label,
+          set.path,
+          records,
+          distinct(set, &MeasuredLaunch::revision),
+          distinct(set, &MeasuredLaunch::host),
+          set.left_out};
+}
+
+std::vector<record::ComparedSet> compared_sets(const std::vector<ResultSet>& sets) {
+  std::vector<record::ComparedSet> all;
+  std::ranges::transform(sets, std::back_inserter(all), compared_set);
+  return all;
 }
 
 std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Matching& matching,
@@ -174,7 +180,7 @@ std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Mat
   }
   for (const ResultSet& set : sets) add_foreign_load(notes, set);
   for (const ResultSet& set : sets) {
-    const Json revisions = distinct(set, &MeasuredLaunch::revision);
+    const auto revisions = distinct(set, &MeasuredLaunch::revision);
     if (revisions.size() > 1)
       notes.push_back(fmt::format("{} pools launches of {} builds; --by revision compares them",
                                   set.label, revisions.size()));
@@ -360,7 +366,7 @@ class Comparer {
     made_.metric = find_metric(questions.metric, all_launches(matching));
   }
 
-  Comparison compare() {
+  MetricComparison compare() {
     for (std::size_t set = 1; set < sets_.size(); ++set) {
       if (questions_.metric == "efficiency") smallest_ = smallest_points(matching_, set);
       for (std::size_t point = 0; point < matching_.points.size(); ++point)
@@ -384,15 +390,18 @@ class Comparer {
   void add(std::size_t set, std::size_t index) {
     const MatchedPoint& point = matching_.points[index];
     Difference difference;
-    difference.set = set;
-    difference.point = index;
-    difference.in_process =
-        is_of_work(questions_.metric) && needs_rounds(point.launches[0], point.launches[set]);
-    Repeats base = repeats_at(index, 0, difference.in_process);
-    Repeats other = repeats_at(index, set, difference.in_process);
+    difference.set_index = set;
+    difference.point_index = index;
+    difference.set = sets_[set].label;
+    difference.ranks = point.ranks;
+    difference.settings = point.settings;
+    if (is_of_work(questions_.metric) && needs_rounds(point.launches[0], point.launches[set]))
+      difference.repeat_unit = RepeatUnit::in_process;
+    Repeats base = repeats_at(index, 0, difference.in_process());
+    Repeats other = repeats_at(index, set, difference.in_process());
     if (!are_usable(base, point, 0) || !are_usable(other, point, set)) return;
     difference.unit = unit_of(base, other);
-    if (difference.in_process)
+    if (difference.in_process())
       warn(
           "repeats within one launch share its placement of ranks and memory: they say little of "
           "other launches; compare fresh launches (scalemark sweep) before you believe a "
@@ -449,7 +458,7 @@ class Comparer {
   /// Pairs where they are declared, or where repeats of one sweep have partners.
   void match_repeats(Difference& difference, Repeats& base, Repeats& other,
                      const MatchedPoint& point) {
-    const bool swept = !difference.in_process && of_one_sweep(base, other);
+    const bool swept = !difference.in_process() && of_one_sweep(base, other);
     if (!questions_.paired && !swept) return;
     Pairing pairing = pair_up(base, other);
     if (pairing.base.empty()) {
@@ -457,12 +466,12 @@ class Comparer {
       throw ConfigError(fmt::format(
           "--paired: {} and {} have no repeat in common ({}; {}); leave --paired out, or compare "
           "sets whose launches were numbered alike",
-          place(sets_, point, 0), sets_[difference.set].label, listed_numbers(pairing.base_alone),
+          place(sets_, point, 0), difference.set, listed_numbers(pairing.base_alone),
           listed_numbers(pairing.other_alone)));
     }
-    warn_of_single(pairing.base_alone, point, 0, difference.set);
-    warn_of_single(pairing.other_alone, point, difference.set, 0);
-    difference.paired = true;
+    warn_of_single(pairing.base_alone, point, 0, difference.set_index);
+    warn_of_single(pairing.other_alone, point, difference.set_index, 0);
+    difference.design = PointDesign::paired;
     base = std::move(pairing.base);
     other = std::move(pairing.other);
   }
@@ -483,8 +492,8 @@ class Comparer {
             "{}: {:+.1f} % here, but the bare mean says {:+.1f} % and Hodges-Lehmann {:+.1f} %, "
             "further apart than half the interval is wide: some launches lie far off, or have two "
             "levels; look at each of them",
-            place(sets_, matching_.points[one.point], one.set), one.percent, one.mean_percent,
-            one.hodges_lehmann_percent));
+            place(sets_, matching_.points[one.point_index], one.set_index), one.difference_percent,
+            one.mean_percent, one.hodges_lehmann_percent));
   }
 
   [[noreturn]] void refuse_empty() const {
@@ -513,13 +522,13 @@ class Comparer {
   std::map<std::size_t, std::size_t> smallest_;  ///< of the set that is looked at
   std::vector<PointValues> values_;              ///< of each difference
   std::set<std::string> said_;
-  Comparison made_;
+  MetricComparison made_;
 };
 
 }  // namespace
 
-Comparison compare_sets(const std::vector<ResultSet>& sets, const Matching& matching,
-                        const CompareQuestions& questions) {
+MetricComparison compare_sets(const std::vector<ResultSet>& sets, const Matching& matching,
+                              const CompareQuestions& questions) {
   return Comparer(sets, matching, questions).compare();
 }
 
@@ -534,137 +543,65 @@ namespace {
 
 std::string better(const Metric& metric) { return metric.higher_is_better ? "higher" : "lower"; }
 
-void explain_difference(Json& record, const std::string& points, const Difference& difference,
-                        const CompareQuestions& questions) {
-  const std::string counted = difference.in_process ? "repeats" : "launches";
-  const std::size_t least = std::min(difference.base_repeats, difference.other_repeats);
-  const auto unknown = [&](const char* key, const std::string& why) {
-    add_reason(record, points + "." + key, why);
-  };
-  if (!difference.p)
-    for (const char* key : {"p", "p_adjusted"})
-      unknown(key, "a single repeat of a set has no test");
-  if (!difference.interval)
-    for (const char* key : {"interval_percent", "interval_confidence"})
-      unknown(key, fmt::format("too few {} (n={}; {} needed)", counted, least, kLeastRepeats));
-  if (!difference.detectable_percent)
-    unknown("minimum_detectable_percent",
-            fmt::format("so few {} can show no difference (n={}; {} needed)", counted, least,
-                        difference.repeats_needed));
-  const bool asked = questions.test.equivalent_percent.has_value();
-  if (!difference.p_equivalent)
-    unknown("p_equivalent",
-            asked ? "a single repeat of a set has no test" : "no --equivalent was asked for");
-  if (!difference.repeats_for_equivalence)
-    unknown("repeats_for_equivalence",
-            !asked ? "no --equivalent was asked for"
-            : !difference.p_equivalent
-                ? "a single repeat of a set tells no noise"
-                : "a verdict was reached, or no number of launches would do");
-}
-
-Json difference_json(const std::vector<ResultSet>& sets, const MatchedPoint& point,
-                     const CompareQuestions& questions, const Difference& difference) {
-  const auto& interval = difference.interval;
-  return {
-      {"set", sets[difference.set].label},
-      {"ranks", point.ranks},
-      {"settings", point.settings},
-      {"unit", difference.unit},
-      {"design", difference.paired ? "paired" : "two_sample"},
-      {"repeat_unit", difference.in_process ? "in_process" : "launch"},
-      {"base_repeats", difference.base_repeats},
-      {"repeats", difference.other_repeats},
-      {"base_value", difference.base_value},
-      {"value", difference.other_value},
-      {"difference_percent", difference.percent},
-      {"interval_percent", interval ? Json(interval->interval) : Json(nullptr)},
-      {"interval_confidence", interval ? Json(interval->confidence) : Json(nullptr)},
-      {"hodges_lehmann_percent", difference.hodges_lehmann_percent},
-      {"p", or_null(difference.p)},
-      {"p_adjusted", or_null(difference.p_adjusted)},
-      {"minimum_detectable_percent", or_null(difference.detectable_percent)},
-      {"repeats_needed", difference.repeats_needed},
-      {"p_equivalent", or_null(difference.p_equivalent)},
-      {"repeats_for_equivalence", or_null(difference.repeats_for_equivalence)},
-      {"verdict", to_string(difference.verdict, questions.test.equivalent_percent.value_or(0))}};
-}
-
-Json points_json(Json& record, const std::string& place, const std::vector<ResultSet>& sets,
-                 const Matching& matching, const CompareQuestions& questions,
-                 const Comparison& comparison) {
-  Json points = Json::array();
-  for (const Difference& difference : comparison.differences) {
-    points.push_back(
-        difference_json(sets, matching.points[difference.point], questions, difference));
-    explain_difference(record, place, difference, questions);
-  }
-  return points;
+std::vector<record::ComparedPoint> points_of(const MetricComparison& metric) {
+  return {metric.differences.begin(), metric.differences.end()};
 }
 
 /// Points that the base or another set does not have.
-Json unmatched_json(const std::vector<ResultSet>& sets, const Matching& matching) {
-  Json unmatched = Json::array();
+std::vector<record::UnmatchedPoint> unmatched_points(const std::vector<ResultSet>& sets,
+                                                     const Matching& matching) {
+  std::vector<record::UnmatchedPoint> unmatched;
   for (const MatchedPoint& point : matching.points)
     for (std::size_t i = 0; i < sets.size(); ++i) {
       if (!point.launches[i].empty()) continue;
-      Json there = Json::array();
+      std::vector<std::string> there;
       for (std::size_t k = 0; k < sets.size(); ++k)
         if (!point.launches[k].empty()) there.push_back(sets[k].label);
-      unmatched.push_back({{"ranks", point.ranks},
-                           {"settings", point.settings},
-                           {"missing_in", sets[i].label},
-                           {"measured_in", there}});
+      unmatched.push_back({point.ranks, point.settings, sets[i].label, there});
     }
   return unmatched;
 }
 
 /// Those of a further metric begin with its name, unless they hold for the first one too.
-void add_sentences(Json& all, const std::vector<std::string>& sentences,
-                   const Comparison& comparison, const Comparison& first) {
+void add_sentences(std::vector<std::string>& all, const std::vector<std::string>& sentences,
+                   const MetricComparison& metric, bool first) {
   for (const std::string& sentence : sentences)
-    if (&comparison == &first)
+    if (first)
       all.push_back(sentence);
-    else if (std::ranges::find(all, Json(sentence)) == all.end())
-      all.push_back(comparison.metric.name + ": " + sentence);
+    else if (std::ranges::find(all, sentence) == all.end())
+      all.push_back(metric.metric.name + ": " + sentence);
 }
 
 }  // namespace
 
-Json make_comparison_record(const std::vector<ResultSet>& sets, const Matching& matching,
-                            const CompareQuestions& questions,
-                            const std::vector<Comparison>& comparisons) {
-  const Comparison& first = comparisons.front();
-  Json record = envelope("comparison", Status::ok);
-  record["metric"] = first.metric.name;
-  record["better"] = better(first.metric);
-  record["alpha"] = questions.test.alpha;
-  record["power"] = questions.test.power;
-  record["equivalent_percent"] = or_null(questions.test.equivalent_percent);
-  record["varied"] = questions.varied;
-  record["base"] = sets.front().label;
-  record["sets"] = Json::array();
-  for (const ResultSet& set : sets) record["sets"].push_back(set_json(set));
-  record["points"] = Json::array();
-  record["further"] = Json::array();
-  record["unmatched"] = unmatched_json(sets, matching);
-  record["notes"] = set_notes(sets, matching, questions.varied);
-  for (const std::string& note : machine_notes(sets)) record["notes"].push_back(note);
-  record["warnings"] = time_warnings(sets, matching, first.metric.name, questions.test.alpha);
-  record["unavailable"] = Json::object();
-  record["points"] = points_json(record, "points", sets, matching, questions, first);
-  for (const Comparison& other : std::span(comparisons).subspan(1))
-    record["further"].push_back(
-        {{"metric", other.metric.name},
-         {"better", better(other.metric)},
-         {"points", points_json(record, "further.points", sets, matching, questions, other)}});
-  for (const Comparison& comparison : comparisons) {
-    add_sentences(record["notes"], comparison.notes, comparison, first);
-    add_sentences(record["warnings"], comparison.warnings, comparison, first);
+Comparison make_comparison(const std::vector<ResultSet>& sets, const Matching& matching,
+                           const CompareQuestions& questions,
+                           const std::vector<MetricComparison>& metrics) {
+  const MetricComparison& first = metrics.front();
+  Comparison made;
+  set_envelope(made, "comparison", {});
+  made.metric = first.metric.name;
+  made.better = better(first.metric);
+  made.alpha = questions.test.alpha;
+  made.power = questions.test.power;
+  made.equivalent_percent = {questions.test.equivalent_percent, "no --equivalent was asked for"};
+  made.varied = questions.varied;
+  made.base = sets.front().label;
+  made.sets = compared_sets(sets);
+  made.points = points_of(first);
+  auto& further = made.further.emplace();
+  for (const MetricComparison& other : std::span(metrics).subspan(1))
+    further.push_back({other.metric.name, better(other.metric), points_of(other)});
+  made.unmatched = unmatched_points(sets, matching);
+  made.notes = set_notes(sets, matching, questions.varied);
+  std::ranges::move(machine_notes(sets), std::back_inserter(made.notes));
+  made.warnings = time_warnings(sets, matching, first.metric.name, questions.test.alpha);
+  for (const MetricComparison& metric : metrics) {
+    add_sentences(made.notes, metric.notes, metric, &metric == &first);
+    add_sentences(made.warnings, metric.warnings, metric, &metric == &first);
   }
-  explain_nulls(record, "equivalent_percent", "no --equivalent was asked for");
-  diagnosis::add_findings(record, sets, matching);
-  return record;
+  made.findings = diagnosis::written_findings(record_json(made), sets, matching);
+  return made;
 }
 
 }  // namespace scalemark

@@ -10,6 +10,7 @@
 
 #include "analysis/compare/match_sets.hpp"
 #include "analysis/compare/point_test.hpp"
+#include "record/comparison.hpp"
 #include "result/result_set.hpp"
 
 namespace scalemark {
@@ -21,7 +22,8 @@ struct CompareQuestions {
   TestQuestions test = {};            ///< alpha: of the family of all comparisons of a metric
 };
 
-struct Comparison {
+/// Of one metric.
+struct MetricComparison {
   Metric metric;
   std::vector<Difference> differences;  ///< by set, then point; one where both have the metric
   std::vector<std::string> notes, warnings;
@@ -29,24 +31,23 @@ struct Comparison {
 
 /// Of one metric. Throws ConfigError where no point of two sets has it, where the sets' units
 /// differ, or where --paired sets have no repeat in common at a point.
-Comparison compare_sets(const std::vector<ResultSet>& sets, const Matching& matching,
-                        const CompareQuestions& questions);
+MetricComparison compare_sets(const std::vector<ResultSet>& sets, const Matching& matching,
+                              const CompareQuestions& questions);
 
 /// What is compared where no metric was asked for: throughput, and efficiency where two sets have
 /// it at two rank counts.
 std::vector<std::string> default_metrics(const Matching& matching);
 
-/// The record (kind "comparison", docs/schema/comparison.schema.json). The first comparison is its
-/// own, others stand under `further`.
-Json make_comparison_record(const std::vector<ResultSet>& sets, const Matching& matching,
-                            const CompareQuestions& questions,
-                            const std::vector<Comparison>& comparisons);
+/// The record. The first metric is its own, others stand under `further`.
+Comparison make_comparison(const std::vector<ResultSet>& sets, const Matching& matching,
+                           const CompareQuestions& questions,
+                           const std::vector<MetricComparison>& metrics);
 
 // What records about result sets say of the sets themselves, and what the time at which sets were
 // measured makes doubtful: one wholly before the other, or a trend within one.
 
-/// {"label", "path", "records", "revisions", "hosts", "left_out"}.
-Json set_json(const ResultSet& set);
+record::ComparedSet compared_set(const ResultSet& set);
+std::vector<record::ComparedSet> compared_sets(const std::vector<ResultSet>& sets);
 
 /// What differs between the sets and is no key of a point, and the notes of the matching.
 std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Matching& matching,

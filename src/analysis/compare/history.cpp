@@ -12,6 +12,8 @@
 #include "error.hpp"
 #include "measure/statistics.hpp"
 #include "measure/trend.hpp"
+#include "record/write.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
 namespace {
@@ -162,10 +164,6 @@ double residual_of(std::span<const double> values, const TrendTest& trend) {
 
 }  // namespace
 
-std::string to_string(ChangeKind kind) {
-  return kind == ChangeKind::step ? "step" : kind == ChangeKind::dip ? "dip" : "peak";
-}
-
 RowFindings find_changes(std::span<const double> values, double alpha, double least_variance,
                          ChangeTest& test) {
   RowFindings found;
@@ -214,7 +212,7 @@ History find_history(const std::vector<ResultSet>& sets, const Matching& matchin
   history.smallest_step = noise * test.smallest_step(sets.size(), alpha / 2, kHistoryPower);
   std::map<std::size_t, double> steps;
   for (const double percent : kAskedPercent) {
-    history.needed.push_back({percent, std::nullopt});
+    history.needed.push_back({percent, Unknown{"more than 40"}});
     for (const std::size_t size : kRowSizes) {
       const auto [at, is_new] = steps.try_emplace(size, 0);
       if (is_new) at->second = test.smallest_step(size, alpha / 2, kHistoryPower);
@@ -230,53 +228,48 @@ namespace {
 
 double percent_of(double difference) { return 100 * std::expm1(difference); }
 
-Json changes_json(const std::vector<ResultSet>& sets, const std::vector<LevelChange>& changes) {
-  Json all = Json::array();
-  for (const LevelChange& change : changes)
-    all.push_back({{"after", sets[change.first - 1].label},
-                   {"at", sets[change.first].label},
-                   {"change_percent", percent_of(change.difference)},
-                   {"p", change.p},
-                   {"kind", to_string(change.kind)},
-                   {"until", change.kind == ChangeKind::step ? Json(nullptr)
-                                                             : Json(sets[change.end - 1].label)}});
+std::vector<record::HistorySet> sets_of(const std::vector<ResultSet>& sets,
+                                        const History& history) {
+  std::vector<record::HistorySet> all;
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    all.push_back({compared_set(sets[i]), history.rates[i]});
+  return all;
+}
+
+std::vector<record::HistoryChange> changes_of(const std::vector<ResultSet>& sets,
+                                              const std::vector<LevelChange>& changes) {
+  std::vector<record::HistoryChange> all;
+  for (const LevelChange& change : changes) {
+    all.push_back({sets[change.first - 1].label, sets[change.first].label,
+                   percent_of(change.difference), change.p, change.kind, Unknown{"a step lasts"}});
+    if (change.kind != ChangeKind::step) all.back().until = sets[change.end - 1].label;
+  }
   return all;
 }
 
 }  // namespace
 
-Json make_history_record(const std::vector<ResultSet>& sets, const History& history, double alpha,
-                         const std::vector<std::string>& notes,
-                         const std::vector<std::string>& warnings) {
-  Json record = envelope("history", Status::ok);
-  record["alpha"] = alpha;
-  record["points"] = history.points;
-  record["sets"] = Json::array();
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    record["sets"].push_back(set_json(sets[i]));
-    record["sets"].back()["relative_rate"] = history.rates[i];
-  }
-  record["changes"] = changes_json(sets, history.found.changes);
-  record["drift"] = nullptr;
+HistoryResult make_history(const std::vector<ResultSet>& sets, const History& history, double alpha,
+                           const std::vector<std::string>& notes,
+                           const std::vector<std::string>& warnings) {
+  HistoryResult made;
+  set_envelope(made, "history", {});
+  made.alpha = alpha;
+  made.points = history.points;
+  made.sets = sets_of(sets, history);
+  made.changes = changes_of(sets, history.found.changes);
+  made.drift = Unknown{"no trend is shown that steps do not explain better"};
   if (const auto& drift = history.found.drift)
-    record["drift"] = {{"change_percent", percent_of(drift->difference)}, {"p", drift->p}};
-  record["set_noise_percent"] = percent_of(history.found.deviation);
-  record["launch_noise_percent"] = nullptr;
-  if (history.launch_noise) record["launch_noise_percent"] = percent_of(*history.launch_noise);
-  record["detectable_percent"] = percent_of(history.smallest_step);
-  record["sets_needed"] = Json::array();
-  for (const SetsNeeded& needed : history.needed)
-    record["sets_needed"].push_back(
-        {{"change_percent", needed.change_percent}, {"sets", or_null(needed.sets)}});
-  record["notes"] = notes;
-  record["warnings"] = warnings;
-  record["unavailable"] = Json::object();
-  explain_nulls(record, "changes.until", "a step lasts");
-  explain_nulls(record, "drift", "no trend is shown that steps do not explain better");
-  explain_nulls(record, "launch_noise_percent", "no set has two launches of a point");
-  explain_nulls(record, "sets_needed.sets", "more than 40");
-  diagnosis::add_findings(record);
-  return record;
+    made.drift = record::HistoryDrift{percent_of(drift->difference), drift->p};
+  made.set_noise_percent = percent_of(history.found.deviation);
+  made.launch_noise_percent = Unknown{"no set has two launches of a point"};
+  if (history.launch_noise) made.launch_noise_percent = percent_of(*history.launch_noise);
+  made.detectable_percent = percent_of(history.smallest_step);
+  made.sets_needed = history.needed;
+  made.notes = notes;
+  made.warnings = warnings;
+  made.findings = diagnosis::written(diagnosis::diagnose(record_json(made)));
+  return made;
 }
 
 }  // namespace scalemark

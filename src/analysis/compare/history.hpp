@@ -10,6 +10,7 @@
 
 #include "analysis/compare/match_sets.hpp"
 #include "measure/trend.hpp"
+#include "record/comparison.hpp"
 
 namespace scalemark {
 
@@ -20,9 +21,6 @@ inline constexpr std::size_t kMostDip = 4;
 /// What is told of the sets that a change needs.
 inline constexpr double kAskedPercent[] = {1, 2, 5, 10};
 inline constexpr double kHistoryPower = 0.8;
-
-enum class ChangeKind { step, dip, peak };
-std::string to_string(ChangeKind kind);
 
 struct LevelChange {
   ChangeKind kind = ChangeKind::step;
@@ -48,11 +46,6 @@ struct RowFindings {
 RowFindings find_changes(std::span<const double> values, double alpha, double least_variance,
                          ChangeTest& test);
 
-struct SetsNeeded {
-  double change_percent = 0;
-  std::optional<std::size_t> sets;  ///< in whose middle it would be found; nullopt: more than 40
-};
-
 struct History {
   std::vector<double> levels;  ///< of each set: mean over common points of the mean log rate
   std::vector<double> rates;   ///< geometric mean over these points, relative to the first set
@@ -62,15 +55,15 @@ struct History {
   /// of a point.
   std::optional<double> launch_noise;
   double smallest_step = 0;  ///< in the middle of as many sets, found with kHistoryPower
-  std::vector<SetsNeeded> needed;
+  std::vector<record::SetsNeeded> needed;
 };
 
 /// ConfigError below kLeastSets sets or where no point is common to all.
 History find_history(const std::vector<ResultSet>& sets, const Matching& matching, double alpha);
 
-/// What docs/schema/history.schema.json asks for.
-Json make_history_record(const std::vector<ResultSet>& sets, const History& history, double alpha,
-                         const std::vector<std::string>& notes,
-                         const std::vector<std::string>& warnings);
+/// The record.
+HistoryResult make_history(const std::vector<ResultSet>& sets, const History& history, double alpha,
+                           const std::vector<std::string>& notes,
+                           const std::vector<std::string>& warnings);
 
 }  // namespace scalemark

@@ -184,16 +184,17 @@ PointValues values_of(const Repeats& base, const Repeats& other, bool paired) {
 void find_interval(Difference& difference, const PointValues& values, double estimate,
                    std::initializer_list<double> others, const TestQuestions& questions) {
   const double confidence = 1 - questions.alpha;
-  difference.interval =
-      difference.paired
+  const auto found =
+      difference.paired()
           ? sign_flip_interval(values.pairs, confidence, questions.assignments)
           : permutation_interval(values.base, values.other, confidence, questions.assignments);
-  if (!difference.interval) return;
-  Interval& interval = difference.interval->interval;
-  const double half = (interval.hi - interval.lo) / 2 + kLeastDisagreement;
+  if (!found) return;
+  const auto [lo, hi] = found->interval;
+  const double half = (hi - lo) / 2 + kLeastDisagreement;
   difference.estimates_disagree =
       std::ranges::any_of(others, [=](double other) { return std::abs(other - estimate) > half; });
-  interval = {percent(interval.lo), percent(interval.hi)};
+  difference.interval_percent = Interval{percent(lo), percent(hi)};
+  difference.interval_confidence = found->confidence;
 }
 
 /// Minimum detectable differences: how many standard errors they are is looked for once for each
@@ -206,7 +207,7 @@ class Detectable {
   /// In percent, at the level that the exact test reaches below alpha; none where it reaches none.
   std::optional<double> percent_of(const Difference& difference, const PointValues& values) {
     const std::size_t n = values.base.size(), m = values.other.size();
-    const double step = least_p(difference.paired, n, m);
+    const double step = least_p(difference.paired(), n, m);
     const double level = std::floor(alpha_ / step + 1e-9) * step;
     if (std::min(n, m) < 2 || level <= 0 || level >= 1) return std::nullopt;
     const StandardError error = error_of(values);
@@ -224,64 +225,88 @@ class Detectable {
 /// Never fewer than an interval takes.
 void find_repeats_for_equivalence(Difference& difference, const PointValues& values,
                                   const TestQuestions& questions) {
-  difference.repeats_for_equivalence = repeats_for_equivalence(
-      deviation_of(values), difference.paired, margin_of(*questions.equivalent_percent),
-      questions.alpha, questions.power);
-  if (difference.repeats_for_equivalence)
-    difference.repeats_for_equivalence =
-        std::max(*difference.repeats_for_equivalence, kLeastRepeats);
+  const auto repeats = repeats_for_equivalence(deviation_of(values), difference.paired(),
+                                               margin_of(*questions.equivalent_percent),
+                                               questions.alpha, questions.power);
+  if (repeats) difference.repeats_for_equivalence = std::max(*repeats, kLeastRepeats);
 }
 
-ComparisonVerdict direction(const Difference& difference, const Metric& metric) {
-  const bool more = difference.percent > 0;
-  if (!metric.is_speed) return more ? ComparisonVerdict::higher : ComparisonVerdict::lower;
-  return more == metric.higher_is_better ? ComparisonVerdict::faster : ComparisonVerdict::slower;
+std::string direction(const Difference& difference, const Metric& metric) {
+  const bool more = difference.difference_percent > 0;
+  if (!metric.is_speed) return more ? "higher" : "lower";
+  return more == metric.higher_is_better ? "faster" : "slower";
 }
 
-ComparisonVerdict verdict_of(const Difference& difference, const Metric& metric,
-                             const TestQuestions& questions, std::size_t comparisons) {
+std::string verdict_of(const Difference& difference, const Metric& metric,
+                       const TestQuestions& questions, std::size_t comparisons) {
   if (difference.p_equivalent && *difference.p_equivalent <= questions.alpha)
-    return ComparisonVerdict::equivalent;
+    return fmt::format("equivalent within {:g} %", *questions.equivalent_percent);
   if (difference.p_adjusted && *difference.p_adjusted <= questions.alpha)
     return direction(difference, metric);
-  const std::size_t n = difference.base_repeats, m = difference.other_repeats;
-  const double least = least_p(difference.paired, n, m) * static_cast<double>(comparisons);
+  const std::size_t n = difference.base_repeats, m = difference.repeats;
+  const double least = least_p(difference.paired(), n, m) * static_cast<double>(comparisons);
   const bool enough = std::min(n, m) >= kLeastRepeats && least <= questions.alpha;
-  return enough ? ComparisonVerdict::no_difference_shown : ComparisonVerdict::too_few;
+  return enough ? record::kNoDifference : record::kTooFew;
 }
 
-bool is_open(ComparisonVerdict verdict) {
-  return verdict == ComparisonVerdict::no_difference_shown || verdict == ComparisonVerdict::too_few;
+bool is_open(const std::string& verdict) {
+  return verdict == record::kNoDifference || verdict == record::kTooFew;
+}
+
+/// What has no value gets this reason, unless it has one.
+template <typename T>
+void explain(Known<T>& value, const std::string& reason) {
+  if (!value && value.why().empty()) value = Unknown{reason};
+}
+
+void explain_unknown(Difference& of, bool equivalence_asked) {
+  const char* counted = of.in_process() ? "repeats" : "launches";
+  const std::size_t least = std::min(of.base_repeats, of.repeats);
+  explain(of.p, "a single repeat of a set has no test");
+  explain(of.p_adjusted, "a single repeat of a set has no test");
+  const std::string too_few =
+      fmt::format("too few {} (n={}; {} needed)", counted, least, kLeastRepeats);
+  explain(of.interval_percent, too_few);
+  explain(of.interval_confidence, too_few);
+  explain(of.minimum_detectable_percent,
+          fmt::format("so few {} can show no difference (n={}; {} needed)", counted, least,
+                      of.repeats_needed));
+  const std::string nobody = "no --equivalent was asked for";
+  explain(of.repeats_for_equivalence,
+          !equivalence_asked ? nobody
+          : !of.p_equivalent ? "a single repeat of a set tells no noise"
+                             : "a verdict was reached, or no number of launches would do");
+  explain(of.p_equivalent, equivalence_asked ? "a single repeat of a set has no test" : nobody);
 }
 
 }  // namespace
 
 PointValues test_point(Difference& difference, const Repeats& base, const Repeats& other,
                        const std::string& metric, const TestQuestions& questions) {
-  const PointValues values = values_of(base, other, difference.paired);
+  const PointValues values = values_of(base, other, difference.paired());
   difference.base_repeats = base.size();
-  difference.other_repeats = other.size();
+  difference.repeats = other.size();
   difference.base_value = value_of(base, metric);
-  difference.other_value = value_of(other, metric);
-  const double estimate = difference.paired ? sign_flip_centre(values.pairs)
-                                            : permutation_centre(values.base, values.other);
-  const double robust =
-      difference.paired ? hodges_lehmann(values.pairs) : hodges_lehmann(values.base, values.other);
+  difference.value = value_of(other, metric);
+  const double estimate = difference.paired() ? sign_flip_centre(values.pairs)
+                                              : permutation_centre(values.base, values.other);
+  const double robust = difference.paired() ? hodges_lehmann(values.pairs)
+                                            : hodges_lehmann(values.base, values.other);
   const double bare =
-      difference.paired ? mean(values.pairs) : mean(values.other) - mean(values.base);
-  difference.percent = percent(estimate);
+      difference.paired() ? mean(values.pairs) : mean(values.other) - mean(values.base);
+  difference.difference_percent = percent(estimate);
   difference.mean_percent = percent(bare);
   difference.hodges_lehmann_percent = percent(robust);
   const std::size_t least = std::min(base.size(), other.size());
   if (least < 2) return values;
   const auto both = Alternative::two_sided;
-  difference.p = difference.paired
+  difference.p = difference.paired()
                      ? sign_flip_test(values.pairs, both, questions.assignments).p
                      : permutation_test(values.base, values.other, both, questions.assignments).p;
   if (questions.equivalent_percent) {
     const Interval margin = margin_of(*questions.equivalent_percent);
     difference.p_equivalent =
-        difference.paired
+        difference.paired()
             ? sign_flip_equivalence_p(values.pairs, margin, questions.assignments)
             : permutation_equivalence_p(values.base, values.other, margin, questions.assignments);
   }
@@ -302,32 +327,14 @@ void judge_points(std::vector<Difference>& differences, const std::vector<PointV
   for (std::size_t i = 0; i < differences.size(); ++i) {
     Difference& difference = differences[i];
     if (difference.p) difference.p_adjusted = adjusted[next++];
-    difference.detectable_percent = detectable.percent_of(difference, values[i]);
-    difference.repeats_needed = repeats_needed(difference.paired, questions.alpha, comparisons);
+    if (const auto least = detectable.percent_of(difference, values[i]))
+      difference.minimum_detectable_percent = *least;
+    difference.repeats_needed = repeats_needed(difference.paired(), questions.alpha, comparisons);
     difference.verdict = verdict_of(difference, metric, questions, comparisons);
     if (difference.p_equivalent && is_open(difference.verdict))
       find_repeats_for_equivalence(difference, values[i], questions);
+    explain_unknown(difference, questions.equivalent_percent.has_value());
   }
-}
-
-std::string to_string(ComparisonVerdict verdict, double equivalent_percent) {
-  switch (verdict) {
-    case ComparisonVerdict::faster:
-      return "faster";
-    case ComparisonVerdict::slower:
-      return "slower";
-    case ComparisonVerdict::lower:
-      return "lower";
-    case ComparisonVerdict::higher:
-      return "higher";
-    case ComparisonVerdict::equivalent:
-      return fmt::format("equivalent within {:g} %", equivalent_percent);
-    case ComparisonVerdict::no_difference_shown:
-      return "no difference shown";
-    case ComparisonVerdict::too_few:
-      break;
-  }
-  return "too few launches";
 }
 
 namespace {
@@ -355,9 +362,10 @@ std::optional<Fastest> find_fastest(const std::vector<Repeats>& points) {
     if (i == fastest.point || points[i].empty()) continue;
     const Pairing pairs = pair_up(points[fastest.point], points[i]);
     Difference& difference = differences.emplace_back();
-    difference.paired = !pairs.base.empty() && of_one_sweep(points[fastest.point], points[i]);
+    if (!pairs.base.empty() && of_one_sweep(points[fastest.point], points[i]))
+      difference.design = PointDesign::paired;
     values.push_back(
-        difference.paired
+        difference.paired()
             ? test_point(difference, pairs.base, pairs.other, kMetric, questions)
             : test_point(difference, points[fastest.point], points[i], kMetric, questions));
   }
@@ -368,11 +376,10 @@ std::optional<Fastest> find_fastest(const std::vector<Repeats>& points) {
   for (const Difference& difference : differences) {
     const double p = std::min(1.0, difference.p.value_or(1) * tests);
     fastest.p = std::max(fastest.p, p);
-    if (p > questions.alpha || difference.percent >= 0) ++fastest.as_fast;
+    if (p > questions.alpha || difference.difference_percent >= 0) ++fastest.as_fast;
     fastest.repeats_needed = std::max(fastest.repeats_needed, difference.repeats_needed);
-    fastest.too_few =
-        fastest.too_few ||
-        std::min(difference.base_repeats, difference.other_repeats) < difference.repeats_needed;
+    fastest.too_few = fastest.too_few || std::min(difference.base_repeats, difference.repeats) <
+                                             difference.repeats_needed;
   }
   fastest.shown = fastest.as_fast == 0;
   return fastest;

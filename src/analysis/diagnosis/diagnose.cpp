@@ -2,40 +2,38 @@
 #include "analysis/diagnosis/diagnose.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 #include <variant>
 
 #include "analysis/diagnosis/record_view.hpp"
 #include "analysis/diagnosis/rules.hpp"
+#include "record/write.hpp"
 
 namespace scalemark::diagnosis {
 namespace {
 
-Json number_json(const Quote& quote, const char* sentence) {
-  return {{"name", quote.name},
-          {"value", std::visit([](const auto& value) { return Json(value); }, quote.value)},
-          {"text", quote.text},
-          {"record", quote.record},
-          {"pointer", quote.pointer},
-          {"sentence", sentence},
-          {"begin", quote.begin}};
+void add_numbers(record::Finding& finding, const Sentence& sentence, const char* name) {
+  for (const Quote& quote : sentence.quotes())
+    finding.numbers.push_back(
+        {quote.name, std::visit([](const auto& value) { return Json(value); }, quote.value),
+         quote.text, quote.record, quote.pointer, name, static_cast<std::int64_t>(quote.begin)});
 }
 
-Json finding_json(const Finding& finding) {
-  Json numbers = Json::array();
-  for (const Quote& quote : finding.what.quotes()) numbers.push_back(number_json(quote, "what"));
-  for (const Quote& quote : finding.why.quotes()) numbers.push_back(number_json(quote, "why"));
-  return {{"rule", finding.rule},
-          {"tone", to_string(finding.tone)},
-          {"about", finding.about},
-          {"what", finding.what.text()},
-          {"why", finding.why.text()},
-          {"try", finding.tries},
-          {"sure", to_string(finding.sure)},
-          {"because", finding.because},
-          {"numbers", numbers}};
+record::Finding written(const Finding& finding) {
+  record::Finding made{finding.rule,
+                       to_string(finding.tone),
+                       finding.about,
+                       finding.what.text(),
+                       finding.why.text(),
+                       finding.tries,
+                       to_string(finding.sure),
+                       finding.because,
+                       {}};
+  add_numbers(made, finding.what, "what");
+  add_numbers(made, finding.why, "why");
+  return made;
 }
 
 }  // namespace
@@ -61,9 +59,15 @@ Findings diagnose(const Json& record, const std::vector<RunEvidence>& runs,
   return {};
 }
 
+std::vector<record::Finding> written(const Findings& findings) {
+  std::vector<record::Finding> list;
+  for (const Finding& finding : findings) list.push_back(written(finding));
+  return list;
+}
+
 Json findings_json(const Findings& findings) {
   Json list = Json::array();
-  for (const Finding& finding : findings) list.push_back(finding_json(finding));
+  for (const Finding& finding : findings) list.push_back(part_json(written(finding)));
   return list;
 }
 
@@ -71,11 +75,13 @@ void add_findings(Json& record, const std::vector<RunEvidence>& runs) {
   record["findings"] = findings_json(diagnose(record, runs));
 }
 
-void add_findings(Json& record, const std::vector<ResultSet>& sets, const Matching& matching) {
+std::vector<record::Finding> written_findings(const Json& record,
+                                              const std::vector<ResultSet>& sets,
+                                              const Matching& matching) {
   Findings findings = diagnose(record);
   for (const Finding& finding : change_findings(sides_evidence(sets, matching)))
     findings.push_back(finding);
-  record["findings"] = findings_json(findings);
+  return written(findings);
 }
 
 namespace {

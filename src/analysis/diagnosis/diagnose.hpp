@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/diagnosis/evidence.hpp"
+#include "record/parts.hpp"
 
 namespace scalemark::diagnosis {
 
@@ -16,13 +17,17 @@ namespace scalemark::diagnosis {
 Findings diagnose(const Json& record, const std::vector<RunEvidence>& runs = {},
                   const Settings& settings = {});
 
+/// As they stand in a record.
+std::vector<record::Finding> written(const Findings& findings);
 /// A list, as `findings` of a record.
 Json findings_json(const Findings& findings);
 
 /// Sets record["findings"].
 void add_findings(Json& record, const std::vector<RunEvidence>& runs = {});
-/// The same of a comparison or a gate, whose sides may have changed in what a step is spent on.
-void add_findings(Json& record, const std::vector<ResultSet>& sets, const Matching& matching);
+/// Of a comparison or a gate, whose sides may have changed in what a step is spent on.
+std::vector<record::Finding> written_findings(const Json& record,
+                                              const std::vector<ResultSet>& sets,
+                                              const Matching& matching);
 
 /// Takes records one by one and keeps of each no more than what is needed.
 class Collection {

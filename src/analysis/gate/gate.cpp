@@ -179,20 +179,6 @@ void describe_once(GateDecision& decision, const LogRates& logs, const GateDesig
 
 }  // namespace
 
-std::string to_string(GateVerdict verdict) {
-  switch (verdict) {
-    case GateVerdict::regressed:
-      return "regressed";
-    case GateVerdict::pass:
-      return "pass";
-    case GateVerdict::inconclusive:
-      return "inconclusive";
-    case GateVerdict::more_pairs:
-      break;
-  }
-  return "more pairs";
-}
-
 Series log_ratios(const LogRates& logs) {
   Series ratios = logs.fresh;
   for (std::size_t i = 0; i < ratios.size(); ++i)

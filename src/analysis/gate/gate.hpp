@@ -5,10 +5,10 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "measure/joint_permutation.hpp"
+#include "record/comparison.hpp"
 
 namespace scalemark {
 
@@ -22,9 +22,6 @@ struct GateDesign {
   double excluded_point = 0.10;  ///< slowdown of any one point that a pass excludes (fraction)
   double power = 0.8;            ///< of the minimum detectable slowdown
 };
-
-enum class GateVerdict { regressed, pass, inconclusive, more_pairs };
-std::string to_string(GateVerdict verdict);
 
 struct GateDecision {
   GateVerdict verdict = GateVerdict::more_pairs;

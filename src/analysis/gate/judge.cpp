@@ -15,7 +15,9 @@
 #include "error.hpp"
 #include "json.hpp"
 #include "measure/permutation.hpp"
-#include "result/record_schemas.hpp"
+#include "record/read.hpp"
+#include "record/write.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
 namespace {
@@ -188,19 +190,19 @@ class Judge {
     const LogRates logs = log_rates();
     const GateDecision& decision = made_.decision;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      JudgedPoint point;
+      record::JudgedPoint point;
       point.ranks = points_[i].ranks;
       point.settings = points_[i].settings;
       point.unit = points_[i].launches[0].front()->unit;
-      point.base_rate = rate_of(work_.base, i);
-      point.new_rate = rate_of(work_.fresh, i);
+      point.base_value = rate_of(work_.base, i);
+      point.value = rate_of(work_.fresh, i);
       const LogRates alone{{logs.base[i]}, {logs.fresh[i]}, paired()};
       point.slowdown_percent = slowdown_percent(centre_of(alone));
       point.p = slower_p(alone);
-      if (i < decision.point_p.size()) point.p_adjusted = decision.point_p[i];
-      point.regressed = decision.verdict == GateVerdict::regressed &&
-                        point.p_adjusted <= made_.design.alarm.back().spent;
-      point.open = std::ranges::find(decision.open, i) != decision.open.end();
+      const double adjusted = i < decision.point_p.size() ? decision.point_p[i] : 1;
+      point.p_adjusted = adjusted;
+      point.regressed =
+          decision.verdict == GateVerdict::regressed && adjusted <= made_.design.alarm.back().spent;
       made_.points.push_back(std::move(point));
     }
   }
@@ -214,125 +216,81 @@ class Judge {
 
 }  // namespace
 
-std::string to_string(GateMode mode) {
-  switch (mode) {
-    case GateMode::sequential:
-      return "sequential pairs";
-    case GateMode::pairs:
-      return "pairs";
-    case GateMode::samples:
-      break;
-  }
-  return "samples";
-}
-
 Judgement judge(const std::vector<ResultSet>& sets, const Matching& matching, GateMode mode,
                 const GateDesign& design, std::size_t allowed_to_fail) {
   return Judge(sets, matching, mode, design, allowed_to_fail).judge();
 }
 
-Json design_json(GateMode mode, const GateDesign& design) {
-  Json looks = Json::array();
+record::GateRules rules_of(GateMode mode, const GateDesign& design) {
+  record::GateRules rules{mode,
+                          design.alarm.back().spent,
+                          design.pass.back().spent,
+                          100 * design.threshold,
+                          100 * design.excluded,
+                          100 * design.excluded_point,
+                          design.power,
+                          Unknown{"the sets were there already and were looked at once"}};
+  if (mode != GateMode::sequential) return rules;
+  auto& looks = rules.looks.emplace();
   for (std::size_t i = 0; i < design.alarm.size(); ++i)
-    looks.push_back({{"pairs", design.alarm[i].pairs},
-                     {"alarm_spent", design.alarm[i].spent},
-                     {"pass_spent", design.pass[i].spent}});
-  const bool once = mode != GateMode::sequential;
-  return {{"mode", to_string(mode)},
-          {"alpha", design.alarm.back().spent},
-          {"pass_alpha", design.pass.back().spent},
-          {"threshold_percent", 100 * design.threshold},
-          {"excluded_percent", 100 * design.excluded},
-          {"excluded_point_percent", 100 * design.excluded_point},
-          {"power", design.power},
-          {"looks", once ? Json(nullptr) : looks}};
+    looks.push_back({design.alarm[i].pairs, design.alarm[i].spent, design.pass[i].spent});
+  return rules;
 }
 
 namespace {
 
-Json point_json(const JudgedPoint& point) {
-  return {{"ranks", point.ranks},
-          {"settings", point.settings},
-          {"unit", point.unit},
-          {"base_value", point.base_rate},
-          {"value", point.new_rate},
-          {"slowdown_percent", point.slowdown_percent},
-          {"p", point.p},
-          {"p_adjusted", point.p_adjusted},
-          {"regressed", point.regressed}};
-}
-
-Json launches_json(const std::optional<GateLaunches>& launches) {
-  if (!launches) return nullptr;
-  return {{"launched", launches->launched},
-          {"most", launches->most},
-          {"seconds", launches->seconds},
-          {"alternate", launches->alternate},
-          {"stopped", launches->stopped}};
-}
-
-void explain_judgement(Json& record) {
-  for (const auto& [path, reason] : {
-           std::pair{"design.looks", "the sets were there already and were looked at once"},
-           {"interval_percent", "too few repeats (5 needed)"},
-           {"detectable_percent", "so few repeats can't reach the level, whatever they are"},
-           {"repeats_for_pass", "a verdict was reached, or one repeat tells no noise"},
-           {"launches", "the sets were there already"},
-           {"baseline", "the base is no baseline file"},
-       })
-    explain_nulls(record, path, reason);
-}
-
-Json failed_verdict(const Outcome& outcome, const Json& design, const Json& launches) {
-  Json record = blank_record("verdict");
-  record.update(envelope("verdict", outcome.status, outcome.reason));
-  record["design"] = design;
-  record["launches"] = launches;
-  explain_nulls(record, "", "the gate came to no verdict: " + outcome.reason);
-  return record;
+Known<std::size_t> repeats_for_pass(const GateDecision& decision) {
+  const Unknown none{"a verdict was reached, or one repeat tells no noise"};
+  if (decision.verdict != GateVerdict::inconclusive) return none;
+  return {decision.repeats_for_pass, none.why};
 }
 
 }  // namespace
 
-Json make_verdict_record(const VerdictInput& input, const Judgement& judgement) {
+Verdict make_verdict(const VerdictInput& input, const Judgement& judgement) {
   const GateDecision& decision = judgement.decision;
-  Json record = envelope("verdict", Status::ok);
-  record["verdict"] = to_string(decision.verdict);
-  record["exit_code"] = static_cast<int>(exit_code_of(judgement));
-  record["design"] = design_json(judgement.mode, judgement.design);
-  record["repeats"] = decision.pairs;
-  record["slowdown_percent"] = decision.slowdown_percent;
-  const auto& interval = judgement.interval_percent;
-  record["interval_percent"] = or_null(interval);
-  record["p"] = decision.p;
-  record["detectable_percent"] = or_null(decision.detectable_percent);
-  record["repeats_for_pass"] = decision.verdict == GateVerdict::inconclusive
-                                   ? or_null(decision.repeats_for_pass)
-                                   : Json(nullptr);
-  record["points"] = Json::array();
-  for (const JudgedPoint& point : judgement.points) record["points"].push_back(point_json(point));
-  record["varied"] = input.varied;
-  record["sets"] = Json::array();
-  for (const ResultSet& set : input.sets) record["sets"].push_back(set_json(set));
-  record["baseline"] = input.baseline;
-  record["launches"] = launches_json(input.launches);
-  record["notes"] = input.notes;
-  record["warnings"] = input.warnings;
-  for (const std::string& warning : judgement.warnings) record["warnings"].push_back(warning);
-  record["unavailable"] = Json::object();
-  explain_judgement(record);
-  diagnosis::add_findings(record, input.sets, input.matching);
-  return record;
+  Verdict made;
+  set_envelope(made, "verdict", {});
+  made.verdict = decision.verdict;
+  made.exit_code = static_cast<int>(exit_code_of(judgement));
+  made.design = rules_of(judgement.mode, judgement.design);
+  made.repeats = decision.pairs;
+  made.slowdown_percent = decision.slowdown_percent;
+  made.interval_percent = {judgement.interval_percent, "too few repeats (5 needed)"};
+  made.p = decision.p;
+  made.detectable_percent = {decision.detectable_percent,
+                             "so few repeats can't reach the level, whatever they are"};
+  made.repeats_for_pass = repeats_for_pass(decision);
+  made.points = judgement.points;
+  made.varied = input.varied;
+  made.sets = compared_sets(input.sets);
+  made.baseline = Unknown{"the base is no baseline file"};
+  if (!input.baseline.is_null())
+    made.baseline = part_from<record::BaselineReference>(input.baseline);
+  made.launches = {input.launches, "the sets were there already"};
+  made.notes = input.notes;
+  made.warnings = input.warnings;
+  made.warnings.insert(made.warnings.end(), judgement.warnings.begin(), judgement.warnings.end());
+  made.findings = diagnosis::written_findings(verdict_json(made), input.sets, input.matching);
+  return made;
 }
 
-Json make_failed_verdict(const Outcome& outcome) {
-  return failed_verdict(outcome, nullptr, nullptr);
+Verdict make_failed_verdict(const Outcome& outcome) {
+  Verdict made;
+  set_envelope(made, "verdict", outcome);
+  return made;
 }
 
-Json make_failed_verdict(const Outcome& outcome, const GateDesign& design,
-                         const GateLaunches& launches) {
-  return failed_verdict(outcome, design_json(GateMode::sequential, design),
-                        launches_json(launches));
+Verdict make_failed_verdict(const Outcome& outcome, const GateDesign& design,
+                            const record::GateLaunches& launches) {
+  Verdict made = make_failed_verdict(outcome);
+  made.design = rules_of(GateMode::sequential, design);
+  made.launches = launches;
+  return made;
+}
+
+Json verdict_json(const Verdict& verdict) {
+  return record_json(verdict, "the gate came to no verdict: " + verdict.reason);
 }
 
 ExitCode exit_code_of(const Judgement& judgement) {

@@ -14,14 +14,14 @@ using test::launch;
 using test::rates;
 using test::result_set;
 using test::swept;
-using Word = ComparisonVerdict;
 
-Comparison compare(const std::vector<ResultSet>& sets, const CompareQuestions& questions = {}) {
+MetricComparison compare(const std::vector<ResultSet>& sets,
+                         const CompareQuestions& questions = {}) {
   return compare_sets(sets, match_sets(sets, questions.varied), questions);
 }
 
 Difference only(const std::vector<ResultSet>& sets, const CompareQuestions& questions = {}) {
-  const Comparison made = compare(sets, questions);
+  const MetricComparison made = compare(sets, questions);
   EXPECT_EQ(made.differences.size(), 1U);
   return made.differences.at(0);
 }
@@ -35,19 +35,19 @@ std::vector<double> scaled(std::vector<double> x, double factor) {
 
 TEST(Compare, OfTwoSamplesThatDoNotOverlap) {
   const Difference d = only({rates("a", kBase), rates("b", scaled(kBase, 1.187))});
-  EXPECT_FALSE(d.paired);
-  EXPECT_FALSE(d.in_process);
-  EXPECT_NEAR(d.percent, 18.7, 1e-9);
+  EXPECT_FALSE(d.paired());
+  EXPECT_FALSE(d.in_process());
+  EXPECT_NEAR(d.difference_percent, 18.7, 1e-9);
   EXPECT_NEAR(d.base_value, 102, 1e-9);
   EXPECT_NEAR(d.hodges_lehmann_percent, 18.7, 1e-9);
   EXPECT_DOUBLE_EQ(*d.p, 2. / 252);
   EXPECT_DOUBLE_EQ(*d.p_adjusted, 2. / 252);
-  EXPECT_EQ(d.verdict, Word::faster);
-  ASSERT_TRUE(d.interval);
-  EXPECT_LT(d.interval->interval.lo, 18.7);
-  EXPECT_GT(d.interval->interval.hi, 18.7);
-  EXPECT_GT(d.interval->interval.lo, 14.5);
-  EXPECT_EQ(only({rates("a", kBase), rates("b", scaled(kBase, 0.8))}).verdict, Word::slower);
+  EXPECT_EQ(d.verdict, "faster");
+  ASSERT_TRUE(d.interval_percent);
+  EXPECT_LT(d.interval_percent->lo, 18.7);
+  EXPECT_GT(d.interval_percent->hi, 18.7);
+  EXPECT_GT(d.interval_percent->lo, 14.5);
+  EXPECT_EQ(only({rates("a", kBase), rates("b", scaled(kBase, 0.8))}).verdict, "slower");
 }
 
 TEST(Compare, ValuesAreTotalWorkOverTotalTime) {
@@ -56,7 +56,7 @@ TEST(Compare, ValuesAreTotalWorkOverTotalTime) {
   a.launches[1].repeats = {{100, 3}};  // 200 units in 4 s
   EXPECT_DOUBLE_EQ(only({a, b}).base_value, 50);
   // The difference is that of the launches' logarithms: (log 1 + log 3) / 2.
-  EXPECT_NEAR(only({a, b}).percent, 100 * (std::sqrt(3.) - 1), 1e-9);
+  EXPECT_NEAR(only({a, b}).difference_percent, 100 * (std::sqrt(3.) - 1), 1e-9);
 }
 
 TEST(Compare, LongRunsHaveNoMoreSayThanShortOnes) {
@@ -68,10 +68,10 @@ TEST(Compare, LongRunsHaveNoMoreSayThanShortOnes) {
     b.launches[i].repeats = {{1.005 * rate * seconds, seconds}};
   }
   const Difference d = only({a, b});
-  EXPECT_LT(d.other_value, d.base_value);  // as totals b is slower
-  EXPECT_NEAR(d.percent, 0.5, 1e-9);
-  EXPECT_NEAR(d.interval->interval.lo, 0.5, 1e-6);
-  EXPECT_EQ(d.verdict, Word::faster);
+  EXPECT_LT(d.value, d.base_value);  // as totals b is slower
+  EXPECT_NEAR(d.difference_percent, 0.5, 1e-9);
+  EXPECT_NEAR(d.interval_percent->lo, 0.5, 1e-6);
+  EXPECT_EQ(d.verdict, "faster");
 }
 
 TEST(Compare, TheEstimateLiesInItsInterval) {
@@ -81,9 +81,9 @@ TEST(Compare, TheEstimateLiesInItsInterval) {
   b.launches[2].repeats[0] = {kBase[2] * 10, 100};  // as long as its work takes
   for (const auto& sets : {std::vector{a, b}, std::vector{swept(a), swept(b)}}) {
     const Difference d = only(sets);
-    ASSERT_TRUE(d.interval);
-    EXPECT_LE(d.interval->interval.lo, d.percent);
-    EXPECT_GE(d.interval->interval.hi, d.percent);
+    ASSERT_TRUE(d.interval_percent);
+    EXPECT_LE(d.interval_percent->lo, d.difference_percent);
+    EXPECT_GE(d.interval_percent->hi, d.difference_percent);
   }
 }
 
@@ -94,9 +94,9 @@ TEST(Compare, SaysWhereTheBareMeanDisagrees) {
     level.push_back(100 + 0.1 * i);
     two_levels.push_back(level.back() / (i % 4 == 3 ? 10 : 1) * (1 + 0.001 * (i % 3 - 1)));
   }
-  const Comparison made = compare({swept(rates("a", level)), swept(rates("b", two_levels))});
+  const MetricComparison made = compare({swept(rates("a", level)), swept(rates("b", two_levels))});
   EXPECT_TRUE(made.differences[0].estimates_disagree);
-  EXPECT_NEAR(made.differences[0].percent, 0, 0.3);
+  EXPECT_NEAR(made.differences[0].difference_percent, 0, 0.3);
   EXPECT_NEAR(made.differences[0].hodges_lehmann_percent, 0, 0.2);
   EXPECT_THAT(made.warnings,
               testing::ElementsAre(testing::HasSubstr("but the bare mean says -43.")));
@@ -106,33 +106,33 @@ TEST(Compare, SaysWhereTheBareMeanDisagrees) {
 TEST(Compare, LaunchesOfOneSweepArePairs) {
   const std::vector<double> drift{100, 110, 120, 130, 140, 150, 160};
   const Difference d = only({swept(rates("a", drift)), swept(rates("b", scaled(drift, 1.05)))});
-  EXPECT_TRUE(d.paired);
+  EXPECT_TRUE(d.paired());
   EXPECT_NEAR(*d.p, 2. / 128, 1e-12);
-  EXPECT_EQ(d.verdict, Word::faster);
-  EXPECT_NEAR(d.interval->interval.lo, 5, 1e-6);
-  EXPECT_NEAR(d.interval->interval.hi, 5, 1e-6);
-  EXPECT_NEAR(*d.detectable_percent, 0, 1e-6);
+  EXPECT_EQ(d.verdict, "faster");
+  EXPECT_NEAR(d.interval_percent->lo, 5, 1e-6);
+  EXPECT_NEAR(d.interval_percent->hi, 5, 1e-6);
+  EXPECT_NEAR(*d.minimum_detectable_percent, 0, 1e-6);
   // Unpaired, the drift hides the difference.
   EXPECT_EQ(only({rates("a", drift), rates("b", scaled(drift, 1.05))}).verdict,
-            Word::no_difference_shown);
+            record::kNoDifference);
   CompareQuestions declared;
   declared.paired = true;
-  EXPECT_TRUE(only({rates("a", drift), rates("b", drift)}, declared).paired);
+  EXPECT_TRUE(only({rates("a", drift), rates("b", drift)}, declared).paired());
 }
 
 TEST(Compare, PairsBelongToOneRepeatAndOneBuild) {
   ResultSet a = swept(rates("a", {1, 2, 3, 4, 5, 6})), b = swept(rates("b", {2, 4, 6, 8, 10, 12}));
   std::swap(b.launches[0], b.launches[5]);  // the order of the files says nothing
   b.launches.erase(b.launches.begin() + 2);
-  const Comparison made = compare({a, b});
-  EXPECT_TRUE(made.differences[0].paired);
+  const MetricComparison made = compare({a, b});
+  EXPECT_TRUE(made.differences[0].paired());
   EXPECT_EQ(made.differences[0].base_repeats, 5U);
-  EXPECT_NEAR(made.differences[0].interval->interval.lo, 100, 1e-6);
+  EXPECT_NEAR(made.differences[0].interval_percent->lo, 100, 1e-6);
   EXPECT_THAT(made.warnings, testing::ElementsAre(testing::AllOf(
                                  testing::HasSubstr("1 of its repeats is without a partner in b"),
                                  testing::HasSubstr("repeat 3"))));
   for (MeasuredLaunch& one : b.launches) one.revision = "def";
-  EXPECT_FALSE(only({a, b}).paired);
+  EXPECT_FALSE(only({a, b}).paired());
 }
 
 TEST(Compare, DeclaredPairsAreOfOneRepeat) {
@@ -143,11 +143,11 @@ TEST(Compare, DeclaredPairsAreOfOneRepeat) {
   std::swap(b.launches[0], b.launches[5]);   // the order of the files says nothing
   b.launches.erase(b.launches.begin() + 2);  // repeat 3
   a.launches.erase(a.launches.begin());      // repeat 1
-  const Comparison made = compare({a, b}, declared);
+  const MetricComparison made = compare({a, b}, declared);
   const Difference& d = made.differences.at(0);
-  EXPECT_TRUE(d.paired);
+  EXPECT_TRUE(d.paired());
   EXPECT_EQ(d.base_repeats, 4U);
-  EXPECT_NEAR(d.percent, 100, 1e-9);
+  EXPECT_NEAR(d.difference_percent, 100, 1e-9);
   EXPECT_DOUBLE_EQ(*d.p, 2. / 16);
   EXPECT_THAT(
       made.warnings,
@@ -159,9 +159,9 @@ TEST(Compare, DeclaredPairsAreOfOneRepeat) {
 TEST(Compare, DeclaredPairsWithoutNumbersAreInTheirOrder) {
   CompareQuestions declared;
   declared.paired = true;
-  const Comparison made = compare({rates("a", {1, 2}), rates("b", {2, 4, 9})}, declared);
-  EXPECT_NEAR(made.differences.at(0).percent, 100, 1e-9);
-  EXPECT_EQ(made.differences[0].other_repeats, 2U);
+  const MetricComparison made = compare({rates("a", {1, 2}), rates("b", {2, 4, 9})}, declared);
+  EXPECT_NEAR(made.differences.at(0).difference_percent, 100, 1e-9);
+  EXPECT_EQ(made.differences[0].repeats, 2U);
   EXPECT_THAT(made.warnings, testing::ElementsAre(testing::HasSubstr("left out: repeat 3")));
   ResultSet a = swept(rates("a", {1, 2})), b = swept(rates("b", {1, 2}));
   for (MeasuredLaunch& one : b.launches) one.repeat += 2;
@@ -171,18 +171,18 @@ TEST(Compare, DeclaredPairsWithoutNumbersAreInTheirOrder) {
 TEST(Compare, TooFewLaunchesGiveNoInterval) {
   const Difference three = only({rates("a", {100, 101, 102}), rates("b", {200, 201, 202})});
   EXPECT_DOUBLE_EQ(*three.p, 2. / 20);
-  EXPECT_FALSE(three.interval);
-  EXPECT_FALSE(three.detectable_percent);
-  EXPECT_EQ(three.verdict, Word::too_few);
+  EXPECT_FALSE(three.interval_percent);
+  EXPECT_FALSE(three.minimum_detectable_percent);
+  EXPECT_EQ(three.verdict, record::kTooFew);
   EXPECT_EQ(three.repeats_needed, 5U);
   const Difference single = only({rates("a", {100}), rates("b", {200})});
   EXPECT_FALSE(single.p);
-  EXPECT_NEAR(single.percent, 100, 1e-9);
+  EXPECT_NEAR(single.difference_percent, 100, 1e-9);
   // Five pairs have an interval, but no p of 0.05: 2 / 32.
   const Difference five = only({swept(rates("a", kBase)), swept(rates("b", scaled(kBase, 2)))});
-  ASSERT_TRUE(five.interval);
-  EXPECT_DOUBLE_EQ(five.interval->confidence, 0.9375);
-  EXPECT_EQ(five.verdict, Word::too_few);
+  ASSERT_TRUE(five.interval_percent);
+  EXPECT_DOUBLE_EQ(*five.interval_confidence, 0.9375);
+  EXPECT_EQ(five.verdict, record::kTooFew);
   EXPECT_EQ(five.repeats_needed, 6U);
 }
 
@@ -190,13 +190,13 @@ TEST(Compare, EveryComparisonIsAdjustedForAllOthers) {
   ResultSet a = rates("a", kBase), b = rates("b", scaled(kBase, 1.5)), c = rates("c", kBase);
   for (ResultSet* set : {&a, &b, &c})
     for (const double rate : kBase) set->launches.push_back(launch(rate, 2));
-  const Comparison made = compare({a, b, c});
+  const MetricComparison made = compare({a, b, c});
   ASSERT_EQ(made.differences.size(), 4U);
   EXPECT_NEAR(*made.differences[0].p_adjusted, 4 * 2. / 252, 1e-12);
-  EXPECT_EQ(made.differences[0].verdict, Word::faster);
-  EXPECT_EQ(made.differences[1].verdict, Word::no_difference_shown);
+  EXPECT_EQ(made.differences[0].verdict, "faster");
+  EXPECT_EQ(made.differences[1].verdict, record::kNoDifference);
   EXPECT_DOUBLE_EQ(*made.differences[1].p_adjusted, 1);
-  EXPECT_EQ(made.differences[2].set, 2U);
+  EXPECT_EQ(made.differences[2].set_index, 2U);
 }
 
 TEST(Compare, TheDetectableDifferenceIsThatOfTheAdjustedLevel) {
@@ -205,24 +205,24 @@ TEST(Compare, TheDetectableDifferenceIsThatOfTheAdjustedLevel) {
   for (const double rate : kBase) logs.push_back(std::log(rate));
   const double error = standard_deviation(logs) * std::sqrt(2. / 5);
   const double level = 12. / 252;  // the largest multiple of 2 / 252 up to 0.05
-  EXPECT_NEAR(*d.detectable_percent,
+  EXPECT_NEAR(*d.minimum_detectable_percent,
               100 * std::expm1(minimum_detectable_difference({error, 8}, level, 0.8)), 1e-9);
-  EXPECT_EQ(d.verdict, Word::no_difference_shown);
+  EXPECT_EQ(d.verdict, record::kNoDifference);
 }
 
 TEST(Compare, RoundsOfOneLaunchWarn) {
   ResultSet a = rates("a", {100}), b = rates("b", {100});
   for (ResultSet* set : {&a, &b})
     set->launches[0].repeats = {{100, 1}, {101, 1}, {102, 1}, {103, 1}, {104, 1}};
-  const Comparison made = compare({a, b});
-  EXPECT_TRUE(made.differences[0].in_process);
-  EXPECT_EQ(made.differences[0].other_repeats, 5U);
+  const MetricComparison made = compare({a, b});
+  EXPECT_TRUE(made.differences[0].in_process());
+  EXPECT_EQ(made.differences[0].repeats, 5U);
   EXPECT_THAT(made.warnings, testing::ElementsAre(testing::HasSubstr("within one launch")));
   // Two curves of each set are two launches.
   a.launches.push_back(a.launches[0]);
   b.launches.push_back(b.launches[0]);
-  const Comparison launches = compare({a, b});
-  EXPECT_FALSE(launches.differences[0].in_process);
+  const MetricComparison launches = compare({a, b});
+  EXPECT_FALSE(launches.differences[0].in_process());
   EXPECT_EQ(launches.differences[0].base_repeats, 2U);
   EXPECT_TRUE(launches.warnings.empty());
 }
@@ -236,8 +236,8 @@ TEST(Compare, OfLatencyLowerIsFaster) {
   CompareQuestions questions;
   questions.metric = "latency_p50";
   const Difference d = only({a, b}, questions);
-  EXPECT_NEAR(d.percent, -10, 1e-9);
-  EXPECT_EQ(d.verdict, Word::faster);
+  EXPECT_NEAR(d.difference_percent, -10, 1e-9);
+  EXPECT_EQ(d.verdict, "faster");
   questions.metric = "joules_per_sample";
   EXPECT_THROW(compare({a, b}, questions), ConfigError);
 }

@@ -142,29 +142,31 @@ TEST(History, TellsTheChangeBetweenLevels) {
   EXPECT_NEAR(100 * std::expm1(history.found.changes[0].difference), 100 * (120.85 / 100.25 - 1),
               0.01);
   EXPECT_NEAR(history.rates[11], 121.1 / 100, 1e-9);
-  const Json record = make_history_record(sets, history, 0.01, {}, {});
-  EXPECT_EQ(record["changes"][0]["after"], "c5");
-  EXPECT_EQ(record["changes"][0]["at"], "c6");
-  EXPECT_EQ(record["changes"][0]["kind"], "step");
-  EXPECT_TRUE(record["changes"][0]["until"].is_null());
+  const HistoryResult record = make_history(sets, history, 0.01, {}, {});
+  EXPECT_EQ(record.changes.at(0).after, "c5");
+  EXPECT_EQ(record.changes[0].at, "c6");
+  EXPECT_EQ(record.changes[0].kind, ChangeKind::step);
+  EXPECT_EQ(record.changes[0].until.why(), "a step lasts");
 }
 
 TEST(History, AHalvedRateInTenSetsAndADipOfTwoAreFound) {
   const auto find = [](const Values& levels) {
     const std::vector<ResultSet> sets = rows_of(levels, 0.001);
     const History history = find_history(sets, match_sets(sets, {}), 0.01);
-    return make_history_record(sets, history, 0.01, {}, {});
+    return make_history(sets, history, 0.01, {}, {});
   };
-  const Json halved = find({100, 100.05, 99.96, 100.02, 99.99, 50, 50.03, 49.98, 50.01, 50.02});
-  ASSERT_EQ(halved["changes"].size(), 1u);
-  EXPECT_EQ(halved["changes"][0]["at"], "c5");
-  EXPECT_NEAR(halved["changes"][0]["change_percent"], -50, 0.1);
-  const Json dip = find({100, 100.05, 99.96, 90.02, 89.99, 100, 100.03, 99.98, 100.01, 100.02});
-  ASSERT_EQ(dip["changes"].size(), 1u);
-  EXPECT_EQ(dip["changes"][0]["kind"], "dip");
-  EXPECT_EQ(dip["changes"][0]["at"], "c3");
-  EXPECT_EQ(dip["changes"][0]["until"], "c4");
-  EXPECT_NEAR(dip["changes"][0]["change_percent"], -10, 0.1);
+  const HistoryResult halved =
+      find({100, 100.05, 99.96, 100.02, 99.99, 50, 50.03, 49.98, 50.01, 50.02});
+  ASSERT_EQ(halved.changes.size(), 1u);
+  EXPECT_EQ(halved.changes[0].at, "c5");
+  EXPECT_NEAR(halved.changes[0].change_percent, -50, 0.1);
+  const HistoryResult dip =
+      find({100, 100.05, 99.96, 90.02, 89.99, 100, 100.03, 99.98, 100.01, 100.02});
+  ASSERT_EQ(dip.changes.size(), 1u);
+  EXPECT_EQ(dip.changes[0].kind, ChangeKind::dip);
+  EXPECT_EQ(dip.changes[0].at, "c3");
+  EXPECT_EQ(dip.changes[0].until, "c4");
+  EXPECT_NEAR(dip.changes[0].change_percent, -10, 0.1);
 }
 
 TEST(History, SaysHowManySetsAChangeNeeds) {
@@ -178,16 +180,15 @@ TEST(History, SaysHowManySetsAChangeNeeds) {
   EXPECT_GT(history.smallest_step, 2 * history.found.deviation);
   EXPECT_GT(history.smallest_step, 2 * *history.launch_noise);
   ASSERT_EQ(history.needed.size(), 4u);
-  EXPECT_EQ(history.needed[0].sets, std::nullopt);  // 1 %
+  EXPECT_FALSE(history.needed[0].sets);  // 1 %
   for (std::size_t k = 1; k < 4; ++k) {
     ASSERT_TRUE(history.needed[k].sets) << k;
     EXPECT_LE(*history.needed[k].sets, history.needed[k - 1].sets.value_or(40));
   }
   EXPECT_EQ(history.needed[3].sets, kLeastSets);  // 10 %
-  const Json record = make_history_record(sets, history, 0.01, {}, {});
-  EXPECT_TRUE(record["sets_needed"][0]["sets"].is_null());
-  EXPECT_EQ(record["unavailable"]["sets_needed.sets"], "more than 40");
-  EXPECT_TRUE(record["drift"].is_null());
+  const HistoryResult record = make_history(sets, history, 0.01, {}, {});
+  EXPECT_EQ(record.sets_needed->at(0).sets.why(), "more than 40");
+  EXPECT_FALSE(record.drift);
 }
 
 TEST(History, WithoutTwoLaunchesOfASetTheirNoiseIsUnknown) {
@@ -195,7 +196,7 @@ TEST(History, WithoutTwoLaunchesOfASetTheirNoiseIsUnknown) {
   for (int k = 0; k < 6; ++k) sets.push_back(test::rates("c" + std::to_string(k), {100. + k % 2}));
   const History history = find_history(sets, match_sets(sets, {}), 0.01);
   EXPECT_FALSE(history.launch_noise);
-  EXPECT_TRUE(make_history_record(sets, history, 0.01, {}, {})["launch_noise_percent"].is_null());
+  EXPECT_FALSE(make_history(sets, history, 0.01, {}, {}).launch_noise_percent);
 }
 
 TEST(History, NeedsSetsInARow) {

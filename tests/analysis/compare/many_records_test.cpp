@@ -28,7 +28,7 @@ TEST(ManyRecords, TenThousandAreMatchedAndCompared) {
   const std::vector<ResultSet> sets{many("a", 1000), many("b", 1000)};
   const auto start = std::chrono::steady_clock::now();
   const Matching matching = match_sets(sets, {});
-  const Comparison made = compare_sets(sets, matching, {});
+  const MetricComparison made = compare_sets(sets, matching, {});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(matching.points.size(), 1000U);
   EXPECT_EQ(made.differences.size(), 1000U);

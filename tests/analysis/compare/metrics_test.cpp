@@ -16,8 +16,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Comparison compare(const std::vector<ResultSet>& sets, const std::string& metric,
-                   const std::vector<std::string>& varied = {}) {
+MetricComparison compare(const std::vector<ResultSet>& sets, const std::string& metric,
+                         const std::vector<std::string>& varied = {}) {
   CompareQuestions questions;
   questions.metric = metric;
   questions.varied = varied;
@@ -53,16 +53,16 @@ ResultSet sweep(const std::string& label, double speed, double efficiency) {
 
 TEST(Metrics, InEfficiencyADriftBetweenSetsCancels) {
   const std::vector<ResultSet> drifted{sweep("a", 1, 0.8), sweep("b", 1.2, 0.8)};
-  EXPECT_EQ(compare(drifted, "throughput").differences.at(1).verdict, ComparisonVerdict::faster);
-  const Comparison made = compare(drifted, "efficiency");
+  EXPECT_EQ(compare(drifted, "throughput").differences.at(1).verdict, "faster");
+  const MetricComparison made = compare(drifted, "efficiency");
   ASSERT_EQ(made.differences.size(), 1U);  // the smallest point has none
-  EXPECT_NEAR(made.differences[0].percent, 0, 1e-9);
-  EXPECT_EQ(made.differences[0].verdict, ComparisonVerdict::no_difference_shown);
+  EXPECT_NEAR(made.differences[0].difference_percent, 0, 1e-9);
+  EXPECT_EQ(made.differences[0].verdict, record::kNoDifference);
   EXPECT_NEAR(made.differences[0].base_value, 0.8, 0.01);
   // A real difference is found in spite of the drift within each set, which pairs of a pass share.
-  const Comparison worse = compare({sweep("a", 1, 0.8), sweep("b", 1.2, 0.79)}, "efficiency");
-  EXPECT_NEAR(worse.differences[0].percent, 100 * (0.79 / 0.8 - 1), 1e-9);
-  EXPECT_EQ(worse.differences[0].verdict, ComparisonVerdict::lower);
+  const MetricComparison worse = compare({sweep("a", 1, 0.8), sweep("b", 1.2, 0.79)}, "efficiency");
+  EXPECT_NEAR(worse.differences[0].difference_percent, 100 * (0.79 / 0.8 - 1), 1e-9);
+  EXPECT_EQ(worse.differences[0].verdict, "lower");
 }
 
 TEST(Metrics, EfficiencyWithoutASweepKeepsTheNoiseOfTheSmallestPoint) {
@@ -70,8 +70,8 @@ TEST(Metrics, EfficiencyWithoutASweepKeepsTheNoiseOfTheSmallestPoint) {
   for (ResultSet* set : {&a, &b})
     for (int i = 0; i < 5; ++i) set->launches.push_back(launch(150, 2));
   const Difference d = compare({a, b}, "efficiency").differences.at(0);
-  EXPECT_NEAR(d.percent, 0, 1e-9);
-  EXPECT_GT(d.interval->interval.hi - d.interval->interval.lo, 1);
+  EXPECT_NEAR(d.difference_percent, 0, 1e-9);
+  EXPECT_GT(d.interval_percent->hi - d.interval_percent->lo, 1);
 }
 
 TEST(Metrics, EfficiencyOfCurvesIsThatOfTheirRounds) {
@@ -81,7 +81,7 @@ TEST(Metrics, EfficiencyOfCurvesIsThatOfTheirRounds) {
   ResultSet b = a;
   b.label = "b";
   const Difference d = compare({a, b}, "efficiency").differences.at(0);
-  EXPECT_TRUE(d.in_process);
+  EXPECT_TRUE(d.in_process());
   EXPECT_EQ(d.base_repeats, 3U);
   EXPECT_NEAR(d.base_value, 0.8, 1e-12);
 }
@@ -98,11 +98,12 @@ TEST(Metrics, ThroughputPerRankDividesByTheRanks) {
   const std::vector<ResultSet> sets{rates("a", {100, 100}), rates("b", {180, 180}, 2)};
   const Difference d =
       compare(sets, "throughput_per_rank", {"ranks", "transport"}).differences.at(0);
-  EXPECT_NEAR(d.percent, -10, 1e-9);
-  EXPECT_NEAR(d.other_value, 90, 1e-9);
+  EXPECT_NEAR(d.difference_percent, -10, 1e-9);
+  EXPECT_NEAR(d.value, 90, 1e-9);
   EXPECT_EQ(d.unit, "images/sec/rank");
-  EXPECT_NEAR(compare(sets, "throughput", {"ranks", "transport"}).differences.at(0).percent, 80,
-              1e-9);
+  EXPECT_NEAR(
+      compare(sets, "throughput", {"ranks", "transport"}).differences.at(0).difference_percent, 80,
+      1e-9);
 }
 
 TEST(Metrics, UnitsThatDifferAreRefused) {
@@ -133,10 +134,10 @@ TEST(Metrics, LessIsLowerAndWhatIsNotAboveZeroHasNoRatio) {
     set.launches.back().metrics["exposed_seconds"] = 0.3;
   }
   sets[1].launches.back().metrics["exposed_seconds"] = -0.001;
-  const Comparison made = compare(sets, "exposed_seconds");
+  const MetricComparison made = compare(sets, "exposed_seconds");
   ASSERT_EQ(made.differences.size(), 1U);
-  EXPECT_NEAR(made.differences[0].percent, -50, 1e-9);
-  EXPECT_EQ(made.differences[0].verdict, ComparisonVerdict::lower);
+  EXPECT_NEAR(made.differences[0].difference_percent, -50, 1e-9);
+  EXPECT_EQ(made.differences[0].verdict, "lower");
   EXPECT_EQ(made.differences[0].unit, "seconds/step");
   EXPECT_THAT(made.notes, ElementsAre(AllOf(HasSubstr("b at 2 ranks"), HasSubstr("-0.001"))));
 }
@@ -146,8 +147,8 @@ TEST(Metrics, LaunchesWithoutItAreCounted) {
   for (ResultSet& set : sets)
     for (MeasuredLaunch& one : set.launches) one.metrics["nic_bytes"] = 10;
   sets[1].launches[1].metrics.clear();
-  const Comparison made = compare(sets, "nic_bytes");
-  EXPECT_EQ(made.differences.at(0).other_repeats, 2U);
+  const MetricComparison made = compare(sets, "nic_bytes");
+  EXPECT_EQ(made.differences.at(0).repeats, 2U);
   EXPECT_THAT(made.notes, ElementsAre(HasSubstr("1 of 3 launches have no nic_bytes")));
 }
 

@@ -111,10 +111,9 @@ TEST(Changes, NameAStragglerThatCameOrWent) {
 TEST(Changes, StandInTheRecordOfAComparison) {
   const std::vector<ResultSet> sets{spending("old", "link", kLow), spending("new", "link", kHigh)};
   const Matching matching = match_sets(sets, {});
-  const Json record =
-      make_comparison_record(sets, matching, {}, {compare_sets(sets, matching, {})});
+  const Comparison record = make_comparison(sets, matching, {}, {compare_sets(sets, matching, {})});
   std::vector<std::string> rules;
-  for (const Json& finding : record.at("findings")) rules.push_back(finding.at("rule"));
+  for (const record::Finding& finding : record.findings) rules.push_back(finding.rule);
   EXPECT_THAT(rules, testing::Contains("link"));
 }
 

@@ -53,8 +53,8 @@ TEST(Judge, MeansOverPointsDecideAndPointsExplain) {
   EXPECT_FALSE(judgement.points[0].regressed);
   EXPECT_TRUE(judgement.points[1].regressed);
   EXPECT_NEAR(judgement.points[1].slowdown_percent, 20, 1e-9);
-  EXPECT_DOUBLE_EQ(judgement.points[1].p_adjusted, 1. / 256);
-  EXPECT_NEAR(judgement.points[1].new_rate / judgement.points[1].base_rate, 0.8, 1e-9);
+  EXPECT_DOUBLE_EQ(*judgement.points[1].p_adjusted, 1. / 256);
+  EXPECT_NEAR(judgement.points[1].value / judgement.points[1].base_value, 0.8, 1e-9);
   ASSERT_TRUE(judgement.interval_percent);
   EXPECT_NEAR(judgement.interval_percent->lo, judgement.interval_percent->hi, 1e-6);
 }
