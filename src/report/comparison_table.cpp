@@ -41,11 +41,6 @@ std::string interval(const Known<Interval>& percent) {
   return percent ? fmt::format("[{:+.1f}, {:+.1f}] %", percent->lo, percent->hi) : kNone;
 }
 
-std::string probability(const Known<double>& p) {
-  if (!p) return kNone;
-  return *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
-}
-
 std::string detectable(const Known<double>& percent) {
   return percent ? fmt::format("{:.1f} %", *percent) : kNone;
 }

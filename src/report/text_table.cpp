@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 #include "report/shown_text.hpp"
 #include "streams.hpp"
@@ -144,6 +145,11 @@ Rows cleaned(Rows rows, std::string (*clean)(std::string_view)) {
 }
 
 }  // namespace
+
+std::string probability(const Known<double>& p) {
+  if (!p) return kNone;
+  return *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
+}
 
 Rows shown_rows(Rows rows) { return cleaned(std::move(rows), shown); }
 

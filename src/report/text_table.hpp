@@ -6,10 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "record/known.hpp"
+
 namespace scalemark {
 
 /// A cell without a value.
 inline const std::string kNone = "-";
+
+/// "0.0412", "< 0.0001".
+std::string probability(const Known<double>& p);
 
 /// Rows of equal length, the first is the header; columns right-aligned, two spaces apart, no
 /// trailing spaces. Every line ends with a newline. What is wider than `columns` gets titles of

@@ -25,11 +25,6 @@ std::string change(double slowdown_percent) {
                      slowdown_percent < 0 ? "faster" : "slower");
 }
 
-std::string p_text(const Known<double>& p) {
-  if (!p) return kNone;
-  return *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
-}
-
 const char* repeats_unit(const Verdict& verdict) {
   return verdict.design->mode == GateMode::samples ? "launches of each" : "pairs";
 }
@@ -67,7 +62,7 @@ Rows verdict_rows(const Verdict& verdict) {
   for (const record::JudgedPoint& point : *verdict.points)
     rows.push_back({point_name(point), four_digits(point.base_value),
                     four_digits(point.value, point.base_value), point.unit,
-                    change(point.slowdown_percent), p_text(point.p_adjusted),
+                    change(point.slowdown_percent), probability(point.p_adjusted),
                     point.regressed ? "regressed" : kNone});
   return rows;
 }
@@ -127,7 +122,7 @@ std::string sentence_of(const Verdict& verdict) {
       "{}: {} is {:.1f} %{} slower than {} ({} {}, p = {}){}", to_string(*verdict.verdict),
       label(verdict, 1), verdict.slowdown_percent.value_or(0),
       bounds ? fmt::format(" [{:.1f}, {:.1f}]", bounds->lo, bounds->hi) : "", label(verdict, 0),
-      verdict.repeats.value_or(0), repeats_unit(verdict), p_text(verdict.p), meaning(verdict));
+      verdict.repeats.value_or(0), repeats_unit(verdict), probability(verdict.p), meaning(verdict));
 }
 
 std::string outcome_of(const Verdict& verdict, const std::string& sentence) {

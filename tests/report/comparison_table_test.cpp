@@ -116,5 +116,31 @@ TEST(ComparisonTable, TextOfRecordsIsCleaned) {
   EXPECT_THAT(comparison_table(record), HasSubstr("a|<b>"));
 }
 
+TEST(HistoryTable, MarksChangesAndSaysWhatWasFound) {
+  HistoryResult history;
+  history.points = 1;
+  for (const char* label : {"c0", "c1\x1B[2J", "c2"})
+    history.sets.push_back({{label, label, {"id"}, {}, {}, {}}, 1});
+  history.changes = {
+      {"c0", history.sets[1].label, -10, 0.001, ChangeKind::dip, history.sets[1].label}};
+  history.set_noise_percent = 0.5;
+  history.launch_noise_percent = 0.25;
+  history.detectable_percent = 2;
+  history.sets_needed = std::vector<record::SetsNeeded>{{1, Unknown{"more than 40"}}, {5, 6U}};
+  history.warnings = {"unlike\nsystems"};
+  const std::string table = history_table(history), markdown = history_markdown(history);
+  EXPECT_THAT(table, AllOf(HasSubstr(" -10.0 % (p = 0.0010), dip until c1"),
+                           HasSubstr("changes of level over 1 common point; advice"),
+                           HasSubstr("differ by 0.50 % (their launches make 0.25 %); a step of 2.0 "
+                                     "% in the middle of 3 sets"),
+                           HasSubstr("needs: 1 % more than 40, 5 % 6.\nunlike systems\n")));
+  EXPECT_EQ((table + markdown).find('\x1B'), table.npos);
+  EXPECT_THAT(markdown, HasSubstr("| c2 | 1 | 1.0000 | - |"));
+  history.changes.clear();
+  history.drift = record::HistoryDrift{3, 0.01};
+  EXPECT_THAT(history_table(history),
+              HasSubstr("drift of +3.0 % from the first set to the last (p = 0.0100), no step"));
+}
+
 }  // namespace
 }  // namespace scalemark::comparison_table_test
