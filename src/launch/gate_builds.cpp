@@ -22,7 +22,7 @@
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "record/write.hpp"
-#include "rendezvous/start_line.hpp"
+#include "rendezvous/start_barrier.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
