@@ -37,11 +37,13 @@ struct Limits {
   Json words = nullptr;  ///< legal values, where not all of a type are
 };
 
-/// Whether a value is known, by the status of its record.
+/// Whether a value is known, by the status of its record, or of the part of it that has one.
 enum class Presence {
   any,
   when_ok,       ///< known in a record with status ok
-  only_when_ok,  ///< known in a record with status ok, unknown in others
+  only_when_ok,  ///< known in a record with status ok, unknown (of a list: empty) in others
+  when_all_ok,   ///< of a part with a status: known where that of the record is ok too, unknown
+                 ///< where its own is not
   if_ok,         ///< unknown in a record with another status
   not_when_ok,   ///< unknown in a record with status ok
   when_partial,  ///< unknown but in records that were interrupted or timed out
@@ -82,9 +84,17 @@ class Field {
   Field& filled() { return size(1); }
   Field& pattern(std::string_view expression) { return limits.pattern = expression, *this; }
   Field& one_of(Json words) { return limits.words = std::move(words), *this; }
-  /// Of any JSON: only objects.
-  Field& object() { return only_objects = true, *this; }
+  /// Of any JSON: only of these types of JSON Schema.
+  Field& types(Json names) { return json_types = std::move(names), *this; }
+  Field& object() { return types({"object"}); }
   Field& known(Presence when) { return presence = when, *this; }
+  /// Unknown where the text of another key of its object is `word`; `known_else`: known elsewhere.
+  Field& unknown_where(const char* other, const char* word, bool known_else = false) {
+    unknown_by = other;
+    unknown_word = word;
+    known_elsewhere = known_else;
+    return *this;
+  }
   /// Numbers of a list that are not finite are null, for this reason.
   Field& or_null(const char* reason) { return null_numbers = reason, *this; }
   Field& otherwise(const char* reason) { return unknown = reason, *this; }
@@ -94,12 +104,15 @@ class Field {
   const char* of = "";                 ///< unit
   const char* null_numbers = nullptr;  ///< why numbers of a list may be null
   const char* unknown = "";            ///< why a value is unknown that gives no reason itself
-  std::size_t offset;                  ///< of the member in its struct, bytes
+  const char* unknown_by = nullptr;    ///< see unknown_where()
+  const char* unknown_word = "";
+  bool known_elsewhere = false;
+  std::size_t offset;  ///< of the member in its struct, bytes
   const Shape* shape;
   Limits limits;
   int first_revision = 1;
   Presence presence = Presence::any;
-  bool only_objects = false;
+  Json json_types = nullptr;
 };
 
 template <typename T>
@@ -119,6 +132,12 @@ class Fields {
   template <typename T, typename Member>
   Field& add(const char* key, Member T::*member, const char* text = "") {
     return fields_.emplace_back(key, offset_of(member), shape_of<Member>(), text);
+  }
+  /// Of a member of a member.
+  template <typename T, typename Part, typename Member>
+  Field& add(const char* key, Part T::*part, Member Part::*member, const char* text = "") {
+    const std::size_t offset = offset_of(part) + offset_of(member);
+    return fields_.emplace_back(key, offset, shape_of<Member>(), text);
   }
   auto begin() const { return fields_.begin(); }
   auto end() const { return fields_.end(); }

@@ -297,8 +297,7 @@ void Memory::describe(Fields& fields) {
 
 void Measured::describe_model(Fields& fields) {
   fields.add("model", &Measured::model, "name").filled();
-  fields.add("unit", &Measured::unit, "of rates")
-      .one_of({"images/sec", "tokens/sec", "sequences/sec", "samples/sec"});
+  fields.add("unit", &Measured::unit, "of rates").one_of(unit_words());
 }
 
 void Measured::describe_batch(Fields& fields) {
@@ -337,7 +336,7 @@ void Measured::describe_device(Fields& fields) {
 }
 
 void Measured::describe_config(Fields& fields, Presence of_hash) {
-  fields.add("config", &Measured::config, "every configuration key").filled().keys(kKeyPattern);
+  record::describe_config(fields, &Measured::config);
   fields
       .add("config_hash", &Measured::config_hash,
            "SHA-256 of the keys that decide what is measured and of the world size")
@@ -370,11 +369,7 @@ void Measured::describe_context(Fields& fields) {
   fields.add("preflight", &Measured::preflight, "of `--preflight FILE`")
       .otherwise("no preflight record was named: --preflight FILE");
   fields.add("system", &Measured::system, "the machine of rank 0");
-  fields
-      .add("environment", &Measured::environment,
-           "variables of libraries, without [secrets](security.md)")
-      .keys(kVariablePattern)
-      .each(0, 1024);
+  describe_environment(fields, &Measured::environment);
   fields.add("allocator", &Measured::allocator, "`tcmalloc` or `glibc`");
   fields.add("started_at", &Measured::started_at, "RFC 3339, UTC").pattern(kTimePattern);
   fields.add("wall_seconds", &Measured::wall_seconds, "of the measured loop").unit("s").above(0);

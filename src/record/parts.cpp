@@ -1,6 +1,7 @@
 // The keys of parts that several kinds of record have.
 #include "record/parts.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace scalemark::record {
@@ -80,6 +81,22 @@ void Setting::describe(Fields& fields) {
   fields.add("value", &Setting::value, "null: not set");
   fields.add("origin", &Setting::origin, "where the value comes from")
       .one_of({"default", "file", "environment", "command_line"});
+}
+
+const Json& setting(const Settings& settings, std::string_view key) {
+  static const Json none;
+  const auto found = std::ranges::find(settings, key, &Settings::value_type::first);
+  return found == settings.end() ? none : found->second.value;
+}
+
+void update(Settings& settings, const Settings& others) {
+  for (const auto& [key, setting] : others) {
+    const auto found = std::ranges::find(settings, key, &Settings::value_type::first);
+    if (found == settings.end())
+      settings.emplace_back(key, setting);
+    else
+      found->second = setting;
+  }
 }
 
 void Container::describe(Fields& fields) {

@@ -22,6 +22,8 @@ namespace record {
 
 inline constexpr std::string_view kTimePattern =
     R"(^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$)";
+inline constexpr std::string_view kUuidPattern =
+    "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 inline constexpr std::string_view kKeyPattern = "^[a-z][a-z0-9_]*$";
 /// Variables that records show; see platform's recorded_environment().
 inline constexpr std::string_view kVariablePattern =
@@ -30,6 +32,9 @@ inline constexpr std::string_view kVariablePattern =
 inline constexpr std::string_view kSha256Pattern = "^[0-9a-f]{64}$";
 inline constexpr std::string_view kUuidPattern =
     "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
+
+/// Units of rates.
+inline Json unit_words() { return {"images/sec", "tokens/sec", "sequences/sec", "samples/sec"}; }
 
 /// The program that wrote a record. Null: built without it.
 struct Build {
@@ -76,6 +81,22 @@ struct Setting {
   static void describe(Fields& fields);
 };
 using Settings = Entries<Setting>;
+/// The value of a key; null where it is not set, or not there.
+const Json& setting(const Settings& settings, std::string_view key);
+/// Puts each of `others` in the place of the setting of its name, or after the last.
+void update(Settings& settings, const Settings& others);
+
+/// Of every record of a measurement.
+template <typename T>
+void describe_config(Fields& fields, Settings T::*config) {
+  fields.add("config", config, "every configuration key").filled().keys(kKeyPattern);
+}
+template <typename T>
+void describe_environment(Fields& fields, Entries<std::string> T::*environment) {
+  fields.add("environment", environment, "variables of libraries, without [secrets](security.md)")
+      .keys(kVariablePattern)
+      .each(0, 1024);
+}
 
 struct Container {
   Known<std::string> image, runtime, digest, mpi;

@@ -2,6 +2,7 @@
 #include "record/read.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,6 +78,7 @@ void JsonReader::read_field(const Field& field, const Json& json, void* object) 
       newer && !field.shape->may_be_unknown() && found != json.end() && found->is_null();
   if (found != json.end() && !blank)
     return read_below(field.key, field, *field.shape, *found, member);
+  if (newer && revision_ == 0) return;
   if (newer)
     return field.shape->set_missing(
         fmt::format("not in records before schema_revision {}", field.first_revision), member);
@@ -129,7 +131,18 @@ void ScalarShape::check(JsonReader& reader, const Field& field, const Json& json
 }
 
 void AnyShape::read(JsonReader& reader, const Field& field, const Json& json, void* value) const {
-  if (field.only_objects) check_type(reader, json.is_object(), json, "object");
+  const auto fits = [&](const Json& type) {
+    return type == "null"      ? json.is_null()
+           : type == "boolean" ? json.is_boolean()
+           : type == "integer" ? is_whole(json)
+           : type == "number"  ? json.is_number()
+           : type == "string"  ? json.is_string()
+           : type == "array"   ? json.is_array()
+                               : json.is_object();
+  };
+  if (const Json& types = field.json_types; !types.is_null())
+    check_type(reader, std::ranges::any_of(types, fits), json,
+               fmt::format("{}", fmt::join(types.get<std::vector<std::string>>(), " or ")).c_str());
   *static_cast<Json*>(value) = json;
 }
 

@@ -22,7 +22,8 @@ bool is_whole(const Json& json);
 
 class JsonReader {
  public:
-  /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing.
+  /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing; of
+  /// revision 0, which no record has, they keep their defaults.
   JsonReader(const Json& reasons, int revision) : reasons_(&reasons), revision_(revision) {}
   void read(const Fields& fields, const Json& json, void* object);
   void read_below(std::string_view key, const Field& field, const Shape& shape, const Json& json,
@@ -64,6 +65,12 @@ T part_from(const Json& json, const Json& reasons = Json::object(), int revision
   T part;
   reader.read(fields_of<T>(), json, &part);
   return part;
+}
+
+/// Of what a person has written: keys that are missing keep their defaults.
+template <typename T>
+T part_of_file(const Json& json) {
+  return part_from<T>(json, Json::object(), 0);
 }
 
 }  // namespace scalemark

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+
+#include "record/parts.hpp"
 
 namespace scalemark {
 namespace {
@@ -30,6 +33,16 @@ Json words_schema(const Json& words) {
   return words.size() == 1 ? Json{{"const", words[0]}} : Json{{"enum", words}};
 }
 
+void add_conditions(Json& schema, const Fields& fields);
+void add_unknown_where(Json& schema, const Fields& fields);
+
+/// Whether an object says what became of something: its status decides what of it is known.
+bool is_outcome(const Fields& fields) {
+  const auto is_status = [](const Field& field) { return field.shape == &shape_of<Status>(); };
+  const auto is_reason = [](const Field& field) { return field.key == std::string_view("reason"); };
+  return std::ranges::any_of(fields, is_status) && std::ranges::any_of(fields, is_reason);
+}
+
 Json object_schema(const Fields& fields) {
   Json required = Json::array(), properties = Json::object();
   for (const Field& field : fields) {
@@ -42,10 +55,13 @@ Json object_schema(const Fields& fields) {
                                                   : fmt::format("{} ({})", field.text, field.of);
     properties[field.key] = std::move(property);
   }
-  return {{"type", "object"},
-          {"additionalProperties", false},
-          {"required", std::move(required)},
-          {"properties", std::move(properties)}};
+  Json schema{{"type", "object"},
+              {"additionalProperties", false},
+              {"required", std::move(required)},
+              {"properties", std::move(properties)}};
+  if (is_outcome(fields)) add_conditions(schema, fields);
+  add_unknown_where(schema, fields);
+  return schema;
 }
 
 /// That a value is known, by the schema of what it may be.
@@ -63,27 +79,69 @@ Json known_schema(const Json& schema) {
 
 const Json kNull{{"type", "null"}};
 
-/// What a status asks of the fields and of those below them; null where it asks nothing.
+/// That a value is unknown; a list that is never null is then empty.
+Json unknown_schema(const Field& field) {
+  const bool empty = !field.shape->may_be_unknown() && field.shape->path() == "[]";
+  return empty ? Json{{"maxItems", 0}} : kNull;
+}
+
+Json of_status(Json words) { return {{"properties", {{"status", words_schema(words)}}}}; }
+
+/// What a status that is ok asks of a part that has one of its own: the same, and all of its
+/// values.
+Json asked_of_outcome(const Fields& fields) {
+  Json asked = of_status({"ok"});
+  for (const Field& field : fields)
+    if (field.presence == Presence::when_all_ok)
+      asked["properties"][field.key] = known_schema(field.shape->schema(field));
+  return asked;
+}
+
+/// What a status asks of the fields and of those below them; empty where it asks nothing.
 Json asked(const Fields& fields, bool ok) {
   Json properties = Json::object();
   for (const Field& field : fields) {
+    const Presence presence = field.presence;
     const bool is_known =
-        ok && (field.presence == Presence::when_ok || field.presence == Presence::only_when_ok);
+        ok && (presence == Presence::when_ok || presence == Presence::only_when_ok);
     const bool is_unknown =
-        ok ? field.presence == Presence::not_when_ok || field.presence == Presence::when_partial
-           : field.presence == Presence::only_when_ok || field.presence == Presence::if_ok;
-    if (is_known)
-      properties[field.key] = known_schema(field.shape->schema(field));
-    else if (is_unknown)
-      properties[field.key] = kNull;
-    else if (field.shape->fields() != nullptr && field.shape->path().empty())
-      if (Json below = asked(*field.shape->fields(), ok); !below.empty())
-        properties[field.key] = std::move(below);
+        ok ? presence == Presence::not_when_ok || presence == Presence::when_partial
+           : presence == Presence::only_when_ok || presence == Presence::if_ok ||
+                 presence == Presence::when_all_ok;
+    Json of_field = is_known     ? known_schema(field.shape->schema(field))
+                    : is_unknown ? unknown_schema(field)
+                                 : Json::object();
+    const Fields* inner = field.shape->fields();
+    const std::string path = field.shape->path();
+    if (inner != nullptr && !is_unknown && (path.empty() || path == "[]")) {
+      Json below = !is_outcome(*inner) ? asked(*inner, ok)
+                   : ok                ? asked_of_outcome(*inner)
+                                       : Json::object();
+      if (!below.empty() && path.empty())
+        of_field.update(below);
+      else if (!below.empty())
+        of_field["items"] = std::move(below);
+    }
+    if (!of_field.empty()) properties[field.key] = std::move(of_field);
   }
   return properties.empty() ? Json::object() : Json{{"properties", std::move(properties)}};
 }
 
-Json of_status(Json words) { return {{"properties", {{"status", words_schema(words)}}}}; }
+/// By the text of another key of the object.
+void add_unknown_where(Json& schema, const Fields& fields) {
+  Json rule = Json::object();
+  for (const Field& field : fields) {
+    if (field.unknown_by == nullptr) continue;
+    rule["if"] = {{"properties", {{field.unknown_by, {{"const", field.unknown_word}}}}}};
+    rule["then"]["properties"][field.key] = kNull;
+    if (field.known_elsewhere)
+      rule["else"]["properties"][field.key] = known_schema(field.shape->schema(field));
+  }
+  if (schema.contains("if") && !rule.empty())
+    schema["allOf"] = Json::array({std::move(rule)});
+  else
+    schema.update(rule);
+}
 
 void add_conditions(Json& schema, const Fields& fields) {
   schema["if"] = of_status({"ok"});
@@ -148,6 +206,12 @@ std::string table_below(const Fields& fields, const std::string& above,
   return lines;
 }
 
+Json with_null(Json types) {
+  if (types.is_string()) return {std::move(types), "null"};
+  types.push_back("null");
+  return types;
+}
+
 }  // namespace
 
 Json ScalarShape::schema(const Field& field) const {
@@ -169,7 +233,8 @@ Json NameShape::schema(const Field& field) const {
 }
 
 Json AnyShape::schema(const Field& field) const {
-  return field.only_objects ? Json{{"type", "object"}} : Json(true);
+  if (field.json_types.is_null()) return true;
+  return {{"type", field.json_types.size() == 1 ? field.json_types[0] : field.json_types}};
 }
 
 Json ObjectShape::schema(const Field&) const { return object_schema(fields_()); }
@@ -207,7 +272,7 @@ Json NullableShape::schema(const Field& field) const {
   if (schema.contains("enum"))
     schema["enum"].push_back(nullptr);
   else
-    schema["type"] = {schema["type"], "null"};
+    schema["type"] = with_null(schema["type"]);
   return schema;
 }
 
@@ -223,7 +288,6 @@ Json record_schema(const std::string& kind, const Fields& fields) {
       {"type", "object"},
       {"additionalProperties", {{"type", "string"}, {"minLength", 1}}},
       {"description", "why a key is null, by its dotted path without indices of arrays"}};
-  add_conditions(schema, fields);
   return schema;
 }
 

@@ -10,6 +10,7 @@
 
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
+#include "report/shown_text.hpp"
 #include "report/text_table.hpp"
 #include "streams.hpp"
 
@@ -58,10 +59,13 @@ void StepLines::total(double throughput_mean) {
 }
 
 std::string warning_lines(const Json& record, std::size_t told) {
+  return warning_lines(record.at("warnings").get<std::vector<std::string>>(), told);
+}
+
+std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told) {
   std::string lines;
-  const Json& warnings = record.at("warnings");
   for (std::size_t i = told; i < warnings.size(); ++i)
-    lines += fmt::format("warning: {}\n", warnings[i].get<std::string>());
+    lines += fmt::format("warning: {}\n", shown(warnings[i]));
   return lines;
 }
 

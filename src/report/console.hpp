@@ -59,6 +59,8 @@ std::string about_duration(double seconds);
 /// "warning: ..." of each of the record's `warnings`, a line each. `told`: so many of the first
 /// ones the user has seen already, at the start.
 std::string warning_lines(const Json& record, std::size_t told = 0);
+/// The same of those of a typed record, made safe to show.
+std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told = 0);
 
 /// What --trace gave, in a few lines: the file, its cost, where a step goes by groups of operators.
 /// Empty where nothing was traced.

@@ -172,6 +172,11 @@ std::string kernels_words(const Json& record) {
   return kernels.is_string() ? ", " + shown(kernels.get<std::string>()) + " kernels" : "";
 }
 
+std::string kernels_words(const record::Settings& config) {
+  const Json kernels = setting(config, "kernels");
+  return kernels.is_string() ? ", " + shown(kernels.get<std::string>()) + " kernels" : "";
+}
+
 namespace {
 
 constexpr std::size_t kColumns = 100;

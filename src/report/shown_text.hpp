@@ -36,6 +36,8 @@ std::string xml_text(std::string_view text);
 
 /// ", torch kernels" for the title of what this record measured; empty where it does not tell.
 std::string kernels_words(const Json& record);
+/// The same from a configuration.
+std::string kernels_words(const record::Settings& config);
 
 /// Of each finding of the record its sentence and how sure it is, then, indented, why and what to
 /// try; each line at most 100 columns wide and ended. Empty where there are none, and of a record

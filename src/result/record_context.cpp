@@ -28,19 +28,24 @@ Json start_record(const std::string& kind, const RecordContext& context, const O
   return record;
 }
 
-void set_context(record::Measured& result, const std::string& kind, const RecordContext& context,
-                 const Outcome& outcome) {
-  set_envelope(result, kind, outcome);
-  result.warnings = context.config.warnings;
-  std::erase(result.warnings, "");
-  const Json settings = config_to_json(context.config);
-  for (const auto& [key, setting] : settings.items())
-    result.config.emplace_back(key, part_from<record::Setting>(setting));
+record::Settings settings_of(const LoadedConfig& config) {
+  record::Settings settings;
+  const Json json = config_to_json(config);
+  for (const auto& [key, setting] : json.items())
+    settings.emplace_back(key, part_from<record::Setting>(setting));
+  return settings;
+}
+
+record::System system_of(const RecordContext& context) {
   Json reasons = Json::object();
   for (const auto& [path, reason] : context.system.unavailable)
     reasons[path.substr(path.find('.') + 1)] = reason;
-  result.system = part_from<record::System>(context.system.json, reasons);
-  result.environment.assign(context.environment.begin(), context.environment.end());
+  return part_from<record::System>(context.system.json, reasons);
+}
+
+void set_context(record::Measured& result, const std::string& kind, const RecordContext& context,
+                 const Outcome& outcome) {
+  set_surroundings(result, kind, context, outcome);
   if (!context.preflight.is_null())
     result.preflight = part_from<record::PreflightReference>(context.preflight);
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "config/run_config.hpp"
 #include "platform/platform.hpp"
@@ -23,7 +24,22 @@ struct RecordContext {
 /// Its `warnings` begin with those of the configuration, which the user has been told.
 Json start_record(const std::string& kind, const RecordContext& context, const Outcome& outcome);
 
-/// The same of a typed record.
+/// What a typed record says of its surroundings.
+record::Settings settings_of(const LoadedConfig& config);
+record::System system_of(const RecordContext& context);
+/// config, system and environment, the envelope, and the warnings of the configuration, which the
+/// user has been told.
+template <typename T>
+void set_surroundings(T& result, const std::string& kind, const RecordContext& context,
+                      const Outcome& outcome) {
+  set_envelope(result, kind, outcome);
+  result.warnings = context.config.warnings;
+  std::erase(result.warnings, "");
+  result.config = settings_of(context.config);
+  result.system = system_of(context);
+  result.environment.assign(context.environment.begin(), context.environment.end());
+}
+/// With the preflight that was named.
 void set_context(record::Measured& result, const std::string& kind, const RecordContext& context,
                  const Outcome& outcome);
 

@@ -17,16 +17,6 @@
 
 namespace scalemark {
 namespace {
-/// RFC 4122, version 4, from the kernel's random numbers: ranks and hosts never share a seed.
-std::string random_uuid() {
-  std::random_device device("/dev/urandom");
-  std::array<std::uint32_t, 4> w{device(), device(), device(), device()};
-  w[1] = (w[1] & 0xffff0fffU) | 0x00004000U;
-  w[2] = (w[2] & 0x3fffffffU) | 0x80000000U;
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", w[0], w[1] >> 16, w[1] & 0xffffU,
-                     w[2] >> 16, w[2] & 0xffffU, w[3]);
-}
-
 std::string reason_of(const Outcome& outcome) {
   if (outcome.ok() || !outcome.reason.empty()) return outcome.reason;
   return "ended with status " + to_string(outcome.status);
@@ -85,6 +75,15 @@ void refuse_numberless(const Json& record) {
         "{} of what was computed is no number: the records hold figures that nothing can be "
         "computed from; leave them out, or measure again",
         *place));
+}
+
+std::string random_uuid() {
+  std::random_device device("/dev/urandom");
+  std::array<std::uint32_t, 4> w{device(), device(), device(), device()};
+  w[1] = (w[1] & 0xffff0fffU) | 0x00004000U;
+  w[2] = (w[2] & 0x3fffffffU) | 0x80000000U;
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", w[0], w[1] >> 16, w[1] & 0xffffU,
+                     w[2] >> 16, w[2] & 0xffffU, w[3]);
 }
 
 Json envelope(const std::string& kind, Status status, const std::string& reason) {

@@ -30,6 +30,9 @@ std::string linked_torch();
 /// without a reason gets words.
 Json envelope(const std::string& kind, Status status, const std::string& reason = {});
 
+/// RFC 4122, version 4, from the kernel's random numbers: ranks and hosts never share a seed.
+std::string random_uuid();
+
 /// The same of a typed record.
 void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome);
 
@@ -116,7 +119,16 @@ T read_typed_record(const std::filesystem::path& path) {
     throw ResultError("record " + path.string() + ": " + fault.what());
   }
 }
-/// The same as JSON; null where there is none, or none that can be read.
+/// The same; nullopt where there is none, or none that can be read.
+template <typename T>
+std::optional<T> result_at(const std::filesystem::path& path) {
+  try {
+    return read_typed_record<T>(path);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+/// The same as JSON; null there.
 Json record_at(const std::filesystem::path& path);
 
 /// The same of a text; `path` is where it came from.

@@ -81,6 +81,8 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
   expect_on_page("history", record_table(fields_of<HistoryResult>(), {"findings", "build"}));
 }
 
+constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";
+
 struct Part {
   Known<double> share;
   static void describe(Fields& fields) {
@@ -118,6 +120,66 @@ TEST(RecordSchema, SaysWhatTheReaderAccepts) {
   EXPECT_EQ(newest_revision(fields_of<Whole>()), 3);
   EXPECT_THAT(record_table(fields_of<Whole>()),
               testing::HasSubstr("| `parts[].share` | s | of all (since revision 3) |\n"));
+}
+
+struct Launch {
+  std::string kind;
+  Known<std::string> uuid;
+  Status status = Status::ok;
+  std::string reason;
+  Known<double> rate, speedup;
+  std::vector<Part> parts;
+  static void describe(Fields& fields) {
+    fields.add("kind", &Launch::kind);
+    fields.add("uuid", &Launch::uuid).unknown_where("kind", "cpu", true);
+    fields.add("status", &Launch::status);
+    fields.add("reason", &Launch::reason);
+    fields.add("rate", &Launch::rate).known(Presence::only_when_ok);
+    fields.add("speedup", &Launch::speedup).known(Presence::when_all_ok);
+    fields.add("parts", &Launch::parts).known(Presence::only_when_ok);
+  }
+};
+struct Launches : record::Envelope {
+  std::vector<Launch> launches;
+  Part part;
+  Known<Json> number;
+  static void describe(Fields& fields) {
+    Envelope::describe(fields, "launches", {"ok", "failed"});
+    fields.add("launches", &Launches::launches);
+    fields.add("share", &Launches::part, &Part::share, "of a part").below(1);
+    fields.add("number", &Launches::number).types({"number"}).since(2);
+  }
+};
+
+TEST(RecordSchema, APartWithAStatusHasConditionsOfItsOwn) {
+  const Json schema = record_schema("launches", fields_of<Launches>());
+  EXPECT_EQ(schema["properties"]["status"]["enum"], (Json{"ok", "failed"}));
+  EXPECT_EQ(schema["properties"]["share"]["exclusiveMaximum"], 1);
+  const Json& launch = schema["properties"]["launches"]["items"];
+  const Json null{{"type", "null"}};
+  EXPECT_EQ(launch["allOf"][0]["then"]["properties"]["uuid"], null);
+  EXPECT_EQ(launch["else"]["properties"]["rate"], null);
+  EXPECT_EQ(launch["else"]["properties"]["speedup"], null);
+  EXPECT_EQ(launch["else"]["properties"]["parts"], (Json{{"maxItems", 0}}));
+}
+
+TEST(RecordReader, OfAMemberOfAMemberAndOfJson) {
+  Launches launches;
+  launches.part.share = 0.5;
+  launches.number = Json(18);
+  Json json = record_json(launches);
+  EXPECT_EQ(json["share"], 0.5);
+  EXPECT_EQ(json["number"].dump(), "18") << "as it was written";
+  json.update({{"kind", "launches"}, {"id", kSomeId}, {"created_at", "2026-01-01T00:00:00Z"}});
+  json["build"] = {{"version", "1.0.0"},  {"revision", "a"}, {"compiler", ""},  {"build_type", ""},
+                   {"libtorch", nullptr}, {"mpi", nullptr},  {"cuda", nullptr}, {"nccl", nullptr}};
+  EXPECT_EQ(record_from<Launches>(json).part.share, 0.5);
+  json["number"] = nullptr;
+  json["unavailable"]["number"] = "not in records before schema_revision 2";
+  EXPECT_EQ(record_from<Launches>(json).number.why(), "not in records before schema_revision 2");
+  json["number"] = "18";
+  EXPECT_THROW(record_from<Launches>(json), RecordFault);
+  EXPECT_EQ(part_of_file<Part>(Json::object()).share.why(), "");
 }
 
 TEST(RecordReader, RefusesWithThePlace) {

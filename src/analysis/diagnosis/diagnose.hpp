@@ -2,6 +2,7 @@
 // of records: each record's own, and what several of them say together.
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "analysis/diagnosis/evidence.hpp"
 #include "record/parts.hpp"
+#include "record/write.hpp"
 
 namespace scalemark::diagnosis {
 
@@ -28,6 +30,11 @@ void add_findings(Json& record, const std::vector<RunEvidence>& runs = {});
 std::vector<record::Finding> written_findings(const Json& record,
                                               const std::vector<ResultSet>& sets,
                                               const Matching& matching);
+/// The same of a typed record.
+template <std::derived_from<record::Envelope> T>
+void add_findings(T& result) {
+  result.findings = written(diagnose(record_json(result)));
+}
 
 /// Takes records one by one and keeps of each no more than what is needed.
 class Collection {
