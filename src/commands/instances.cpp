@@ -146,11 +146,11 @@ void check_job(const ResolvedConfig& config, std::int64_t ranks) {
   plan_batch(config, ranks);
 }
 
-Json own_config(const InstancesPlan& plan, const Words& words, double launch_timeout) {
-  Json config;
+record::Settings own_config(const InstancesPlan& plan, const Words& words, double launch_timeout) {
+  record::Settings config;
   const auto add = [&](const char* key, const Json& value) {
-    config[key] = {{"value", value},
-                   {"origin", words.own.contains(key) ? "command_line" : "default"}};
+    const char* origin = words.own.contains(key) ? "command_line" : "default";
+    config.emplace_back(key, record::Setting{value, origin});
   };
   add("job", std::string(name_of(plan.config.command)));
   add("instances", plan.instances);
@@ -224,10 +224,10 @@ ExitCode commands::instances(const CommandLine& line) {
   }
   SweepProgress progress;
   const ResolvedConfig& config = request.plan.config.config;
-  return run_instances(request, progress, [&](const Json& record) {
+  return run_instances(request, progress, [&](const InstancesResult& result) {
     if (!config.json)
       (config.output ? print_view
-                     : print_data)(instances_table(record, request.plan.config.warnings.size()));
+                     : print_data)(instances_table(result, request.plan.config.warnings.size()));
   });
 }
 

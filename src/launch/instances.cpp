@@ -20,6 +20,9 @@
 #include "models/catalog.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
+#include "record/inference.hpp"
+#include "record/run.hpp"
+#include "record/write.hpp"
 #include "rendezvous/start_barrier.hpp"
 #include "result/runs_folder.hpp"
 #include "streams.hpp"
@@ -45,8 +48,8 @@ class Files {
   /// Returns the name by which the record refers to a file of the folder, or an empty text where
   /// the file is not kept.
   std::string name_of(const fs::path& file) const { return runs_ ? runs_->name_of(file) : ""; }
-  void write(const Json& record, bool json) {
-    deliver(record, record_.get(), json);
+  void write(const InstancesResult& result, bool json) {
+    deliver(record_json(result), record_.get(), json);
     if (!record_) return;
     runs_->remove_older();
     say_progress("record: " + record_->path().string());
@@ -74,7 +77,8 @@ class Instances {
                              fmt::join(plan_.instances, ", "), counted(repeats, "time")));
   }
 
-  ExitCode run(LaunchProgress& progress, const std::function<void(const Json&)>& report) {
+  ExitCode run(LaunchProgress& progress,
+               const std::function<void(const InstancesResult&)>& report) {
     const HeldSignals until_the_record_is_written;
     const ResolvedConfig& config = plan_.config.config;
     for (const std::string& warning : plan_.config.warnings) warn(warning);
@@ -92,9 +96,9 @@ class Instances {
       progress.start(title(sets_[index]), repeat);
       if (measure(files, sets_[index], repeat, progress)) break;
     }
-    const Json record = make_record();
-    files.write(record, config.json);
-    report(record);
+    const InstancesResult result = make_record();
+    files.write(result, config.json);
+    report(result);
     return stopped_ ? ExitCode::failed : code_;
   }
 
@@ -114,7 +118,7 @@ class Instances {
     LaunchedInstances launched =
         launch_instances(request_, slots, files.folder(), name + "-" + tag_);
     launched.launch.repeat = repeat;
-    for (InstanceResult& result : launched.launch.instances) {
+    for (MeasuredInstance& result : launched.launch.instances) {
       if (!result.run_path.empty()) result.run_path = files.name_of(result.run_path);
       if (!result.log_path.empty()) result.log_path = files.name_of(result.log_path);
     }
@@ -138,7 +142,7 @@ class Instances {
     return fmt::format("{} together, overlap {:.3f}", rate, figures.overlap);
   }
 
-  Json make_record() const {
+  InstancesResult make_record() const {
     Outcome outcome;  // the first that is not ok, or the interruption
     for (const InstanceLaunch& launch : launches_)
       if (!launch.outcome.ok() && (outcome.ok() || launch.outcome.status == Status::interrupted))
@@ -151,9 +155,8 @@ class Instances {
   const InstancesRequest& request_;
   const InstancesPlan& plan_;
   std::vector<std::vector<std::size_t>> sets_;
-  /// The tag belongs to this call, so that files of an earlier one stay until its record is
-  /// replaced.
-  std::string tag_ = envelope("instances", Status::ok)["id"].get<std::string>().substr(0, 8);
+  /// Of this call, so that files of an earlier one stay until its record is replaced.
+  std::string tag_ = random_uuid().substr(0, 8);
   std::vector<InstanceLaunch> launches_;
   ExitCode code_ = ExitCode::ok;
   bool stopped_ = false;
@@ -164,7 +167,7 @@ class Instances {
 void print_instances(const InstancesRequest& request) { Instances(request).print(); }
 
 ExitCode run_instances(const InstancesRequest& request, LaunchProgress& progress,
-                       const std::function<void(const Json& record)>& report) {
+                       const std::function<void(const InstancesResult&)>& report) {
   return Instances(request).run(progress, report);
 }
 
@@ -238,28 +241,36 @@ class Launch {
 
   /// Reads what instance i left.
   void read(InstanceLaunch& launch, std::size_t i) {
-    InstanceResult result;
+    MeasuredInstance result;
     result.slot = slots_[i];
-    records_.emplace_back();
+    outcomes_.emplace_back();
     try {
-      if (fs::exists(file(i, ".json"))) records_.back() = read_record(file(i, ".json"));
+      if (fs::exists(file(i, ".json"))) {
+        if (request_.plan.config.command == Command::infer)
+          read_job(result, i, &InferenceResult::latency_seconds);
+        else
+          read_job(result, i, &RunResult::step_seconds);
+      }
     } catch (const Error&) {  // whatever wrote it, it is no record of ours
     }
-    const Json& record = records_.back();
-    const auto window = starter_.window(i);
-    if (!record.is_null() && record.at("status") == "ok" && window)
-      result = instance_result(record, slots_[i], *window);
-    else
-      complete_ = false;
-    if (!record.is_null()) {
-      result.run_id = record.at("id");
-      result.run_path = file(i, ".json").string();
-    }
+    complete_ = complete_ && result.units > 0;
     launch.instances.push_back(std::move(result));
   }
 
-  /// Returns the first instance that failed by itself. Those that end together with all others have
-  /// said what they ended with before anybody saw them end.
+  /// `times`: of its steps or queries.
+  template <typename T, typename Times>
+  void read_job(MeasuredInstance& result, std::size_t i, Known<Times> T::*times) {
+    const T job = read_typed_record<T>(file(i, ".json"));
+    outcomes_.back() = {job.status, job.reason};
+    const auto window = starter_.window(i);
+    if (job.status == Status::ok && window && job.throughput && job.wall_seconds && job.*times)
+      result = measured_instance(job, (job.*times)->samples, slots_[i], *window);
+    result.run_id = job.id;
+    result.run_path = file(i, ".json").string();
+  }
+
+  /// The first that failed by itself. Those that end together with all others have said what they
+  /// ended with before anybody saw them end.
   std::optional<std::size_t> first_failed() const {
     if (ends_.first_failed) return ends_.first_failed;
     const auto found = std::ranges::find_if(
@@ -281,14 +292,14 @@ class Launch {
     launched.code = exit_code_of(outcome.status);
     if (!outcome.ok() || !failed) return;
     launched.code = ends_.jobs[*failed].code;
-    outcome = {status_of_failed(launched.code, records_[*failed]), cause(*failed)};
+    outcome = {status_of_failed(launched.code, outcomes_[*failed]), cause(*failed)};
   }
 
-  /// Returns the status of an instance that failed by itself, without having been stopped.
-  static Status status_of_failed(ExitCode code, const Json& record) {
-    if (record.is_null()) return status_of_launch(code, /*stopped=*/false);
-    const Status status = status_of(record);
-    return status == Status::timeout || status == Status::invalid ? status : Status::failed;
+  /// Of an instance that failed by itself: nobody has stopped it.
+  static Status status_of_failed(ExitCode code, const std::optional<Outcome>& told) {
+    if (!told) return status_of_launch(code, /*stopped=*/false);
+    return told->status == Status::timeout || told->status == Status::invalid ? told->status
+                                                                              : Status::failed;
   }
 
   std::string late() const {
@@ -304,9 +315,8 @@ class Launch {
   }
 
   std::string cause(std::size_t i) const {
-    const Json& record = records_[i];
-    const std::string reason = record.is_null() ? "" : record.value("reason", "");
-    if (!reason.empty()) return fmt::format("{}: {}", title(i), reason);
+    if (const auto& told = outcomes_[i]; told && !told->reason.empty())
+      return fmt::format("{}: {}", title(i), told->reason);
     const std::string tail = last_lines(file(i, ".log"));
     return fmt::format("{}: {}; {}", title(i), ends_.jobs[i].reason,
                        tail.empty() ? "its log is empty" : "its log ends: " + tail);
@@ -328,7 +338,7 @@ class Launch {
   Starter starter_;
   std::vector<std::unique_ptr<HandoverFolder>> handovers_;
   JobEnds ends_;
-  std::vector<Json> records_;  ///< null: it left none
+  std::vector<std::optional<Outcome>> outcomes_;  ///< of the records that they left
   bool complete_ = true;
 };
 

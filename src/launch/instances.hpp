@@ -29,7 +29,7 @@ void print_instances(const InstancesRequest& request);
 /// Returns ok, or the most severe code of a launch that failed, which is `failed` where it was
 /// stopped. A failing launch does not stop the others.
 ExitCode run_instances(const InstancesRequest& request, LaunchProgress& progress,
-                       const std::function<void(const Json& record)>& report);
+                       const std::function<void(const InstancesResult&)>& report);
 
 // The functions below make one launch of instances: their processes on their slots, the barrier at
 // which they start together, and the outcome of each.

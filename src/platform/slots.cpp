@@ -42,11 +42,6 @@ std::string devices_of(const std::vector<PlaceWords>& places, const PlaceWords& 
 
 }  // namespace
 
-std::string to_string(SlotPlace::Kind kind) {
-  if (kind == SlotPlace::Kind::cpu) return "cpu";
-  return kind == SlotPlace::Kind::gpu ? "gpu" : "mig";
-}
-
 std::string SlotPlace::title() const {
   const std::string list = (cpus.size() == 1 ? "CPU " : "CPUs ") + format_cpu_list(cpus);
   return (host.empty() ? "" : host + ": ") + (uuid.empty() ? list : uuid + " with " + list);

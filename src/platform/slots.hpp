@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/names.hpp"
 #include "config/run_config.hpp"
 #include "platform/platform.hpp"
 
@@ -30,7 +31,7 @@ struct SlotPlace {
   std::string text() const;   ///< text in the form of --slots: "0-3", "n1:GPU-1234...@0-3"
 };
 
-std::string to_string(SlotPlace::Kind kind);  ///< "cpu", "gpu", "mig"
+constexpr auto names_of(SlotPlace::Kind) { return Names{"cpu", "gpu", "mig"}; }
 
 /// The parts of "n1:GPU-1234...@0-3" that are present: host, UUID and CPUs, unchecked.
 struct PlaceWords {

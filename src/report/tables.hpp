@@ -10,6 +10,7 @@
 #include "analysis/study/study_plan.hpp"
 #include "json.hpp"
 #include "record/comparison.hpp"
+#include "record/instances.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -31,7 +32,7 @@ std::string run_plan_table(const std::vector<CurvePlan>& plans);
 /// A line a point, then a line for every instance of every point: rates and latencies alone and
 /// with neighbours; what the columns mean; points that failed, and the warnings (`told`: see
 /// warning_lines()). Ends with a newline.
-std::string instances_table(const Json& record, std::size_t told = 0);
+std::string instances_table(const InstancesResult& result, std::size_t told = 0);
 
 /// A table of points for each metric and each set against the first one, and below what the columns
 /// are, points that only some sets have, notes and warnings. What came from records is shown().

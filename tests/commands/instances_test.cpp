@@ -49,8 +49,10 @@ TEST(InstancesRequest, OwnFlagsAndThoseOfTheJob) {
   EXPECT_EQ(request.launch_timeout, 60);
   EXPECT_THAT(request.plan.instances, ElementsAre(1));
   EXPECT_EQ(request.plan.slots.at(0).title(), "CPU " + cpu());
-  EXPECT_EQ(request.plan.own_config["repeats"]["origin"], "command_line");
-  EXPECT_EQ(request.plan.own_config["instances"]["origin"], "default");
+  std::map<std::string, std::string> origins;
+  for (const auto& [key, setting] : request.plan.own_config) origins[key] = setting.origin;
+  EXPECT_EQ(origins["repeats"], "command_line");
+  EXPECT_EQ(origins["instances"], "default");
   EXPECT_THAT(request.arguments, ElementsAre("--device", "cpu", "--model", "smallnet", "--seed=9",
                                              "--output", "i.json"));
 }

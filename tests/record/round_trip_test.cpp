@@ -7,6 +7,7 @@
 
 #include "record/comparison.hpp"
 #include "record/inference.hpp"
+#include "record/instances.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
 #include "record/schema.hpp"
@@ -96,6 +97,39 @@ TEST(RoundTrip, OfComparedSets) {
     EXPECT_GE(check_all<Verdict>(kSource / folder, "verdict"), 1);
   }
   EXPECT_GE(check_all<HistoryResult>(kSource / "tests/record/files", "history"), 1);
+}
+
+TEST(RoundTrip, OfInstances) {
+  EXPECT_EQ(check_all<InstancesResult>(kSource / "tests/record/files", "instances"), 3);
+}
+
+/// Why a record is refused in which one value is another.
+template <typename T>
+std::string refusal(const fs::path& path, const char* place, const Json& value) {
+  Json record = record_at(kSource / path);
+  record[Json::json_pointer(place)] = value;
+  try {
+    record_from<T>(record);
+  } catch (const RecordFault& fault) {
+    return fault.what();
+  }
+  return "";
+}
+
+TEST(WrongValue, OfInstances) {
+  const auto why = [](const char* place, const Json& value) {
+    return refusal<InstancesResult>("tests/record/files/instances.json", place, value);
+  };
+  EXPECT_EQ(why("/points/1/overlap", 2), "/points/1/overlap is 2, not at most 1");
+  EXPECT_EQ(why("/points/0/status", "fine"),
+            R"(/points/0/status is "fine", not one of )"
+            R"(["ok","invalid","failed","interrupted","timeout"])");
+  EXPECT_EQ(why("/slots/0/kind", "tpu"),
+            R"(/slots/0/kind is "tpu", not one of ["cpu","gpu","mig"])");
+  EXPECT_EQ(
+      why("/alone/0/repeats/0/instances/0/window_seconds", {1}),
+      "/alone/0/repeats/0/instances/0/window_seconds (a list) has a size of 1, not from 2 to 2");
+  EXPECT_EQ(why("/points", Json::array()), "/points (a list) has a size of 0, not from 1 to any");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "record/comparison.hpp"
 #include "record/inference.hpp"
+#include "record/instances.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
 #include "record/write.hpp"
@@ -39,6 +40,7 @@ TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("comparison", fields_of<Comparison>());
   expect_committed("verdict", fields_of<Verdict>());
   expect_committed("history", fields_of<HistoryResult>());
+  expect_committed("instances", fields_of<InstancesResult>());
 }
 
 const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/records.md";
@@ -79,6 +81,10 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
                  record_table(fields_of<Comparison>(), {"findings", "build", "further"}));
   expect_on_page("verdict", record_table(fields_of<Verdict>(), {"findings", "build", "sets"}));
   expect_on_page("history", record_table(fields_of<HistoryResult>(), {"findings", "build"}));
+  expect_on_page("launch of jobs", record_table(fields_of<record::LaunchOfJobs>()));
+  std::set<std::string> of_launch = own;
+  of_launch.insert({"repeats", "latency_seconds", "alone_latency_seconds"});
+  expect_on_page("instances", record_table(fields_of<InstancesResult>(), of_launch));
 }
 
 constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";
@@ -155,6 +161,8 @@ TEST(RecordSchema, APartWithAStatusHasConditionsOfItsOwn) {
   const Json schema = record_schema("launches", fields_of<Launches>());
   EXPECT_EQ(schema["properties"]["status"]["enum"], (Json{"ok", "failed"}));
   EXPECT_EQ(schema["properties"]["share"]["exclusiveMaximum"], 1);
+  const Json& of_launches = schema["then"]["properties"]["launches"]["items"]["properties"];
+  EXPECT_EQ(of_launches, (Json{{"status", {{"const", "ok"}}}, {"speedup", {{"type", "number"}}}}));
   const Json& launch = schema["properties"]["launches"]["items"];
   const Json null{{"type", "null"}};
   EXPECT_EQ(launch["allOf"][0]["then"]["properties"]["uuid"], null);

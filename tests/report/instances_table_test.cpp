@@ -15,7 +15,7 @@ using ::testing::Not;
 InstanceLaunch launch(std::vector<std::size_t> slots, double units, double end = 10) {
   InstanceLaunch made;
   for (const std::size_t slot : slots) {
-    InstanceResult result;
+    MeasuredInstance result;
     result.slot = slot;
     result.units = units;
     result.throughput = units / 10;
@@ -26,13 +26,13 @@ InstanceLaunch launch(std::vector<std::size_t> slots, double units, double end =
   return made;
 }
 
-Json record(const std::vector<InstanceLaunch>& launches) {
+InstancesResult record(const std::vector<InstanceLaunch>& launches) {
   InstancesPlan plan;
   plan.slots = {Slot{{SlotPlace{SlotPlace::Kind::cpu, {0}}}},
                 Slot{{SlotPlace{SlotPlace::Kind::gpu, {1}, {}, "GPU-1", "H100"}}}};
   plan.instances = {1, 2};
-  plan.own_config = {{"repeats", {{"value", 1}, {"origin", "command_line"}}}};
-  return make_instances_record({plan.config, {Json::object(), {}}, {}}, plan, launches, {});
+  plan.own_config = {{"repeats", {1, "command_line"}}};
+  return make_instances_record({plan.config, system_info(), {}}, plan, launches, {});
 }
 
 TEST(InstancesTable, AloneAndWithNeighbours) {

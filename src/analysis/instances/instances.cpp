@@ -4,37 +4,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
-#include <optional>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "analysis/diagnosis/diagnose.hpp"
 #include "config/text.hpp"
 #include "measure/statistics.hpp"
 #include "models/catalog.hpp"
 #include "result/inference_record.hpp"
-#include "result/warnings.hpp"
 
 namespace scalemark {
 
-InstanceResult instance_result(const Json& record, std::size_t slot, const Window& window) {
-  InstanceResult result;
+MeasuredInstance measured_instance(const record::Measured& job, std::vector<double> latency,
+                                   std::size_t slot, const Window& window) {
+  MeasuredInstance result;
   result.slot = slot;
-  result.run_id = record.at("id");
-  result.throughput = record.at("throughput").at("mean");
-  result.units = result.throughput * record.at("wall_seconds").get<double>();
-  const char* times = record.at("kind") == "inference" ? "latency_seconds" : "step_seconds";
-  result.latency = record.at(times).at("samples").get<std::vector<double>>();
+  result.run_id = job.id;
+  result.throughput = job.throughput->mean;
+  result.units = result.throughput * *job.wall_seconds;
+  result.latency = std::move(latency);
   result.window = window;
   return result;
 }
 
-LaunchFigures launch_figures(const std::vector<InstanceResult>& instances) {
+LaunchFigures launch_figures(const std::vector<MeasuredInstance>& instances) {
   LaunchFigures figures;
   if (instances.empty()) return figures;
   Window span = instances.front().window, common = span;
   double units = 0;
-  for (const InstanceResult& instance : instances) {
+  for (const MeasuredInstance& instance : instances) {
     const Window& window = instance.window;
     span = {std::min(span.start, window.start), std::max(span.end, window.end)};
     common = {std::max(common.start, window.start), std::min(common.end, window.end)};
@@ -97,7 +98,7 @@ struct SlotGroup {
 };
 
 bool uses(const InstanceLaunch& launch, const std::vector<std::size_t>& slots) {
-  return std::ranges::equal(launch.instances, slots, {}, &InstanceResult::slot);
+  return std::ranges::equal(launch.instances, slots, {}, &MeasuredInstance::slot);
 }
 
 SlotGroup group_of(const std::vector<InstanceLaunch>& launches,
@@ -113,250 +114,188 @@ SlotGroup group_of(const std::vector<InstanceLaunch>& launches,
   return group;
 }
 
-class Writer {
- public:
-  Writer(Json& record, const InstancesPlan& plan, const std::vector<InstanceLaunch>& launches)
-      : record_(record), plan_(plan) {
-    for (std::size_t slot = 0; slot < plan.slots.size(); ++slot)
-      alone_.push_back(group_of(launches, {slot}, plan.repeats));
+/// The value of what ended well, else why there is none.
+template <typename T>
+Known<T> known(const Outcome& outcome, T value) {
+  return outcome.ok() ? Known<T>(std::move(value)) : Known<T>(Unknown{outcome.reason});
+}
+
+record::LatencyQuantiles quantiles(const std::vector<double>& samples) {
+  const auto at = [&](double q) -> Known<double> {
+    const std::size_t least = samples_for_quantile(q);
+    if (samples.size() >= least) return quantile(samples, q);
+    return Unknown{fmt::format("fewer than {} steps or queries (--num_batches)", least)};
+  };
+  return {at(0.50), at(0.90), at(0.99)};
+}
+
+record::Place told_place(const SlotPlace& place) {
+  record::Place made;
+  made.kind = place.kind;
+  made.cpus = format_cpu_list(place.cpus);
+  made.numa = place.numa;
+  const bool device = place.kind != SlotPlace::Kind::cpu;
+  const Unknown why{device ? "a device of another host" : "a slot of CPUs alone"};
+  made.gpu_uuid = device ? Known(place.uuid) : why;
+  made.gpu_name = place.device_name.empty() ? why : Known(place.device_name);
+  made.host = place.host.empty() ? host_name() : place.host;
+  return made;
+}
+
+/// What the places of a slot have in common.
+record::Slot slot_of(std::size_t number, const std::vector<SlotPlace>& places) {
+  const record::Place first = told_place(places.front());
+  record::Slot slot{first.kind, first.cpus, first.numa, first.gpu_uuid, first.gpu_name, number, {}};
+  std::ranges::transform(places, std::back_inserter(slot.places.emplace()), told_place);
+  if (places.size() == 1) return slot;
+  slot.cpus = slot.gpu_uuid = slot.gpu_name = Unknown{"a slot of several places"};
+  slot.numa.clear();
+  if (!std::ranges::all_of(
+          places, [&](const SlotPlace& place) { return place.host == places.front().host; }))
+    return slot;
+  std::set<int> cpus, numa;
+  for (const SlotPlace& place : places) {
+    cpus.insert(place.cpus.begin(), place.cpus.end());
+    numa.insert(place.numa.begin(), place.numa.end());
   }
+  slot.cpus = format_cpu_list({cpus.begin(), cpus.end()});
+  slot.numa.assign(numa.begin(), numa.end());
+  return slot;
+}
 
-  void slots() {
-    Json& list = record_["slots"] = Json::array();
-    for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
-      const std::vector<SlotPlace>& places = plan_.slots[i].places;
-      Json entry = place_json(places.front(), "slots.");
-      Json each = Json::array();
-      for (const SlotPlace& place : places) {
-        Json one = place_json(place, "slots.places.");
-        one["host"] = place.host.empty() ? host_name() : place.host;
-        each.push_back(std::move(one));
-      }
-      if (places.size() > 1) join_places(entry, places);
-      entry["slot"] = i;
-      entry["places"] = std::move(each);
-      list.push_back(std::move(entry));
-    }
+record::LaunchedJob job_of(const MeasuredInstance& result, const Outcome& outcome, double first) {
+  record::LaunchedJob job;
+  job.slot = result.slot;
+  job.run = known_text(result.run_id);
+  job.path = known_text(result.run_path);
+  job.log = known_text(result.log_path);
+  job.throughput = known(outcome, result.throughput);
+  job.units = known(outcome, result.units);
+  job.window_seconds =
+      known(outcome, Interval{result.window.start - first, result.window.end - first});
+  job.latency_seconds = known(outcome, quantiles(result.latency));
+  return job;
+}
+
+record::LaunchOfJobs launch_of(const InstanceLaunch& launch) {
+  const LaunchFigures figures = launch_figures(launch.instances);
+  const Outcome& outcome = launch.outcome;
+  record::LaunchOfJobs made{launch.repeat,
+                            outcome.status,
+                            outcome.reason,
+                            known(outcome, figures.throughput),
+                            known(outcome, figures.sum_of_rates),
+                            known(outcome, figures.overlap),
+                            {}};
+  double first = launch.instances.front().window.start;
+  for (const MeasuredInstance& result : launch.instances)
+    first = std::min(first, result.window.start);
+  for (const MeasuredInstance& result : launch.instances)
+    made.instances.push_back(job_of(result, outcome, first));
+  return made;
+}
+
+std::vector<record::LaunchOfJobs> repeats_of(const SlotGroup& group) {
+  std::vector<record::LaunchOfJobs> repeats;
+  for (const InstanceLaunch* launch : group.launches) repeats.push_back(launch_of(*launch));
+  return repeats;
+}
+
+record::SlotAlone alone_of(std::size_t slot, const SlotGroup& group) {
+  const Outcome& outcome = group.outcome;
+  record::SlotAlone alone{slot,
+                          outcome.status,
+                          outcome.reason,
+                          Unknown{outcome.reason},
+                          Unknown{outcome.reason},
+                          repeats_of(group)};
+  if (!outcome.ok()) return alone;
+  alone.throughput = group.rate(0);
+  alone.latency_seconds = quantiles(group.latency(0));
+  return alone;
+}
+
+record::SlotOfPoint slot_of_point(const SlotGroup& group, const record::SlotAlone& alone) {
+  record::SlotOfPoint made;
+  made.slot = alone.slot;
+  made.throughput = group.rate(alone.slot);
+  made.alone = alone.throughput;
+  made.ratio = alone.throughput ? Known(made.throughput / *alone.throughput) : alone.throughput;
+  made.latency_seconds = quantiles(group.latency(alone.slot));
+  made.alone_latency_seconds = alone.latency_seconds;
+  return made;
+}
+
+/// A point of `instances`, of slots that were measured `alone` too.
+record::InstancesPoint point_of(const SlotGroup& group, std::size_t instances,
+                                const std::vector<record::SlotAlone>& alone) {
+  record::InstancesPoint point;
+  point.instances = instances;
+  point.status = group.outcome.status;
+  point.reason = group.outcome.reason;
+  point.repeats = repeats_of(group);
+  if (const Unknown why{group.outcome.reason}; !group.outcome.ok()) {
+    point.cumulative = why;
+    point.speedup = point.efficiency = point.overlap = why;
+    point.overlaps_enough = why;
+    return point;
   }
-
-  void alone() {
-    record_["alone"] = Json::array();
-    for (std::size_t slot = 0; slot < alone_.size(); ++slot) {
-      const SlotGroup& group = alone_[slot];
-      Json entry{{"slot", slot},
-                 {"status", to_string(group.outcome.status)},
-                 {"reason", group.outcome.reason}};
-      const bool ok = group.outcome.ok();
-      entry["throughput"] = ok ? Json(group.rate(0)) : Json(nullptr);
-      entry["latency_seconds"] =
-          ok ? quantiles(group.latency(0), "alone.latency_seconds") : Json(nullptr);
-      for (const char* key : {"throughput", "latency_seconds"})
-        if (!ok) add_reason(record_, std::string("alone.") + key, group.outcome.reason);
-      entry["repeats"] = repeats(group, "alone.repeats");
-      record_["alone"].push_back(std::move(entry));
-    }
+  const auto together = group.each(&LaunchFigures::throughput);
+  const double rates = mean(group.each(&LaunchFigures::sum_of_rates));
+  point.cumulative = record::CumulativeRate{mean(together), {log_interval(together), ""}, rates};
+  if (const auto& base = alone.front().throughput) point.speedup = mean(together) / *base;
+  const auto own = std::span(alone).first(instances);
+  if (std::ranges::all_of(own, &Known<double>::has_value, &record::SlotAlone::throughput)) {
+    double all_alone = 0;
+    for (const record::SlotAlone& slot : own) all_alone += *slot.throughput;
+    point.efficiency = rates / all_alone;
   }
+  point.overlap = std::ranges::min(group.each(&LaunchFigures::overlap));
+  point.overlaps_enough = *point.overlap >= kLeastOverlap;
+  for (const record::SlotAlone& slot : own)
+    point.per_instance.push_back(slot_of_point(group, slot));
+  return point;
+}
 
-  void points(const std::vector<InstanceLaunch>& launches) {
-    record_["points"] = Json::array();
-    for (const std::int64_t instances : plan_.instances) {
-      std::vector<std::size_t> slots(static_cast<std::size_t>(instances));
-      std::iota(slots.begin(), slots.end(), std::size_t{0});
-      record_["points"].push_back(point(group_of(launches, slots, plan_.repeats), slots.size()));
-    }
-  }
-
- private:
-  Json place_json(const SlotPlace& place, const std::string& where) {
-    const bool device = place.kind != SlotPlace::Kind::cpu;
-    Json entry{{"kind", to_string(place.kind)},
-               {"cpus", format_cpu_list(place.cpus)},
-               {"numa", place.numa},
-               {"gpu_uuid", device ? Json(place.uuid) : Json(nullptr)},
-               {"gpu_name", null_if_empty(place.device_name)}};
-    for (const char* key : {"gpu_uuid", "gpu_name"})
-      if (entry[key].is_null())
-        add_reason(record_, where + key,
-                   device ? "a device of another host" : "a slot of CPUs alone");
-    return entry;
-  }
-
-  /// What the places of a slot have in common.
-  void join_places(Json& entry, const std::vector<SlotPlace>& places) {
-    const bool one_host = std::ranges::all_of(
-        places, [&](const SlotPlace& place) { return place.host == places.front().host; });
-    std::set<int> cpus, numa;
-    for (const SlotPlace& place : places) {
-      cpus.insert(place.cpus.begin(), place.cpus.end());
-      numa.insert(place.numa.begin(), place.numa.end());
-    }
-    entry["cpus"] = one_host ? Json(format_cpu_list({cpus.begin(), cpus.end()})) : Json(nullptr);
-    entry["numa"] = one_host ? Json(numa) : Json::array();
-    entry["gpu_uuid"] = entry["gpu_name"] = nullptr;
-    for (const char* key : {"cpus", "gpu_uuid", "gpu_name"})
-      if (entry[key].is_null())
-        add_reason(record_, std::string("slots.") + key, "a slot of several places");
-  }
-
-  Json point(const SlotGroup& group, std::size_t instances) {
-    Json entry{{"instances", instances},
-               {"status", to_string(group.outcome.status)},
-               {"reason", group.outcome.reason}};
-    if (group.outcome.ok()) {
-      fill(entry, group, instances);
-    } else {
-      for (const char* key :
-           {"cumulative", "speedup", "efficiency", "overlap", "overlaps_enough"}) {
-        entry[key] = nullptr;
-        add_reason(record_, std::string("points.") + key, group.outcome.reason);
-      }
-      entry["per_instance"] = Json::array();
-    }
-    entry["repeats"] = repeats(group, "points.repeats");
-    return entry;
-  }
-
-  void fill(Json& entry, const SlotGroup& group, std::size_t instances) {
-    const auto together = group.each(&LaunchFigures::throughput);
-    const auto interval = log_interval(together);
-    const double rates = mean(group.each(&LaunchFigures::sum_of_rates));
-    entry["cumulative"] = {
-        {"mean", mean(together)}, {"ci95", or_null(interval)}, {"sum_of_rates", rates}};
-    if (!interval)
-      add_reason(record_, "points.cumulative.ci95",
-                 "one repeat has no interval: ask for more with --repeats");
-    std::optional<double> all_alone = 0;
-    for (std::size_t slot = 0; slot < instances && all_alone; ++slot)
-      all_alone = alone_[slot].outcome.ok() ? std::optional(*all_alone + alone_[slot].rate(0))
-                                            : std::nullopt;
-    const bool base = alone_.front().outcome.ok();
-    entry["speedup"] = base ? Json(mean(together) / alone_.front().rate(0)) : Json(nullptr);
-    entry["efficiency"] = all_alone ? Json(rates / *all_alone) : Json(nullptr);
-    if (!base) add_reason(record_, "points.speedup", "slot 0 alone was not measured");
-    if (!all_alone) add_reason(record_, "points.efficiency", "not every slot was measured alone");
-    const double overlap = std::ranges::min(group.each(&LaunchFigures::overlap));
-    entry["overlap"] = overlap;
-    entry["overlaps_enough"] = overlap >= kLeastOverlap;
-    entry["per_instance"] = Json::array();
-    for (std::size_t slot = 0; slot < instances; ++slot)
-      entry["per_instance"].push_back(instance(group, slot));
-  }
-
-  Json instance(const SlotGroup& group, std::size_t slot) {
-    const std::string place = "points.per_instance.";
-    const SlotGroup& alone = alone_[slot];
-    const bool known = alone.outcome.ok();
-    const double rate = group.rate(slot);
-    Json entry{{"slot", slot}, {"throughput", rate}};
-    entry["alone"] = known ? Json(alone.rate(0)) : Json(nullptr);
-    entry["ratio"] = known ? Json(rate / alone.rate(0)) : Json(nullptr);
-    entry["latency_seconds"] = quantiles(group.latency(slot), place + "latency_seconds");
-    entry["alone_latency_seconds"] =
-        known ? quantiles(alone.latency(0), place + "alone_latency_seconds") : Json(nullptr);
-    for (const char* key : {"alone", "ratio", "alone_latency_seconds"})
-      if (!known) add_reason(record_, place + key, alone.outcome.reason);
-    return entry;
-  }
-
-  Json quantiles(const std::vector<double>& samples, const std::string& place) {
-    Json entry = Json::object();
-    for (const auto& [key, q] : {std::pair{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}}) {
-      const std::size_t least = samples_for_quantile(q);
-      const bool enough = samples.size() >= least;
-      entry[key] = enough ? Json(quantile(samples, q)) : Json(nullptr);
-      if (!enough)
-        add_reason(record_, place + "." + key,
-                   "fewer than " + std::to_string(least) + " steps or queries (--num_batches)");
-    }
-    return entry;
-  }
-
-  Json repeats(const SlotGroup& group, const std::string& place) {
-    Json list = Json::array();
-    for (const InstanceLaunch* launch : group.launches) {
-      const bool ok = launch->outcome.ok();
-      const LaunchFigures figures = launch_figures(launch->instances);
-      Json entry{{"repeat", launch->repeat},
-                 {"status", to_string(launch->outcome.status)},
-                 {"reason", launch->outcome.reason}};
-      for (const auto& [key, value] : {std::pair{"throughput", figures.throughput},
-                                       {"sum_of_rates", figures.sum_of_rates},
-                                       {"overlap", figures.overlap}}) {
-        entry[key] = ok ? Json(value) : Json(nullptr);
-        if (!ok) add_reason(record_, place + "." + key, launch->outcome.reason);
-      }
-      entry["instances"] = Json::array();
-      double first = launch->instances.front().window.start;
-      for (const InstanceResult& result : launch->instances)
-        first = std::min(first, result.window.start);
-      for (const InstanceResult& result : launch->instances)
-        entry["instances"].push_back(result_json(result, *launch, first, place + ".instances."));
-      list.push_back(std::move(entry));
-    }
-    return list;
-  }
-
-  Json result_json(const InstanceResult& result, const InstanceLaunch& launch, double first,
-                   const std::string& place) {
-    const bool ok = launch.outcome.ok();
-    Json entry{{"slot", result.slot}};
-    entry["run"] = null_if_empty(result.run_id);
-    entry["path"] = null_if_empty(result.run_path);
-    if (result.run_id.empty()) add_reason(record_, place + "run", "an instance left no record");
-    entry["log"] = null_if_empty(result.log_path);
-    if (result.run_path.empty())
-      add_reason(record_, place + "path",
-                 "without a record, or without --output, there is no file");
-    if (result.log_path.empty())
-      add_reason(record_, place + "log", "kept of launches that are not ok, with --output");
-    entry["throughput"] = ok ? Json(result.throughput) : Json(nullptr);
-    entry["units"] = ok ? Json(result.units) : Json(nullptr);
-    entry["window_seconds"] =
-        ok ? Json{result.window.start - first, result.window.end - first} : Json(nullptr);
-    entry["latency_seconds"] =
-        ok ? quantiles(result.latency, place + "latency_seconds") : Json(nullptr);
-    for (const char* key : {"throughput", "units", "window_seconds", "latency_seconds"})
-      if (!ok) add_reason(record_, place + key, launch.outcome.reason);
-    return entry;
-  }
-
-  Json& record_;
-  const InstancesPlan& plan_;
-  std::vector<SlotGroup> alone_;  ///< by slot
-};
-
-std::vector<std::string> overlap_warnings(const Json& record) {
+std::vector<std::string> overlap_warnings(const std::vector<record::InstancesPoint>& points) {
   std::vector<std::string> warnings;
-  for (const Json& point : record["points"])
-    if (point["overlaps_enough"] == false)
+  for (const record::InstancesPoint& point : points)
+    if (point.overlaps_enough == false)
       warnings.push_back(fmt::format(
           "{} instances: the measured windows overlap by {:.3f} only (limit {}): give all the same "
           "time, --max_seconds S with a large --num_batches",
-          point["instances"].dump(), point["overlap"].get<double>(), kLeastOverlap));
+          point.instances, *point.overlap, kLeastOverlap));
   return warnings;
 }
 
 }  // namespace
 
-Json make_instances_record(const RecordContext& context, const InstancesPlan& plan,
-                           const std::vector<InstanceLaunch>& launches, const Outcome& outcome) {
+InstancesResult make_instances_record(const RecordContext& context, const InstancesPlan& plan,
+                                      const std::vector<InstanceLaunch>& launches,
+                                      const Outcome& outcome) {
   const LoadedConfig& job = context.config;
-  Json record = start_record("instances", context, outcome);
-  record["job"] = job.command == Command::infer ? "infer" : "run";
-  record["model"] = job.config.model;
-  record["unit"] = unit_of(job.config);
-  record["ranks_per_instance"] = plan.ranks;
-  record["repeat_unit"] = "launch";
-  record["least_overlap"] = kLeastOverlap;
-  record["config"].update(plan.own_config);
-  record["config_hash"] = instances_hash(plan);
-  Writer writer(record, plan, launches);
-  writer.slots();
-  writer.alone();
-  writer.points(launches);
-  add_warnings(record, overlap_warnings(record));
-  diagnosis::add_findings(record);
-  return record;
+  InstancesResult result;
+  set_surroundings(result, "instances", context, outcome);
+  result.job = job.command == Command::infer ? "infer" : "run";
+  result.model = job.config.model;
+  result.unit = unit_of(job.config);
+  result.ranks_per_instance = plan.ranks;
+  result.least_overlap = kLeastOverlap;
+  update(result.config, plan.own_config);
+  result.config_hash = instances_hash(plan);
+  for (std::size_t slot = 0; slot < plan.slots.size(); ++slot) {
+    result.slots.push_back(slot_of(slot, plan.slots[slot].places));
+    result.alone.push_back(alone_of(slot, group_of(launches, {slot}, plan.repeats)));
+  }
+  for (const std::int64_t instances : plan.instances) {
+    std::vector<std::size_t> slots(static_cast<std::size_t>(instances));
+    std::iota(slots.begin(), slots.end(), std::size_t{0});
+    result.points.push_back(
+        point_of(group_of(launches, slots, plan.repeats), slots.size(), result.alone));
+  }
+  std::ranges::move(overlap_warnings(result.points), std::back_inserter(result.warnings));
+  diagnosis::add_findings(result);
+  return result;
 }
 
 }  // namespace scalemark

@@ -8,6 +8,7 @@
 
 #include "measure/clock.hpp"
 #include "platform/slots.hpp"
+#include "record/instances.hpp"
 #include "result/record_context.hpp"
 
 namespace scalemark {
@@ -17,7 +18,7 @@ inline constexpr double kLeastOverlap = 0.9;
 
 /// What one instance measured in one launch. Without a record the texts are empty, without one of
 /// status ok the numbers 0.
-struct InstanceResult {
+struct MeasuredInstance {
   std::size_t slot = 0;
   std::string run_id = {};  ///< of its run or inference record
   std::string run_path =
@@ -29,13 +30,14 @@ struct InstanceResult {
   Window window = {};
 };
 
-/// The same from a run or inference record of status ok.
-InstanceResult instance_result(const Json& record, std::size_t slot, const Window& window);
+/// The same from a record of status ok; `latency`: of every step or query.
+MeasuredInstance measured_instance(const record::Measured& job, std::vector<double> latency,
+                                   std::size_t slot, const Window& window);
 
 /// Instances that began together; one instance: it was alone.
 struct InstanceLaunch {
   std::int64_t repeat = 1;
-  std::vector<InstanceResult> instances;
+  std::vector<MeasuredInstance> instances;
   Outcome outcome = {};
 };
 
@@ -45,13 +47,13 @@ struct LaunchFigures {
   double sum_of_rates = 0;  ///< each in its own window
   double overlap = 0;       ///< intersection of the windows / their span; 1 for one window
 };
-LaunchFigures launch_figures(const std::vector<InstanceResult>& instances);
+LaunchFigures launch_figures(const std::vector<MeasuredInstance>& instances);
 
 /// What was asked for.
 struct InstancesPlan {
-  LoadedConfig config;                ///< of the job
-  nlohmann::ordered_json own_config;  ///< keys of `instances` itself: {"key": {"value", "origin"}}
-  std::vector<Slot> slots;            ///< as many as the most instances
+  LoadedConfig config;                  ///< of the job
+  record::Settings own_config;          ///< keys of `instances` itself
+  std::vector<Slot> slots;              ///< as many as the most instances
   std::vector<std::int64_t> instances;  ///< points, ascending
   std::int64_t repeats = 1;
   std::int64_t ranks = 1;  ///< of an instance
@@ -64,10 +66,10 @@ std::vector<std::vector<std::size_t>> slot_sets(const InstancesPlan& plan);
 /// SHA-256 over what decides the measurement: the job's keys, the largest point, the repeats.
 std::string instances_hash(const InstancesPlan& plan);
 
-/// The instances record (docs/schema/instances.schema.json). A point has numbers where all its
-/// repeats are there and ok, whatever became of the others. The context's configuration is that of
-/// the job.
-Json make_instances_record(const RecordContext& context, const InstancesPlan& plan,
-                           const std::vector<InstanceLaunch>& launches, const Outcome& outcome);
+/// A point has numbers where all its repeats are there and ok, whatever became of the others. The
+/// context's configuration is that of the job.
+InstancesResult make_instances_record(const RecordContext& context, const InstancesPlan& plan,
+                                      const std::vector<InstanceLaunch>& launches,
+                                      const Outcome& outcome);
 
 }  // namespace scalemark

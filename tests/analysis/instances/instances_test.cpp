@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "record/write.hpp"
+
 namespace scalemark::instances_test {
 namespace {
 
-InstanceResult result(std::size_t slot, double units, Window window, double latency = 0.5) {
-  InstanceResult made;
+MeasuredInstance result(std::size_t slot, double units, Window window, double latency = 0.5) {
+  MeasuredInstance made;
   made.slot = slot;
   made.run_id = "11111111-1111-4111-8111-111111111111";
   made.run_path = "i.runs/a.json";
@@ -22,7 +24,7 @@ InstanceResult result(std::size_t slot, double units, Window window, double late
   return made;
 }
 
-InstanceLaunch launch(std::int64_t repeat, std::vector<InstanceResult> results) {
+InstanceLaunch launch(std::int64_t repeat, std::vector<MeasuredInstance> results) {
   InstanceLaunch made;
   made.repeat = repeat;
   made.instances = std::move(results);
@@ -35,7 +37,7 @@ InstancesPlan plan(std::int64_t repeats = 2) {
                 Slot{{SlotPlace{SlotPlace::Kind::mig, {1}, {0}, "MIG-1", "1g"}}}};
   made.instances = {1, 2};
   made.repeats = repeats;
-  made.own_config = {{"job", {{"value", "run"}, {"origin", "default"}}}};
+  made.own_config = {{"job", {"run", "default"}}};
   return made;
 }
 
@@ -52,8 +54,8 @@ std::vector<InstanceLaunch> launches() {
 
 Json record(const InstancesPlan& asked, const std::vector<InstanceLaunch>& measured,
             Status status = Status::ok, const std::string& reason = "") {
-  return make_instances_record({asked.config, system_info(), {}}, asked, measured,
-                               {status, reason});
+  return record_json(
+      make_instances_record({asked.config, system_info(), {}}, asked, measured, {status, reason}));
 }
 
 void expect_valid(const Json& record, const std::string& name) {
@@ -85,19 +87,16 @@ TEST(LaunchFigures, CumulativeRateIsOverTheSpan) {
   EXPECT_DOUBLE_EQ(figures.sum_of_rates, 20);
 }
 
-TEST(InstanceResult, OfARunAndOfAnInference) {
-  Json run{{"kind", "run"},
-           {"id", "x"},
-           {"throughput", {{"mean", 8.0}}},
-           {"wall_seconds", 2.5},
-           {"step_seconds", {{"samples", {0.5, 0.25}}}}};
-  const InstanceResult trained = instance_result(run, 3, {1, 2});
+TEST(MeasuredInstance, HasTheUnitsOfItsOwnWindow) {
+  record::Measured run;
+  run.id = "x";
+  run.throughput.emplace().mean = 8;
+  run.wall_seconds = 2.5;
+  const MeasuredInstance trained = measured_instance(run, {0.5, 0.25}, 3, {1, 2});
+  EXPECT_EQ(trained.run_id, "x");
   EXPECT_EQ(trained.slot, 3u);
   EXPECT_DOUBLE_EQ(trained.units, 20);
   EXPECT_EQ(trained.latency, (std::vector{0.5, 0.25}));
-  run["kind"] = "inference";
-  run["latency_seconds"] = {{"samples", {0.125}}};
-  EXPECT_EQ(instance_result(run, 0, {}).latency, std::vector{0.125});
 }
 
 TEST(SlotSets, EverySlotAloneThenThePoints) {
@@ -129,6 +128,7 @@ TEST(InstancesRecord, OfACompleteMeasurement) {
   EXPECT_EQ(r["points"][0]["speedup"], 1.0);
   EXPECT_EQ(r["slots"][1]["gpu_uuid"], "MIG-1");
   EXPECT_EQ(r["ranks_per_instance"], 1);
+  EXPECT_EQ(r["config"]["job"], (Json{{"value", "run"}, {"origin", "default"}}));
   expect_valid(r, "complete");
 }
 
@@ -153,11 +153,20 @@ TEST(InstancesRecord, OfJobsOfSeveralRanksOnSeveralHosts) {
   expect_valid(r, "several-ranks");
 }
 
+TEST(InstancesRecord, OwnKeysStandInThePlaceOfTheJobs) {
+  InstancesPlan asked = plan();
+  const Json before = record(asked, launches());
+  asked.own_config.emplace_back("num_batches", record::Setting{7, "command_line"});
+  const Json r = record(asked, launches());
+  EXPECT_EQ(r["config"]["num_batches"], (Json{{"value", 7}, {"origin", "command_line"}}));
+  EXPECT_EQ(r["config"].size(), before["config"].size());
+}
+
 TEST(InstancesRecord, OneRepeatAndFewSteps) {
   auto measured = launches();
   measured.resize(3);
   for (InstanceLaunch& made : measured)
-    for (InstanceResult& one : made.instances) one.latency.resize(5);
+    for (MeasuredInstance& one : made.instances) one.latency.resize(5);
   const Json r = record(plan(1), measured);
   EXPECT_TRUE(r["points"][1]["cumulative"]["ci95"].is_null());
   EXPECT_TRUE(r["alone"][0]["latency_seconds"]["p90"].is_null());
@@ -169,7 +178,7 @@ TEST(InstancesRecord, AFailedLaunchTakesItsPointAloneAlong) {
   auto measured = launches();
   measured[3].outcome.status = Status::failed;
   measured[3].outcome.reason = "the instance on slot 1 (MIG-1): killed by signal 9";
-  measured[3].instances[1] = InstanceResult{.slot = 1, .log_path = "i.runs/b.log"};
+  measured[3].instances[1] = MeasuredInstance{.slot = 1, .log_path = "i.runs/b.log"};
   const Json r = record(plan(), measured, Status::failed, measured[3].outcome.reason);
   EXPECT_EQ(r["points"][0]["status"], "ok");
   EXPECT_DOUBLE_EQ(r["points"][0]["cumulative"]["mean"], 20);
