@@ -26,9 +26,10 @@ void print_row(const MeasuredCurve& curve, const Projection& made) {
   std::string errors;
   for (const ProjectedPoint& point : made.points) {
     if (!point.held_out) continue;
-    const double null = 100 * (point.nulls.constant_efficiency / *point.measured - 1);
-    const bool inside =
-        *point.measured >= point.throughput.band.lo && *point.measured <= point.throughput.band.hi;
+    const double null =
+        100 * (point.constant_efficiency_throughput / *point.measured_throughput - 1);
+    const bool inside = *point.measured_throughput >= point.throughput.band.lo &&
+                        *point.measured_throughput <= point.throughput.band.hi;
     errors += fmt::format("{}{}: {:+.1f}{} ({:+.1f})", errors.empty() ? "" : ", ", point.ranks,
                           *point.error_percent, inside ? "" : "*", null);
   }

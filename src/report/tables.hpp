@@ -11,6 +11,7 @@
 #include "json.hpp"
 #include "record/comparison.hpp"
 #include "record/instances.hpp"
+#include "record/projection.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -65,10 +66,10 @@ std::string verdict_annotation(const Verdict& verdict);
 
 /// A table of predictions, what the model is made of, and below what was held against it. Ends with
 /// a newline.
-std::string projection_table(const Json& projection_record);
+std::string projection_table(const ProjectionResult& projection);
 
 /// The same as Markdown.
-std::string projection_markdown(const Json& projection_record);
+std::string projection_markdown(const ProjectionResult& projection);
 
 /// Seconds as a person says them: "6.2 h", "31 days", "850 ms".
 std::string spoken_seconds(double seconds);

@@ -8,6 +8,7 @@
 #include "record/comparison.hpp"
 #include "record/inference.hpp"
 #include "record/instances.hpp"
+#include "record/projection.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
 #include "record/schema.hpp"
@@ -103,6 +104,10 @@ TEST(RoundTrip, OfInstances) {
   EXPECT_EQ(check_all<InstancesResult>(kSource / "tests/record/files", "instances"), 3);
 }
 
+TEST(RoundTrip, OfProjections) {
+  EXPECT_EQ(check_all<ProjectionResult>(kSource / "tests/record/files", "projection"), 2);
+}
+
 /// Why a record is refused in which one value is another.
 template <typename T>
 std::string refusal(const fs::path& path, const char* place, const Json& value) {
@@ -130,6 +135,18 @@ TEST(WrongValue, OfInstances) {
       why("/alone/0/repeats/0/instances/0/window_seconds", {1}),
       "/alone/0/repeats/0/instances/0/window_seconds (a list) has a size of 1, not from 2 to 2");
   EXPECT_EQ(why("/points", Json::array()), "/points (a list) has a size of 0, not from 1 to any");
+}
+
+TEST(WrongValue, OfAProjection) {
+  const auto why = [](const char* place, const Json& value) {
+    return refusal<ProjectionResult>("tests/record/files/projection.json", place, value);
+  };
+  EXPECT_EQ(why("/status", "failed"), R"(/status is "failed", not "ok")");
+  EXPECT_EQ(why("/confidence", 1), "/confidence is 1, not below 1");
+  EXPECT_EQ(why("/points/0/efficiency_band", nullptr),
+            "/points/0/efficiency_band is null, not of type array");
+  EXPECT_EQ(why("/fit/points/1/residual_percent", "x"),
+            R"(/fit/points/1/residual_percent is "x", not of type number or null)");
 }
 
 }  // namespace

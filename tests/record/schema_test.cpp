@@ -14,6 +14,7 @@
 #include "record/comparison.hpp"
 #include "record/inference.hpp"
 #include "record/instances.hpp"
+#include "record/projection.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
 #include "record/write.hpp"
@@ -41,6 +42,7 @@ TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("verdict", fields_of<Verdict>());
   expect_committed("history", fields_of<HistoryResult>());
   expect_committed("instances", fields_of<InstancesResult>());
+  expect_committed("projection", fields_of<ProjectionResult>());
 }
 
 const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/records.md";
@@ -85,6 +87,7 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
   std::set<std::string> of_launch = own;
   of_launch.insert({"repeats", "latency_seconds", "alone_latency_seconds"});
   expect_on_page("instances", record_table(fields_of<InstancesResult>(), of_launch));
+  expect_on_page("projection", record_table(fields_of<ProjectionResult>(), own));
 }
 
 constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";

@@ -13,7 +13,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-Json record(bool budget) {
+ProjectionResult record(bool budget) {
   const auto curve = test::curve_of_throughputs({{1, 100}, {2, 190}, {4, 360}, {8, 680}});
   ProjectionQuestions questions;
   questions.fit.fit_ranks = {1, 2};

@@ -154,7 +154,7 @@ MeasuredCurve curve_of(const PublishedCurve& published, const std::string& label
   curve.label = label;
   curve.path = path;
   curve.kind = "published";
-  curve.source = published.source;
+  curve.source = known_text(published.source);
   curve.model = published.model;
   curve.unit = published.unit;
   curve.scaling = published.scaling;

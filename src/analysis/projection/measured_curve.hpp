@@ -9,6 +9,7 @@
 
 #include "analysis/projection/step_model.hpp"
 #include "config/run_config.hpp"
+#include "record/projection.hpp"
 #include "result/published_curve.hpp"
 #include "result/result_set.hpp"
 
@@ -21,13 +22,8 @@ struct CurvePoint {
   std::optional<double> baseline_step_seconds;  ///< without communication
 };
 
-struct MeasuredCurve {
-  std::string label, path;
-  std::string kind;    ///< "launches", "rounds" of one launch, or "published"
-  std::string source;  ///< of a published curve
-  std::string model, unit;
-  Scaling scaling = Scaling::weak;
-  double parameters = 0;
+struct MeasuredCurve : record::FittedCurve {
+  std::string label;
   double units_per_sample = 1;  ///< units of a step = this x global batch
   BucketPlan buckets;
   std::optional<std::int64_t> ranks_per_node;
@@ -35,8 +31,6 @@ struct MeasuredCurve {
   std::optional<double> step_deviation;  ///< of a rank's step times, relative
   bool cpu = false;                      ///< the cores that compute may also move the bytes
   std::vector<CurvePoint> points;        ///< ascending ranks, then batch
-  std::vector<std::string> records;      ///< ids
-  std::vector<std::string> left_out;
 };
 
 /// Of launches that differ in ranks and batch alone, and in what follows from these. ConfigError

@@ -64,14 +64,7 @@ struct FitQuestions {
   TunedConstants constants;
 };
 
-/// A parameter over the draws: median and the range that holds 90 % of them.
-struct FittedParameter {
-  std::string name, unit;
-  double value = 0;
-  Interval range{0, 0};
-  bool fitted = false;  ///< the curve narrows what was assumed before
-  std::string origin;   ///< what it comes from, in words
-};
+using record::FittedParameter;
 
 /// How far the model is from a fitted point, as a share of the measured step.
 struct Residual {

@@ -1,4 +1,4 @@
-// See projection.hpp. The record at the end is what docs/schema/projection.schema.json asks for.
+// See projection.hpp.
 #include "analysis/projection/projection.hpp"
 
 #include <fmt/format.h>
@@ -206,8 +206,7 @@ class Projector {
       : curve_(curve), fit_(fit), questions_(questions), base_(curve.points.front()) {
     change_ = {questions.link_gbit, questions.link_latency_seconds, questions.ranks_per_node};
     if (change_.link_gbit == fit.link_gbit) change_.link_gbit.reset();
-    made_.base_ranks = base_.ranks;
-    made_.base_throughput = throughput_of(base_);
+    made_.base = {base_.ranks, throughput_of(base_)};
   }
 
   Projection project() {
@@ -261,28 +260,37 @@ class Projector {
           ranks, batch * static_cast<double>(ranks)));
     ProjectedPoint point;
     point.ranks = ranks;
-    point.batch_per_rank = batch;
-    point.global_batch = batch * static_cast<double>(ranks);
+    point.batch_size_per_rank = batch;
+    point.global_batch_size = batch * static_cast<double>(ranks);
     const std::int64_t per_node =
         change_.ranks_per_node.value_or(fit_.draws.front().parameters.network.ranks_per_node);
     point.nodes = (ranks + per_node - 1) / per_node;
     const PredictedStep step = predict(fit_, change_, {batch, fit_.buckets}, ranks);
-    point.step_seconds = step.seconds;
-    point.parts = step.parts;
+    set_step(point, step);
     point.throughput = inverse(step.seconds, units_per_step(batch, ranks));
     const double share =
-        static_cast<double>(base_.ranks) / (static_cast<double>(ranks) * made_.base_throughput);
+        static_cast<double>(base_.ranks) / (static_cast<double>(ranks) * made_.base.throughput);
     point.efficiency = times(point.throughput, share);
-    point.speedup = point.throughput.value / made_.base_throughput;
+    point.speedup = point.throughput.value / made_.base.throughput;
     add_nulls(point);
     if (as_measured()) compare(point);
     if (questions_.budget) add_solution(point);
     made_.points.push_back(std::move(point));
   }
 
+  static void set_step(ProjectedPoint& point, const PredictedStep& step) {
+    point.step_seconds = step.seconds;
+    if (point.ranks > 1) point.algorithm = to_string(step.parts.algorithm);
+    point.compute_seconds = step.parts.compute_seconds;
+    point.straggler_seconds = step.parts.straggler_seconds;
+    point.communication_seconds = step.parts.communication_seconds;
+    point.exposed_seconds = step.parts.exposed_seconds;
+    point.trend_seconds = step.parts.trend_seconds;
+  }
+
   const CurvePoint* find(const std::vector<CurvePoint>& points, const ProjectedPoint& at) const {
     for (const CurvePoint& point : points)
-      if (point.ranks == at.ranks && point.batch_per_rank == at.batch_per_rank) return &point;
+      if (point.ranks == at.ranks && point.batch_per_rank == at.batch_size_per_rank) return &point;
     return nullptr;
   }
 
@@ -291,7 +299,8 @@ class Projector {
       return throughput_of(of) / static_cast<double>(of.ranks);
     };
     const auto ranks = static_cast<double>(point.ranks);
-    point.nulls = {per_rank(fit_.points.back()) * ranks, per_rank(fit_.points.front()) * ranks};
+    point.constant_efficiency_throughput = per_rank(fit_.points.back()) * ranks;
+    point.linear_throughput = per_rank(fit_.points.front()) * ranks;
   }
 
   void compare(ProjectedPoint& point) const {
@@ -299,8 +308,8 @@ class Projector {
     const CurvePoint* unseen = find(fit_.held_out, point);
     if (!fitted && !unseen) return;
     point.held_out = unseen != nullptr;
-    point.measured = throughput_of(unseen ? *unseen : *fitted);
-    point.error_percent = 100 * (point.throughput.value / *point.measured - 1);
+    point.measured_throughput = throughput_of(unseen ? *unseen : *fitted);
+    point.error_percent = 100 * (point.throughput.value / *point.measured_throughput - 1);
   }
 
   double steps_of(const Budget& budget, double global_batch) const {
@@ -319,12 +328,13 @@ class Projector {
 
   /// The base is what was measured, with its own batch.
   void add_solution(ProjectedPoint& point) const {
-    point.steps = steps_of(*questions_.budget, point.global_batch);
-    point.solution_seconds = times(point.step_seconds, *point.steps);
+    point.solution_steps = steps_of(*questions_.budget, point.global_batch_size);
+    const Predicted seconds = times(point.step_seconds, *point.solution_steps);
+    point.time_to_solution_seconds = {seconds.value, seconds.band};
     const Budget& base = questions_.base_budget.value_or(*questions_.budget);
     const double base_batch = base_.batch_per_rank * static_cast<double>(base_.ranks);
-    point.solution_speedup =
-        inverse(*point.solution_seconds, steps_of(base, base_batch) * step_seconds_of(base_));
+    const Predicted speedup = inverse(seconds, steps_of(base, base_batch) * step_seconds_of(base_));
+    point.time_to_solution_speedup = {speedup.value, speedup.band};
   }
 
   void find_errors() {
@@ -332,14 +342,14 @@ class Projector {
     for (const ProjectedPoint& point : made_.points) {
       if (!point.held_out) continue;
       const auto error = [&point](double predicted) {
-        return 100 * std::abs(predicted / *point.measured - 1);
+        return 100 * std::abs(predicted / *point.measured_throughput - 1);
       };
       ++errors.points;
-      errors.in_band += *point.measured >= point.throughput.band.lo &&
-                        *point.measured <= point.throughput.band.hi;
+      errors.in_band += *point.measured_throughput >= point.throughput.band.lo &&
+                        *point.measured_throughput <= point.throughput.band.hi;
       errors.model += error(point.throughput.value);
-      errors.constant_efficiency += error(point.nulls.constant_efficiency);
-      errors.linear += error(point.nulls.linear);
+      errors.constant_efficiency += error(point.constant_efficiency_throughput);
+      errors.linear += error(point.linear_throughput);
     }
     if (errors.points == 0) return;
     const auto n = static_cast<double>(errors.points);
@@ -381,29 +391,15 @@ std::optional<std::string> unlike_steps(const MeasuredCurve& curve,
     return std::nullopt;
   const CurvePoint& base = curve.points.front();
   const double samples = base.batch_per_rank * static_cast<double>(base.ranks);
-  const auto& most = std::ranges::max(points, {}, &ProjectedPoint::global_batch);
-  if (most.global_batch <= samples) return std::nullopt;
+  const auto& most = std::ranges::max(points, {}, &ProjectedPoint::global_batch_size);
+  if (most.global_batch_size <= samples) return std::nullopt;
   return fmt::format(
       "--budget in steps: a step of {} ranks has {:g} samples, one of {} measured has {:g}, so as "
       "many steps are {:.3g} x the training; --budget in samples or epochs asks for as much of it",
-      most.ranks, most.global_batch, base.ranks, samples, most.global_batch / samples);
+      most.ranks, most.global_batch_size, base.ranks, samples, most.global_batch_size / samples);
 }
 
 }  // namespace
-
-std::string to_string(Budget::Unit unit) {
-  switch (unit) {
-    case Budget::Unit::epochs:
-      return "epochs";
-    case Budget::Unit::samples:
-      return "samples";
-    case Budget::Unit::units:
-      return "tokens";
-    case Budget::Unit::steps:
-      break;
-  }
-  return "steps";
-}
 
 Projection project(const MeasuredCurve& curve, const ModelFit& fit,
                    const ProjectionQuestions& questions) {
@@ -425,163 +421,63 @@ Projection project(const MeasuredCurve& curve, const ModelFit& fit,
 
 namespace {
 
-/// "step_seconds": the number, "step_seconds_band": what it lies in.
-void set_predicted(Json& point, const std::string& key, const std::optional<Predicted>& predicted) {
-  point[key] = predicted ? Json(predicted->value) : Json(nullptr);
-  point[key + "_band"] = predicted ? Json(predicted->band) : Json(nullptr);
-}
-
-Json curve_json(const MeasuredCurve& curve) {
-  return {{"path", curve.path},
-          {"kind", curve.kind},
-          {"source", null_if_empty(curve.source)},
-          {"records", curve.records},
-          {"left_out", curve.left_out},
-          {"model", curve.model},
-          {"unit", curve.unit},
-          {"scaling", to_string(curve.scaling)},
-          {"parameters", curve.parameters}};
-}
-
-Json measured_json(const CurvePoint& point, const MeasuredCurve& curve) {
+record::MeasuredPoint measured_point(const CurvePoint& point, const MeasuredCurve& curve) {
   const double global_batch = point.batch_per_rank * static_cast<double>(point.ranks);
-  return {{"ranks", point.ranks},
-          {"batch_size_per_rank", point.batch_per_rank},
-          {"step_seconds", step_seconds_of(point)},
-          {"baseline_step_seconds", or_null(point.baseline_step_seconds)},
-          {"throughput", global_batch * curve.units_per_sample / step_seconds_of(point)},
-          {"repeats", point.step_seconds.size()}};
+  return {point.ranks,
+          point.batch_per_rank,
+          step_seconds_of(point),
+          {point.baseline_step_seconds, ""},
+          global_batch * curve.units_per_sample / step_seconds_of(point),
+          point.step_seconds.size()};
 }
 
-Json fit_json(const MeasuredCurve& curve, const ModelFit& fit) {
-  Json made{{"points", Json::array()}, {"held_out", Json::array()}, {"parameters", Json::array()}};
-  for (std::size_t i = 0; i < fit.points.size(); ++i) {
-    made["points"].push_back(measured_json(fit.points[i], curve));
-    made["points"].back()["residual_percent"] = 100 * fit.residuals[i].relative;
-    made["points"].back()["assumed_error_percent"] = 100 * fit.residuals[i].assumed;
-  }
-  made["trend"] = {{"share", fit.trend.share},
-                   {"shown_loss_percent", 100 * fit.trend.shown_loss},
-                   {"loss_percent_per_doubling", 100 * fit.trend.loss_per_doubling}};
+record::Fit told(const MeasuredCurve& curve, const ModelFit& fit) {
+  record::Fit made;
+  for (std::size_t i = 0; i < fit.points.size(); ++i)
+    made.points.push_back({measured_point(fit.points[i], curve), 100 * fit.residuals[i].relative,
+                           100 * fit.residuals[i].assumed});
   for (const CurvePoint& point : fit.held_out)
-    made["held_out"].push_back(measured_json(point, curve));
-  for (const FittedParameter& parameter : fit.parameters)
-    made["parameters"].push_back({{"name", parameter.name},
-                                  {"unit", parameter.unit},
-                                  {"value", parameter.value},
-                                  {"range", parameter.range},
-                                  {"fitted", parameter.fitted},
-                                  {"origin", parameter.origin}});
+    made.held_out.push_back(measured_point(point, curve));
+  made.parameters = fit.parameters;
+  made.trend =
+      record::Trend{fit.trend.share, 100 * fit.trend.shown_loss, 100 * fit.trend.loss_per_doubling};
   return made;
 }
 
-Json assumptions_json(const ModelFit& fit, const ProjectionQuestions& questions) {
+record::Assumptions assumptions_of(const ModelFit& fit, const ProjectionQuestions& questions) {
   const CostParameters& any = fit.draws.front().parameters;
-  return {{"algorithm", to_string(fit.algorithm)},
-          {"overlap", to_string(fit.buckets.hiding)},
-          {"backward_share", kBackwardShare},
-          {"gradient_bytes", fit.buckets.gradient_bytes},
-          {"bucket_bytes", fit.buckets.bucket_bytes},
-          {"sum_seconds_per_byte", any.network.sum_seconds_per_byte},
-          {"measured_link_gbit", or_null(fit.link_gbit)},
-          {"link_gbit", or_null(questions.link_gbit)},
-          {"link_latency_seconds", or_null(questions.link_latency_seconds)},
-          {"ranks_per_node", questions.ranks_per_node.value_or(any.network.ranks_per_node)}};
-}
-
-Json budget_json(const std::optional<Budget>& budget) {
-  if (!budget) return nullptr;
-  return {{"amount", budget->amount}, {"unit", to_string(budget->unit)}};
-}
-
-Json point_json(const ProjectedPoint& point) {
-  Json made{
-      {"ranks", point.ranks},
-      {"nodes", point.nodes},
-      {"batch_size_per_rank", point.batch_per_rank},
-      {"global_batch_size", point.global_batch},
-      {"algorithm", point.ranks > 1 ? Json(to_string(point.parts.algorithm)) : Json(nullptr)}};
-  set_predicted(made, "step_seconds", point.step_seconds);
-  made["compute_seconds"] = point.parts.compute_seconds;
-  made["straggler_seconds"] = point.parts.straggler_seconds;
-  made["communication_seconds"] = point.parts.communication_seconds;
-  made["exposed_seconds"] = point.parts.exposed_seconds;
-  made["trend_seconds"] = point.parts.trend_seconds;
-  set_predicted(made, "throughput", point.throughput);
-  made["speedup"] = point.speedup;
-  set_predicted(made, "efficiency", point.efficiency);
-  made["measured_throughput"] = or_null(point.measured);
-  made["error_percent"] = or_null(point.error_percent);
-  made["held_out"] = point.held_out;
-  made["constant_efficiency_throughput"] = point.nulls.constant_efficiency;
-  made["linear_throughput"] = point.nulls.linear;
-  made["solution_steps"] = or_null(point.steps);
-  set_predicted(made, "time_to_solution_seconds", point.solution_seconds);
-  set_predicted(made, "time_to_solution_speedup", point.solution_speedup);
-  return made;
-}
-
-Json errors_json(const std::optional<HeldOutErrors>& errors) {
-  if (!errors) return nullptr;
-  return {{"points", errors->points},
-          {"in_band", errors->in_band},
-          {"model_percent", errors->model},
-          {"constant_efficiency_percent", errors->constant_efficiency},
-          {"linear_percent", errors->linear}};
-}
-
-void explain_nulls_of(Json& record) {
-  const char* no_budget = "no --budget was asked for";
-  const char* unmeasured = "the curve has no such point";
-  const char* measured_network = "the network is the measured one";
-  const char* no_baseline = "no run without communication was measured";
-  for (const auto& [path, reason] : {
-           std::pair{"curve.source", "measured, not published"},
-           {"fit.points.baseline_step_seconds", no_baseline},
-           {"fit.held_out.baseline_step_seconds", no_baseline},
-           {"assumptions.measured_link_gbit", "nobody said what the network nominally has"},
-           {"assumptions.link_gbit", measured_network},
-           {"assumptions.link_latency_seconds", measured_network},
-           {"points.algorithm", "one rank has nothing to communicate"},
-           {"points.measured_throughput", unmeasured},
-           {"points.error_percent", unmeasured},
-           {"points.solution_steps", no_budget},
-           {"points.time_to_solution_seconds", no_budget},
-           {"points.time_to_solution_seconds_band", no_budget},
-           {"points.time_to_solution_speedup", no_budget},
-           {"points.time_to_solution_speedup_band", no_budget},
-           {"errors",
-            "every point of the curve was fitted, or none was asked for: --fit_ranks leaves some "
-            "out"},
-           {"budget", no_budget},
-           {"base_budget", "that of all points"},
-           {"samples_per_epoch", "no budget in epochs"},
-       })
-    explain_nulls(record, path, reason);
+  return {to_string(fit.algorithm),
+          to_string(fit.buckets.hiding),
+          kBackwardShare,
+          fit.buckets.gradient_bytes,
+          fit.buckets.bucket_bytes,
+          any.network.sum_seconds_per_byte,
+          {fit.link_gbit, ""},
+          {questions.link_gbit, ""},
+          {questions.link_latency_seconds, ""},
+          questions.ranks_per_node.value_or(any.network.ranks_per_node)};
 }
 
 }  // namespace
 
-Json make_projection_record(const MeasuredCurve& curve, const ModelFit& fit,
-                            const ProjectionQuestions& questions, const Projection& projection) {
-  Json record = envelope("projection", Status::ok);
-  record["curve"] = curve_json(curve);
-  record["confidence"] = kBandConfidence;
-  record["base"] = {{"ranks", projection.base_ranks}, {"throughput", projection.base_throughput}};
-  record["fit"] = fit_json(curve, fit);
-  record["assumptions"] = assumptions_json(fit, questions);
-  record["budget"] = budget_json(questions.budget);
-  record["base_budget"] = budget_json(questions.base_budget);
-  record["samples_per_epoch"] = or_null(questions.samples_per_epoch);
-  record["points"] = Json::array();
-  for (const ProjectedPoint& point : projection.points)
-    record["points"].push_back(point_json(point));
-  record["errors"] = errors_json(projection.errors);
-  record["warnings"] = projection.warnings;
-  record["unavailable"] = Json::object();
-  explain_nulls_of(record);
-  diagnosis::add_findings(record);
-  return record;
+ProjectionResult make_projection_record(const MeasuredCurve& curve, const ModelFit& fit,
+                                        const ProjectionQuestions& questions,
+                                        const Projection& projection) {
+  ProjectionResult result;
+  set_envelope(result, "projection", {});
+  result.warnings = projection.warnings;
+  result.curve = curve;
+  result.confidence = kBandConfidence;
+  result.base = projection.base;
+  result.fit = told(curve, fit);
+  result.assumptions = assumptions_of(fit, questions);
+  result.budget = {questions.budget, ""};
+  result.base_budget = {questions.base_budget, ""};
+  result.samples_per_epoch = {questions.samples_per_epoch, ""};
+  result.points = projection.points;
+  result.errors = projection.errors;
+  diagnosis::add_findings(result);
+  return result;
 }
 
 }  // namespace scalemark

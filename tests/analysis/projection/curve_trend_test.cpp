@@ -100,12 +100,12 @@ TEST(CurveTrend, LeavesOtherNetworksToTheModel) {
   const ModelFit fit = fit_model(curve, {});
   ProjectionQuestions questions;
   questions.ranks = {16};
-  EXPECT_NE(project(curve, fit, questions).points[0].parts.trend_seconds, 0);
+  EXPECT_NE(project(curve, fit, questions).points[0].trend_seconds.value_or(1), 0);
   questions.link_gbit = 100;
-  EXPECT_EQ(project(curve, fit, questions).points[0].parts.trend_seconds, 0);
+  EXPECT_EQ(project(curve, fit, questions).points[0].trend_seconds.value_or(1), 0);
   questions.link_gbit.reset();
   questions.batch_per_rank = 64;
-  EXPECT_EQ(project(curve, fit, questions).points[0].parts.trend_seconds, 0);
+  EXPECT_EQ(project(curve, fit, questions).points[0].trend_seconds.value_or(1), 0);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "analysis/projection/curve_support.hpp"
 #include "error.hpp"
+#include "record/write.hpp"
 
 namespace scalemark::projection_test {
 namespace {
@@ -31,14 +32,16 @@ MeasuredCurve perfect() { return test::curve_of_throughputs({{1, 100}, {2, 200},
 TEST(Projection, NumbersOfAPointBelongTogether) {
   const auto curve = test::curve_from(test::truth(), {1, 2, 4});
   for (const ProjectedPoint& point : projected(curve, at({1, 2, 16, 100'000})).points) {
-    EXPECT_NEAR(point.parts.seconds(), point.step_seconds.value, 1e-12);
+    EXPECT_NEAR(point.compute_seconds + point.straggler_seconds + point.exposed_seconds +
+                    *point.trend_seconds,
+                point.step_seconds.value, 1e-12);
     EXPECT_LE(point.step_seconds.band.lo, point.step_seconds.value);
     EXPECT_GE(point.step_seconds.band.hi, point.step_seconds.value);
     EXPECT_NEAR(point.throughput.value * point.step_seconds.value, 32. * point.ranks, 1e-6);
     EXPECT_NEAR(point.throughput.band.lo * point.step_seconds.band.hi, 32. * point.ranks, 1e-6);
     EXPECT_NEAR(point.efficiency.value * point.ranks, point.speedup, 1e-9 * point.speedup);
     if (point.ranks == 1) {
-      EXPECT_EQ(point.parts.exposed_seconds + point.parts.straggler_seconds, 0);
+      EXPECT_EQ(point.exposed_seconds + point.straggler_seconds, 0);
     }
   }
 }
@@ -64,13 +67,13 @@ TEST(Projection, AFasterLinkExposesLess) {
   auto curve = test::curve_from(test::truth(), {1, 2, 4, 8}, Hiding::none);
   curve.link_gbit = 5;
   ProjectionQuestions questions = at({16});
-  const double same = projected(curve, questions).points[0].parts.exposed_seconds;
+  const double same = projected(curve, questions).points[0].exposed_seconds;
   questions.link_gbit = 50;
   const auto fast = projected(curve, questions).points[0];
-  EXPECT_LT(fast.parts.exposed_seconds, 0.3 * same);
-  EXPECT_FALSE(fast.measured);
+  EXPECT_LT(fast.exposed_seconds, 0.3 * same);
+  EXPECT_FALSE(fast.measured_throughput);
   questions.link_gbit = 5;
-  EXPECT_NEAR(projected(curve, questions).points[0].parts.exposed_seconds, same, 1e-9);
+  EXPECT_NEAR(projected(curve, questions).points[0].exposed_seconds, same, 1e-9);
 }
 
 TEST(Projection, AnUnknownNominalRateIsSaid) {
@@ -89,7 +92,7 @@ TEST(Projection, OtherBatches) {
   questions.batch_per_rank = std::nullopt;
   questions.global_batch = 256;
   EXPECT_NEAR(projected(perfect(), questions).points[0].step_seconds.value, large, 1e-9);
-  EXPECT_EQ(projected(perfect(), questions).points[0].batch_per_rank, 64);
+  EXPECT_EQ(projected(perfect(), questions).points[0].batch_size_per_rank, 64);
 }
 
 TEST(Projection, AStrongCurveKeepsItsGlobalBatch) {
@@ -100,7 +103,7 @@ TEST(Projection, AStrongCurveKeepsItsGlobalBatch) {
     point.step_seconds = {0.32 / static_cast<double>(point.ranks)};
   }
   const Projection made = projected(curve, {});
-  for (const auto& point : made.points) EXPECT_EQ(point.global_batch, 32);
+  for (const auto& point : made.points) EXPECT_EQ(point.global_batch_size, 32);
   EXPECT_EQ(made.points.back().ranks, 32);  // of more ranks some would have no sample
   EXPECT_THROW(projected(curve, at({64})), ConfigError);
 }
@@ -137,17 +140,19 @@ TEST(Projection, AMonthBecomesSixHours) {
   const double month = 16 * 26'000 * 6.3;
   EXPECT_NEAR(month / 86400, 30.3, 0.1);
   EXPECT_EQ(point.nodes, 200);
-  EXPECT_EQ(point.batch_per_rank * 64, 2048);
-  EXPECT_DOUBLE_EQ(*point.steps, 26'000);
-  EXPECT_NEAR(point.solution_seconds->value, 26'000 * point.step_seconds.value, 1e-6);
-  EXPECT_GT(point.solution_seconds->value, 3.6 * 3600);  // all 200 nodes without a loss
-  EXPECT_LT(point.solution_seconds->value, 9 * 3600);
-  EXPECT_NEAR(point.solution_speedup->value, month / point.solution_seconds->value, 1e-6);
-  EXPECT_NEAR(point.solution_speedup->band.lo, month / point.solution_seconds->band.hi, 1e-6);
+  EXPECT_EQ(point.batch_size_per_rank * 64, 2048);
+  EXPECT_DOUBLE_EQ(*point.solution_steps, 26'000);
+  EXPECT_NEAR(*point.time_to_solution_seconds.value, 26'000 * point.step_seconds.value, 1e-6);
+  EXPECT_GT(*point.time_to_solution_seconds.value, 3.6 * 3600);  // all 200 nodes without a loss
+  EXPECT_LT(*point.time_to_solution_seconds.value, 9 * 3600);
+  EXPECT_NEAR(*point.time_to_solution_speedup.value, month / *point.time_to_solution_seconds.value,
+              1e-6);
+  EXPECT_NEAR(point.time_to_solution_speedup.band->lo,
+              month / point.time_to_solution_seconds.band->hi, 1e-6);
   // A base that needs other steps.
   questions.base_budget = Budget{Budget::Unit::steps, 1000};
-  EXPECT_NEAR(projected(curve, questions).points[0].solution_speedup->value,
-              6300 / point.solution_seconds->value, 1e-6);
+  EXPECT_NEAR(*projected(curve, questions).points[0].time_to_solution_speedup.value,
+              6300 / *point.time_to_solution_seconds.value, 1e-6);
 }
 
 TEST(Projection, BudgetsInEpochsSamplesAndTokens) {
@@ -156,7 +161,7 @@ TEST(Projection, BudgetsInEpochsSamplesAndTokens) {
     ProjectionQuestions questions = at({4});
     questions.budget = Budget{unit, amount};
     questions.samples_per_epoch = 1280;
-    return *projected(curve, questions).points[0].steps;
+    return *projected(curve, questions).points[0].solution_steps;
   };
   EXPECT_DOUBLE_EQ(steps(Budget::Unit::epochs, 90), 90 * 1280 / 128.);
   EXPECT_DOUBLE_EQ(steps(Budget::Unit::samples, 1e6), 1e6 / 128);
@@ -192,7 +197,7 @@ TEST(Projection, ConstantEfficiencyStandsBesideEveryPoint) {
   ProjectionQuestions questions = at({2, 64});
   questions.link_gbit = 100;
   for (const auto& point : projected(curve, questions).points)
-    EXPECT_NEAR(point.nulls.constant_efficiency, 95. * static_cast<double>(point.ranks), 1e-9);
+    EXPECT_NEAR(point.constant_efficiency_throughput, 95. * static_cast<double>(point.ranks), 1e-9);
 }
 
 TEST(Projection, QuestionsThatLackSomethingAreRefused) {
@@ -222,14 +227,15 @@ TEST(Projection, RecordsAreValid) {
   const auto write = [](const MeasuredCurve& curve, const ProjectionQuestions& questions,
                         const std::string& name) {
     const ModelFit fit = fit_model(curve, questions.fit);
-    expect_valid(make_projection_record(curve, fit, questions, project(curve, fit, questions)),
-                 name);
+    expect_valid(
+        record_json(make_projection_record(curve, fit, questions, project(curve, fit, questions))),
+        name);
   };
   auto curve = perfect();
   write(curve, {}, "plain");
   curve.points[1].baseline_step_seconds = 0.32;
   curve.link_gbit = 10;
-  curve.source = "made";
+  curve.source = std::string("made");
   curve.kind = "published";
   ProjectionQuestions questions;
   questions.fit.fit_ranks = {1, 2};
