@@ -15,6 +15,7 @@
 #include "launch/launch_builder.hpp"
 #include "launch/study_run.hpp"
 #include "launch/sweep.hpp"
+#include "record/write.hpp"
 #include "report/console.hpp"
 #include "report/tables.hpp"
 #include "result/records.hpp"
@@ -80,7 +81,7 @@ StudyRequest read_request(const FlagReader& flags) {
 
 /// Prints every command, and every launch of a sweep.
 ExitCode print_study(const StudyProfile& profile, const StudyPlace& place) {
-  const auto states = planned_states(profile, place, nullptr);
+  const auto states = planned_states(profile, place);
   for (std::size_t i = 0; i < states.size(); ++i) {
     const StudyStep& step = profile.steps[i];
     say_info(fmt::format("{}: {}; about {}{}", step.name, step.about,
@@ -117,10 +118,10 @@ class Recorder {
     read(index);
     write();
   }
-  Json write() const {
-    Json record = make_study_record(request_.study, profile_, request_.site, states_, rows_);
-    ResultFile(study_file(place_.folder)).write(record);
-    return record;
+  StudyResult write() const {
+    StudyResult result = make_study_record(request_.study, profile_, request_.site, states_, rows_);
+    ResultFile(study_file(place_.folder)).write(record_json(result));
+    return result;
   }
 
  private:
@@ -142,7 +143,7 @@ class Recorder {
 ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
                    const StudyPlace& place) {
   const auto alone = lock_study(place.folder);
-  auto states = planned_states(profile, place, record_at(study_file(place.folder)));
+  auto states = planned_states(profile, place, result_at<StudyResult>(study_file(place.folder)));
   Recorder recorder(request, profile, place, states);
   for (const StepState& state : states)
     if (state.status == StepStatus::ok)
@@ -154,13 +155,13 @@ ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
   run_steps(profile, place, states,
             {[&](std::size_t index) { recorder.begins(index); },
              [&](std::size_t index) { recorder.ended(index); }});
-  const Json record = recorder.write();
+  const StudyResult result = recorder.write();
   if (request.json)
-    print_data(record_text(record));
+    print_data(record_text(record_json(result)));
   else if (request.markdown)
-    print_data(study_markdown(record));
+    print_data(study_markdown(result));
   else
-    print_view(study_table(record));
+    print_view(study_table(result));
   say_info("results: " + study_file(place.folder).string() + "; a page of them: scalemark report " +
            place.folder.string());
   return code_of(states);
@@ -168,13 +169,13 @@ ExitCode run_study(const StudyRequest& request, const StudyProfile& profile,
 
 /// Compares both sites' figures, then the launches of each step point by point.
 ExitCode compare_sites(const StudyRequest& request, const StudyProfile& profile) {
-  std::vector<Json> records;
+  std::vector<StudyResult> results;
   std::vector<fs::path> folders;
   for (const std::string& site : request.sites) {
     folders.push_back(request.folder(site));
-    records.push_back(read_record(study_file(folders.back())));
+    results.push_back(read_typed_record<StudyResult>(study_file(folders.back())));
   }
-  print_data(sites_table(records[0], records[1]));
+  print_data(sites_table(results[0], results[1]));
   for (const StudyStep& step : profile.steps) {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < folders.size(); ++i) {

@@ -168,9 +168,9 @@ std::vector<std::string> step_command(const StudyStep& step, const StudyProfile&
 }
 
 std::vector<StepState> planned_states(const StudyProfile& profile, const StudyPlace& place,
-                                      const Json& record) {
-  const bool same_build = !record.is_null() && record.at("build").at("revision") == place.revision;
-  const std::vector<StepState> before = same_build ? states_of(record) : std::vector<StepState>();
+                                      const std::optional<StudyResult>& record) {
+  const bool same_build = record && record->build.revision == place.revision;
+  const std::vector<StepState> before = same_build ? record->steps : std::vector<StepState>();
   StudyPlace shown = place;  // in a record that travels, paths of programs tell nothing
   shown.program = "scalemark";
   shown.netlab = "scripts/netlab";

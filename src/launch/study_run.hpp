@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ std::filesystem::path step_result(const StudyStep& step, const std::filesystem::
 /// null) says that the same command did it and its result exists. A step that cannot run here is
 /// skipped.
 std::vector<StepState> planned_states(const StudyProfile& profile, const StudyPlace& place,
-                                      const Json& record);
+                                      const std::optional<StudyResult>& record = {});
 
 /// Functions that are called before and after a step, with its index.
 struct StudyWatch {

@@ -1,7 +1,7 @@
 // What `study` and `list studies` print.
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 #include <string_view>
 
 #include "analysis/study/study_record.hpp"
@@ -32,124 +32,105 @@ std::string value_words(const Json& value, const std::string& unit) {
   return bare ? number : number + (unit == "ratio" ? " x" : " " + shown(unit));
 }
 
-std::string published_words(const Json& figure) {
-  const Json& published = figure.at("published");
-  const std::string unit = figure.at("unit");
-  const auto words = [&](const char* key) { return value_words(published.at(key), unit); };
-  const bool low = !published.at("low").is_null(), high = !published.at("high").is_null();
+std::string published_words(const record::StudyFigure& figure) {
+  const record::Published& published = figure.published;
+  const auto words = [&](const Known<Json>& number) { return value_words(*number, figure.unit); };
   std::string text;
-  if (!published.at("value").is_null())
-    text = words("value");
-  else if (low && high)
-    text = words("low") + " to " + words("high");
-  else if (low)
-    text = "over " + words("low");
-  else if (high)
-    text = "up to " + words("high");
-  else if (unit == "same")
+  if (published.value)
+    text = words(published.value);
+  else if (published.low && published.high)
+    text = words(published.low) + " to " + words(published.high);
+  else if (published.low)
+    text = "over " + words(published.low);
+  else if (published.high)
+    text = "up to " + words(published.high);
+  else if (figure.unit == "same")
     text = "no difference";
-  else if (!published.at("text").is_null())
-    return shown(published.at("text").get<std::string>());
+  else if (published.text)
+    return shown(*published.text);
   else
     text = "no figure";
-  return (published.at("about") == true ? "about " : "") + text;
+  return (published.about ? "about " : "") + text;
 }
 
-std::string measured_words(const Json& figure) {
-  const Json& measured = figure.at("measured");
-  if (measured.is_null()) return kNone;
-  const std::string unit = figure.at("unit");
-  const Json& value = measured.at("value");
-  const Json& ci95 = measured.at("ci95");
-  if (ci95.is_null() || !value.is_number()) return value_words(value, unit);
-  return fmt::format("{} [{}, {}]", value_words(value, unit), number_words(ci95[0], unit, value),
-                     number_words(ci95[1], unit, value));
+std::string measured_words(const record::StudyFigure& figure) {
+  if (!figure.measured) return kNone;
+  const Json& value = figure.measured->value;
+  const auto& ci95 = figure.measured->ci95;
+  if (!ci95 || !value.is_number()) return value_words(value, figure.unit);
+  return fmt::format("{} [{}, {}]", value_words(value, figure.unit),
+                     number_words(ci95->lo, figure.unit, value),
+                     number_words(ci95->hi, figure.unit, value));
 }
 
-std::string difference_words(const Json& difference) {
-  if (difference.is_null()) return kNone;
-  return fmt::format("{:+.1f} {}", difference.at("amount").get<double>(),
-                     difference.at("unit") == "percent" ? "%" : "points");
+std::string difference_words(const Known<record::FigureDifference>& difference) {
+  if (!difference) return kNone;
+  return fmt::format("{:+.1f} {}", difference->amount,
+                     difference->unit == "percent" ? "%" : "points");
 }
 
-std::string verdict_words(const Json& figure) {
-  if (figure.at("verdict").is_null()) return kNone;
-  return fmt::format("{} ({})", figure.at("verdict").get<std::string>(),
-                     shown(figure.at("expected").get<std::string>()));
-}
-
-/// Null where it was not measured.
-Json measured_value(const Json& figure) {
-  const Json& measured = figure.at("measured");
-  return measured.is_null() ? measured : measured.at("value");
+std::string verdict_words(const record::StudyFigure& figure) {
+  if (!figure.verdict) return kNone;
+  return fmt::format("{} ({})", to_string(*figure.verdict), shown(figure.expected.value_or("")));
 }
 
 /// One that this profile reads.
-bool is_read(const Json& figure) { return figure.at("reason") != kNotOfThisProfile; }
+bool is_read(const record::StudyFigure& figure) { return figure.reason != kNotOfThisProfile; }
 
-Rows figure_rows(const Json& record) {
+Rows figure_rows(const StudyResult& study) {
   Rows rows{{"figure", "published", "measured", "difference", "effect"}};
-  for (const Json& figure : record.at("figures"))
+  for (const record::StudyFigure& figure : study.figures)
     if (is_read(figure))
-      rows.push_back({shown(figure.at("name").get<std::string>()), published_words(figure),
-                      measured_words(figure), difference_words(figure.at("difference")),
-                      verdict_words(figure)});
+      rows.push_back({shown(figure.name), published_words(figure), measured_words(figure),
+                      difference_words(figure.difference), verdict_words(figure)});
   return rows;
 }
 
-std::string list_words(const Json& list) {
+std::string machine_words(const record::MeasuredOn& machine) {
   std::vector<std::string> words;
-  for (const Json& word : list) words.push_back(shown(word.get<std::string>()));
-  return join(words, "; ");
-}
-
-std::string machine_words(const Json& system) {
-  std::vector<std::string> words;
-  for (const char* key : {"cpu_model", "gpu", "virtualisation", "mpi", "nccl"})
-    if (system.at(key).is_string()) {
-      const std::string text = system.at(key);
-      words.push_back(shown(text.substr(0, text.find(','))));
-    }
+  const auto add = [&](const std::string& text) {
+    words.push_back(shown(text.substr(0, text.find(','))));
+  };
+  if (machine.cpu_model) add(*machine.cpu_model);
+  if (machine.gpu && machine.gpu->is_string()) add(machine.gpu->get<std::string>());
+  for (const auto* text : {&machine.virtualisation, &machine.mpi, &machine.nccl})
+    if (*text) add(**text);
   return words.empty() ? "nothing was measured" : join(words, ", ");
 }
 
+std::string evidence_words(const std::string& evidence) {
+  return evidence == "effect"     ? "The effect itself"
+         : evidence == "stand_in" ? "A stand-in"
+                                  : "Arithmetic";
+}
+
 /// What stands below the table, a paragraph each.
-std::vector<std::string> notes_of(const Json& record) {
-  const auto text = [&](const char* key) { return shown(record.at(key).get<std::string>()); };
+std::vector<std::string> notes_of(const StudyResult& study) {
   std::vector<std::string> notes{
-      "Published: " + text("publication") + " On " + text("published_on"),
-      "Measured on: " + machine_words(record.at("measured_on")) + "; " + text("differs"),
-      fmt::format("{}: {}",
-                  record.at("evidence") == "effect"     ? "The effect itself"
-                  : record.at("evidence") == "stand_in" ? "A stand-in"
-                                                        : "Arithmetic",
-                  text("shows"))};
-  if (!record.at("not_stated").empty())
-    notes.push_back("The publication does not state: " + list_words(record.at("not_stated")));
+      "Published: " + shown(study.publication) + " On " + shown(study.published_on),
+      "Measured on: " + machine_words(study.measured_on) + "; " + shown(study.differs),
+      evidence_words(study.evidence) + ": " + shown(study.shows)};
+  if (!study.not_stated.empty())
+    notes.push_back("The publication does not state: " + shown(join(study.not_stated, "; ")));
   std::vector<std::string> further;
-  for (const Json& figure : record.at("figures"))
+  for (const record::StudyFigure& figure : study.figures)
     if (!is_read(figure))
-      further.push_back(fmt::format("{}: {}", shown(figure.at("name").get<std::string>()),
-                                    published_words(figure)));
+      further.push_back(fmt::format("{}: {}", shown(figure.name), published_words(figure)));
   if (!further.empty()) notes.push_back("Published too: " + join(further, "; "));
-  for (const Json& figure : record.at("figures"))
-    if (figure.at("measured").is_null() && is_read(figure))
-      notes.push_back(fmt::format("not measured: {}: {}",
-                                  shown(figure.at("name").get<std::string>()),
-                                  shown(figure.at("reason").get<std::string>())));
-  for (const Json& warning : record.at("warnings"))
-    notes.push_back("warning: " + shown(warning.get<std::string>()));
+  for (const record::StudyFigure& figure : study.figures)
+    if (!figure.measured && is_read(figure))
+      notes.push_back(
+          fmt::format("not measured: {}: {}", shown(figure.name), shown(figure.reason)));
+  for (const std::string& warning : study.warnings) notes.push_back("warning: " + shown(warning));
   notes.push_back(
       "[ ]: 95 % interval, Student's t over repeats, paired where the figure is a ratio. effect: "
       "whether the whole interval is as expected.");
   return notes;
 }
 
-std::string title_of(const Json& record) {
-  return fmt::format("{} ({}, {}), {}", shown(record.at("title").get<std::string>()),
-                     record.at("profile").get<std::string>(),
-                     shown(record.at("site").get<std::string>()),
-                     format_duration(record.at("wall_seconds").get<double>()));
+std::string title_of(const StudyResult& study) {
+  return fmt::format("{} ({}, {}), {}", shown(study.title), study.profile, shown(study.site),
+                     format_duration(study.wall_seconds));
 }
 
 Json profile_json(const StudyProfile& profile) {
@@ -160,37 +141,33 @@ Json profile_json(const StudyProfile& profile) {
 
 }  // namespace
 
-std::string study_table(const Json& record) {
+std::string study_table(const StudyResult& study) {
   const std::size_t columns = output_columns().value_or(80);
-  std::string text = wrapped(title_of(record), columns) + "\n" + text_table(figure_rows(record));
+  std::string text = wrapped(title_of(study), columns) + "\n" + text_table(figure_rows(study));
   text += "\n";
-  for (const std::string& note : notes_of(record)) text += wrapped(note, columns, 2);
+  for (const std::string& note : notes_of(study)) text += wrapped(note, columns, 2);
   return text;
 }
 
-std::string study_markdown(const Json& record) {
-  std::string text = fmt::format("**{}**\n\n{}\n", markdown_text(title_of(record)),
-                                 markdown_table(markdown_rows(figure_rows(record))));
-  for (const std::string& note : notes_of(record)) text += "- " + markdown_text(note) + "\n";
+std::string study_markdown(const StudyResult& study) {
+  std::string text = fmt::format("**{}**\n\n{}\n", markdown_text(title_of(study)),
+                                 markdown_table(markdown_rows(figure_rows(study))));
+  for (const std::string& note : notes_of(study)) text += "- " + markdown_text(note) + "\n";
   return text;
 }
 
-std::string sites_table(const Json& first, const Json& second) {
-  const auto site = [](const Json& record) { return shown(record.at("site").get<std::string>()); };
-  Rows rows{{"figure", "published", site(first), site(second), "difference"}};
-  std::map<std::string, const Json*> others;
-  for (const Json& figure : second.at("figures")) others[figure.at("name")] = &figure;
-  for (const Json& figure : first.at("figures")) {
-    const auto other = others.find(figure.at("name"));
-    if (other == others.end()) continue;
-    const Json difference = figure_difference(figure.at("unit"), measured_value(figure),
-                                              measured_value(*other->second));
-    rows.push_back({shown(figure.at("name").get<std::string>()), published_words(figure),
-                    measured_words(figure), measured_words(*other->second),
-                    difference_words(difference)});
+std::string sites_table(const StudyResult& first, const StudyResult& second) {
+  Rows rows{{"figure", "published", shown(first.site), shown(second.site), "difference"}};
+  for (const record::StudyFigure& figure : first.figures) {
+    const auto other = std::ranges::find(second.figures, figure.name, &record::StudyFigure::name);
+    if (other == second.figures.end()) continue;
+    const auto difference =
+        figure_difference(figure.unit, number_of(figure.measured), number_of(other->measured));
+    rows.push_back({shown(figure.name), published_words(figure), measured_words(figure),
+                    measured_words(*other), difference_words(difference)});
   }
-  return wrapped(fmt::format("{}: {} and {}", shown(first.at("title").get<std::string>()),
-                             site(first), site(second)),
+  return wrapped(fmt::format("{}: {} and {}", shown(first.title), shown(first.site),
+                             shown(second.site)),
                  output_columns().value_or(80)) +
          "\n" + text_table(rows);
 }

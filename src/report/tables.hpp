@@ -12,6 +12,7 @@
 #include "record/comparison.hpp"
 #include "record/instances.hpp"
 #include "record/projection.hpp"
+#include "record/study.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -76,12 +77,12 @@ std::string spoken_seconds(double seconds);
 
 /// Published beside measured, a line a figure, and below what differs, what was skipped and why.
 /// What came from records is shown(). Ends with a newline.
-std::string study_table(const Json& study_record);
+std::string study_table(const StudyResult& study);
 /// The same as Markdown.
-std::string study_markdown(const Json& study_record);
+std::string study_markdown(const StudyResult& study);
 
 /// The figures of two sites beside each other: of each what is published, and what both measured.
-std::string sites_table(const Json& first, const Json& second);
+std::string sites_table(const StudyResult& first, const StudyResult& second);
 
 /// Of each study its title, and of each profile what it takes and shows.
 std::string studies_table(const std::vector<Study>& studies);

@@ -24,7 +24,7 @@ StudyStep step(const std::string& name, const std::vector<std::string>& words) {
 StudyProfile profile_of(std::vector<StudyStep> steps) {
   StudyProfile profile{"laptop", "effect", "it", "all", 2};
   profile.steps = std::move(steps);
-  profile.figures.push_back({"f", {{"unit", "ratio"}}, {}});
+  profile.figures.push_back({"f", "ratio", {}, {}});
   return profile;
 }
 
@@ -57,8 +57,7 @@ TEST(StudyRun, WhatCannotRunHereIsSkippedWithTheReason) {
   lab.needs_root = gpu.needs_gpu = true;
   StudyPlace place = place_in("out");
   place.is_root = place.has_gpu = false;
-  const auto states =
-      planned_states(profile_of({lab, gpu, step("plain", {"run"})}), place, nullptr);
+  const auto states = planned_states(profile_of({lab, gpu, step("plain", {"run"})}), place);
   EXPECT_EQ(states[0].status, StepStatus::skipped);
   EXPECT_THAT(states[0].reason, HasSubstr("root"));
   EXPECT_EQ(states[1].status, StepStatus::skipped);
@@ -71,19 +70,19 @@ class StudyGoesOn : public testing::Test {
  protected:
   void SetUp() override {
     std::ofstream(place_.folder / "one.json") << "{}";
-    auto states = planned_states(profile_, place_, nullptr);
+    auto states = planned_states(profile_, place_);
     states[0].status = StepStatus::ok;
     states[0].seconds = 3;
     record_ = make_study_record({"name", "T", "P", "a cluster", {}, {profile_}}, profile_, "here",
                                 states, {});
-    record_["build"]["revision"] = "abc";
+    record_.build.revision = "abc";
   }
   StepStatus again() const { return planned_states(profile_, place_, record_)[0].status; }
 
   TemporaryFolder folder_;
   StudyPlace place_ = place_in(folder_.path());
   StudyProfile profile_ = profile_of({step("one", {"run", "--seed", "1"})});
-  Json record_;
+  StudyResult record_;
 };
 
 TEST_F(StudyGoesOn, AfterWhatIsDone) {

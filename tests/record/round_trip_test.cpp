@@ -12,6 +12,7 @@
 #include "record/read.hpp"
 #include "record/run.hpp"
 #include "record/schema.hpp"
+#include "record/study.hpp"
 #include "record/write.hpp"
 
 namespace scalemark::round_trip_test {
@@ -108,6 +109,10 @@ TEST(RoundTrip, OfProjections) {
   EXPECT_EQ(check_all<ProjectionResult>(kSource / "tests/record/files", "projection"), 2);
 }
 
+TEST(RoundTrip, OfStudies) {
+  EXPECT_GE(check_all<StudyResult>(kSource / "results/baselines/studies", "study"), 15);
+}
+
 /// Why a record is refused in which one value is another.
 template <typename T>
 std::string refusal(const fs::path& path, const char* place, const Json& value) {
@@ -147,6 +152,18 @@ TEST(WrongValue, OfAProjection) {
             "/points/0/efficiency_band is null, not of type array");
   EXPECT_EQ(why("/fit/points/1/residual_percent", "x"),
             R"(/fit/points/1/residual_percent is "x", not of type number or null)");
+}
+
+TEST(WrongValue, OfAStudy) {
+  const auto why = [](const char* place, const Json& value) {
+    return refusal<StudyResult>("results/baselines/studies/link_rate.json", place, value);
+  };
+  EXPECT_EQ(why("/figures/0/published/value", "18"),
+            R"(/figures/0/published/value is "18", not of type number or null)");
+  EXPECT_EQ(why("/figures/0/measured/value", nullptr),
+            "/figures/0/measured/value is null, not of type number or string or boolean");
+  EXPECT_EQ(why("/steps/0/seconds", -1), "/steps/0/seconds is -1, not at least 0");
+  EXPECT_EQ(why("/profile", "small"), R"(/profile is "small", not one of ["laptop","full"])");
 }
 
 }  // namespace

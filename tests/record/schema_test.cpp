@@ -17,6 +17,7 @@
 #include "record/projection.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
+#include "record/study.hpp"
 #include "record/write.hpp"
 
 namespace scalemark::schema_test {
@@ -43,6 +44,7 @@ TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("history", fields_of<HistoryResult>());
   expect_committed("instances", fields_of<InstancesResult>());
   expect_committed("projection", fields_of<ProjectionResult>());
+  expect_committed("study", fields_of<StudyResult>());
 }
 
 const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/records.md";
@@ -88,6 +90,7 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
   of_launch.insert({"repeats", "latency_seconds", "alone_latency_seconds"});
   expect_on_page("instances", record_table(fields_of<InstancesResult>(), of_launch));
   expect_on_page("projection", record_table(fields_of<ProjectionResult>(), own));
+  expect_on_page("study", record_table(fields_of<StudyResult>(), own));
 }
 
 constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/study/study_record.hpp"
+#include "record/read.hpp"
 #include "report/tables.hpp"
 
 namespace scalemark::study_table_test {
@@ -17,8 +18,14 @@ StudyProfile profile_of(std::vector<Figure> figures) {
   return profile;
 }
 
-Json record_of(const StudyProfile& profile, const RowsOfSteps& rows,
-               const std::string& site = "here") {
+/// `published`: beside the unit.
+Figure figure(const std::string& name, const std::string& unit, const Json& published,
+              const std::optional<Reading>& reading = {}) {
+  return {name, unit, part_of_file<record::Published>(published), reading};
+}
+
+StudyResult record_of(const StudyProfile& profile, const RowsOfSteps& rows,
+                      const std::string& site = "here") {
   StepState state{"s", "a step", {"scalemark", "run"}, "s.json", StepStatus::ok, 0, "", 12.};
   return make_study_record({"name", "A title", "Who.", "a cluster", {"the weather"}, {}}, profile,
                            site, {state}, rows);
@@ -35,14 +42,13 @@ TEST(StudyTable, EachFigureInItsUnit) {
   percent.expect = {{"above", 0}};
   const RowsOfSteps rows{{"s", {row(1, 120), row(2, 121)}}, {"base", {row(1, 100), row(2, 100)}}};
   const std::string text = study_table(record_of(
-      profile_of({{"rate", {{"unit", "images/sec"}, {"value", 2757.21}}, all},
-                  {"gain", {{"unit", "percent"}, {"value", 18.7}}, percent},
-                  {"bound", {{"unit", "share"}, {"low", 0.9}}, {}},
-                  {"range", {{"unit", "percent"}, {"low", 63}, {"high", 83}, {"about", true}}, {}},
-                  {"same", {{"unit", "same"}}, {}},
-                  {"lost",
-                   {{"unit", "ratio"}, {"text", "announced"}},
-                   Reading{"s", "speedup", Json::object()}}}),
+      profile_of({figure("rate", "images/sec", {{"value", 2757.21}}, all),
+                  figure("gain", "percent", {{"value", 18.7}}, percent),
+                  figure("bound", "share", {{"low", 0.9}}),
+                  figure("range", "percent", {{"low", 63}, {"high", 83}, {"about", true}}),
+                  figure("same", "same", Json::object()),
+                  figure("lost", "ratio", {{"text", "announced"}},
+                         Reading{"s", "speedup", Json::object()})}),
       rows));
   EXPECT_THAT(
       text, AllOf(HasSubstr("2757 images/sec"), HasSubstr("120.5 images/sec"), HasSubstr("+18.7 %"),
@@ -55,7 +61,7 @@ TEST(StudyTable, EachFigureInItsUnit) {
 }
 
 TEST(StudyTable, NotesFitTheScreenAndMoveNoCursor) {
-  StudyProfile profile = profile_of({{"f\x1b[2J", {{"unit", "ratio"}}, {}}});
+  StudyProfile profile = profile_of({figure("f\x1b[2J", "ratio", Json::object())});
   profile.shows = std::string(300, 'x') + " " + std::string(40, 'y') + " " + std::string(60, 'z');
   const std::string text = study_table(record_of(profile, {}));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
@@ -64,7 +70,7 @@ TEST(StudyTable, NotesFitTheScreenAndMoveNoCursor) {
 
 TEST(StudyTable, TwoSites) {
   const Reading all{"s", "throughput", Json::object()};
-  const StudyProfile profile = profile_of({{"rate", {{"unit", "images/sec"}, {"value", 10}}, all}});
+  const StudyProfile profile = profile_of({figure("rate", "images/sec", {{"value", 10}}, all)});
   const std::string text = sites_table(record_of(profile, {{"s", {row(1, 100)}}}, "vm"),
                                        record_of(profile, {{"s", {row(1, 102)}}}, "bm"));
   EXPECT_THAT(text, AllOf(HasSubstr("vm"), HasSubstr("bm"), HasSubstr("+2.0 %")));

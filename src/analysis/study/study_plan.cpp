@@ -11,6 +11,7 @@
 #include "config/json_text.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "record/read.hpp"
 #include "result/schema_fault.hpp"
 
 namespace scalemark {
@@ -85,7 +86,9 @@ StudyProfile read_profile(const Json& json, const std::string& name, const std::
   }
   for (std::size_t i = 0; i < json["figures"].size(); ++i) {
     const Json& figure = json["figures"][i];
-    profile.figures.push_back({figure["name"], figure["published"], {}});
+    const Json& published = figure["published"];
+    profile.figures.push_back(
+        {figure["name"], published["unit"], part_of_file<record::Published>(published), {}});
     if (figure.contains(name))
       profile.figures.back().reading =
           read_reading(figure[name], names, fmt::format("{}/figures/{}/{}", place, i, name));

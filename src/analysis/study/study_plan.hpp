@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "json.hpp"
+#include "record/study.hpp"
 
 namespace scalemark {
 
@@ -49,8 +50,8 @@ struct Reading {
 };
 
 struct Figure {
-  std::string name;
-  Json published;                       ///< unit, and value, low, high, about, text, derived
+  std::string name, unit;
+  record::Published published;
   std::optional<Reading> reading = {};  ///< none: this profile cannot tell
 };
 

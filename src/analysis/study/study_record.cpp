@@ -206,8 +206,7 @@ std::vector<double> ratios(const ByRepeat& above, const ByRepeat& below, const R
 }
 
 MeasuredFigure summarised(const std::vector<double>& values) {
-  MeasuredFigure measured;
-  measured.repeats = values.size();
+  MeasuredFigure measured{.repeats = values.size()};
   if (values.size() == 1) {
     measured.value = values.front();  // exact, where it is arithmetic
     return measured;
@@ -216,7 +215,7 @@ MeasuredFigure summarised(const std::vector<double>& values) {
   std::vector<double> logs;
   for (const double value : values) logs.push_back(positive ? std::log(value) : value);
   measured.value = positive ? std::exp(mean(logs)) : mean(logs);
-  measured.ci95 = positive ? log_interval(values) : student_interval(values);
+  measured.ci95 = {positive ? log_interval(values) : student_interval(values), ""};
   return measured;
 }
 
@@ -234,7 +233,7 @@ MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
     for (const auto& [repeat, value] : above)
       if (value != first)
         throw NotMeasured(fmt::format("{} is not the same in every repeat", reading.of));
-    return {.value = first, .ci95 = {}, .repeats = above.size(), .reason = ""};
+    return {.value = first, .repeats = above.size()};
   }
   MeasuredFigure measured = summarised(
       reading.over.is_null()
@@ -242,9 +241,7 @@ MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
           : ratios(above, select(rows_of(rows, reading.over_step), reading.over_of, reading.over),
                    reading));
   transform(measured, [&](double value) {
-    return is_percent(figure.published.at("unit").get<std::string>())
-               ? 100 * (reading.times * value - 1)
-               : reading.times * value;
+    return is_percent(figure.unit) ? 100 * (reading.times * value - 1) : reading.times * value;
   });
   return measured;
 }
@@ -257,28 +254,27 @@ std::optional<FigureVerdict> by_bounds(bool wholly_in, bool wholly_out) {
 
 }  // namespace
 
-MeasuredFigure measure_figure(const Figure& figure, const RowsOfSteps& rows) {
-  if (!figure.reading) return {.reason = std::string(kNotOfThisProfile)};
+Known<MeasuredFigure> measure_figure(const Figure& figure, const RowsOfSteps& rows) {
+  if (!figure.reading) return Unknown{std::string(kNotOfThisProfile)};
   try {
     return measure(figure, rows);
   } catch (const NotMeasured& why) {
-    return {.reason = why.what()};
+    return Unknown{why.what()};
   }
 }
 
-std::optional<FigureVerdict> judge(const Json& expect, const MeasuredFigure& measured) {
-  if (expect.is_null() || measured.value.is_null()) return std::nullopt;
+std::optional<FigureVerdict> judge(const Json& expect, const Known<MeasuredFigure>& measured) {
+  if (expect.is_null() || !measured) return std::nullopt;
+  const Known<double> number = number_of(measured);
   if (expect.contains("equals")) {
     const Json& wanted = expect["equals"];
-    const bool same = wanted.is_number() && measured.value.is_number()
-                          ? std::abs(measured.value.get<double>() - wanted.get<double>()) <=
-                                1e-9 * std::abs(wanted.get<double>())
-                          : wanted == measured.value;
+    const bool same = wanted.is_number() && number ? std::abs(*number - wanted.get<double>()) <=
+                                                         1e-9 * std::abs(wanted.get<double>())
+                                                   : wanted == measured->value;
     return by_bounds(same, !same);
   }
-  if (!measured.value.is_number()) return FigureVerdict::not_shown;
-  const double value = measured.value;
-  const Interval range = measured.ci95.value_or(Interval{value, value});
+  if (!number) return FigureVerdict::not_shown;
+  const Interval range = measured->ci95.value_or(Interval{*number, *number});
   double low = expect.value("above", -INFINITY), high = expect.value("below", INFINITY);
   if (expect.contains("within_percent")) {
     high = expect["within_percent"];
@@ -305,68 +301,65 @@ std::string expectation_words(const Json& expect) {
 
 bool is_percent(std::string_view unit) { return unit == "percent" || unit == "same"; }
 
-Json figure_difference(const std::string& unit, const Json& from, const Json& to) {
-  if (!from.is_number() || !to.is_number()) return nullptr;
-  const double a = from, b = to;
-  if (is_percent(unit)) return {{"amount", b - a}, {"unit", "points"}};
-  if (a == 0) return nullptr;
-  return {{"amount", 100 * (b / a - 1)}, {"unit", "percent"}};
+Known<double> number_of(const Known<MeasuredFigure>& measured) {
+  return measured && measured->value.is_number() ? Known(measured->value.get<double>())
+                                                 : Known<double>();
 }
 
-std::optional<double> published_number(const Json& published) {
-  if (published.contains("value")) return published["value"].get<double>();
-  if (published.contains("low") && published.contains("high"))
-    return (published["low"].get<double>() + published["high"].get<double>()) / 2;
-  return std::nullopt;
+Known<record::FigureDifference> figure_difference(const std::string& unit,
+                                                  const Known<double>& from,
+                                                  const Known<double>& to) {
+  if (!from || !to) return {};
+  if (is_percent(unit)) return record::FigureDifference{*to - *from, "points"};
+  if (*from == 0) return {};
+  return record::FigureDifference{100 * (*to / *from - 1), "percent"};
+}
+
+Known<double> published_number(const record::Published& published) {
+  if (published.value) return published.value->get<double>();
+  if (!published.low || !published.high) return {};
+  return (published.low->get<double>() + published.high->get<double>()) / 2;
 }
 
 namespace {
 
-Json step_json(const StepState& state) {
-  return {{"name", state.name},
-          {"about", state.about},
-          {"command", state.command},
-          {"result", state.result},
-          {"status", to_string(state.status)},
-          {"exit_code", or_null(state.exit_code)},
-          {"reason", state.reason},
-          {"seconds", or_null(state.seconds)}};
-}
-
-Json figure_json(const Figure& figure, const RowsOfSteps& rows) {
-  const MeasuredFigure measured = measure_figure(figure, rows);
+record::StudyFigure figure_of(const Figure& figure, const RowsOfSteps& rows) {
   const Json expect = figure.reading ? figure.reading->expect : Json();
-  const auto verdict = judge(expect, measured);
-  Json published = Json::object();
-  for (const char* key : {"value", "low", "high", "about", "text", "derived"})
-    published[key] =
-        figure.published.value(key, key == std::string("about") ? Json(false) : Json());
-  Json json{{"name", figure.name},
-            {"unit", figure.published.at("unit")},
-            {"published", published},
-            {"measured", nullptr},
-            {"reason", measured.reason},
-            {"difference",
-             figure_difference(figure.published.at("unit"),
-                               or_null(published_number(figure.published)), measured.value)},
-            {"expected", null_if_empty(expectation_words(expect))},
-            {"verdict", verdict ? Json(to_string(*verdict)) : Json()}};
-  if (!measured.value.is_null())
-    json["measured"] = {
-        {"value", measured.value}, {"ci95", or_null(measured.ci95)}, {"repeats", measured.repeats}};
-  return json;
+  const Known<MeasuredFigure> measured = measure_figure(figure, rows);
+  record::StudyFigure made;
+  made.name = figure.name;
+  made.unit = figure.unit;
+  made.published = figure.published;
+  made.reason = measured.why();
+  if (measured) made.measured = measured;
+  made.difference =
+      figure_difference(figure.unit, published_number(figure.published), number_of(measured));
+  made.expected = known_text(expectation_words(expect));
+  made.verdict = {judge(expect, measured), ""};
+  return made;
 }
 
-/// Of the first launch that tells.
-Json measured_on(const RowsOfSteps& rows) {
-  Json system = Json::object();
-  for (const char* key : {"host", "cpu_model", "gpu", "virtualisation", "kernel", "mpi", "nccl"}) {
-    system[key] = nullptr;
+record::MeasuredOn measured_on(const RowsOfSteps& rows) {
+  const auto first = [&](const char* column) {
     for (const auto& [step, all] : rows)
       for (const StepRow& row : all)
-        if (system[key].is_null()) system[key] = row.columns.value(key, Json());
-  }
-  return system;
+        if (const auto found = row.columns.find(column);
+            found != row.columns.end() && !found->is_null())
+          return *found;
+    return Json();
+  };
+  const auto text = [&](const char* column) {
+    const Json found = first(column);
+    return found.is_string() ? Known(found.get<std::string>()) : Known<std::string>();
+  };
+  const Json gpu = first("gpu");
+  return {text("host"),
+          text("cpu_model"),
+          gpu.is_null() ? Known<Json>() : Known<Json>(gpu),
+          text("virtualisation"),
+          text("kernel"),
+          text("mpi"),
+          text("nccl")};
 }
 
 Outcome outcome_of(const std::vector<StepState>& states) {
@@ -408,68 +401,44 @@ std::vector<std::string> warnings_of_launches(const RowsOfSteps& rows) {
 }
 
 /// What a reader of the table alone would miss.
-std::vector<std::string> warnings_of(const std::vector<StepState>& states, const Json& figures,
+std::vector<std::string> warnings_of(const std::vector<StepState>& states,
+                                     const std::vector<record::StudyFigure>& figures,
                                      const RowsOfSteps& rows) {
   std::vector<std::string> warnings = warnings_of_launches(rows);
   for (const StepState& state : states)
     if (state.status != StepStatus::ok)
       warnings.push_back(fmt::format("{}: {}{}{}", state.name, to_string(state.status),
                                      state.reason.empty() ? "" : ": ", state.reason));
-  for (const Json& figure : figures)
-    if (figure.at("verdict") == "opposite" || figure.at("verdict") == "not shown")
-      warnings.push_back(fmt::format("{}: {}", figure.at("name").get<std::string>(),
-                                     figure.at("verdict").get<std::string>()));
+  for (const record::StudyFigure& figure : figures)
+    if (figure.verdict && figure.verdict != FigureVerdict::shown)
+      warnings.push_back(fmt::format("{}: {}", figure.name, to_string(*figure.verdict)));
   return warnings;
 }
 
 }  // namespace
 
-std::vector<StepState> states_of(const Json& record) {
-  std::vector<StepState> states;
-  for (const Json& step : record.at("steps")) {
-    StepState state{step.at("name"), step.at("about"), step.at("command"), step.at("result")};
-    state.status = *from_string<StepStatus>(step.at("status").get<std::string>());
-    if (!step.at("exit_code").is_null()) state.exit_code = step.at("exit_code");
-    state.reason = step.at("reason");
-    if (!step.at("seconds").is_null()) state.seconds = step.at("seconds");
-    states.push_back(std::move(state));
-  }
-  return states;
-}
-
-Json make_study_record(const Study& study, const StudyProfile& profile, const std::string& site,
-                       const std::vector<StepState>& states, const RowsOfSteps& rows) {
-  const Outcome outcome = outcome_of(states);
-  Json record = envelope("study", outcome.status, outcome.reason);
-  record["study"] = study.name;
-  record["title"] = study.title;
-  record["publication"] = study.publication;
-  record["published_on"] = study.published_on;
-  record["not_stated"] = study.not_stated;
-  record["profile"] = profile.name;
-  record["site"] = site;
-  record["evidence"] = profile.evidence;
-  record["shows"] = profile.shows;
-  record["differs"] = profile.differs;
-  record["measured_on"] = measured_on(rows);
-  record["steps"] = Json::array();
-  double seconds = 0;
-  for (const StepState& state : states) {
-    record["steps"].push_back(step_json(state));
-    seconds += state.seconds.value_or(0);
-  }
-  record["figures"] = Json::array();
-  for (const Figure& figure : profile.figures)
-    record["figures"].push_back(figure_json(figure, rows));
-  record["wall_seconds"] = seconds;
-  record["warnings"] = warnings_of(states, record["figures"], rows);
-  record["unavailable"] = Json::object();
-  explain_nulls(record, "measured_on", "no launch of the study tells");
-  explain_nulls(record, "steps", "not run, or not to its end");
-  explain_nulls(record, "figures.published", "not published");
-  explain_nulls(record, "figures", "not measured (reason), or nothing is expected of it");
-  diagnosis::add_findings(record);
-  return record;
+StudyResult make_study_record(const Study& study, const StudyProfile& profile,
+                              const std::string& site, const std::vector<StepState>& states,
+                              const RowsOfSteps& rows) {
+  StudyResult result;
+  set_envelope(result, "study", outcome_of(states));
+  result.study = study.name;
+  result.title = study.title;
+  result.publication = study.publication;
+  result.published_on = study.published_on;
+  result.not_stated = study.not_stated;
+  result.profile = profile.name;
+  result.site = site;
+  result.evidence = profile.evidence;
+  result.shows = profile.shows;
+  result.differs = profile.differs;
+  result.measured_on = measured_on(rows);
+  result.steps = states;
+  for (const StepState& state : states) result.wall_seconds += state.seconds.value_or(0);
+  for (const Figure& figure : profile.figures) result.figures.push_back(figure_of(figure, rows));
+  result.warnings = warnings_of(states, result.figures, rows);
+  diagnosis::add_findings(result);
+  return result;
 }
 
 }  // namespace scalemark

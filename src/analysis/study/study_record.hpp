@@ -14,6 +14,7 @@
 #include "config/names.hpp"
 #include "json.hpp"
 #include "measure/statistics.hpp"
+#include "record/study.hpp"
 
 namespace scalemark {
 
@@ -44,23 +45,15 @@ inline constexpr std::string_view kNotOfThisProfile = "not of this profile";
 /// Of each step that has left a result.
 using RowsOfSteps = std::map<std::string, std::vector<StepRow>>;
 
-struct MeasuredFigure {
-  Json value = nullptr;  ///< in the unit of the publication: a number, word or truth value
-  std::optional<Interval> ci95 = {};  ///< Student's t on logarithms over repeats, paired for ratios
-  std::size_t repeats = 0;
-  std::string reason = {};  ///< why there is no value
-};
+using record::MeasuredFigure;
 
 /// Values of repeats, or pairs of them: their geometric mean where all are positive. As percent,
 /// and for "same", 100 (ratio - 1).
-MeasuredFigure measure_figure(const Figure& figure, const RowsOfSteps& rows);
-
-enum class FigureVerdict { shown, not_shown, opposite };
-constexpr auto names_of(FigureVerdict) { return Names{"shown", "not shown", "opposite"}; }
+Known<MeasuredFigure> measure_figure(const Figure& figure, const RowsOfSteps& rows);
 
 /// Whether the whole interval (the value, where there is none) is as expected: shown; on the other
 /// side: opposite. nullopt where nothing is expected or measured.
-std::optional<FigureVerdict> judge(const Json& expect, const MeasuredFigure& measured);
+std::optional<FigureVerdict> judge(const Json& expect, const Known<MeasuredFigure>& measured);
 
 /// "above 0", "within 10 %".
 std::string expectation_words(const Json& expect);
@@ -68,35 +61,23 @@ std::string expectation_words(const Json& expect);
 /// Whether a figure of this unit is 100 (ratio - 1): "percent", and "same".
 bool is_percent(std::string_view unit);
 
-/// {"amount", "unit"}: in points where the unit is percent, else in percent of `from`; null where
-/// one of the two is no number, or `from` is 0.
-Json figure_difference(const std::string& unit, const Json& from, const Json& to);
+/// In points where the unit is percent, else in percent of `from`; unknown where one of the two is,
+/// or `from` is 0.
+Known<record::FigureDifference> figure_difference(const std::string& unit,
+                                                  const Known<double>& from,
+                                                  const Known<double>& to);
+/// The value that was measured, where it is a number.
+Known<double> number_of(const Known<MeasuredFigure>& measured);
 
-/// The number that is published: its value, or the middle of its bounds; nullopt for one bound or
-/// none.
-std::optional<double> published_number(const Json& published);
+/// The number that is published: its value, or the middle of its bounds; unknown for one bound
+/// or none.
+Known<double> published_number(const record::Published& published);
 
-enum class StepStatus { ok, failed, skipped, interrupted, waiting };
-constexpr auto names_of(StepStatus) {
-  return Names{"ok", "failed", "skipped", "interrupted", "waiting"};
-}
+using record::StepState;
 
-/// What became of a step.
-struct StepState {
-  std::string name, about;
-  std::vector<std::string> command;  ///< all words, as typed
-  std::string result;                ///< path within the study's folder
-  StepStatus status = StepStatus::waiting;
-  std::optional<int> exit_code = {};
-  std::string reason = {};  ///< why it is not ok
-  std::optional<double> seconds = {};
-};
-
-/// The states that a record holds.
-std::vector<StepState> states_of(const Json& record);
-
-/// kind "study". `rows`: of the steps that have left a result.
-Json make_study_record(const Study& study, const StudyProfile& profile, const std::string& site,
-                       const std::vector<StepState>& states, const RowsOfSteps& rows);
+/// `rows`: of the steps that have left a result.
+StudyResult make_study_record(const Study& study, const StudyProfile& profile,
+                              const std::string& site, const std::vector<StepState>& states,
+                              const RowsOfSteps& rows);
 
 }  // namespace scalemark

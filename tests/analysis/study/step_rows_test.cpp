@@ -13,10 +13,9 @@ namespace {
 const std::filesystem::path kSource = SCALEMARK_SOURCE_DIR;
 
 double measured(const Json& record, const Reading& reading) {
-  const MeasuredFigure figure =
-      measure_figure({"f", {{"unit", "ratio"}}, reading}, {{"s", step_rows(record)}});
-  EXPECT_EQ(figure.reason, "");
-  return figure.value;
+  const auto figure = measure_figure({"f", "ratio", {}, reading}, {{"s", step_rows(record)}});
+  EXPECT_EQ(figure.why(), "");
+  return figure->value;
 }
 
 TEST(StepRows, OfACurveAreItsPointsAndTheirRounds) {
