@@ -2,6 +2,8 @@
 // the same program reads it.
 #include "record/rank_report.hpp"
 
+#include "measure/rank_trace.hpp"
+
 namespace scalemark {
 namespace {
 constexpr const char* kNotFinite = "not a finite number";
@@ -168,6 +170,22 @@ void RankReport::describe(Fields& fields) {
   fields.add("weight_bytes", &RankReport::weight_bytes);
   fields.add("optimizer_state_bytes", &RankReport::optimizer_state_bytes);
   fields.add("batch_bytes", &RankReport::batch_bytes);
+}
+
+void Description<OperatorTotal>::of(Fields& fields) {
+  fields.add("name", &OperatorTotal::name);
+  fields.add("group", &OperatorTotal::group);
+  fields.add("calls", &OperatorTotal::calls);
+  fields.add("self_seconds", &OperatorTotal::self_seconds);
+  fields.add("flops", &OperatorTotal::flops);
+}
+
+void Description<RankTrace>::of(Fields& fields) {
+  fields.add("steps", &RankTrace::steps);
+  fields.add("step_seconds", &RankTrace::step_seconds);
+  fields.add("communication_seconds", &RankTrace::communication_seconds);
+  fields.add("dropped_spans", &RankTrace::dropped_spans);
+  fields.add("operators", &RankTrace::operators);
 }
 
 }  // namespace scalemark

@@ -14,6 +14,9 @@
 
 namespace scalemark {
 
+struct OperatorTotal;
+struct RankTrace;
+
 /// What each rank reports to rank 0 after a run.
 struct RankReport {
   int rank = 0;
@@ -40,6 +43,15 @@ struct RankReport {
 
 template <>
 struct Description<Samples> {
+  static void of(Fields& fields);
+};
+/// Of a rank's trace rank 0 hears the sums, without the spans.
+template <>
+struct Description<OperatorTotal> {
+  static void of(Fields& fields);
+};
+template <>
+struct Description<RankTrace> {
   static void of(Fields& fields);
 };
 

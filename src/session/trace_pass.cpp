@@ -7,7 +7,7 @@
 #include <exception>
 
 #include "measure/clock.hpp"
-#include "record/rank_trace.hpp"
+#include "record/rank_report.hpp"
 #include "record/wire.hpp"
 #include "result/trace_record.hpp"
 #include "result/warnings.hpp"

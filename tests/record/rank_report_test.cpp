@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "record/rank_trace.hpp"
+#include "measure/rank_trace.hpp"
 #include "record/wire.hpp"
 
 namespace scalemark::rank_report_test {
