@@ -18,6 +18,7 @@
 #include "record/read.hpp"
 #include "record/run.hpp"
 #include "record/study.hpp"
+#include "record/scaling.hpp"
 #include "record/write.hpp"
 
 namespace scalemark::schema_test {
@@ -45,6 +46,7 @@ TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("instances", fields_of<InstancesResult>());
   expect_committed("projection", fields_of<ProjectionResult>());
   expect_committed("study", fields_of<StudyResult>());
+  expect_committed("scaling", fields_of<ScalingCurve>());
 }
 
 const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/records.md";
@@ -91,6 +93,7 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
   expect_on_page("instances", record_table(fields_of<InstancesResult>(), of_launch));
   expect_on_page("projection", record_table(fields_of<ProjectionResult>(), own));
   expect_on_page("study", record_table(fields_of<StudyResult>(), own));
+  expect_on_page("scaling", record_table(fields_of<ScalingCurve>(), own));
 }
 
 constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";
@@ -194,6 +197,32 @@ TEST(RecordReader, OfAMemberOfAMemberAndOfJson) {
   json["number"] = "18";
   EXPECT_THROW(record_from<Launches>(json), RecordFault);
   EXPECT_EQ(part_of_file<Part>(Json::object()).share.why(), "");
+}
+
+struct Rated {
+  Known<double> rate;
+  static void describe(Fields& fields) {
+    fields.add("rate", &Rated::rate).known(Presence::only_when_ok);
+  }
+};
+struct RatedParts {
+  std::vector<Rated> parts;
+  static void describe(Fields& fields) {
+    fields.add("parts", &RatedParts::parts).known(Presence::when_ok);
+  }
+};
+
+TEST(RecordSchema, AsksByTheStatusOfWhatIsInAList) {
+  const Json schema = record_schema("rated", fields_of<RatedParts>());
+  const auto of_rate = [](const char* type) {
+    return Json{{"properties", {{"rate", {{"type", type}}}}}};
+  };
+  const Json &ok = schema["then"]["properties"]["parts"],
+             &other = schema["else"]["properties"]["parts"];
+  EXPECT_EQ(ok["items"], of_rate("number"));
+  EXPECT_EQ(ok["minItems"], 1);
+  EXPECT_EQ(other["items"], of_rate("null"));
+  EXPECT_FALSE(other.contains("minItems"));
 }
 
 TEST(RecordReader, RefusesWithThePlace) {
