@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "config/text.hpp"
+#include "record/read.hpp"
 
 namespace scalemark {
 namespace {
@@ -185,51 +186,50 @@ std::string indented(const std::string& begin, const std::string& text) {
   return "  " + wrapped(begin + shown(text), kColumns - 2, 7);
 }
 
-std::string text_of(const Json& finding, const char* key) {
-  return finding.at(key).get<std::string>();
-}
-
 /// "The link: ranks wait for gradients. (likely)".
-std::string what_is_found(const std::string& what, const std::string& sure) {
-  return fmt::format("{} ({})", what, sure == "hint" ? "a hint" : sure);
+std::string what_is_found(const record::Finding& finding) {
+  return fmt::format("{} ({})", finding.what, finding.sure == "hint" ? "a hint" : finding.sure);
 }
 
-bool is_told(const std::string& rule, const std::string& told) {
-  return (" " + told + " ").find(" " + rule + " ") != told.npos;
-}
-
-std::string lines_of_finding(const Json& finding) {
-  const std::string why = text_of(finding, "why");
-  std::string lines = wrapped(
-      shown(what_is_found(text_of(finding, "what"), text_of(finding, "sure"))), kColumns, 2);
-  if (!why.empty()) lines += indented("why: ", why);
-  for (const Json& one : finding.at("try")) lines += indented("try: ", one.get<std::string>());
+std::string lines_of_finding(const record::Finding& finding) {
+  std::string lines = wrapped(shown(what_is_found(finding)), kColumns, 2);
+  if (!finding.why.empty()) lines += indented("why: ", finding.why);
+  for (const std::string& one : finding.tries) lines += indented("try: ", one);
   return lines;
 }
 
-std::vector<Json> findings_to_tell(const Json& record, const std::string& told) {
-  std::vector<Json> findings;
+/// What of a finding a record lacks is empty.
+std::vector<record::Finding> findings_of(const Json& record) {
+  std::vector<record::Finding> findings;
   const auto found = record.find("findings");
   if (found == record.end() || !found->is_array()) return findings;
   for (const Json& finding : *found)
-    if (!is_told(text_of(finding, "rule"), told)) findings.push_back(finding);
+    findings.push_back(part_from<record::Finding>(finding, Json::object(), 0));
   return findings;
+}
+
+bool is_told(const record::Finding& finding, const std::string& told) {
+  return (" " + told + " ").find(" " + finding.rule + " ") != told.npos;
 }
 
 }  // namespace
 
-std::string finding_lines(const Json& record, const std::string& told) {
+std::string finding_lines(const std::vector<record::Finding>& findings, const std::string& told) {
   std::string lines;
-  for (const Json& finding : findings_to_tell(record, told)) lines += lines_of_finding(finding);
+  for (const record::Finding& finding : findings)
+    if (!is_told(finding, told)) lines += lines_of_finding(finding);
   return lines;
+}
+
+std::string finding_lines(const Json& record, const std::string& told) {
+  return finding_lines(findings_of(record), told);
 }
 
 std::vector<std::string> finding_sentences(const std::vector<record::Finding>& findings,
                                            const std::string& told) {
   std::vector<std::string> sentences;
   for (const record::Finding& finding : findings)
-    if (!is_told(finding.rule, told))
-      sentences.push_back(what_is_found(finding.what, finding.sure) + " " + finding.why);
+    if (!is_told(finding, told)) sentences.push_back(what_is_found(finding) + " " + finding.why);
   return sentences;
 }
 

@@ -39,10 +39,12 @@ std::string kernels_words(const Json& record);
 /// The same from a configuration.
 std::string kernels_words(const record::Settings& config);
 
-/// Of each finding of the record its sentence and how sure it is, then, indented, why and what to
+/// Of each finding its sentence and how sure it is, then, indented, why and what to
 /// try; each line at most 100 columns wide and ended. Empty where there are none, and of a record
 /// that is older than findings. `told`: rules whose finding the caller says in words of its own,
 /// between spaces.
+std::string finding_lines(const std::vector<record::Finding>& findings,
+                          const std::string& told = "");
 std::string finding_lines(const Json& record, const std::string& told = "");
 
 /// Of each finding one line: what, how sure, and why; as they stand in the record, not yet safe to

@@ -30,8 +30,8 @@ Json start_record(const std::string& kind, const RecordContext& context, const O
 
 record::Settings settings_of(const LoadedConfig& config) {
   record::Settings settings;
-  const Json json = config_to_json(config);
-  for (const auto& [key, setting] : json.items())
+  const Json written = config_to_json(config);
+  for (const auto& [key, setting] : written.items())
     settings.emplace_back(key, part_from<record::Setting>(setting));
   return settings;
 }
@@ -43,11 +43,9 @@ record::System system_of(const RecordContext& context) {
   return part_from<record::System>(context.system.json, reasons);
 }
 
-void set_context(record::Measured& result, const std::string& kind, const RecordContext& context,
-                 const Outcome& outcome) {
-  set_surroundings(result, kind, context, outcome);
-  if (!context.preflight.is_null())
-    result.preflight = part_from<record::PreflightReference>(context.preflight);
+Known<record::PreflightReference> preflight_of(const RecordContext& context) {
+  if (context.preflight.is_null()) return {};
+  return part_from<record::PreflightReference>(context.preflight);
 }
 
 }  // namespace scalemark

@@ -39,8 +39,13 @@ void set_surroundings(T& result, const std::string& kind, const RecordContext& c
   result.system = system_of(context);
   result.environment.assign(context.environment.begin(), context.environment.end());
 }
-/// With the preflight that was named.
-void set_context(record::Measured& result, const std::string& kind, const RecordContext& context,
-                 const Outcome& outcome);
+Known<record::PreflightReference> preflight_of(const RecordContext& context);
+/// The same with the preflight that was named.
+template <typename T>
+void set_context(T& result, const std::string& kind, const RecordContext& context,
+                 const Outcome& outcome) {
+  set_surroundings(result, kind, context, outcome);
+  result.preflight = preflight_of(context);
+}
 
 }  // namespace scalemark

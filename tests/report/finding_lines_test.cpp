@@ -15,8 +15,12 @@ Json finding(const std::string& rule) {
           {"sure", "hint"}};
 }
 
+std::string lines_of(const std::vector<Json>& findings) {
+  return finding_lines(Json{{"findings", findings}});
+}
+
 TEST(FindingLines, SayWhatThenWhyAndWhatToTry) {
-  EXPECT_EQ(finding_lines({{"findings", {finding("link")}}}),
+  EXPECT_EQ(lines_of({finding("link")}),
             "The link: ranks wait for gradients. (a hint)\n"
             "  why: Exposed communication: 37.00 ms a step.\n"
             "  try: send half the bytes: --wire_dtype bf16\n"
@@ -26,19 +30,19 @@ TEST(FindingLines, SayWhatThenWhyAndWhatToTry) {
 TEST(FindingLines, AreSilentOfWhatTheCallerSays) {
   const Json record{{"findings", {finding("link"), finding("small_batch")}}};
   EXPECT_EQ(finding_lines(record, "server link small_batch"), "");
-  EXPECT_EQ(finding_lines(record, "small_batch"), finding_lines({{"findings", {finding("link")}}}));
+  EXPECT_EQ(finding_lines(record, "small_batch"), lines_of({finding("link")}));
   EXPECT_NE(finding_lines(record, "small"), "");
 }
 
 TEST(FindingLines, OfAnOlderRecordAreNone) {
-  EXPECT_EQ(finding_lines({{"findings", nullptr}}), "");
+  EXPECT_EQ(finding_lines(Json{{"findings", nullptr}}), "");
   EXPECT_EQ(finding_lines(Json::object()), "");
 }
 
 TEST(FindingLines, KeepTextFromOutsideOnItsLine) {
   Json hostile = finding("straggler");
   hostile["what"] = "rank 1 on n0\x1b[2J\nwarning: all is well";
-  const std::string lines = finding_lines({{"findings", {hostile}}});
+  const std::string lines = lines_of({hostile});
   EXPECT_THAT(lines, testing::Not(testing::HasSubstr("\x1b")));
   EXPECT_THAT(lines, testing::Not(testing::HasSubstr("\nwarning")));
 }
@@ -46,9 +50,8 @@ TEST(FindingLines, KeepTextFromOutsideOnItsLine) {
 TEST(FindingLines, AreBrokenAtAHundredColumns) {
   Json longer = finding("link");
   longer["why"] = std::string(60, 'a') + " " + std::string(60, 'b');
-  EXPECT_THAT(finding_lines({{"findings", {longer}}}),
-              testing::HasSubstr("  why: " + std::string(60, 'a') + "\n       " +
-                                 std::string(60, 'b') + "\n"));
+  EXPECT_THAT(lines_of({longer}), testing::HasSubstr("  why: " + std::string(60, 'a') +
+                                                     "\n       " + std::string(60, 'b') + "\n"));
 }
 
 }  // namespace
