@@ -126,24 +126,24 @@ SweepFolder read_folder(const fs::path& folder, Resource resource, bool planned_
     read.runs.push_back(swept_run(entry, record_of(folder, entry), path, resource));
     MeasuredLaunch& launch = copies.launches.emplace_back();
     launch.path = path;
-    launch.id = read.runs.back().record.at("id");
+    launch.id = read.runs.back().record.id;
     launch.ranks = read.runs.back().ranks;
   }
   refuse_copies({copies});
   return read;
 }
 
-void warn_of_missing(Json& record, const SweptCurve& curve,
+void warn_of_missing(ScalingCurve& record, const SweptCurve& curve,
                      const std::vector<MissingLaunches>& missing) {
   for (const MissingLaunches& one : missing) {
     if (!belongs_to(one, curve)) continue;
-    add_warnings(record, {"incomplete: " + one.words});
-    record["failed_launches"] = record["failed_launches"].get<int>() + one.failed;
+    record.warnings.push_back("incomplete: " + one.words);
+    record.failed_launches += one.failed;
   }
 }
 
 /// Prints the tables of the curves, then those of curves that can be compared side by side.
-void print(const SweptCurves& swept, const std::vector<Json>& records) {
+void print(const SweptCurves& swept, const std::vector<ScalingCurve>& records) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::string& name = names.emplace_back(swept.curves[i].name);
@@ -162,11 +162,11 @@ void show_curves(const ResolvedConfig& config, const SweepFolder& folder) {
     throw ConfigError(
         fmt::format("{}: no launches of two rank counts that have all else in common, so no curve",
                     folder.path));
+  std::vector<ScalingCurve> curves;
   std::vector<Json> records;
   for (const SweptCurve& curve : swept.curves) {
-    records.push_back(make_swept_record(curve, config));
-    warn_of_missing(records.back(), curve, folder.missing);
-    refuse_numberless(records.back());
+    warn_of_missing(curves.emplace_back(make_swept_record(curve, config)), curve, folder.missing);
+    refuse_numberless(records.emplace_back(curve_json(curves.back())));
   }
   for (std::size_t i = 0; config.output && i < records.size(); ++i) {
     ResultFile file(curve_path(*config.output, swept.curves[i].name), /*reserved_bytes=*/0);
@@ -176,7 +176,7 @@ void show_curves(const ResolvedConfig& config, const SweepFolder& folder) {
   if (config.json)
     print_data(record_text(records.size() == 1 ? records.front() : Json(records)));
   else
-    print(swept, records);
+    print(swept, curves);
 }
 
 SweepPlan plan_of(const LoadedConfig& asked) {

@@ -121,7 +121,7 @@ PartialResults no_curve(const LoadedConfig& loaded, int ranks, const Outcome& ou
   LoadedConfig measured = loaded;
   measured.config = first.config;
   PartialResults partial;
-  partial.record = make_scaling_record(context_of(measured), ranks, {}, {}, outcome);
+  partial.record = curve_json(make_scaling_record(context_of(measured), ranks, {}, {}, outcome));
   if (first.config.output) partial.path = curve_path(*first.config.output, first.name);
   return partial;
 }

@@ -42,13 +42,13 @@ class StepLines {
 /// to a target loss; below what the intervals are of, the warnings (see warning_lines()), and why
 /// the curve falls short (see finding_lines()). Ends with a newline. A curve without status ok
 /// gives one line with its status and reason.
-std::string scaling_table(const Json& scaling_record, std::size_t told = 0);
+std::string scaling_table(const ScalingCurve& curve, std::size_t told = 0);
 
 /// Several curves by name, those of each unit side by side: throughput of each, its ratio to the
 /// first one's, and what each took to a target loss. All have status ok; empty where no two share a
 /// unit.
 std::string family_table(const std::vector<std::string>& names,
-                         const std::vector<Json>& scaling_records);
+                         const std::vector<ScalingCurve>& curves);
 
 /// "45 s", "2 min 30 s", "1 h 05 min"; rounded to the second, "less than 1 s" below.
 std::string format_duration(double seconds);

@@ -173,8 +173,6 @@ const std::vector<std::string>& record_kinds() {
   return kinds;
 }
 
-Json blank_record(const std::string& kind, const std::string& part) {
-  return blank(schema_of(kind).at(Json::json_pointer(part)));
-}
+Json blank_record(const std::string& kind) { return blank(schema_of(kind)); }
 
 }  // namespace scalemark

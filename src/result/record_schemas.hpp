@@ -17,9 +17,8 @@ const Json& schema_of(const std::string& name);
 const std::vector<std::string>& record_kinds();
 
 /// A record of this kind before anything is known: its keys in the schema's order, null where that
-/// is a legal value, otherwise an empty list or an object of such values. `part`: of the schema,
-/// where not the whole of it is wanted ("/properties/points/items").
-Json blank_record(const std::string& kind, const std::string& part = "");
+/// is a legal value, otherwise an empty list or an object of such values.
+Json blank_record(const std::string& kind);
 
 /// Of the records that this program writes: the largest "since" of any key.
 int schema_revision();

@@ -9,6 +9,7 @@
 #include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
 #include "platform/platform.hpp"
+#include "record/read.hpp"
 #include "report/console.hpp"
 #include "result/warnings.hpp"
 #include "session/announce.hpp"
@@ -60,7 +61,7 @@ void Curve::resume() {
     if (!files_) return;
     std::vector<std::int64_t> ranks;
     for (const Point& point : points_) ranks.push_back(point.runs.ranks);
-    const Json now = make_record({Status::failed, "not measured yet"});
+    const Json now = curve_json(make_record({Status::failed, "not measured yet"}));
     const auto same = [&](const Json& run, const CurveSegment& segment) {
       const std::int64_t n = ranks[segment.point];
       const ResolvedConfig point = point_config(config(), n, ranks.front());
@@ -223,8 +224,9 @@ void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) 
 void Curve::take(const CurveSegment& segment, const Json& record, const std::string& path) {
   PointRuns& point = points_[segment.point].runs;
   if (record["status"] == "ok") {
-    PointRepeat repeat = point_repeat(record, path, segment.baseline, config().resource);
-    repeat.number = segment.round + 1;
+    PointRepeat repeat =
+        point_repeat(record_from<RunResult>(record), path, segment.baseline, config().resource);
+    repeat.repeat = segment.round + 1;
     (segment.baseline ? point.baselines : point.repeats).push_back(std::move(repeat));
   }
   if (!segment.baseline) evidence_.push_back(diagnosis::run_evidence(record));
@@ -238,12 +240,12 @@ void Curve::publish_so_far() {
 }
 
 /// The scaling record of the points that every finished round has.
-Json Curve::make_record(const Outcome& outcome) const {
+ScalingCurve Curve::make_record(const Outcome& outcome) const {
   std::vector<PointRuns> runs;
   for (const Point& point : points_) runs.push_back(point.runs);
-  Json record = make_scaling_record(session_.record_context(measured_.loaded),
-                                    points_.back().runs.ranks, runs, noise_, outcome);
-  record["kept_rounds"] = kept_rounds_;
+  ScalingCurve record = make_scaling_record(session_.record_context(measured_.loaded),
+                                            points_.back().runs.ranks, runs, noise_, outcome);
+  record.kept_rounds = kept_rounds_;
   return record;
 }
 
@@ -258,11 +260,11 @@ void Curve::finish(Status status) {
     record_ = make_record({status, reason});
     diagnosis::add_findings(record_, evidence_);
     publish_(record_);
-    if (files_) files_->write_curve(record_);
+    if (files_) files_->write_curve(curve_json(record_));
     if (uses_event_lines())
-      write_event("result", {{"status", record_["status"]},
+      write_event("result", {{"status", to_string(status)},
                              {"reason", reason},
-                             {"points", record_["points"].size()},
+                             {"points", record_.points.size()},
                              {"record", files_ ? Json(files_->path().string()) : Json()}});
     if (!config().json)
       (files_ ? print_view : print_data)("\n" + scaling_table(record_, session_.warnings.size()));

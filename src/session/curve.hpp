@@ -21,7 +21,7 @@ namespace scalemark {
 class Curve {
  public:
   /// Hands over the record of what was measured so far; rank 0 calls it after every run.
-  using Publish = std::function<void(const Json& record)>;
+  using Publish = std::function<void(const ScalingCurve& record)>;
 
   /// All ranks of the session make and run it together. `config`: of this curve alone; `files`: at
   /// rank 0 with --output, else null; `trace`: of the last run of its largest point. Builds the
@@ -35,7 +35,7 @@ class Curve {
 
   /// What became of --trace; agreed too. A curve without its trace is complete all the same.
   ExitCode traced() const { return traced_; }
-  const Json& record() const { return record_; }  ///< at rank 0, after run()
+  const ScalingCurve& record() const { return record_; }  ///< at rank 0, after run()
 
  private:
   /// A point as this rank sees it; the groups are empty where this rank idles.
@@ -56,7 +56,7 @@ class Curve {
   void trace(const CurveSegment& segment, Json& record);
   void keep(const CurveSegment& segment, Point& point, const Json& record);
   void take(const CurveSegment& segment, const Json& record, const std::string& path);
-  Json make_record(const Outcome& outcome) const;
+  ScalingCurve make_record(const Outcome& outcome) const;
   void publish_so_far();
   void finish(Status status);
 
@@ -74,7 +74,7 @@ class Curve {
   std::vector<diagnosis::RunEvidence> evidence_;  ///< of runs with communication, at rank 0
   std::size_t done_ = 0, runs_ = 0;               ///< of all that the curve is made of
   int kept_rounds_ = 0;                           ///< that an earlier command measured
-  Json record_;
+  ScalingCurve record_;
 };
 
 /// The points of a configuration in a world of this size.

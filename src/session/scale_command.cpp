@@ -1,11 +1,14 @@
 // The curves of one launch, one after the other: a model and a record each.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "analysis/scaling/scaling.hpp"
 #include "comm/abort.hpp"
 #include "config/curves.hpp"
+#include "record/read.hpp"
 #include "report/console.hpp"
 #include "session/batch_choice.hpp"
 #include "session/commands.hpp"
@@ -31,6 +34,19 @@ void check_launch(const Session& session) {
   if (config.resource == Resource::gpu && !session.device->device().is_cuda())
     throw ConfigError(
         "--resource gpu counts GPUs, and this run uses none: give rank, node or core");
+}
+
+/// Nothing where there is no complete one that can be read.
+std::optional<ScalingCurve> finished_curve(const std::filesystem::path& path) {
+  const Json record = record_at(path);
+  try {
+    if (record.is_null()) return std::nullopt;
+    auto curve = record_from<ScalingCurve>(record);
+    const auto has_rate = [](const auto& point) { return point.throughput.has_value(); };
+    if (curve.status == Status::ok && std::ranges::all_of(curve.points, has_rate)) return curve;
+  } catch (const RecordFault&) {  // of another kind, or changed by hand
+  }
+  return std::nullopt;
 }
 
 /// The curves of one `scale`. Rank 0 holds what is finished.
@@ -72,15 +88,15 @@ class Family {
       if (!session_.is_root() || !session_.config().output) return;
       const auto largest =
           static_cast<int>(curve_ranks(session_.config(), session_.world.size()).back());
-      const Json now = make_scaling_record(session_.record_context(session_.loaded), largest, {},
-                                           {}, {Status::failed, "not measured yet"});
+      const Json now =
+          curve_json(make_scaling_record(session_.record_context(session_.loaded), largest, {}, {},
+                                         {Status::failed, "not measured yet"}));
       for (std::size_t i = 0; i < curves_.size(); ++i) {
-        Json record = record_at(files_[i]->path());
-        if (record.is_null() || status_of(record) != Status::ok ||
-            record["config_hash"] != config_hash(curves_[i].config, largest) ||
-            !same_machine_and_build(record, now))
+        auto curve = finished_curve(files_[i]->path());
+        if (!curve || curve->config_hash != config_hash(curves_[i].config, largest) ||
+            !same_machine_and_build(curve_json(*curve), now))
           break;
-        finished_.push_back(std::move(record));
+        finished_.push_back(*std::move(curve));
       }
       if (finished_.size() == curves_.size()) finished_.clear();  // asked for once more
       for (std::size_t i = 0; i < finished_.size(); ++i)
@@ -100,12 +116,12 @@ class Family {
     try {
       Curve measured(session_, choose_batch(session_, loaded, /*keeps_weights=*/true),
                      files_[i].get(), *traces_[i],
-                     [this, i](const Json& record) { publish(i, record); });
+                     [this, i](const ScalingCurve& curve) { publish(i, curve); });
       const ExitCode code = measured.run();
       if (traced_ == ExitCode::ok) traced_ = measured.traced();
       if (!session_.is_root()) return code;
       finished_.push_back(measured.record());
-      publish(i, nullptr);
+      publish(i, std::nullopt);
       return code;
     } catch (const AgreedError& error) {
       if (session_.is_root()) leave(i, loaded, error);
@@ -117,34 +133,43 @@ class Family {
   void leave(std::size_t i, const LoadedConfig& loaded, const AgreedError& error) {
     if (!leaves_a_record(error.code()) && error.code() != ExitCode::result) return;
     const Outcome outcome{status_of_exit(static_cast<int>(error.code())), error.what()};
-    Json record = so_far_.is_null() ? make_scaling_record(session_.record_context(loaded),
-                                                          session_.world.size(), {}, {}, outcome)
-                                    : so_far_;
-    if (status_of(record) != Status::ok) set_outcome(record, outcome);
+    ScalingCurve curve = so_far_ ? *so_far_
+                                 : make_scaling_record(session_.record_context(loaded),
+                                                       session_.world.size(), {}, {}, outcome);
+    if (curve.status != Status::ok) {
+      curve.status = outcome.status;
+      curve.reason = outcome.reason;
+    }
     try {
-      if (files_[i]) files_[i]->write_curve(record);
+      if (files_[i]) files_[i]->write_curve(curve_json(curve));
     } catch (const ResultError&) {  // as it was with what brought us here
     }
-    finished_.push_back(std::move(record));
-    publish(i, nullptr);
+    finished_.push_back(std::move(curve));
+    publish(i, std::nullopt);
     if (session_.config().json) print();
   }
 
-  void publish(std::size_t i, const Json& record) {
-    so_far_ = record;
-    session_.handover.publish_partial(
-        {finished_, record, files_[i] ? files_[i]->path() : std::filesystem::path()});
+  void publish(std::size_t i, const std::optional<ScalingCurve>& curve) {
+    so_far_ = curve;
+    session_.handover.publish_partial({finished_json(), curve ? curve_json(*curve) : Json(),
+                                       files_[i] ? files_[i]->path() : std::filesystem::path()});
+  }
+
+  Json finished_json() const {
+    Json records = Json::array();
+    for (const ScalingCurve& curve : finished_) records.push_back(curve_json(curve));
+    return records;
   }
 
   /// The records, or what they say side by side where at least two are complete.
   void print() const {
     const bool alone = curves_.size() == 1;
     if (session_.config().json)
-      return print_data(record_text(alone ? finished_.front() : Json(finished_)));
+      return print_data(record_text(alone ? curve_json(finished_.front()) : finished_json()));
     std::vector<std::string> names;
-    std::vector<Json> complete;
+    std::vector<ScalingCurve> complete;
     for (std::size_t i = 0; i < finished_.size(); ++i) {
-      if (finished_[i]["status"] != "ok") continue;
+      if (finished_[i].status != Status::ok) continue;
       names.push_back(curves_[i].name);
       complete.push_back(finished_[i]);
     }
@@ -157,8 +182,9 @@ class Family {
   std::vector<std::unique_ptr<CurveFiles>> files_;
   std::vector<std::unique_ptr<TracePass>> traces_;
   ExitCode traced_ = ExitCode::ok;
-  std::vector<Json> finished_;
-  Json so_far_;  ///< of the curve that is measured; null before its first run
+  std::vector<ScalingCurve> finished_;
+  std::optional<ScalingCurve> so_far_;  ///< of the curve that is measured; unset before its first
+                                        ///< run
 };
 
 }  // namespace

@@ -9,78 +9,73 @@
 namespace scalemark::scaling_table_test {
 namespace {
 
-Json repeat(bool baseline) { return {{"run", "id"}, {"baseline", baseline}}; }
+record::CurveRepeat repeat(bool baseline, double rate = 0) {
+  record::CurveRepeat made;
+  made.baseline = baseline;
+  made.throughput = rate;
+  return made;
+}
 
-Json curve() {
-  return {{"status", "ok"},
-          {"reason", ""},
-          {"warnings", Json::array()},
-          {"unit", "images/sec"},
-          {"scaling", "weak"},
-          {"resource", "rank"},
-          {"repeat_unit", "in_process"},
-          {"config",
-           {{"model", {{"value", "resnet50"}}},
-            {"precision", {{"value", "fp32"}}},
-            {"global_batch_size", {{"value", nullptr}}},
-            {"target_loss", {{"value", nullptr}}},
-            {"solution_steps", {{"value", nullptr}}},
-            {"base_solution_steps", {{"value", nullptr}}}}},
-          {"points",
-           {{{"ranks", 1},
-             {"batch_size_per_rank", 16},
-             {"global_batch_size", 16},
-             {"throughput", 3.9123},
-             {"ci95", {3.85, 3.97}},
-             {"speedup", 1.0},
-             {"speedup_ci95", nullptr},
-             {"efficiency", 1.0},
-             {"efficiency_ci95", nullptr},
-             {"trend", nullptr},
-             {"baseline_throughput", nullptr},
-             {"exposed_seconds", nullptr},
-             {"exposed_ci95", nullptr},
-             {"exposed_method", nullptr},
-             {"time_to_solution_seconds", nullptr},
-             {"target", nullptr},
-             {"repeats", {repeat(false), repeat(false), repeat(false)}}},
-            {{"ranks", 16},
-             {"batch_size_per_rank", 16},
-             {"global_batch_size", 256},
-             {"throughput", 60.05},
-             {"ci95", {59.1, 61.02}},
-             {"speedup", 15.349},
-             {"speedup_ci95", {15.1, 15.6}},
-             {"efficiency", 0.9593},
-             {"efficiency_ci95", {0.944, 0.975}},
-             {"trend", nullptr},
-             {"baseline_throughput", 62.0},
-             {"exposed_seconds", 0.1342},
-             {"exposed_ci95", {0.1311, 0.1373}},
-             {"exposed_method", "baseline"},
-             {"time_to_solution_seconds", nullptr},
-             {"target", nullptr},
-             {"repeats",
-              {repeat(false), repeat(false), repeat(false), repeat(true), repeat(true),
-               repeat(true)}}}}}};
+record::ScalingPoint point(int ranks, double throughput, double speedup, double efficiency) {
+  record::ScalingPoint made;
+  made.ranks = ranks;
+  made.batch_size_per_rank = 16;
+  made.global_batch_size = std::int64_t{16} * ranks;
+  made.throughput = throughput;
+  made.speedup = speedup;
+  made.efficiency = efficiency;
+  return made;
+}
+
+void set(ScalingCurve& curve, const std::string& key, const Json& value) {
+  curve.config.emplace_back(key, record::Setting{value, "command_line"});
+}
+
+/// Without baselines and intervals.
+ScalingCurve plain_curve() {
+  ScalingCurve made;
+  made.unit = "images/sec";
+  set(made, "model", "resnet50");
+  set(made, "precision", "fp32");
+  made.points = {point(1, 3.9123, 1, 1), point(16, 60.05, 15.349, 0.9593)};
+  for (record::ScalingPoint& one : made.points) one.repeats = {repeat(false)};
+  made.points[1].exposed_seconds = 0.1342;
+  made.points[1].exposed_method = std::string("wait");
+  return made;
+}
+
+ScalingCurve curve() {
+  ScalingCurve made = plain_curve();
+  record::ScalingPoint &base = made.points[0], &last = made.points[1];
+  base.ci95 = Interval{3.85, 3.97};
+  base.repeats = {repeat(false), repeat(false), repeat(false)};
+  last.ci95 = Interval{59.1, 61.02};
+  last.speedup_ci95 = Interval{15.1, 15.6};
+  last.efficiency_ci95 = Interval{0.944, 0.975};
+  last.baseline_throughput = 62;
+  last.exposed_ci95 = Interval{0.1311, 0.1373};
+  last.exposed_method = std::string("baseline");
+  last.repeats = {repeat(false), repeat(false), repeat(false),
+                  repeat(true),  repeat(true),  repeat(true)};
+  return made;
 }
 
 TEST(ScalingTable, NamesADip) {
-  Json record = curve();
-  record["points"][1]["trend"] = {{"expected_efficiency", 0.97}, {"dip", false}};
+  ScalingCurve record = curve();
+  record.points[1].trend = record::Trend{0.97, false};
   EXPECT_THAT(scaling_table(record), testing::Not(testing::HasSubstr("dip")));
-  record["points"][1]["trend"]["dip"] = true;
+  record.points[1].trend->dip = true;
   EXPECT_THAT(scaling_table(record),
               testing::HasSubstr(
                   "\ndip: 16 ranks reach 95.9 % where the points beside them let expect 97.0 %\n"));
 }
 
 TEST(ScalingTable, SaysWhereExposedCommunicationMayBeNone) {
-  Json record = curve();
-  record["points"][1]["exposed_ci95"] = {-0.0012, 0.2};
+  ScalingCurve record = curve();
+  record.points[1].exposed_ci95 = Interval{-0.0012, 0.2};
   EXPECT_THAT(scaling_table(record),
               testing::HasSubstr("  not distinguishable from 0 [-1.2, 200.0] ms\n"));
-  record["points"][1]["exposed_ci95"] = nullptr;
+  record.points[1].exposed_ci95 = Unknown{};
   EXPECT_THAT(scaling_table(record), testing::HasSubstr("  134.2 ms (3.1 %)\n"));
 }
 
@@ -99,13 +94,15 @@ Exposed communication: mean step minus that of the same ranks without communicat
 }
 
 TEST(ScalingTable, EndsWithWhyTheCurveFallsShort) {
-  Json record = curve();
+  ScalingCurve record = curve();
   const std::string before = scaling_table(record);
-  record["findings"] = {{{"rule", "link"},
-                         {"what", "The link: ranks wait for gradients."},
-                         {"why", "3.1 % of it, at 16 ranks."},
-                         {"try", {"a faster link"}},
-                         {"sure", "sure"}}};
+  record::Finding link;
+  link.rule = "link";
+  link.what = "The link: ranks wait for gradients.";
+  link.why = "3.1 % of it, at 16 ranks.";
+  link.tries = {"a faster link"};
+  link.sure = "sure";
+  record.findings = {link};
   EXPECT_EQ(scaling_table(record), before +
                                        "\nThe link: ranks wait for gradients. (sure)\n"
                                        "  why: 3.1 % of it, at 16 ranks.\n"
@@ -113,15 +110,8 @@ TEST(ScalingTable, EndsWithWhyTheCurveFallsShort) {
 }
 
 TEST(ScalingTable, OfOneRepeatWithoutBaselines) {
-  Json record = curve();
-  record["scaling"] = "strong";
-  for (Json& point : record["points"]) {
-    for (const char* key :
-         {"ci95", "speedup_ci95", "efficiency_ci95", "exposed_ci95", "baseline_throughput"})
-      point[key] = nullptr;
-    point["repeats"] = {repeat(false)};
-  }
-  record["points"][1]["exposed_method"] = "wait";
+  ScalingCurve record = plain_curve();
+  record.scaling = Scaling::strong;
   EXPECT_EQ(scaling_table(record),
             R"(Strong scaling of resnet50, fp32
 
@@ -135,38 +125,28 @@ Exposed communication: waiting time per step, mean over ranks; no baseline was m
 }
 
 TEST(ScalingTable, NamesTheResourceAndTheGlobalBatch) {
-  Json record = curve();
-  record["resource"] = "node";
-  record["config"]["global_batch_size"]["value"] = 256;
+  ScalingCurve record = curve();
+  record.resource = Resource::node;
+  set(record, "global_batch_size", 256);
   const std::string text = scaling_table(record);
   EXPECT_TRUE(text.starts_with("Weak scaling of resnet50, fp32, global batch 256\n")) << text;
   EXPECT_NE(text.find("efficiency by node            exposed"), std::string::npos) << text;
 }
 
 TEST(ScalingTable, OfATimeToSolutionAndATargetLoss) {
-  Json record = curve();
-  for (Json& point : record["points"]) {
-    for (const char* key :
-         {"ci95", "speedup_ci95", "efficiency_ci95", "exposed_ci95", "baseline_throughput"})
-      point[key] = nullptr;
-    point["repeats"] = {repeat(false)};
-    point["exposed_method"] = "wait";
-    point["time_to_solution_speedup_ci95"] = nullptr;
-  }
-  record["config"]["solution_steps"]["value"] = 1000;
-  record["config"]["base_solution_steps"]["value"] = 16000;
-  record["config"]["target_loss"]["value"] = 0.3;
-  Json &base = record["points"][0], &point = record["points"][1];
-  base.update({{"batch_size_per_rank", 400},
-               {"time_to_solution_seconds", 8000.0},
-               {"time_to_solution_speedup", 1.0},
-               {"time_to_solution_efficiency", 1.0},
-               {"target", {{"reached", true}, {"steps", 57.0}, {"seconds", 12.345}}}});
-  point.update({{"time_to_solution_seconds", 500.0},
-                {"time_to_solution_speedup", 16.0},
-                {"time_to_solution_speedup_ci95", {15.5, 16.5}},
-                {"time_to_solution_efficiency", nullptr},
-                {"target", {{"reached", false}, {"steps", nullptr}, {"seconds", nullptr}}}});
+  ScalingCurve record = plain_curve();
+  set(record, "solution_steps", 1000);
+  set(record, "base_solution_steps", 16000);
+  set(record, "target_loss", 0.3);
+  record::ScalingPoint &base = record.points[0], &last = record.points[1];
+  base.batch_size_per_rank = 400;
+  base.time_to_solution_seconds = 8000;
+  base.time_to_solution_speedup = base.time_to_solution_efficiency = 1;
+  base.target = record::PointTarget{true, 57., 12.345};
+  last.time_to_solution_seconds = 500;
+  last.time_to_solution_speedup = 16;
+  last.time_to_solution_speedup_ci95 = Interval{15.5, 16.5};
+  last.target = record::PointTarget{};
   EXPECT_EQ(scaling_table(record),
             R"(Weak scaling of resnet50, fp32
 
@@ -180,14 +160,10 @@ Batch: samples of a rank. Time to solution: 1000 steps of the mean step (16000 o
 )");
 }
 
-Json complete(double rate, std::initializer_list<double> rounds) {
-  Json record = curve();
-  Json& points = record["points"];
-  points.erase(1);
-  points[0]["throughput"] = rate;
-  points[0]["repeats"] = Json::array();
-  for (const double round : rounds)
-    points[0]["repeats"].push_back({{"baseline", false}, {"throughput", round}});
+ScalingCurve complete(double rate, std::initializer_list<double> rounds) {
+  ScalingCurve record = plain_curve();
+  record.points = {point(1, rate, 1, 1)};
+  for (const double round : rounds) record.points[0].repeats.push_back(repeat(false, round));
   return record;
 }
 
@@ -204,11 +180,11 @@ a drift of the machine between them is not in it.
 }
 
 TEST(FamilyTable, OfLaunchesThatDoNotHaveAllPoints) {
-  std::vector<Json> records{complete(4, {4, 4}), complete(7.6, {7.6, 7.6})};
-  for (Json& record : records) record["repeat_unit"] = "launch";
-  Json more = records[1]["points"][0];
-  more["ranks"] = 4;
-  records[1]["points"].push_back(more);
+  std::vector<ScalingCurve> records{complete(4, {4, 4}), complete(7.6, {7.6, 7.6})};
+  for (ScalingCurve& record : records) record.repeat_unit = RepeatUnit::launch;
+  record::ScalingPoint more = records[1].points[0];
+  more.ranks = 4;
+  records[1].points.push_back(more);
   EXPECT_EQ(family_table({"fp32", "bf16"}, records), R"(Curves side by side, images/sec
 
 ranks   fp32   bf16        bf16 over fp32
@@ -220,8 +196,8 @@ ranks   fp32   bf16        bf16 over fp32
 }
 
 TEST(FamilyTable, RatesOfOtherUnitsAreNotDivided) {
-  std::vector<Json> records{complete(4, {4}), complete(7, {7}), complete(5, {5})};
-  records[1]["unit"] = "tokens/sec";
+  std::vector<ScalingCurve> records{complete(4, {4}), complete(7, {7}), complete(5, {5})};
+  records[1].unit = "tokens/sec";
   const std::string table = family_table({"a", "b", "c"}, records);
   EXPECT_THAT(table, testing::HasSubstr("c over a"));
   EXPECT_THAT(table, testing::Not(testing::HasSubstr("b over")));
@@ -229,17 +205,17 @@ TEST(FamilyTable, RatesOfOtherUnitsAreNotDivided) {
 }
 
 TEST(ScalingTable, NamesTheKernelsInItsTitle) {
-  Json record = curve();
-  record["config"]["kernels"] = {{"value", "torch"}, {"origin", "command_line"}};
+  ScalingCurve record = curve();
+  set(record, "kernels", "torch");
   EXPECT_THAT(scaling_table(record),
               testing::StartsWith("Weak scaling of resnet50, fp32, torch kernels\n"));
 }
 
 TEST(ScalingTable, OfLaunchesSaysWhatTheIntervalIsOver) {
-  Json record = curve();
-  record["repeat_unit"] = "launch";
-  record["settings"] = {{"model", "resnet50"}, {"env.NCCL_ALGO", "Ring"}};
-  record["points"][1]["repeats"].erase(0);
+  ScalingCurve record = curve();
+  record.repeat_unit = RepeatUnit::launch;
+  record.settings = {{"model", Json("resnet50")}, {"env.NCCL_ALGO", Json("Ring")}};
+  record.points[1].repeats.erase(record.points[1].repeats.begin());
   const std::string table = scaling_table(record);
   EXPECT_THAT(table, testing::StartsWith("Weak scaling of resnet50, fp32, env.NCCL_ALGO Ring\n"));
   EXPECT_THAT(table, testing::HasSubstr("of 2 to 3 fresh launches of each point"));
@@ -247,12 +223,11 @@ TEST(ScalingTable, OfLaunchesSaysWhatTheIntervalIsOver) {
 }
 
 TEST(FamilyTable, SaysWhatTheTargetLossTook) {
-  std::vector<Json> records{complete(4, {4}), complete(6, {6})};
-  for (Json& record : records) record["config"]["target_loss"]["value"] = 0.3;
-  records[0]["points"][0]["target"] = {{"reached", true}, {"steps", 57.0}, {"seconds", 1.5}};
-  records[1]["points"][0]["target"] = {
-      {"reached", false}, {"steps", nullptr}, {"seconds", nullptr}};
-  records[1]["points"][0]["global_batch_size"] = 32;
+  std::vector<ScalingCurve> records{complete(4, {4}), complete(6, {6})};
+  for (ScalingCurve& record : records) set(record, "target_loss", 0.3);
+  records[0].points[0].target = record::PointTarget{true, 57., 1.5};
+  records[1].points[0].target = record::PointTarget{};
+  records[1].points[0].global_batch_size = 32;
   EXPECT_EQ(family_table({"b16", "b32"}, records),
             R"(Curves side by side, images/sec
 
@@ -268,16 +243,16 @@ curve  ranks  global batch  steps      seconds
 }
 
 TEST(ScalingTable, EndsWithTheWarningsThatWereNotTold) {
-  Json record = curve();
-  record["warnings"] = {"told", "first", "second"};
+  ScalingCurve record = curve();
+  record.warnings = {"told", "first", "second"};
   const std::string text = scaling_table(record, 1);
   EXPECT_TRUE(text.ends_with("of the step).\nwarning: first\nwarning: second\n")) << text;
 }
 
 TEST(ScalingTable, OfACurveWithoutResultSaysWhy) {
-  Json record = curve();
-  record["status"] = "interrupted";
-  record["reason"] = "ended after 3 of 6 runs";
+  ScalingCurve record = curve();
+  record.status = Status::interrupted;
+  record.reason = "ended after 3 of 6 runs";
   EXPECT_EQ(scaling_table(record),
             "Weak scaling of resnet50, fp32: no table, the curve is interrupted: ended after 3 of "
             "6 runs\n");

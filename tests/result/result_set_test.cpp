@@ -6,6 +6,7 @@
 
 #include "analysis/scaling/scaling.hpp"
 #include "error.hpp"
+#include "record/read.hpp"
 #include "result/inference_record.hpp"
 #include "result/support.hpp"
 
@@ -106,13 +107,14 @@ Json curve(Tree& tree, const std::string& folder) {
       const Json run = run_record(ranks, 0.5 * round);
       const std::string path = "c.runs/" + std::to_string(ranks) + std::to_string(round) + ".json";
       tree.file(folder + "/" + path, record_text(run));
-      point.repeats.push_back(point_repeat(run, path, false));
+      point.repeats.push_back(point_repeat(record_from<RunResult>(run), path, false));
     }
     points.push_back(point);
   }
   LoadedConfig config;
   config.config.batch_size = 16;
-  const Json record = make_scaling_record(test::make_context(config), 2, points, {}, {});
+  const Json record =
+      curve_json(make_scaling_record(test::make_context(config), 2, points, {}, {}));
   tree.file(folder + "/c.json", record_text(record));
   return record;
 }

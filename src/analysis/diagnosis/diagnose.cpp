@@ -71,9 +71,11 @@ Json findings_json(const Findings& findings) {
   return list;
 }
 
-void add_findings(Json& record, const std::vector<RunEvidence>& runs) {
-  record["findings"] = findings_json(diagnose(record, runs));
+void add_findings(ScalingCurve& curve, const std::vector<RunEvidence>& runs) {
+  curve.findings = written(diagnose(curve_json(curve), runs));
 }
+
+void add_findings(Json& record) { record["findings"] = findings_json(diagnose(record)); }
 
 std::vector<record::Finding> written_findings(const Json& record,
                                               const std::vector<ResultSet>& sets,

@@ -11,6 +11,7 @@
 #include "analysis/diagnosis/evidence.hpp"
 #include "record/parts.hpp"
 #include "record/write.hpp"
+#include "record/scaling.hpp"
 
 namespace scalemark::diagnosis {
 
@@ -24,8 +25,10 @@ std::vector<record::Finding> written(const Findings& findings);
 /// A list, as `findings` of a record.
 Json findings_json(const Findings& findings);
 
+/// Sets the findings of a curve. `runs`: those that it was made of.
+void add_findings(ScalingCurve& curve, const std::vector<RunEvidence>& runs);
 /// Sets record["findings"].
-void add_findings(Json& record, const std::vector<RunEvidence>& runs = {});
+void add_findings(Json& record);
 /// Of a comparison or a gate, whose sides may have changed in what a step is spent on.
 std::vector<record::Finding> written_findings(const Json& record,
                                               const std::vector<ResultSet>& sets,

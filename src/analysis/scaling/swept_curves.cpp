@@ -20,7 +20,8 @@
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
-#include "result/warnings.hpp"
+#include "record/read.hpp"
+#include "record/write.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -36,15 +37,22 @@ bool may_follow_the_ranks(const std::string& name) {
 }
 
 /// What was asked for, where the launch tells what came of it: that may change with the ranks.
-void put_asked(std::map<std::string, Json>& keys, const Json& config) {
-  for (const Key& key : all_keys())
-    if (key.traits.contains(Trait::found_by_run) && config.contains(key.name))
-      keys[key.name] = config.at(key.name).at("value");
+void put_asked(std::map<std::string, Json>& keys, const record::Settings& config) {
+  for (const auto& [name, setting] : config)
+    if (is_key(name, Trait::found_by_run)) keys[name] = setting.value;
+}
+
+RunResult run_from(const Json& record, const std::filesystem::path& path) {
+  try {
+    return record_from<RunResult>(record);
+  } catch (const RecordFault& fault) {
+    throw ResultError(fmt::format("record {}: {}", path.string(), fault.what()));
+  }
 }
 
 }  // namespace
 
-SweptRun swept_run(const JournalEntry& entry, Json record, const std::filesystem::path& path,
+SweptRun swept_run(const JournalEntry& entry, const Json& record, const std::filesystem::path& path,
                    Resource resource) {
   if (record.at("kind") != "run")
     throw ConfigError(fmt::format(
@@ -55,7 +63,8 @@ SweptRun swept_run(const JournalEntry& entry, Json record, const std::filesystem
   run.entry = entry;
   run.path = path;
   run.ranks = launch.ranks;
-  put_asked(launch.keys, record.at("config"));
+  run.record = run_from(record, path);
+  put_asked(launch.keys, run.record.config);
   add_launch_settings(launch, entry.settings);
   run.communicator = launch.keys["communicator"];
   for (const char* name : {"kind", "ranks", "communicator"}) launch.keys.erase(name);
@@ -65,11 +74,12 @@ SweptRun swept_run(const JournalEntry& entry, Json record, const std::filesystem
     (may_follow_the_ranks(name) ? run.placed : run.same)[name] = value;
   run.placed["point"] = entry.point;
   run.same["unit"] = launch.unit;
-  for (const auto& [name, value] : record.at("build").items()) run.same["build." + name] = value;
-  run.repeat = point_repeat(record, "", run.communicator == "none" && run.ranks > 1, resource);
-  run.repeat.number = entry.repeat;
-  for (const char* name : {"step_seconds", "loss"}) record.erase(name);
-  run.record = std::move(record);
+  const Json build = part_json(run.record.build);
+  for (const auto& [name, value] : build.items()) run.same["build." + name] = value;
+  run.repeat = point_repeat(run.record, "", run.communicator == "none" && run.ranks > 1, resource);
+  run.repeat.repeat = entry.repeat;
+  run.record.step_seconds = {};
+  run.record.loss = {};
   return run;
 }
 
@@ -396,25 +406,29 @@ std::vector<const SweptRun*> all_runs(const SweptCurve& curve) {
 }
 
 /// The batch that the scaling mode fixes, of the run; the other one follows from the ranks.
-void fix_batch(ResolvedConfig& config, const Json& run) {
+void fix_batch(ResolvedConfig& config, const RunResult& run) {
   config.largest_batch = false;
   config.batch_size.reset();
   config.global_batch_size.reset();
   config.global_batch_tokens.reset();
   if (config.scaling == Scaling::strong)
-    config.global_batch_size = run.at("global_batch_size").get<std::int64_t>();
+    config.global_batch_size = *run.global_batch_size;
   else
-    config.batch_size = run.at("batch_size_per_rank").get<std::int64_t>();
+    config.batch_size = *run.batch_size_per_rank;
 }
 
-Json per_node(const SweptRun& run) {
-  return run.record.at("config").value("ranks_per_node", Json());
+const Json& per_node(const SweptRun& run) { return setting(run.record.config, "ranks_per_node"); }
+
+Json settings_json(const record::Settings& settings) {
+  Json json = Json::object();
+  for (const auto& [name, one] : settings) json[name] = part_json(one);
+  return json;
 }
 
 /// That of the largest run, with the points of the curve and what is asked of it.
 LoadedConfig config_of(const SweptCurve& curve, const ResolvedConfig& asked) {
   const SweptRun& largest = *curve.runs.back();
-  LoadedConfig loaded = config_from_json(largest.record.at("config"), Command::scale,
+  LoadedConfig loaded = config_from_json(settings_json(largest.record.config), Command::scale,
                                          largest.path.string() + ": /config");
   ResolvedConfig& config = loaded.config;
   fix_batch(config, largest.record);
@@ -436,17 +450,6 @@ LoadedConfig config_of(const SweptCurve& curve, const ResolvedConfig& asked) {
   return loaded;
 }
 
-RecordContext context_of(const SweptCurve& curve, const ResolvedConfig& asked) {
-  const Json& record = curve.runs.back()->record;
-  RecordContext context{config_of(curve, asked), {record.at("system"), {}}, {}};
-  for (const auto& [path, reason] : record.at("unavailable").items())
-    if (path.starts_with("system")) context.system.unavailable[path] = reason;
-  for (const auto& [name, value] : record.at("environment").items())
-    context.environment[name] = value;
-  context.preflight = record.at("preflight");
-  return context;
-}
-
 /// Where it will lie; empty without a file.
 std::string path_beside(const std::filesystem::path& run,
                         const std::optional<std::string>& output) {
@@ -462,7 +465,7 @@ std::vector<PointRuns> points_of(const SweptCurve& curve, const ResolvedConfig& 
     const auto point = std::ranges::find(points, run->ranks, &PointRuns::ranks);
     if (point == points.end()) continue;  // a baseline of no point
     PointRepeat repeat = run->repeat;
-    repeat.run_path = path_beside(run->path, asked.output);
+    repeat.path = known_text(path_beside(run->path, asked.output));
     (repeat.baseline ? point->baselines : point->repeats).push_back(std::move(repeat));
   }
   return points;
@@ -473,7 +476,7 @@ std::vector<std::string> unlike_machines(const SweptCurve& curve) {
   std::vector<std::string> sentences;
   std::map<std::string, std::set<Json>> values;
   for (const SweptRun* run : all_runs(curve)) {
-    const Json machine = machine_of(run->record.at("system"));
+    const Json machine = machine_of(part_json(run->record.system));
     for (const auto& [name, value] : machine.items()) values[name].emplace(value);
   }
   for (const auto& [name, several] : values) {
@@ -491,8 +494,7 @@ std::vector<std::string> unlike_machines(const SweptCurve& curve) {
 std::string unequal_threads(const SweptCurve& curve) {
   std::map<int, std::set<std::int64_t>> threads;  // [ranks]
   for (const SweptRun* run : curve.runs)
-    for (const Json& rank : run->record.at("ranks"))
-      threads[run->ranks].insert(rank.at("threads").get<std::int64_t>());
+    for (const record::RunRank& rank : run->record.ranks) threads[run->ranks].insert(rank.threads);
   std::vector<std::string> words;
   for (const auto& [ranks, several] : threads)
     words.push_back(fmt::format("{} at {}", fmt::join(several, " or "),
@@ -506,23 +508,39 @@ std::string unequal_threads(const SweptCurve& curve) {
       join(words, ", "));
 }
 
+/// What the largest run and the sweep say of the whole.
+ScalingCurve start_curve(const SweptCurve& curve, const LoadedConfig& config) {
+  ScalingCurve made;
+  const RunResult& largest = curve.runs.back()->record;
+  set_envelope(made, "scaling", {});
+  made.build = largest.build;
+  made.warnings = config.warnings;
+  made.repeat_unit = RepeatUnit::launch;
+  for (const auto& [name, value] : curve.settings.items())
+    made.settings.emplace_back(name, value.is_null() ? Known<Json>() : Known<Json>(value));
+  made.config = settings_of(config);
+  made.preflight = largest.preflight;
+  made.system = largest.system;
+  made.environment = largest.environment;
+  return made;
+}
+
 }  // namespace
 
-Json make_swept_record(const SweptCurve& curve, const ResolvedConfig& asked) {
+ScalingCurve make_swept_record(const SweptCurve& curve, const ResolvedConfig& asked) {
   NoiseSummary noise;
-  for (const SweptRun* run : all_runs(curve)) noise.add(run->record);
-  Json record =
-      make_scaling_record(context_of(curve, asked), *curve.ranks().rbegin(),
-                          points_of(curve, asked), noise, {Status::ok, ""}, RepeatUnit::launch);
-  record["settings"] = curve.settings;
-  record["build"] = curve.runs.back()->record.at("build");
-  explain_nulls(record, "settings", "taken away from the launches");
-  add_warnings(record, unlike_machines(curve));
-  add_warnings(record, {unequal_threads(curve)});
   std::vector<diagnosis::RunEvidence> runs;
-  for (const SweptRun* run : curve.runs) runs.push_back(diagnosis::run_evidence(run->record));
-  diagnosis::add_findings(record, runs);
-  return record;
+  for (const SweptRun* run : all_runs(curve)) noise.add(record_json(run->record));
+  for (const SweptRun* run : curve.runs)
+    runs.push_back(diagnosis::run_evidence(record_json(run->record)));
+  const LoadedConfig config = config_of(curve, asked);
+  ScalingCurve made = start_curve(curve, config);
+  set_points(made, config.config, *curve.ranks().rbegin(), points_of(curve, asked), noise);
+  for (const std::string& sentence : unlike_machines(curve)) made.warnings.push_back(sentence);
+  made.warnings.push_back(unequal_threads(curve));
+  std::erase(made.warnings, "");
+  diagnosis::add_findings(made, runs);
+  return made;
 }
 
 }  // namespace scalemark

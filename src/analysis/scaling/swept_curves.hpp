@@ -17,7 +17,7 @@ namespace scalemark {
 struct SweptRun {
   JournalEntry entry;
   std::filesystem::path path;  ///< of its record
-  Json record;                 ///< without the times of its steps
+  RunResult record;            ///< without the times of its steps
   PointRepeat repeat;
   int ranks = 1;
   Json communicator;                   ///< as it was asked for
@@ -29,7 +29,7 @@ struct SweptRun {
 
 /// Throws ConfigError where the record is of no training, ResultError where it is not as its schema
 /// says.
-SweptRun swept_run(const JournalEntry& entry, Json record, const std::filesystem::path& path,
+SweptRun swept_run(const JournalEntry& entry, const Json& record, const std::filesystem::path& path,
                    Resource resource);
 
 struct SweptCurve {
@@ -49,8 +49,8 @@ struct SweptCurves {
 /// other curves. In the order of their first launches; the result points into `runs`.
 SweptCurves swept_curves(const std::vector<SweptRun>& runs);
 
-/// The scaling record of a curve. `asked`: resource, steps to solution, output.
-Json make_swept_record(const SweptCurve& curve, const ResolvedConfig& asked);
+/// The record of a curve. `asked`: resource, steps to solution, output.
+ScalingCurve make_swept_record(const SweptCurve& curve, const ResolvedConfig& asked);
 
 /// Launches of a point that the sweep has not got.
 struct MissingLaunches {

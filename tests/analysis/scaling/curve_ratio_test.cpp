@@ -8,15 +8,27 @@
 namespace scalemark::curve_ratio_test {
 namespace {
 
-Json point(int ranks, double throughput, const std::vector<double>& rounds) {
-  Json made = {{"ranks", ranks}, {"throughput", throughput}, {"repeats", Json::array()}};
-  for (const double rate : rounds)
-    made["repeats"].push_back({{"baseline", false}, {"throughput", rate}});
-  made["repeats"].push_back({{"baseline", true}, {"throughput", 1e6}});
+record::CurveRepeat repeat(double rate, bool baseline) {
+  record::CurveRepeat made;
+  made.throughput = rate;
+  made.baseline = baseline;
   return made;
 }
 
-Json curve(const std::vector<Json>& points) { return {{"points", points}}; }
+record::ScalingPoint point(int ranks, double throughput, const std::vector<double>& rounds) {
+  record::ScalingPoint made;
+  made.ranks = ranks;
+  made.throughput = throughput;
+  for (const double rate : rounds) made.repeats.push_back(repeat(rate, false));
+  made.repeats.push_back(repeat(1e6, true));
+  return made;
+}
+
+ScalingCurve curve(const std::vector<record::ScalingPoint>& points) {
+  ScalingCurve made;
+  made.points = points;
+  return made;
+}
 
 TEST(CurveRatio, IsOfThroughputsAtEveryRankCount) {
   const auto ratios = curve_ratios(curve({point(1, 20, {20, 20}), point(2, 30, {30, 30})}),
@@ -45,11 +57,9 @@ TEST(CurveRatio, OfOneRepeatOrUnequalOnesHasNoInterval) {
 }
 
 TEST(CurveRatio, RepeatsThatHaveANumberArePairedByIt) {
-  Json one = point(1, 12, {16, 10}), other = point(1, 6.5, {5, 10});
-  for (Json* both : {&one, &other}) {
-    (*both)["repeats"][0]["repeat"] = both == &one ? 1 : 2;
-    (*both)["repeats"][1]["repeat"] = both == &one ? 2 : 1;
-  }
+  record::ScalingPoint one = point(1, 12, {16, 10}), other = point(1, 6.5, {5, 10});
+  one.repeats[0].repeat = other.repeats[1].repeat = 1;
+  one.repeats[1].repeat = other.repeats[0].repeat = 2;
   const auto ratios = curve_ratios(curve({one}), curve({other}));
   ASSERT_TRUE(ratios[0].ci95);
   EXPECT_NEAR(ratios[0].ci95->lo * ratios[0].ci95->hi, 1.6 * 2, 1e-6);

@@ -12,8 +12,8 @@ namespace {
 
 PointRepeat repeat(double units, double seconds, bool baseline, const std::string& path) {
   PointRepeat r;
-  r.run_id = "11111111-1111-4111-8111-111111111111";
-  r.run_path = path;
+  r.run = "11111111-1111-4111-8111-111111111111";
+  r.path = known_text(path);
   r.units = units;
   r.seconds = seconds;
   r.step_seconds_mean = seconds / 10;
@@ -31,7 +31,7 @@ std::vector<PointRuns> runs(const std::string& path = "curve.runs/a.json") {
 Json record(const std::vector<PointRuns>& points, Status status, const std::string& reason) {
   RecordContext context{{}, system_info(), {{"OMP_NUM_THREADS", "1"}}};
   context.config.config.ranks = {1, 2};
-  return make_scaling_record(context, 2, points, {}, {status, reason});
+  return curve_json(make_scaling_record(context, 2, points, {}, {status, reason}));
 }
 
 void expect_valid(const Json& record, const std::string& name) {
@@ -90,7 +90,7 @@ TEST(ScalingRecord, GivesEveryReasonOfANull) {
 Json answered(const RunConfig& config, const std::vector<PointRuns>& points) {
   RecordContext context{{}, system_info(), {}};
   context.config.config = config;
-  return make_scaling_record(context, 2, points, {}, {});
+  return curve_json(make_scaling_record(context, 2, points, {}, {}));
 }
 
 TEST(ScalingRecord, ShowsTheBatchesAndTheTimeToSolution) {
@@ -167,7 +167,7 @@ TEST(ScalingRecord, WarnsOfWhatDisturbedItsRunsAndOfThePreflight) {
                        {"verdict", "warn"},
                        {"created_at", "t"},
                        {"hosts_not_covered", Json::array()}};
-  const Json r = make_scaling_record(context, 2, runs(), noise, {});
+  const Json r = curve_json(make_scaling_record(context, 2, runs(), noise, {}));
   EXPECT_EQ(r["warnings"],
             (Json{"told", "the hypervisor took up to 20.0 % of the CPU time (steal) in 1 of 2 runs",
                   "preflight 12345678 has the verdict warn"}));
