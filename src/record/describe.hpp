@@ -49,6 +49,9 @@ enum class Presence {
   when_partial,  ///< unknown but in records that were interrupted or timed out
 };
 
+/// Which way a measured value is better.
+enum class Better { unsaid, higher, lower };
+
 /// One key of an object.
 class Field {
  public:
@@ -58,6 +61,8 @@ class Field {
   Field& unit(const char* name) { return of = name, *this; }
   /// Records of an older revision lack the key.
   Field& since(int revision) { return first_revision = revision, *this; }
+  /// People may leave the key out: the member keeps its value.
+  Field& optional() { return may_lack = true, *this; }
   Field& at_least(double number) { return limits.least = number, *this; }
   Field& above(double number) { return limits.above = number, *this; }
   Field& at_most(double number) { return limits.most = number, *this; }
@@ -97,6 +102,8 @@ class Field {
   }
   /// Numbers of a list that are not finite are null, for this reason.
   Field& or_null(const char* reason) { return null_numbers = reason, *this; }
+  /// A statistic that rules of preflight may judge, by its key.
+  Field& better(Better way) { return better_way = way, *this; }
   Field& otherwise(const char* reason) { return unknown = reason, *this; }
 
   const char* key;
@@ -111,8 +118,10 @@ class Field {
   const Shape* shape;
   Limits limits;
   int first_revision = 1;
+  bool may_lack = false;
   Presence presence = Presence::any;
   Json json_types = nullptr;
+  Better better_way = Better::unsaid;
 };
 
 template <typename T>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -22,6 +23,11 @@ class Known {
  public:
   Known() = default;
   Known(Unknown reason) : why_(std::move(reason.why)) {}
+  /// From exactly that type, so that a text literal still means the value.
+  template <std::same_as<std::optional<T>> Optional>
+  Known(Optional value) {
+    if (value) *this = Known(*std::move(value));
+  }
   Known(T value) : value_(std::move(value)) {
     if constexpr (std::is_floating_point_v<T>)
       if (!std::isfinite(*value_)) *this = Unknown{"not a finite number"};

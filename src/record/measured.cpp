@@ -335,8 +335,20 @@ void Measured::describe_device(Fields& fields) {
   fields.add("device_name", &Measured::device_name, "the GPU's name");
 }
 
+void Context::describe_config(Fields& fields) {
+  record::describe_config(fields, &Context::config);
+}
+
+void Context::describe_machine(Fields& fields, const char* wall) {
+  fields.add("system", &Context::system, "the machine of rank 0");
+  describe_environment(fields, &Context::environment);
+  fields.add("allocator", &Context::allocator, "`tcmalloc` or `glibc`");
+  fields.add("started_at", &Context::started_at, "RFC 3339, UTC").pattern(kTimePattern);
+  fields.add("wall_seconds", &Context::wall_seconds, wall).unit("s").above(0);
+}
+
 void Measured::describe_config(Fields& fields, Presence of_hash) {
-  record::describe_config(fields, &Measured::config);
+  Context::describe_config(fields);
   fields
       .add("config_hash", &Measured::config_hash,
            "SHA-256 of the keys that decide what is measured and of the world size")
@@ -368,11 +380,7 @@ void Measured::describe_flops(Fields& fields) {
 void Measured::describe_context(Fields& fields) {
   fields.add("preflight", &Measured::preflight, "of `--preflight FILE`")
       .otherwise("no preflight record was named: --preflight FILE");
-  fields.add("system", &Measured::system, "the machine of rank 0");
-  describe_environment(fields, &Measured::environment);
-  fields.add("allocator", &Measured::allocator, "`tcmalloc` or `glibc`");
-  fields.add("started_at", &Measured::started_at, "RFC 3339, UTC").pattern(kTimePattern);
-  fields.add("wall_seconds", &Measured::wall_seconds, "of the measured loop").unit("s").above(0);
+  describe_machine(fields, "of the measured loop");
 }
 
 void Measured::describe_placement(Fields& fields) {

@@ -162,8 +162,21 @@ struct Memory {
   static void describe(Fields& fields);
 };
 
+/// What a record says of its surroundings.
+struct Context : Envelope {
+  Settings config;
+  System system;
+  Entries<std::string> environment;
+  Known<std::string> allocator, started_at;
+  Known<double> wall_seconds;
+
+  static void describe_config(Fields& fields);
+  /// All but the configuration. `wall`: of what the seconds are.
+  static void describe_machine(Fields& fields, const char* wall);
+};
+
 /// The keys that both kinds have, each at its own place.
-struct Measured : Envelope {
+struct Measured : Context {
   std::string model;
   Known<std::string> unit;
   std::int64_t world_size = 1;
@@ -173,7 +186,6 @@ struct Measured : Envelope {
   Known<Kernels> kernels;
   Known<bool> precision_native;
   Known<std::string> proven_on, device, device_name;
-  Settings config;
   Known<std::string> config_hash;
   Known<Throughput> throughput;
   Known<double> partial_throughput;
@@ -182,10 +194,6 @@ struct Measured : Envelope {
   Known<double> flops_per_sample, achieved_flops;
   Roofline roofline;
   Known<PreflightReference> preflight;
-  System system;
-  Entries<std::string> environment;
-  Known<std::string> allocator, started_at;
-  Known<double> wall_seconds;
   Known<Trace> trace;
   Known<Operators> operators;
   Known<std::vector<HostRanks>> placement;

@@ -46,7 +46,7 @@ void Finding::describe(Fields& fields) {
   fields.add("numbers", &Finding::numbers, "in the sentences, with their places");
 }
 
-void Envelope::describe(Fields& fields, const char* kind, Json statuses) {
+void Envelope::describe_origin(Fields& fields, const char* kind) {
   fields.add("schema_version", &Envelope::schema_version, "1; others are refused").one_of({1});
   fields
       .add("schema_revision", &Envelope::schema_revision,
@@ -63,6 +63,14 @@ void Envelope::describe(Fields& fields, const char* kind, Json statuses) {
   fields.add("id", &Envelope::id, "random UUID").pattern(kUuidPattern);
   fields.add("build", &Envelope::build, "program that wrote it");
   fields.add("created_at", &Envelope::created_at, "RFC 3339, UTC").pattern(kTimePattern);
+}
+
+void Envelope::describe_warnings(Fields& fields) {
+  fields.add("warnings", &Envelope::warnings, "what the console warned of").each(1).since(2);
+}
+
+void Envelope::describe(Fields& fields, const char* kind, Json statuses) {
+  describe_origin(fields, kind);
   Field& status =
       fields.add("status", &Envelope::status,
                  "`ok`, `invalid` (a wrong number: non-finite loss, data check), `failed`, "
@@ -70,7 +78,7 @@ void Envelope::describe(Fields& fields, const char* kind, Json statuses) {
   Field& reason = fields.add("reason", &Envelope::reason, "why the status is not `ok`");
   if (statuses == Json::array({"ok"})) reason.one_of({""});
   status.one_of(std::move(statuses));
-  fields.add("warnings", &Envelope::warnings, "what the console warned of").each(1).since(2);
+  describe_warnings(fields);
   fields
       .add("findings", &Envelope::findings,
            "why it falls short, [below](#findings); not of a baseline")

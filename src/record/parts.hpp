@@ -72,6 +72,9 @@ struct Envelope {
   std::vector<Finding> findings;
   /// `kind`: the only legal one; `statuses`: likewise, where not all of them are.
   static void describe(Fields& fields, const char* kind, Json statuses = nullptr);
+  /// The first of them, up to `created_at`.
+  static void describe_origin(Fields& fields, const char* kind);
+  static void describe_warnings(Fields& fields);
 };
 
 /// A key of the configuration that a record was made with.

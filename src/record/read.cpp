@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kScalarTypes[] = {"boolean", "integer", "number", "string"};
 
-std::string of_type(const JsonReader& reader, const char* type) {
+std::string of_type(const JsonReader& reader, std::string_view type) {
   return fmt::format("of type {}{}", type, reader.nullable ? " or null" : "");
 }
 
@@ -24,7 +24,7 @@ std::string of_type(const JsonReader& reader, const char* type) {
   reader.refuse(fmt::format("is {}, not {}", shown_value(json), what));
 }
 
-void check_type(const JsonReader& reader, bool fits, const Json& json, const char* type) {
+void check_type(const JsonReader& reader, bool fits, const Json& json, std::string_view type) {
   if (!fits) refuse_value(reader, json, of_type(reader, type));
 }
 
@@ -66,7 +66,17 @@ bool is_whole(const Json& json) {
 void JsonReader::read(const Fields& fields, const Json& json, void* object) {
   check_type(*this, json.is_object(), json, "object");
   nullable = false;
+  if (only_known) refuse_unknown(fields, json);
   for (const Field& field : fields) read_field(field, json, object);
+}
+
+void JsonReader::refuse_unknown(const Fields& fields, const Json& json) {
+  std::vector<std::string> known;
+  for (const Field& field : fields) known.emplace_back(field.key);
+  for (const auto& [key, value] : json.items())
+    if (std::ranges::find(known, key) == known.end())
+      throw UnknownKey(fmt::format("{}{} is no key of it; it has {}", pointer(), pointer_to(key),
+                                   fmt::join(known, ", ")));
 }
 
 void JsonReader::read_field(const Field& field, const Json& json, void* object) {
@@ -78,7 +88,7 @@ void JsonReader::read_field(const Field& field, const Json& json, void* object) 
       newer && !field.shape->may_be_unknown() && found != json.end() && found->is_null();
   if (found != json.end() && !blank)
     return read_below(field.key, field, *field.shape, *found, member);
-  if (newer && revision_ == 0) return;
+  if (field.may_lack || (newer && revision_ == 0)) return;
   if (newer)
     return field.shape->set_missing(
         fmt::format("not in records before schema_revision {}", field.first_revision), member);
@@ -100,13 +110,18 @@ void JsonReader::read_item(std::size_t index, const Field& field, const Shape& s
   place_.pop_back();
 }
 
-void JsonReader::refuse(const std::string& what) const {
+std::string JsonReader::pointer() const {
   std::string pointer;
   for (const auto& step : place_)
     pointer += std::holds_alternative<std::size_t>(step)
                    ? "/" + std::to_string(std::get<std::size_t>(step))
                    : pointer_to(std::string(std::get<std::string_view>(step)));
-  throw RecordFault(fmt::format("{}{}{}", pointer, pointer.empty() ? "" : " ", what));
+  return pointer;
+}
+
+void JsonReader::refuse(const std::string& what) const {
+  const std::string place = pointer();
+  throw RecordFault(fmt::format("{}{}{}", place, place.empty() ? "" : " ", what));
 }
 
 std::string JsonReader::reason() const {
@@ -142,7 +157,7 @@ void AnyShape::read(JsonReader& reader, const Field& field, const Json& json, vo
   };
   if (const Json& types = field.json_types; !types.is_null())
     check_type(reader, std::ranges::any_of(types, fits), json,
-               fmt::format("{}", fmt::join(types.get<std::vector<std::string>>(), " or ")).c_str());
+               fmt::format("{}", fmt::join(types.get<std::vector<std::string>>(), " or ")));
   *static_cast<Json*>(value) = json;
 }
 
@@ -222,8 +237,9 @@ void MapShape::read(JsonReader& reader, const Field& field, const Json& json, vo
 
 void NullableShape::read(JsonReader& reader, const Field& field, const Json& json,
                          void* value) const {
-  if (json.is_null()) return set_missing(why(value) ? reader.reason() : "", value);
-  reader.nullable = true;
+  if (json.is_null() && !field.may_lack)
+    return set_missing(why(value) ? reader.reason() : "", value);
+  reader.nullable = !field.may_lack;
   inner_.read(reader, field, json, emplace(value));
   reader.nullable = false;
 }

@@ -17,6 +17,11 @@ struct RecordFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A key that nothing is described by.
+struct UnknownKey : RecordFault {
+  using RecordFault::RecordFault;
+};
+
 /// As a whole number may stand in JSON: 4 or 4.0.
 bool is_whole(const Json& json);
 
@@ -35,8 +40,12 @@ class JsonReader {
   std::string reason() const;
   /// Whether null is legal for the value that is read now.
   bool nullable = false;
+  /// Whether keys without a place are refused.
+  bool only_known = false;
 
  private:
+  void refuse_unknown(const Fields& fields, const Json& json);
+  std::string pointer() const;
   void read_field(const Field& field, const Json& json, void* object);
   const Json* reasons_;
   int revision_;
@@ -71,6 +80,17 @@ T part_from(const Json& json, const Json& reasons = Json::object(), int revision
 template <typename T>
 T part_of_file(const Json& json) {
   return part_from<T>(json, Json::object(), 0);
+}
+
+/// Of a file that people write: UnknownKey for a word that would be silently without effect.
+template <typename T>
+T written_from(const Json& json) {
+  static const Json none = Json::object();
+  JsonReader reader(none, 1 << 20);
+  reader.only_known = true;
+  T written;
+  reader.read(fields_of<T>(), json, &written);
+  return written;
 }
 
 }  // namespace scalemark

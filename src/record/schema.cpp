@@ -46,7 +46,7 @@ bool is_outcome(const Fields& fields) {
 Json object_schema(const Fields& fields) {
   Json required = Json::array(), properties = Json::object();
   for (const Field& field : fields) {
-    if (field.first_revision == 1) required.push_back(field.key);
+    if (field.first_revision == 1 && !field.may_lack) required.push_back(field.key);
     Json property = field.shape->schema(field);
     if (property.is_boolean()) property = Json::object();
     if (field.first_revision > 1) property["since"] = field.first_revision;
@@ -267,7 +267,7 @@ Json MapShape::schema(const Field& field) const {
 
 Json NullableShape::schema(const Field& field) const {
   Json schema = inner_.schema(field);
-  if (!schema.is_object()) return schema;
+  if (!schema.is_object() || field.may_lack) return schema;
   if (schema.contains("const")) return {{"enum", {schema["const"], nullptr}}};
   if (schema.contains("enum"))
     schema["enum"].push_back(nullptr);
@@ -276,13 +276,19 @@ Json NullableShape::schema(const Field& field) const {
   return schema;
 }
 
-Json record_schema(const std::string& kind, const Fields& fields) {
+Json format_schema(const std::string& title, const Fields& fields) {
   Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-              {"title", fmt::format("scalemark {} record", kind)},
-              {"$comment",
-               "Generated from src/record. A key with since: N belongs to records of "
-               "schema_revision N and later, which must have it."}};
+              {"title", title},
+              {"$comment", "Generated from the descriptions in src."}};
   schema.update(object_schema(fields));
+  return schema;
+}
+
+Json record_schema(const std::string& kind, const Fields& fields) {
+  Json schema = format_schema(fmt::format("scalemark {} record", kind), fields);
+  schema["$comment"] =
+      "Generated from src/record. A key with since: N belongs to records of schema_revision N and "
+      "later, which must have it.";
   schema["required"].push_back("unavailable");
   schema["properties"]["unavailable"] = {
       {"type", "object"},

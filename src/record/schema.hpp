@@ -11,6 +11,9 @@ namespace scalemark {
 /// Of a kind of record: `unavailable` last, and what its status asks of its values.
 Json record_schema(const std::string& kind, const Fields& fields);
 
+/// Of a file that is no record: its keys alone.
+Json format_schema(const std::string& title, const Fields& fields);
+
 /// A schema as it is committed: what fits stands on one line.
 std::string schema_text(const Json& schema);
 

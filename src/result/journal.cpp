@@ -78,7 +78,7 @@ void JournalEntry::describe(Fields& fields) {
   fields
       .add("settings", &J::settings,
            "that make the point differ from the others; alternate: its level")
-      .object();
+      .types({"object"});
 }
 
 Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {

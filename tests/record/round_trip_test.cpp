@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "record/baseline.hpp"
 #include "record/comparison.hpp"
 #include "record/inference.hpp"
 #include "record/instances.hpp"
+#include "record/preflight.hpp"
 #include "record/projection.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
@@ -215,6 +217,14 @@ TEST(RoundTrip, OfACurveThatIsDamagedSaysWhere) {
             "[\"rank\",\"node\",\"core\",\"gpu\"]");
   EXPECT_EQ(why("/points/1/ci95", Json::array({1})),
             "/points/1/ci95 (a list) has a size of 1, not from 2 to 2");
+}
+
+TEST(RoundTrip, OfBaselines) {
+  EXPECT_GE(check_all<Baseline>(kSource / "tests/record/files", "baseline"), 1);
+}
+
+TEST(RoundTrip, OfPreflights) {
+  EXPECT_GE(check_all<PreflightResult>(kSource / "tests/record/files", "preflight"), 3);
 }
 
 }  // namespace

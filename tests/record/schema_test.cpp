@@ -11,30 +11,24 @@
 #include <set>
 #include <sstream>
 
+#include "record/baseline.hpp"
+#include "record/committed.hpp"
 #include "record/comparison.hpp"
 #include "record/inference.hpp"
 #include "record/instances.hpp"
+#include "record/preflight.hpp"
 #include "record/projection.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
-#include "record/study.hpp"
 #include "record/scaling.hpp"
+#include "record/study.hpp"
 #include "record/write.hpp"
 
 namespace scalemark::schema_test {
 namespace {
 
-std::string schema_path(const std::string& kind) {
-  return SCALEMARK_SOURCE_DIR "/docs/schema/" + kind + ".schema.json";
-}
-
 void expect_committed(const std::string& kind, const Fields& fields) {
-  const std::string text = schema_text(record_schema(kind, fields));
-  if (std::getenv("UPDATE_DOCS") != nullptr) std::ofstream(schema_path(kind)) << text;
-  std::ostringstream committed;
-  committed << std::ifstream(schema_path(kind)).rdbuf();
-  EXPECT_EQ(committed.str(), text)
-      << "docs/schema/" << kind << ".schema.json is stale: UPDATE_DOCS=1 record_test";
+  test::expect_committed(kind, record_schema(kind, fields));
 }
 
 TEST(RecordSchema, IsCommittedAsGenerated) {
@@ -47,31 +41,43 @@ TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("projection", fields_of<ProjectionResult>());
   expect_committed("study", fields_of<StudyResult>());
   expect_committed("scaling", fields_of<ScalingCurve>());
+  expect_committed("baseline", fields_of<Baseline>());
+  expect_committed("preflight", fields_of<PreflightResult>());
 }
 
-const std::string kPage = SCALEMARK_SOURCE_DIR "/docs/records.md";
-
-/// Between "<!-- keys of NAME -->" and the next "<!-- end -->" stands the table.
-void expect_on_page(const std::string& name, const std::string& table) {
-  std::ostringstream page;
-  page << std::ifstream(kPage).rdbuf();
-  std::string text = page.str();
+/// Between "<!-- keys of NAME -->" and the next "<!-- end -->" of docs/PAGE.md stands the table.
+void expect_on_page(const std::string& name, const std::string& table,
+                    const std::string& page = "records") {
+  const std::string path = SCALEMARK_SOURCE_DIR "/docs/" + page + ".md";
+  std::ostringstream committed;
+  committed << std::ifstream(path).rdbuf();
+  std::string text = committed.str();
   const std::string mark = "<!-- keys of " + name + " -->\n";
   const std::size_t begin = text.find(mark);
   ASSERT_NE(begin, text.npos) << name;
   const std::size_t from = begin + mark.size(), to = text.find("<!-- end -->", from);
   ASSERT_NE(to, text.npos) << name;
   if (std::getenv("UPDATE_DOCS") != nullptr) {
-    std::ofstream(kPage) << text.replace(from, to - from, table);
+    std::ofstream(path) << text.replace(from, to - from, table);
     return;
   }
   EXPECT_EQ(text.substr(from, to - from), table)
-      << "docs/records.md is stale for " << name << ": UPDATE_DOCS=1 record_test";
+      << path << " is stale for " << name << ": UPDATE_DOCS=1 record_test";
 }
 
 struct EveryRecord : record::Envelope {
   static void describe(Fields& fields) { Envelope::describe(fields, "KIND"); }
 };
+
+/// Less the keys that every record has: their table stands once.
+std::string own_keys(const std::string& table) {
+  const std::string shared = record_table(fields_of<EveryRecord>(), {"build", "findings"});
+  std::istringstream lines(table);
+  std::string line, own;
+  for (int number = 0; std::getline(lines, line); ++number)
+    if (number < 2 || shared.find(line + "\n") == shared.npos) own += line + "\n";
+  return own;
+}
 
 TEST(RecordPage, HasTheKeysAsDescribed) {
   const std::set<std::string> own{"config", "system", "preflight", "findings", "build"};
@@ -94,6 +100,9 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
   expect_on_page("projection", record_table(fields_of<ProjectionResult>(), own));
   expect_on_page("study", record_table(fields_of<StudyResult>(), own));
   expect_on_page("scaling", record_table(fields_of<ScalingCurve>(), own));
+  expect_on_page("baseline", own_keys(record_table(fields_of<Baseline>(), own)));
+  expect_on_page("preflight record", own_keys(record_table(fields_of<PreflightResult>(), own)),
+                 "preflight");
 }
 
 constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";
