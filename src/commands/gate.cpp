@@ -212,7 +212,7 @@ ExitCode judge_sets(const GateRequest& request) {
 ExitCode save_baseline(const GateRequest& request) {
   const ResultSet set = read_labelled_set(request.sets.front());
   refuse_copies({set});
-  Json previous;
+  std::optional<record::PreviousBaseline> previous;
   std::error_code error;
   if (fs::exists(request.baseline, error)) {
     if (!request.because)
@@ -220,16 +220,16 @@ ExitCode save_baseline(const GateRequest& request) {
                 request.baseline +
                     " is there already; a baseline is not moved silently: say why with --because "
                     "TEXT, which it keeps");
-    previous = baseline_reference(read_record(request.baseline), request.baseline);
-    previous["because"] = *request.because;
+    previous = record::PreviousBaseline{
+        baseline_reference(read_record(request.baseline), request.baseline), *request.because};
   }
   ResultFile file(request.baseline);
   const Json record = make_baseline_record(set, previous);
   file.write(record);
   print_view(fmt::format("{}: {} of {}, checksum {}\n", shown(file.path().string()),
-                         counted(record.at("launches").size(), "launch"),
-                         shown(record.at("revision").get<std::string>()),
-                         record.at("checksum").get<std::string>()));
+                         counted(set.launches.size(), "launch"),
+                         shown(set.launches.front().revision),
+                         baseline_reference(record, request.baseline).checksum));
   return ExitCode::ok;
 }
 

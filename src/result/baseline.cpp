@@ -10,8 +10,8 @@
 #include "config/keys.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
-#include "result/record_schemas.hpp"
-#include "result/schema_fault.hpp"
+#include "record/read.hpp"
+#include "record/write.hpp"
 
 namespace scalemark {
 namespace {
@@ -23,55 +23,68 @@ std::string checksum_of(Json baseline) {
   return sha256_hex(nlohmann::json::parse(baseline.dump()).dump());
 }
 
-Json launch_json(const MeasuredLaunch& launch) {
-  Json repeats = Json::array();
-  for (const Work& work : launch.repeats)
-    repeats.push_back({{"units", work.units}, {"seconds", work.seconds}});
-  return {{"id", launch.id},
-          {"started_at", launch.started_at},
-          {"host", launch.host},
-          {"unit", launch.unit},
-          {"ranks", launch.ranks},
-          {"sweep", launch.sweep.empty() ? Json(nullptr) : Json(launch.repeat)},
-          {"repeats", repeats},
-          {"metrics", launch.metrics},
-          {"keys", launch.keys},
-          {"defaults", launch.defaults},
-          {"unknown", launch.unknown},
-          {"environment", launch.environment}};
+record::BaselineLaunch kept(const MeasuredLaunch& launch) {
+  record::BaselineLaunch kept{launch.id,
+                              launch.started_at,
+                              launch.host,
+                              launch.unit,
+                              launch.ranks,
+                              {},
+                              launch.repeats,
+                              launch.metrics,
+                              launch.keys,
+                              {launch.defaults.begin(), launch.defaults.end()},
+                              {launch.unknown.begin(), launch.unknown.end()},
+                              launch.environment};
+  if (!launch.sweep.empty()) kept.sweep = launch.repeat;
+  return kept;
 }
 
-MeasuredLaunch launch_from(const Json& json, const Json& baseline, const fs::path& path) {
+std::set<std::string> current_names(const std::vector<std::string>& names) {
+  std::set<std::string> current;
+  for (const std::string& name : names) current.insert(current_name(name));
+  return current;
+}
+
+MeasuredLaunch launch_from(const record::BaselineLaunch& kept, const Baseline& baseline,
+                           const fs::path& path) {
   MeasuredLaunch launch;
   launch.path = path;
-  launch.id = json.at("id");
-  launch.started_at = json.at("started_at");
-  launch.revision = baseline.at("revision");
-  launch.host = json.at("host");
-  launch.unit = json.at("unit");
-  launch.ranks = ranks_of(json.at("ranks"));
-  launch.machine = baseline.at("fingerprint");
-  for (const Json& work : json.at("repeats"))
-    launch.repeats.push_back({work.at("units"), work.at("seconds")});
-  json.at("metrics").get_to(launch.metrics);
-  for (const auto& [written, value] : json.at("keys").items()) {
+  launch.id = kept.id;
+  launch.started_at = kept.started_at;
+  launch.revision = baseline.revision;
+  launch.host = kept.host;
+  launch.unit = kept.unit;
+  launch.ranks = ranks_of(kept.ranks);
+  launch.machine = baseline.fingerprint;
+  launch.repeats = kept.repeats;
+  launch.metrics = kept.metrics;
+  for (const auto& [written, value] : kept.keys) {
     const auto [name, current] = current_setting(written, value);
     launch.keys[name] = current;
   }
   if (launch.keys.contains("fused")) launch.keys.try_emplace("kernels", "scalemark");  // folded
-  json.at("defaults").get_to(launch.defaults);
-  json.at("unknown").get_to(launch.unknown);
-  for (std::set<std::string>* names : {&launch.defaults, &launch.unknown}) {
-    std::set<std::string> current;
-    for (const std::string& name : *names) current.insert(current_name(name));
-    *names = std::move(current);
-  }
-  json.at("environment").get_to(launch.environment);
-  if (!json.at("sweep").is_null()) {
-    launch.sweep = path.string();
-    launch.repeat = json["sweep"];
-  }
+  launch.defaults = current_names(kept.defaults);
+  launch.unknown = current_names(kept.unknown);
+  launch.environment = kept.environment;
+  if (!kept.sweep) return launch;
+  launch.sweep = path.string();
+  launch.repeat = *kept.sweep;
   return launch;
+}
+
+Baseline checked_baseline(const Json& baseline, const fs::path& path) {
+  if (baseline.value("checksum", Json()) != checksum_of(baseline))
+    throw ResultError(fmt::format(
+        "baseline {}: its content does not fit its checksum: it was changed by hand or damaged; "
+        "take it from version control, or save a new one with --save_baseline",
+        path.string()));
+  try {
+    return record_from<Baseline>(baseline);
+  } catch (const RecordFault& fault) {
+    throw ResultError(fmt::format("baseline {}: not as docs/schema/baseline.schema.json says: {}",
+                                  path.string(), fault.what()));
+  }
 }
 
 template <typename Value>
@@ -86,43 +99,33 @@ const Value& only_value(const ResultSet& set, Value MeasuredLaunch::*member, con
 
 }  // namespace
 
-Json make_baseline_record(const ResultSet& set, const Json& previous) {
-  Json record = envelope("baseline", Status::ok);
-  record["label"] = set.label;
-  record["revision"] = only_value(set, &MeasuredLaunch::revision, "builds");
-  record["fingerprint"] = only_value(set, &MeasuredLaunch::machine, "machines");
-  record["launches"] = Json::array();
-  for (const MeasuredLaunch& launch : set.launches)
-    record["launches"].push_back(launch_json(launch));
-  record["previous"] = previous;
-  record["unavailable"] = Json::object();
-  explain_nulls(record, "previous", "it replaces none");
-  record["checksum"] = checksum_of(record);
-  return record;
+Json make_baseline_record(const ResultSet& set,
+                          const std::optional<record::PreviousBaseline>& previous) {
+  Baseline baseline;
+  set_envelope(baseline, "baseline", {});
+  baseline.label = set.label;
+  baseline.revision = only_value(set, &MeasuredLaunch::revision, "builds");
+  baseline.fingerprint = only_value(set, &MeasuredLaunch::machine, "machines");
+  for (const MeasuredLaunch& launch : set.launches) baseline.launches.push_back(kept(launch));
+  baseline.previous = previous;
+  Json json = record_json(baseline);
+  const std::string checksum = checksum_of(json);
+  json.erase("checksum");  // it stands last
+  json["checksum"] = checksum;
+  return json;
 }
 
-Json baseline_reference(const Json& baseline, const fs::path& path) {
-  if (baseline.value("checksum", Json()) != checksum_of(baseline))
-    throw ResultError(fmt::format(
-        "baseline {}: its content does not fit its checksum: it was changed by hand or damaged; "
-        "take it from version control, or save a new one with --save_baseline",
-        path.string()));
-  if (const auto fault = schema_fault(baseline, "baseline", MissingKeys::refused))
-    throw ResultError(fmt::format("baseline {}: not as docs/schema/baseline.schema.json says: {}",
-                                  path.string(), *fault));
-  return {{"id", baseline.at("id")},
-          {"created_at", baseline.at("created_at")},
-          {"checksum", baseline.at("checksum")}};
+record::BaselineReference baseline_reference(const Json& baseline, const fs::path& path) {
+  const Baseline checked = checked_baseline(baseline, path);
+  return {checked.id, checked.created_at, checked.checksum};
 }
 
-std::vector<MeasuredLaunch> launches_of_baseline(const Json& baseline, const fs::path& path) {
-  baseline_reference(baseline, path);
-  Json whole = baseline;
-  add_newer_keys(whole);
+std::vector<MeasuredLaunch> launches_of_baseline(const Json& json, const fs::path& path) {
+  const Baseline baseline = checked_baseline(json, path);
   std::vector<MeasuredLaunch> launches;
   try {
-    for (const Json& launch : whole.at("launches"))
-      launches.push_back(launch_from(launch, whole, path));
+    for (const record::BaselineLaunch& launch : baseline.launches)
+      launches.push_back(launch_from(launch, baseline, path));
     std::ranges::for_each(launches, check_figures);
   } catch (const std::exception& error) {
     throw ResultError(fmt::format("baseline {}: not as docs/schema/baseline.schema.json says: {}",

@@ -3,20 +3,24 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "record/baseline.hpp"
 #include "result/result_set.hpp"
 
 namespace scalemark {
 
-/// A record of kind baseline. `previous`: null, or the reference() of the one that it replaces and
-/// the reason. ConfigError where the set was measured by several builds or on unlike machines.
-Json make_baseline_record(const ResultSet& set, const Json& previous);
+/// A record of kind baseline. `previous`: the one that it replaces. ConfigError where the set was
+/// measured by several builds or on unlike machines.
+Json make_baseline_record(const ResultSet& set,
+                          const std::optional<record::PreviousBaseline>& previous = {});
 
-/// {"id", "created_at", "checksum"}. ResultError where the checksum does not fit the content.
-Json baseline_reference(const Json& baseline, const std::filesystem::path& path);
+/// ResultError where the checksum does not fit the content.
+record::BaselineReference baseline_reference(const Json& baseline,
+                                             const std::filesystem::path& path);
 
 /// The launches that a baseline holds. ResultError where it was changed by hand or is not as its
 /// schema says.

@@ -100,7 +100,7 @@ void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out,
 void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   const Json record = read_record(set.path);
   if (record.at("kind") == "baseline") {
-    set.baseline = baseline_reference(record, set.path);
+    set.baseline = part_json(baseline_reference(record, set.path));
     set.launches = launches_of_baseline(record, set.path);
     return;
   }

@@ -92,7 +92,7 @@ TEST(SchemaFault, ABaselineIsHeldAgainstItsSchemaWhateverItsChecksum) {
   ResultSet set;
   set.label = "b";
   set.launches = measured_launches(run(), "r.json");
-  const Json whole = make_baseline_record(set, nullptr);
+  const Json whole = make_baseline_record(set);
   EXPECT_NO_THROW(launches_of_baseline(whole, "b.json"));
   for (const char* key : {"created_at", "launches", "fingerprint"}) {
     Json damaged = whole;
