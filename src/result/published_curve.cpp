@@ -2,17 +2,12 @@
 #include "result/published_curve.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
-#include <span>
 #include <string_view>
 
 #include "config/json_text.hpp"
-#include "config/names.hpp"
 #include "error.hpp"
-#include "result/records.hpp"
+#include "record/read.hpp"
 
 namespace scalemark {
 namespace {
@@ -20,123 +15,64 @@ namespace fs = std::filesystem;
 
 /// Of bytes, rates and numbers of anything; beyond them sums and products are no numbers any more.
 constexpr double kLeastPublished = 1e-12, kMostPublished = 1e18;
+constexpr double kMostPublishedRanks = 1e9;
 
-class Reader {
- public:
-  Reader(const fs::path& path, Json file) : path_(path), file_(std::move(file)) {}
+/// A wrong unit is the user's word, like an unknown key, and no damage.
+void refuse_unit(const Json& file) {
+  if (!file.is_object() || !file.contains("unit") || !file["unit"].is_string()) return;
+  const Json& unit = file["unit"];
+  for (const char* known : {"images/sec", "tokens/sec", "sequences/sec"})
+    if (unit == known) return;
+  throw ConfigError(fmt::format("/unit is {}; it can be images/sec, tokens/sec or sequences/sec",
+                                unit.get<std::string>()));
+}
 
-  PublishedCurve read() const {
-    refuse_unknown(file_, kKeys, "");
-    PublishedCurve curve;
-    curve.description = text(file_, "description", "");
-    curve.source = text(file_, "source", "");
-    curve.model = text(file_, "model", "");
-    curve.unit = unit();
-    const auto scaling = from_string<Scaling>(text(file_, "scaling", ""));
-    if (!scaling) refuse("/scaling", "is neither weak nor strong");
-    curve.scaling = *scaling;
-    curve.parameters = positive(file_, "parameters", "");
-    curve.bytes_per_gradient = positive_or(file_, "bytes_per_gradient", 4);
-    curve.units_per_sample = positive_or(file_, "units_per_sample", 1);
-    curve.bucket_mb = positive_or(file_, "bucket_mb", 25);
-    if (file_.contains("overlap")) curve.overlap = text(file_, "overlap", "");
-    if (!from_string<Overlap>(curve.overlap)) refuse("/overlap", "is not none, backward or step");
-    if (file_.contains("ranks_per_node")) curve.ranks_per_node = count(file_, "ranks_per_node", "");
-    if (file_.contains("link_gbit")) curve.link_gbit = positive(file_, "link_gbit", "");
-    read_points(curve);
-    return curve;
-  }
-
- private:
-  static constexpr std::array<std::string_view, 14> kKeys{"kind",
-                                                          "description",
-                                                          "source",
-                                                          "model",
-                                                          "unit",
-                                                          "scaling",
-                                                          "parameters",
-                                                          "points",
-                                                          "ranks_per_node",
-                                                          "link_gbit",
-                                                          "overlap",
-                                                          "bucket_mb",
-                                                          "units_per_sample",
-                                                          "bytes_per_gradient"};
-  static constexpr std::array<std::string_view, 3> kPointKeys{"ranks", "batch_size_per_rank",
-                                                              "throughput"};
-
-  /// A word that nobody reads would be silently without effect.
-  void refuse_unknown(const Json& object, std::span<const std::string_view> known,
-                      const std::string& at) const {
-    if (!object.is_object()) return;
-    for (const auto& [key, value] : object.items())
-      if (std::ranges::find(known, key) == known.end())
-        throw ConfigError(fmt::format("published curve {}: {}/{} is no key of it; it has {}",
-                                      path_.string(), at, key, fmt::join(known, ", ")));
-  }
-
-  std::string unit() const {
-    const std::string word = text(file_, "unit", "");
-    for (const char* known : {"images/sec", "tokens/sec", "sequences/sec"})
-      if (word == known) return word;
-    throw ConfigError(
-        fmt::format("published curve {}: /unit is {}; it can be images/sec, tokens/sec or "
-                    "sequences/sec",
-                    path_.string(), word));
-  }
-
-  [[noreturn]] void refuse(const std::string& place, const std::string& what) const {
-    throw ResultError(fmt::format("published curve {}: {} {}; see docs/schema/{}", path_.string(),
-                                  place, what, "published_curve.schema.json"));
-  }
-
-  const Json& member(const Json& object, const char* name, const std::string& at) const {
-    if (!object.is_object() || !object.contains(name)) refuse(at + "/" + name, "is missing");
-    return object[name];
-  }
-  std::string text(const Json& object, const char* name, const std::string& at) const {
-    const Json& value = member(object, name, at);
-    if (!value.is_string() || value.get<std::string>().empty())
-      refuse(at + "/" + name, "is not a text");
-    return value;
-  }
-  double positive(const Json& object, const char* name, const std::string& at) const {
-    const Json& value = member(object, name, at);
-    const double number = value.is_number() ? value.get<double>() : 0;
-    if (!(number >= kLeastPublished && number <= kMostPublished))
-      refuse(at + "/" + name, fmt::format("is not a number above 0 (from {} to {})",
-                                          kLeastPublished, kMostPublished));
-    return value;
-  }
-  double positive_or(const Json& object, const char* name, double otherwise) const {
-    return object.contains(name) ? positive(object, name, "") : otherwise;
-  }
-  std::int64_t count(const Json& object, const char* name, const std::string& at) const {
-    const Json& value = member(object, name, at);
-    if (!value.is_number_integer() || value < 1 || value > 1'000'000'000)
-      refuse(at + "/" + name, "is not a whole number from 1 to 1,000,000,000");
-    return value;
-  }
-
-  void read_points(PublishedCurve& curve) const {
-    const Json& points = member(file_, "points", "");
-    if (!points.is_array()) refuse("/points", "is not a list");
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const std::string at = fmt::format("/points/{}", i);
-      refuse_unknown(points[i], kPointKeys, at);
-      curve.points.push_back({count(points[i], "ranks", at),
-                              positive(points[i], "batch_size_per_rank", at),
-                              positive(points[i], "throughput", at)});
-      if (i > 0 && curve.points[i].ranks <= curve.points[i - 1].ranks)
-        refuse(at + "/ranks", "is not above the one before");
-    }
-  }
-
-  const fs::path& path_;
-  const Json file_;
-};
+PublishedCurve curve_from(const Json& file) {
+  refuse_unit(file);
+  auto curve = written_from<PublishedCurve>(file);
+  for (std::size_t i = 1; i < curve.points.size(); ++i)
+    if (curve.points[i].ranks <= curve.points[i - 1].ranks)
+      throw RecordFault(fmt::format("/points/{}/ranks is not above the one before", i));
+  return curve;
+}
 
 }  // namespace
+
+void PublishedCurve::Point::describe(Fields& fields) {
+  const auto positive = [&](const char* key, double Point::*member, const char* text) {
+    fields.add(key, member, text).within(kLeastPublished, kMostPublished);
+  };
+  fields.add("ranks", &Point::ranks, "of the launch").within(1, kMostPublishedRanks);
+  positive("batch_size_per_rank", &Point::batch_size_per_rank, "samples of a step");
+  positive("throughput", &Point::throughput, "units/sec of all ranks");
+}
+
+void PublishedCurve::describe(Fields& fields) {
+  using C = PublishedCurve;
+  const auto positive = [&]<typename T>(const char* key, T C::*member, const char* text) -> Field& {
+    return fields.add(key, member, text).within(kLeastPublished, kMostPublished);
+  };
+  fields.add("kind", &C::kind, "what the file is").one_of({"published_curve"});
+  fields.add("description", &C::description, "in words").filled();
+  fields.add("source", &C::source, "where the figures stand").filled();
+  fields.add("model", &C::model, "that was trained").filled();
+  fields.add("unit", &C::unit, "of throughput")
+      .one_of({"images/sec", "tokens/sec", "sequences/sec"});
+  fields.add("scaling", &C::scaling, "what stays the same");
+  positive("parameters", &C::parameters, "trainable");
+  positive("bytes_per_gradient", &C::bytes_per_gradient, "4").optional();
+  positive("units_per_sample", &C::units_per_sample, "of tokens/sec the tokens of a sequence")
+      .optional();
+  fields.add("overlap", &C::overlap, "of communication")
+      .one_of({"none", "backward", "step"})
+      .optional();
+  positive("bucket_mb", &C::bucket_mb, "of gradients (MiB)").optional();
+  fields.add("ranks_per_node", &C::ranks_per_node, "where known")
+      .within(1, kMostPublishedRanks)
+      .optional();
+  positive("link_gbit", &C::link_gbit, "nominal, of a node").optional();
+  fields.add("points", &C::points, "by ascending ranks").size(2);
+}
 
 bool is_published_curve(const fs::path& path) {
   try {
@@ -148,10 +84,17 @@ bool is_published_curve(const fs::path& path) {
 }
 
 PublishedCurve parse_published_curve(std::string_view text, const fs::path& path) {
+  const std::string begin = fmt::format("published curve {}: ", path.string());
   try {
-    return Reader(path, parse_json_text(text, kDeepestText)).read();
+    return curve_from(parse_json_text(text, kDeepestText));
+  } catch (const UnknownKey& fault) {
+    throw ConfigError(begin + fault.what());
+  } catch (const RecordFault& fault) {
+    throw ResultError(begin + fault.what() + "; see docs/schema/published_curve.schema.json");
   } catch (const JsonFault& fault) {
-    throw ResultError(fmt::format("published curve {}: {}", path.string(), fault.what()));
+    throw ResultError(begin + fault.what());
+  } catch (const ConfigError& error) {
+    throw ConfigError(begin + error.what());
   }
 }
 

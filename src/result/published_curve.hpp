@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "record/describe.hpp"
 
 namespace scalemark {
 
 struct PublishedCurve {
+  std::string kind = "published_curve";
   std::string description;
   std::string source;  ///< where the figures stand
   std::string model, unit;
@@ -25,11 +27,13 @@ struct PublishedCurve {
   std::optional<std::int64_t> ranks_per_node;
   std::optional<double> link_gbit;  ///< nominal, of a node
   struct Point {
-    std::int64_t ranks;
-    double batch_size_per_rank;
-    double throughput;  ///< units/sec of all ranks
+    std::int64_t ranks = 1;
+    double batch_size_per_rank = 1;
+    double throughput = 1;  ///< units/sec of all ranks
+    static void describe(Fields& fields);
   };
   std::vector<Point> points;  ///< ascending ranks
+  static void describe(Fields& fields);
 };
 
 /// True where the path is a small regular file of JSON that says to be one.

@@ -12,20 +12,15 @@
 #include "config/json_text.hpp"
 #include "config/sweep_settings.hpp"
 #include "error.hpp"
-#include "result/schema_fault.hpp"
+#include "record/parts.hpp"
+#include "record/read.hpp"
+#include "record/write.hpp"
 
 namespace scalemark {
 namespace {
 
 /// Keys that every launch of a sweep has.
 constexpr std::array kAlwaysKeys{"ranks_per_node", "cpus_per_rank", "binding"};
-
-Json parse_planned(std::string_view text) {
-  Json json = parse_json_text(text, kDeepestText);
-  if (const auto fault = schema_fault(json, "planned_launches", MissingKeys::refused))
-    throw JsonFault(*fault);
-  return json;
-}
 
 }  // namespace
 
@@ -69,16 +64,23 @@ void add_launch_settings(MeasuredLaunch& launch, const Json& settings) {
     if (is_of_launch(name)) launch.keys[name] = value;
 }
 
+void PlannedLaunches::Point::describe(Fields& fields) {
+  fields.add("point", &Point::id, "as in journal.jsonl").pattern(record::kSha256Pattern);
+  fields.add("settings", &Point::settings, "that make the point differ from the others")
+      .types({"object"});
+}
+
+void PlannedLaunches::describe(Fields& fields) {
+  using P = PlannedLaunches;
+  fields.add("schema_version", &P::schema_version, "1; others are refused").one_of({1});
+  fields.add("kind", &P::kind, "what the file is").one_of({"planned_launches"});
+  fields.add("revision", &P::revision, "of the build");
+  fields.add("repeats", &P::repeats, "of each point").at_least(1);
+  fields.add("points", &P::points, "in the order of the plan");
+}
+
 void write_planned(const std::filesystem::path& folder, const PlannedLaunches& planned) {
-  Json points = Json::array();
-  for (const auto& [id, settings] : planned.points)
-    points.push_back({{"point", id}, {"settings", settings}});
-  ResultFile(planned_file(folder), /*reserved_bytes=*/0)
-      .write({{"schema_version", kSchemaVersion},
-              {"kind", "planned_launches"},
-              {"revision", planned.revision},
-              {"repeats", planned.repeats},
-              {"points", points}});
+  ResultFile(planned_file(folder), /*reserved_bytes=*/0).write(part_json(planned));
 }
 
 std::optional<PlannedLaunches> read_planned(const std::filesystem::path& folder) {
@@ -86,20 +88,18 @@ std::optional<PlannedLaunches> read_planned(const std::filesystem::path& folder)
     throw ResultError(fmt::format("{}: {}; scalemark sweep PLAN.json --output {} writes it anew",
                                   planned_file(folder).string(), what, folder.string()));
   };
-  PlannedLaunches planned;
   try {
-    const Json json = parse_planned(read_input_file(planned_file(folder), kLargestRecord));
-    planned.revision = json.at("revision");
-    planned.repeats = json.at("repeats");
-    for (const Json& point : json.at("points"))
-      planned.points.push_back({point.at("point"), point.at("settings")});
+    return part_from<PlannedLaunches>(
+        parse_json_text(read_input_file(planned_file(folder), kLargestRecord), kDeepestText));
   } catch (const InputFault& fault) {
     if (fault.missing) return std::nullopt;
     refuse(fault.what());
   } catch (const JsonFault& fault) {
     refuse(fault.what());
+  } catch (const RecordFault& fault) {
+    refuse(fault.what());
   }
-  return planned;
+  return std::nullopt;
 }
 
 }  // namespace scalemark

@@ -40,10 +40,14 @@ struct PlannedLaunches {
   struct Point {
     std::string id;
     Json settings;  ///< that make it differ
+    static void describe(Fields& fields);
   };
   std::string revision;  ///< of the build
   std::int64_t repeats = 1;
   std::vector<Point> points;
+  int schema_version = kSchemaVersion;
+  std::string kind = "planned_launches";
+  static void describe(Fields& fields);
 };
 void write_planned(const std::filesystem::path& folder, const PlannedLaunches& planned);
 /// nullopt where there is none: a sweep of an older scalemark. ResultError where it is damaged.

@@ -69,22 +69,25 @@ TEST(PublishedCurve, WhatIsWrongIsNamed) {
   }
   Json file = good();
   file["scaling"] = "weekly";
-  EXPECT_THAT(refusal(file), HasSubstr("/scaling is neither weak nor strong"));
+  EXPECT_THAT(refusal(file), HasSubstr("/scaling is \"weekly\", not one of [\"weak\",\"strong\"]"));
   file = good();
   file["points"][1]["throughput"] = -1;
-  EXPECT_THAT(refusal(file), HasSubstr("/points/1/throughput is not a number above 0"));
+  EXPECT_THAT(refusal(file), HasSubstr("/points/1/throughput is -1, not at least 1e-12"));
   file = good();
   file["points"][1]["ranks"] = 1;
   EXPECT_THAT(refusal(file), HasSubstr("/points/1/ranks is not above the one before"));
   file = good();
   file["points"][0]["ranks"] = 1.5;
-  EXPECT_THAT(refusal(file), HasSubstr("/points/0/ranks is not a whole number"));
+  EXPECT_THAT(refusal(file), HasSubstr("/points/0/ranks is 1.5, not of type integer"));
   file = good();
   file["points"] = 3;
-  EXPECT_THAT(refusal(file), HasSubstr("/points is not a list"));
+  EXPECT_THAT(refusal(file), HasSubstr("/points is 3, not of type array"));
   file = good();
   file["overlap"] = "all";
-  EXPECT_THAT(refusal(file), HasSubstr("/overlap is not none, backward or step"));
+  EXPECT_THAT(refusal(file), HasSubstr("/overlap is \"all\", not one of"));
+  file = good();
+  file["ranks_per_node"] = nullptr;
+  EXPECT_THAT(refusal(file), HasSubstr("/ranks_per_node is null, not of type integer"));
 }
 
 }  // namespace
