@@ -62,12 +62,12 @@ ExitCode judge_cpu_masks(LoadedConfig loaded) {
         "the masks are judged on the machine of HWLOC_SYNTHETIC or HWLOC_XMLFILE, not on this one");
   for (const std::string& warning : loaded.warnings) warn(warning);
   const RecordContext context{loaded, system_info(), recorded_environment(process_environment())};
-  const Json record =
+  const PreflightResult record =
       judged_masks(context, topology.get(), parse_cpu_masks(*config.cpu_masks), rules);
-  deliver(record, output.get(), config.json);
+  deliver(judged_json(record), output.get(), config.json);
   if (!config.json) (output ? print_view : print_data)(pinning_table(record));
   if (output) say_info("record: " + output->path().string());
-  return record["verdict"] == "fail" ? ExitCode::failed : ExitCode::ok;
+  return record.verdict == CheckStatus::fail ? ExitCode::failed : ExitCode::ok;
 }
 
 namespace fs = std::filesystem;

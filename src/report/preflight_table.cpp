@@ -52,9 +52,9 @@ std::map<std::string, PreflightValue> worst_by_host(const std::vector<PreflightV
   return worst;
 }
 
-std::vector<FleetRow> fleet_rows(const Json& record) {
+std::vector<FleetRow> fleet_rows(const PreflightResult& record) {
   std::map<std::string, FleetRow> rows;
-  for (const Json& host : record.at("hosts")) rows[host.at("host")].host = host["host"];
+  for (const record::CheckedHost& host : record.hosts) rows[host.host].host = host.host;
   const std::vector<PreflightValue> values = preflight_values(record);
   for (std::size_t i = 0; i < kFleetColumns.size(); ++i) {
     const auto by_host = worst_by_host(values, kFleetColumns[i]);
@@ -77,8 +77,8 @@ std::vector<FleetRow> fleet_rows(const Json& record) {
 
 }  // namespace
 
-std::string fleet_table(const Json& record) {
-  if (record.at("hosts").size() < 2) return "";
+std::string fleet_table(const PreflightResult& record) {
+  if (record.hosts.size() < 2) return "";
   std::vector<std::vector<std::string>> table{{"host"}};
   for (const FleetColumn& column : kFleetColumns) table[0].push_back(column.title);
   const std::vector<FleetRow> rows = fleet_rows(record);
@@ -99,92 +99,86 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string text(const Json& value) {
-  if (value.is_null()) return "-";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+std::string text(const std::string& words) { return words; }
+std::string text(const Json& value) { return value.dump(); }
+template <typename T>
+std::string text(const Known<T>& value) {
+  return value ? text(*value) : "-";
 }
 
-std::string ranks_table(const Json& record) {
+std::string bytes_text(const Known<std::int64_t>& bytes) {
+  return shown_value(bytes ? Json(*bytes) : Json(nullptr), "bytes");
+}
+
+std::vector<std::string> rank_row(const record::CheckedRank& rank) {
+  std::vector<std::string> row{text(rank.rank), rank.host, text(rank.cpus)};
+  for (const auto& rate : {rank.gemm->fp64, rank.gemm->fp32, rank.gemm->bf16, rank.gemm->fp16})
+    row.push_back(four_digits(rate.flops / 1e9));
+  const record::NoiseQuantum& quantum = *rank.noise_quantum;
+  row.push_back(shown_value(rank.memory_bandwidth->bytes_per_second, "bytes/s"));
+  row.push_back(shown_value(quantum.best_mean_seconds, "s"));
+  row.push_back(shown_value(quantum.p99_seconds, "s"));
+  row.push_back(shown_value(quantum.max_over_min, ""));
+  return row;
+}
+
+/// Of ranks that measured.
+std::string ranks_table(const PreflightResult& record) {
   Rows rows{{"rank", "host", "cpus", "GFLOP/s fp64", "fp32", "bf16", "fp16", "triad", "quantum",
              "p99", "max/min"}};
-  for (const Json& rank : record.at("ranks")) {
-    std::vector<std::string> row{text(rank.at("rank")), text(rank.at("host")),
-                                 text(rank.at("cpus"))};
-    for (const char* precision : {"fp64", "fp32", "bf16", "fp16"})
-      row.push_back(four_digits(rank.at("gemm").at(precision).at("flops").get<double>() / 1e9));
-    const Json& quantum = rank.at("noise_quantum");
-    row.push_back(shown_value(rank.at("memory_bandwidth").at("bytes_per_second"), "bytes/s"));
-    row.push_back(shown_value(quantum.at("best_mean_seconds"), "s"));
-    row.push_back(shown_value(quantum.at("p99_seconds"), "s"));
-    row.push_back(shown_value(quantum.at("max_over_min"), ""));
-    rows.push_back(std::move(row));
-  }
+  for (const record::CheckedRank& rank : record.ranks) rows.push_back(rank_row(rank));
   return text_table(rows);
 }
 
-std::string hosts_table(const Json& record) {
+std::string links_text(const record::CheckedHost& host) {
+  std::vector<std::string> links;
+  for (const auto& [name, speed] : host.nics)
+    links.push_back(fmt::format("{} {}", name, speed ? text(*speed) + " Mbit/s" : "?"));
+  for (const auto& [name, state, rate] : host.fabric)
+    links.push_back(fmt::format("{} {}", name, rate ? text(*rate) + " Gbit/s" : text(state)));
+  return links.empty() ? "-" : fmt::format("{}", fmt::join(links, ", "));
+}
+
+std::string hosts_table(const PreflightResult& record) {
   Rows rows{{"host", "memory free", "governor", "SMT", "scratch write", "read", "interfaces"}};
-  for (const Json& host : record.at("hosts")) {
-    std::string nics;
-    for (const Json& nic : host.at("nics"))
-      nics +=
-          fmt::format("{}{} {}", nics.empty() ? "" : ", ", text(nic.at("name")),
-                      nic.at("speed_mbps").is_null() ? "?" : nic["speed_mbps"].dump() + " Mbit/s");
-    for (const Json& port : host.at("fabric"))
-      nics += fmt::format("{}{} {}", nics.empty() ? "" : ", ", text(port.at("name")),
-                          port.at("gigabits_per_second").is_null()
-                              ? text(port.at("state"))
-                              : port["gigabits_per_second"].dump() + " Gbit/s");
-    const Json& scratch = host.at("scratch");
-    rows.push_back({text(host.at("host")), shown_value(host.at("memory_available_bytes"), "bytes"),
-                    text(host.at("governor")), text(host.at("smt")),
-                    shown_value(scratch.at("write_bytes_per_second"), "bytes/s"),
-                    shown_value(scratch.at("read_bytes_per_second"), "bytes/s"),
-                    nics.empty() ? "-" : nics});
-  }
+  for (const record::CheckedHost& host : record.hosts)
+    rows.push_back({host.host, bytes_text(host.memory_available_bytes), text(host.governor),
+                    text(host.smt), shown_value(host.scratch->write_bytes_per_second, "bytes/s"),
+                    shown_value(host.scratch->read_bytes_per_second, "bytes/s"), links_text(host)});
   return text_table(rows);
-}
-
-/// "1980/1980 MHz", "- MHz".
-std::string clock_text(const Json& gpu) {
-  return fmt::format("{}/{} MHz", text(gpu.at("sm_mhz")), text(gpu.at("sm_max_mhz")));
 }
 
 /// The least of all copies in this direction.
-std::string slowest_copy(const Json& gpu, const char* way) {
-  Json least;
-  for (const Json& copy : gpu.at("copies"))
-    if (least.is_null() || copy.at(way) < least) least = copy[way];
-  return shown_value(least, "bytes/s");
+std::string slowest_copy(const record::GpuHealth& gpu, double GpuCopy::*way) {
+  if (gpu.copies.empty()) return shown_value(nullptr, "bytes/s");
+  return shown_value((*std::ranges::min_element(gpu.copies, {}, way)).*way, "bytes/s");
 }
 
 /// Empty without GPUs.
-std::string gpus_table(const Json& record) {
+std::string gpus_table(const PreflightResult& record) {
   Rows rows{{"rank", "host", "GPU", "SM clock/most", "slowed by", "memory free", "ECC uncorrected",
              "XIDs", "NVLinks", "to GPU", "from GPU"}};
-  for (const Json& rank : record.at("ranks")) {
-    const Json& gpu = rank.at("gpu_health");
-    if (gpu.is_null()) continue;
-    const Json &slowed = gpu.at("slowdowns"), &links = gpu.at("nvlinks");
-    rows.push_back({text(rank.at("rank")), text(rank.at("host")), text(rank.at("gpu")),
-                    clock_text(gpu), slowed.is_array() && slowed.empty() ? "nothing" : text(slowed),
-                    shown_value(gpu.at("memory_free_bytes"), "bytes"),
-                    text(gpu.at("ecc").at("uncorrected")), text(gpu.at("xids").at("events")),
-                    text(links.at("active")), slowest_copy(gpu, "to_device_bytes_per_second"),
-                    slowest_copy(gpu, "from_device_bytes_per_second")});
+  for (const record::CheckedRank& rank : record.ranks) {
+    if (!rank.gpu_health) continue;
+    const record::GpuHealth& gpu = *rank.gpu_health;
+    const bool steady = gpu.slowdowns && gpu.slowdowns->empty();
+    rows.push_back({text(rank.rank), rank.host, text(rank.gpu),
+                    fmt::format("{}/{} MHz", text(gpu.sm_mhz), text(gpu.sm_max_mhz)),
+                    steady ? "nothing" : text(gpu.slowdowns), bytes_text(gpu.memory_free_bytes),
+                    text(gpu.ecc.uncorrected), text(gpu.xids.events), text(gpu.nvlinks.active),
+                    slowest_copy(gpu, &GpuCopy::to_device),
+                    slowest_copy(gpu, &GpuCopy::from_device)});
   }
   return rows.size() == 1 ? "" : "\n" + text_table(rows);
 }
 
 /// GPU to GPU, GB/s, a row for each that sends; "*": through the host. Empty without peers.
-std::string peers_table(const Json& host) {
-  const Json& links = host.at("gpu_peers");
-  if (links.is_null() || links.empty()) return "";
+std::string peers_table(const record::CheckedHost& host) {
+  if (!host.gpu_peers || host.gpu_peers->empty()) return "";
   std::map<int, std::map<int, std::string>> cells;
-  for (const Json& link : links)
-    cells[link.at("from")][link.at("to")] =
-        fmt::format("{:.1f}{}", link.at("bytes_per_second").get<double>() / 1e9,
-                    link.at("can_access") == true ? "" : "*");
+  for (const PeerLink& link : *host.gpu_peers)
+    cells[link.from][link.to] =
+        fmt::format("{:.1f}{}", link.bytes_per_second / 1e9, link.can_access ? "" : "*");
   Rows rows(1, {"GB/s from"});
   for (const auto& [gpu, ignored] : cells) rows[0].push_back(fmt::format("to {}", gpu));
   for (const auto& [from, to] : cells) {
@@ -192,79 +186,65 @@ std::string peers_table(const Json& host) {
     for (const auto& [gpu, ignored] : cells)
       rows.back().push_back(to.contains(gpu) ? to.at(gpu) : "-");
   }
-  return fmt::format("\nGPUs of {} (*: through the host)\n{}", text(host.at("host")),
-                     text_table(rows));
+  return fmt::format("\nGPUs of {} (*: through the host)\n{}", host.host, text_table(rows));
 }
 
-std::string collectives_table(const Json& collectives) {
-  if (collectives.is_null()) return "";
+std::string collectives_table(const Known<record::Collectives>& collectives) {
+  if (!collectives) return "";
   Rows rows{{"collective", "by", "bytes", "time", "algbw GB/s", "busbw GB/s", "scalemark/MPI"}};
   std::map<std::int64_t, double> ratios;
-  for (const Json& ratio : collectives.at("allreduce_ratio"))
-    ratios[ratio.at("bytes")] = ratio.at("scalemark_over_mpi");
-  for (const Json& row : collectives.at("rows")) {
-    const bool own = row.at("carrier") == "scalemark";
-    rows.push_back({text(row.at("collective")), text(row.at("carrier")), row.at("bytes").dump(),
-                    shown_value(row.at("seconds"), "s"),
-                    fmt::format("{:.3f}", row.at("algbw").get<double>() / 1e9),
-                    fmt::format("{:.3f}", row.at("busbw").get<double>() / 1e9),
-                    own ? fmt::format("{:.2f}", ratios[row.at("bytes")]) : "-"});
-  }
-  return fmt::format("\ntransport: {}\n{}", text(collectives.at("transport")), text_table(rows));
+  for (const auto& [bytes, ratio] : collectives->allreduce_ratio) ratios[bytes] = ratio;
+  for (const record::CollectiveRow& row : collectives->rows)
+    rows.push_back({row.collective, row.carrier, text(row.bytes), shown_value(row.seconds, "s"),
+                    fmt::format("{:.3f}", row.algbw / 1e9), fmt::format("{:.3f}", row.busbw / 1e9),
+                    row.carrier == "scalemark" ? fmt::format("{:.2f}", ratios[row.bytes]) : "-"});
+  return fmt::format("\ntransport: {}\n{}", text(collectives->transport), text_table(rows));
 }
 
 /// One line a check; those that passed in short.
-std::string checks_list(const Json& record) {
+std::string checks_list(const PreflightResult& record) {
   std::string lines;
-  std::map<std::string, int> count;
-  for (const Json& check : record.at("checks")) {
-    const std::string status = check.at("status");
-    ++count[status];
-    if (status == "pass") continue;
-    lines += fmt::format("{}: {} {}: {}\n", status, text(check.at("name")),
-                         text(check.at("statistic")), text(check.at("message")));
+  std::map<CheckStatus, int> count;
+  for (const record::Check& check : record.checks) {
+    ++count[check.status];
+    if (check.status == CheckStatus::pass) continue;
+    lines += fmt::format("{}: {} {}: {}\n", to_string(check.status), check.name, check.statistic,
+                         check.message);
   }
   return fmt::format("\n{}verdict: {} ({} passed, {} warned, {} failed, {} skipped)\n", lines,
-                     text(record.at("verdict")), count["pass"], count["warn"], count["fail"],
-                     count["skip"]);
+                     record.verdict ? to_string(*record.verdict) : "-", count[CheckStatus::pass],
+                     count[CheckStatus::warn], count[CheckStatus::fail], count[CheckStatus::skip]);
 }
 
-/// "1, 2" of [1,2]; empty of null.
-std::string numbers_text(const Json& numbers, std::string_view separator) {
-  if (numbers.is_null()) return "";
-  return fmt::format("{}", fmt::join(numbers.get<std::vector<int>>(), separator));
-}
-
-std::string binding_text(const Json& rank) {
-  const Json& binding = rank.at("binding");
+std::string binding_text(const record::CheckedRank& rank) {
+  const record::Binding& binding = rank.binding;
   std::vector<std::string> words;
-  if (const auto others = numbers_text(binding.at("overlaps_with"), ", "); !others.empty())
-    words.push_back("shares cores with rank " + others);
-  if (binding.at("as_asked") == false) words.push_back("not bound");
-  if (binding.at("near_gpu") == false) words.push_back("far from its GPU");
-  if (binding.at("crosses_numa") == true)
-    words.push_back("crosses NUMA " + numbers_text(rank.at("numa"), ", "));
+  if (!binding.overlaps_with.empty())
+    words.push_back(
+        fmt::format("shares cores with rank {}", fmt::join(binding.overlaps_with, ", ")));
+  if (binding.as_asked == false) words.push_back("not bound");
+  if (binding.near_gpu == false) words.push_back("far from its GPU");
+  if (binding.crosses_numa == true)
+    words.push_back(fmt::format("crosses NUMA {}", fmt::join(rank.numa.value_or({}), ", ")));
   if (!words.empty()) return fmt::format("{}", fmt::join(words, "; "));
-  return binding.at("as_asked").is_null() ? "-" : "as asked";
+  return binding.as_asked ? "as asked" : "-";
 }
 
 }  // namespace
 
-std::string preflight_table(const Json& record) {
+std::string preflight_table(const PreflightResult& record) {
   std::string tables = ranks_table(record) + "\n" + hosts_table(record) + gpus_table(record);
-  for (const Json& host : record.at("hosts")) tables += peers_table(host);
-  return tables + collectives_table(record.at("collectives")) + fleet_table(record) +
-         checks_list(record);
+  for (const record::CheckedHost& host : record.hosts) tables += peers_table(host);
+  return tables + collectives_table(record.collectives) + fleet_table(record) + checks_list(record);
 }
 
-std::string pinning_table(const Json& record) {
+std::string pinning_table(const PreflightResult& record) {
   Rows rows{{"rank", "host", "cores", "NUMA", "threads", "GPU", "asked for", "achieved"}};
-  for (const Json& rank : record.at("ranks")) {
-    const std::string numa = numbers_text(rank.at("numa"), ",");
-    rows.push_back({text(rank.at("rank")), text(rank.at("host")), text(rank.at("cpus")),
-                    numa.empty() ? "-" : numa, text(rank.at("threads")), text(rank.at("gpu")),
-                    text(rank.at("affinity_requested")), binding_text(rank)});
-  }
+  for (const record::CheckedRank& rank : record.ranks)
+    rows.push_back({text(rank.rank), rank.host, text(rank.cpus),
+                    rank.numa ? fmt::format("{}", fmt::join(*rank.numa, ",")) : "-",
+                    text(rank.threads), text(rank.gpu), text(rank.affinity_requested),
+                    binding_text(rank)});
   return text_table(rows) + checks_list(record);
 }
 

@@ -13,20 +13,21 @@
 #include "record/instances.hpp"
 #include "record/projection.hpp"
 #include "record/study.hpp"
+#include "record/preflight.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
 
 /// Numbers of every rank, collectives, checks (those that did not pass first to be seen: with their
 /// message), verdict. Ends with a newline.
-std::string preflight_table(const Json& record);
+std::string preflight_table(const PreflightResult& record);
 
 /// Rank, host, cores, NUMA nodes, threads, GPU, binding asked for and achieved; then what is wrong.
-std::string pinning_table(const Json& record);
+std::string pinning_table(const PreflightResult& record);
 
 /// What each host reaches, as its worst rank has it, and the fraction of the median of all hosts;
 /// the worst host first, and no more than 30. Empty for one host.
-std::string fleet_table(const Json& record);
+std::string fleet_table(const PreflightResult& record);
 
 /// A table a curve with a line a point, and what its columns mean.
 std::string run_plan_table(const std::vector<CurvePlan>& plans);

@@ -1,13 +1,12 @@
-// Parts of the preflight record: hosts, GPUs and fabric ports.
+// Parts of the preflight record: hosts and GPUs.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "platform/fabric.hpp"
 #include "platform/gpu_health.hpp"
 #include "platform/platform.hpp"
-#include "result/records.hpp"
+#include "record/preflight.hpp"
 
 namespace scalemark {
 
@@ -20,14 +19,9 @@ struct GpuFindings {
   std::vector<GpuCopy> copies;
 };
 
-/// An entry `ranks[].gpu_health`; null for what is unknown.
-Json gpu_health_json(const GpuFindings& findings);
-/// `hosts[].gpu_peers`.
-Json peer_links_json(const std::vector<PeerLink>& links);
-/// `hosts[].fabric`.
-Json fabric_json(const std::vector<FabricPort>& ports);
-/// An entry of `hosts`, of this one, less the counters; `scratch` and `peers`: null where they were
-/// not measured.
-Json host_json(const SystemInfo& system, const Json& scratch, const Json& peers);
+/// An entry `ranks[].gpu_health`.
+record::GpuHealth gpu_health(const GpuFindings& findings);
+/// An entry of `hosts`, of this one, less its scratch file, the links of its GPUs and its counters.
+record::CheckedHost checked_host(const SystemInfo& system);
 
 }  // namespace scalemark

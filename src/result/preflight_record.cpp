@@ -1,7 +1,6 @@
 // See preflight_record.hpp. Unknown numbers are null with a reason, as in every record.
 #include "result/preflight_record.hpp"
 
-#include "json.hpp"
 #include "record/write.hpp"
 #include "result/foreign_load.hpp"
 #include "result/run_metrics.hpp"
@@ -9,97 +8,77 @@
 namespace scalemark {
 namespace {
 
-Json start_preflight_record(const RecordContext& context, int world_size, const Outcome& outcome) {
-  Json record = start_record("preflight", context, outcome);
-  record["world_size"] = world_size;
-  return record;
+PreflightResult start_preflight(const RecordContext& context, int world_size,
+                                const Outcome& outcome) {
+  PreflightResult result;
+  set_surroundings(result, "preflight", context, outcome);
+  result.world_size = world_size;
+  return result;
 }
 
-Json placed(JsonWriter& writer, const record::RankPlacement& rank) {
-  static const Field field("ranks", 0, shape_of<record::RankPlacement>(), "");
-  return writer.write_below(field.key, field, *field.shape, &rank);
-}
-
-Json rank_of(Json rank, const PreflightRank& from, const std::vector<ForeignLoad>& loads) {
-  rank["cpus_of_host"] = from.report.cpus_of_host;
+record::CheckedRank checked_rank(const PreflightRank& from, const record::RankPlacement& placement,
+                                 const std::vector<ForeignLoad>& loads) {
+  record::CheckedRank rank = from.entry;
+  static_cast<record::RankPlacement&>(rank) = placement;
+  rank.cpus_of_host = from.report.cpus_of_host;
   const NoiseEvidence& noise = from.report.noise;
-  for (const char* key : {"gemm", "memory_bandwidth", "noise_quantum", "gpu_health"})
-    rank[key] = from.measured.is_null() ? Json(nullptr) : from.measured.at(key);
-  rank["noise"] = {{"steal", or_null(noise.steal)},
-                   {"throttled", or_null(noise.throttled_seconds)},
-                   {"load", or_null(noise.load1)},
-                   {"context_switches", noise.context_switches},
-                   {"foreign_cpus", nullptr}};
+  rank.noise = {noise.steal, noise.throttled_seconds, noise.load1, noise.context_switches, {}};
   for (const ForeignLoad& load : loads)
-    if (load.host == from.report.host) rank["noise"]["foreign_cpus"] = load.cpus;
+    if (load.host == from.report.host) rank.noise.foreign_cpus = load.cpus;
   return rank;
 }
 
 /// New errors by link: of interfaces those of the noise, of fabric ports the sum of what rose.
-void add_counters(Json& host, const std::map<std::string, std::uint64_t>& of_interfaces) {
-  Json counters = of_interfaces;
-  for (const Json& port : host.at("fabric")) {
-    const std::string name = port.at("name");
-    std::uint64_t sum = 0;
-    for (const auto& [counter, rose] : host.at("risen_counters").items())
-      if (counter.starts_with(name + ".")) sum += rose.get<std::uint64_t>();
-    counters[name] = sum;
+std::map<std::string, std::uint64_t> error_counters_of(const record::CheckedHost& host,
+                                                       const NoiseEvidence& noise) {
+  std::map<std::string, std::uint64_t> errors = noise.error_counters;
+  for (const record::FabricPort& port : host.fabric) {
+    std::uint64_t& sum = errors[port.name] = 0;
+    for (const auto& [counter, rose] : host.risen_counters)
+      if (counter.starts_with(port.name + ".")) sum += rose;
   }
-  host["error_counters"] = counters;
+  return errors;
 }
 
 }  // namespace
 
 void PreflightRank::describe(Fields& fields) {
   fields.add("report", &PreflightRank::report);
-  fields.add("measured", &PreflightRank::measured);
+  fields.add("entry", &PreflightRank::entry);
   fields.add("host", &PreflightRank::host);
   fields.add("settings", &PreflightRank::settings);
 }
 
-Json make_preflight_record(const RecordContext& context, const PreflightFacts& facts,
-                           const std::vector<PreflightRank>& ranks) {
-  Json record = start_preflight_record(context, facts.world_size, {});
-  record["device"] = facts.device;
-  record["device_name"] = facts.device_name;
-  record["allocator"] = facts.allocator;
-  record["started_at"] = facts.started_at;
-  set_number(record, "wall_seconds", facts.wall_seconds, "");
+PreflightResult make_preflight_record(const RecordContext& context, const PreflightFacts& facts,
+                                      const std::vector<PreflightRank>& ranks) {
+  PreflightResult result = start_preflight(context, facts.world_size, {});
+  result.device = known_text(facts.device);
+  result.device_name = facts.device_name;
+  result.allocator = facts.allocator;
+  result.started_at = known_text(facts.started_at);
+  result.wall_seconds = facts.wall_seconds;
+  result.collectives = facts.collectives;
+  result.pairs = {facts.pairs, "all ranks are on one host, or --pinning measures nothing"};
+  const Unknown no_gpu{"the ranks use no GPU"};
   std::vector<RankReport> reports;
   for (const PreflightRank& rank : ranks) reports.push_back(rank.report);
-  JsonWriter writer("");
   const auto placements = rank_placements(reports);
   const auto loads = foreign_loads(reports);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const PreflightRank& rank = ranks[i];
-    record["ranks"].push_back(rank_of(placed(writer, placements[i]), rank, loads));
-    if (rank.host.is_null()) continue;
-    record["hosts"].push_back(rank.host);
-    Json& host = record["hosts"].back();
-    add_counters(host, rank.report.noise.error_counters);
+    auto& rank = result.ranks.emplace_back(checked_rank(ranks[i], placements[i], loads));
+    if (facts.device != "cuda" && !rank.gpu_health) rank.gpu_health = no_gpu;
+    if (!ranks[i].host) continue;
+    auto& host = result.hosts.emplace_back(*ranks[i].host);
+    host.error_counters = error_counters_of(host, ranks[i].report.noise);
+    if (facts.device != "cuda" && !host.gpu_peers) host.gpu_peers = no_gpu;
   }
-  record["unavailable"].update(writer.take_reasons());
-  record["collectives"] = facts.collectives;
-  record["pairs"] = facts.pairs;
-  explain_nulls(record, "pairs", "all ranks are on one host, or --pinning measures nothing");
-  if (facts.device != "cuda")
-    for (const char* path : {"ranks.gpu_health", "hosts.gpu_peers"})
-      explain_nulls(record, path, "the ranks use no GPU");
-  for (const char* list : {"ranks", "hosts"})
-    explain_nulls(record, list, "the host does not tell, or --pinning measures nothing");
-  explain_nulls(record, "collectives.rows.first_wrong", "no element was wrong");
-  explain_nulls(
-      record, "collectives",
-      facts.no_collectives.empty() ? "the communicator does not tell" : facts.no_collectives);
-  return record;
+  return result;
 }
 
 Json make_failed_preflight_record(const RecordContext& context, int world_size,
                                   const Outcome& outcome) {
-  Json record = start_preflight_record(context, world_size, outcome);
-  explain_nulls(record, "",
-                "the checks did not come to an end: " + record["reason"].get<std::string>());
-  return record;
+  const PreflightResult result = start_preflight(context, world_size, outcome);
+  return record_json(result, "the checks did not come to an end: " + result.reason);
 }
 
 }  // namespace scalemark

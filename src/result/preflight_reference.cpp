@@ -6,54 +6,50 @@
 #include <set>
 
 #include "error.hpp"
+#include "record/read.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
 namespace {
 
-/// What is wrong with the parts that a reference takes over; empty where nothing is.
-std::string what_is_wrong(const Json& record) {
-  if (record["kind"] != "preflight")
-    return fmt::format("its kind is {}; name what scalemark preflight --output wrote",
-                       record["kind"].get<std::string>());
-  if (!record.contains("created_at") || !record["created_at"].is_string())
-    return "/created_at is not a string";
-  const Json verdict = record.value("verdict", Json());
-  if (verdict != "pass" && verdict != "warn" && verdict != "fail" &&
-      !(verdict.is_null() && record["status"] != "ok"))
-    return "/verdict is none of pass, warn and fail";
-  const auto hosts = record.find("hosts");
-  if (hosts == record.end() || !hosts->is_array()) return "/hosts is not an array";
-  for (std::size_t i = 0; i < hosts->size(); ++i) {
-    const Json& host = (*hosts)[i];
-    if (!host.is_object() || !host.contains("host") || !host["host"].is_string())
-      return fmt::format("/hosts/{}/host is not a string", i);
-  }
-  return "";
+/// Throws RecordFault for a value that is not as described.
+PreflightResult preflight_from(const Json& record) {
+  if (const std::string kind = record.at("kind"); kind != "preflight")
+    throw RecordFault(
+        fmt::format("its kind is {}; name what scalemark preflight --output wrote", kind));
+  auto result = record_from<PreflightResult>(record);
+  if (!result.verdict && result.status == Status::ok)
+    throw RecordFault("/verdict is none of pass, warn and fail");
+  return result;
 }
 
 }  // namespace
 
-Json read_preflight_record(const std::filesystem::path& path) {
-  Json record = read_record(path);
-  if (const std::string wrong = what_is_wrong(record); !wrong.empty())
-    throw ResultError(fmt::format("--preflight {}: {}", path.string(), wrong));
-  const Json::json_pointer pinning("/config/pinning/value");
-  if (record.contains(pinning) && record[pinning] == true)
-    throw ConfigError(
-        fmt::format("--preflight {}: made by --pinning, which measures nothing; name the record of "
-                    "a preflight without it",
-                    path.string()));
-  return record;
+PreflightResult read_preflight_record(const std::filesystem::path& path) {
+  const Json record = read_record(path);
+  try {
+    PreflightResult result = preflight_from(record);
+    if (!result.of_pinning()) return result;
+  } catch (const RecordFault& fault) {
+    throw ResultError(fmt::format("--preflight {}: {}", path.string(), fault.what()));
+  }
+  throw ConfigError(
+      fmt::format("--preflight {}: made by --pinning, which measures nothing; name the record of "
+                  "a preflight without it",
+                  path.string()));
 }
 
-Json preflight_reference(const Json& preflight, const std::vector<std::string>& hosts) {
+record::PreflightReference preflight_reference(const PreflightResult& preflight,
+                                               const std::vector<std::string>& hosts) {
   std::set<std::string> uncovered(hosts.begin(), hosts.end());
-  for (const Json& host : preflight.at("hosts")) uncovered.erase(host.at("host"));
-  return {{"id", preflight.at("id")},
-          {"status", preflight.at("status")},
-          {"verdict", preflight.value("verdict", Json())},
-          {"created_at", preflight.at("created_at")},
-          {"hosts_not_covered", uncovered}};
+  for (const record::CheckedHost& host : preflight.hosts) uncovered.erase(host.host);
+  record::PreflightReference reference{preflight.id,
+                                       preflight.status,
+                                       {},
+                                       preflight.created_at,
+                                       {uncovered.begin(), uncovered.end()}};
+  if (preflight.verdict) reference.verdict = to_string(*preflight.verdict);
+  return reference;
 }
 
 }  // namespace scalemark

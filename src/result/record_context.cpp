@@ -2,17 +2,14 @@
 #include "result/record_context.hpp"
 
 #include "record/read.hpp"
+#include "record/write.hpp"
 #include "result/record_schemas.hpp"
 #include "result/warnings.hpp"
 
 namespace scalemark {
 namespace {
 
-void set_preflight(Json& record, const Json& reference) {
-  record["preflight"] = reference;
-  explain_nulls(record, "preflight.verdict", "that preflight did not come to an end");
-  explain_nulls(record, "preflight", "no preflight record was named: --preflight FILE");
-}
+constexpr const char* kNoPreflight = "no preflight record was named: --preflight FILE";
 
 }  // namespace
 
@@ -24,7 +21,8 @@ Json start_record(const std::string& kind, const RecordContext& context, const O
   record["system"] = context.system.json;
   record["environment"] = context.environment;
   record["unavailable"] = context.system.unavailable;
-  if (record.contains("preflight")) set_preflight(record, context.preflight);
+  if (record.contains("preflight"))
+    set_part(record, "preflight", Known(context.preflight, kNoPreflight));
   return record;
 }
 
@@ -41,11 +39,6 @@ record::System system_of(const RecordContext& context) {
   for (const auto& [path, reason] : context.system.unavailable)
     reasons[path.substr(path.find('.') + 1)] = reason;
   return part_from<record::System>(context.system.json, reasons);
-}
-
-Known<record::PreflightReference> preflight_of(const RecordContext& context) {
-  if (context.preflight.is_null()) return {};
-  return part_from<record::PreflightReference>(context.preflight);
 }
 
 }  // namespace scalemark

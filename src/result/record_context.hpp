@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace scalemark {
 struct RecordContext {
   LoadedConfig config;
   SystemInfo system;
-  std::map<std::string, std::string> environment;  ///< recorded_environment()
-  Json preflight = nullptr;  ///< preflight_reference() of --preflight FILE; null: none is named
+  std::map<std::string, std::string> environment;            ///< recorded_environment()
+  std::optional<record::PreflightReference> preflight = {};  ///< of --preflight FILE
 };
 
 /// A record with all keys of its kind; filled are those of the envelope and what the context says.
@@ -39,13 +40,12 @@ void set_surroundings(T& result, const std::string& kind, const RecordContext& c
   result.system = system_of(context);
   result.environment.assign(context.environment.begin(), context.environment.end());
 }
-Known<record::PreflightReference> preflight_of(const RecordContext& context);
 /// The same with the preflight that was named.
 template <typename T>
 void set_context(T& result, const std::string& kind, const RecordContext& context,
                  const Outcome& outcome) {
   set_surroundings(result, kind, context, outcome);
-  result.preflight = preflight_of(context);
+  result.preflight = context.preflight;
 }
 
 }  // namespace scalemark

@@ -42,13 +42,13 @@ ExitCode run(Session& session) {
 
 /// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
 /// peers wait for it.
-ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartBarrier& start_line,
+ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartBarrier& start_barrier,
                       Handover& handover) {
   std::unique_ptr<Session> session;
   ExitCode code = ExitCode::ok;
   try {
     session = std::make_unique<Session>(std::move(loaded), world);
-    session->start_line = &start_line;
+    session->start_barrier = &start_barrier;
     code = run(*session);
   } catch (const AgreedError& error) {
     if (world.rank() == 0) say_error(error.what());
@@ -105,10 +105,10 @@ int engine_main(int argc, char** argv) {
     if (stop_requested()) handover.publish_stop_heard();
   });
   try {
-    StartBarrier start_line(process_environment());  // before MPI starts processes of its own
+    StartBarrier start_barrier(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
     handover.publish_listens();
-    const ExitCode code = run_in_world(std::move(loaded), world, start_line, handover);
+    const ExitCode code = run_in_world(std::move(loaded), world, start_barrier, handover);
     watchdog.enter("finalize");
     RankGroup::finalize(world);
     return static_cast<int>(code);

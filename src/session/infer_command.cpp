@@ -65,7 +65,7 @@ Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& mea
     samples = std::move(served.samples);
     facts.rate_search = std::move(served.search);
   } else {
-    samples = inferencer.measure(world, observer, session.start_line);
+    samples = inferencer.measure(world, observer, session.start_barrier);
   }
   const NoiseEvidence noise = noise_between(before, session.noise_now());
 

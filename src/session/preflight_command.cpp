@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "analysis/preflight/rules.hpp"
 #include "comm/abort.hpp"
@@ -45,8 +46,8 @@ std::vector<PreflightRank> gather_ranks(RankGroup& world, const PreflightRank& m
   return ranks;
 }
 
-/// The judged record at rank 0, null elsewhere.
-Json measure(Session& session, const std::vector<PreflightRule>& rules) {
+/// The judged record; at rank 0 alone.
+std::optional<PreflightResult> measure(Session& session, const std::vector<PreflightRule>& rules) {
   wait_for_idle(session, session.world);
   const double start = steady_seconds();
   PreflightFacts facts;
@@ -59,42 +60,43 @@ Json measure(Session& session, const std::vector<PreflightRule>& rules) {
   const ErrorCounters counters = read_error_counters();
   PreflightRank mine = measure_rank(session);
   if (session.config().pinning)
-    facts.no_collectives = "--pinning measures nothing";
+    facts.collectives = Unknown{"--pinning measures nothing"};
   else if (session.world.size() == 1)
-    facts.no_collectives = "one rank has nobody to communicate with";
+    facts.collectives = Unknown{"one rank has nobody to communicate with"};
   else
     facts.collectives = measure_collectives(session);
   if (!session.config().pinning && session.world.size() > 1) facts.pairs = measure_pairs(session);
   mine.report.noise = noise_between(before, noise_snapshot());
-  if (!mine.host.is_null()) mine.host["risen_counters"] = risen(counters, read_error_counters());
+  if (mine.host) mine.host->risen_counters = risen(counters, read_error_counters());
   const auto ranks = gather_ranks(session.world, mine);
   facts.wall_seconds = steady_seconds() - start;
-  if (!session.is_root()) return nullptr;
-  Json record = make_preflight_record(session.record_context(session.loaded), facts, ranks);
+  if (!session.is_root()) return std::nullopt;
+  PreflightResult record =
+      make_preflight_record(session.record_context(session.loaded), facts, ranks);
   apply_preflight_rules(record, ranks, rules);
   return record;
 }
 
-void write_rules(Session& session, ResultFile& file, const Json& record) {
-  if (record["verdict"] == "fail")
+void write_rules(Session& session, ResultFile& file, const PreflightResult& record) {
+  if (record.verdict == CheckStatus::fail)
     return session.say("no rules are made from nodes that fail: " + file.path().string());
   file.write(make_preflight_rules(
       preflight_values(record), session.config().rules_margin,
-      fmt::format("Made by scalemark preflight on {}, {} ranks, margin {}",
-                  record["created_at"].get<std::string>(), record["world_size"].dump(),
-                  session.config().rules_margin)));
+      fmt::format("Made by scalemark preflight on {}, {} ranks, margin {}", record.created_at,
+                  record.world_size, session.config().rules_margin)));
   session.say("rules: " + file.path().string());
 }
 
-ExitCode publish_checks(Session& session, const Destination& to, const Json& record) {
+ExitCode publish_checks(Session& session, const Destination& to,
+                        const std::optional<PreflightResult>& record) {
   return publish_at_root(session, [&] {
-    deliver(record, to.output.get(), session.config().json);
-    if (to.made_rules) write_rules(session, *to.made_rules, record);
+    deliver(judged_json(*record), to.output.get(), session.config().json);
+    if (to.made_rules) write_rules(session, *to.made_rules, *record);
     if (!session.config().json)
-      (to.output ? print_view : print_data)(session.config().pinning ? pinning_table(record)
-                                                                     : preflight_table(record));
+      (to.output ? print_view : print_data)(session.config().pinning ? pinning_table(*record)
+                                                                     : preflight_table(*record));
     if (to.output) session.say("record: " + to.output->path().string());
-    return record["verdict"] == "fail" ? ExitCode::failed : ExitCode::ok;
+    return record->verdict == CheckStatus::fail ? ExitCode::failed : ExitCode::ok;
   });
 }
 
@@ -109,10 +111,8 @@ ExitCode preflight_command(Session& session) {
       to.output->write(make_failed_preflight_record(session.record_context(session.loaded),
                                                     session.world.size(), outcome));
   };
-  return with_last_words(session, leave, [&] {
-    const Json record = measure(session, to.rules);
-    return publish_checks(session, to, record);
-  });
+  return with_last_words(session, leave,
+                         [&] { return publish_checks(session, to, measure(session, to.rules)); });
 }
 
 }  // namespace scalemark

@@ -38,9 +38,9 @@ void GpuChecks::end_load() {
   if (watch_) watch_->end_load();
 }
 
-Json GpuChecks::measure() {
+std::optional<record::GpuHealth> GpuChecks::measure() {
   RankGroup& world = session_.world;
-  if (world.all_sum({watch_ ? 1. : 0.}).front() == 0) return nullptr;
+  if (world.all_sum({watch_ ? 1. : 0.}).front() == 0) return std::nullopt;
   const double seconds = session_.config().seconds / 20;
   GpuFindings findings;
   const int turns = most_local_ranks(world);
@@ -55,14 +55,14 @@ Json GpuChecks::measure() {
   world.watchdog().enter("GPU peers");
   leave_if_stopped(session_);
   world.agree_on([&] {
-    if (watch_ && world.local_rank() == 0) peers_ = peer_links_json(measure_peer_links(seconds));
+    if (watch_ && world.local_rank() == 0) peers_ = measure_peer_links(seconds);
   });
-  if (!watch_) return nullptr;
+  if (!watch_) return std::nullopt;
   findings.health = watch_->health();
   findings.traits = gpu_traits(session_.device->device().index());
   findings.peermem = has_peermem();
   findings.numa = numa_node_of(session_);
-  return gpu_health_json(findings);
+  return gpu_health(findings);
 }
 
 }  // namespace scalemark

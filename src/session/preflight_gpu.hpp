@@ -2,9 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "platform/gpu_health.hpp"
-#include "result/records.hpp"
+#include "record/preflight.hpp"
 #include "session/session.hpp"
 
 namespace scalemark {
@@ -18,16 +19,16 @@ class GpuChecks {
   void begin_load();
   void end_load();
   /// Copies to and from the GPUs, one of a host at a time because they may share links, then from
-  /// GPU to GPU by the first rank of each host. An entry `ranks[].gpu_health`; null without a GPU.
-  /// All ranks call it. Throws AgreedError.
-  Json measure();
-  /// `hosts[].gpu_peers` after measure(); null where this rank measured none.
-  const Json& peers() const { return peers_; }
+  /// GPU to GPU by the first rank of each host. Nothing without a GPU. All ranks call it. Throws
+  /// AgreedError.
+  std::optional<record::GpuHealth> measure();
+  /// After measure(); nothing where this rank measured none.
+  const std::optional<std::vector<PeerLink>>& peers() const { return peers_; }
 
  private:
   Session& session_;
   std::optional<GpuWatch> watch_;
-  Json peers_ = nullptr;
+  std::optional<std::vector<PeerLink>> peers_;
 };
 
 }  // namespace scalemark

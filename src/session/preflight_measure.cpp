@@ -44,15 +44,15 @@ class Quanta {
     blocks_.push_back(repeat_quantum(steps_, seconds));
   }
 
-  Json statistics() const {
+  record::NoiseQuantum statistics() const {
     const QuantumStatistics statistics = quantum_statistics(blocks_);
-    return {{"steps", steps_},
-            {"samples", statistics.samples},
-            {"mean_seconds", statistics.mean},
-            {"median_seconds", statistics.median},
-            {"best_mean_seconds", statistics.best_mean},
-            {"p99_seconds", statistics.p99},
-            {"max_over_min", statistics.max_over_min}};
+    return {steps_,
+            static_cast<std::int64_t>(statistics.samples),
+            statistics.mean,
+            statistics.median,
+            statistics.best_mean,
+            statistics.p99,
+            statistics.max_over_min};
   }
 
  private:
@@ -63,27 +63,27 @@ class Quanta {
 
 /// A block of noise quanta comes before each precision, so that what disturbs a node for a moment
 /// spoils one block and not all.
-void measure_compute(Session& session, Json& measured) {
+void measure_compute(Session& session, record::CheckedRank& entry) {
   const bool cuda = session.device->device().is_cuda();
   const double seconds = session.config().seconds / 4;
   Quanta quanta(session);
-  Json rates = Json::object();
-  for (const auto& [name, type] : {std::pair{"fp64", at::kDouble},
-                                   {"fp32", at::kFloat},
-                                   {"bf16", at::kBFloat16},
-                                   {"fp16", at::kHalf}}) {
+  record::GemmRates rates;
+  for (const auto& [of_type, type] : {std::pair{&record::GemmRates::fp64, at::kDouble},
+                                      {&record::GemmRates::fp32, at::kFloat},
+                                      {&record::GemmRates::bf16, at::kBFloat16},
+                                      {&record::GemmRates::fp16, at::kHalf}}) {
     quanta.measure_block(seconds);
     session.world.watchdog().enter("GEMM");
     leave_if_stopped(session);  // all ranks multiply at once, as they compute at once
     const GemmRates rate = measure_gemm(*session.device, type, cuda ? 8192 : 512, seconds);
-    rates[name] = {{"flops", rate.mean}, {"median_flops", rate.median}};
+    rates.*of_type = {rate.mean, rate.median};
   }
-  measured["gemm"] = rates;
-  measured["noise_quantum"] = quanta.statistics();
+  entry.gemm = rates;
+  entry.noise_quantum = quanta.statistics();
 }
 
 /// A quarter of what this rank may take bounds the arrays.
-Json measure_memory(Session& session) {
+record::MemoryBandwidth measure_memory(Session& session) {
   session.world.watchdog().enter("memory bandwidth");
   const std::int64_t room =
       memory_left(session.world.local_size()).value_or(std::int64_t{1} << 40) / 4;
@@ -94,13 +94,10 @@ Json measure_memory(Session& session) {
   session.world.agree_on([&] {
     rate = measure_memory_bandwidth(at::get_num_threads(), elements, session.config().seconds);
   });
-  return {{"bytes_per_second", rate.bytes_per_second},
-          {"best_bytes_per_second", rate.best_bytes_per_second},
-          {"array_bytes", rate.array_bytes},
-          {"passes", rate.passes}};
+  return {rate.bytes_per_second, rate.best_bytes_per_second, rate.array_bytes, rate.passes};
 }
 
-Json measure_scratch(Session& session) {
+record::Scratch measure_scratch(Session& session) {
   session.world.watchdog().enter("scratch file");
   const auto& asked = session.config().scratch;
   std::filesystem::path folder;
@@ -114,10 +111,7 @@ Json measure_scratch(Session& session) {
       rates = measure_scratch_file(
           folder, static_cast<std::int64_t>(session.config().scratch_mb * 1024 * 1024));
   });
-  return {{"folder", folder.string()},
-          {"bytes", rates.bytes},
-          {"write_bytes_per_second", rates.write_bytes_per_second},
-          {"read_bytes_per_second", rates.read_bytes_per_second}};
+  return {rates, folder.string()};
 }
 
 /// Variables, and what Open MPI made of them, of files and of mpirun's command line.
@@ -129,18 +123,18 @@ Settings settings_in_effect(Session& session) {
   return settings;
 }
 
-Json row_of(Collective collective, Carrier carrier, const CollectiveTiming& timing, int ranks) {
+record::CollectiveRow row_of(Collective collective, Carrier carrier, const CollectiveTiming& timing,
+                             int ranks) {
   const double rate = algorithm_bandwidth(timing.bytes, timing.seconds);
-  const bool right = timing.first_wrong.empty();
-  return {{"collective", to_string(collective)},
-          {"carrier", to_string(carrier)},
-          {"bytes", timing.bytes},
-          {"seconds", timing.seconds},
-          {"algbw", rate},
-          {"busbw", rate * bus_factor(collective, ranks)},
-          {"repetitions", timing.repetitions},
-          {"wrong_elements", timing.wrong_elements},
-          {"first_wrong", right ? Json(nullptr) : Json(timing.first_wrong)}};
+  return {std::string(to_string(collective)),
+          std::string(to_string(carrier)),
+          timing.bytes,
+          timing.seconds,
+          rate,
+          rate * bus_factor(collective, ranks),
+          timing.repetitions,
+          timing.wrong_elements,
+          known_text(timing.first_wrong)};
 }
 
 }  // namespace
@@ -154,25 +148,28 @@ void leave_if_stopped(Session& session) {
 PreflightRank measure_rank(Session& session) {
   PreflightRank rank;
   const bool first_of_host = session.world.local_rank() == 0;
-  Json scratch = nullptr, peers = nullptr;
+  std::optional<record::Scratch> scratch;
+  std::optional<std::vector<PeerLink>> peers;
   if (!session.config().pinning) {
-    rank.measured = Json::object();
     GpuChecks gpu(session);
     gpu.begin_load();
-    measure_compute(session, rank.measured);
+    measure_compute(session, rank.entry);
     gpu.end_load();
-    rank.measured["memory_bandwidth"] = measure_memory(session);
+    rank.entry.memory_bandwidth = measure_memory(session);
     scratch = measure_scratch(session);
-    rank.measured["gpu_health"] = gpu.measure();
+    rank.entry.gpu_health = gpu.measure();
     peers = gpu.peers();
   }
   rank.report = rank_report(session, session.world.rank(), {}, {});
   rank.settings = settings_in_effect(session);
-  if (first_of_host) rank.host = host_json(session.system, scratch, peers);
+  if (!first_of_host) return rank;
+  rank.host = checked_host(session.system);
+  rank.host->scratch = scratch;
+  rank.host->gpu_peers = peers;
   return rank;
 }
 
-Json measure_collectives(Session& session) {
+record::Collectives measure_collectives(Session& session) {
   RankGroup& world = session.world;
   const ResolvedConfig& config = session.config();
   const at::Device device = session.device->device();
@@ -189,7 +186,7 @@ Json measure_collectives(Session& session) {
   if (device.is_cuda())
     for (const Carrier carrier : kDeviceCarriers)
       carriers[carrier] = make_carrier(carrier, world, sizes.back(), device.index());
-  Json rows = Json::array(), ratios = Json::array();
+  record::Collectives measured;
   for (const Collective collective : kCollectives)
     for (const std::int64_t bytes : sizes) {
       std::map<Carrier, CollectiveTiming> timings;
@@ -199,18 +196,16 @@ Json measure_collectives(Session& session) {
         leave_if_stopped(session);
         timings[kind] = CollectiveProbe(world, *carrier)
                             .measure(collective, bytes, config.seconds / 10, corrupt);
-        rows.push_back(row_of(collective, kind, timings[kind], world.size()));
+        measured.rows.push_back(row_of(collective, kind, timings[kind], world.size()));
       }
       if (const auto own = timings.find(Carrier::scalemark); own != timings.end())
-        ratios.push_back(
-            {{"bytes", own->second.bytes},
-             {"scalemark_over_mpi", own->second.seconds / timings.at(Carrier::mpi).seconds}});
+        measured.allreduce_ratio.push_back(
+            {own->second.bytes, own->second.seconds / timings.at(Carrier::mpi).seconds});
     }
   const auto communicator = make_communicator(CommunicatorKind::mpi, world, -1);
-  return {{"transport", null_if_empty(communicator->transport())},
-          {"algorithm", null_if_empty(communicator->algorithm())},
-          {"rows", rows},
-          {"allreduce_ratio", ratios}};
+  measured.transport = known_text(communicator->transport());
+  measured.algorithm = known_text(communicator->algorithm());
+  return measured;
 }
 
 }  // namespace scalemark

@@ -1,6 +1,7 @@
 // What preflight measures on every rank; all ranks call these together.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "result/preflight_record.hpp"
@@ -17,12 +18,11 @@ void leave_if_stopped(Session& session);
 /// is without noise: the caller counts it to the end of the collectives.
 PreflightRank measure_rank(Session& session);
 
-/// Collectives of all sizes: {"transport", "algorithm", "rows", "allreduce_ratio"}. The same on all
-/// ranks. For two ranks and more.
-Json measure_collectives(Session& session);
+/// Collectives of all sizes. The same on all ranks. For two ranks and more.
+record::Collectives measure_collectives(Session& session);
 
-/// The links between every two hosts, by a rank of each: at rank 0 the record's `pairs`, elsewhere
-/// and where all ranks are on one host null.
-Json measure_pairs(Session& session);
+/// The links between every two hosts, by a rank of each, at rank 0; elsewhere, and where all ranks
+/// are on one host, nothing.
+std::optional<std::vector<record::HostPair>> measure_pairs(Session& session);
 
 }  // namespace scalemark

@@ -83,7 +83,7 @@ class Trials {
     world.watchdog().enter("server");
     world.barrier();
     if (count_ == 1) {
-      wait_at(session_.start_line, world);
+      wait_at(session_.start_barrier, world);
       began_ = steady_seconds();
     }
     Samples samples = inferencer_.serve(world, arrivals, policy_of(config_, queries, world.size()));
@@ -141,7 +141,7 @@ ServedTrials serve_trials(Session& session, Inferencer& inferencer, const Resolv
     const bool hopeless = sums[0] / world.size() > *config.latency_bound_ms / 1e3;
     served.search = trials.search(first, hopeless ? first : first / 64, served.samples);
   }
-  if (session.start_line) session.start_line->report(trials.window());
+  if (session.start_barrier) session.start_barrier->report(trials.window());
   return served;
 }
 

@@ -98,7 +98,7 @@ int Session::cpus_of_host() const {
 }
 
 NoiseSnapshot Session::noise_now() const {
-  return noise_snapshot(start_line ? start_line->starter() : std::nullopt);
+  return noise_snapshot(start_barrier ? start_barrier->starter() : std::nullopt);
 }
 
 void Session::warn(const std::string& warning) {

@@ -50,8 +50,8 @@ class Session {
   SystemInfo system;
   Affinity affinity;
   std::unique_ptr<DeviceBackend> device;
-  Json preflight = nullptr;  ///< at rank 0: what records say of --preflight; null: none is named
-  StartBarrier* start_line = nullptr;  ///< of `run` and `infer`; null: nowhere to wait
+  std::optional<record::PreflightReference> preflight;  ///< of --preflight, at rank 0
+  StartBarrier* start_barrier = nullptr;  ///< of `run` and `infer`; null: nowhere to wait
 
  private:
   void refuse_singletons() const;

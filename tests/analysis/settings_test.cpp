@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "record/write.hpp"
+
 namespace scalemark::settings_test {
 namespace {
 
@@ -17,7 +19,7 @@ TEST(Settings, ThatDifferNameValuesAndRanks) {
   EXPECT_EQ(differences[0].values[0].value, "Ring");
   EXPECT_EQ(differences[0].values[0].ranks, (std::vector<int>{0, 2}));
   EXPECT_EQ(differences[0].values[1].value, "Tree");
-  EXPECT_EQ(differences[0].values[2].value, std::nullopt);
+  EXPECT_FALSE(differences[0].values[2].value);
   EXPECT_EQ(differences[0].values[2].ranks, std::vector<int>{3});
   EXPECT_EQ(differences[1].name, "UCX_TLS");
 }
@@ -31,29 +33,27 @@ TEST(Settings, OfCommunicationAlone) {
 }
 
 TEST(Settings, TheRecordKeepsVariablesAndParametersApart) {
-  Json unavailable = Json::object();
   const Settings rank{
       {"UCX_IB_PCI_RELAXED_ORDERING", "on"}, {"pml", "ucx"}, {"coll_hcoll_enable", "0"}};
-  const Json json = settings_json({rank, rank}, unavailable);
-  EXPECT_EQ(json["environment"], Json({{"UCX_IB_PCI_RELAXED_ORDERING", "on"}}));
-  EXPECT_EQ(json["open_mpi"]["pml"], "ucx");
-  EXPECT_EQ(json["hcoll_enabled"], false);
-  EXPECT_EQ(json["ucx_relaxed_ordering"], "on");
-  EXPECT_EQ(json["nccl_relaxed_ordering"], nullptr);
-  EXPECT_EQ(json["differing"], Json::array());
-  EXPECT_EQ(unavailable.size(), 1u);
-  EXPECT_TRUE(unavailable.contains("settings.nccl_relaxed_ordering"));
+  const record::CommunicationSettings settings = settings_of({rank, rank});
+  EXPECT_EQ(settings.environment, (Settings{{"UCX_IB_PCI_RELAXED_ORDERING", "on"}}));
+  EXPECT_EQ(settings.open_mpi.at("pml"), "ucx");
+  EXPECT_EQ(settings.hcoll_enabled, false);
+  EXPECT_EQ(settings.ucx_relaxed_ordering, "on");
+  EXPECT_FALSE(settings.nccl_relaxed_ordering);
+  EXPECT_TRUE(settings.differing.empty());
 }
 
 TEST(Settings, WithoutHcollOrAVariableThereIsAReason) {
-  Json unavailable = Json::object();
   const Settings ring{{"NCCL_ALGO", "Ring"}}, nothing;
-  const Json json = settings_json({ring, nothing}, unavailable);
-  EXPECT_EQ(json["hcoll_enabled"], nullptr);
-  EXPECT_TRUE(unavailable.contains("settings.hcoll_enabled"));
-  EXPECT_EQ(json["differing"][0]["values"][1]["value"], nullptr);
-  EXPECT_EQ(json["differing"][0]["values"][1]["ranks"], Json::array({1}));
-  EXPECT_TRUE(unavailable.contains("settings.differing.values.value"));
+  PreflightResult result;
+  result.settings = settings_of({ring, nothing});
+  const Json json = record_json(result);
+  EXPECT_EQ(json["settings"]["hcoll_enabled"], nullptr);
+  EXPECT_EQ(json["unavailable"]["settings.hcoll_enabled"], "this Open MPI has no HCOLL");
+  const Json& second = json["settings"]["differing"][0]["values"][1];
+  EXPECT_EQ(second, Json({{"value", nullptr}, {"ranks", {1}}}));
+  EXPECT_EQ(json["unavailable"]["settings.differing.values.value"], "not set on these ranks");
 }
 
 }  // namespace

@@ -12,23 +12,19 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Json judged(const std::vector<PreflightRank>& ranks, bool pinning = false) {
-  LoadedConfig config;
-  config.command = Command::preflight;
-  config.config.pinning = pinning;
-  PreflightFacts facts;
-  facts.world_size = static_cast<int>(ranks.size());
-  facts.device = "cpu";
-  facts.wall_seconds = 10;
-  facts.collectives = pinning ? Json(nullptr) : test::preflight_collectives();
-  Json record = make_preflight_record({config, {Json::object(), {}}, {}}, facts, ranks);
+PreflightResult judged(const std::vector<PreflightRank>& ranks, bool pinning = false) {
+  RecordContext context = test::preflight_context();
+  context.config.config.pinning = pinning;
+  PreflightFacts facts = test::preflight_facts(ranks.size());
+  if (ranks[0].entry.gpu_health) facts.device = "cuda";
+  PreflightResult record = make_preflight_record(context, facts, ranks);
   apply_preflight_rules(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
   return record;
 }
 
 TEST(PreflightTable, NamesTheSlowRank) {
   auto ranks = test::preflight_ranks(2);
-  ranks[1].measured["gemm"]["fp32"]["flops"] = 5e10;
+  ranks[1].entry.gemm->fp32.flops = 5e10;
   const std::string text = preflight_table(judged(ranks));
   EXPECT_THAT(text, HasSubstr("50.00"));
   EXPECT_THAT(text, HasSubstr("fail: gemm.fp32 flops: rank 1 on node0: 50 GFLOP/s"));
@@ -77,15 +73,13 @@ TEST(PreflightTable, PutsTheHostThatIsFurthestBehindFirst) {
   auto ranks = test::preflight_ranks(6);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].report.host = fmt::format("node{}", i / 2);
-    if (i % 2 == 0) ranks[i].host["host"] = ranks[i].report.host;
+    if (i % 2 == 0) ranks[i].host->host = ranks[i].report.host;
   }
-  ranks[3].measured["memory_bandwidth"]["bytes_per_second"] = 9e9;  // of node1, which has another
-  PreflightFacts facts;
-  facts.world_size = 6;
+  ranks[3].entry.memory_bandwidth->bytes_per_second = 9e9;  // of node1, which has another
+  PreflightFacts facts = test::preflight_facts(6);
   facts.pairs = test::preflight_pairs(3);
-  const Json record =
-      make_preflight_record({LoadedConfig(), {Json::object(), {}}, {}}, facts, ranks);
-  const std::string text = fleet_table(record);
+  const std::string text =
+      fleet_table(make_preflight_record(test::preflight_context(), facts, ranks));
   EXPECT_THAT(text, HasSubstr("250 MB/s (0.25)"));
   EXPECT_THAT(text, HasSubstr("9 GB/s (0.90)"));
   EXPECT_LT(text.find("node2"), text.find("node1"));

@@ -5,20 +5,25 @@
 #include <gtest/gtest.h>
 
 #include "error.hpp"
-#include "result/support.hpp"
+#include "record/read.hpp"
+#include "record/write.hpp"
+#include "result/preflight_support.hpp"
 
 namespace scalemark::preflight_reference_test {
 namespace {
 
 using testing::HasSubstr;
 
-/// As much of a preflight's record as is read.
 Json preflight() {
-  Json record = envelope("preflight", Status::ok);
-  record["verdict"] = "warn";
-  record["config"] = {{"pinning", {{"value", false}, {"origin", "default"}}}};
-  record["hosts"] = Json::array({{{"host", "n0"}}, {{"host", "n1"}}});
-  return record;
+  const auto ranks = test::preflight_ranks(4);
+  PreflightResult result =
+      make_preflight_record(test::preflight_context(), test::preflight_facts(4), ranks);
+  result.verdict = CheckStatus::warn;
+  return record_json(result);
+}
+
+record::PreflightReference reference_to(const Json& record, const std::vector<std::string>& hosts) {
+  return preflight_reference(record_from<PreflightResult>(record), hosts);
 }
 
 /// The exit code and the message with which a file of this text is refused.
@@ -35,12 +40,12 @@ std::pair<ExitCode, std::string> refusal(const std::string& text) {
 
 TEST(PreflightReference, NamesTheRecordAndTheHostsThatItLacks) {
   const Json record = preflight();
-  const Json reference = preflight_reference(record, {"n2", "n0", "n2", "n1"});
-  EXPECT_EQ(reference["id"], record["id"]);
-  EXPECT_EQ(reference["created_at"], record["created_at"]);
-  EXPECT_EQ(reference["verdict"], "warn");
-  EXPECT_EQ(reference["hosts_not_covered"], Json::array({"n2"}));
-  EXPECT_EQ(preflight_reference(record, {"n1"})["hosts_not_covered"], Json::array());
+  const auto reference = reference_to(record, {"n2", "node0", "n2", "node1"});
+  EXPECT_EQ(reference.id, record["id"]);
+  EXPECT_EQ(reference.created_at, record["created_at"]);
+  EXPECT_EQ(reference.verdict, "warn");
+  EXPECT_EQ(reference.hosts_not_covered, std::vector<std::string>{"n2"});
+  EXPECT_TRUE(reference_to(record, {"node1"}).hosts_not_covered.empty());
 }
 
 TEST(PreflightReference, TakesThePlaceOfItsReason) {
@@ -49,13 +54,13 @@ TEST(PreflightReference, TakesThePlaceOfItsReason) {
   EXPECT_TRUE(record["preflight"].is_null());
   EXPECT_THAT(record["unavailable"]["preflight"].get<std::string>(), HasSubstr("--preflight FILE"));
   Json named = preflight();
-  context.preflight = preflight_reference(named, {"n0"});
+  context.preflight = reference_to(named, {"node0"});
   record = start_record("run", context, {});
   EXPECT_EQ(record["preflight"]["verdict"], "warn");
   EXPECT_EQ(record["unavailable"], Json::object());
   named["status"] = "timeout";
   named["verdict"] = nullptr;
-  context.preflight = preflight_reference(named, {"n0"});
+  context.preflight = reference_to(named, {"node0"});
   record = start_record("run", context, {});
   EXPECT_EQ(record["preflight"]["status"], "timeout");
   EXPECT_THAT(record["unavailable"]["preflight.verdict"].get<std::string>(), HasSubstr("end"));
@@ -65,7 +70,7 @@ TEST(PreflightReference, ReadsWhatPreflightWrites) {
   test::Tree tree;
   const Json record = preflight();
   tree.file("p.json", record_text(record));
-  EXPECT_EQ(read_preflight_record(tree.root() / "p.json"), record);
+  EXPECT_EQ(record_json(read_preflight_record(tree.root() / "p.json")), record);
   EXPECT_THROW(read_preflight_record(tree.root() / "none.json"), ConfigError);
 }
 
@@ -73,6 +78,11 @@ TEST(PreflightReference, RefusesWhatIsNone) {
   const auto with = [](const std::string& pointer, const Json& value) {
     Json record = preflight();
     record[Json::json_pointer(pointer)] = value;
+    return record.dump();
+  };
+  const auto without = [](const char* key) {
+    Json record = preflight();
+    record.erase(key);
     return record.dump();
   };
   for (const auto& [text, code, part] :
@@ -84,6 +94,7 @@ TEST(PreflightReference, RefusesWhatIsNone) {
         {with("/hosts", nullptr), ExitCode::result, "/hosts"},
         {with("/hosts/1/host", 7), ExitCode::result, "/hosts/1/host"},
         {with("/created_at", 7), ExitCode::result, "/created_at"},
+        {without("ranks"), ExitCode::result, "/ranks is missing"},
         {with("/config/pinning/value", true), ExitCode::usage, "--pinning"}}) {
     const auto [got, message] = refusal(text);
     EXPECT_EQ(got, code) << message;

@@ -12,6 +12,18 @@
 
 namespace scalemark::test {
 
+inline record::CheckedHost preflight_host(const std::string& name) {
+  record::CheckedHost host;
+  host.host = name;
+  host.memory_available_bytes = std::int64_t{1} << 33;
+  host.governor = std::string("performance");
+  host.smt = false;
+  host.nics = {{"eth0", std::int64_t{10000}}};
+  host.fabric = {{"mlx5_0/1", std::string("ACTIVE"), 100.}};
+  host.scratch = record::Scratch{{1 << 26, 2e8, 5e8}, "/tmp"};
+  return host;
+}
+
 /// Two a host, on cores of their own, all alike: 100 GFLOP/s, 10 GB/s, quanta of 1 ms.
 inline std::vector<PreflightRank> preflight_ranks(int count) {
   std::vector<PreflightRank> ranks;
@@ -20,40 +32,12 @@ inline std::vector<PreflightRank> preflight_ranks(int count) {
     rank.report = make_report(i, {}, {});
     rank.report.noise.error_counters = {{"eth0", 0}};
     rank.report.cpus_of_host = 8;
-    const Json gemm = {{"flops", 1e11}, {"median_flops", 1.1e11}};
-    rank.measured = {{"gemm", {{"fp64", gemm}, {"fp32", gemm}, {"bf16", gemm}, {"fp16", gemm}}},
-                     {"memory_bandwidth",
-                      {{"bytes_per_second", 1e10},
-                       {"best_bytes_per_second", 1.2e10},
-                       {"array_bytes", 1 << 26},
-                       {"passes", 10}}},
-                     {"noise_quantum",
-                      {{"steps", 1000},
-                       {"samples", 900},
-                       {"mean_seconds", 1e-3},
-                       {"median_seconds", 1e-3},
-                       {"best_mean_seconds", 1e-3},
-                       {"p99_seconds", 1.1e-3},
-                       {"max_over_min", 1.5}}},
-                     {"gpu_health", nullptr}};
+    const record::GemmRate gemm{1e11, 1.1e11};
+    rank.entry.gemm = record::GemmRates{gemm, gemm, gemm, gemm};
+    rank.entry.memory_bandwidth = record::MemoryBandwidth{1e10, 1.2e10, 1 << 26, 10};
+    rank.entry.noise_quantum = record::NoiseQuantum{1000, 900, 1e-3, 1e-3, 1e-3, 1.1e-3, 1.5};
     rank.settings = {{"NCCL_ALGO", "Ring"}, {"pml", ""}, {"coll_hcoll_enable", "1"}};
-    if (i % 2 == 0)
-      rank.host = {
-          {"host", rank.report.host},
-          {"memory_available_bytes", 1LL << 33},
-          {"governor", "performance"},
-          {"smt", false},
-          {"nics", Json::array({{{"name", "eth0"}, {"speed_mbps", 10000}}})},
-          {"fabric",
-           Json::array(
-               {{{"name", "mlx5_0/1"}, {"state", "ACTIVE"}, {"gigabits_per_second", 100.0}}})},
-          {"risen_counters", Json::object()},
-          {"gpu_peers", nullptr},
-          {"scratch",
-           {{"folder", "/tmp"},
-            {"bytes", 1 << 26},
-            {"write_bytes_per_second", 2e8},
-            {"read_bytes_per_second", 5e8}}}};
+    if (i % 2 == 0) rank.host = preflight_host(rank.report.host);
     ranks.push_back(std::move(rank));
   }
   return ranks;
@@ -86,42 +70,75 @@ inline std::vector<PreflightRank> gpu_ranks(int count) {
     rank.report.gpu = rank.report.rank % 2;
     rank.report.gpu_uuid = "GPU-" + std::to_string(rank.report.rank);
     rank.report.near_cpus_of_gpu = rank.report.affinity.cpus;
-    rank.measured["gpu_health"] = gpu_health_json(gpu_findings());
-    if (!rank.host.is_null())
-      rank.host["gpu_peers"] = peer_links_json({{0, 1, true, 3e11}, {1, 0, false, 2e10}});
+    rank.entry.gpu_health = gpu_health(gpu_findings());
+    if (rank.host)
+      rank.host->gpu_peers = std::vector<PeerLink>{{0, 1, true, 3e11}, {1, 0, false, 2e10}};
+  }
+  return ranks;
+}
+
+/// Of --pinning, where the kernel tells nothing.
+inline std::vector<PreflightRank> pinned_ranks(int count) {
+  std::vector<PreflightRank> ranks;
+  for (int i = 0; i < count; ++i) {
+    PreflightRank& rank = ranks.emplace_back();
+    rank.report = make_report(i, {}, {});
+    rank.report.affinity = {};
+    rank.report.affinity_requested = {};
+    rank.report.noise = {};
+    if (i % 2 > 0) continue;
+    rank.host = preflight_host(rank.report.host);
+    rank.host->scratch = {};
+    rank.host->governor = {};
   }
   return ranks;
 }
 
 /// Of hosts "node0", "node1", ...: 1 GB/s and 10 us, of the last one a quarter.
-inline Json preflight_pairs(int hosts) {
-  Json pairs = Json::array();
+inline std::vector<record::HostPair> preflight_pairs(int hosts) {
+  std::vector<record::HostPair> pairs;
   for (int first = 0; first < hosts; ++first)
     for (int second = first + 1; second < hosts; ++second)
-      pairs.push_back({{"hosts", {fmt::format("node{}", first), fmt::format("node{}", second)}},
-                       {"bytes", 4 << 20},
-                       {"latency_seconds", 1e-5},
-                       {"bytes_per_second", second + 1 == hosts ? 2.5e8 : 1e9}});
+      pairs.push_back({{fmt::format("node{}", first), fmt::format("node{}", second)},
+                       4 << 20,
+                       1e-5,
+                       second + 1 == hosts ? 2.5e8 : 1e9});
   return pairs;
 }
 
-inline Json preflight_row(const std::string& collective, const std::string& carrier,
-                          std::int64_t bytes, double seconds) {
+inline record::CollectiveRow preflight_row(const std::string& collective,
+                                           const std::string& carrier, std::int64_t bytes,
+                                           double seconds) {
   const double rate = static_cast<double>(bytes) / seconds;
-  return {{"collective", collective}, {"carrier", carrier},  {"bytes", bytes},
-          {"seconds", seconds},       {"algbw", rate},       {"busbw", rate},
-          {"repetitions", 10},        {"wrong_elements", 0}, {"first_wrong", nullptr}};
+  return {collective, carrier, bytes, seconds, rate, rate, 10, 0, {}};
 }
 
-inline Json preflight_collectives() {
-  return {{"transport", "vader"},
-          {"algorithm", "ring"},
-          {"rows", Json::array({preflight_row("allreduce", "mpi", 1024, 1e-5),
-                                preflight_row("allreduce", "scalemark", 1024, 2e-5),
-                                preflight_row("allreduce", "mpi", 1 << 20, 1e-3),
-                                preflight_row("allreduce", "scalemark", 1 << 20, 1e-3)})},
-          {"allreduce_ratio", Json::array({{{"bytes", 1024}, {"scalemark_over_mpi", 2.0}},
-                                           {{"bytes", 1 << 20}, {"scalemark_over_mpi", 1.0}}})}};
+inline record::Collectives preflight_collectives() {
+  return {std::string("vader"),
+          std::string("ring"),
+          {preflight_row("allreduce", "mpi", 1024, 1e-5),
+           preflight_row("allreduce", "scalemark", 1024, 2e-5),
+           preflight_row("allreduce", "mpi", 1 << 20, 1e-3),
+           preflight_row("allreduce", "scalemark", 1 << 20, 1e-3)},
+          {{1024, 2.0}, {1 << 20, 1.0}}};
+}
+
+inline RecordContext preflight_context() {
+  RecordContext context{{}, system_info(), {}};
+  context.config.command = Command::preflight;
+  return context;
+}
+
+inline PreflightFacts preflight_facts(std::size_t ranks) {
+  PreflightFacts facts;
+  facts.world_size = static_cast<int>(ranks);
+  facts.device = "cpu";
+  facts.device_name = std::string("cpu");
+  facts.allocator = std::string("tcmalloc");
+  facts.started_at = "2026-01-31T12:00:00.000Z";
+  facts.wall_seconds = 10;
+  facts.collectives = preflight_collectives();
+  return facts;
 }
 
 }  // namespace scalemark::test

@@ -10,7 +10,6 @@
 
 #include "analysis/preflight/rules.hpp"
 #include "result/inference_record.hpp"
-#include "result/preflight_reference.hpp"
 #include "result/preflight_support.hpp"
 #include "result/support.hpp"
 
@@ -97,17 +96,11 @@ std::map<std::string, Json> samples_of_every_status() {
     records[target > 1 ? "ok-target" : "ok-target-missed"] =
         make_run_record({aimed, system, {}}, facts, {report});
   }
-  Json preflight = {{"id", "0"},
-                    {"status", "ok"},
-                    {"verdict", "warn"},
-                    {"created_at", "t"},
-                    {"hosts", Json::array()}};
-  for (const char* verdict : {"warn", "unfinished"}) {
-    if (std::string(verdict) == "unfinished") preflight["verdict"] = nullptr;
-    context.preflight = preflight_reference(preflight, {"n0"});
-    records[std::string("ok-preflight-") + verdict] = make_run_record(context, facts, {report});
-  }
-  context.preflight = nullptr;
+  context.preflight = record::PreflightReference{"0", Status::ok, std::string("warn"), "t", {"n0"}};
+  records["ok-preflight-warn"] = make_run_record(context, facts, {report});
+  context.preflight->verdict = {};
+  records["ok-preflight-unfinished"] = make_run_record(context, facts, {report});
+  context.preflight.reset();
   report.samples.checkpoints = {1, 1000, {0.25, 0.5}};
   report.samples.input = {InputPlace::host, 64, 0.5, 0.25};
   facts.batch_search = {2, {{1, true, 0.5, 100}, {2, true, 0.5, 200}}, std::nullopt, "step time"};
@@ -157,42 +150,33 @@ std::map<std::string, Json> inference_samples() {
 }
 
 std::map<std::string, Json> preflight_samples() {
-  RecordContext context{{}, system_info(), {}};
-  context.config.command = Command::preflight;
+  RecordContext context = test::preflight_context();
   const auto rules = parse_preflight_rules(default_preflight_rules(), "default");
-  PreflightFacts facts{2, "cpu", "cpu", "tcmalloc", "2026-01-31T12:00:00.000Z", 10.0, {}, {}};
+  PreflightFacts facts = test::preflight_facts(2);
+  const auto judged = [&](const std::vector<PreflightRank>& ranks) {
+    PreflightResult result = make_preflight_record(context, facts, ranks);
+    apply_preflight_rules(result, ranks, rules);
+    return judged_json(result);
+  };
   const auto ranks = test::preflight_ranks(2);
   std::map<std::string, Json> records;
-  facts.collectives = test::preflight_collectives();
-  records["ok"] = make_preflight_record(context, facts, ranks);
-  apply_preflight_rules(records["ok"], ranks, rules);
+  records["ok"] = judged(ranks);
   facts.device = "cuda";
   auto gpus = test::gpu_ranks(2);
-  records["gpu"] = make_preflight_record(context, facts, gpus);
-  apply_preflight_rules(records["gpu"], gpus, rules);
-  gpus[1].measured["gpu_health"] = gpu_health_json({});  // nothing is known
+  records["gpu"] = judged(gpus);
+  gpus[1].entry.gpu_health = gpu_health({});  // nothing is known
   gpus[1].settings = {{"NCCL_ALGO", "Tree"}};
-  records["gpu-unknown"] = make_preflight_record(context, facts, gpus);
-  apply_preflight_rules(records["gpu-unknown"], gpus, rules);
+  records["gpu-unknown"] = judged(gpus);
   facts.device = "cpu";
-  facts.collectives["rows"][0]["wrong_elements"] = 1;
-  facts.collectives["rows"][0]["first_wrong"] = "rank 1: element 0 is 1, not 2";
-  facts.collectives["transport"] = nullptr;
-  records["wrong"] = make_preflight_record(context, facts, ranks);
-  apply_preflight_rules(records["wrong"], ranks, rules);
-  facts.collectives = nullptr;
-  facts.no_collectives = "--pinning measures nothing";
+  facts.collectives->rows[0].wrong_elements = 1;
+  facts.collectives->rows[0].first_wrong = std::string("rank 1: element 0 is 1, not 2");
+  facts.collectives->transport = {};
+  facts.pairs = test::preflight_pairs(2);
+  records["wrong"] = judged(ranks);
+  facts.collectives = Unknown{"--pinning measures nothing"};
+  facts.pairs.reset();
   context.config.config.pinning = true;
-  auto unmeasured = ranks;
-  for (PreflightRank& rank : unmeasured) {
-    rank.measured = nullptr;
-    rank.report.affinity = {};
-    rank.report.affinity_requested = {};
-    rank.report.noise = {};
-    if (!rank.host.is_null()) rank.host["scratch"] = rank.host["governor"] = nullptr;
-  }
-  records["pinning"] = make_preflight_record(context, facts, unmeasured);
-  apply_preflight_rules(records["pinning"], unmeasured, rules);
+  records["pinning"] = judged(test::pinned_ranks(2));
   records["timeout"] = make_failed_preflight_record(context, 2, {Status::timeout, "rank 1 hangs"});
   return records;
 }

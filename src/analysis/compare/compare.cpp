@@ -28,6 +28,8 @@
 #include "record/write.hpp"
 #include "result/baseline.hpp"
 #include "result/records.hpp"
+#include "record/read.hpp"
+#include "result/record_schemas.hpp"
 
 namespace scalemark {
 namespace {
@@ -39,33 +41,29 @@ struct Sum {
   double sum = 0, count = 0;
 };
 
-int ranks_on(const Json& record, const std::string& host) {
-  int ranks = 0;
-  for (const Json& rank : record.at("ranks")) ranks += rank.at("host") == host ? 1 : 0;
-  return ranks;
-}
-
-MeasuredLaunch of_host(const Json& record, const std::string& host,
-                       const std::filesystem::path& path) {
+MeasuredLaunch of_host(const PreflightResult& preflight, const std::string& host,
+                       const Json& record, const std::filesystem::path& path) {
   MeasuredLaunch launch = start_launch(record, path);
   launch.host = host;
-  launch.ranks = ranks_on(record, host);
+  launch.ranks =
+      static_cast<int>(std::ranges::count(preflight.ranks, host, &record::CheckedRank::host));
   launch.keys["kind"] = "preflight";
   launch.keys["ranks"] = launch.ranks;
-  launch.keys["device"] = record.at("device");
-  if (record.at("system").at("host") == host) launch.machine = machine_of(record.at("system"));
+  launch.keys["device"] = preflight.device.value_or("");
+  if (preflight.system.host == host) launch.machine = machine_of(record.at("system"));
   return launch;
 }
 
 std::vector<MeasuredLaunch> launches_of_hosts(const Json& record,
                                               const std::filesystem::path& path) {
+  const auto preflight = record_from<PreflightResult>(record);
   std::vector<MeasuredLaunch> launches;
-  for (const Json& host : record.at("hosts"))
-    launches.push_back(of_host(record, host.at("host").get<std::string>(), path));
+  for (const record::CheckedHost& host : preflight.hosts)
+    launches.push_back(of_host(preflight, host.host, record, path));
   if (launches.empty()) return launches;
   std::map<Place, Sum> sums;
   std::map<std::string, Metric> described;
-  for (const PreflightValue& value : preflight_values(record)) {
+  for (const PreflightValue& value : preflight_values(preflight)) {
     if (!value.value.is_number()) continue;
     const std::string name = value.check + "." + value.statistic;
     Sum& sum = sums[{value.host.empty() ? launches.front().host : value.host, name}];
@@ -88,9 +86,8 @@ std::vector<MeasuredLaunch> preflight_launches(const Json& record,
                                                const std::filesystem::path& path) {
   try {
     return launches_of_hosts(record, path);
-  } catch (const Json::exception& error) {
-    throw ResultError("record " + path.string() +
-                      ": not as docs/schema/preflight.schema.json says: " + error.what());
+  } catch (const RecordFault& fault) {
+    throw ResultError(fmt::format("record {}: {}", path.string(), fault.what()));
   }
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "analysis/diagnosis/diagnose.hpp"
@@ -14,9 +13,9 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
+#include "record/write.hpp"
 #include "result/foreign_load.hpp"
 #include "result/preflight_parts.hpp"
-#include "result/warnings.hpp"
 
 namespace scalemark {
 namespace {
@@ -52,7 +51,6 @@ constexpr std::string_view kDefaultRules = R"({
 }
 )";
 
-constexpr std::array kBounds{Bound::min, Bound::max, Bound::relative_to_median, Bound::equals};
 constexpr double kLatencyBelow = 65536;  // bytes: below it a collective is judged by its time
 
 std::string text_of(const Json& rule, const char* key, const std::string& place) {
@@ -65,8 +63,9 @@ std::string text_of(const Json& rule, const char* key, const std::string& place)
 
 void read_bound(PreflightRule& rule, const Json& from, const std::string& place) {
   int bounds = 0;
-  for (const Bound bound : kBounds) {
-    const auto found = from.find(std::string(to_string(bound)));
+  for (const std::string_view name : names_of(Bound{})) {
+    const Bound bound = *from_string<Bound>(name);
+    const auto found = from.find(std::string(name));
     if (found == from.end()) continue;
     ++bounds;
     rule.bound = bound;
@@ -122,34 +121,6 @@ std::optional<CheckStatus> level_from_baseline(const PreflightValue& value) {
 }
 
 }  // namespace
-
-std::string_view to_string(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::pass:
-      return "pass";
-    case CheckStatus::skip:
-      return "skip";
-    case CheckStatus::warn:
-      return "warn";
-    case CheckStatus::fail:
-      break;
-  }
-  return "fail";
-}
-
-std::string_view to_string(Bound bound) {
-  switch (bound) {
-    case Bound::min:
-      return "min";
-    case Bound::max:
-      return "max";
-    case Bound::relative_to_median:
-      return "relative_to_median";
-    case Bound::equals:
-      break;
-  }
-  return "equals";
-}
 
 std::string_view default_preflight_rules() { return kDefaultRules; }
 
@@ -223,21 +194,21 @@ double reference_of(const RuleGroup& group) {
   return group.first->higher_is_better ? std::ranges::max(numbers) : std::ranges::min(numbers);
 }
 
-CheckResult result_of(const PreflightRule& rule, const PreflightValue& value) {
-  CheckResult result;
+record::Check result_of(const PreflightRule& rule, const PreflightValue& value) {
+  record::Check result;
   result.name = value.check;
   result.statistic = value.statistic;
   result.bound = rule.bound;
   result.limit = rule.limit;
   result.unit = rule.bound == Bound::relative_to_median ? "" : value.unit;
   result.rank = value.rank;
-  result.host = value.host;
+  result.host = known_text(value.host);
   result.value = value.value;
   return result;
 }
 
-CheckResult skipped(const PreflightRule& rule, const std::string& name, const std::string& why) {
-  CheckResult result;
+record::Check skipped(const PreflightRule& rule, const std::string& name, const std::string& why) {
+  record::Check result;
   result.name = name;
   result.statistic = rule.statistic;
   result.status = CheckStatus::skip;
@@ -253,9 +224,9 @@ std::string median_words(const PreflightValue& value, std::size_t count) {
 }
 
 /// `reference`: of relative_to_median.
-CheckResult check_value(const PreflightRule& rule, const PreflightValue& value, double reference,
-                        std::size_t ranks) {
-  CheckResult result = result_of(rule, value);
+record::Check check_value(const PreflightRule& rule, const PreflightValue& value, double reference,
+                          std::size_t ranks) {
+  record::Check result = result_of(rule, value);
   const std::string place = place_of(value);
   const std::string begin = place.empty() ? "" : place + ": ";
   const std::string what = shown_value(value.value, value.unit);
@@ -278,11 +249,11 @@ CheckResult check_value(const PreflightRule& rule, const PreflightValue& value, 
       const double number = value.value;
       const double worse = value.higher_is_better ? number : reference;
       const double better = value.higher_is_better ? reference : number;
-      result.value = better > 0 ? worse / better : 1.;
-      kept = result.value.get<double>() >= rule.limit.get<double>();
-      result.message =
-          fmt::format("{}{}, {:.2f} of the {} ({})", begin, what, result.value.get<double>(),
-                      median_words(value, ranks), shown_value(reference, value.unit));
+      const double fraction = better > 0 ? worse / better : 1.;
+      result.value = Json(fraction);
+      kept = fraction >= rule.limit.get<double>();
+      result.message = fmt::format("{}{}, {:.2f} of the {} ({})", begin, what, fraction,
+                                   median_words(value, ranks), shown_value(reference, value.unit));
     }
   }
   result.status = kept ? CheckStatus::pass : rule.level;
@@ -291,12 +262,12 @@ CheckResult check_value(const PreflightRule& rule, const PreflightValue& value, 
 }
 
 /// Whether `a` is nearer to its limit than `b`.
-bool nearer(const PreflightRule& rule, const CheckResult& a, const CheckResult& b) {
-  if (!a.value.is_number() || !b.value.is_number()) return false;
-  return rule.bound == Bound::max ? a.value > b.value : a.value < b.value;
+bool nearer(const PreflightRule& rule, const record::Check& a, const record::Check& b) {
+  if (!a.value->is_number() || !b.value->is_number()) return false;
+  return rule.bound == Bound::max ? *a.value > *b.value : *a.value < *b.value;
 }
 
-void apply(const PreflightRule& rule, const RuleGroup& group, std::vector<CheckResult>& results) {
+void apply(const PreflightRule& rule, const RuleGroup& group, std::vector<record::Check>& results) {
   const std::string& name = group.first->check;
   const bool relative = rule.bound == Bound::relative_to_median;
   if (group.known.empty())
@@ -311,10 +282,10 @@ void apply(const PreflightRule& rule, const RuleGroup& group, std::vector<CheckR
             skipped(rule, name,
                     fmt::format("{} is no number: \"equals\" compares it", value->value.dump())));
   const double reference = relative ? reference_of(group) : 0;
-  std::optional<CheckResult> nearest;
+  std::optional<record::Check> nearest;
   bool kept = true;
   for (const PreflightValue* value : group.known) {
-    CheckResult result = check_value(rule, *value, reference, group.known.size());
+    record::Check result = check_value(rule, *value, reference, group.known.size());
     if (result.status != CheckStatus::pass) {
       kept = false;
       results.push_back(std::move(result));
@@ -327,9 +298,9 @@ void apply(const PreflightRule& rule, const RuleGroup& group, std::vector<CheckR
 
 }  // namespace
 
-std::vector<CheckResult> evaluate(const std::vector<PreflightRule>& rules,
-                                  const std::vector<PreflightValue>& values) {
-  std::vector<CheckResult> results;
+std::vector<record::Check> evaluate(const std::vector<PreflightRule>& rules,
+                                    const std::vector<PreflightValue>& values) {
+  std::vector<record::Check> results;
   for (const PreflightRule& rule : rules) {
     std::vector<std::string> checks;  // in the order of the values
     for (const PreflightValue& value : values)
@@ -351,49 +322,35 @@ std::vector<CheckResult> evaluate(const std::vector<PreflightRule>& rules,
   return results;
 }
 
-CheckStatus verdict_of(const std::vector<CheckResult>& results) {
+CheckStatus verdict_of(const std::vector<record::Check>& results) {
   CheckStatus worst = CheckStatus::pass;
-  for (const CheckResult& result : results)
+  for (const record::Check& result : results)
     if (result.status != CheckStatus::skip) worst = std::max(worst, result.status);
   return worst;
-}
-
-Json to_json(const CheckResult& result) {
-  return {{"name", result.name},
-          {"statistic", result.statistic},
-          {"status", to_string(result.status)},
-          {"value", result.value},
-          {"bound", to_string(result.bound)},
-          {"limit", result.limit},
-          {"unit", result.unit},
-          {"rank", or_null(result.rank)},
-          {"host", null_if_empty(result.host)},
-          {"message", result.message}};
 }
 
 namespace {
 
 /// One line for all that GPUs would be checked for.
-CheckResult no_gpu_check(const Json& record) {
-  CheckResult result;
+record::Check no_gpu_check(const record::System& system) {
+  record::Check result;
   result.name = "gpu";
   result.statistic = "health";
   result.status = CheckStatus::skip;
   result.bound = Bound::equals;
-  const auto reason = record.at("unavailable").find("system.gpu_driver");
   result.message = "the ranks use no GPU";
-  if (reason != record["unavailable"].end()) result.message += ": " + reason->get<std::string>();
+  if (!system.gpu_driver.why().empty()) result.message += ": " + system.gpu_driver.why();
   return result;
 }
 
-void fill_settings(Json& record, const std::vector<PreflightRank>& ranks) {
+record::CommunicationSettings settings_of_ranks(const std::vector<PreflightRank>& ranks) {
   std::vector<Settings> settings;
   for (const PreflightRank& rank : ranks) settings.push_back(rank.settings);
-  record["settings"] = settings_json(settings, record["unavailable"]);
+  return settings_of(settings);
 }
 
 /// Of how fast something was.
-bool is_speed(const CheckResult& result) {
+bool is_speed(const record::Check& result) {
   static constexpr std::string_view kChecks[] = {"gemm.",       "memory_bandwidth", "noise_quantum",
                                                  "collective.", "scratch",          "gpu.copies.",
                                                  "pair."};
@@ -403,14 +360,14 @@ bool is_speed(const CheckResult& result) {
 }
 
 /// Where more ranks than CPUs share cores, chance makes some slower than others: no node's fault.
-void excuse_crowded_ranks(std::vector<CheckResult>& results, const Json& record,
+void excuse_crowded_ranks(std::vector<record::Check>& results, const PreflightResult& record,
                           const std::vector<PreflightRank>& ranks) {
-  for (CheckResult& result : results) {
+  for (record::Check& result : results) {
     if (result.status != CheckStatus::fail || result.bound != Bound::relative_to_median ||
         !result.rank)
       continue;
     const auto place = static_cast<std::size_t>(*result.rank);
-    const Json& others = record.at("ranks")[place].at("binding").at("overlaps_with");
+    const auto& others = record.ranks.at(place).binding.overlaps_with;
     if (others.size() + 1 <= ranks[place].report.affinity.cpus.size()) continue;
     result.status = CheckStatus::warn;
     result.message += fmt::format("; {} ranks share its cores", others.size() + 1);
@@ -418,15 +375,16 @@ void excuse_crowded_ranks(std::vector<CheckResult>& results, const Json& record,
 }
 
 /// What a busy host explains is said first: others' load slows whatever is measured beside it.
-void name_foreign_load(std::vector<CheckResult>& results, const std::vector<PreflightRank>& ranks) {
+void name_foreign_load(std::vector<record::Check>& results,
+                       const std::vector<PreflightRank>& ranks) {
   std::vector<RankReport> reports;
   for (const PreflightRank& rank : ranks) reports.push_back(rank.report);
   const auto loads = foreign_loads(reports);
-  for (CheckResult& result : results) {
+  for (record::Check& result : results) {
     const bool not_kept = result.status == CheckStatus::fail || result.status == CheckStatus::warn;
     if (!not_kept || !is_speed(result)) continue;
     for (const ForeignLoad& load : loads)
-      if (load.notable() && (result.host.empty() || result.host == load.host)) {
+      if (load.notable() && (!result.host || result.host == load.host)) {
         result.message =
             fmt::format("{} of {} meanwhile; {}", load.words(), load.host, result.message);
         break;
@@ -436,30 +394,33 @@ void name_foreign_load(std::vector<CheckResult>& results, const std::vector<Pref
 
 }  // namespace
 
-void apply_preflight_rules(Json& record, const std::vector<PreflightRank>& ranks,
+void apply_preflight_rules(PreflightResult& record, const std::vector<PreflightRank>& ranks,
                            const std::vector<PreflightRule>& rules) {
-  fill_settings(record, ranks);
-  const bool pinning = record.at("config").at("pinning").at("value") == true;
-  const bool gpus = record.at("device") == "cuda";
+  record.settings = settings_of_ranks(ranks);
+  const bool pinning = record.of_pinning();
+  const bool gpus = record.device == "cuda";
   std::vector<PreflightRule> applied;
   for (const PreflightRule& rule : rules) {
     if (rule.statistic == "near_gpu" && !gpus) continue;
-    if (rule.check.starts_with("pair.") && record.at("pairs").is_null()) continue;
+    if (rule.check.starts_with("pair.") && !record.pairs) continue;
     if (pinning ? rule.check == "binding" : gpus || !rule.check.starts_with("gpu."))
       applied.push_back(rule);
   }
-  auto results = evaluate(applied, preflight_values(record));
-  excuse_crowded_ranks(results, record, ranks);
-  name_foreign_load(results, ranks);
-  if (!pinning && !gpus) results.push_back(no_gpu_check(record));
-  for (const CheckResult& result : results) record["checks"].push_back(to_json(result));
-  explain_nulls(record, "checks", "skipped, or not of one rank or host alone");
-  record["verdict"] = to_string(verdict_of(results));
-  for (const CheckResult& result : results)
-    if (result.status == CheckStatus::warn || result.status == CheckStatus::fail)
-      add_warnings(record,
-                   {fmt::format("{} {}: {}", result.name, result.statistic, result.message)});
-  diagnosis::add_findings(record);
+  record.checks = evaluate(applied, preflight_values(record));
+  excuse_crowded_ranks(record.checks, record, ranks);
+  name_foreign_load(record.checks, ranks);
+  if (!pinning && !gpus) record.checks.push_back(no_gpu_check(record.system));
+  record.verdict = verdict_of(record.checks);
+  for (const record::Check& check : record.checks)
+    if (check.status == CheckStatus::warn || check.status == CheckStatus::fail)
+      record.warnings.push_back(
+          fmt::format("{} {}: {}", check.name, check.statistic, check.message));
+}
+
+Json judged_json(const PreflightResult& record) {
+  Json json = record_json(record);
+  diagnosis::add_findings(json);
+  return json;
 }
 
 namespace {
@@ -488,33 +449,35 @@ std::vector<PreflightRank> ranks_of_masks(const RecordContext& context, hwloc_to
     report.threads = report.affinity.usable;
     ranks[i].settings = communication_settings(context.environment);
   }
-  ranks.front().host = host_json(context.system, nullptr, nullptr);
-  ranks.front().host["risen_counters"] = Json::object();
+  ranks.front().host = checked_host(context.system);
   return ranks;
 }
 
 /// What a rank that runs would tell.
-void explain_unstarted(Json& record) {
-  record["device_name"] = record["allocator"] = nullptr;
-  for (const char* path : {"device_name", "allocator", "ranks.affinity_requested",
-                           "ranks.binding.as_asked", "settings.hcoll_enabled"})
-    record["unavailable"][path] = "--cpu_masks starts no rank";
+void explain_unstarted(PreflightResult& record) {
+  const Unknown why{"--cpu_masks starts no rank"};
+  record.device_name = record.allocator = why;
+  record.settings->hcoll_enabled = why;
+  for (record::CheckedRank& rank : record.ranks) {
+    rank.affinity_requested = why;
+    rank.binding.as_asked = why;
+  }
 }
 
 }  // namespace
 
-Json judged_masks(const RecordContext& context, hwloc_topology_t topology,
-                  const std::vector<std::vector<int>>& masks,
-                  const std::vector<PreflightRule>& rules) {
+PreflightResult judged_masks(const RecordContext& context, hwloc_topology_t topology,
+                             const std::vector<std::vector<int>>& masks,
+                             const std::vector<PreflightRule>& rules) {
   const double start = steady_seconds();
   PreflightFacts facts;
   facts.world_size = static_cast<int>(masks.size());
   facts.device = "cpu";
   facts.started_at = utc_timestamp();
-  facts.no_collectives = "--pinning measures nothing";
+  facts.collectives = Unknown{"--pinning measures nothing"};
   const auto ranks = ranks_of_masks(context, topology, masks);
   facts.wall_seconds = steady_seconds() - start;
-  Json record = make_preflight_record(context, facts, ranks);
+  PreflightResult record = make_preflight_record(context, facts, ranks);
   apply_preflight_rules(record, ranks, rules);
   explain_unstarted(record);
   return record;

@@ -14,14 +14,6 @@
 
 namespace scalemark {
 
-enum class CheckStatus { pass, skip, warn, fail };
-std::string_view to_string(CheckStatus status);
-
-/// What a value must keep. relative_to_median: at least this fraction of the median of the ranks,
-/// of two ranks of the better one; of a time, where less is better, the fraction is median / time.
-enum class Bound { min, max, relative_to_median, equals };
-std::string_view to_string(Bound bound);
-
 struct PreflightRule {
   std::string check;  ///< a name, or its beginning and "*": "gemm.*"
   std::string statistic;
@@ -47,40 +39,28 @@ std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>
 Json make_preflight_rules(const std::vector<PreflightValue>& values, double margin,
                           const std::string& description);
 
-struct CheckResult {
-  std::string name, statistic;
-  CheckStatus status = CheckStatus::pass;
-  Json value = nullptr;  ///< what was compared: of relative_to_median the fraction
-  Bound bound = Bound::min;
-  Json limit = nullptr;
-  std::string unit;
-  std::optional<int> rank;
-  std::string host;
-  std::string message;
-};
-
 /// Of every rule and every check that it names: one result for each value beyond the limit, or one
 /// with the value nearest to it, or a skip where nothing is known.
-std::vector<CheckResult> evaluate(const std::vector<PreflightRule>& rules,
-                                  const std::vector<PreflightValue>& values);
+std::vector<record::Check> evaluate(const std::vector<PreflightRule>& rules,
+                                    const std::vector<PreflightValue>& values);
 
 /// The gravest status of all; skips do not count.
-CheckStatus verdict_of(const std::vector<CheckResult>& results);
-
-/// An entry of the record's `checks`.
-Json to_json(const CheckResult& result);
+CheckStatus verdict_of(const std::vector<record::Check>& results);
 
 /// Fills `settings`, `checks` and `verdict`; what warns or fails is told under `warnings`. Without
 /// GPUs, what they would be checked for is one skip. Of a record that --pinning made, only rules of
 /// the binding are applied.
-void apply_preflight_rules(Json& record, const std::vector<PreflightRank>& ranks,
+void apply_preflight_rules(PreflightResult& record, const std::vector<PreflightRank>& ranks,
                            const std::vector<PreflightRule>& rules);
+
+/// With what the diagnosis finds.
+Json judged_json(const PreflightResult& record);
 
 /// The judged preflight record of a rank a mask (its CPUs), in order, all on this host, which has
 /// the CPUs of `topology`: what --pinning makes of ranks that run. Throws ConfigError where a mask
 /// has a CPU that is not there.
-Json judged_masks(const RecordContext& context, hwloc_topology_t topology,
-                  const std::vector<std::vector<int>>& masks,
-                  const std::vector<PreflightRule>& rules);
+PreflightResult judged_masks(const RecordContext& context, hwloc_topology_t topology,
+                             const std::vector<std::vector<int>>& masks,
+                             const std::vector<PreflightRule>& rules);
 
 }  // namespace scalemark

@@ -5,338 +5,229 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <vector>
 
 #include "platform/platform.hpp"
+#include "record/write.hpp"
 
 namespace scalemark {
 namespace {
 
-/// Adds values of one rank or host.
+template <typename T>
+Json json_of(const Known<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json ratio(const Known<int>& part, const Known<int>& whole) {
+  if (!part || !whole || *whole == 0) return nullptr;
+  return static_cast<double>(*part) / *whole;
+}
+
+/// Adds values of one rank, of one host, or of all.
 class Adder {
  public:
-  Adder(std::vector<PreflightValue>& values, const PreflightValue& here)
-      : values_(values), here_(here) {}
+  Adder(std::vector<PreflightValue>& values, std::optional<int> rank, std::string host)
+      : values_(values), rank_(rank), host_(std::move(host)) {}
 
-  void operator()(const std::string& check, const char* statistic, const Json& value,
-                  const char* unit, bool higher_is_better, const std::string& detail = "") {
-    PreflightValue added = here_;
-    added.check = check;
-    added.statistic = statistic;
-    added.value = value;
-    added.unit = unit;
-    added.higher_is_better = higher_is_better;
-    added.detail = detail;
-    values_.push_back(std::move(added));
+  void add(const std::string& check, const std::string& statistic, Json value, const char* unit,
+           bool higher_is_better, std::string detail = "") {
+    values_.push_back({check, statistic, unit, higher_is_better, std::move(value), rank_, host_,
+                       std::move(detail)});
   }
 
-  /// How many a list has (null: unknown), with the list as the detail.
-  void count(const std::string& check, const char* statistic, const Json& list) {
-    (*this)(check, statistic, list.is_null() ? list : Json(list.size()), "", false,
-            list.is_null() || list.empty() ? "" : fmt::format("{}: {}", statistic, list.dump()));
+  /// The statistics of an object; null: they are unknown.
+  void add_all(const std::string& check, const Fields& fields, const Json& object,
+               const std::string& detail = "") {
+    for (const Field& field : fields)
+      if (field.better_way != Better::unsaid)
+        add(check, field.key, object.is_null() ? object : object.at(field.key), field.of,
+            field.better_way == Better::higher, detail);
+  }
+  template <typename T>
+  void add_all(const std::string& check, const T& object, const std::string& detail = "") {
+    add_all(check, fields_of<T>(), part_json(object), detail);
+  }
+  template <typename T>
+  void add_all(const std::string& check, const Known<T>& object) {
+    add_all(check, fields_of<T>(), object ? part_json(*object) : Json(nullptr));
+  }
+
+  /// How many a list has, with the list as the detail.
+  template <typename T>
+  void count(const std::string& check, const char* statistic, const Known<std::vector<T>>& list) {
+    add(check, statistic, list ? Json(list->size()) : Json(nullptr), "", false,
+        !list || list->empty() ? "" : fmt::format("{}: {}", statistic, Json(*list).dump()));
   }
 
  private:
   std::vector<PreflightValue>& values_;
-  const PreflightValue& here_;
+  std::optional<int> rank_;
+  std::string host_;
 };
 
-Json ratio(const Json& part, const Json& whole) {
-  if (!part.is_number() || !whole.is_number() || whole == 0) return nullptr;
-  return part.get<double>() / whole.get<double>();
+void add_gpu(Adder& adder, const record::GpuHealth& gpu) {
+  adder.add("gpu.clock", "sm_mhz", json_of(gpu.sm_mhz), "MHz", true);
+  adder.add("gpu.clock", "sm_fraction", ratio(gpu.sm_mhz, gpu.sm_max_mhz), "", true);
+  adder.add("gpu.clock", "memory_fraction", ratio(gpu.memory_mhz, gpu.memory_max_mhz), "", true);
+  adder.count("gpu.clock", "slowdowns", gpu.slowdowns);
+  adder.add("gpu.clock", "power_capped", json_of(gpu.power_capped), "", false);
+  adder.add("gpu.memory", "free_bytes", json_of(gpu.memory_free_bytes), "bytes", true);
+  adder.add_all("gpu.ecc", gpu.ecc);
+  adder.count("gpu.xid", "events", gpu.xids.events);
+  adder.count("gpu.xid", "kernel_log", gpu.xids.kernel_log);
+  adder.add_all("gpu.nvlink", gpu.nvlinks);
+  adder.add_all("gpu.direct", gpu.gpudirect);
+  adder.add("gpu.direct", "ats", json_of(gpu.ats), "", true);
+  for (const record::GpuCopy& copy : gpu.copies)
+    adder.add_all("gpu.copies." + (!copy.near   ? fmt::format("numa{}", copy.numa)
+                                   : *copy.near ? "near"
+                                                : "far"),
+                  copy);
 }
 
-void add_copies(Adder& add, const Json& copies) {
-  for (const Json& copy : copies) {
-    const std::string where = copy.at("near").is_null()
-                                  ? fmt::format("numa{}", copy.at("numa").dump())
-                              : copy["near"] == true ? "near"
-                                                     : "far";
-    for (const char* way : {"to_device_bytes_per_second", "from_device_bytes_per_second"})
-      add("gpu.copies." + where, way, copy.at(way), "bytes/s", true);
-  }
-}
-
-/// Of an entry of `ranks`, at the place that `here` names; nothing without a GPU.
-void add_gpu_values(std::vector<PreflightValue>& values, const Json& rank,
-                    const PreflightValue& here) {
-  const Json& gpu = rank.at("gpu_health");
-  if (gpu.is_null()) return;
-  Adder add(values, here);
-  add("gpu.clock", "sm_mhz", gpu.at("sm_mhz"), "MHz", true);
-  add("gpu.clock", "sm_fraction", ratio(gpu.at("sm_mhz"), gpu.at("sm_max_mhz")), "", true);
-  add("gpu.clock", "memory_fraction", ratio(gpu.at("memory_mhz"), gpu.at("memory_max_mhz")), "",
-      true);
-  add.count("gpu.clock", "slowdowns", gpu.at("slowdowns"));
-  add("gpu.clock", "power_capped", gpu.at("power_capped"), "", false);
-  add("gpu.memory", "free_bytes", gpu.at("memory_free_bytes"), "bytes", true);
-  for (const auto& [name, value] : gpu.at("ecc").items())
-    add("gpu.ecc", name.c_str(), value, "", false);
-  add.count("gpu.xid", "events", gpu.at("xids").at("events"));
-  add.count("gpu.xid", "kernel_log", gpu.at("xids").at("kernel_log"));
-  add("gpu.nvlink", "active", gpu.at("nvlinks").at("active"), "", true);
-  add("gpu.nvlink", "inactive", gpu.at("nvlinks").at("inactive"), "", false);
-  add("gpu.direct", "peermem", gpu.at("gpudirect").at("peermem"), "", true);
-  add("gpu.direct", "dmabuf", gpu.at("gpudirect").at("dmabuf"), "", true);
-  add("gpu.direct", "ats", gpu.at("ats"), "", true);
-  add_copies(add, gpu.at("copies"));
-}
-
-/// Of an entry of `hosts`: every ordered pair of its GPUs.
-void add_peer_values(std::vector<PreflightValue>& values, const Json& host,
-                     const PreflightValue& here) {
-  const Json& links = host.at("gpu_peers");
-  if (links.is_null()) return;
-  Adder add(values, here);
-  for (const Json& link : links) {
-    const std::string check =
-        fmt::format("gpu.peers.{}-{}", link.at("from").dump(), link.at("to").dump());
-    add(check, "bytes_per_second", link.at("bytes_per_second"), "bytes/s", true);
-    add(check, "can_access", link.at("can_access"), "", true);
-  }
-}
-
-using CheckedValues = std::vector<PreflightValue>;
-
-struct Statistic {
-  const char* name;
-  const char* unit;
-  bool higher_is_better;
-};
-constexpr std::array kGemm{Statistic{"flops", "FLOP/s", true},
-                           Statistic{"median_flops", "FLOP/s", true}};
-constexpr std::array kMemory{Statistic{"bytes_per_second", "bytes/s", true},
-                             Statistic{"best_bytes_per_second", "bytes/s", true}};
-constexpr std::array kQuantum{
-    Statistic{"mean_seconds", "s", false}, Statistic{"median_seconds", "s", false},
-    Statistic{"best_mean_seconds", "s", false}, Statistic{"p99_seconds", "s", false},
-    Statistic{"max_over_min", "", false}};
-constexpr std::array kNoise{Statistic{"steal", "", false}, Statistic{"throttled", "s", false},
-                            Statistic{"load", "", false}, Statistic{"context_switches", "", false},
-                            Statistic{"foreign_cpus", "CPUs", false}};
-constexpr std::array kScratch{Statistic{"write_bytes_per_second", "bytes/s", true},
-                              Statistic{"read_bytes_per_second", "bytes/s", true}};
-constexpr std::array kHost{Statistic{"memory_available_bytes", "bytes", true},
-                           Statistic{"governor", "", true}, Statistic{"smt", "", true}};
-constexpr std::array kCollective{
-    Statistic{"seconds", "s", false}, Statistic{"algbw", "bytes/s", true},
-    Statistic{"busbw", "bytes/s", true}, Statistic{"wrong_elements", "", false}};
-
-constexpr std::array kPair{Statistic{"bytes_per_second", "bytes/s", true},
-                           Statistic{"latency_seconds", "s", false}};
-
-/// Those of `object` (null: they are unknown) as `check` of the place that `like` names.
-template <std::size_t N>
-void add(CheckedValues& values, const std::string& check,
-         const std::array<Statistic, N>& statistics, const Json& object,
-         const PreflightValue& like) {
-  for (const Statistic& statistic : statistics) {
-    PreflightValue value = like;
-    value.check = check;
-    value.statistic = statistic.name;
-    value.unit = statistic.unit;
-    value.higher_is_better = statistic.higher_is_better;
-    if (object.is_object()) value.value = object.value(statistic.name, Json());
-    values.push_back(std::move(value));
-  }
-}
-
-void add_rank(CheckedValues& values, const Json& rank, const Json& wall_seconds) {
-  PreflightValue here;
-  here.rank = rank.at("rank").get<int>();
-  here.host = rank.at("host");
-  if (rank.at("gemm").is_object())
-    for (const auto& [precision, rates] : rank["gemm"].items())
-      add(values, "gemm." + precision, kGemm, rates, here);
-  add(values, "memory_bandwidth", kMemory, rank.at("memory_bandwidth"), here);
-  add(values, "noise_quantum", kQuantum, rank.at("noise_quantum"), here);
-  add(values, "noise", kNoise, rank.at("noise"), here);
-  const Json& throttled = rank["noise"].at("throttled");
-  PreflightValue fraction = values.back();
-  fraction.statistic = "throttled_fraction";
-  fraction.value = throttled.is_number() && wall_seconds.is_number() && wall_seconds > 0
-                       ? Json(throttled.get<double>() / wall_seconds.get<double>())
-                       : Json(nullptr);
-  values.push_back(std::move(fraction));
-  add_gpu_values(values, rank, here);
+void add_rank(Adder& adder, const record::CheckedRank& rank, const Known<double>& wall_seconds) {
+  const Json gemm = rank.gemm ? part_json(*rank.gemm) : Json::object();
+  for (const auto& [precision, rates] : gemm.items())
+    adder.add_all("gemm." + precision, fields_of<record::GemmRate>(), rates);
+  adder.add_all("memory_bandwidth", rank.memory_bandwidth);
+  adder.add_all("noise_quantum", rank.noise_quantum);
+  adder.add_all("noise", rank.noise);
+  const bool known = rank.noise.throttled && wall_seconds && *wall_seconds > 0;
+  adder.add("noise", "throttled_fraction",
+            known ? Json(*rank.noise.throttled / *wall_seconds) : Json(nullptr), "CPUs", false);
+  if (rank.gpu_health) add_gpu(adder, *rank.gpu_health);
 }
 
 /// "symbol_error +3, link_downed +1": counters of a link that rose.
-std::string rises(const Json& counters, const std::string& link) {
+std::string rises(const ErrorCounters& counters, const std::string& link) {
   std::string text;
-  for (const auto& [name, rose] : counters.items())
+  for (const auto& [name, rose] : counters)
     if (name.starts_with(link + "."))
-      text += fmt::format("{}{} +{}", text.empty() ? "" : ", ", name.substr(link.size() + 1),
-                          rose.dump());
+      text += fmt::format("{}{} +{}", text.empty() ? "" : ", ", name.substr(link.size() + 1), rose);
   return text;
 }
 
-void add_host(CheckedValues& values, const Json& host) {
-  PreflightValue here;
-  here.host = host.at("host");
-  add(values, "host", kHost, host, here);
-  add(values, "scratch", kScratch, host.at("scratch"), here);
-  for (const Json& nic : host.at("nics")) {
-    add(values, "nic." + nic.at("name").get<std::string>(),
-        std::array{Statistic{"speed_mbps", "Mbit/s", true}}, nic, here);
-  }
-  for (const Json& port : host.at("fabric"))
-    add(values, "fabric." + port.at("name").get<std::string>(),
-        std::array{Statistic{"state", "", true}, Statistic{"gigabits_per_second", "Gbit/s", true}},
-        port, here);
-  for (const auto& [name, errors] : host.at("error_counters").items()) {
-    here.detail = rises(host.at("risen_counters"), name);
-    add(values, "nic." + name, std::array{Statistic{"errors", "", false}}, {{"errors", errors}},
-        here);
-  }
-  here.detail.clear();
-  add_peer_values(values, host, here);
+void add_host(Adder& adder, const record::CheckedHost& host) {
+  adder.add_all("host", host);
+  adder.add_all("scratch", host.scratch);
+  for (const record::LinkSpeed& nic : host.nics) adder.add_all("nic." + nic.name, nic);
+  for (const record::FabricPort& port : host.fabric) adder.add_all("fabric." + port.name, port);
+  for (const auto& [name, errors] : host.error_counters)
+    adder.add("nic." + name, "errors", errors, "", false, rises(host.risen_counters, name));
+  if (host.gpu_peers)
+    for (const PeerLink& link : *host.gpu_peers)
+      adder.add_all(fmt::format("gpu.peers.{}-{}", link.from, link.to), link);
 }
 
 /// "0-3,7".
-std::string rank_list(const Json& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + format_cpu_list(ranks.get<std::vector<int>>());
+std::string rank_list(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + format_cpu_list(ranks);
 }
 
 /// Every variable and parameter by its name: one value where all ranks have it, else each of its
 /// values; and how many differ.
-void add_settings(CheckedValues& values, const Json& settings) {
-  if (settings.is_null()) return;
-  PreflightValue here;
-  here.check = "settings";
-  const auto add_one = [&](const std::string& name, const Json& value) {
-    here.statistic = name;
-    here.value = value;
-    values.push_back(here);
+void add_settings(Adder& adder, const record::CommunicationSettings& settings) {
+  const auto add_one = [&](const std::string& name, Json value, const std::string& detail = "") {
+    adder.add("settings", name, std::move(value), "", true, detail);
   };
   std::string differing;
-  for (const Json& difference : settings.at("differing")) {
-    const std::string name = difference.at("name");
+  for (const auto& [name, values] : settings.differing) {
     std::string text;
-    for (const Json& entry : difference.at("values")) {
-      const Json& value = entry.at("value");
-      here.detail = fmt::format("{} on {}", value.is_null() ? "not set" : value.dump(),
-                                rank_list(entry.at("ranks")));
-      text += (text.empty() ? "" : ", ") + here.detail;
-      add_one(name, value);
+    for (const auto& [value, ranks] : values) {
+      const std::string detail = fmt::format(
+          "{} on {}", value ? Json(*value).dump() : std::string("not set"), rank_list(ranks));
+      text += (text.empty() ? "" : ", ") + detail;
+      add_one(name, json_of(value), detail);
     }
     differing += fmt::format("{}{} is {}", differing.empty() ? "" : "; ", name, text);
   }
-  here.detail.clear();
-  for (const char* part : {"environment", "open_mpi"})
-    for (const auto& [name, value] : settings.at(part).items())
-      if (differing.empty() ||
-          std::ranges::none_of(values, [&, &known = name](const PreflightValue& added) {
-            return added.check == "settings" && added.statistic == known;
-          }))
+  for (const auto* part : {&settings.environment, &settings.open_mpi})
+    for (const auto& [name, value] : *part)
+      if (std::ranges::find(settings.differing, name, &record::DifferingSetting::name) ==
+          settings.differing.end())
         add_one(name, value);
-  add_one("hcoll_enabled", settings.at("hcoll_enabled"));
-  here.higher_is_better = false;
-  here.detail = differing;
-  add_one("differing", settings.at("differing").size());
+  add_one("hcoll_enabled", json_of(settings.hcoll_enabled));
+  adder.add("settings", "differing", settings.differing.size(), "", false, differing);
 }
 
-void add_collectives(CheckedValues& values, const Json& collectives) {
-  if (!collectives.is_object()) return;
-  PreflightValue all;
-  all.value = collectives.at("transport");
-  all.check = "collective";
-  all.statistic = "transport";
-  values.push_back(all);
-  all.value = nullptr;
-  for (const Json& row : collectives.at("rows")) {
-    all.detail = row.at("first_wrong").is_string() ? row["first_wrong"].get<std::string>() : "";
-    add(values,
-        fmt::format("collective.{}.{}.{}", row.at("collective").get<std::string>(),
-                    row.at("carrier").get<std::string>(), row.at("bytes").dump()),
-        kCollective, row, all);
-  }
+void add_collectives(Adder& adder, const record::Collectives& collectives) {
+  adder.add_all("collective", collectives);
+  for (const record::CollectiveRow& row : collectives.rows)
+    adder.add_all(fmt::format("collective.{}.{}.{}", row.collective, row.carrier, row.bytes), row,
+                  row.first_wrong.value_or(""));
 }
 
 /// Of a host its best pair, which a bad link to one other does not spoil; of a pair its part of
 /// what its hosts do elsewhere, which is small where the link between just these two is bad.
-void add_pairs(CheckedValues& values, const Json& pairs) {
-  if (!pairs.is_array()) return;
-  std::map<std::string, Json> best;
-  for (const Json& pair : pairs)
-    for (const Json& host : pair.at("hosts")) {
-      Json& of_host = best[host];
-      if (of_host.is_null()) of_host = pair;
-      for (const auto& [statistic, higher] :
-           {std::pair{"bytes_per_second", true}, {"latency_seconds", false}})
-        if (higher ? pair.at(statistic) > of_host[statistic]
-                   : pair.at(statistic) < of_host[statistic])
-          of_host[statistic] = pair[statistic];
+void add_pairs(std::vector<PreflightValue>& values, const std::vector<record::HostPair>& pairs) {
+  std::map<std::string, record::HostPair> best;
+  for (const record::HostPair& pair : pairs)
+    for (const std::string& host : pair.hosts) {
+      record::HostPair& of_host = best.try_emplace(host, pair).first->second;
+      of_host.bytes_per_second = std::max(of_host.bytes_per_second, pair.bytes_per_second);
+      of_host.latency_seconds = std::min(of_host.latency_seconds, pair.latency_seconds);
     }
-  PreflightValue here;
-  for (const auto& [host, pair] : best) {
-    here.host = host;
-    add(values, "pair.host", kPair, pair, here);
-  }
-  for (const Json& pair : pairs) {
-    const std::string first = pair.at("hosts")[0], second = pair.at("hosts")[1];
-    const double rate = pair.at("bytes_per_second");
-    const double expected = std::min(best[first]["bytes_per_second"].get<double>(),
-                                     best[second]["bytes_per_second"].get<double>());
-    here.host = first + " - " + second;
-    here.detail = fmt::format("{} between them, {} with others", shown_value(rate, "bytes/s"),
-                              shown_value(expected, "bytes/s"));
-    add(values, "pair.link", std::array{Statistic{"of_hosts", "", true}},
-        {{"of_hosts", expected > 0 ? rate / expected : 1.}}, here);
+  for (const auto& [host, pair] : best) Adder(values, {}, host).add_all("pair.host", pair);
+  for (const record::HostPair& pair : pairs) {
+    const auto& [first, second] = pair.hosts;
+    const double rate = pair.bytes_per_second;
+    const double expected = std::min(best[first].bytes_per_second, best[second].bytes_per_second);
+    Adder(values, {}, first + " - " + second)
+        .add("pair.link", "of_hosts", expected > 0 ? rate / expected : 1., "", true,
+             fmt::format("{} between them, {} with others", shown_value(rate, "bytes/s"),
+                         shown_value(expected, "bytes/s")));
   }
 }
 
-void add_binding(CheckedValues& values, const Json& ranks) {
-  for (const Json& rank : ranks) {
-    const Json& binding = rank.at("binding");
-    PreflightValue value;
-    value.check = "binding";
-    value.statistic = "overlaps";
-    value.higher_is_better = false;
-    value.rank = rank.at("rank").get<int>();
-    value.host = rank.at("host");
-    value.value = binding.at("overlaps_with").size();
-    const std::string cpus = rank.at("cpus").is_string() ? rank["cpus"].get<std::string>() : "?";
-    if (value.value > 0)
-      value.detail = fmt::format("may run on cores {}, as rank {} may", cpus,
-                                 binding["overlaps_with"][0].dump());
-    values.push_back(value);
-    value.statistic = "as_asked";
-    value.value = binding.at("as_asked");
-    value.detail.clear();
-    if (value.value == false)
-      value.detail = fmt::format("a binding to \"{}\" was asked for, but it may run on cores {}",
-                                 rank.at("affinity_requested").get<std::string>(), cpus);
-    values.push_back(value);
-    value.statistic = "near_gpu";
-    value.value = binding.at("near_gpu");
-    value.detail.clear();
-    if (value.value == false)
-      value.detail = fmt::format("may run on cores {}, which are not near its GPU", cpus);
-    if (!value.value.is_null()) values.push_back(value);
-    value.statistic = "crosses_numa";
-    value.value = binding.at("crosses_numa");
-    value.detail.clear();
-    if (value.value == true)
-      value.detail = fmt::format("may run on cores {}, which cross NUMA nodes {}", cpus,
-                                 fmt::join(rank.at("numa").get<std::vector<int>>(), ", "));
-    values.push_back(value);
-  }
+void add_binding(Adder& adder, const record::CheckedRank& rank) {
+  const record::Binding& binding = rank.binding;
+  const std::string cpus = rank.cpus.value_or("?");
+  const auto& others = binding.overlaps_with;
+  adder.add(
+      "binding", "overlaps", others.size(), "", false,
+      others.empty() ? "" : fmt::format("may run on cores {}, as rank {} may", cpus, others[0]));
+  adder.add("binding", "as_asked", json_of(binding.as_asked), "", false,
+            binding.as_asked == false
+                ? fmt::format("a binding to \"{}\" was asked for, but it may run on cores {}",
+                              rank.affinity_requested.value_or(""), cpus)
+                : "");
+  if (binding.near_gpu)
+    adder.add("binding", "near_gpu", *binding.near_gpu, "", false,
+              *binding.near_gpu
+                  ? ""
+                  : fmt::format("may run on cores {}, which are not near its GPU", cpus));
+  adder.add("binding", "crosses_numa", json_of(binding.crosses_numa), "", false,
+            binding.crosses_numa == true
+                ? fmt::format("may run on cores {}, which cross NUMA nodes {}", cpus,
+                              fmt::join(rank.numa.value_or({}), ", "))
+                : "");
 }
 
 }  // namespace
 
-std::vector<PreflightValue> preflight_values(const Json& record) {
-  CheckedValues values;
-  for (const Json& rank : record.at("ranks")) add_rank(values, rank, record.at("wall_seconds"));
-  for (const Json& host : record.at("hosts")) add_host(values, host);
-  add_collectives(values, record.at("collectives"));
-  add_pairs(values, record.at("pairs"));
-  add_binding(values, record.at("ranks"));
-  add_settings(values, record.at("settings"));
+std::vector<PreflightValue> preflight_values(const PreflightResult& record) {
+  std::vector<PreflightValue> values;
+  const auto at_rank = [&](const record::CheckedRank& rank) {
+    return Adder(values, static_cast<int>(rank.rank), rank.host);
+  };
+  for (const record::CheckedRank& rank : record.ranks) {
+    Adder adder = at_rank(rank);
+    add_rank(adder, rank, record.wall_seconds);
+  }
+  for (const record::CheckedHost& host : record.hosts) {
+    Adder adder(values, {}, host.host);
+    add_host(adder, host);
+  }
+  Adder of_all(values, {}, "");
+  if (record.collectives) add_collectives(of_all, *record.collectives);
+  if (record.pairs) add_pairs(values, *record.pairs);
+  for (const record::CheckedRank& rank : record.ranks) {
+    Adder adder = at_rank(rank);
+    add_binding(adder, rank);
+  }
+  if (record.settings) add_settings(of_all, *record.settings);
   return values;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "result/records.hpp"
+#include "record/preflight.hpp"
 
 namespace scalemark {
 
@@ -20,8 +20,9 @@ struct PreflightValue {
   std::string detail;       ///< what is wrong, where the number alone does not say it
 };
 
-/// All that a record holds; docs/preflight.md lists checks and statistics.
-std::vector<PreflightValue> preflight_values(const Json& record);
+/// All that a record holds: the keys that say in src/record which way they are better, and what is
+/// computed from others. docs/preflight.md lists checks and statistics.
+std::vector<PreflightValue> preflight_values(const PreflightResult& record);
 
 /// "4.52 GB/s", "183 GFLOP/s", "1.02 ms", "0.5": for people.
 std::string shown_value(const Json& value, const std::string& unit);

@@ -22,6 +22,7 @@
 #include "error.hpp"
 #include "record/read.hpp"
 #include "record/write.hpp"
+#include "result/warnings.hpp"
 #include "streams.hpp"
 
 namespace scalemark {

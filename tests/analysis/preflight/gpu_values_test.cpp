@@ -11,16 +11,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Json judged(const std::vector<PreflightRank>& ranks, const char* device,
-            const std::string& rules = "") {
-  LoadedConfig config;
-  config.command = Command::preflight;
-  PreflightFacts facts;
-  facts.world_size = static_cast<int>(ranks.size());
+PreflightResult judged(const std::vector<PreflightRank>& ranks, const char* device,
+                       const std::string& rules = "") {
+  PreflightFacts facts = test::preflight_facts(ranks.size());
   facts.device = device;
-  facts.wall_seconds = 10;
-  facts.collectives = test::preflight_collectives();
-  Json record = make_preflight_record({config, {Json::object(), {}}, {}}, facts, ranks);
+  PreflightResult record = make_preflight_record(test::preflight_context(), facts, ranks);
   const std::string text =
       rules.empty() ? std::string(default_preflight_rules()) : R"({"rules": [)" + rules + "]}";
   apply_preflight_rules(record, ranks, parse_preflight_rules(text, "rules"));
@@ -28,13 +23,12 @@ Json judged(const std::vector<PreflightRank>& ranks, const char* device,
 }
 
 /// "status: name statistic: message" of all that did not pass.
-std::vector<std::string> complaints(const Json& record) {
+std::vector<std::string> complaints(const PreflightResult& record) {
   std::vector<std::string> found;
-  for (const Json& check : record.at("checks"))
-    if (check.at("status") != "pass")
-      found.push_back(check["status"].get<std::string>() + ": " + check["name"].get<std::string>() +
-                      " " + check["statistic"].get<std::string>() + ": " +
-                      check["message"].get<std::string>());
+  for (const record::Check& check : record.checks)
+    if (check.status != CheckStatus::pass)
+      found.push_back(fmt::format("{}: {} {}: {}", to_string(check.status), check.name,
+                                  check.statistic, check.message));
   return found;
 }
 
@@ -44,13 +38,13 @@ std::vector<PreflightRank> with_gpu(Change make_worse) {
   auto ranks = test::gpu_ranks(2);
   GpuFindings findings = test::gpu_findings();
   make_worse(findings);
-  ranks[1].measured["gpu_health"] = gpu_health_json(findings);
+  ranks[1].entry.gpu_health = gpu_health(findings);
   return ranks;
 }
 
 TEST(GpuRules, PassOnHealthyOnes) {
-  const Json record = judged(test::gpu_ranks(4), "cuda");
-  EXPECT_EQ(record["verdict"], "pass") << record["checks"].dump(1);
+  const PreflightResult record = judged(test::gpu_ranks(4), "cuda");
+  EXPECT_EQ(record.verdict, CheckStatus::pass);
   EXPECT_THAT(complaints(record), ElementsAre());
 }
 
@@ -102,7 +96,7 @@ TEST(GpuRules, CompareCopiesFromTheNearNodeAlone) {
 TEST(GpuRules, WhatNvmlDoesNotTellIsSkipped) {
   const auto ranks = [] {
     auto unknown = test::gpu_ranks(1);
-    unknown[0].measured["gpu_health"] = gpu_health_json({});
+    unknown[0].entry.gpu_health = gpu_health({});
     return unknown;
   }();
   for (const std::string& text : complaints(judged(ranks, "cuda")))
@@ -110,7 +104,7 @@ TEST(GpuRules, WhatNvmlDoesNotTellIsSkipped) {
 }
 
 TEST(GpuRules, ArePairsAndCopiesOfABaselineToo) {
-  const Json record = judged(test::gpu_ranks(2), "cuda");
+  const PreflightResult record = judged(test::gpu_ranks(2), "cuda");
   const Json made = make_preflight_rules(preflight_values(record), 0.5, "made");
   const auto limit = [&](const std::string& check, const std::string& statistic) -> Json {
     for (const Json& rule : made["rules"])
@@ -129,15 +123,15 @@ TEST(GpuRules, ArePairsAndCopiesOfABaselineToo) {
 
 TEST(LinkRules, NameTheCountersThatRose) {
   auto ranks = test::preflight_ranks(2);
-  ranks[0].host["risen_counters"] = {
+  ranks[0].host->risen_counters = {
       {"mlx5_0/1.symbol_error", 3}, {"mlx5_0/1.link_downed", 1}, {"eth0.rx_dropped", 2}};
   ranks[0].report.noise.error_counters["eth0"] = 2;
-  const Json record = judged(ranks, "cpu");
-  EXPECT_EQ(record["hosts"][0]["error_counters"], Json({{"eth0", 2}, {"mlx5_0/1", 4}}));
+  const PreflightResult record = judged(ranks, "cpu");
+  EXPECT_EQ(record.hosts[0].error_counters, (ErrorCounters{{"eth0", 2}, {"mlx5_0/1", 4}}));
   EXPECT_THAT(complaints(record),
               ElementsAre(HasSubstr("warn: nic.eth0 errors: node0: rx_dropped +2"),
-                          HasSubstr("warn: nic.mlx5_0/1 errors: node0: symbol_error +3, "
-                                    "link_downed +1"),
+                          HasSubstr("warn: nic.mlx5_0/1 errors: node0: link_downed +1, "
+                                    "symbol_error +3"),
                           HasSubstr("skip: gpu")));
 }
 
@@ -156,8 +150,8 @@ TEST(SettingRules, NameRanksAndValuesThatDiffer) {
   auto ranks = test::preflight_ranks(4);
   ranks[2].settings["NCCL_ALGO"] = "Tree";
   ranks[3].settings.erase("NCCL_ALGO");
-  const Json record = judged(ranks, "cpu");
-  EXPECT_EQ(record["verdict"], "warn");
+  const PreflightResult record = judged(ranks, "cpu");
+  EXPECT_EQ(record.verdict, CheckStatus::warn);
   EXPECT_THAT(complaints(record),
               ElementsAre(HasSubstr("warn: settings differing: NCCL_ALGO is \"Ring\" on ranks "
                                     "0-1, \"Tree\" on rank 2, not set on rank 3"),

@@ -13,10 +13,11 @@ namespace scalemark::masks_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 /// On 4 NUMA nodes of 24 cores.
-Json judged(const std::string& list) {
+PreflightResult judged(const std::string& list) {
   setenv("HWLOC_SYNTHETIC", "NUMANode:4 Core:24 PU:1", 1);
   const Topology topology = load_topology();
   unsetenv("HWLOC_SYNTHETIC");
@@ -36,37 +37,35 @@ std::string published(const std::string& last) {
          third + "," + last;
 }
 
-std::vector<int> crossing(const Json& record) {
-  std::vector<int> ranks;
-  for (const Json& rank : record.at("ranks"))
-    if (rank.at("binding").at("crosses_numa") == true) ranks.push_back(rank.at("rank"));
+std::vector<std::int64_t> crossing(const PreflightResult& record) {
+  std::vector<std::int64_t> ranks;
+  for (const record::CheckedRank& rank : record.ranks)
+    if (rank.binding.crosses_numa == true) ranks.push_back(rank.rank);
   return ranks;
 }
 
 TEST(Masks, AMissingZeroPutsTheLastRankOnTwoNodes) {
-  const Json wrong = judged(published("0xffffff" + std::string(11, '0')));
-  EXPECT_EQ(crossing(wrong), std::vector<int>{7});
-  EXPECT_EQ(wrong["ranks"][7]["cpus"], "44-67");
-  EXPECT_EQ(wrong["ranks"][7]["numa"], Json::array({1, 2}));
-  EXPECT_EQ(wrong["verdict"], "warn");
-  EXPECT_THAT(wrong["warnings"].dump(),
-              HasSubstr("may run on cores 44-67, which cross NUMA nodes 1, 2"));
-  const Json right = judged(published("0xffffff" + std::string(12, '0')));
+  const PreflightResult wrong = judged(published("0xffffff" + std::string(11, '0')));
+  EXPECT_EQ(crossing(wrong), std::vector<std::int64_t>{7});
+  EXPECT_EQ(*wrong.ranks[7].cpus, "44-67");
+  EXPECT_EQ(*wrong.ranks[7].numa, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(wrong.verdict, CheckStatus::warn);
+  EXPECT_THAT(wrong.warnings,
+              Contains(HasSubstr("may run on cores 44-67, which cross NUMA nodes 1, 2")));
+  const PreflightResult right = judged(published("0xffffff" + std::string(12, '0')));
   EXPECT_TRUE(crossing(right).empty());
-  EXPECT_EQ(right["ranks"][7]["numa"], Json::array({2}));
+  EXPECT_EQ(*right.ranks[7].numa, std::vector<std::int64_t>{2});
 }
 
 TEST(Masks, NobodyIsBoundOtherwiseThanAsked) {
-  const Json record = judged("ffffff,ffffff000000");
-  EXPECT_EQ(record["verdict"], "pass") << record["checks"].dump(1);
-  EXPECT_EQ(record["world_size"], 2);
-  for (const Json& rank : record["ranks"]) {
-    EXPECT_EQ(rank["binding"]["as_asked"], nullptr);
-    EXPECT_EQ(rank["threads"], 24);
-    EXPECT_EQ(rank["cpus_of_host"], 96);
+  const PreflightResult record = judged("ffffff,ffffff000000");
+  EXPECT_EQ(record.verdict, CheckStatus::pass);
+  EXPECT_EQ(record.world_size, 2);
+  for (const record::CheckedRank& rank : record.ranks) {
+    EXPECT_THAT(rank.binding.as_asked.why(), HasSubstr("--cpu_masks"));
+    EXPECT_EQ(rank.threads, 24);
+    EXPECT_EQ(rank.cpus_of_host, 96);
   }
-  EXPECT_THAT(record["unavailable"]["ranks.binding.as_asked"].get<std::string>(),
-              HasSubstr("--cpu_masks"));
 }
 
 TEST(Masks, ACpuThatIsNotThereIsRefused) {

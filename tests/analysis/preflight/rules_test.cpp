@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "error.hpp"
+#include "record/write.hpp"
 #include "result/preflight_support.hpp"
 
 namespace scalemark::rules_test {
@@ -113,48 +114,43 @@ TEST(PreflightRules, AFileThatIsWrongIsRefusedWithThePlace) {
     EXPECT_THAT(refusal(text), AllOf(HasSubstr("r.json"), HasSubstr(part))) << text;
 }
 
-Json judged(std::vector<PreflightRank> ranks, const Json& collectives) {
-  LoadedConfig config;
-  config.command = Command::preflight;
-  PreflightFacts facts;
-  facts.world_size = static_cast<int>(ranks.size());
-  facts.device = "cpu";
-  facts.wall_seconds = 10;
+PreflightResult judged(const std::vector<PreflightRank>& ranks,
+                       const record::Collectives& collectives = test::preflight_collectives()) {
+  PreflightFacts facts = test::preflight_facts(ranks.size());
   facts.collectives = collectives;
-  Json record = make_preflight_record({config, {Json::object(), {}}, {}}, facts, ranks);
+  PreflightResult record = make_preflight_record(test::preflight_context(), facts, ranks);
   apply_preflight_rules(record, ranks, parse_preflight_rules(default_preflight_rules(), "default"));
   return record;
 }
 
 /// The messages of checks that failed.
-std::vector<std::string> failures(const Json& record) {
+std::vector<std::string> failures(const PreflightResult& record) {
   std::vector<std::string> found;
-  for (const Json& check : record.at("checks"))
-    if (check.at("status") == "fail")
-      found.push_back(check["name"].get<std::string>() + ": " +
-                      check["message"].get<std::string>());
+  for (const record::Check& check : record.checks)
+    if (check.status == CheckStatus::fail) found.push_back(check.name + ": " + check.message);
   return found;
 }
 
 TEST(PreflightDefaults, PassOnRanksThatAreAlike) {
-  const Json record = judged(test::preflight_ranks(4), test::preflight_collectives());
-  EXPECT_EQ(record["verdict"], "pass") << record["checks"].dump(1);
+  const PreflightResult record = judged(test::preflight_ranks(4));
+  EXPECT_EQ(record.verdict, CheckStatus::pass) << record_json(record)["checks"].dump(1);
 }
 
 TEST(PreflightDefaults, NameASlowRankInEveryPrecision) {
   auto ranks = test::preflight_ranks(2);
-  for (const char* precision : {"fp64", "fp32", "bf16", "fp16"})
-    ranks[1].measured["gemm"][precision]["flops"] = 5e10;
-  ranks[1].measured["noise_quantum"]["best_mean_seconds"] = 2e-3;
-  const auto found = failures(judged(ranks, test::preflight_collectives()));
+  record::GemmRates& gemm = *ranks[1].entry.gemm;
+  for (record::GemmRate* rate : {&gemm.fp64, &gemm.fp32, &gemm.bf16, &gemm.fp16})
+    rate->flops = 5e10;
+  ranks[1].entry.noise_quantum->best_mean_seconds = 2e-3;
+  const auto found = failures(judged(ranks));
   EXPECT_EQ(found.size(), 5u);
   for (const std::string& text : found) EXPECT_THAT(text, HasSubstr("rank 1 on node0"));
 }
 
 TEST(PreflightDefaults, FailOnWrongData) {
-  Json collectives = test::preflight_collectives();
-  collectives["rows"][2]["wrong_elements"] = 3;
-  collectives["rows"][2]["first_wrong"] = "rank 1: element 0 is 1, not 2";
+  record::Collectives collectives = test::preflight_collectives();
+  collectives.rows[2].wrong_elements = 3;
+  collectives.rows[2].first_wrong = std::string("rank 1: element 0 is 1, not 2");
   const auto found = failures(judged(test::preflight_ranks(2), collectives));
   EXPECT_EQ(found, std::vector<std::string>{
                        "collective.allreduce.mpi.1048576: rank 1: element 0 is 1, not 2"});
@@ -163,28 +159,28 @@ TEST(PreflightDefaults, FailOnWrongData) {
 TEST(PreflightDefaults, WarnOfSharedCores) {
   auto ranks = test::preflight_ranks(2);
   ranks[1].report.affinity.cpus = {1, 2};
-  const Json record = judged(ranks, test::preflight_collectives());
-  EXPECT_EQ(record["verdict"], "warn");
-  EXPECT_EQ(record["ranks"][1]["binding"]["overlaps_with"], Json::array({0}));
-  ASSERT_FALSE(record["warnings"].empty());
-  EXPECT_THAT(record["warnings"][0].get<std::string>(), testing::StartsWith("binding "));
+  const PreflightResult record = judged(ranks);
+  EXPECT_EQ(record.verdict, CheckStatus::warn);
+  EXPECT_EQ(record.ranks[1].binding.overlaps_with, std::vector<std::int64_t>{0});
+  ASSERT_FALSE(record.warnings.empty());
+  EXPECT_THAT(record.warnings[0], testing::StartsWith("binding "));
 }
 
 TEST(PreflightDefaults, MoreRanksThanCpusAreComparedWithoutBlame) {
   auto ranks = test::preflight_ranks(2);
-  ranks[1].measured["gemm"]["fp32"]["flops"] = 5e10;
+  ranks[1].entry.gemm->fp32.flops = 5e10;
   for (auto& rank : ranks) rank.report.affinity.cpus = {0, 1};
-  EXPECT_EQ(judged(ranks, test::preflight_collectives())["verdict"], "fail");
+  EXPECT_EQ(judged(ranks).verdict, CheckStatus::fail);
   for (auto& rank : ranks) rank.report.affinity.cpus = {0};
-  const Json record = judged(ranks, test::preflight_collectives());
-  EXPECT_EQ(record["verdict"], "warn");
-  EXPECT_THAT(record["checks"].dump(), HasSubstr("2 ranks share its cores"));
+  const PreflightResult record = judged(ranks);
+  EXPECT_EQ(record.verdict, CheckStatus::warn);
+  EXPECT_THAT(record_json(record)["checks"].dump(), HasSubstr("2 ranks share its cores"));
 }
 
 TEST(MakeRules, LimitsLieTheMarginFromTheWorstRank) {
   auto ranks = test::preflight_ranks(2);
-  ranks[1].measured["gemm"]["fp32"]["flops"] = 8e10;
-  const auto values = preflight_values(judged(ranks, test::preflight_collectives()));
+  ranks[1].entry.gemm->fp32.flops = 8e10;
+  const auto values = preflight_values(judged(ranks));
   const Json file = make_preflight_rules(values, 0.25, "made");
   const auto made = parse_preflight_rules(file.dump(), "made");
   const auto limit = [&](const std::string& check, Bound bound) -> Json {
@@ -200,8 +196,8 @@ TEST(MakeRules, LimitsLieTheMarginFromTheWorstRank) {
   EXPECT_DOUBLE_EQ(limit("collective.allreduce.scalemark.1048576", Bound::min).get<double>(),
                    0.75 * 1048576e3);
   EXPECT_EQ(verdict_of(evaluate(made, values)), CheckStatus::pass);
-  for (PreflightRank& rank : ranks) rank.measured["gemm"]["fp32"]["flops"] = 5.9e10;
-  const Json slower = judged(ranks, test::preflight_collectives());
+  for (PreflightRank& rank : ranks) rank.entry.gemm->fp32.flops = 5.9e10;
+  const PreflightResult slower = judged(ranks);
   EXPECT_EQ(verdict_of(evaluate(made, preflight_values(slower))), CheckStatus::fail);
 }
 
@@ -212,13 +208,13 @@ TEST(PreflightDefaults, AreTheOnesOfTheDocument) {
 }
 
 /// What the default rules do not let pass of these pairs.
-std::vector<std::string> faults_of_pairs(const Json& pairs) {
-  PreflightFacts facts;
+std::vector<std::string> faults_of_pairs(const std::vector<record::HostPair>& pairs) {
+  PreflightFacts facts = test::preflight_facts(2);
   facts.pairs = pairs;
-  Json record = make_preflight_record({LoadedConfig(), {Json::object(), {}}, {}}, facts,
-                                      test::preflight_ranks(2));
+  const PreflightResult record =
+      make_preflight_record(test::preflight_context(), facts, test::preflight_ranks(2));
   std::vector<std::string> faults;
-  for (const CheckResult& result : evaluate(
+  for (const record::Check& result : evaluate(
            parse_preflight_rules(default_preflight_rules(), "default"), preflight_values(record)))
     if (result.name.starts_with("pair.") && result.status != CheckStatus::pass)
       faults.push_back(fmt::format("{} {}", result.name, result.message));
@@ -232,10 +228,10 @@ TEST(PreflightRules, NameTheHostWhoseLinkIsSlow) {
 }
 
 TEST(PreflightRules, NameTheTwoHostsBetweenWhichALinkIsBad) {
-  Json pairs = test::preflight_pairs(4);
-  for (Json& pair : pairs) pair["bytes_per_second"] = 1e9;
+  auto pairs = test::preflight_pairs(4);
+  for (record::HostPair& pair : pairs) pair.bytes_per_second = 1e9;
   EXPECT_EQ(faults_of_pairs(pairs), std::vector<std::string>{});
-  pairs[1]["bytes_per_second"] = 1e8;  // of node0 and node2
+  pairs[1].bytes_per_second = 1e8;  // of node0 and node2
   EXPECT_EQ(faults_of_pairs(pairs),
             std::vector<std::string>{"pair.link node0 - node2: 100 MB/s between them, 1 GB/s "
                                      "with others"});

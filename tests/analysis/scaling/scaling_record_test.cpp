@@ -162,11 +162,8 @@ TEST(ScalingRecord, WarnsOfWhatDisturbedItsRunsAndOfThePreflight) {
   RecordContext context{{}, system_info(), {}};
   context.config.config.ranks = {1, 2};
   context.config.warnings = {"told"};
-  context.preflight = {{"id", "12345678-9"},
-                       {"status", "ok"},
-                       {"verdict", "warn"},
-                       {"created_at", "t"},
-                       {"hosts_not_covered", Json::array()}};
+  context.preflight =
+      record::PreflightReference{"12345678-9", Status::ok, std::string("warn"), "t", {}};
   const Json r = curve_json(make_scaling_record(context, 2, runs(), noise, {}));
   EXPECT_EQ(r["warnings"],
             (Json{"told", "the hypervisor took up to 20.0 % of the CPU time (steal) in 1 of 2 runs",
