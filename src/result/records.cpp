@@ -22,19 +22,6 @@ std::string reason_of(const Outcome& outcome) {
   return "ended with status " + to_string(outcome.status);
 }
 
-/// The parent of the last key of a dotted path, made where it is missing or null. Digits index
-/// existing arrays.
-Json& parent_of(Json& record, std::string_view path, std::string& key) {
-  Json* node = &record;
-  for (auto dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
-    const std::string part(path.substr(0, dot));
-    node = node->is_array() ? &node->at(std::stoul(part)) : &(*node)[part];
-    path.remove_prefix(dot + 1);
-  }
-  key = path;
-  return *node;
-}
-
 /// Where null says "not set" or "not built in", and the reasons themselves.
 constexpr std::array<std::string_view, 4> kNullIsAValue{"build", "config", "environment",
                                                         "unavailable"};
@@ -109,12 +96,6 @@ void set_envelope(record::Envelope& record, const std::string& kind, const Outco
   record.reason = reason_of(outcome);
 }
 
-void set_unavailable(Json& record, const std::string& path, const std::string& reason) {
-  std::string key;
-  parent_of(record, path, key)[key] = nullptr;
-  record["unavailable"][path] = reason;
-}
-
 void add_reason(Json& record, const std::string& path, const std::string& reason) {
   join_reason(record["unavailable"], path, reason);
 }
@@ -128,14 +109,6 @@ void explain_nulls(Json& record, const std::string& path, const std::string& rea
   } else {
     explain_below(reasons, record, "", path, reason);
   }
-}
-
-void set_number(Json& record, const std::string& path, std::optional<double> value,
-                const std::string& reason) {
-  if (!value) return set_unavailable(record, path, reason);
-  if (!std::isfinite(*value)) return set_unavailable(record, path, "not a finite number");
-  std::string key;
-  parent_of(record, path, key)[key] = *value;
 }
 
 }  // namespace scalemark

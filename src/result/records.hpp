@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,15 +35,7 @@ std::string random_uuid();
 /// The same of a typed record.
 void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome);
 
-/// Sets `record[key] = null` with a reason under record["unavailable"][key] (a dotted path).
-void set_unavailable(Json& record, const std::string& path, const std::string& reason);
-
-/// The number, or null and the reason: no record ever holds a NaN or an infinity.
-void set_number(Json& record, const std::string& path, std::optional<double> value,
-                const std::string& reason);
-
-/// The same of a path that is null in several parts of the record: their reasons stand side by
-/// side.
+/// Beside the reasons that record["unavailable"] has of this dotted path already.
 void add_reason(Json& record, const std::string& path, const std::string& reason);
 
 /// Every null at `path` (dotted, without indices of arrays; empty: the whole record) or below it

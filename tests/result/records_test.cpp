@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
 #include <set>
 
 #include "result/record_schemas.hpp"
@@ -44,32 +42,6 @@ TEST(BuildInfo, SaysWhatThisBinaryIs) {
   EXPECT_THAT(build["compiler"].get<std::string>(), MatchesRegex(".+ [0-9].*"));
   EXPECT_FALSE(build["revision"].get<std::string>().empty());
   EXPECT_EQ(build["cuda"].is_null(), build["nccl"].is_null());
-}
-
-TEST(SetUnavailable, NestedPathsAndArrays) {
-  Json record{{"roofline", {{"fraction", 0.5}}}, {"ranks", {{{"gpu", 1}}, {{"gpu", 2}}}}};
-  set_unavailable(record, "roofline.fraction", "no roof");
-  set_unavailable(record, "ranks.1.gpu", "no GPU");
-  set_unavailable(record, "memory.peak", "not read");
-  EXPECT_TRUE(record["roofline"]["fraction"].is_null());
-  EXPECT_EQ(record["ranks"][0]["gpu"], 1);
-  EXPECT_TRUE(record["ranks"][1]["gpu"].is_null());
-  EXPECT_TRUE(record["memory"]["peak"].is_null());
-  EXPECT_EQ(record["unavailable"]["roofline.fraction"], "no roof");
-  EXPECT_EQ(record["unavailable"].size(), 3U);
-}
-
-TEST(SetNumber, NeverWritesWhatIsNotFinite) {
-  Json record;
-  set_number(record, "a", 1.5, "");
-  set_number(record, "b.c", std::nan(""), "");
-  set_number(record, "b.d", std::numeric_limits<double>::infinity(), "");
-  set_number(record, "e", std::nullopt, "was not measured");
-  EXPECT_EQ(record["a"], 1.5);
-  EXPECT_TRUE(record["b"]["c"].is_null());
-  EXPECT_TRUE(record["b"]["d"].is_null());
-  EXPECT_EQ(record["unavailable"]["e"], "was not measured");
-  EXPECT_EQ(record["unavailable"].size(), 3U);
 }
 
 TEST(AddReason, ReasonsOfOnePathStandSideBySide) {
