@@ -49,8 +49,25 @@ enum class Presence {
   when_partial,  ///< unknown but in records that were interrupted or timed out
 };
 
-/// Which way a measured value is better.
-enum class Better { unsaid, higher, lower };
+/// The column of `scalemark export` that has a field's value; of an interval two, whose names end
+/// with _low and _high.
+struct Column {
+  int place;         ///< in a row, from 0. It stays, so a new column takes the next after the last.
+  const char* name;  ///< stays too
+  const char* about;  ///< for docs/export.md; a unit where the name tells none
+};
+
+/// Which numbers of a metric are better. Of `faster`, fewer are, and sentences say "faster" and
+/// "slower" instead of "lower" and "higher".
+enum class Better { unsaid, higher, lower, faster };
+
+/// What `scalemark compare --metric` calls a field's number.
+struct ComparedNumber {
+  const char* name;
+  const char* unit;
+  Better better;
+  const char* per;  ///< key of the record that the number is divided by; empty: none
+};
 
 /// One key of an object.
 class Field {
@@ -105,6 +122,14 @@ class Field {
   /// A statistic that rules of preflight may judge, by its key.
   Field& better(Better way) { return better_way = way, *this; }
   Field& otherwise(const char* reason) { return unknown = reason, *this; }
+  Field& column(int place, const char* name, const char* about = "") {
+    exported = Column{place, name, about};
+    return *this;
+  }
+  Field& metric(const char* name, const char* unit, Better better, const char* per = "") {
+    compared = ComparedNumber{name, unit, better, per};
+    return *this;
+  }
 
   const char* key;
   const char* text;                    ///< what it means, for people
@@ -122,6 +147,8 @@ class Field {
   Presence presence = Presence::any;
   Json json_types = nullptr;
   Better better_way = Better::unsaid;
+  std::optional<Column> exported;
+  std::optional<ComparedNumber> compared;
 };
 
 template <typename T>

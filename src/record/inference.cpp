@@ -24,13 +24,31 @@ void Quantiles::describe(Fields& fields) {
 }
 
 void Latency::describe(Fields& fields) {
-  fields.add("mean", &Latency::mean).unit("s").above(0);
-  fields.add("p50", &Latency::p50).unit("s").above(0);
-  fields.add("p90", &Latency::p90).unit("s").above(0);
-  fields.add("p99", &Latency::p99, "null below 100 queries, of a server 1,000").unit("s").above(0);
+  fields.add("mean", &Latency::mean)
+      .unit("s")
+      .above(0)
+      .column(53, "latency_seconds_mean")
+      .metric("latency_mean", "seconds", Better::faster);
+  fields.add("p50", &Latency::p50)
+      .unit("s")
+      .above(0)
+      .column(54, "latency_seconds_p50")
+      .metric("latency_p50", "seconds", Better::faster);
+  fields.add("p90", &Latency::p90)
+      .unit("s")
+      .above(0)
+      .column(55, "latency_seconds_p90")
+      .metric("latency_p90", "seconds", Better::faster);
+  fields.add("p99", &Latency::p99, "null below 100 queries, of a server 1,000")
+      .unit("s")
+      .above(0)
+      .column(56, "latency_seconds_p99")
+      .metric("latency_p99", "seconds", Better::faster);
   fields.add("p99_9", &Latency::p99_9, "null below 1,000 queries, of a server 10,000")
       .unit("s")
-      .above(0);
+      .above(0)
+      .column(57, "latency_seconds_p99_9")
+      .metric("latency_p99_9", "seconds", Better::faster);
   fields.add("samples", &Latency::samples, "of every query, one rank after the other")
       .unit("s")
       .filled()
@@ -130,7 +148,7 @@ void InferenceResult::describe(Fields& fields) {
   using R = InferenceResult;
   Envelope::describe(fields, "inference");
   describe_model(fields);
-  fields.add("mode", &R::mode, "`--mode`");
+  fields.add("mode", &R::mode, "`--mode`").column(13, "mode", "of an inference");
   fields
       .add("fused", &R::fused,
            "derived from `kernels` and the device: `on`, `folded` (only batch normalisation is "
@@ -140,7 +158,9 @@ void InferenceResult::describe(Fields& fields) {
   fields.add("quantization", &R::quantization, "of `--precision int8`")
       .since(5)
       .otherwise("--precision int8 was not asked for");
-  fields.add("world_size", &R::world_size, "ranks").at_least(1);
+  fields.add("world_size", &R::world_size, "ranks")
+      .at_least(1)
+      .column(15, "ranks", "of an instance where it is one of several jobs");
   describe_batch(fields);
   describe_batch_search(fields);
   fields.add("units_per_query", &R::units_per_query, "of a rank").above(0);
@@ -153,7 +173,9 @@ void InferenceResult::describe(Fields& fields) {
   fields.add("server", &R::server, "of `--mode server`")
       .since(5)
       .otherwise("--mode server was not asked for");
-  fields.add("queries", &R::queries, "answered").at_least(0);
+  fields.add("queries", &R::queries, "answered")
+      .at_least(0)
+      .column(52, "queries", "of an inference");
   fields.add("stop_reason", &R::stop_reason, "what ended the measured loop")
       .one_of({"num_batches", "target_ci", "max_seconds", "signal"});
   fields.add("ranks", &R::ranks, "by number").known(Presence::when_ok);

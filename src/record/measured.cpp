@@ -43,19 +43,23 @@ void Throughput::describe(Fields& fields) {
       .add("mean", &Throughput::mean,
            "all units of all ranks / wall time between the two synchronised points")
       .unit("units/s")
-      .above(0);
+      .above(0)
+      .column(34, "throughput", "units a second of all ranks, or of all instances");
   fields.add("median", &Throughput::median, "units of a step / median step")
       .unit("units/s")
-      .above(0);
+      .above(0)
+      .column(37, "throughput_median");
   fields
       .add("ci95", &Throughput::ci95, "95 % interval of the mean; null below 30 effective samples")
-      .unit("units/s");
+      .unit("units/s")
+      .column(35, "throughput", "of the 95 % interval");
   fields.add("ci95_scope", &Throughput::ci95_scope, "what the interval is about")
       .one_of({"this launch only"});
   fields
       .add("jitter", &Throughput::jitter, "1.4826 x median absolute deviation of the steps' rates")
       .unit("units/s")
-      .at_least(0);
+      .at_least(0)
+      .column(38, "throughput_jitter");
   fields.add("per_rank_min", &Throughput::per_rank_min, "of the slowest rank")
       .unit("units/s")
       .above(0);
@@ -94,10 +98,13 @@ void RankPlacement::describe(Fields& fields) {
            "binding asked of the launcher, or by `--gpu_binding`")
       .otherwise("the launcher does not tell what it was asked for");
   fields.add("binding", &RankPlacement::binding, "what came of it");
-  fields.add("threads", &RankPlacement::threads, "that compute").at_least(1);
+  fields.add("threads", &RankPlacement::threads, "that compute")
+      .at_least(1)
+      .column(18, "threads", "of rank 0");
   fields.add("gpu", &RankPlacement::gpu, "device number among the visible ones")
       .at_least(0)
-      .otherwise("the run used no GPU");
+      .otherwise("the run used no GPU")
+      .column(84, "gpu", "of rank 0");
   fields.add("gpu_uuid", &RankPlacement::gpu_uuid, "of a MIG slice `MIG-…`")
       .otherwise("the run used no GPU, or the driver tells no UUID");
 }
@@ -114,14 +121,16 @@ void Roofline::describe(Fields& fields) {
       .otherwise("the GEMM rate was not measured in this run");
   fields.add("fraction", &Roofline::fraction, "achieved / measured peak")
       .above(0)
-      .known(Presence::if_ok);
+      .known(Presence::if_ok)
+      .column(77, "roofline_fraction");
 }
 
 void ForeignLoad::describe(Fields& fields) {
   fields.add("host", &ForeignLoad::host, "worst host").filled();
   fields.add("cpus", &ForeignLoad::cpus, "that other processes used, mean")
       .unit("CPUs")
-      .at_least(0);
+      .at_least(0)
+      .column(81, "foreign_cpus", "that others used meanwhile");
   fields.add("of_cpus", &ForeignLoad::of_cpus, "logical CPUs of the host").at_least(0);
   fields.add("seconds", &ForeignLoad::seconds, "that the host was looked at").unit("s").above(0);
 }
@@ -288,22 +297,27 @@ void Operators::describe(Fields& fields) {
 void Memory::describe(Fields& fields) {
   fields.add("peak_rss_bytes", &Memory::peak_rss_bytes, "resident, largest rank")
       .unit("bytes")
-      .at_least(0);
+      .at_least(0)
+      .column(78, "peak_rss_bytes");
   fields.add("peak_gpu_bytes", &Memory::peak_gpu_bytes, "largest rank")
       .unit("bytes")
       .at_least(0)
-      .otherwise("the run used no GPU");
+      .otherwise("the run used no GPU")
+      .column(79, "peak_gpu_bytes");
 }
 
 void Measured::describe_model(Fields& fields) {
-  fields.add("model", &Measured::model, "name").filled();
-  fields.add("unit", &Measured::unit, "of rates").one_of(unit_words());
+  fields.add("model", &Measured::model, "name").filled().column(11, "model");
+  fields.add("unit", &Measured::unit, "of rates")
+      .one_of(unit_words())
+      .column(12, "unit", "of throughput, speedup's numbers and latencies' queries");
 }
 
 void Measured::describe_batch(Fields& fields) {
   fields.add("batch_size_per_rank", &Measured::batch_size_per_rank, "of a step")
       .unit("samples")
-      .at_least(1);
+      .at_least(1)
+      .column(19, "batch_size_per_rank", "samples");
 }
 
 void Measured::describe_batch_search(Fields& fields) {
@@ -314,7 +328,7 @@ void Measured::describe_batch_search(Fields& fields) {
 }
 
 void Measured::describe_precision(Fields& fields) {
-  fields.add("precision", &Measured::precision, "arithmetic");
+  fields.add("precision", &Measured::precision, "arithmetic").column(23, "precision");
   fields
       .add("kernels", &Measured::kernels,
            "whose kernels computed: this program's (`scalemark`) or LibTorch's alone (`torch`): "
@@ -331,7 +345,9 @@ void Measured::describe_precision(Fields& fields) {
 }
 
 void Measured::describe_device(Fields& fields) {
-  fields.add("device", &Measured::device, "what computes").one_of({"cpu", "cuda"});
+  fields.add("device", &Measured::device, "what computes")
+      .one_of({"cpu", "cuda"})
+      .column(25, "device");
   fields.add("device_name", &Measured::device_name, "the GPU's name");
 }
 
@@ -344,7 +360,10 @@ void Context::describe_machine(Fields& fields, const char* wall) {
   describe_environment(fields, &Context::environment);
   fields.add("allocator", &Context::allocator, "`tcmalloc` or `glibc`");
   fields.add("started_at", &Context::started_at, "RFC 3339, UTC").pattern(kTimePattern);
-  fields.add("wall_seconds", &Context::wall_seconds, wall).unit("s").above(0);
+  fields.add("wall_seconds", &Context::wall_seconds, wall)
+      .unit("s")
+      .above(0)
+      .column(7, "wall_seconds");
 }
 
 void Measured::describe_config(Fields& fields, Presence of_hash) {
@@ -353,7 +372,8 @@ void Measured::describe_config(Fields& fields, Presence of_hash) {
       .add("config_hash", &Measured::config_hash,
            "SHA-256 of the keys that decide what is measured and of the world size")
       .pattern(kSha256Pattern)
-      .known(of_hash);
+      .known(of_hash)
+      .column(90, "config_hash");
   fields.add("throughput", &Measured::throughput, "null unless `status` is `ok`")
       .known(Presence::only_when_ok);
   fields
@@ -362,18 +382,20 @@ void Measured::describe_config(Fields& fields, Presence of_hash) {
       .unit("units/s")
       .above(0)
       .known(Presence::when_partial)
-      .otherwise("only of runs that were interrupted or timed out");
+      .otherwise("only of runs that were interrupted or timed out")
+      .column(39, "partial_throughput", "of a run that was interrupted");
 }
 
 void Measured::describe_flops(Fields& fields) {
-  fields.add("parameters", &Measured::parameters, "trainable").at_least(0);
+  fields.add("parameters", &Measured::parameters, "trainable").at_least(0).column(75, "parameters");
   fields.add("flops_per_sample", &Measured::flops_per_sample, "of one sample")
       .unit("FLOP")
       .above(0);
   fields.add("achieved_flops", &Measured::achieved_flops, "of all ranks")
       .unit("FLOP/s")
       .above(0)
-      .known(Presence::if_ok);
+      .known(Presence::if_ok)
+      .column(76, "achieved_flops", "a second, of all ranks");
   fields.add("roofline", &Measured::roofline, "against the machine's peak");
 }
 

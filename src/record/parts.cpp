@@ -10,7 +10,8 @@ void Build::describe(Fields& fields) {
   fields.add("version", &Build::version, "version of scalemark")
       .pattern(R"(^[0-9]+\.[0-9]+\.[0-9]+$)");
   fields.add("revision", &Build::revision, "git revision; `-dirty`: with local changes")
-      .pattern("^[0-9A-Za-z._/-]+$");
+      .pattern("^[0-9A-Za-z._/-]+$")
+      .column(8, "revision", "of the build");
   fields.add("compiler", &Build::compiler, "name and version");
   fields.add("build_type", &Build::build_type, "of CMake");
   fields.add("libtorch", &Build::libtorch, "version built against; null: built without");
@@ -59,10 +60,15 @@ void Envelope::describe_origin(Fields& fields, const char* kind) {
            "[`verdict`](#verdict-record), [`history`](#history-record), [`baseline`](#baseline), "
            "[`projection`](#projection-record), [`study`](#study-record) or "
            "[`preflight`](preflight.md)")
-      .one_of({kind});
-  fields.add("id", &Envelope::id, "random UUID").pattern(kUuidPattern);
+      .one_of({kind})
+      .column(2, "kind", "of the record");
+  fields.add("id", &Envelope::id, "random UUID")
+      .pattern(kUuidPattern)
+      .column(3, "id", "of the record; a run that belongs to a curve has a row of its own");
   fields.add("build", &Envelope::build, "program that wrote it");
-  fields.add("created_at", &Envelope::created_at, "RFC 3339, UTC").pattern(kTimePattern);
+  fields.add("created_at", &Envelope::created_at, "RFC 3339, UTC")
+      .pattern(kTimePattern)
+      .column(6, "created_at", "UTC");
 }
 
 void Envelope::describe_warnings(Fields& fields) {
@@ -74,8 +80,10 @@ void Envelope::describe(Fields& fields, const char* kind, Json statuses) {
   Field& status =
       fields.add("status", &Envelope::status,
                  "`ok`, `invalid` (a wrong number: non-finite loss, data check), `failed`, "
-                 "`interrupted` (stopped from outside), `timeout`");
-  Field& reason = fields.add("reason", &Envelope::reason, "why the status is not `ok`");
+                 "`interrupted` (stopped from outside), `timeout`")
+          .column(4, "status");
+  Field& reason = fields.add("reason", &Envelope::reason, "why the status is not `ok`")
+                      .column(5, "reason", "why the status is not ok");
   if (statuses == Json::array({"ok"})) reason.one_of({""});
   status.one_of(std::move(statuses));
   describe_warnings(fields);
@@ -138,16 +146,17 @@ void RdmaDevice::describe(Fields& fields) {
 }
 
 void System::describe(Fields& fields) {
-  fields.add("host", &System::host, "name");
-  fields.add("kernel", &System::kernel, "name and version");
+  fields.add("host", &System::host, "name").column(82, "host", "of rank 0");
+  fields.add("kernel", &System::kernel, "name and version").column(86, "kernel");
   fields.add("distribution", &System::distribution, "name and version");
   fields.add("virtualisation", &System::virtualisation, "what the kernel runs on")
-      .one_of({"virtual", "bare metal", "container"});
+      .one_of({"virtual", "bare metal", "container"})
+      .column(85, "virtualisation");
   fields.add("container", &System::container, "around the program").since(5);
   fields.add("hypervisor", &System::hypervisor, "of a virtual machine");
   fields.add("machine", &System::machine, "vendor and product");
   fields.add("bios", &System::bios, "vendor, version and date");
-  fields.add("cpu_model", &System::cpu_model, "of CPU 0");
+  fields.add("cpu_model", &System::cpu_model, "of CPU 0").column(83, "cpu_model");
   fields.add("sockets", &System::sockets, "of the whole machine").at_least(0);
   fields.add("cores", &System::cores, "physical, of the whole machine").at_least(0);
   fields.add("threads", &System::threads, "logical CPUs of the whole machine").at_least(0);
@@ -160,10 +169,10 @@ void System::describe(Fields& fields) {
   fields.add("governor", &System::governor, "of cpufreq, CPU 0");
   fields.add("gpu_driver", &System::gpu_driver, "version");
   fields.add("gpus", &System::gpus, "visible ones");
-  fields.add("cuda", &System::cuda, "version at run time");
+  fields.add("cuda", &System::cuda, "version at run time").column(88, "cuda");
   fields.add("cudnn", &System::cudnn, "version at run time");
-  fields.add("nccl", &System::nccl, "version at run time");
-  fields.add("mpi", &System::mpi, "version at run time");
+  fields.add("nccl", &System::nccl, "version at run time").column(89, "nccl");
+  fields.add("mpi", &System::mpi, "version at run time").column(87, "mpi");
   fields.add("openmp", &System::openmp, "file name of the OpenMP runtime").since(2);
   fields
       .add("denormals", &System::denormals,

@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "config/json_text.hpp"
 
 namespace scalemark {
 namespace {
+
+/// In place of the value of a key that is not there.
+const Json kMissing(Json::value_t::discarded);
 
 constexpr const char* kScalarTypes[] = {"boolean", "integer", "number", "string"};
 
@@ -47,11 +51,12 @@ void check_size(const JsonReader& reader, const Limits& limits, std::size_t size
                             limits.longest ? std::to_string(*limits.longest) : "any"));
 }
 
-void check_words(const JsonReader& reader, Json words, const Json& json) {
+void check_words(const JsonReader& reader, const Json& words, const Json& json) {
   if (words.is_null() || std::ranges::find(words, json) != words.end()) return;
   if (words.size() == 1 && !reader.nullable) refuse_value(reader, json, words[0].dump());
-  if (reader.nullable) words.push_back(nullptr);
-  refuse_value(reader, json, "one of " + words.dump());
+  Json legal = words;
+  if (reader.nullable) legal.push_back(nullptr);
+  refuse_value(reader, json, "one of " + legal.dump());
 }
 
 }  // namespace
@@ -67,7 +72,13 @@ void JsonReader::read(const Fields& fields, const Json& json, void* object) {
   check_type(*this, json.is_object(), json, "object");
   nullable = false;
   if (only_known) refuse_unknown(fields, json);
-  for (const Field& field : fields) read_field(field, json, object);
+  auto next = json.begin();
+  for (const Field& field : fields) {
+    // Keys stand in the order of the fields in nearly every record: no search.
+    const auto found = next != json.end() && next.key() == field.key ? next : json.find(field.key);
+    read_field(field, found == json.end() ? kMissing : *found, object);
+    if (found != json.end()) next = std::next(found);
+  }
 }
 
 void JsonReader::refuse_unknown(const Fields& fields, const Json& json) {
@@ -81,13 +92,11 @@ void JsonReader::refuse_unknown(const Fields& fields, const Json& json) {
 
 void JsonReader::read_field(const Field& field, const Json& json, void* object) {
   void* member = static_cast<char*>(object) + field.offset;
-  const auto found = json.find(field.key);
   const bool newer = field.first_revision > revision_;
-  // What completes an older record writes null for what is newer than it, whatever its type is.
-  const bool blank =
-      newer && !field.shape->may_be_unknown() && found != json.end() && found->is_null();
-  if (found != json.end() && !blank)
-    return read_below(field.key, field, *field.shape, *found, member);
+  // Of a record that was read from a file, what is newer has been made null.
+  const bool made_null = newer && json.is_null() && !field.shape->may_be_unknown();
+  if (!json.is_discarded() && !made_null)
+    return read_below(field.key, field, *field.shape, json, member);
   if (field.may_lack || (newer && revision_ == 0)) return;
   if (newer)
     return field.shape->set_missing(
@@ -162,12 +171,11 @@ void AnyShape::read(JsonReader& reader, const Field& field, const Json& json, vo
 }
 
 std::size_t NameShape::find(JsonReader& reader, const Field& field, const Json& json) const {
-  Json words = field.limits.words;
-  if (words.is_null())
-    for (const std::string_view name : names_) words.push_back(name);
-  check_words(reader, words, json);
-  return static_cast<std::size_t>(std::ranges::find(names_, json.get_ref<const std::string&>()) -
-                                  names_.begin());
+  const auto name =
+      std::ranges::find(names_, json.is_string() ? json.get_ref<const std::string&>() : "");
+  check_words(reader, field.limits.words, json);
+  if (name == names_.end()) check_words(reader, std::vector(names_.begin(), names_.end()), json);
+  return static_cast<std::size_t>(name - names_.begin());
 }
 
 void ObjectShape::read(JsonReader& reader, const Field&, const Json& json, void* value) const {

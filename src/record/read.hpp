@@ -27,8 +27,8 @@ bool is_whole(const Json& json);
 
 class JsonReader {
  public:
-  /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing; of
-  /// revision 0, which no record has, they keep their defaults.
+  /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing or null;
+  /// of revision 0, which no record has, they keep their defaults.
   JsonReader(const Json& reasons, int revision) : reasons_(&reasons), revision_(revision) {}
   void read(const Fields& fields, const Json& json, void* object);
   void read_below(std::string_view key, const Field& field, const Shape& shape, const Json& json,

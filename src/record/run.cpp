@@ -5,10 +5,22 @@ namespace scalemark {
 namespace record {
 
 void Summary::describe(Fields& fields) {
-  fields.add("mean", &Summary::mean, "wall time of the measured loop / steps").unit("s").above(0);
-  fields.add("p50", &Summary::p50, "median of the samples").unit("s").above(0);
-  fields.add("p90", &Summary::p90, "quantile of the samples").unit("s").above(0);
-  fields.add("p99", &Summary::p99, "quantile of the samples").unit("s").above(0);
+  fields.add("mean", &Summary::mean, "wall time of the measured loop / steps")
+      .unit("s")
+      .above(0)
+      .column(48, "step_seconds_mean");
+  fields.add("p50", &Summary::p50, "median of the samples")
+      .unit("s")
+      .above(0)
+      .column(49, "step_seconds_p50");
+  fields.add("p90", &Summary::p90, "quantile of the samples")
+      .unit("s")
+      .above(0)
+      .column(50, "step_seconds_p90");
+  fields.add("p99", &Summary::p99, "quantile of the samples")
+      .unit("s")
+      .above(0)
+      .column(51, "step_seconds_p99");
   fields.add("samples", &Summary::samples, "of each step the maximum over ranks")
       .unit("s")
       .filled()
@@ -62,19 +74,24 @@ void Communication::describe(Fields& fields) {
   fields
       .add("communicator", &Communication::communicator,
            "[`--communicator`](configuration.md), or `gloo`")
-      .one_of({"mpi", "nccl", "none", "gloo"});
+      .one_of({"mpi", "nccl", "none", "gloo"})
+      .column(26, "communicator");
   fields.add("transport", &Communication::transport, "what carries the bytes")
-      .otherwise("the communicator does not tell");
+      .otherwise("the communicator does not tell")
+      .column(27, "transport");
   fields.add("algorithm", &Communication::algorithm, "the allreduce behind `wire_bytes_per_step`")
       .otherwise("the communicator does not tell");
   fields
       .add("reducer", &Communication::reducer,
            "`scalemark` or [`c10d`](measurements.md#the-other-reducer)")
-      .one_of({"scalemark", "c10d"});
+      .one_of({"scalemark", "c10d"})
+      .column(28, "reducer");
   fields.add("wire_dtype", &Communication::wire_dtype, "type of the sent gradients")
-      .one_of({"fp32", "bf16", "fp16"});
+      .one_of({"fp32", "bf16", "fp16"})
+      .column(29, "wire_dtype");
   fields.add("overlap", &Communication::overlap, "`--overlap`")
-      .one_of({"none", "backward", "step"});
+      .one_of({"none", "backward", "step"})
+      .column(30, "overlap");
   fields
       .add("bucket_mb", &Communication::bucket_mb,
            "size at which a bucket of gradients is closed: `--bucket_mb`, or what the device takes "
@@ -82,39 +99,53 @@ void Communication::describe(Fields& fields) {
       .unit("MiB")
       .above(0)
       .since(9);
-  fields.add("bytes_per_step", &Communication::bytes_per_step, "payload").unit("bytes").at_least(0);
+  fields.add("bytes_per_step", &Communication::bytes_per_step, "payload")
+      .unit("bytes")
+      .at_least(0)
+      .column(62, "bytes_per_step");
   fields
       .add("wire_bytes_per_step", &Communication::wire_bytes_per_step,
            "sent, by the stated algorithm")
       .unit("bytes")
-      .at_least(0);
+      .at_least(0)
+      .column(63, "wire_bytes_per_step")
+      .metric("wire_bytes", "bytes/step", Better::lower);
   fields
       .add("nic_bytes_per_step", &Communication::nic_bytes_per_step,
            "sent, by the counters of network interfaces and of InfiniBand and RoCE ports "
            "(`port_xmit_data` x 4)")
       .unit("bytes")
-      .at_least(0);
+      .at_least(0)
+      .column(64, "nic_bytes_per_step")
+      .metric("nic_bytes", "bytes/step", Better::lower);
   fields.add("links", &Communication::links, "the same by host and link").since(4);
   fields.add("messages_per_step", &Communication::messages_per_step, "collectives started")
-      .at_least(0);
+      .at_least(0)
+      .column(65, "messages_per_step");
   fields.add("total_seconds", &Communication::total_seconds, "of all buckets")
       .unit("s")
-      .at_least(0);
+      .at_least(0)
+      .column(58, "communication_seconds", "of a step");
   fields
       .add("exposed_seconds", &Communication::exposed_seconds, "what communication adds to a step")
-      .unit("s");
+      .unit("s")
+      .column(59, "exposed_seconds", "of a step")
+      .metric("exposed_seconds", "seconds/step", Better::lower);
   fields
       .add("exposed_method", &Communication::exposed_method,
            "`baseline`: mean step less that without communication; `wait`: time of waiting")
-      .one_of({"baseline", "wait"});
+      .one_of({"baseline", "wait"})
+      .column(60, "exposed_method");
   fields.add("overlap_fraction", &Communication::overlap_fraction, "1 - exposed / total")
-      .within(0, 1);
+      .within(0, 1)
+      .column(61, "overlap_fraction");
   fields
       .add("baseline_throughput", &Communication::baseline_throughput,
            "of the same ranks without communication")
       .unit("units/s")
       .above(0)
-      .otherwise("no run without communication was measured on these ranks");
+      .otherwise("no run without communication was measured on these ranks")
+      .column(40, "baseline_throughput", "of the same ranks without communication");
   fields.add("embedding", &Communication::embedding,
              "[gradients of embedding tables](measurements.md#gradients-of-embeddings)");
 }
@@ -228,13 +259,18 @@ void ScalingOfLoss::describe(Fields& fields) {
 void TargetLoss::describe(Fields& fields) {
   fields.add("loss", &TargetLoss::loss, "`--target_loss`");
   fields.add("reached", &TargetLoss::reached, "whether the loss came down to it");
-  fields.add("steps", &TargetLoss::steps, "until then, warm-up included").at_least(5);
-  fields.add("seconds", &TargetLoss::seconds, "until then, warm-up included").unit("s").above(0);
+  fields.add("steps", &TargetLoss::steps, "until the loss came down to it, warm-up included")
+      .at_least(5)
+      .metric("target_steps", "steps", Better::lower);
+  fields.add("seconds", &TargetLoss::seconds, "of these steps")
+      .unit("s")
+      .above(0)
+      .metric("target_seconds", "seconds", Better::faster);
 }
 
 void Loss::describe(Fields& fields) {
-  fields.add("first", &Loss::first, "of the first measured step");
-  fields.add("last", &Loss::last, "of the last measured step");
+  fields.add("first", &Loss::first, "of the first measured step").column(72, "loss_first");
+  fields.add("last", &Loss::last, "of the last measured step").column(73, "loss_last");
   fields.add("trace", &Loss::trace, "of every `trace_stride`-th step")
       .size(0, 1000)
       .or_null("the loss was not finite at these points");
@@ -243,8 +279,8 @@ void Loss::describe(Fields& fields) {
       .at_least(1);
   fields.add("scaling", &Loss::scaling, "loss scaling of fp16")
       .otherwise("the loss is scaled in fp16 alone");
-  fields.add("diverged", &Loss::diverged,
-             "whether it went [up for good](measurements.md#the-loss)");
+  fields.add("diverged", &Loss::diverged, "whether it went [up for good](measurements.md#the-loss)")
+      .column(74, "loss_diverged");
   fields.add("target", &Loss::target, "[`--target_loss`](measurements.md#a-target-loss)")
       .otherwise("no --target_loss was asked for");
 }
@@ -287,7 +323,9 @@ void RunMemory::describe(Fields& fields) {
 void EnergyUse::describe(Fields& fields) {
   fields.add("joules_per_sample", &EnergyUse::joules_per_sample, "warm-up and measured loop")
       .unit("J")
-      .above(0);
+      .above(0)
+      .column(80, "joules_per_sample")
+      .metric("joules_per_sample", "joules/sample", Better::lower);
   fields.add("source", &EnergyUse::source, "`rapl`, `nvml` or `nvml+rapl`")
       .otherwise("no energy was measured");
 }
@@ -298,7 +336,8 @@ void RunNoise::describe(Fields& fields) {
       .add("communication_cpu_seconds", &RunNoise::communication_cpu_seconds,
            "of all ranks' communication threads")
       .unit("s")
-      .at_least(0);
+      .at_least(0)
+      .metric("communication_cpu_seconds", "seconds/step", Better::lower, "steps");
   describe_last(fields);
 }
 
@@ -310,13 +349,14 @@ void Turns::describe(Fields& fields) {
 }
 
 void PhaseValues::describe(Fields& fields) {
-  fields.add("input", &PhaseValues::input);
-  fields.add("forward", &PhaseValues::forward);
-  fields.add("backward", &PhaseValues::backward);
+  fields.add("input", &PhaseValues::input).column(66, "input_seconds", "phases of a step");
+  fields.add("forward", &PhaseValues::forward).column(67, "forward_seconds");
+  fields.add("backward", &PhaseValues::backward).column(68, "backward_seconds");
   fields.add("communication", &PhaseValues::communication)
-      .otherwise("c10d's stream waits within the backward pass, where it is counted");
-  fields.add("optimizer", &PhaseValues::optimizer);
-  fields.add("checkpoint", &PhaseValues::checkpoint);
+      .otherwise("c10d's stream waits within the backward pass, where it is counted")
+      .column(69, "waiting_seconds", "for communication");
+  fields.add("optimizer", &PhaseValues::optimizer).column(70, "optimizer_seconds");
+  fields.add("checkpoint", &PhaseValues::checkpoint).column(71, "checkpoint_seconds");
   fields.add("agreement", &PhaseValues::agreement);
   fields.add("rest", &PhaseValues::rest);
 }
@@ -344,17 +384,23 @@ void RunResult::describe(Fields& fields) {
   using R = RunResult;
   Envelope::describe(fields, "run");
   describe_model(fields);
-  fields.add("world_size", &R::world_size, "ranks").at_least(1);
+  fields.add("world_size", &R::world_size, "ranks")
+      .at_least(1)
+      .column(15, "ranks", "of an instance where it is one of several jobs");
   describe_batch(fields);
-  fields.add("global_batch_size", &R::global_batch_size, "of a step").unit("samples").at_least(1);
+  fields.add("global_batch_size", &R::global_batch_size, "of a step")
+      .unit("samples")
+      .at_least(1)
+      .column(20, "global_batch_size", "samples");
   describe_batch_search(fields);
   fields.add("units_per_step", &R::units_per_step, "of all ranks in one step").above(0);
   describe_precision(fields);
-  fields.add("scaling", &R::scaling, "what stays the same as ranks are added");
+  fields.add("scaling", &R::scaling, "what stays the same as ranks are added")
+      .column(14, "scaling");
   describe_device(fields);
   describe_config(fields, Presence::when_ok);
   fields.add("step_seconds", &R::step_seconds, "of the measured loop").known(Presence::when_ok);
-  fields.add("steps", &R::steps, "measured").at_least(0);
+  fields.add("steps", &R::steps, "measured").at_least(0).column(47, "steps");
   fields.add("stop_reason", &R::stop_reason, "what ended the measured loop");
   fields
       .add("communication", &R::communication,

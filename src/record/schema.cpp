@@ -303,13 +303,30 @@ std::string record_table(const Fields& fields, const std::set<std::string>& else
   return "| key | unit | meaning |\n| --- | --- | --- |\n" + table_below(fields, "", elsewhere);
 }
 
+namespace {
+
+using Visit = std::function<void(const Field& field, const std::string& pointer)>;
+
+void visit_below(const Fields& fields, const std::string& above, const Visit& visit) {
+  for (const Field& field : fields) {
+    std::string pointer = above + "/" + field.key;
+    visit(field, pointer);
+    if (field.shape->fields() == nullptr) continue;
+    for (const char part : field.shape->path())
+      if (part == '[') pointer += "/0";
+    visit_below(*field.shape->fields(), pointer, visit);
+  }
+}
+
+}  // namespace
+
+void visit_fields(const Fields& fields, const Visit& visit) { visit_below(fields, "", visit); }
+
 int newest_revision(const Fields& fields) {
   int newest = 1;
-  for (const Field& field : fields) {
+  visit_fields(fields, [&](const Field& field, const std::string&) {
     newest = std::max(newest, field.first_revision);
-    if (field.shape->fields() != nullptr)
-      newest = std::max(newest, newest_revision(*field.shape->fields()));
-  }
+  });
   return newest;
 }
 

@@ -1,6 +1,7 @@
-// JSON Schema (2020-12) and tables for people, from descriptions.
+// JSON Schema (2020-12), tables for people and lists of fields, from descriptions.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 
@@ -21,6 +22,11 @@ std::string schema_text(const Json& schema);
 /// key, those of objects and lists below it. `elsewhere`: keys that are not unfolded, since a table
 /// of their own has what is in them.
 std::string record_table(const Fields& fields, const std::set<std::string>& elsewhere = {});
+
+/// All fields, those of objects and lists too, each with its JSON pointer: of a list in its first
+/// item.
+void visit_fields(const Fields& fields,
+                  const std::function<void(const Field& field, const std::string& pointer)>& visit);
 
 /// The largest revision of any key.
 int newest_revision(const Fields& fields);

@@ -23,6 +23,7 @@
 #include "record/scaling.hpp"
 #include "record/study.hpp"
 #include "record/write.hpp"
+#include "support/doc_table.hpp"
 
 namespace scalemark::schema_test {
 namespace {
@@ -45,24 +46,9 @@ TEST(RecordSchema, IsCommittedAsGenerated) {
   expect_committed("preflight", fields_of<PreflightResult>());
 }
 
-/// Between "<!-- keys of NAME -->" and the next "<!-- end -->" of docs/PAGE.md stands the table.
-void expect_on_page(const std::string& name, const std::string& table,
-                    const std::string& page = "records") {
-  const std::string path = SCALEMARK_SOURCE_DIR "/docs/" + page + ".md";
-  std::ostringstream committed;
-  committed << std::ifstream(path).rdbuf();
-  std::string text = committed.str();
-  const std::string mark = "<!-- keys of " + name + " -->\n";
-  const std::size_t begin = text.find(mark);
-  ASSERT_NE(begin, text.npos) << name;
-  const std::size_t from = begin + mark.size(), to = text.find("<!-- end -->", from);
-  ASSERT_NE(to, text.npos) << name;
-  if (std::getenv("UPDATE_DOCS") != nullptr) {
-    std::ofstream(path) << text.replace(from, to - from, table);
-    return;
-  }
-  EXPECT_EQ(text.substr(from, to - from), table)
-      << path << " is stale for " << name << ": UPDATE_DOCS=1 record_test";
+void expect_keys(const std::string& name, const std::string& table,
+                 const std::string& page = "records.md") {
+  test::expect_on_page(page, "keys of " + name, table);
 }
 
 struct EveryRecord : record::Envelope {
@@ -81,28 +67,28 @@ std::string own_keys(const std::string& table) {
 
 TEST(RecordPage, HasTheKeysAsDescribed) {
   const std::set<std::string> own{"config", "system", "preflight", "findings", "build"};
-  expect_on_page("every record", record_table(fields_of<EveryRecord>()));
-  expect_on_page("system", record_table(fields_of<record::System>()));
-  expect_on_page("preflight", record_table(fields_of<record::PreflightReference>()));
-  expect_on_page("run", record_table(fields_of<RunResult>(), own));
+  expect_keys("every record", record_table(fields_of<EveryRecord>()));
+  expect_keys("system", record_table(fields_of<record::System>()));
+  expect_keys("preflight", record_table(fields_of<record::PreflightReference>()));
+  expect_keys("run", record_table(fields_of<RunResult>(), own));
   std::set<std::string> of_run = own;
   of_run.insert({"throughput", "batch_size_search", "roofline", "noise", "trace", "operators",
                  "windows", "placement", "memory", "binding"});
-  expect_on_page("inference", record_table(fields_of<InferenceResult>(), of_run));
-  expect_on_page("comparison",
+  expect_keys("inference", record_table(fields_of<InferenceResult>(), of_run));
+  expect_keys("comparison",
                  record_table(fields_of<Comparison>(), {"findings", "build", "further"}));
-  expect_on_page("verdict", record_table(fields_of<Verdict>(), {"findings", "build", "sets"}));
-  expect_on_page("history", record_table(fields_of<HistoryResult>(), {"findings", "build"}));
-  expect_on_page("launch of jobs", record_table(fields_of<record::LaunchOfJobs>()));
+  expect_keys("verdict", record_table(fields_of<Verdict>(), {"findings", "build", "sets"}));
+  expect_keys("history", record_table(fields_of<HistoryResult>(), {"findings", "build"}));
+  expect_keys("launch of jobs", record_table(fields_of<record::LaunchOfJobs>()));
   std::set<std::string> of_launch = own;
   of_launch.insert({"repeats", "latency_seconds", "alone_latency_seconds"});
-  expect_on_page("instances", record_table(fields_of<InstancesResult>(), of_launch));
-  expect_on_page("projection", record_table(fields_of<ProjectionResult>(), own));
-  expect_on_page("study", record_table(fields_of<StudyResult>(), own));
-  expect_on_page("scaling", record_table(fields_of<ScalingCurve>(), own));
-  expect_on_page("baseline", own_keys(record_table(fields_of<Baseline>(), own)));
-  expect_on_page("preflight record", own_keys(record_table(fields_of<PreflightResult>(), own)),
-                 "preflight");
+  expect_keys("instances", record_table(fields_of<InstancesResult>(), of_launch));
+  expect_keys("projection", record_table(fields_of<ProjectionResult>(), own));
+  expect_keys("study", record_table(fields_of<StudyResult>(), own));
+  expect_keys("scaling", record_table(fields_of<ScalingCurve>(), own));
+  expect_keys("baseline", own_keys(record_table(fields_of<Baseline>(), own)));
+  expect_keys("preflight record", own_keys(record_table(fields_of<PreflightResult>(), own)),
+                 "preflight.md");
 }
 
 constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";
@@ -234,6 +220,14 @@ TEST(RecordSchema, AsksByTheStatusOfWhatIsInAList) {
   EXPECT_FALSE(other.contains("minItems"));
 }
 
+TEST(Fields, AreVisitedWithTheirPlaces) {
+  std::vector<std::string> places;
+  visit_fields(fields_of<Whole>(),
+               [&](const Field&, const std::string& place) { places.push_back(place); });
+  EXPECT_EQ(places,
+            (std::vector<std::string>{"/name", "/parts", "/parts/0/share", "/numbers", "/counts"}));
+}
+
 TEST(RecordReader, RefusesWithThePlace) {
   const auto why = [](const char* text) -> std::string {
     try {
@@ -256,6 +250,17 @@ TEST(RecordReader, RefusesWithThePlace) {
             "/numbers/1 is 0, not above 0");
   EXPECT_EQ(why(R"({"name": "a", "parts": [{}], "numbers": [], "counts": {"a": 1.5}})"),
             "/counts/a is 1.5, not of type integer");
+}
+
+struct Later {
+  std::vector<std::string> warnings{"kept"};
+  static void describe(Fields& fields) { fields.add("warnings", &Later::warnings).since(2); }
+};
+
+TEST(RecordReader, WhatReadersOfFilesAddToAnOlderRecordIsMissing) {
+  const Json added = {{"schema_revision", 1}, {"warnings", nullptr}};
+  EXPECT_EQ(record_from<Later>(added).warnings.size(), 1u);
+  EXPECT_THROW(record_from<Later>({{"schema_revision", 2}, {"warnings", nullptr}}), RecordFault);
 }
 
 TEST(RecordWriter, GivesAReasonForEveryNull) {
