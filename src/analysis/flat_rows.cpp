@@ -5,126 +5,128 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string_view>
 
 #include "config/text.hpp"
+#include "record/inference.hpp"
+#include "record/run.hpp"
+#include "record/schema.hpp"
 
 namespace scalemark {
 namespace {
 
+using Pointer = std::optional<Json::json_pointer>;
+
 constexpr std::array kKinds{"run", "inference", "scaling", "instances"};
 
-constexpr auto kColumns = std::to_array<FlatColumn>({
-    {"file", "", "", "",
+/// A column that is no field of a run or an inference.
+struct OtherColumn {
+  int place;
+  const char* name;
+  const char* launch;  ///< as FlatColumn
+  const char* about;
+};
+constexpr OtherColumn kOtherColumns[] = {
+    {0, "file", "",
      "path of the record, below the PATH that was given; of the journal where there is none"},
-    {"row", "", "", "",
+    {1, "row", "",
      "`launch`: a run or an inference; `point`: of a curve or of instances, over its repeats"},
-    {"kind", "/kind", "", "/kind", "of the record"},
-    {"id", "/id", "", "/id", "of the record; a run that belongs to a curve has a row of its own"},
-    {"status", "/status", "/status", "/status", ""},
-    {"reason", "/reason", "/reason", "/reason", "why the status is not ok"},
-    {"created_at", "/created_at", "", "/created_at", "UTC"},
-    {"wall_seconds", "/wall_seconds", "", "", ""},
-    {"revision", "/build/revision", "", "/build/revision", "of the build"},
-    {"settings", "", "", "/settings", "of the sweep, that make the point differ: an object"},
-    {"repeat", "", "", "", "of the launch in its sweep"},
-    {"model", "/model", "", "/model", ""},
-    {"unit", "/unit", "", "/unit", "of throughput, speedup's numbers and latencies' queries"},
-    {"mode", "/mode", "", "/config/mode/value", "of an inference"},
-    {"scaling", "/scaling", "", "/scaling", ""},
-    {"ranks", "/world_size", "/ranks", "/ranks_per_instance",
-     "of an instance where it is one of several jobs"},
-    {"instances", "", "/instances", "", "jobs side by side"},
-    {"hosts", "", "", "", "ranks of each, `n0:2 n1:2`"},
-    {"threads", "/ranks/0/threads", "", "", "of rank 0"},
-    {"batch_size_per_rank", "/batch_size_per_rank", "/batch_size_per_rank", "", "samples"},
-    {"global_batch_size", "/global_batch_size", "/global_batch_size", "", "samples"},
-    {"micro_batch_size", "/config/micro_batch_size/value", "", "/config/micro_batch_size/value",
-     "samples"},
-    {"sequence_length", "/config/sequence_length/value", "", "/config/sequence_length/value",
-     "tokens"},
-    {"precision", "/precision", "", "/config/precision/value", ""},
-    {"optimizer", "/config/optimizer/value", "", "/config/optimizer/value", ""},
-    {"device", "/device", "", "/config/device/value", ""},
-    {"communicator", "/communication/communicator", "", "/config/communicator/value", ""},
-    {"transport", "/communication/transport", "", "", ""},
-    {"reducer", "/communication/reducer", "", "/config/reducer/value", ""},
-    {"wire_dtype", "/communication/wire_dtype", "", "/config/wire_dtype/value", ""},
-    {"overlap", "/communication/overlap", "", "/config/overlap/value", ""},
-    {"bucket_mb", "/config/bucket_mb/value", "", "/config/bucket_mb/value", ""},
-    {"repeats", "", "", "", "that the point is made of"},
-    {"repeat_unit", "", "", "/repeat_unit", "`launch` or `in_process`"},
-    {"throughput", "/throughput/mean", "/throughput", "",
-     "units a second of all ranks, or of all instances"},
-    {"throughput_low", "/throughput/ci95/0", "/ci95/0", "", "of the 95 % interval"},
-    {"throughput_high", "/throughput/ci95/1", "/ci95/1", "", ""},
-    {"throughput_median", "/throughput/median", "", "", ""},
-    {"throughput_jitter", "/throughput/jitter", "", "", ""},
-    {"partial_throughput", "/partial_throughput", "", "", "of a run that was interrupted"},
-    {"baseline_throughput", "/communication/baseline_throughput", "/baseline_throughput", "",
-     "of the same ranks without communication"},
-    {"speedup", "", "/speedup", "", ""},
-    {"speedup_low", "", "/speedup_ci95/0", "", ""},
-    {"speedup_high", "", "/speedup_ci95/1", "", ""},
-    {"efficiency", "", "/efficiency", "", ""},
-    {"efficiency_low", "", "/efficiency_ci95/0", "", ""},
-    {"efficiency_high", "", "/efficiency_ci95/1", "", ""},
-    {"steps", "/steps", "", "", ""},
-    {"step_seconds_mean", "/step_seconds/mean", "", "", ""},
-    {"step_seconds_p50", "/step_seconds/p50", "", "", ""},
-    {"step_seconds_p90", "/step_seconds/p90", "", "", ""},
-    {"step_seconds_p99", "/step_seconds/p99", "", "", ""},
-    {"queries", "/queries", "", "", "of an inference"},
-    {"latency_seconds_mean", "/latency_seconds/mean", "", "", ""},
-    {"latency_seconds_p50", "/latency_seconds/p50", "", "", ""},
-    {"latency_seconds_p90", "/latency_seconds/p90", "", "", ""},
-    {"latency_seconds_p99", "/latency_seconds/p99", "", "", ""},
-    {"latency_seconds_p99_9", "/latency_seconds/p99_9", "", "", ""},
-    {"communication_seconds", "/communication/total_seconds", "", "", "of a step"},
-    {"exposed_seconds", "/communication/exposed_seconds", "/exposed_seconds", "", "of a step"},
-    {"exposed_method", "/communication/exposed_method", "/exposed_method", "", ""},
-    {"overlap_fraction", "/communication/overlap_fraction", "", "", ""},
-    {"bytes_per_step", "/communication/bytes_per_step", "", "", ""},
-    {"wire_bytes_per_step", "/communication/wire_bytes_per_step", "", "", ""},
-    {"nic_bytes_per_step", "/communication/nic_bytes_per_step", "", "", ""},
-    {"messages_per_step", "/communication/messages_per_step", "", "", ""},
-    {"input_seconds", "/phases/seconds/input", "", "", "phases of a step"},
-    {"forward_seconds", "/phases/seconds/forward", "", "", ""},
-    {"backward_seconds", "/phases/seconds/backward", "", "", ""},
-    {"waiting_seconds", "/phases/seconds/communication", "", "", "for communication"},
-    {"optimizer_seconds", "/phases/seconds/optimizer", "", "", ""},
-    {"checkpoint_seconds", "/phases/seconds/checkpoint", "", "", ""},
-    {"loss_first", "/loss/first", "", "", ""},
-    {"loss_last", "/loss/last", "", "", ""},
-    {"loss_diverged", "/loss/diverged", "", "", ""},
-    {"parameters", "/parameters", "", "", ""},
-    {"achieved_flops", "/achieved_flops", "", "", "a second, of all ranks"},
-    {"roofline_fraction", "/roofline/fraction", "", "", ""},
-    {"peak_rss_bytes", "/memory/peak_rss_bytes", "", "", ""},
-    {"peak_gpu_bytes", "/memory/peak_gpu_bytes", "", "", ""},
-    {"joules_per_sample", "/energy/joules_per_sample", "", "", ""},
-    {"foreign_cpus", "/noise/foreign/cpus", "", "", "that others used meanwhile"},
-    {"host", "/system/host", "", "/system/host", "of rank 0"},
-    {"cpu_model", "/system/cpu_model", "", "/system/cpu_model", ""},
-    {"gpu", "/ranks/0/gpu", "", "", "of rank 0"},
-    {"virtualisation", "/system/virtualisation", "", "/system/virtualisation", ""},
-    {"kernel", "/system/kernel", "", "/system/kernel", ""},
-    {"mpi", "/system/mpi", "", "/system/mpi", ""},
-    {"cuda", "/system/cuda", "", "/system/cuda", ""},
-    {"nccl", "/system/nccl", "", "/system/nccl", ""},
-    {"config_hash", "/config_hash", "", "/config_hash", ""},
-    {"warnings", "", "", "", "between semicolons"},
-});
+    {9, "settings", "", "of the sweep, that make the point differ: an object"},
+    {10, "repeat", "", "of the launch in its sweep"},
+    {16, "instances", "", "jobs side by side"},
+    {17, "hosts", "", "ranks of each, `n0:2 n1:2`"},
+    {21, "micro_batch_size", "/config/micro_batch_size/value", "samples"},
+    {22, "sequence_length", "/config/sequence_length/value", "tokens"},
+    {24, "optimizer", "/config/optimizer/value", ""},
+    {31, "bucket_mb", "/config/bucket_mb/value", ""},
+    {32, "repeats", "", "that the point is made of"},
+    {33, "repeat_unit", "", "`launch` or `in_process`"},
+    {41, "speedup", "", ""},
+    {42, "speedup_low", "", ""},
+    {43, "speedup_high", "", ""},
+    {44, "efficiency", "", ""},
+    {45, "efficiency_low", "", ""},
+    {46, "efficiency_high", "", ""},
+    {91, "warnings", "", "between semicolons"},
+};
 
-Json value_at(const Json& json, std::string_view pointer) {
-  if (pointer.empty()) return nullptr;
-  const Json::json_pointer place{std::string(pointer)};
-  return json.contains(place) ? json.at(place) : nullptr;
+/// Where curves and instances have what a column tells, if not where launches have it.
+struct CurvePlace {
+  const char* column;
+  const char *point, *curve;  ///< as FlatColumn
+};
+constexpr CurvePlace kCurvePlaces[] = {
+    {"status", "/status", ""},
+    {"reason", "/reason", ""},
+    {"settings", "", "/settings"},
+    {"mode", "", "/config/mode/value"},
+    {"ranks", "/ranks", "/ranks_per_instance"},
+    {"instances", "/instances", ""},
+    {"batch_size_per_rank", "/batch_size_per_rank", ""},
+    {"global_batch_size", "/global_batch_size", ""},
+    {"precision", "", "/config/precision/value"},
+    {"device", "", "/config/device/value"},
+    {"communicator", "", "/config/communicator/value"},
+    {"reducer", "", "/config/reducer/value"},
+    {"wire_dtype", "", "/config/wire_dtype/value"},
+    {"overlap", "", "/config/overlap/value"},
+    {"repeat_unit", "", "/repeat_unit"},
+    {"throughput", "/throughput", ""},
+    {"throughput_low", "/ci95/0", ""},
+    {"throughput_high", "/ci95/1", ""},
+    {"baseline_throughput", "/baseline_throughput", ""},
+    {"speedup", "/speedup", ""},
+    {"speedup_low", "/speedup_ci95/0", ""},
+    {"speedup_high", "/speedup_ci95/1", ""},
+    {"efficiency", "/efficiency", ""},
+    {"efficiency_low", "/efficiency_ci95/0", ""},
+    {"efficiency_high", "/efficiency_ci95/1", ""},
+    {"exposed_seconds", "/exposed_seconds", ""},
+    {"exposed_method", "/exposed_method", ""},
+};
+
+Pointer pointer_from(const std::string& text) {
+  return text.empty() ? Pointer() : Pointer(Json::json_pointer(text));
+}
+
+std::vector<FlatColumn> made_columns() {
+  std::map<int, FlatColumn> columns;
+  const auto add = [&](int place, const std::string& name, const char* about,
+                       const std::string& launch) {
+    // A struct that a record holds twice, phases in seconds and as fractions, is meant once.
+    columns.try_emplace(place, FlatColumn{place, name, about, pointer_from(launch), {}, {}});
+  };
+  for (const auto& [place, name, launch, about] : kOtherColumns) add(place, name, about, launch);
+  const auto add_field = [&](const Field& field, const std::string& pointer) {
+    if (!field.exported) return;
+    const auto& [place, name, about] = *field.exported;
+    if (field.shape != &shape_of<Known<Interval>>()) return add(place, name, about, pointer);
+    add(place, std::string(name) + "_low", about, pointer + "/0");
+    add(place + 1, std::string(name) + "_high", "", pointer + "/1");
+  };
+  visit_fields(fields_of<RunResult>(), add_field);
+  visit_fields(fields_of<InferenceResult>(), add_field);
+  std::vector<FlatColumn> list;
+  for (auto& [place, column] : columns) {
+    for (const auto& [name, point, curve] : kCurvePlaces)
+      if (column.name == name) {
+        column.point = pointer_from(point);
+        column.curve = pointer_from(curve);
+      }
+    list.push_back(std::move(column));
+  }
+  return list;
+}
+
+Json value_at(const Json& json, const Pointer& place) {
+  return place && json.contains(*place) ? json.at(*place) : nullptr;
 }
 
 /// "n0:2 n1:2"
 Json hosts_of(const Json& record) {
   std::vector<std::string> hosts;
-  for (const Json& place : value_at(record, "/placement"))
+  for (const Json& place : value_at(record, "/placement"_json_pointer))
     hosts.push_back(
         fmt::format("{}:{}", place.at("host").get<std::string>(), place.at("ranks").dump()));
   return hosts.empty() ? Json() : Json(join(hosts, " "));
@@ -133,7 +135,7 @@ Json hosts_of(const Json& record) {
 Json warnings_of(const Json& record) {
   if (!record.contains("warnings")) return nullptr;
   std::vector<std::string> all;
-  for (const Json& warning : value_at(record, "/warnings")) all.push_back(warning);
+  for (const Json& warning : value_at(record, "/warnings"_json_pointer)) all.push_back(warning);
   return join(all, "; ");
 }
 
@@ -149,17 +151,17 @@ Json of_record(std::string_view column, const Json& record, const FlatPlace& pla
 
 std::vector<Json> row_of_launch(const Json& record, const FlatPlace& place) {
   std::vector<Json> row;
-  for (const FlatColumn& column : kColumns)
-    row.push_back(column.name == "row"    ? Json("launch")
-                  : column.launch.empty() ? of_record(column.name, record, place)
-                                          : value_at(record, column.launch));
+  for (const FlatColumn& column : flat_columns())
+    row.push_back(column.name == "row" ? Json("launch")
+                  : column.launch      ? value_at(record, column.launch)
+                                       : of_record(column.name, record, place));
   return row;
 }
 
 /// Repeats with communication; of instances all.
 Json repeat_count(const Json& point) {
   std::int64_t repeats = 0;
-  for (const Json& repeat : value_at(point, "/repeats"))
+  for (const Json& repeat : value_at(point, "/repeats"_json_pointer))
     repeats += !repeat.value("baseline", false);
   return repeats;
 }
@@ -174,11 +176,11 @@ Json with_common_names(Json point) {
 
 std::vector<Json> row_of_point(const Json& point, const Json& record, const FlatPlace& place) {
   std::vector<Json> row;
-  for (const FlatColumn& column : kColumns) {
+  for (const FlatColumn& column : flat_columns()) {
     Json value = column.name == "row"       ? Json("point")
                  : column.name == "repeats" ? repeat_count(point)
                                             : value_at(point, column.point);
-    if (value.is_null()) value = value_at(record, column.curve);
+    if (value.is_null()) value = value_at(record, column.curve ? column.curve : column.launch);
     if (value.is_null()) value = of_record(column.name, record, place);
     row.push_back(std::move(value));
   }
@@ -198,7 +200,10 @@ std::string csv_cell(const Json& value) {
 
 }  // namespace
 
-std::span<const FlatColumn> flat_columns() { return kColumns; }
+std::span<const FlatColumn> flat_columns() {
+  static const std::vector<FlatColumn> columns = made_columns();
+  return columns;
+}
 
 bool has_flat_rows(const std::string& kind) {
   return std::ranges::find(kKinds, kind) != kKinds.end();
@@ -222,7 +227,7 @@ std::vector<Json> flat_row(const JournalEntry& entry, const FlatPlace& place) {
 
 std::string csv_header() {
   std::vector<std::string> names;
-  for (const FlatColumn& column : kColumns) names.emplace_back(column.name);
+  for (const FlatColumn& column : flat_columns()) names.emplace_back(column.name);
   return join(names, ",") + "\r\n";
 }
 
@@ -234,7 +239,7 @@ std::string csv_line(const std::vector<Json>& row) {
 
 std::string json_line(const std::vector<Json>& row) {
   Json object = Json::object();
-  for (std::size_t i = 0; i < row.size(); ++i) object[std::string(kColumns[i].name)] = row[i];
+  for (std::size_t i = 0; i < row.size(); ++i) object[flat_columns()[i].name] = row[i];
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

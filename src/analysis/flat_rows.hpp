@@ -1,9 +1,9 @@
 // Records as rows of a table whose columns have names that stay: what scalemark export writes.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "json.hpp"
@@ -11,13 +11,16 @@
 
 namespace scalemark {
 
-/// A column; its values are those of the records, in their units.
+/// A column; its values are those of the records, in their units. Those that fields of a run or an
+/// inference fill are described with the fields (Field::column).
 struct FlatColumn {
-  std::string_view name;
-  std::string_view launch;  ///< JSON pointer into the record of a run or an inference; empty: null
-  std::string_view point;   ///< of a curve or of instances: into the point,
-  std::string_view curve;   ///< or, where that has none, into the record
-  std::string_view about;   ///< for docs/export.md; a unit where the name tells none
+  int place;  ///< in a row
+  std::string name;
+  std::string about;  ///< for docs/export.md; a unit where the name tells none
+  /// Into the record of a run or an inference; unset: null.
+  std::optional<Json::json_pointer> launch;
+  std::optional<Json::json_pointer> point;  ///< of a curve or of instances: into the point,
+  std::optional<Json::json_pointer> curve;  ///< or, where that has none, its record; as launch
 };
 
 /// In the order of a row; new ones come last.

@@ -28,7 +28,7 @@ struct CompareRequest {
 
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
-  for (const MetricRow& row : kMetrics) names.emplace_back(row.name);
+  for (const MetricRow& row : metric_table()) names.push_back(row.metric.name);
   return names;
 }
 

@@ -1,11 +1,11 @@
-// The one table of what launches can be compared by: names, units, where records have it, and
-// whether more is better.
+// What launches can be compared by: names, units, where records have it, and whether more is
+// better.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "json.hpp"
@@ -22,44 +22,21 @@ struct Metric {
   bool is_speed = false;  ///< better and worse read "faster" and "slower", else "higher", "lower"
 };
 
-/// A metric of the table and where it stands in a record. Empty pointers: not there, or computed
-/// from the work of the launch (throughput) or from several launches (efficiency).
+/// A metric and where it stands in a record. Unset pointers: not there, or computed from the work
+/// of the launch (throughput) or from several launches (efficiency).
 struct MetricRow {
-  const char* name;
-  const char* unit;
-  bool of_record, higher_is_better, is_speed;
-  const char* kinds;          ///< of records that may have it, words between spaces
-  const char* in_record;      ///< JSON pointer in a run or inference record
-  const char* in_point = "";  ///< in a point of a scaling record, a repeat of an instances record
-  const char* per = "";       ///< JSON pointer in the record: what the value is divided by
+  Metric metric;
+  std::set<std::string> kinds;                       ///< of records that may have it
+  std::string about;                                 ///< for docs/compare.md
+  std::optional<Json::json_pointer> in_record = {};  ///< in that of a run or an inference
+  /// In a point of a scaling record, a repeat of an instances record.
+  std::optional<Json::json_pointer> in_point = {};
+  std::optional<Json::json_pointer> per = {};  ///< in the record: what the value is divided by
 };
 
-inline constexpr const char* kWithWork = "run inference scaling instances";
-
-inline constexpr MetricRow kMetrics[] = {
-    {"throughput", "", true, true, true, kWithWork, ""},
-    {"throughput_per_rank", "/rank", true, true, true, kWithWork, ""},
-    {"efficiency", "of the smallest point", false, true, false, kWithWork, ""},
-    {"exposed_seconds", "seconds/step", false, false, false, "run scaling",
-     "/communication/exposed_seconds", "/exposed_seconds"},
-    {"communication_cpu_seconds", "seconds/step", false, false, false, "run",
-     "/noise/communication_cpu_seconds", "", "/steps"},
-    {"wire_bytes", "bytes/step", false, false, false, "run", "/communication/wire_bytes_per_step"},
-    {"nic_bytes", "bytes/step", false, false, false, "run", "/communication/nic_bytes_per_step"},
-    {"time_to_solution", "seconds", false, false, true, "scaling", "", "/time_to_solution_seconds"},
-    {"target_steps", "steps", false, false, false, "run scaling", "/loss/target/steps",
-     "/target/steps"},
-    {"target_seconds", "seconds", false, false, true, "run scaling", "/loss/target/seconds",
-     "/target/seconds"},
-    {"latency_mean", "seconds", false, false, true, "inference", "/latency_seconds/mean"},
-    {"latency_p50", "seconds", false, false, true, "inference", "/latency_seconds/p50"},
-    {"latency_p90", "seconds", false, false, true, "inference", "/latency_seconds/p90"},
-    {"latency_p99", "seconds", false, false, true, "inference", "/latency_seconds/p99"},
-    {"latency_p99_9", "seconds", false, false, true, "inference", "/latency_seconds/p99_9"},
-    {"joules_per_sample", "joules/sample", false, false, false, "run inference",
-     "/energy/joules_per_sample"},
-    {"sum_of_rates", "", true, true, true, "instances", "", "/sum_of_rates"},
-};
+/// What is computed first, then the numbers of runs and of inferences, which are described with
+/// their fields (Field::metric), then those of curves and of instances alone.
+std::span<const MetricRow> metric_table();
 
 /// Of the table; names with a dot are those of preflight, "gemm.fp32.flops", which their launches
 /// describe. ConfigError, naming all there are, for others.

@@ -33,9 +33,10 @@ struct MeasuredLaunch {
   std::string committed_at;  ///< of the revision, RFC 3339, UTC; empty: not told
   std::string unit;
   int ranks = 1;
-  std::vector<Work> repeats;              ///< one; of a curve its rounds
-  std::map<std::string, double> metrics;  ///< beside throughput: those of kMetrics, described ones
-  std::map<std::string, Metric> described;  ///< metrics that are not in kMetrics: preflight's
+  std::vector<Work> repeats;  ///< one; of a curve its rounds
+  std::map<std::string, double>
+      metrics;  ///< beside throughput: those of metric_table(), described ones
+  std::map<std::string, Metric> described;  ///< metrics that are not in it: preflight's
   /// Identity and measurement keys of the configuration with the batch, device, communicator and
   /// threads that they came to; kind, ranks, hosts, transport. Of a batch the one that the scaling
   /// mode fixes: the other follows from the ranks.

@@ -4,11 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 
-#include "config/text.hpp"
+#include "record/inference.hpp"
+#include "record/run.hpp"
+#include "record/schema.hpp"
+#include "support/doc_table.hpp"
 
 namespace scalemark::flat_rows_test {
 namespace {
@@ -127,17 +128,44 @@ TEST(FlatRows, ALineOfJsonHasEveryColumn) {
   EXPECT_EQ(line["throughput"], 100.5);
 }
 
-TEST(FlatRows, ColumnsAreNamedOnceAndTheDocumentListsThemInOrder) {
-  std::set<std::string_view> names;
-  std::string table;
+TEST(FlatRows, ColumnsHaveTheirPlacesAndAreNamedOnce) {
+  std::set<std::string> names;
+  int place = 0;
   for (const FlatColumn& column : flat_columns()) {
     EXPECT_TRUE(names.insert(column.name).second) << column.name;
-    table += "| `" + std::string(column.name) + "` | " + std::string(column.about) + " |\n";
+    EXPECT_EQ(column.place, place++) << column.name << ": no column has the place before it";
   }
-  const std::string path = SCALEMARK_SOURCE_DIR "/docs/export.md";
-  std::ostringstream page;
-  page << std::ifstream(path).rdbuf();
-  EXPECT_THAT(page.str(), HasSubstr(table)) << path << " should hold:\n" << table;
+}
+
+/// Of two fields that claim one place the first alone would have it.
+TEST(FlatRows, EveryFieldWithAColumnHasItsOwn) {
+  const auto columns = flat_columns();
+  const auto check = [&](const Field& field, const std::string& pointer) {
+    if (!field.exported) return;
+    const FlatColumn& column = columns[static_cast<std::size_t>(field.exported->place)];
+    EXPECT_TRUE(column.name.starts_with(field.exported->name)) << pointer;
+  };
+  visit_fields(fields_of<RunResult>(), check);
+  visit_fields(fields_of<InferenceResult>(), check);
+}
+
+TEST(FlatRows, AColumnIsDescribedWithItsField) {
+  Json run = kRun;
+  run["step_seconds"] = {{"p90", 0.25}};
+  run["phases"] = {{"seconds", {{"forward", 0.1}}}, {"fractions", {{"forward", 0.4}}}};
+  run["ranks"] = {{{"threads", 3}}, {{"threads", 4}}};
+  const auto row = flat_rows(run, {"a"})[0];
+  EXPECT_EQ(cell(row, "step_seconds_p90"), 0.25);
+  EXPECT_EQ(cell(row, "forward_seconds"), 0.1);
+  EXPECT_EQ(cell(row, "threads"), 3);
+  EXPECT_EQ(cell(row, "throughput_low"), 99);
+}
+
+TEST(FlatRows, TheDocumentListsTheColumnsInOrder) {
+  std::string table = "| column | |\n| --- | --- |\n";
+  for (const FlatColumn& column : flat_columns())
+    table += "| `" + column.name + "` | " + column.about + " |\n";
+  test::expect_on_page("export.md", "columns", table);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace scalemark {
 
 struct CompareQuestions {
-  std::string metric = "throughput";  ///< of kMetrics, or of preflight
+  std::string metric = "throughput";  ///< of metric_table(), or of preflight
   std::vector<std::string> varied;    ///< keys that may differ between sets
   bool paired = false;                ///< launches with the same repeat were measured side by side
   TestQuestions test = {};            ///< alpha: of the family of all comparisons of a metric
