@@ -79,8 +79,8 @@ TEST(ReadRecord, RefusesOtherKindsAndVersions) {
 }
 
 TEST(ReadRecord, KeysThatAreNewerThanARecordAreNullWithAReason) {
-  Json record = make_run_record(test::make_context(), test::make_facts(1),
-                                {test::make_report(0, {1, 2}, {0, 0})});
+  Json record = test::make_run_record(test::make_context(), test::make_facts(1),
+                                      {test::make_report(0, {1, 2}, {0, 0})});
   const Json whole = record;
   record.erase("schema_revision");
   for (const char* key : {"warnings", "turns"}) record.erase(key);

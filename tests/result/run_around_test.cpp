@@ -11,7 +11,7 @@ using test::make_facts;
 using test::make_report;
 
 Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
-  return make_run_record(test::make_context(), facts, reports);
+  return test::make_run_record(test::make_context(), facts, reports);
 }
 
 TEST(CheckpointPart, IsNullWithAReasonWithoutCheckpoints) {
@@ -57,7 +57,7 @@ TEST(CheckpointPart, OfSeveralWritersTheSlowestCountsAndRatesAddUp) {
   keys.storage_gbit = 20;
   loaded.config = ResolvedConfig(keys);
   const auto of = [&](const LoadedConfig& config) {
-    return make_run_record(test::make_context(config), make_facts(3), reports)["checkpoint"];
+    return test::make_run_record(test::make_context(config), make_facts(3), reports)["checkpoint"];
   };
   const Json checkpoint = of(loaded);
   EXPECT_EQ(checkpoint["writers"], "rank");

@@ -28,7 +28,7 @@ std::vector<RankReport> two_reports() {
 }
 
 Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
-  return make_run_record(test::make_context(), facts, reports);
+  return test::make_run_record(test::make_context(), facts, reports);
 }
 
 TEST(RunEmbedding, MeansOverRanksAndSteps) {

@@ -28,7 +28,7 @@ Json record_of(const std::vector<RankReport>& reports, const std::string& device
   facts.device = device;
   LoadedConfig config;
   config.config.num_warmup_batches = 3;  // with two measured steps: 320 samples
-  return make_run_record(test::make_context(config), facts, reports);
+  return test::make_run_record(test::make_context(config), facts, reports);
 }
 
 TEST(EnergyPart, SumsHostsAndDividesBySamples) {

@@ -14,7 +14,7 @@ using test::make_report;
 using testing::HasSubstr;
 
 Json record_of(const RunFacts& facts, const std::vector<RankReport>& reports) {
-  return make_run_record({{}, system_info(), {{"OMP_NUM_THREADS", "2"}}}, facts, reports);
+  return test::make_run_record({{}, system_info(), {{"OMP_NUM_THREADS", "2"}}}, facts, reports);
 }
 
 /// Two ranks: rank 0 steps of 1 s with 0.25 s wait, rank 1 of 2 s without.
@@ -73,7 +73,7 @@ TEST(RunRecord, SequencesOfUnequalLength) {
   config.length_distribution = LengthDistribution::uniform;
   LoadedConfig loaded;
   loaded.config = config;
-  const Json record = make_run_record(test::make_context(loaded), make_facts(2), reports);
+  const Json record = test::make_run_record(test::make_context(loaded), make_facts(2), reports);
   EXPECT_EQ(record["units_per_step"], 40.0);
   EXPECT_EQ(record["throughput"]["mean"], 20.0);  // 160 tokens in 8 s
   EXPECT_EQ(record["ranks"][0]["units_per_step"], 20.0);

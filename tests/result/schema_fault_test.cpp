@@ -17,8 +17,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 Json run() {
-  return make_run_record(test::make_context(), test::make_facts(1),
-                         {test::make_report(0, {1, 2}, {0, 0})});
+  return test::make_run_record(test::make_context(), test::make_facts(1),
+                               {test::make_report(0, {1, 2}, {0, 0})});
 }
 
 Json with(Json record, const char* pointer, const Json& value) {

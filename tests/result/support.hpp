@@ -67,6 +67,11 @@ inline RunFacts make_facts(int world_size) {
   return facts;
 }
 
+inline Json make_run_record(const RecordContext& context, const RunFacts& facts,
+                            const std::vector<RankReport>& reports) {
+  return scalemark::make_run_record(context, facts, reports);
+}
+
 inline LoadedConfig make_config() { return {}; }
 
 /// Of this machine; no variables.

@@ -18,7 +18,7 @@ Json target_of(std::optional<double> target, const std::vector<double>& losses) 
     report.samples.loss = losses;
     report.samples.warm_up_seconds = report.rank == 0 ? 5 : 4;
   }
-  return make_run_record(test::make_context(config), test::make_facts(2), reports);
+  return test::make_run_record(test::make_context(config), test::make_facts(2), reports);
 }
 
 TEST(TargetLossRecord, CountsStepsAndSecondsFromTheFirstWarmUpStep) {
