@@ -38,17 +38,6 @@ void join_reason(Json& reasons, const std::string& path, const std::string& reas
     known.get_ref<std::string&>() += "; " + reason;
 }
 
-void put_part(Json& record, const Field& field, const void* part) {
-  JsonWriter writer("not reported");
-  record[field.key] = writer.write_below(field.key, field, *field.shape, part);
-  Json kept = Json::object();
-  const std::string key = field.key;
-  for (const auto& [path, reason] : record["unavailable"].items())
-    if (path != key && !path.starts_with(key + ".")) kept[path] = reason;
-  kept.update(writer.take_reasons());
-  record["unavailable"] = std::move(kept);
-}
-
 Json ObjectShape::write(JsonWriter& writer, const Field&, const void* value) const {
   return writer.write(fields_(), value);
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "record/describe.hpp"
+#include "record/known.hpp"
 
 namespace scalemark {
 
@@ -27,6 +28,12 @@ class JsonWriter {
   Json reasons_ = Json::object();
 };
 
+/// What is known alone; the reason is told elsewhere.
+template <typename T>
+Json or_null(const Known<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
 /// A record: the keys of its fields in their order, and last `unavailable`, the reasons for its
 /// nulls; `otherwise` is that of nulls without one.
 template <typename T>
@@ -35,6 +42,12 @@ Json record_json(const T& record, std::string otherwise = "not reported") {
   Json json = writer.write(fields_of<T>(), &record);
   json["unavailable"] = writer.take_reasons();
   return json;
+}
+
+/// Of a measurement that came to an end.
+template <typename T>
+Json measured_json(const T& record) {
+  return record_json(record, "not reported by the engine");
 }
 
 /// Of a run that ended before it was measured.
@@ -48,13 +61,6 @@ template <typename T>
 Json part_json(const T& part) {
   JsonWriter writer("");
   return writer.write(fields_of<T>(), &part);
-}
-
-void put_part(Json& record, const Field& field, const void* part);
-/// Puts a part in its place in a record that is JSON already, and its reasons beside the others.
-template <typename T>
-void set_part(Json& record, const char* key, const Known<T>& part) {
-  put_part(record, Field(key, 0, shape_of<Known<T>>(), ""), &part);
 }
 
 }  // namespace scalemark

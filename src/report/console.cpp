@@ -69,6 +69,10 @@ std::string warning_lines(const std::vector<std::string>& warnings, std::size_t 
   return lines;
 }
 
+std::string warning_lines(const Json& record, std::size_t told) {
+  return warning_lines(record.at("warnings").get<std::vector<std::string>>(), told);
+}
+
 std::string format_duration(double seconds) {
   if (!(seconds < 1e9)) return "unknown";  // also NaN
   const long total = std::lround(seconds);

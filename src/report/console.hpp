@@ -9,6 +9,8 @@
 
 #include "analysis/scaling/scaling.hpp"
 #include "json.hpp"
+#include "record/inference.hpp"
+#include "record/run.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -56,24 +58,25 @@ std::string format_duration(double seconds);
 /// "about 45 s", "less than 1 s".
 std::string about_duration(double seconds);
 
-/// "warning: ..." of each of the record's `warnings`, a line each. `told`: so many of the first
+/// "warning: ..." of each, of a record's `warnings`, a line each. `told`: so many of the first
 /// ones the user has seen already, at the start.
+std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told = 0);
 std::string warning_lines(const Json& record, std::size_t told = 0);
 /// The same of those of a typed record, made safe to show.
 std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told = 0);
 
 /// What --trace gave, in a few lines: the file, its cost, where a step goes by groups of operators.
 /// Empty where nothing was traced.
-std::string trace_summary(const Json& record);
+std::string trace_summary(const record::Measured& run);
 
 /// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
 /// percentiles, communication, warnings (see warning_lines()), findings (see finding_lines()).
 /// Lines without a last newline. A run without status ok gives its status and reason, and the
 /// partial throughput where there is one.
-std::string run_summary(const Json& run_record, std::size_t told = 0);
+std::string run_summary(const RunResult& run, std::size_t told = 0);
 
-/// The same of an inference record, with the quantiles of latency.
-std::string inference_summary(const Json& inference_record, std::size_t told = 0);
+/// The same of an inference, with the quantiles of latency.
+std::string inference_summary(const InferenceResult& inference, std::size_t told = 0);
 
 /// One measured run of a plan.
 struct PlannedSegment {

@@ -6,279 +6,255 @@
 #include <functional>
 #include <vector>
 
+#include "config/names.hpp"
+#include "record/write.hpp"
 #include "report/console.hpp"
 #include "report/shown_text.hpp"
-#include "report/text_table.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
 namespace {
 
-std::string milliseconds(const Json& seconds) {
-  return seconds.is_null() ? "unknown" : four_digits(1000 * seconds.get<double>());
+std::string milliseconds(const Known<double>& seconds) {
+  return seconds ? four_digits(1000 * *seconds) : "unknown";
 }
 
-std::string run_title(const Json& record) {
-  const std::string batch = record.at("batch_size_per_rank").is_null()
-                                ? ""
-                                : " x " + record["batch_size_per_rank"].dump();
-  const int ranks = record.at("world_size");
-  return fmt::format("{} {}{}, {} rank{}{}", record.at("model").get<std::string>(),
-                     record.at("precision").get<std::string>(), kernels_words(record), ranks,
-                     ranks == 1 ? "" : "s", batch);
+std::string run_title(const record::Measured& run) {
+  return fmt::format("{} {}{}, {} rank{}{}", run.model, to_string(run.precision),
+                     run.kernels ? ", " + to_string(*run.kernels) + " kernels" : "", run.world_size,
+                     run.world_size == 1 ? "" : "s",
+                     run.batch_size_per_rank ? fmt::format(" x {}", *run.batch_size_per_rank) : "");
 }
 
-std::string throughput(const Json& record) {
-  const Json& rate = record.at("throughput");
-  const double mean = rate.at("mean");
-  const std::string text = fmt::format("{}: {} {}", run_title(record), four_digits(mean),
-                                       record.at("unit").get<std::string>());
-  if (record.value("mode", "") == "server") return text;  // as much as was offered
-  if (rate.at("ci95").is_null()) return text + ", no interval (fewer than 30 effective samples)";
-  return fmt::format("{}, 95 % interval [{}, {}] of {}", text, four_digits(rate["ci95"][0], mean),
-                     four_digits(rate["ci95"][1], mean), rate.at("ci95_scope").get<std::string>());
+/// What a server is offered decides its rate, which is told without an interval.
+std::string throughput(const record::Measured& run, bool server = false) {
+  const double mean = run.throughput->mean;
+  const std::string text = fmt::format("{}: {} {}", run_title(run), four_digits(mean), *run.unit);
+  if (server) return text;
+  const auto& ci95 = run.throughput->ci95;
+  if (!ci95) return text + ", no interval (fewer than 30 effective samples)";
+  return fmt::format("{}, 95 % interval [{}, {}] of {}", text, four_digits(ci95->lo, mean),
+                     four_digits(ci95->hi, mean), run.throughput->ci95_scope);
 }
 
-std::string steps(const Json& record) {
-  const Json& step = record.at("step_seconds");
-  return fmt::format("steps: {}, mean {} ms, p50 {}, p90 {}, p99 {} ms", record.at("steps").dump(),
-                     milliseconds(step.at("mean")), milliseconds(step.at("p50")),
-                     milliseconds(step.at("p90")), milliseconds(step.at("p99")));
+std::string steps(const RunResult& run) {
+  const record::Summary& step = *run.step_seconds;
+  return fmt::format("steps: {}, mean {} ms, p50 {}, p90 {}, p99 {} ms", *run.steps,
+                     milliseconds(step.mean), milliseconds(step.p50), milliseconds(step.p90),
+                     milliseconds(step.p99));
 }
 
-/// The phases that take a thousandth of a step or more, the longest first.
-std::string phases(const Json& record) {
-  const Json& phases = record.at("phases");
-  if (phases.is_null()) return "";
-  std::vector<std::pair<double, std::string>> shares;
-  for (const auto& [name, share] : phases.at("fractions").items())
-    if (share.is_number() && share >= 0.001) shares.emplace_back(share, name);
-  std::ranges::sort(shares, std::greater());
-  std::string text = "of a step:";
-  for (const auto& [share, name] : shares)
-    text += fmt::format("{} {} {:.1f} %", text.back() == ':' ? "" : ",", name, 100 * share);
-  return text;
+/// Shares that are a thousandth or more, the longest first.
+struct Shares {
+  std::vector<std::pair<double, std::string>> all;
+
+  void add(const Known<double>& share, const std::string& name, const std::string& after = "") {
+    if (share && *share >= 0.001)
+      all.emplace_back(*share, fmt::format("{} {:.1f} %{}", name, 100 * *share, after));
+  }
+  std::string words() {
+    std::ranges::sort(all, std::greater());
+    std::string text;
+    for (const auto& [share, words] : all) text += (text.empty() ? "" : ", ") + words;
+    return text;
+  }
+};
+
+std::string phases(const RunResult& run) {
+  if (!run.phases) return "";
+  Shares shares;
+  const Json fractions = part_json(run.phases->fractions);
+  for (const auto& [name, share] : fractions.items())
+    if (share.is_number()) shares.add(share.get<double>(), name);
+  return "of a step: " + shares.words();
 }
 
-std::string windows(const Json& record) {
-  const Json& windows = record.at("windows");
-  if (windows.is_null()) return "";
-  const std::string title =
-      fmt::format("{} of {:g} s: ", counted(windows.at("series").size(), "window"),
-                  windows.at("seconds").get<double>());
-  const Json& drift = windows.at("drift");
-  if (drift.is_null()) return title + "too few to tell whether the throughput drifts";
-  const std::string verdict = drift.at("verdict");
-  const std::string words = verdict == "steady"      ? "the throughput is steady"
-                            : verdict == "not shown" ? "no drift is shown, nor that there is none"
-                                                     : "the throughput gets " + verdict;
+std::string windows(const record::Measured& run) {
+  if (!run.windows) return "";
+  const std::string title = fmt::format(
+      "{} of {:g} s: ", counted(run.windows->series.size(), "window"), run.windows->seconds);
+  if (!run.windows->drift) return title + "too few to tell whether the throughput drifts";
+  const record::Drift& drift = *run.windows->drift;
+  const std::string words = drift.verdict == "steady" ? "the throughput is steady"
+                            : drift.verdict == "not shown"
+                                ? "no drift is shown, nor that there is none"
+                                : "the throughput gets " + drift.verdict;
   return fmt::format("{}{}, {:+.2g} % from begin to end, 95 % interval [{:+.2g}, {:+.2g}] %", title,
-                     words, 100 * drift.at("change").get<double>(),
-                     100 * drift.at("ci95")[0].get<double>(),
-                     100 * drift.at("ci95")[1].get<double>());
+                     words, 100 * drift.change, 100 * drift.ci95.lo, 100 * drift.ci95.hi);
 }
 
-std::string communication(const Json& record) {
-  const Json& c = record.at("communication");
-  if (c.is_null() || c.at("exposed_seconds").is_null()) return "";
-  const bool baseline = c.at("exposed_method") == "baseline";
+std::string communication(const RunResult& run) {
+  if (!run.communication || !run.communication->exposed_seconds) return "";
+  const record::Communication& c = *run.communication;
   return fmt::format(
       "communication: {}, {:.1f} MB per rank and step, {} ms a step of which {} ms exposed ({})",
-      c.at("communicator").get<std::string>(), c.at("bytes_per_step").get<double>() / 1e6,
-      milliseconds(c.at("total_seconds")), milliseconds(c.at("exposed_seconds")),
-      baseline ? "against the same ranks without communication" : "waiting time");
+      c.communicator, static_cast<double>(c.bytes_per_step) / 1e6, milliseconds(c.total_seconds),
+      milliseconds(c.exposed_seconds),
+      c.exposed_method == "baseline" ? "against the same ranks without communication"
+                                     : "waiting time");
 }
 
-std::string batch_search(const Json& record) {
-  const Json& search = record.at("batch_size_search");
-  if (search.is_null()) return "";
+std::string batch_search(const record::Measured& run) {
+  if (!run.batch_size_search) return "";
   return fmt::format("batch size: the largest of {} tried, limited by {}",
-                     search.at("tried").size(), search.at("limited_by").get<std::string>());
+                     run.batch_size_search->tried.size(), run.batch_size_search->limited_by);
 }
 
-std::string input(const Json& record) {
-  const Json& from = record.at("input");
-  if (from.is_null() || from.at("place") != "host") return "";
+std::string input(const RunResult& run) {
+  if (!run.input || run.input->place != InputPlace::host) return "";
   return fmt::format("input: {:.1f} MB a step from host memory in {} ms, of which {} ms waited for",
-                     from.at("bytes_per_step").get<double>() / 1e6,
-                     milliseconds(from.at("copy_seconds")), milliseconds(from.at("wait_seconds")));
+                     static_cast<double>(run.input->bytes_per_step) / 1e6,
+                     milliseconds(run.input->copy_seconds), milliseconds(run.input->wait_seconds));
 }
 
-std::string checkpoints(const Json& record) {
-  const Json& checkpoint = record.at("checkpoint");
-  if (checkpoint.is_null()) return "";
-  if (checkpoint.at("write_seconds").is_null())
-    return fmt::format("checkpoints: none within the measured steps (every {})",
-                       checkpoint.at("every").dump());
-  const int files = checkpoint.at("files");
-  const std::string text =
-      fmt::format("checkpoints: {} of {}{:.1f} MB, {} ms each ({:.2f} GB/s), {:.2g} % of the run",
-                  checkpoint.at("count").dump(), files == 1 ? "" : fmt::format("{} x ", files),
-                  checkpoint.at("bytes").get<double>() / 1e6,
-                  milliseconds(checkpoint.at("write_seconds").at("mean")),
-                  checkpoint.at("total_bytes_per_second").get<double>() / 1e9,
-                  100 * checkpoint.at("step_overhead_fraction").get<double>());
-  const Json& storage = checkpoint.at("storage");
-  if (storage.is_null()) return text;
+std::string checkpoints(const RunResult& run) {
+  if (!run.checkpoint) return "";
+  const record::Checkpoint& checkpoint = *run.checkpoint;
+  if (!checkpoint.write_seconds)
+    return fmt::format("checkpoints: none within the measured steps (every {})", checkpoint.every);
+  const std::string text = fmt::format(
+      "checkpoints: {} of {}{:.1f} MB, {} ms each ({:.2f} GB/s), {:.2g} % of the run",
+      checkpoint.count, checkpoint.files == 1 ? "" : fmt::format("{} x ", *checkpoint.files),
+      static_cast<double>(*checkpoint.bytes) / 1e6, milliseconds(checkpoint.write_seconds->mean),
+      *checkpoint.total_bytes_per_second / 1e9, 100 * *checkpoint.step_overhead_fraction);
+  if (!checkpoint.storage) return text;
+  const record::Storage& storage = *checkpoint.storage;
   return fmt::format("{}; on {:g} Gbit/s of storage {} ms each (limited by the {}), {:.2g} %", text,
-                     storage.at("bytes_per_second").get<double>() * 8 / 1e9,
-                     milliseconds(storage.at("seconds")),
-                     storage.at("limited_by").get<std::string>(),
-                     100 * storage.at("overhead_fraction").get<double>());
+                     storage.bytes_per_second * 8 / 1e9, milliseconds(storage.seconds),
+                     storage.limited_by, 100 * storage.overhead_fraction);
 }
 
-std::string compute(const Json& record) {
-  if (record.at("achieved_flops").is_null()) return "";
+std::string compute(const record::Measured& run) {
+  if (!run.achieved_flops) return "";
   const std::string text =
-      fmt::format("compute: {} GFLOP/s", four_digits(record["achieved_flops"].get<double>() / 1e9));
-  const Json& fraction = record.at("roofline").at("fraction");
-  return fraction.is_null() ? text
-                            : fmt::format("{}, {:.0f} % of the measured GEMM rate", text,
-                                          100 * fraction.get<double>());
+      fmt::format("compute: {} GFLOP/s", four_digits(*run.achieved_flops / 1e9));
+  const auto& fraction = run.roofline.fraction;
+  return fraction ? fmt::format("{}, {:.0f} % of the measured GEMM rate", text, 100 * *fraction)
+                  : text;
 }
 
-std::string without_throughput(const Json& record) {
-  std::string text =
-      fmt::format("{}: {}: {}", run_title(record), record.at("status").get<std::string>(),
-                  record.at("reason").get<std::string>());
-  if (!record.at("partial_throughput").is_null())
-    text += fmt::format("\nuntil then {} {} (not a result)",
-                        four_digits(record["partial_throughput"].get<double>()),
-                        record.at("unit").get<std::string>());
+std::string without_throughput(const record::Measured& run) {
+  std::string text = fmt::format("{}: {}: {}", run_title(run), to_string(run.status), run.reason);
+  if (run.partial_throughput)
+    text += fmt::format("\nuntil then {} {} (not a result)", four_digits(*run.partial_throughput),
+                        *run.unit);
   return text;
 }
 
-std::string target(const Json& record) {
-  const auto loss = record.find("loss");
-  if (loss == record.end() || !loss->is_object() || !loss->contains("target")) return "";
-  const Json& target = loss->at("target");
-  if (target.is_null()) return "";
-  const std::string title = fmt::format("target loss {}: ", target.at("loss").get<double>());
-  if (target.at("reached") == false)
-    return title + fmt::format("not reached, the last loss is {}", four_digits(loss->at("last")));
+std::string target(const RunResult& run) {
+  if (!run.loss || !run.loss->target) return "";
+  const record::TargetLoss& target = *run.loss->target;
+  const std::string title = fmt::format("target loss {}: ", target.loss);
+  if (!target.reached)
+    return title + fmt::format("not reached, the last loss is {}",
+                               four_digits(run.loss->last.value_or(NAN)));
   return title + fmt::format("reached after {} steps and {} s of training, warm-up included",
-                             target.at("steps").dump(),
-                             four_digits(target.at("seconds").get<double>()));
+                             *target.steps, four_digits(*target.seconds));
 }
 
-std::string latencies(const Json& record) {
-  const Json& latency = record.at("latency_seconds");
-  std::string text =
-      fmt::format("latency of {} queries, {}: mean {}", record.at("queries").dump(),
-                  record.at("mode").get<std::string>(), milliseconds(latency.at("mean")));
-  for (const auto& [key, name] :
-       {std::pair{"p50", "p50"}, {"p90", "p90"}, {"p99", "p99"}, {"p99_9", "p99.9"}})
-    text += fmt::format(", {} {}", name, milliseconds(latency.at(key)));
-  return text + " ms";
+std::string latencies(const InferenceResult& inference) {
+  const record::Latency& latency = *inference.latency_seconds;
+  return fmt::format("latency of {} queries, {}: mean {}, p50 {}, p90 {}, p99 {}, p99.9 {} ms",
+                     *inference.queries, to_string(inference.mode), milliseconds(latency.mean),
+                     milliseconds(latency.p50), milliseconds(latency.p90),
+                     milliseconds(latency.p99), milliseconds(latency.p99_9));
 }
 
-std::string server(const Json& record) {
-  const Json& server = record.at("server");
-  if (server.is_null()) return "";
+std::string search_words(const record::ArrivalRateSearch& search) {
+  return fmt::format("\nlargest rate that holds the bound: {}, after {} ({})",
+                     search.found ? four_digits(*search.found) + " queries/s" : "none",
+                     counted(search.trials.size(), "trial"), search.limited_by);
+}
+
+std::string server(const InferenceResult& inference) {
+  if (!inference.server) return "";
+  const record::Server& server = *inference.server;
   std::string text = fmt::format(
       "server: {} queries/s offered, {} answered; in the queue {} ms, in service {} ms (means)",
-      four_digits(server.at("arrival_rate")), four_digits(server.at("achieved_rate")),
-      milliseconds(server.at("queue_seconds").at("mean")),
-      milliseconds(server.at("service_seconds").at("mean")));
-  if (server.at("ended_by") != "all_served")
-    text +=
-        "; " + record.at("unavailable").at("server.latency_at_quantile_seconds").get<std::string>();
-  if (!server.at("holds").is_null())
+      four_digits(server.arrival_rate), four_digits(server.achieved_rate),
+      milliseconds(server.queue_seconds->mean), milliseconds(server.service_seconds->mean));
+  if (server.ended_by != ServerEnd::all_served)
+    text += "; " + server.latency_at_quantile_seconds.why();
+  if (server.holds)
     text += fmt::format("\nbound: quantile {} of the latency is {} ms, {} the bound of {} ms",
-                        server.at("latency_quantile").get<double>(),
-                        milliseconds(server.at("latency_at_quantile_seconds")),
-                        server.at("holds") == true ? "within" : "not within",
-                        milliseconds(server.at("latency_bound_seconds")));
-  const Json& search = server.at("search");
-  if (!search.is_null())
-    text += fmt::format(
-        "\nlargest rate that holds the bound: {}, after {} ({})",
-        search.at("found").is_null() ? "none" : four_digits(search["found"]) + " queries/s",
-        counted(search.at("trials").size(), "trial"), search.at("limited_by").get<std::string>());
-  return text;
+                        server.latency_quantile, milliseconds(server.latency_at_quantile_seconds),
+                        *server.holds ? "within" : "not within",
+                        milliseconds(server.latency_bound_seconds));
+  return server.search ? text + search_words(*server.search) : text;
 }
 
-std::string fused(const Json& record) {
-  const std::string how = record.at("fused");
-  if (how == "on") return "fused: batch normalisation folded, oneDNN's fused operators";
-  return how == "off" ? "fused: off" : "fused: batch normalisation folded";
+std::string fused(const InferenceResult& inference) {
+  if (inference.fused == "on") return "fused: batch normalisation folded, oneDNN's fused operators";
+  return inference.fused == "off" ? "fused: off" : "fused: batch normalisation folded";
 }
 
 /// `text`, the lines that are not empty, the warnings, and why the run falls short.
-std::string summary(std::string text, const std::vector<std::string>& lines, const Json& record,
-                    std::size_t told) {
+std::string summary(std::string text, const std::vector<std::string>& lines,
+                    const record::Measured& run, std::size_t told) {
   for (const std::string& line : lines)
     if (!line.empty()) text += "\n" + line;
-  text += "\n" + warning_lines(record, told) + finding_lines(record, "server");
+  text += "\n" + warning_lines(run.warnings, told) + finding_lines(run.findings, "server");
   text.pop_back();
   return text;
 }
 
 }  // namespace
 
-std::string run_summary(const Json& record, std::size_t told) {
-  if (record.at("status") != "ok") return without_throughput(record);
-  return summary(
-      throughput(record),
-      {steps(record), phases(record), windows(record), batch_search(record), communication(record),
-       input(record), checkpoints(record), compute(record), target(record), trace_summary(record)},
-      record, told);
+std::string run_summary(const RunResult& run, std::size_t told) {
+  if (run.status != Status::ok) return without_throughput(run);
+  return summary(throughput(run),
+                 {steps(run), phases(run), windows(run), batch_search(run), communication(run),
+                  input(run), checkpoints(run), compute(run), target(run), trace_summary(run)},
+                 run, told);
 }
 
-std::string inference_summary(const Json& record, std::size_t told) {
-  if (record.at("status") != "ok") return without_throughput(record);
-  return summary(throughput(record),
-                 {latencies(record), server(record), windows(record), batch_search(record),
-                  compute(record), fused(record), trace_summary(record)},
-                 record, told);
+std::string inference_summary(const InferenceResult& inference, std::size_t told) {
+  if (inference.status != Status::ok) return without_throughput(inference);
+  return summary(
+      throughput(inference, inference.mode == InferenceMode::server),
+      {latencies(inference), server(inference), windows(inference), batch_search(inference),
+       compute(inference), fused(inference), trace_summary(inference)},
+      inference, told);
 }
 
 namespace {
 
-std::string trace_cost(const Json& trace) {
-  const Json& slowdown = trace.at("slowdown");
-  if (slowdown.is_null()) return "";
-  const double percent = 100 * slowdown.get<double>();
+std::string trace_cost(const record::Trace& trace) {
+  if (!trace.slowdown) return "";
+  const double percent = 100 * *trace.slowdown;
   return fmt::format(", {:.3g} % {} than measured ones", std::abs(percent),
                      percent < 0 ? "faster" : "slower");
 }
 
-/// The groups that take a thousandth of a step or more, the longest first.
-std::string group_shares(const Json& operators) {
-  std::vector<std::pair<double, std::string>> shares;
-  const auto add = [&](const std::string& name, const Json& group) {
-    if (!group.at("share").is_number() || group.at("share") < 0.001) return;
-    std::string text = fmt::format("{} {:.1f} %", name, 100 * group.at("share").get<double>());
-    if (group.contains("roofline_fraction") && group["roofline_fraction"].is_number())
-      text += fmt::format(" (at {:.0f} % of the GEMM rate)",
-                          100 * group["roofline_fraction"].get<double>());
-    shares.emplace_back(group.at("share"), text);
-  };
-  for (const auto& [name, group] : operators.at("groups").items()) {
-    std::string words = name;
-    std::ranges::replace(words, '_', ' ');
-    add(words, group);
-  }
-  add("outside of operators", operators.at("outside"));
-  std::ranges::sort(shares, std::greater());
-  std::string text;
-  for (const auto& [share, words] : shares) text += (text.empty() ? "" : ", ") + words;
-  return text;
+std::string group_shares(const record::Operators& operators) {
+  const record::OperatorGroups& groups = operators.groups;
+  Shares shares;
+  for (const auto& [name, group] : {std::pair{"convolution", &groups.convolution},
+                                    {"matrix product", &groups.matrix_product},
+                                    {"normalisation", &groups.normalisation},
+                                    {"optimizer", &groups.optimizer},
+                                    {"communication", &groups.communication},
+                                    {"other", &groups.other}})
+    shares.add(group->share, name,
+               group->roofline_fraction
+                   ? fmt::format(" (at {:.0f} % of the GEMM rate)", 100 * *group->roofline_fraction)
+                   : "");
+  shares.add(operators.outside.share, "outside of operators");
+  return shares.words();
 }
 
 }  // namespace
 
-std::string trace_summary(const Json& record) {
-  const Json& trace = record.at("trace");
-  if (trace.is_null()) return "";
-  const auto steps = trace.at("steps").get<std::size_t>();
-  std::string text =
-      fmt::format("trace: {}: {}{}; https://ui.perfetto.dev or chrome://tracing opens it",
-                  trace.at("path").get<std::string>(), counted(steps, "step"), trace_cost(trace));
-  if (trace.at("dropped_events") > 0)
+std::string trace_summary(const record::Measured& run) {
+  if (!run.trace) return "";
+  const record::Trace& trace = *run.trace;
+  std::string text = fmt::format(
+      "trace: {}: {}{}; https://ui.perfetto.dev or chrome://tracing opens it", trace.path,
+      counted(static_cast<std::size_t>(trace.steps), "step"), trace_cost(trace));
+  if (trace.dropped_events > 0)
     text += fmt::format("\ntrace: full, {} operators are left out (fewer: --trace_steps)",
-                        trace["dropped_events"].dump());
-  const std::string shares = group_shares(record.at("operators"));
+                        trace.dropped_events);
+  const std::string shares = run.operators ? group_shares(*run.operators) : "";
   return shares.empty() ? text : text + "\noperators: " + shares;
 }
 

@@ -49,11 +49,4 @@ std::optional<ForeignLoad> most_foreign(const std::vector<ForeignLoad>& hosts) {
   return *std::ranges::max_element(hosts, {}, &ForeignLoad::cpus);
 }
 
-std::optional<ForeignLoad> foreign_load(const Json& record) {
-  const Json foreign = record.value("/noise/foreign"_json_pointer, Json());
-  if (!foreign.is_object()) return std::nullopt;
-  return ForeignLoad{foreign.at("host"), foreign.at("cpus"), foreign.at("of_cpus"),
-                     foreign.at("seconds")};
-}
-
 }  // namespace scalemark

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "json.hpp"
 #include "record/measured.hpp"
 
 namespace scalemark {
@@ -20,7 +18,5 @@ std::vector<ForeignLoad> foreign_loads(const std::vector<RankReport>& reports);
 
 /// Of the host with the most.
 std::optional<ForeignLoad> most_foreign(const std::vector<ForeignLoad>& hosts);
-/// Of a record's `noise`; unset where that does not tell.
-std::optional<ForeignLoad> foreign_load(const Json& record);
 
 }  // namespace scalemark

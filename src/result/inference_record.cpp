@@ -175,8 +175,8 @@ InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, doubl
   return metrics;
 }
 
-Json make_inference_record(const RecordContext& context, const InferenceFacts& facts,
-                           const std::vector<RankReport>& reports) {
+InferenceResult make_inference(const RecordContext& context, const InferenceFacts& facts,
+                               const std::vector<RankReport>& reports) {
   const InferenceMetrics metrics =
       inference_metrics(reports, facts.units_per_step / facts.world_size);
   const Outcome outcome = outcome_of_inference(metrics);
@@ -201,9 +201,8 @@ Json make_inference_record(const RecordContext& context, const InferenceFacts& f
   result.windows = windows_of(config, facts.units_per_step, reports);
   result.memory = memory_of(reports);
   result.noise = noise_of(reports);
-  Json record = record_json(result, "not reported by the engine");
-  add_warnings(record, run_warnings(record));
-  return record;
+  add_warnings(result.warnings, run_warnings(result));
+  return result;
 }
 
 Json make_failed_inference_record(const RecordContext& context, int world_size,

@@ -62,8 +62,8 @@ QuantileRule server_quantiles(ServerEnd end);
 record::Quantiles quantiles_of(const std::vector<double>& seconds, const QuantileRule& rule);
 
 /// `reports` is ordered by rank. RunError: see outcome_of_inference().
-Json make_inference_record(const RecordContext& context, const InferenceFacts& facts,
-                           const std::vector<RankReport>& reports);
+InferenceResult make_inference(const RecordContext& context, const InferenceFacts& facts,
+                               const std::vector<RankReport>& reports);
 
 /// A record of a run that ended without samples (failed, timeout): schema-valid, no throughput.
 Json make_failed_inference_record(const RecordContext& context, int world_size,

@@ -5,11 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "error.hpp"
 #include "measure/statistics.hpp"
+#include "record/inference.hpp"
+#include "record/read.hpp"
+#include "record/run.hpp"
+#include "record/write.hpp"
 #include "result/schema_fault.hpp"
 #include "result/sweep_folder.hpp"
 
@@ -34,17 +39,17 @@ void add_configuration(MeasuredLaunch& launch, const Json& config) {
   }
 }
 
-/// `source`: the run record, or the point of a curve.
-void add_batch(MeasuredLaunch& launch, const Json& source) {
+/// Of a run, or of the point of a curve.
+void add_batch(MeasuredLaunch& launch, const Json& of_rank, const Json& global) {
   const bool strong = launch.keys.contains("scaling") && launch.keys["scaling"] == "strong";
   for (const char* name : {"batch_size", "global_batch_size"}) {
     launch.keys.erase(name);
     launch.defaults.erase(name);
   }
-  if (strong && source.contains("global_batch_size"))
-    launch.keys["global_batch_size"] = source.at("global_batch_size");
+  if (strong && !global.is_null())
+    launch.keys["global_batch_size"] = global;
   else
-    launch.keys["batch_size"] = source.at("batch_size_per_rank");
+    launch.keys["batch_size"] = of_rank;
 }
 
 void set_known(MeasuredLaunch& launch, const std::string& name, const Json& value) {
@@ -58,46 +63,42 @@ void set_known(MeasuredLaunch& launch, const std::string& name, const Json& valu
 }
 
 /// Of the ranks of a run; null where they differ.
-Json threads_of(const Json& ranks) {
-  Json threads;
-  for (const Json& rank : ranks) {
-    if (!threads.is_null() && threads != rank.at("threads")) return nullptr;
-    threads = rank.at("threads");
-  }
-  return threads;
+template <typename Rank>
+Json threads_of(const std::vector<Rank>& ranks) {
+  for (const Rank& rank : ranks)
+    if (rank.threads != ranks.front().threads) return nullptr;
+  return ranks.empty() ? Json() : Json(ranks.front().threads);
 }
 
-/// What the machine made of the configuration.
-void add_machine(MeasuredLaunch& launch, const Json& run) {
-  set_known(launch, "device", run.at("device"));
-  set_known(launch, "num_intra_threads", threads_of(run.at("ranks")));
+void add_place(MeasuredLaunch& launch, const Json& system,
+               const Entries<std::string>& environment) {
+  for (const auto& [name, value] : environment) launch.environment[name] = value;
+  launch.host = system.at("host");
+  launch.machine = machine_of(system);
+}
+
+/// What the machine made of the configuration. `system`: as it stands in the record.
+template <typename Run>
+void add_machine(MeasuredLaunch& launch, const Run& run, const Json& system) {
+  set_known(launch, "device", or_null(run.device));
+  set_known(launch, "num_intra_threads", threads_of(run.ranks));
   std::set<std::string> hosts;
-  for (const Json& rank : run.at("ranks")) hosts.insert(rank.at("host").get<std::string>());
+  for (const auto& rank : run.ranks) hosts.insert(rank.host);
   launch.keys["hosts"] = hosts.size();
-  if (run.value("communication", Json()).is_object())  // of training
-    for (const char* name : {"communicator", "transport"})
-      set_known(launch, name, run["communication"].at(name));
-  // Of on and off the key kernels tells; folded is what a device without these operators makes.
-  if (run.value("fused", Json()) == "folded") launch.keys["fused"] = "folded";
-  for (const auto& [name, value] : run.at("environment").items())
-    launch.environment[name] = value.get<std::string>();
-  launch.host = run.at("system").at("host");
-  launch.machine = machine_of(run.at("system"));
+  add_place(launch, system, run.environment);
 }
 
 /// Relative deviation of the step times of a run with enough of them to have one.
-void add_step_deviation(MeasuredLaunch& launch, const Json& run) {
-  if (!run.contains("step_seconds") || !run["step_seconds"].is_object()) return;
-  std::vector<double> samples;
-  for (const Json& sample : run["step_seconds"].at("samples"))
-    if (sample.is_number()) samples.push_back(sample);
+void add_step_deviation(MeasuredLaunch& launch, const RunResult& run) {
+  if (!run.step_seconds) return;
+  std::vector<double> samples = run.step_seconds->samples;
+  std::erase_if(samples, [](double sample) { return !std::isfinite(sample); });
   if (samples.size() < kLeastStepsOfDeviation || !(median(samples) > 0)) return;
   launch.step_deviation = median_absolute_deviation_scaled(samples) / median(samples);
 }
 
-void add_baseline(MeasuredLaunch& launch, const Json& throughput) {
-  if (throughput.is_number() && throughput.get<double>() > 0)
-    launch.baseline_throughput = throughput.get<double>();
+void add_baseline(MeasuredLaunch& launch, const Known<double>& throughput) {
+  if (throughput && *throughput > 0) launch.baseline_throughput = *throughput;
 }
 
 /// A share is at most a whole step; exposed communication may come out below nothing.
@@ -105,26 +106,43 @@ void add_share(MeasuredLaunch& launch, const std::string& rule, StepShare share)
   if (std::abs(share.share) <= 1) launch.shares[rule] = std::move(share);
 }
 
-/// Of a run, or of an inference, whose ranks alone tell.
-void add_shares(MeasuredLaunch& launch, const Json& run) {
-  const std::string id = run.at("id");
-  const Json communication = run.value("communication", Json());
-  if (communication.is_object() && communication.at("exposed_method").is_string() &&
-      communication.at("exposed_seconds").is_number())
-    add_share(launch, "link",
-              {communication["exposed_seconds"].get<double>() /
-                   run.at("step_seconds").at("mean").get<double>(),
-               id, "/communication/exposed_seconds", communication["exposed_method"]});
-  const Json phases = run.value("phases", Json());
-  for (const char* name : {"input", "checkpoint"})
-    if (phases.is_object() && phases.at("fractions").at(name).is_number())
-      add_share(launch, name,
-                {phases["fractions"][name], id, fmt::format("/phases/fractions/{}", name), ""});
-  const Json& ranks = run.at("ranks");
-  if (ranks.size() < 2) return;
-  const auto is_one = [](const Json& rank) { return rank.value("straggler", Json()) == true; };
+template <typename Run>
+void add_straggler_share(MeasuredLaunch& launch, const Run& run) {
+  if (run.ranks.size() < 2) return;
+  const auto is_one = [](const auto& rank) { return rank.straggler == true; };
   add_share(launch, "straggler",
-            {std::ranges::any_of(ranks, is_one) ? 1.0 : 0.0, id, "/ranks", ""});
+            {std::ranges::any_of(run.ranks, is_one) ? 1.0 : 0.0, run.id, "/ranks", ""});
+}
+
+void add_shares(MeasuredLaunch& launch, const RunResult& run) {
+  if (run.communication && run.communication->exposed_method && run.communication->exposed_seconds)
+    add_share(launch, "link",
+              {*run.communication->exposed_seconds / run.step_seconds->mean.value_or(NAN), run.id,
+               "/communication/exposed_seconds", *run.communication->exposed_method});
+  if (run.phases) {
+    const record::PhaseValues& part = run.phases->fractions;
+    add_share(launch, "input", {part.input, run.id, "/phases/fractions/input", ""});
+    add_share(launch, "checkpoint", {part.checkpoint, run.id, "/phases/fractions/checkpoint", ""});
+  }
+  add_straggler_share(launch, run);
+}
+
+/// What a training alone tells.
+void add_own(MeasuredLaunch& launch, const RunResult& run, const Json& system) {
+  add_machine(launch, run, system);
+  if (run.communication) {
+    set_known(launch, "communicator", run.communication->communicator);
+    set_known(launch, "transport", or_null(run.communication->transport));
+  }
+  add_step_deviation(launch, run);
+  add_shares(launch, run);
+}
+
+void add_own(MeasuredLaunch& launch, const InferenceResult& inference, const Json& system) {
+  add_machine(launch, inference, system);
+  // Of on and off the key kernels tells; folded is what a device without these operators makes.
+  if (inference.fused == "folded") launch.keys["fused"] = "folded";
+  add_straggler_share(launch, inference);
 }
 
 /// Of a point with a baseline, whose numbers are of all its rounds.
@@ -138,21 +156,24 @@ void add_exposed_share(MeasuredLaunch& launch, const Json& curve, const Json& po
              fmt::format("/points/{}/baseline_throughput", place), "baseline"});
 }
 
+template <typename Run>
 MeasuredLaunch of_run(const Json& record, const fs::path& path) {
+  const Run run = record_from<Run>(record);
   MeasuredLaunch launch = start_launch(record, path);
-  launch.ranks = ranks_of(record.at("world_size"));
-  launch.keys["kind"] = record.at("kind");
+  launch.ranks = ranks_of(run.world_size);
+  launch.keys["kind"] = run.kind;
   launch.keys["ranks"] = launch.ranks;
-  add_batch(launch, record);
-  add_machine(launch, record);
+  add_own(launch, run, record.at("system"));
   add_record_metrics(launch, record);
-  add_step_deviation(launch, record);
-  add_shares(launch, record);
-  launch.foreign = foreign_load(record);
-  if (record.value("communication", Json()).is_object())
-    add_baseline(launch, record["communication"].at("baseline_throughput"));
-  const double seconds = record.at("wall_seconds");
-  launch.repeats = {{record.at("throughput").at("mean").get<double>() * seconds, seconds}};
+  if (run.noise.foreign) launch.foreign = *run.noise.foreign;
+  if constexpr (std::same_as<Run, RunResult>) {
+    add_batch(launch, or_null(run.batch_size_per_rank), or_null(run.global_batch_size));
+    if (run.communication) add_baseline(launch, run.communication->baseline_throughput);
+  } else {
+    add_batch(launch, or_null(run.batch_size_per_rank), nullptr);
+  }
+  const double seconds = run.wall_seconds.value_or(0);
+  launch.repeats = {{run.throughput ? run.throughput->mean * seconds : 0, seconds}};
   return launch;
 }
 
@@ -173,7 +194,7 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const Json& repeat
   launch.ranks = ranks_of(point.at("ranks"));
   launch.keys["kind"] = "run";
   launch.keys["ranks"] = launch.ranks;
-  add_batch(launch, point);
+  add_batch(launch, point.at("batch_size_per_rank"), point.value("global_batch_size", Json()));
   const Json run = run_beside(repeats, path.parent_path());
   if (run.is_null()) {
     // With "auto" and unset values, which a curve repeats, a run alone knows these.
@@ -189,11 +210,10 @@ MeasuredLaunch of_point(const Json& curve, const Json& point, const Json& repeat
       launch.machine = machine_of(curve["system"]);
     }
   } else {
-    add_machine(launch, run);
-    add_step_deviation(launch, run);
-    add_shares(launch, run);
+    add_own(launch, record_from<RunResult>(run), run.at("system"));
   }
-  add_baseline(launch, point.at("baseline_throughput"));
+  if (point.at("baseline_throughput").is_number())
+    add_baseline(launch, point["baseline_throughput"].get<double>());
   if (curve.at("repeat_unit") != "launch") {
     add_point_metrics(launch, point);
     add_exposed_share(launch, curve, point);
@@ -264,7 +284,8 @@ std::vector<MeasuredLaunch> launches_of(const Json& record, const fs::path& path
       for (const Json& repeat : point.at("repeats"))
         launches.push_back(of_instances(record, point, repeat, path));
   } else {
-    launches.push_back(of_run(record, path));
+    launches.push_back(record.at("kind") == "run" ? of_run<RunResult>(record, path)
+                                                  : of_run<InferenceResult>(record, path));
   }
   return launches;
 }

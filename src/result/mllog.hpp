@@ -4,13 +4,13 @@
 
 #include <string>
 
-#include "json.hpp"
+#include "record/run.hpp"
 
 namespace scalemark {
 
-/// Of a run's record: what was run, run_start, a block with tracked_stats (throughput in samples a
+/// What was run, run_start, a block with tracked_stats (throughput in samples a
 /// second, step_seconds) and train_loss every `display_every` steps, run_stop with status success
 /// or aborted. Times are those of the measured steps, milliseconds since 1970.
-std::string mllog_text(const Json& run);
+std::string mllog_text(const RunResult& run);
 
 }  // namespace scalemark

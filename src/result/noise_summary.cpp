@@ -7,63 +7,37 @@
 #include <algorithm>
 
 namespace scalemark {
-namespace {
 
-double number_or_zero(const Json& record, const char* key) {
-  const auto found = record.find(key);
-  return found != record.end() && found->is_number() ? found->get<double>() : 0;
+void NoiseSummary::add_rank(const record::RankPlacement& rank) {
+  const record::Binding& binding = rank.binding;
+  const std::string where = fmt::format("rank {} on {} runs on CPUs {}", rank.rank, rank.host,
+                                        rank.cpus.value_or("unknown"));
+  if (binding.as_asked == false)
+    misplaced_.insert(fmt::format("{}, which is not what was asked for ({})", where,
+                                  rank.affinity_requested.value_or("unknown")));
+  if (binding.near_gpu == false)
+    misplaced_.insert(
+        fmt::format("{}, which are not near its GPU {}", where, rank.gpu.value_or(0)));
+  if (binding.crosses_numa == true)
+    misplaced_.insert(fmt::format("{}, which cross NUMA nodes {}", where,
+                                  fmt::join(rank.numa.value_or({}), ", ")));
 }
 
-std::string plain_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-/// Ranks whose binding did not come about, or is a poor one.
-std::set<std::string> misplaced_ranks(const Json& record) {
-  std::set<std::string> lines;
-  const auto ranks = record.find("ranks");
-  if (ranks == record.end() || !ranks->is_array()) return lines;
-  for (const Json& rank : *ranks) {
-    const auto binding = rank.find("binding");
-    if (binding == rank.end() || !binding->is_object()) continue;
-    const std::string where =
-        fmt::format("rank {} on {} runs on CPUs {}", plain_text(rank.at("rank")),
-                    plain_text(rank.at("host")), plain_text(rank.at("cpus")));
-    if (binding->at("as_asked") == false)
-      lines.insert(fmt::format("{}, which is not what was asked for ({})", where,
-                               plain_text(rank.at("affinity_requested"))));
-    if (binding->at("near_gpu") == false)
-      lines.insert(
-          fmt::format("{}, which are not near its GPU {}", where, plain_text(rank.at("gpu"))));
-    if (binding->value("crosses_numa", Json()) == true)  // a null of older records
-      lines.insert(fmt::format("{}, which cross NUMA nodes {}", where,
-                               fmt::join(rank.at("numa").get<std::vector<int>>(), ", ")));
-  }
-  return lines;
-}
-
-}  // namespace
-
-void NoiseSummary::add(const Json& run_record) {
+void NoiseSummary::add_noise(const record::Noise& noise, double wall_seconds) {
   ++runs_;
-  misplaced_.merge(misplaced_ranks(run_record));
-  const auto noise = run_record.find("noise");
-  if (noise == run_record.end() || !noise->is_object()) return;
-  if (const auto load = foreign_load(run_record); load && load->notable()) {
+  if (noise.foreign && noise.foreign->notable()) {
     ++beside_others_;
-    if (!most_foreign_ || load->cpus > most_foreign_->cpus) most_foreign_ = load;
+    if (!most_foreign_ || noise.foreign->cpus > most_foreign_->cpus) most_foreign_ = *noise.foreign;
   }
-  const double steal = number_or_zero(*noise, "steal");
+  const double steal = noise.steal.value_or(0);
   most_steal_ = std::max(most_steal_, steal);
   if (steal > kNotableSteal) ++stolen_;
-  const double throttled = number_or_zero(*noise, "throttled");
+  const double throttled = noise.throttled.value_or(0);
   most_throttled_seconds_ = std::max(most_throttled_seconds_, throttled);
-  if (throttled > kNotableThrottle * number_or_zero(run_record, "wall_seconds")) ++throttled_;
-  const auto errors = noise->find("error_counters");
-  if (errors == noise->end() || !errors->is_object()) return;
-  for (const auto& [interface, count] : errors->items())
-    if (count.is_number() && count.get<std::uint64_t>() > 0)
-      errors_[interface] += count.get<std::uint64_t>();
+  if (throttled > kNotableThrottle * wall_seconds) ++throttled_;
+  if (!noise.error_counters) return;
+  for (const auto& [interface, count] : *noise.error_counters)
+    if (count > 0) errors_[interface] += count;
 }
 
 std::vector<std::string> NoiseSummary::warnings() const {

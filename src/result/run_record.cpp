@@ -63,8 +63,8 @@ void set_loop(RunResult& run, const std::vector<RankReport>& reports) {
 }
 }  // namespace
 
-Json make_run_record(const RecordContext& context, const RunFacts& given,
-                     const std::vector<RankReport>& reports) {
+RunResult make_run(const RecordContext& context, const RunFacts& given,
+                   const std::vector<RankReport>& reports) {
   const RunMetrics metrics = run_metrics(reports);
   const Outcome outcome = outcome_of_run(reports, metrics);
   const ResolvedConfig& config = context.config.config;
@@ -95,12 +95,11 @@ Json make_run_record(const RecordContext& context, const RunFacts& given,
   run.energy = energy_of(config, facts, reports, metrics);
   run.memory = run_memory_of(reports);
   run.noise = run_noise_of(reports);
-  Json record = record_json(run, "not reported by the engine");
-  add_warnings(record, run_warnings(record));
-  return record;
+  add_warnings(run.warnings, run_warnings(run));
+  return run;
 }
 
-Json make_failed_record(const RecordContext& context, int world_size, const Outcome& outcome) {
+RunResult make_failed_run(const RecordContext& context, int world_size, const Outcome& outcome) {
   const ResolvedConfig& config = context.config.config;
   RunResult run = start_run(context, world_size, outcome);
   if (find_model(config.model)) run.unit = unit_of(config);
@@ -112,7 +111,11 @@ Json make_failed_record(const RecordContext& context, int world_size, const Outc
   } catch (const ConfigError&) {
     // The batch itself may be what failed; then these are unknown, and so is the hash of the run.
   }
-  return unmeasured_json(run);
+  return run;
+}
+
+Json make_failed_record(const RecordContext& context, int world_size, const Outcome& outcome) {
+  return unmeasured_json(make_failed_run(context, world_size, outcome));
 }
 
 }  // namespace scalemark

@@ -11,6 +11,7 @@
 #include "measure/batch_search.hpp"
 #include "measure/statistics.hpp"
 #include "record/rank_report.hpp"
+#include "record/run.hpp"
 #include "result/record_context.hpp"
 
 namespace scalemark {
@@ -60,10 +61,12 @@ struct RunFacts {
 
 /// Everything that follows from the reports, its outcome too: pure function of its arguments.
 /// `reports` is ordered by rank. Formulas: docs/measurements.md. RunError: see outcome_of_run().
-Json make_run_record(const RecordContext& context, const RunFacts& facts,
-                     const std::vector<RankReport>& reports);
+RunResult make_run(const RecordContext& context, const RunFacts& facts,
+                   const std::vector<RankReport>& reports);
 
-/// A record of a run that ended without samples (failed, timeout): schema-valid, no throughput.
+/// Of a run that ended without samples (failed, timeout): no throughput.
+RunResult make_failed_run(const RecordContext& context, int world_size, const Outcome& outcome);
+/// Its record.
 Json make_failed_record(const RecordContext& context, int world_size, const Outcome& outcome);
 
 }  // namespace scalemark

@@ -5,8 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "record/measured.hpp"
-#include "record/write.hpp"
+#include "config/names.hpp"
 
 namespace scalemark {
 namespace {
@@ -47,14 +46,6 @@ TracedSums sums_of(const std::vector<RankTrace>& ranks) {
     return a.self_seconds > b.self_seconds;
   });
   return sums;
-}
-
-/// Mean step that the trace is compared with; unset where none was measured.
-std::optional<double> measured_step(const Json& record) {
-  for (const char* key : {"step_seconds", "latency_seconds"})
-    if (record.contains(key) && record[key].is_object() && record[key]["mean"].is_number())
-      return record[key]["mean"].get<double>();
-  return std::nullopt;
 }
 
 std::vector<record::TopOperator> top_operators(const TracedSums& sums) {
@@ -140,29 +131,36 @@ record::Operators operators_of(const TracedSums& sums, const TracedRun& run) {
 
 }  // namespace
 
-void fill_trace(Json& record, const TraceFacts& facts) {
+std::optional<double> measured_step(const RunResult& run) {
+  if (!run.step_seconds || !run.step_seconds->mean) return std::nullopt;
+  return *run.step_seconds->mean;
+}
+
+std::optional<double> measured_step(const InferenceResult& inference) {
+  if (!inference.latency_seconds || !inference.latency_seconds->mean) return std::nullopt;
+  return *inference.latency_seconds->mean;
+}
+
+void fill_trace(record::Measured& run, std::optional<double> measured, const TraceFacts& facts) {
   const TracedSums sums = sums_of(facts.ranks);
-  if (!(sums.step_seconds > 0)) return fill_no_trace(record, "no step was traced");
+  if (!(sums.step_seconds > 0)) return fill_no_trace(run, "no step was traced");
   std::int64_t steps = facts.ranks.front().steps, dropped = 0;
   for (const RankTrace& rank : facts.ranks) {
     steps = std::min(steps, rank.steps);
     dropped += rank.dropped_spans;
   }
   const double step = sums.per_step(sums.step_seconds);
-  const auto measured = measured_step(record);
   const Known<double> slowdown{measured ? std::optional(step / *measured - 1) : std::nullopt, ""};
-  set_part<record::Trace>(record, "trace",
-                          record::Trace{facts.path, steps, facts.events, dropped, step, slowdown,
-                                        facts.seconds, facts.clock_uncertainty_seconds});
-  TracedRun run{record["device"] == "cuda", record["precision"] == "int8", {}};
-  const Json& peak = record["roofline"]["gemm_flops"];
-  if (peak.is_number()) run.gemm_peak = peak.get<double>();
-  set_part<record::Operators>(record, "operators", operators_of(sums, run));
+  run.trace = record::Trace{facts.path, steps,    facts.events,  dropped,
+                            step,       slowdown, facts.seconds, facts.clock_uncertainty_seconds};
+  TracedRun traced{run.device == "cuda", run.precision == Precision::int8, {}};
+  if (run.roofline.gemm_flops) traced.gemm_peak = *run.roofline.gemm_flops;
+  run.operators = operators_of(sums, traced);
 }
 
-void fill_no_trace(Json& record, const std::string& reason) {
-  set_part<record::Trace>(record, "trace", Unknown{reason});
-  set_part<record::Operators>(record, "operators", Unknown{reason});
+void fill_no_trace(record::Measured& run, const std::string& reason) {
+  run.trace = Unknown{reason};
+  run.operators = Unknown{reason};
 }
 
 }  // namespace scalemark

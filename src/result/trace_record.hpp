@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
 #include "measure/rank_trace.hpp"
+#include "record/inference.hpp"
+#include "record/run.hpp"
 
 namespace scalemark {
 
@@ -19,11 +20,16 @@ struct TraceFacts {
   double clock_uncertainty_seconds = 0;  ///< of the worst rank
 };
 
-/// trace and operators of a run or inference record whose other parts are filled: the cost is
-/// relative to its measured steps, and the roof is its own. Formulas: docs/measurements.md.
-void fill_trace(Json& record, const TraceFacts& facts);
+/// The mean step that a trace of this measurement is compared with; unset where none was measured.
+std::optional<double> measured_step(const RunResult& run);
+std::optional<double> measured_step(const InferenceResult& inference);
 
-/// Both are null for this reason.
-void fill_no_trace(Json& record, const std::string& reason);
+/// trace and operators of a run or an inference whose other parts are filled: the cost is relative
+/// to its measured steps, and the roof is its own. Formulas: docs/measurements.md.
+void fill_trace(record::Measured& run, std::optional<double> measured_step,
+                const TraceFacts& facts);
+
+/// Both are unknown for this reason.
+void fill_no_trace(record::Measured& run, const std::string& reason);
 
 }  // namespace scalemark

@@ -5,77 +5,92 @@
 
 #include <cmath>
 
+#include "record/read.hpp"
 #include "result/noise_summary.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
 namespace {
 
-std::string straggler_warning(const Json& record) {
+template <typename Rank>
+std::string straggler_warning(const std::vector<Rank>& ranks) {
   std::string list;
-  for (const Json& rank : record.at("ranks"))
-    if (rank.at("straggler") == true)
-      list += fmt::format("{}rank {} on {}", list.empty() ? "" : ", ", rank.at("rank").dump(),
-                          rank.at("host").get<std::string>());
+  for (const Rank& rank : ranks)
+    if (rank.straggler == true)
+      list += fmt::format("{}rank {} on {}", list.empty() ? "" : ", ", rank.rank, rank.host);
   return list.empty() ? "" : "slower than the others (straggler): " + list;
 }
 
 /// Of --window_seconds: with what changed beside it.
-std::string drift_warning(const Json& record) {
-  const Json drift = record.value("/windows/drift"_json_pointer, Json());
-  if (!drift.is_object()) return "";
-  const bool slower = drift.at("verdict") == "slower";
-  if (!slower && drift.at("verdict") != "faster") return "";
+std::string drift_warning(const Known<record::Windows>& windows) {
+  if (!windows || !windows->drift) return "";
+  const record::Drift& drift = *windows->drift;
+  const bool slower = drift.verdict == "slower";
+  if (!slower && drift.verdict != "faster") return "";
   std::string beside;
-  for (const auto& [key, change] : drift.at("beside").items())
+  for (const auto& [key, change] : drift.beside)
     beside += fmt::format("{}{} by {:+.2g} %", beside.empty() ? "; beside it changed " : ", ", key,
-                          100 * change.get<double>());
+                          100 * change);
   return fmt::format("the throughput {} by {:.2g} % while it was measured{}{}",
-                     slower ? "fell" : "rose", 100 * std::abs(drift.at("change").get<double>()),
-                     beside, slower ? "" : "; more --num_warmup_batches leave the rise out");
+                     slower ? "fell" : "rose", 100 * std::abs(drift.change), beside,
+                     slower ? "" : "; more --num_warmup_batches leave the rise out");
+}
+
+template <typename Run>
+std::vector<std::string> warnings_of(const Run& run, const std::string& divergence) {
+  NoiseSummary noise;
+  noise.add(run);
+  std::vector<std::string> all;
+  add_warnings(all, {straggler_warning(run.ranks), divergence, drift_warning(run.windows),
+                     preflight_warning(run.preflight)});
+  add_warnings(all, noise.warnings());
+  return all;
 }
 
 }  // namespace
 
-std::string divergence_warning(const Json& record) {
-  const auto loss = record.find("loss");
-  if (record.at("status") != "ok" || loss == record.end() || !loss->is_object() ||
-      loss->at("diverged") != true)
-    return "";
+std::string divergence_warning(const RunResult& run) {
+  if (run.status != Status::ok || !run.loss || !run.loss->diverged) return "";
   return fmt::format(
       "the loss diverged (first {}, last {}): the throughput stands, but this training learns "
       "nothing; lower the learning rate, or set --lr_warmup_steps or --clip_norm",
-      four_digits(loss->at("first")), four_digits(loss->at("last")));
+      four_digits(run.loss->first.value_or(NAN)), four_digits(run.loss->last.value_or(NAN)));
+}
+
+std::string preflight_warning(const Known<record::PreflightReference>& preflight) {
+  if (!preflight) return "";
+  const auto& hosts = preflight->hosts_not_covered;
+  std::string text;
+  if (!preflight->verdict)
+    text = "did not come to an end";
+  else if (*preflight->verdict != "pass")
+    text = fmt::format("has the verdict {}", *preflight->verdict);
+  if (!hosts.empty()) {
+    if (!text.empty()) text += " and ";
+    text += "did not run on " + hosts[0];
+    if (hosts.size() > 1) text += fmt::format(" and {} more", hosts.size() - 1);
+  }
+  if (text.empty()) return "";
+  return fmt::format("preflight {} {}", preflight->id.substr(0, 8), text);
 }
 
 std::string preflight_warning(const Json& record) {
   const auto named = record.find("preflight");
   if (named == record.end() || !named->is_object()) return "";
-  const Json& verdict = named->at("verdict");
-  const Json& hosts = named->at("hosts_not_covered");
-  std::string text;
-  if (verdict.is_null())
-    text = "did not come to an end";
-  else if (verdict != "pass")
-    text = fmt::format("has the verdict {}", verdict.get<std::string>());
-  if (!hosts.empty()) {
-    if (!text.empty()) text += " and ";
-    text += "did not run on " + hosts[0].get<std::string>();
-    if (hosts.size() > 1) text += fmt::format(" and {} more", hosts.size() - 1);
-  }
-  if (text.empty()) return "";
-  return fmt::format("preflight {} {}", named->at("id").get<std::string>().substr(0, 8), text);
+  return preflight_warning(part_from<record::PreflightReference>(*named));
 }
 
-std::vector<std::string> run_warnings(const Json& record) {
-  NoiseSummary noise;
-  noise.add(record);
-  std::vector<std::string> all{straggler_warning(record), divergence_warning(record),
-                               drift_warning(record), preflight_warning(record)};
-  const auto disturbed = noise.warnings();
-  all.insert(all.end(), disturbed.begin(), disturbed.end());
-  std::erase(all, "");
-  return all;
+std::vector<std::string> run_warnings(const RunResult& run) {
+  return warnings_of(run, divergence_warning(run));
+}
+
+std::vector<std::string> run_warnings(const InferenceResult& inference) {
+  return warnings_of(inference, "");
+}
+
+void add_warnings(std::vector<std::string>& all, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    if (!warning.empty()) all.push_back(warning);
 }
 
 void add_warnings(Json& record, const std::vector<std::string>& warnings) {

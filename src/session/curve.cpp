@@ -10,6 +10,7 @@
 #include "config/curves.hpp"
 #include "platform/platform.hpp"
 #include "record/read.hpp"
+#include "record/write.hpp"
 #include "report/console.hpp"
 #include "result/warnings.hpp"
 #include "session/announce.hpp"
@@ -72,7 +73,7 @@ void Curve::resume() {
              same_machine_and_build(run, now);
     };
     for (const KeptRun& run : files_->unfinished(plan_, ranks, same)) {
-      take(run.segment, run.record, run.path);
+      take(run.segment, record_from<RunResult>(run.record), run.path);
       kept_rounds_ = run.segment.round + 1;
     }
     if (kept_rounds_ > 0)
@@ -130,12 +131,12 @@ std::string Curve::title(const CurveSegment& segment) const {
 Status Curve::measure(const CurveSegment& segment) {
   Point& point = points_[segment.point];
   auto& group = segment.baseline ? point.baseline_group : point.group;
-  Json record;
+  std::optional<RunResult> run;
   ExitCode code = ExitCode::ok;
   std::string message;
   if (group) {
     try {
-      record = measure_here(segment, point, *group);
+      run = measure_here(segment, point, *group);
     } catch (const AgreedError& error) {
       code = error.code();
       message = error.what();
@@ -144,10 +145,10 @@ Status Curve::measure(const CurveSegment& segment) {
   await_point(group.has_value());
   session_.world.agree(code, message);
   session_.world.agree_on([&] {
-    if (session_.is_root()) keep(segment, point, record);
+    if (session_.is_root()) keep(segment, point, *run);
   });
-  trace(segment, record);
-  const std::string status = session_.is_root() ? to_string(status_of(record)) : "";
+  trace(segment, run);
+  const std::string status = run && session_.is_root() ? to_string(run->status) : "";
   return status_from(session_.world.broadcast(status));
 }
 
@@ -161,14 +162,14 @@ void Curve::await_point(bool takes_part) {
 }
 
 /// After the last run of the largest point, whose record is kept by then.
-void Curve::trace(const CurveSegment& segment, Json& record) {
+void Curve::trace(const CurveSegment& segment, std::optional<RunResult>& run) {
   const bool last = segment.round + 1 == config().repeats && !segment.baseline &&
                     segment.point + 1 == points_.size();
   if (!trace_.wanted() || !last) return;
   Point& point = points_.back();
   ExitCode code = ExitCode::ok;
   if (point.group) {
-    code = trace_.add_to(record, point.group->ranks, [&](std::int64_t steps, StepTrace& to) {
+    code = trace_.add_to(run, point.group->ranks, [&](std::int64_t steps, StepTrace& to) {
       return trainer_->trace(point.group->ranks, *point.group->communicator, steps, to);
     });
   }
@@ -177,14 +178,14 @@ void Curve::trace(const CurveSegment& segment, Json& record) {
       std::stoi(session_.world.broadcast(std::to_string(static_cast<int>(code)))));
   session_.world.agree_on([&] {
     if (!session_.is_root()) return;
-    if (files_) files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline);
-    session_.say(record["trace"].is_null()
-                     ? "no trace: " + record["unavailable"]["trace"].get<std::string>()
-                     : trace_summary(record));
+    if (files_)
+      files_->write_run(measured_json(*run), point.runs.ranks, segment.round + 1, segment.baseline);
+    session_.say(run->trace ? trace_summary(*run) : "no trace: " + run->trace.why());
   });
 }
 
-Json Curve::measure_here(const CurveSegment& segment, Point& point, RunGroup& group) {
+std::optional<RunResult> Curve::measure_here(const CurveSegment& segment, Point& point,
+                                             RunGroup& group) {
   std::optional<Baseline> baseline;
   if (!segment.baseline && !point.runs.baselines.empty()) {
     const PointRepeat& last = point.runs.baselines.back();
@@ -194,26 +195,27 @@ Json Curve::measure_here(const CurveSegment& segment, Point& point, RunGroup& gr
   trainer_->set_batch(point.batch);
   StepPrinter printer(session_, point.runs.ranks,
                       trainer_->units_per_step_of_rank() * point.runs.ranks);
-  Json record = measure_run(session_, *trainer_, group, baseline,
-                            segment.baseline ? nullptr : printer.observer());
-  if (!segment.baseline && !record.is_null()) printer.total(record);
-  return record;
+  auto run = measure_run(session_, *trainer_, group, baseline,
+                         segment.baseline ? nullptr : printer.observer());
+  if (!segment.baseline && run) printer.total(*run);
+  return run;
 }
 
 /// Rank 0: stores the run's record and what the curve needs of it.
-void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) {
+void Curve::keep(const CurveSegment& segment, Point& point, const RunResult& run) {
   std::string path;
   std::exception_ptr unwritten;
   try {
     if (files_)
-      path = files_->write_run(record, point.runs.ranks, segment.round + 1, segment.baseline);
+      path = files_->write_run(measured_json(run), point.runs.ranks, segment.round + 1,
+                               segment.baseline);
   } catch (const ResultError&) {
     unwritten = std::current_exception();  // it counts, and the curve has room of its own
   }
-  take(segment, record, path);
-  if (record["status"] == "ok") {
-    progress_->finish(record["throughput"]["mean"], record["unit"]);
-    if (const std::string warning = divergence_warning(record); !warning.empty())
+  take(segment, run, path);
+  if (run.status == Status::ok) {
+    progress_->finish(run.throughput->mean, *run.unit);
+    if (const std::string warning = divergence_warning(run); !warning.empty())
       session_.say("warning: " + warning);
   }
   publish_so_far();
@@ -221,16 +223,15 @@ void Curve::keep(const CurveSegment& segment, Point& point, const Json& record) 
 }
 
 /// Rank 0: what the curve needs of a run.
-void Curve::take(const CurveSegment& segment, const Json& record, const std::string& path) {
+void Curve::take(const CurveSegment& segment, const RunResult& run, const std::string& path) {
   PointRuns& point = points_[segment.point].runs;
-  if (record["status"] == "ok") {
-    PointRepeat repeat =
-        point_repeat(record_from<RunResult>(record), path, segment.baseline, config().resource);
+  if (run.status == Status::ok) {
+    PointRepeat repeat = point_repeat(run, path, segment.baseline, config().resource);
     repeat.repeat = segment.round + 1;
     (segment.baseline ? point.baselines : point.repeats).push_back(std::move(repeat));
   }
-  if (!segment.baseline) evidence_.push_back(diagnosis::run_evidence(record));
-  noise_.add(record);
+  if (!segment.baseline) evidence_.push_back(diagnosis::run_evidence(measured_json(run)));
+  noise_.add(run);
   ++done_;
 }
 

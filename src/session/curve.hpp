@@ -52,10 +52,10 @@ class Curve {
   std::string title(const CurveSegment& segment) const;
   Status measure(const CurveSegment& segment);
   void await_point(bool takes_part);
-  Json measure_here(const CurveSegment& segment, Point& point, RunGroup& group);
-  void trace(const CurveSegment& segment, Json& record);
-  void keep(const CurveSegment& segment, Point& point, const Json& record);
-  void take(const CurveSegment& segment, const Json& record, const std::string& path);
+  std::optional<RunResult> measure_here(const CurveSegment& segment, Point& point, RunGroup& group);
+  void trace(const CurveSegment& segment, std::optional<RunResult>& run);
+  void keep(const CurveSegment& segment, Point& point, const RunResult& run);
+  void take(const CurveSegment& segment, const RunResult& run, const std::string& path);
   ScalingCurve make_record(const Outcome& outcome) const;
   void publish_so_far();
   void finish(Status status);

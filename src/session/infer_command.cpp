@@ -1,5 +1,6 @@
 // `scalemark infer`: replicas of one model, one a rank, asked at the same time.
 #include <memory>
+#include <optional>
 
 #include "analysis/diagnosis/diagnose.hpp"
 #include "comm/abort.hpp"
@@ -41,10 +42,11 @@ InferenceFacts inference_facts(const Session& session, const Inferencer& inferen
   return facts;
 }
 
-/// The measured loop and everything around it that the record needs; the record is at rank 0, null
+/// The measured loop and everything around it that the record needs; the result is at rank 0, none
 /// elsewhere.
-Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& measured,
-             const BatchPlan& batch, const StepObserver& observer) {
+std::optional<InferenceResult> measure(Session& session, Inferencer& inferencer,
+                                       const MeasuredConfig& measured, const BatchPlan& batch,
+                                       const StepObserver& observer) {
   RankGroup& world = session.world;
   InferenceFacts facts = inference_facts(session, inferencer, measured, batch);
   const bool server = measured.config().mode == InferenceMode::server;
@@ -73,10 +75,10 @@ Json measure(Session& session, Inferencer& inferencer, const MeasuredConfig& mea
   RankReport mine = rank_report(session, world.rank(), std::move(samples), noise);
   mine.readings = std::move(readings);
   const auto reports = gather_reports(world, mine);
-  if (!session.is_root()) return nullptr;
-  Json record = make_inference_record(session.record_context(measured.loaded), facts, reports);
-  diagnosis::add_findings(record);
-  return record;
+  if (!session.is_root()) return std::nullopt;
+  InferenceResult result = make_inference(session.record_context(measured.loaded), facts, reports);
+  diagnosis::add_findings(result);
+  return result;
 }
 
 }  // namespace
@@ -116,12 +118,12 @@ ExitCode infer_command(Session& session) {
     StepPrinter printer(session, world.size(), inferencer->units_per_query() * world.size());
     // Of queries that wait in a line, lines of the steps' format would be wrong.
     const bool steps = measured.config().mode != InferenceMode::server;
-    Json record =
+    std::optional<InferenceResult> result =
         measure(session, *inferencer, measured, batch, steps ? printer.observer() : StepObserver());
     const ExitCode traced = trace.add_to(
-        record, kept, world,
+        result, kept, world,
         [&](std::int64_t queries, StepTrace& to) { return inferencer->trace(world, queries, to); });
-    const ExitCode code = publish(session, printer, output.get(), record, inference_summary);
+    const ExitCode code = publish(session, printer, output.get(), result, inference_summary);
     return code == ExitCode::ok ? traced : code;
   });
 }

@@ -47,12 +47,10 @@ void LiveReport::step(long step, double loss, const std::vector<double>& step_se
   report(step, loss, step_seconds);
 }
 
-void LiveReport::end(const Json& record) {
-  if (!record.at("throughput").is_object()) return;
-  state_.mean_throughput = record["throughput"]["mean"].get<double>();
-  state_.elapsed_seconds = record["wall_seconds"];
-  const bool asked = session_.loaded.command == Command::infer;
-  state_.steps = asked ? record.at("ranks").at(0).at("queries") : record.at("steps");
+void LiveReport::end(const record::Measured& run, std::int64_t steps) {
+  state_.mean_throughput = run.throughput->mean;
+  state_.elapsed_seconds = *run.wall_seconds;
+  state_.steps = steps;
 }
 
 void LiveReport::report(long step, double loss, const std::vector<double>& step_seconds) {

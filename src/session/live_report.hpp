@@ -2,9 +2,11 @@
 // of --openmetrics, once a second at most.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "record/measured.hpp"
 #include "result/openmetrics.hpp"
 #include "session/session.hpp"
 
@@ -23,8 +25,8 @@ class LiveReport {
 
   /// See StepObserver. What it costs does not grow with the number of steps.
   void step(long step, double loss, const std::vector<double>& step_seconds);
-  /// Of a run that has come to its end, from its record.
-  void end(const Json& record);
+  /// Of a run that has come to its end and has a throughput.
+  void end(const record::Measured& run, std::int64_t steps);
 
  private:
   void report(long step, double loss, const std::vector<double>& step_seconds);

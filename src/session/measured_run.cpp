@@ -196,8 +196,9 @@ RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig&
   return group;
 }
 
-Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
-                 const std::optional<Baseline>& baseline, const StepObserver& observer) {
+std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGroup& group,
+                                     const std::optional<Baseline>& baseline,
+                                     const StepObserver& observer) {
   trainer.set_batch(group.batch);
   prepare(session, trainer, group);
 
@@ -236,10 +237,10 @@ Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
   report.batch_bytes = trainer.batch_bytes();
   check_data(trainer, group, CheckTime::after);
   const auto reports = gather_reports(group.ranks, report);
-  if (group.ranks.rank() != 0) return nullptr;
-  Json record = make_run_record(session.record_context(group.measured.loaded), facts, reports);
-  diagnosis::add_findings(record);
-  return record;
+  if (group.ranks.rank() != 0) return std::nullopt;
+  RunResult run = make_run(session.record_context(group.measured.loaded), facts, reports);
+  diagnosis::add_findings(run);
+  return run;
 }
 
 }  // namespace scalemark

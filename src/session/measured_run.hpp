@@ -62,10 +62,11 @@ struct Baseline {
 };
 
 /// Data check and GEMM roof (once a group, before the clock), then the measured loop; gathers the
-/// reports. All ranks of the group call it together; the record is at its rank 0, null elsewhere.
+/// reports. All ranks of the group call it together; the result is at its rank 0, none elsewhere.
 /// Throws AgreedError, or an error of one rank alone (then the caller aborts the job). The loop
 /// begins at the session's start line.
-Json measure_run(Session& session, Trainer& trainer, RunGroup& group,
-                 const std::optional<Baseline>& baseline, const StepObserver& observer);
+std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGroup& group,
+                                     const std::optional<Baseline>& baseline,
+                                     const StepObserver& observer);
 
 }  // namespace scalemark

@@ -17,24 +17,21 @@ ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publ
       std::stoi(session.world.broadcast(std::to_string(static_cast<int>(code)))));
 }
 
-ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
-                 const std::function<std::string(const Json&, std::size_t told)>& summary) {
-  return publish_at_root(session, [&] {
-    printer.total(record);
-    deliver(record, output, session.config().json);
-    if (uses_event_lines())
-      write_event("result", {{"status", record["status"]},
-                             {"reason", record["reason"]},
-                             {"throughput", record["throughput"]},
-                             {"unit", record["unit"]},
-                             {"record", output ? Json(output->path().string()) : Json()}});
-    session.say(summary(record, session.warnings.size()));
-    if (output) {
-      session.handover.publish_partial({Json::array({record}), nullptr, output->path()});
-      session.say("record: " + output->path().string());
-    }
-    return exit_code_of(status_of(record));
-  });
+ExitCode publish_record(Session& session, ResultFile* output, const record::Measured& run,
+                        const Json& record, const std::function<std::string()>& summary) {
+  deliver(record, output, session.config().json);
+  if (uses_event_lines())
+    write_event("result", {{"status", to_string(run.status)},
+                           {"reason", run.reason},
+                           {"throughput", record["throughput"]},
+                           {"unit", record["unit"]},
+                           {"record", output ? Json(output->path().string()) : Json()}});
+  session.say(summary());
+  if (output) {
+    session.handover.publish_partial({Json::array({record}), nullptr, output->path()});
+    session.say("record: " + output->path().string());
+  }
+  return exit_code_of(run.status);
 }
 
 ExitCode with_last_words(

@@ -3,8 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "record/measured.hpp"
+#include "record/write.hpp"
 #include "result/records.hpp"
 #include "session/commands.hpp"
 #include "session/step_printer.hpp"
@@ -15,11 +18,23 @@ namespace scalemark {
 /// where it throws.
 ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publish);
 
+/// Writes a record and says how it ended: what publish() does at rank 0.
+ExitCode publish_record(Session& session, ResultFile* output, const record::Measured& run,
+                        const Json& record, const std::function<std::string()>& summary);
+
 /// Of `run` and `infer`: writes the record to `output` (null: nowhere) and says what it says;
 /// `summary` for people, without the warnings that they were told already. All ranks call it,
-/// `record` is rank 0's. The exit code is the same on all.
-ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output, const Json& record,
-                 const std::function<std::string(const Json&, std::size_t told)>& summary);
+/// `run` is rank 0's. The exit code is the same on all.
+template <typename Run>
+ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output,
+                 const std::optional<Run>& run,
+                 std::string (*summary)(const Run& run, std::size_t told)) {
+  return publish_at_root(session, [&] {
+    printer.total(*run);
+    return publish_record(session, output, *run, measured_json(*run),
+                          [&] { return summary(*run, session.warnings.size()); });
+  });
+}
 
 /// What is left where a measurement fails: `leave` writes it, before an abort (AbortHandler) or an
 /// error of this rank alone, or one that ranks agree on where leaves_a_record(). The

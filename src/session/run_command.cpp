@@ -1,7 +1,9 @@
 #include <memory>
+#include <optional>
 
 #include "config/names.hpp"
 #include "models/catalog.hpp"
+#include "record/write.hpp"
 #include "report/console.hpp"
 #include "result/mllog.hpp"
 #include "session/announce.hpp"
@@ -28,11 +30,11 @@ ExitCode run_command(Session& session) {
   const auto leave = [&](int exit_code, const std::string& message) {
     if (kept.is_kept()) return kept.leave(message);
     if (!output && !mllog) return;
-    const Json record =
-        make_failed_record(session.record_context(measured.loaded), session.world.size(),
-                           {status_of_exit(exit_code), message});
-    if (output) output->write(record);
-    if (mllog) mllog->write_text(mllog_text(record));
+    const RunResult failed =
+        make_failed_run(session.record_context(measured.loaded), session.world.size(),
+                        {status_of_exit(exit_code), message});
+    if (output) output->write(unmeasured_json(failed));
+    if (mllog) mllog->write_text(mllog_text(failed));
   };
   return with_last_words(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
@@ -42,14 +44,15 @@ ExitCode run_command(Session& session) {
     Trainer trainer(measured.config(), *session.device, session.world, group.batch);
     StepPrinter printer(session, session.world.size(),
                         trainer.units_per_step_of_rank() * session.world.size());
-    Json record = measure_run(session, trainer, group, std::nullopt, printer.observer());
+    std::optional<RunResult> run =
+        measure_run(session, trainer, group, std::nullopt, printer.observer());
     const ExitCode traced =
-        trace.add_to(record, kept, group.ranks, [&](std::int64_t steps, StepTrace& to) {
+        trace.add_to(run, kept, group.ranks, [&](std::int64_t steps, StepTrace& to) {
           return trainer.trace(group.ranks, *group.communicator, steps, to);
         });
-    const ExitCode code = publish(session, printer, output.get(), record, run_summary);
+    const ExitCode code = publish(session, printer, output.get(), run, run_summary);
     session.world.agree_on([&] {
-      if (mllog) mllog->write_text(mllog_text(record));
+      if (mllog) mllog->write_text(mllog_text(*run));
     });
     return code == ExitCode::ok ? traced : code;
   });

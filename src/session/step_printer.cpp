@@ -35,9 +35,16 @@ StepObserver StepPrinter::observer() {
   };
 }
 
-void StepPrinter::total(const Json& record) {
-  if (live_) live_->end(record);
-  if (lines_ && !record["throughput"].is_null()) lines_->total(record["throughput"]["mean"]);
+void StepPrinter::total(const RunResult& run) { total(run, run.steps.value_or(0)); }
+
+void StepPrinter::total(const InferenceResult& inference) {
+  total(inference, inference.ranks.empty() ? 0 : inference.ranks.front().queries);
+}
+
+void StepPrinter::total(const record::Measured& run, std::int64_t steps) {
+  if (!run.throughput) return;
+  if (live_) live_->end(run, steps);
+  if (lines_) lines_->total(run.throughput->mean);
 }
 
 }  // namespace scalemark

@@ -2,8 +2,11 @@
 // what programs learn. Other ranks are silent.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
+#include "record/inference.hpp"
+#include "record/run.hpp"
 #include "report/console.hpp"
 #include "session/live_report.hpp"
 #include "session/session.hpp"
@@ -17,10 +20,13 @@ class StepPrinter {
   StepPrinter(Session& session, int ranks, double units_per_step);
   /// Of steps without a loss the last column is `p50_ms`: the median of their times so far.
   StepObserver observer();
-  /// The closing lines, from the record; nothing where the run has no throughput.
-  void total(const Json& record);
+  /// The closing lines; nothing where the run has no throughput.
+  void total(const RunResult& run);
+  void total(const InferenceResult& inference);
 
  private:
+  void total(const record::Measured& run, std::int64_t steps);
+
   std::optional<StepLines> lines_;
   std::optional<LiveReport> live_;
   long display_every_;

@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <exception>
 
+#include "config/names.hpp"
 #include "measure/clock.hpp"
 #include "record/rank_report.hpp"
 #include "record/wire.hpp"
-#include "result/trace_record.hpp"
-#include "result/warnings.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -60,16 +59,15 @@ TraceFacts facts_of(const std::vector<TracedRank>& ranks, const std::string& pat
 }
 
 /// What the file says of itself.
-Json about_trace(const Json& record, const std::vector<TracedRank>& ranks) {
+Json about_trace(const record::Measured& run, const std::vector<TracedRank>& ranks) {
+  const Json trace = part_json(*run.trace);
   Json about{{"program", "scalemark"},
-             {"record", record.at("id")},
-             {"model", record.at("model")},
-             {"precision", record.at("precision")},
-             {"steps", record.at("trace").at("steps")},
-             {"step_seconds", record.at("trace").at("step_seconds")},
-             {"slowdown", record.at("trace").at("slowdown")},
-             {"dropped_events", record.at("trace").at("dropped_events")},
-             {"clock", "of rank 0; the offsets of the others are taken off"}};
+             {"record", run.id},
+             {"model", run.model},
+             {"precision", to_string(run.precision)}};
+  for (const char* key : {"steps", "step_seconds", "slowdown", "dropped_events"})
+    about[key] = trace.at(key);
+  about["clock"] = "of rank 0; the offsets of the others are taken off";
   for (const TracedRank& rank : ranks) {
     about["clock_offset_seconds"].push_back(rank.offset_seconds);
     about["clock_uncertainty_seconds"].push_back(rank.uncertainty_seconds);
@@ -87,37 +85,27 @@ TracePass::TracePass(Session& session, const std::optional<std::string>& path) :
   steps_ = std::stoll(session.world.broadcast(std::to_string(mine)));
 }
 
-ExitCode TracePass::add_to(Json& record, MeasuredRecord& kept, RankGroup& ranks,
-                           const Steps& steps) {
-  return add_to(record, ranks, [&](std::int64_t count, StepTrace& trace) {
-    ranks.agree_on([&] {
-      if (ranks.rank() == 0) kept.keep(record);
-    });
-    return steps(count, trace);
-  });
-}
-
-ExitCode TracePass::add_to(Json& record, RankGroup& ranks, const Steps& steps) {
+ExitCode TracePass::add_to(const Traced& traced, RankGroup& ranks, const Steps& steps) {
   if (!wanted()) return ExitCode::ok;
-  const bool root = ranks.rank() == 0;
-  const std::string status = ranks.broadcast(root ? record["status"].get<std::string>() : "");
+  record::Measured* run = traced.run;
+  const std::string status = ranks.broadcast(run ? to_string(run->status) : "");
   if (status != "ok") {
-    if (root) fill_no_trace(record, "status is " + status + ": nothing was traced");
+    if (run) fill_no_trace(*run, "status is " + status + ": nothing was traced");
     return ExitCode::ok;
   }
   try {
-    trace(record, ranks, steps);
+    trace(traced, ranks, steps);
     return ExitCode::ok;
   } catch (const AgreedError& error) {
-    if (root) {
-      fill_no_trace(record, error.what());
-      add_warnings(record, {std::string("no trace: ") + error.what()});
+    if (run) {
+      fill_no_trace(*run, error.what());
+      run->warnings.push_back(std::string("no trace: ") + error.what());
     }
     return error.code();
   }
 }
 
-void TracePass::trace(Json& record, RankGroup& ranks, const Steps& steps) {
+void TracePass::trace(const Traced& traced, RankGroup& ranks, const Steps& steps) {
   const double start = steady_seconds();
   StepTrace trace(*session_.device, most_spans_of_rank(ranks.size()));
   const Samples samples = steps(steps_, trace);
@@ -134,15 +122,14 @@ void TracePass::trace(Json& record, RankGroup& ranks, const Steps& steps) {
   if (ranks.rank() == 0) {
     TraceFacts facts = facts_of(all, file_->path().string());
     facts.seconds = steady_seconds() - start;
-    fill_trace(record, facts);
-    if (!record["trace"].is_null()) about = about_trace(record, all);
+    fill_trace(*traced.run, traced.step_seconds, facts);
+    if (traced.run->trace) about = about_trace(*traced.run, all);
   }
-  write(ranks, events, record, about);
+  write(ranks, events, about);
 }
 
 /// One rank after the other, so that rank 0 never holds the events of more than two.
-void TracePass::write(RankGroup& ranks, const std::string& events, Json& record,
-                      const Json& about) {
+void TracePass::write(RankGroup& ranks, const std::string& events, const Json& about) {
   std::exception_ptr failure;
   for (int rank = 0; rank < ranks.size(); ++rank) {
     ranks.watchdog().enter("write trace", rank);
@@ -156,33 +143,31 @@ void TracePass::write(RankGroup& ranks, const std::string& events, Json& record,
   }
   ranks.agree_on([&] {
     if (failure) std::rethrow_exception(failure);
-    if (ranks.rank() == 0 && !record["trace"].is_null()) file_->finish(about);
+    if (!about.is_null()) file_->finish(about);
   });
 }
 
-void MeasuredRecord::keep(const Json& record) {
-  Json kept = record;
-  fill_no_trace(kept, "the trace pass did not come to its end");
+void MeasuredRecord::keep_untraced(Untraced record) {
+  const Json kept = record("the trace pass did not come to its end");
   if (output_) output_->write(kept);
   session_.handover.publish_partial(
       {Json::array({kept}), nullptr, output_ ? output_->path() : std::filesystem::path()});
   const std::lock_guard lock(mutex_);
-  record_ = std::move(kept);
+  record_ = std::move(record);
 }
 
 bool MeasuredRecord::is_kept() const {
   const std::lock_guard lock(mutex_);
-  return !record_.is_null();
+  return record_ != nullptr;
 }
 
 void MeasuredRecord::leave(const std::string& message) const {
-  Json record;
+  Untraced record;
   {
     const std::lock_guard lock(mutex_);
     record = record_;
   }
-  fill_no_trace(record, "the trace pass failed: " + message);
-  deliver(record, output_, session_.config().json);
+  deliver(record("the trace pass failed: " + message), output_, session_.config().json);
 }
 
 }  // namespace scalemark

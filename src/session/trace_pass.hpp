@@ -8,7 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "record/write.hpp"
 #include "result/trace_file.hpp"
+#include "result/trace_record.hpp"
 #include "session/session.hpp"
 #include "train/trace/step_trace.hpp"
 
@@ -22,16 +24,27 @@ class MeasuredRecord {
   MeasuredRecord(const Session& session, ResultFile* output) : session_(session), output_(output) {}
 
   /// Rank 0, before the pass: the record is in its place already. ResultError.
-  void keep(const Json& record);
+  template <typename Run>
+  void keep(const Run& run) {
+    keep_untraced([run](const std::string& why) {
+      Run untraced = run;
+      fill_no_trace(untraced, why);
+      return measured_json(untraced);
+    });
+  }
   bool is_kept() const;
   /// Last words: what the record says of the pass.
   void leave(const std::string& message) const;
 
  private:
+  /// The record without a trace, for this reason.
+  using Untraced = std::function<Json(const std::string& why)>;
+  void keep_untraced(Untraced record);
+
   const Session& session_;
   ResultFile* output_;
   mutable std::mutex mutex_;  ///< last words come from a thread of their own
-  Json record_;
+  Untraced record_;
 };
 
 /// The trace of one measurement; does nothing without --trace.
@@ -46,16 +59,34 @@ class TracePass {
 
   bool wanted() const { return steps_ > 0; }
 
-  /// Traces, writes the file and fills trace and operators of `record`, which is at rank 0 of
-  /// `ranks`; all of them call it. The same exit code on all: where it is not ok, nothing was
-  /// traced, and the record says why.
-  ExitCode add_to(Json& record, RankGroup& ranks, const Steps& steps);
+  /// Traces, writes the file and fills trace and operators of `run`, which is at rank 0 of `ranks`;
+  /// all of them call it. The same exit code on all: where it is not ok, nothing was traced, and
+  /// the run says why.
+  template <typename Run>
+  ExitCode add_to(std::optional<Run>& run, RankGroup& ranks, const Steps& steps) {
+    return add_to(run ? Traced{&*run, measured_step(*run)} : Traced{}, ranks, steps);
+  }
   /// The same, while `kept` keeps the record.
-  ExitCode add_to(Json& record, MeasuredRecord& kept, RankGroup& ranks, const Steps& steps);
+  template <typename Run>
+  ExitCode add_to(std::optional<Run>& run, MeasuredRecord& kept, RankGroup& ranks,
+                  const Steps& steps) {
+    return add_to(run, ranks, [&](std::int64_t count, StepTrace& trace) {
+      ranks.agree_on([&] {
+        if (run) kept.keep(*run);
+      });
+      return steps(count, trace);
+    });
+  }
 
  private:
-  void trace(Json& record, RankGroup& ranks, const Steps& steps);
-  void write(RankGroup& ranks, const std::string& events, Json& record, const Json& about);
+  /// The measurement that the trace belongs to; null elsewhere than at rank 0.
+  struct Traced {
+    record::Measured* run = nullptr;
+    std::optional<double> step_seconds = {};
+  };
+  ExitCode add_to(const Traced& traced, RankGroup& ranks, const Steps& steps);
+  void trace(const Traced& traced, RankGroup& ranks, const Steps& steps);
+  void write(RankGroup& ranks, const std::string& events, const Json& about);
 
   Session& session_;
   std::int64_t steps_ = 0;

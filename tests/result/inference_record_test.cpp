@@ -33,8 +33,8 @@ RankReport report_of(int rank, const std::vector<double>& latency) {
 }
 
 Json record_of(const std::vector<RankReport>& reports) {
-  return make_inference_record(test::make_context(config()),
-                               facts_of(static_cast<int>(reports.size())), reports);
+  return measured_json(make_inference(test::make_context(config()),
+                                      facts_of(static_cast<int>(reports.size())), reports));
 }
 
 /// 1, 2, ..., n milliseconds, not in order.
@@ -160,7 +160,7 @@ Json server_record(const LoadedConfig& loaded, const std::vector<RankReport>& re
                    std::optional<RateSearch> search = std::nullopt) {
   InferenceFacts facts = facts_of(static_cast<int>(reports.size()));
   facts.rate_search = std::move(search);
-  return make_inference_record(test::make_context(loaded), facts, reports);
+  return measured_json(make_inference(test::make_context(loaded), facts, reports));
 }
 
 TEST(ServerRecord, RatesAreTheOfferedAndTheAnsweredOfAllRanks) {

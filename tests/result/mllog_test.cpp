@@ -7,6 +7,8 @@
 #include <sstream>
 #include <vector>
 
+#include "record/partly.hpp"
+
 namespace scalemark::mllog_test {
 namespace {
 using testing::ElementsAre;
@@ -20,12 +22,14 @@ const Json kRun = {{"status", "ok"},
                    {"started_at", "2030-01-31T12:00:00.500Z"},
                    {"step_seconds", {{"samples", {1, 1, 2}}}},
                    {"loss", {{"trace", {7.5, 7.0, nullptr}}, {"trace_stride", 1}}},
-                   {"config", {{"display_every", {{"value", 2}}}, {"seed", {{"value", 3}}}}}};
+                   {"config",
+                    {{"display_every", {{"value", 2}, {"origin", "default"}}},
+                     {"seed", {{"value", 3}, {"origin", "file"}}}}}};
 
 std::vector<Json> lines_of(const Json& run) {
   const std::string token = ":::MLLOG ";
   std::vector<Json> lines;
-  std::istringstream text(mllog_text(run));
+  std::istringstream text(mllog_text(test::partly<RunResult>(run)));
   for (std::string line; std::getline(text, line);) {
     EXPECT_TRUE(line.starts_with(token)) << line;
     lines.push_back(Json::parse(line.substr(token.size())));
@@ -70,7 +74,7 @@ TEST(Mllog, ARunThatFailedIsAborted) {
   Json run = kRun;
   run["status"] = "timeout";
   run["started_at"] = nullptr;
-  run["step_seconds"]["samples"] = nullptr;
+  run["step_seconds"] = nullptr;
   const auto lines = lines_of(run);
   EXPECT_EQ(lines.back()["key"], "run_stop");
   EXPECT_EQ(lines.back()["metadata"]["status"], "aborted");

@@ -24,7 +24,8 @@ Json run_record(int ranks = 2, double step = 0.5) {
     reports.push_back(make_report(rank, std::vector<double>(4, step), std::vector<double>(4, 0)));
     reports.back().threads = 2;
   }
-  return make_run_record({{}, system_info(), {{"NCCL_ALGO", "Ring"}}}, make_facts(ranks), reports);
+  return test::make_run_record({{}, system_info(), {{"NCCL_ALGO", "Ring"}}}, make_facts(ranks),
+                               reports);
 }
 
 Json failed_record() {
@@ -75,8 +76,9 @@ TEST(ResultSet, OfAnInferenceHasItsLatencies) {
   static_cast<RunFacts&>(facts) = make_facts(1);
   facts.fused = "on";
   const auto report = make_report(0, std::vector<double>(100, 0.25), std::vector<double>(100, 0));
-  tree.file("i.json",
-            record_text(make_inference_record(test::make_context(config), facts, {report})));
+  tree.file(
+      "i.json",
+      record_text(measured_json(make_inference(test::make_context(config), facts, {report}))));
   const ResultSet set = read_result_set("x", (tree.root() / "i.json").string());
   EXPECT_DOUBLE_EQ(set.launches[0].metrics.at("latency_p99"), 0.25);
   EXPECT_EQ(set.launches[0].keys.at("kind"), "inference");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "record/read.hpp"
 #include "record/write.hpp"
 #include "result/run_metrics.hpp"
 #include "result/support.hpp"
@@ -14,9 +15,9 @@ using testing::HasSubstr;
 Json windows_of(const std::vector<RankReport>& reports, double seconds, double units = 16) {
   ResolvedConfig config;
   config.window_seconds = seconds;
-  Json record = {{"windows", nullptr}, {"unavailable", Json::object()}};
-  set_part(record, "windows", scalemark::windows_of(config, units, reports));
-  return record;
+  RunResult run;
+  run.windows = scalemark::windows_of(config, units, reports);
+  return record_json(run);
 }
 
 RankReport rank_of(std::vector<double> steps) {
@@ -119,12 +120,9 @@ TEST(Windows, AreNullWithAReasonWhereTheyMeanNothing) {
 }
 
 TEST(Windows, ADriftIsAWarning) {
-  Json record = half_as(1.2);
-  record.update({{"status", "ok"},
-                 {"ranks", Json::array()},
-                 {"noise", Json::object()},
-                 {"wall_seconds", 20}});
-  const auto warnings = run_warnings(record);
+  RunResult run;
+  run.windows = part_from<record::Windows>(half_as(1.2)["windows"]);
+  const auto warnings = run_warnings(run);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("the throughput fell by 18 % while it was measured"));
   EXPECT_THAT(warnings[0], HasSubstr("cpu_mhz by -17 %"));

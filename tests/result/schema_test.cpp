@@ -68,8 +68,8 @@ Json good_record() {
   RunFacts facts = make_facts(2);
   facts.embedding = EmbeddingFacts{"sparse", "sparse", {{"embedding", 100, 8, true}}, 0, 0};
   a.samples.embedding = b.samples.embedding = {{200. * 120}, 1e6, 5e5, 5e5, 400, 0.1, 0.1};
-  return make_run_record({{}, system_info(), recorded_environment(process_environment())}, facts,
-                         {a, b});
+  return test::make_run_record({{}, system_info(), recorded_environment(process_environment())},
+                               facts, {a, b});
 }
 
 std::map<std::string, Json> samples_of_every_status() {
@@ -86,36 +86,36 @@ std::map<std::string, Json> samples_of_every_status() {
   report.affinity = {};
   report.affinity_requested = {};
   report.noise = {};
-  records["ok-unknown"] = make_run_record(context, facts, {report});
+  records["ok-unknown"] = test::make_run_record(context, facts, {report});
   report.samples.loss.assign(50, 1.0);
   report.samples.loss.resize(100, 9.0);
-  records["ok-diverged"] = make_run_record(context, facts, {report});
+  records["ok-diverged"] = test::make_run_record(context, facts, {report});
   LoadedConfig aimed;
   for (const double target : {9.5, 0.5}) {
     aimed.config.target_loss = target;
     records[target > 1 ? "ok-target" : "ok-target-missed"] =
-        make_run_record({aimed, system, {}}, facts, {report});
+        test::make_run_record({aimed, system, {}}, facts, {report});
   }
   context.preflight = record::PreflightReference{"0", Status::ok, std::string("warn"), "t", {"n0"}};
-  records["ok-preflight-warn"] = make_run_record(context, facts, {report});
+  records["ok-preflight-warn"] = test::make_run_record(context, facts, {report});
   context.preflight->verdict = {};
-  records["ok-preflight-unfinished"] = make_run_record(context, facts, {report});
+  records["ok-preflight-unfinished"] = test::make_run_record(context, facts, {report});
   context.preflight.reset();
   report.samples.checkpoints = {1, 1000, {0.25, 0.5}};
   report.samples.input = {InputPlace::host, 64, 0.5, 0.25};
   facts.batch_search = {2, {{1, true, 0.5, 100}, {2, true, 0.5, 200}}, std::nullopt, "step time"};
-  records["ok-around"] = make_run_record(context, facts, {report});
+  records["ok-around"] = test::make_run_record(context, facts, {report});
   report.samples.checkpoints = {10, 0, {}};
   facts.batch_search->limit_bytes = 1000;
-  records["ok-no-checkpoint"] = make_run_record(context, facts, {report});
+  records["ok-no-checkpoint"] = test::make_run_record(context, facts, {report});
   report.samples.loss = {1.0, std::nan("")};
-  records["invalid"] = make_run_record(context, facts, {report});
+  records["invalid"] = test::make_run_record(context, facts, {report});
   report.samples.stop_reason = StopReason::signal;
   report.samples.loss = {1.0, 2.0};
-  records["interrupted"] = make_run_record(context, facts, {report});
+  records["interrupted"] = test::make_run_record(context, facts, {report});
   auto unmeasured = make_report(0, {}, {});
   unmeasured.samples.stop_reason = StopReason::signal;
-  records["interrupted-early"] = make_run_record(context, facts, {unmeasured});
+  records["interrupted-early"] = test::make_run_record(context, facts, {unmeasured});
   records["timeout"] = make_failed_record(context, 2, {Status::timeout, "rank 1 hangs"});
   LoadedConfig config;
   config.config.scaling = Scaling::strong;
@@ -136,12 +136,13 @@ std::map<std::string, Json> inference_samples() {
   auto a = make_report(0, std::vector<double>(1000, 0.5), std::vector<double>(1000, 0.));
   const auto b = make_report(1, {1, 2}, {0, 0});
   std::map<std::string, Json> records;
-  records["ok"] = make_inference_record(context, facts, {a, a});
+  records["ok"] = measured_json(make_inference(context, facts, {a, a}));
   facts.flops_per_sample = 0;
   facts.gemm_flops = std::nullopt;
-  records["ok-short"] = make_inference_record(context, facts, {b, b});
+  records["ok-short"] = measured_json(make_inference(context, facts, {b, b}));
   a.samples.stop_reason = StopReason::signal;
-  records["interrupted"] = make_inference_record(context, facts, {a, make_report(1, {}, {})});
+  records["interrupted"] =
+      measured_json(make_inference(context, facts, {a, make_report(1, {}, {})}));
   records["timeout"] = make_failed_inference_record(context, 2, {Status::timeout, "rank 1 hangs"});
   records["failed"] = make_failed_inference_record(context, 2, {Status::failed});
   context.config.config.largest_batch = true;

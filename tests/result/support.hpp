@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "platform/tree.hpp"
+#include "record/write.hpp"
 #include "result/run_record.hpp"
 
 namespace scalemark::test {
@@ -67,9 +68,10 @@ inline RunFacts make_facts(int world_size) {
   return facts;
 }
 
+/// The record of make_run().
 inline Json make_run_record(const RecordContext& context, const RunFacts& facts,
                             const std::vector<RankReport>& reports) {
-  return scalemark::make_run_record(context, facts, reports);
+  return measured_json(make_run(context, facts, reports));
 }
 
 inline LoadedConfig make_config() { return {}; }

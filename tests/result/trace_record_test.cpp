@@ -25,17 +25,22 @@ RankTrace traced(double slower = 1) {
   return trace;
 }
 
-Json record_of(int ranks) {
+RunResult run_of(int ranks) {
   std::vector<RankReport> reports;
   for (int rank = 0; rank < ranks; ++rank)
     reports.push_back(make_report(rank, {0.25, 0.25}, {0, 0}));
   RunFacts facts = make_facts(ranks);
   facts.gemm_flops = 32e9;
-  return make_run_record(make_context(), facts, reports);
+  return make_run(make_context(), facts, reports);
+}
+
+Json record_of(RunResult run, const TraceFacts& facts) {
+  fill_trace(run, measured_step(run), facts);
+  return measured_json(run);
 }
 
 TEST(TraceRecord, WithoutATraceBothAreNullWithAReason) {
-  const Json record = record_of(1);
+  const Json record = measured_json(run_of(1));
   for (const char* key : {"trace", "operators"}) {
     EXPECT_TRUE(record[key].is_null());
     EXPECT_EQ(record["unavailable"][key], "--trace was not asked for");
@@ -43,11 +48,11 @@ TEST(TraceRecord, WithoutATraceBothAreNullWithAReason) {
 }
 
 TEST(TraceRecord, CostIsRelativeToTheMeasuredStep) {
-  Json record = record_of(2);
+  RunResult run = run_of(2);
   TraceFacts facts{"t.json", {traced(), traced(2)}, 40, 3.5, 1e-6};
   facts.ranks[1].dropped_spans = 7;
-  const Json throughput = record["throughput"];
-  fill_trace(record, facts);
+  const Json throughput = part_json(*run.throughput);
+  const Json record = record_of(run, facts);
   EXPECT_EQ(record["throughput"], throughput);
   EXPECT_EQ(record["trace"], Json({{"path", "t.json"},
                                    {"steps", 2},
@@ -62,8 +67,7 @@ TEST(TraceRecord, CostIsRelativeToTheMeasuredStep) {
 }
 
 TEST(TraceRecord, GroupsAreMeansOverRanksAndRatesOfAllOfThem) {
-  Json record = record_of(2);
-  fill_trace(record, {"t.json", {traced(), traced()}, 40, 3.5, 0});
+  const Json record = record_of(run_of(2), {"t.json", {traced(), traced()}, 40, 3.5, 0});
   const Json& operators = record["operators"];
   const Json& convolution = operators["groups"]["convolution"];
   EXPECT_EQ(convolution["seconds"], 0.25);
@@ -83,8 +87,7 @@ TEST(TraceRecord, GroupsAreMeansOverRanksAndRatesOfAllOfThem) {
 }
 
 TEST(TraceRecord, TheTopComesByItsOwnTimeApartByGroup) {
-  Json record = record_of(2);
-  fill_trace(record, {"t.json", {traced(), traced()}, 40, 3.5, 0});
+  const Json record = record_of(run_of(2), {"t.json", {traced(), traced()}, 40, 3.5, 0});
   const Json& top = record["operators"]["top"];
   ASSERT_EQ(top.size(), 4u);
   EXPECT_EQ(top[0], Json({{"name", "aten::convolution"},
@@ -100,15 +103,14 @@ TEST(TraceRecord, NamesTwentyOperatorsAtMost) {
   RankTrace trace = traced();
   for (int i = 0; i < 30; ++i)
     trace.operators.push_back({"op" + std::to_string(i), "other", 1, 1e-3, 0.});
-  Json record = record_of(1);
-  fill_trace(record, {"t.json", {trace}, 40, 3.5, 0});
+  const Json record = record_of(run_of(1), {"t.json", {trace}, 40, 3.5, 0});
   EXPECT_EQ(record["operators"]["top"].size(), 20u);
 }
 
 TEST(TraceRecord, OnAGpuTheHostsTimesAreNoTimesOfGroups) {
-  Json record = record_of(1);
-  record["device"] = "cuda";
-  fill_trace(record, {"t.json", {traced()}, 40, 3.5, 0});
+  RunResult run = run_of(1);
+  run.device = std::string("cuda");
+  const Json record = record_of(run, {"t.json", {traced()}, 40, 3.5, 0});
   const Json& convolution = record["operators"]["groups"]["convolution"];
   EXPECT_EQ(convolution["flops"], 4e9);
   for (const char* key : {"seconds", "share", "achieved_flops", "roofline_fraction"}) {
@@ -121,8 +123,7 @@ TEST(TraceRecord, OnAGpuTheHostsTimesAreNoTimesOfGroups) {
 TEST(TraceRecord, FlopsThatNobodyKnowsMakeNoRate) {
   RankTrace trace = traced();
   trace.operators[0].flops.reset();
-  Json record = record_of(1);
-  fill_trace(record, {"t.json", {trace}, 40, 3.5, 0});
+  const Json record = record_of(run_of(1), {"t.json", {trace}, 40, 3.5, 0});
   const Json& convolution = record["operators"]["groups"]["convolution"];
   EXPECT_EQ(convolution["seconds"], 0.25);
   EXPECT_TRUE(convolution["flops"].is_null());
@@ -130,17 +131,16 @@ TEST(TraceRecord, FlopsThatNobodyKnowsMakeNoRate) {
 }
 
 TEST(TraceRecord, WithInt8NobodyKnowsThem) {
-  Json record = record_of(1);
-  record["precision"] = "int8";
-  fill_trace(record, {"t.json", {traced()}, 40, 3.5, 0});
+  RunResult run = run_of(1);
+  run.precision = Precision::int8;
+  const Json record = record_of(run, {"t.json", {traced()}, 40, 3.5, 0});
   for (const char* group : {"convolution", "matrix_product"})
     EXPECT_TRUE(record["operators"]["groups"][group]["flops"].is_null()) << group;
   EXPECT_EQ(record["operators"]["groups"]["convolution"]["seconds"], 0.25);
 }
 
 TEST(TraceRecord, WithoutStepsSaysSo) {
-  Json record = record_of(1);
-  fill_trace(record, {"t.json", {RankTrace{}}, 0, 3.5, 0});
+  const Json record = record_of(run_of(1), {"t.json", {RankTrace{}}, 0, 3.5, 0});
   EXPECT_TRUE(record["trace"].is_null());
   EXPECT_EQ(record["unavailable"]["trace"], "no step was traced");
 }

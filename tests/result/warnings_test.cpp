@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "record/partly.hpp"
 #include "result/noise_summary.hpp"
 #include "result/support.hpp"
 
@@ -23,13 +24,15 @@ Json run() {
           {"wall_seconds", 223.78}};
 }
 
-TEST(RunWarnings, NoneOfAQuietRun) { EXPECT_THAT(run_warnings(run()), IsEmpty()); }
+RunResult run_of(const Json& record) { return test::partly<RunResult>(record); }
+
+TEST(RunWarnings, NoneOfAQuietRun) { EXPECT_THAT(run_warnings(run_of(run())), IsEmpty()); }
 
 TEST(RunWarnings, NameStragglersAndWhatDisturbed) {
   Json record = run();
   record["ranks"][1]["straggler"] = true;
   record["noise"]["steal"] = 0.041;
-  EXPECT_THAT(run_warnings(record),
+  EXPECT_THAT(run_warnings(run_of(record)),
               ElementsAre("slower than the others (straggler): rank 1 on n1",
                           "the hypervisor took up to 4.1 % of the CPU time (steal)"));
 }
@@ -39,7 +42,7 @@ TEST(RunWarnings, NameWhatOtherProcessesUsedWhereItIsMore) {
   const auto others = [&](double cpus, double seconds) {
     record["noise"]["foreign"] = {
         {"host", "n1"}, {"cpus", cpus}, {"of_cpus", 2}, {"seconds", seconds}};
-    return run_warnings(record);
+    return run_warnings(run_of(record));
   };
   EXPECT_THAT(others(1.34, 20),
               ElementsAre("other processes used 1.3 of 2 CPUs of n1 while this was measured"));
@@ -52,42 +55,52 @@ TEST(RunWarnings, NameRanksThatCrossNumaNodes) {
   record["ranks"][1].update({{"cpus", "44-67"}, {"numa", {1, 2}}});
   Json& binding = record["ranks"][1]["binding"];
   binding = {{"overlaps_with", Json::array()}, {"as_asked", true}, {"near_gpu", nullptr}};
-  EXPECT_THAT(run_warnings(record), IsEmpty());  // of an older record
+  EXPECT_THAT(run_warnings(run_of(record)), IsEmpty());  // of an older record
   binding["crosses_numa"] = true;
-  EXPECT_THAT(run_warnings(record),
+  EXPECT_THAT(run_warnings(run_of(record)),
               ElementsAre("rank 1 on n1 runs on CPUs 44-67, which cross NUMA nodes 1, 2"));
 }
 
 TEST(RunWarnings, OfALossThatDiverged) {
   Json record = run();
   record["loss"] = {{"first", 6.9}, {"last", 123.4}, {"diverged", true}};
-  const std::string warning = divergence_warning(record);
+  const std::string warning = divergence_warning(run_of(record));
   EXPECT_EQ(warning.substr(0, 46), "the loss diverged (first 6.900, last 123.4): t");
-  EXPECT_THAT(run_warnings(record), ElementsAre(warning));
+  EXPECT_THAT(run_warnings(run_of(record)), ElementsAre(warning));
   record["loss"]["diverged"] = false;
-  EXPECT_EQ(divergence_warning(record), "");
+  EXPECT_EQ(divergence_warning(run_of(record)), "");
   record["loss"] = nullptr;
-  EXPECT_EQ(divergence_warning(record), "");
+  EXPECT_EQ(divergence_warning(run_of(record)), "");
 }
 
 TEST(RunWarnings, OfAPreflightThatIsNoneOrFailed) {
   Json record = run();
   const auto warning = [&](const Json& verdict, const Json& hosts) {
-    record["preflight"] = {
-        {"id", "12345678-9"}, {"verdict", verdict}, {"hosts_not_covered", hosts}};
+    record["preflight"] = {{"id", "12345678-9"},
+                           {"status", "ok"},
+                           {"verdict", verdict},
+                           {"created_at", "t"},
+                           {"hosts_not_covered", hosts}};
     return preflight_warning(record);
   };
   EXPECT_EQ(preflight_warning(record), "");
   EXPECT_EQ(warning("pass", Json::array()), "");
-  EXPECT_THAT(run_warnings(record), IsEmpty());
+  EXPECT_THAT(run_warnings(run_of(record)), IsEmpty());
   EXPECT_EQ(warning("fail", Json::array()), "preflight 12345678 has the verdict fail");
   EXPECT_EQ(warning("warn", Json::array()), "preflight 12345678 has the verdict warn");
   EXPECT_EQ(warning(nullptr, {"n3"}),
             "preflight 12345678 did not come to an end and did not run on n3");
   EXPECT_EQ(warning("pass", {"n3", "n4", "n5"}), "preflight 12345678 did not run on n3 and 2 more");
-  EXPECT_THAT(run_warnings(record), ElementsAre(preflight_warning(record)));
+  EXPECT_THAT(run_warnings(run_of(record)), ElementsAre(preflight_warning(record)));
   record["preflight"] = nullptr;
   EXPECT_EQ(preflight_warning(record), "");
+}
+
+TEST(RunWarnings, OfAnInferenceAreThoseOfItsRanks) {
+  Json record = run();
+  record["ranks"][0]["straggler"] = true;
+  EXPECT_THAT(run_warnings(test::partly<InferenceResult>(record)),
+              ElementsAre("slower than the others (straggler): rank 0 on n0"));
 }
 
 TEST(RunWarnings, StandInTheRecordBehindThoseOfTheConfiguration) {
@@ -96,7 +109,7 @@ TEST(RunWarnings, StandInTheRecordBehindThoseOfTheConfiguration) {
   disturbed.noise.error_counters = {};
   RecordContext context = test::make_context();
   context.config.warnings = {"SCALEMARK_BACTH_SIZE is no key"};
-  const Json record = make_run_record(context, test::make_facts(1), {disturbed});
+  const Json record = test::make_run_record(context, test::make_facts(1), {disturbed});
   EXPECT_THAT(record["warnings"],
               ElementsAre("SCALEMARK_BACTH_SIZE is no key",
                           "the hypervisor took up to 50.0 % of the CPU time (steal)"));
@@ -106,18 +119,18 @@ TEST(RunWarnings, StandInTheRecordBehindThoseOfTheConfiguration) {
 
 TEST(NoiseSummary, IsSilentOnAQuietMachine) {
   NoiseSummary noise;
-  noise.add(run());
+  noise.add(run_of(run()));
   EXPECT_TRUE(noise.warnings().empty());
 }
 
 TEST(NoiseSummary, NamesStealThrottlingAndErrors) {
   NoiseSummary noise;
-  noise.add(run());
+  noise.add(run_of(run()));
   Json disturbed = run();
   disturbed["noise"] = {
       {"steal", 0.041}, {"throttled", 12.5}, {"error_counters", {{"n0:eth0", 3}}}};
-  noise.add(disturbed);
-  noise.add(disturbed);
+  noise.add(run_of(disturbed));
+  noise.add(run_of(disturbed));
   EXPECT_EQ(noise.warnings(),
             (std::vector<std::string>{
                 "the hypervisor took up to 4.1 % of the CPU time (steal) in 2 of 3 runs",
@@ -130,7 +143,7 @@ TEST(NoiseSummary, UnknownEvidenceIsNoNoise) {
   record["noise"] = {{"steal", nullptr}, {"throttled", nullptr}, {"error_counters", nullptr}};
   record["wall_seconds"] = nullptr;
   NoiseSummary noise;
-  noise.add(record);
+  noise.add(run_of(record));
   EXPECT_TRUE(noise.warnings().empty());
 }
 

@@ -22,6 +22,7 @@
 #include "error.hpp"
 #include "record/read.hpp"
 #include "record/write.hpp"
+#include "record/run.hpp"
 #include "result/warnings.hpp"
 #include "streams.hpp"
 
@@ -531,7 +532,7 @@ ScalingCurve start_curve(const SweptCurve& curve, const LoadedConfig& config) {
 ScalingCurve make_swept_record(const SweptCurve& curve, const ResolvedConfig& asked) {
   NoiseSummary noise;
   std::vector<diagnosis::RunEvidence> runs;
-  for (const SweptRun* run : all_runs(curve)) noise.add(record_json(run->record));
+  for (const SweptRun* run : all_runs(curve)) noise.add(run->record);
   for (const SweptRun* run : curve.runs)
     runs.push_back(diagnosis::run_evidence(record_json(run->record)));
   const LoadedConfig config = config_of(curve, asked);

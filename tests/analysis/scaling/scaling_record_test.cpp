@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "analysis/scaling/scaling.hpp"
+#include "record/run.hpp"
 
 namespace scalemark::scaling_record_test {
 namespace {
@@ -157,8 +158,11 @@ TEST(ScalingRecord, OfACurveWithoutOneRunIsValid) {
 
 TEST(ScalingRecord, WarnsOfWhatDisturbedItsRunsAndOfThePreflight) {
   NoiseSummary noise;
-  for (const double steal : {0.0, 0.2})
-    noise.add({{"noise", {{"steal", steal}}}, {"wall_seconds", 1.0}});
+  for (const double steal : {0.0, 0.2}) {
+    RunResult run;
+    run.noise.steal = steal;
+    noise.add(run);
+  }
   RecordContext context{{}, system_info(), {}};
   context.config.config.ranks = {1, 2};
   context.config.warnings = {"told"};
