@@ -69,8 +69,9 @@ std::vector<MetricRow> made_table() {
 
 /// Unset where the record has no number there.
 std::optional<double> number_at(const Json& json, const Pointer& place) {
-  if (!place || !json.contains(*place) || !json.at(*place).is_number()) return std::nullopt;
-  return json.at(*place).get<double>();
+  if (!place || !json.contains(*place)) return std::nullopt;
+  const Json& value = json.at(*place);
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
 void add_metrics(MeasuredLaunch& launch, const Json& json, Pointer MetricRow::*pointer) {
