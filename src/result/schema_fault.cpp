@@ -54,7 +54,8 @@ class Checker {
     if (auto found = check_word(value, part)) return found;
     if (value.is_number()) return check_range(value, part);
     if (value.is_string())
-      return check_size(value, value.get_ref<const std::string&>().size(), part, "Length");
+      return check_size(value, value.get_ref<const std::string&>().size(), part, "minLength",
+                        "maxLength");
     if (value.is_array()) return check_items(value, part);
     if (value.is_object()) return check_members(value, part);
     return std::nullopt;
@@ -107,10 +108,10 @@ class Checker {
     return refuse("exclusiveMaximum", "below", std::less<>());
   }
 
-  /// `of`: "Length", "Items", "Properties".
+  /// `fewest`, `longest`: keys of the schema, "minItems" and "maxItems".
   static MaybeFault check_size(const Json& value, std::size_t size, const Json& node,
-                               const std::string& of) {
-    const auto least = node.find("min" + of), most = node.find("max" + of);
+                               const char* fewest, const char* longest) {
+    const auto least = node.find(fewest), most = node.find(longest);
     if ((least == node.end() || size >= least->get<std::size_t>()) &&
         (most == node.end() || size <= most->get<std::size_t>()))
       return std::nullopt;
@@ -122,7 +123,7 @@ class Checker {
   }
 
   MaybeFault check_items(const Json& value, const Json& part) const {
-    if (auto found = check_size(value, value.size(), part, "Items")) return found;
+    if (auto found = check_size(value, value.size(), part, "minItems", "maxItems")) return found;
     const auto items = part.find("items");
     if (items == part.end()) return std::nullopt;
     for (std::size_t i = 0; i < value.size(); ++i)
@@ -131,7 +132,8 @@ class Checker {
   }
 
   MaybeFault check_members(const Json& value, const Json& part) const {
-    if (auto found = check_size(value, value.size(), part, "Properties")) return found;
+    if (auto found = check_size(value, value.size(), part, "minProperties", "maxProperties"))
+      return found;
     const auto required = part.find("required");
     if (missing_ == MissingKeys::refused && required != part.end())
       for (const Json& key : *required)
