@@ -167,13 +167,6 @@ void JudgedPoint::describe(Fields& fields) {
   fields.add("regressed", &JudgedPoint::regressed, "whether this point is to blame");
 }
 
-void BaselineReference::describe(Fields& fields) {
-  fields.add("id", &BaselineReference::id, "of its record").pattern(kUuidPattern);
-  fields.add("created_at", &BaselineReference::created_at, "RFC 3339, UTC").pattern(kTimePattern);
-  fields.add("checksum", &BaselineReference::checksum, "over all that it says")
-      .pattern(kSha256Pattern);
-}
-
 void GateLaunches::describe(Fields& fields) {
   fields.add("launched", &GateLaunches::launched, "in all").at_least(0);
   fields.add("most", &GateLaunches::most, "that there could have been").at_least(0);

@@ -8,6 +8,7 @@
 
 #include "config/run_config.hpp"
 #include "measure/statistics.hpp"
+#include "record/baseline.hpp"
 #include "record/parts.hpp"
 
 namespace scalemark {
@@ -109,11 +110,6 @@ struct JudgedPoint {
   double slowdown_percent = 0;       ///< 100 (1 - exp(centre of the log ratios))
   Known<double> p, p_adjusted;       ///< one-sided: of this point alone, and among all of them
   bool regressed = false;            ///< the gate is, and this point is among those to blame
-  static void describe(Fields& fields);
-};
-
-struct BaselineReference {
-  std::string id, created_at, checksum;
   static void describe(Fields& fields);
 };
 

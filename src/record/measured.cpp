@@ -351,9 +351,7 @@ void Measured::describe_device(Fields& fields) {
   fields.add("device_name", &Measured::device_name, "the GPU's name");
 }
 
-void Context::describe_config(Fields& fields) {
-  record::describe_config(fields, &Context::config);
-}
+void Context::describe_config(Fields& fields) { record::describe_config(fields, &Context::config); }
 
 void Context::describe_machine(Fields& fields, const char* wall) {
   fields.add("system", &Context::system, "the machine of rank 0");

@@ -78,9 +78,10 @@ void Envelope::describe_warnings(Fields& fields) {
 void Envelope::describe(Fields& fields, const char* kind, Json statuses) {
   describe_origin(fields, kind);
   Field& status =
-      fields.add("status", &Envelope::status,
-                 "`ok`, `invalid` (a wrong number: non-finite loss, data check), `failed`, "
-                 "`interrupted` (stopped from outside), `timeout`")
+      fields
+          .add("status", &Envelope::status,
+               "`ok`, `invalid` (a wrong number: non-finite loss, data check), `failed`, "
+               "`interrupted` (stopped from outside), `timeout`")
           .column(4, "status");
   Field& reason = fields.add("reason", &Envelope::reason, "why the status is not `ok`")
                       .column(5, "reason", "why the status is not ok");

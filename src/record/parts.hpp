@@ -30,8 +30,6 @@ inline constexpr std::string_view kVariablePattern =
     "^(NCCL_|GLOO_|OMPI_MCA_|UCX_|OMP_|KMP_|GOMP_|HCOLL_|SHARP_|FI_|PSM2_|MKL_|"
     "CUDA_VISIBLE_DEVICES$|CUDA_DEVICE_ORDER$|SLURM_[A-Z_]+$)";
 inline constexpr std::string_view kSha256Pattern = "^[0-9a-f]{64}$";
-inline constexpr std::string_view kUuidPattern =
-    "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 
 /// Units of rates.
 inline Json unit_words() { return {"images/sec", "tokens/sec", "sequences/sec", "samples/sec"}; }

@@ -71,15 +71,16 @@ void FittedParameter::describe(Fields& fields) {
   fields.add("origin", &FittedParameter::origin, "of the value").filled();
 }
 
-void Trend::describe(Fields& fields) {
-  fields.add("share", &Trend::share, "of the trend in predictions").within(0, 1);
+void FittedTrend::describe(Fields& fields) {
+  fields.add("share", &FittedTrend::share, "of the trend in predictions").within(0, 1);
   fields
-      .add("shown_loss_percent", &Trend::shown_loss_percent,
+      .add("shown_loss_percent", &FittedTrend::shown_loss_percent,
            "of the step per doubling, in the curve")
       .unit("%")
       .at_least(0);
   fields
-      .add("loss_percent_per_doubling", &Trend::loss_percent_per_doubling, "the part that is used")
+      .add("loss_percent_per_doubling", &FittedTrend::loss_percent_per_doubling,
+           "the part that is used")
       .unit("%")
       .at_least(0);
 }

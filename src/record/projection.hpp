@@ -47,7 +47,7 @@ struct FittedParameter {
   std::string origin;   ///< what it comes from, in words
   static void describe(Fields& fields);
 };
-struct Trend {
+struct FittedTrend {
   double share = 0, shown_loss_percent = 0, loss_percent_per_doubling = 0;
   static void describe(Fields& fields);
 };
@@ -55,7 +55,7 @@ struct Fit {
   std::vector<FittedPoint> points;
   std::vector<MeasuredPoint> held_out;
   std::vector<FittedParameter> parameters;
-  Known<Trend> trend;
+  Known<FittedTrend> trend;
   static void describe(Fields& fields);
 };
 

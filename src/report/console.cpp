@@ -58,19 +58,11 @@ void StepLines::total(double throughput_mean) {
   sink_(rule);
 }
 
-std::string warning_lines(const Json& record, std::size_t told) {
-  return warning_lines(record.at("warnings").get<std::vector<std::string>>(), told);
-}
-
 std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told) {
   std::string lines;
   for (std::size_t i = told; i < warnings.size(); ++i)
     lines += fmt::format("warning: {}\n", shown(warnings[i]));
   return lines;
-}
-
-std::string warning_lines(const Json& record, std::size_t told) {
-  return warning_lines(record.at("warnings").get<std::vector<std::string>>(), told);
 }
 
 std::string format_duration(double seconds) {

@@ -58,11 +58,8 @@ std::string format_duration(double seconds);
 /// "about 45 s", "less than 1 s".
 std::string about_duration(double seconds);
 
-/// "warning: ..." of each, of a record's `warnings`, a line each. `told`: so many of the first
-/// ones the user has seen already, at the start.
-std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told = 0);
-std::string warning_lines(const Json& record, std::size_t told = 0);
-/// The same of those of a typed record, made safe to show.
+/// "warning: ..." of each of a record's `warnings`, a line each, made safe to show. `told`: so many
+/// of the first ones the user has seen already, at the start.
 std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told = 0);
 
 /// What --trace gave, in a few lines: the file, its cost, where a step goes by groups of operators.

@@ -18,7 +18,7 @@ std::string fixed(const Known<double>& number) {
 
 std::string rate(const Known<double>& number) { return number ? four_digits(*number) : "-"; }
 
-std::string milliseconds(const Known<double>& seconds) {
+std::string milliseconds_cell(const Known<double>& seconds) {
   return seconds ? four_digits(1000 * *seconds) : "-";
 }
 
@@ -58,9 +58,9 @@ std::string instance_table(const InstancesResult& result) {
       const record::LatencyQuantiles& with = slot.latency_seconds;
       rows.push_back({std::to_string(point.instances), std::to_string(slot.slot),
                       places_of(result.slots.at(slot.slot)), rate(slot.alone),
-                      four_digits(slot.throughput), fixed(slot.ratio), milliseconds(alone.p50),
-                      milliseconds(with.p50), milliseconds(with.p90), milliseconds(alone.p99),
-                      milliseconds(with.p99)});
+                      four_digits(slot.throughput), fixed(slot.ratio), milliseconds_cell(alone.p50),
+                      milliseconds_cell(with.p50), milliseconds_cell(with.p90),
+                      milliseconds_cell(alone.p99), milliseconds_cell(with.p99)});
     }
   return rows.size() > 1 ? "\n" + text_table(rows) : "";
 }

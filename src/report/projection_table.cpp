@@ -102,7 +102,7 @@ std::string residuals_line(const record::Fit& fit) {
                      fmt::join(misses, ", "));
 }
 
-std::string trend_line(const record::Trend& trend) {
+std::string trend_line(const record::FittedTrend& trend) {
   return fmt::format(
       "the curve itself shows a loss of {:.1f} % a doubling, of which {:.1f} % is believed: {:.0f} "
       "% "

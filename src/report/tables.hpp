@@ -11,9 +11,9 @@
 #include "json.hpp"
 #include "record/comparison.hpp"
 #include "record/instances.hpp"
+#include "record/preflight.hpp"
 #include "record/projection.hpp"
 #include "record/study.hpp"
-#include "record/preflight.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {

@@ -2,30 +2,8 @@
 #include "result/record_context.hpp"
 
 #include "record/read.hpp"
-#include "record/write.hpp"
-#include "result/record_schemas.hpp"
-#include "result/warnings.hpp"
 
 namespace scalemark {
-namespace {
-
-constexpr const char* kNoPreflight = "no preflight record was named: --preflight FILE";
-
-}  // namespace
-
-Json start_record(const std::string& kind, const RecordContext& context, const Outcome& outcome) {
-  Json record = blank_record(kind);
-  record.update(envelope(kind, outcome.status, outcome.reason));
-  add_warnings(record, context.config.warnings);
-  record["config"] = config_to_json(context.config);
-  record["system"] = context.system.json;
-  record["environment"] = context.environment;
-  record["unavailable"] = context.system.unavailable;
-  if (record.contains("preflight"))
-    set_part(record, "preflight", Known(context.preflight, kNoPreflight));
-  return record;
-}
-
 record::Settings settings_of(const LoadedConfig& config) {
   record::Settings settings;
   const Json written = config_to_json(config);

@@ -1,5 +1,4 @@
-// What a record says of its surroundings, and the skeleton that every record of a measurement
-// begins with.
+// What a record says of its surroundings.
 #pragma once
 
 #include <map>
@@ -21,10 +20,6 @@ struct RecordContext {
   std::optional<record::PreflightReference> preflight = {};  ///< of --preflight FILE
 };
 
-/// A record with all keys of its kind; filled are those of the envelope and what the context says.
-/// Its `warnings` begin with those of the configuration, which the user has been told.
-Json start_record(const std::string& kind, const RecordContext& context, const Outcome& outcome);
-
 /// What a typed record says of its surroundings.
 record::Settings settings_of(const LoadedConfig& config);
 record::System system_of(const RecordContext& context);
@@ -38,7 +33,7 @@ void set_surroundings(T& result, const std::string& kind, const RecordContext& c
   std::erase(result.warnings, "");
   result.config = settings_of(context.config);
   result.system = system_of(context);
-  result.environment.assign(context.environment.begin(), context.environment.end());
+  result.environment = Entries<std::string>(context.environment.begin(), context.environment.end());
 }
 /// The same with the preflight that was named.
 template <typename T>

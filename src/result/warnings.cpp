@@ -74,12 +74,6 @@ std::string preflight_warning(const Known<record::PreflightReference>& preflight
   return fmt::format("preflight {} {}", preflight->id.substr(0, 8), text);
 }
 
-std::string preflight_warning(const Json& record) {
-  const auto named = record.find("preflight");
-  if (named == record.end() || !named->is_object()) return "";
-  return preflight_warning(part_from<record::PreflightReference>(*named));
-}
-
 std::vector<std::string> run_warnings(const RunResult& run) {
   return warnings_of(run, divergence_warning(run));
 }

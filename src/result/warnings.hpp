@@ -22,8 +22,6 @@ std::string divergence_warning(const RunResult& run);
 /// Where the preflight that a record names warned, failed, did not end, or did not run on all
 /// hosts; else empty.
 std::string preflight_warning(const Known<record::PreflightReference>& preflight);
-/// Of a record of any kind that names one.
-std::string preflight_warning(const Json& record);
 
 /// To those that there are; empty ones are none.
 void add_warnings(std::vector<std::string>& all, const std::vector<std::string>& warnings);

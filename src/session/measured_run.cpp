@@ -218,7 +218,8 @@ std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGrou
   const bool first_of_host = group.ranks.local_rank() == 0;
   EnergyMeter meter(first_of_host, session.device->uuid());
   const auto watch = watch_machine(session, group.ranks, group.measured.config());
-  Samples samples = trainer.measure(group.ranks, *group.communicator, observer, session.start_barrier);
+  Samples samples =
+      trainer.measure(group.ranks, *group.communicator, observer, session.start_barrier);
   const double cpu_seconds = group.ranks.communication_cpu_seconds() - cpu_before;
   const Energy energy = meter.stop();
   const NoiseEvidence noise = noise_between(before, session.noise_now());

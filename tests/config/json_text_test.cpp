@@ -3,13 +3,14 @@
 #include "config/json_text.hpp"
 
 #include <fmt/format.h>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "support/test_folder.hpp"
 

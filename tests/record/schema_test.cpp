@@ -76,7 +76,7 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
                  "windows", "placement", "memory", "binding"});
   expect_keys("inference", record_table(fields_of<InferenceResult>(), of_run));
   expect_keys("comparison",
-                 record_table(fields_of<Comparison>(), {"findings", "build", "further"}));
+              record_table(fields_of<Comparison>(), {"findings", "build", "further"}));
   expect_keys("verdict", record_table(fields_of<Verdict>(), {"findings", "build", "sets"}));
   expect_keys("history", record_table(fields_of<HistoryResult>(), {"findings", "build"}));
   expect_keys("launch of jobs", record_table(fields_of<record::LaunchOfJobs>()));
@@ -88,7 +88,7 @@ TEST(RecordPage, HasTheKeysAsDescribed) {
   expect_keys("scaling", record_table(fields_of<ScalingCurve>(), own));
   expect_keys("baseline", own_keys(record_table(fields_of<Baseline>(), own)));
   expect_keys("preflight record", own_keys(record_table(fields_of<PreflightResult>(), own)),
-                 "preflight.md");
+              "preflight.md");
 }
 
 constexpr const char* kSomeId = "11111111-1111-4111-8111-111111111111";

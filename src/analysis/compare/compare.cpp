@@ -25,11 +25,11 @@
 #include "measure/statistics.hpp"
 #include "measure/trend.hpp"
 #include "platform/platform.hpp"
+#include "record/read.hpp"
 #include "record/write.hpp"
 #include "result/baseline.hpp"
-#include "result/records.hpp"
-#include "record/read.hpp"
 #include "result/record_schemas.hpp"
+#include "result/records.hpp"
 
 namespace scalemark {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "analysis/diagnosis/evidence.hpp"
 #include "record/parts.hpp"
-#include "record/write.hpp"
 #include "record/scaling.hpp"
+#include "record/write.hpp"
 
 namespace scalemark::diagnosis {
 

@@ -439,8 +439,8 @@ record::Fit told(const MeasuredCurve& curve, const ModelFit& fit) {
   for (const CurvePoint& point : fit.held_out)
     made.held_out.push_back(measured_point(point, curve));
   made.parameters = fit.parameters;
-  made.trend =
-      record::Trend{fit.trend.share, 100 * fit.trend.shown_loss, 100 * fit.trend.loss_per_doubling};
+  made.trend = record::FittedTrend{fit.trend.share, 100 * fit.trend.shown_loss,
+                                   100 * fit.trend.loss_per_doubling};
   return made;
 }
 

@@ -484,8 +484,7 @@ void warn_of_noise(ScalingCurve& curve, const record::ScalingPoint& point) {
 }
 
 void warn_of_preflight(ScalingCurve& curve) {
-  if (!curve.preflight) return;
-  const std::string warning = preflight_warning({{"preflight", part_json(*curve.preflight)}});
+  const std::string warning = preflight_warning(curve.preflight);
   if (!warning.empty()) curve.warnings.push_back(warning);
 }
 

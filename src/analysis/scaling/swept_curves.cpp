@@ -21,8 +21,8 @@
 #include "config/text.hpp"
 #include "error.hpp"
 #include "record/read.hpp"
-#include "record/write.hpp"
 #include "record/run.hpp"
+#include "record/write.hpp"
 #include "result/warnings.hpp"
 #include "streams.hpp"
 
