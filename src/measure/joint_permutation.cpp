@@ -10,6 +10,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "measure/permutation.hpp"
+#include "measure/spreads.hpp"
 #include "measure/statistics.hpp"
 #include "measure/subsets.hpp"
 
@@ -122,24 +124,70 @@ double least_of(double assignments) {
 
 }  // namespace
 
+namespace {
+
+/// Returns the p of the union of two tests, of the mean series and of the smallest of the others.
+/// `p`: one for each series, that of the mean last. A single series is its own mean.
+double union_p(const std::vector<double>& p) {
+  const auto series = static_cast<double>(p.size() - 1);
+  if (p.size() == 2) return p.back();
+  const double least = *std::min_element(p.begin(), p.end() - 1);
+  return std::min(1., 2 * std::min(p.back(), series * least));
+}
+
+/// Few pairs: the share of assignments and Student's p together, as in sign_flip_test().
+void allow_for_few_pairs(JointTest& test, const Series& values) {
+  const std::size_t pairs = values.front().size();
+  if (pairs < kLeastStudentPairs || pairs > kMostStudentPairs) return;
+  std::vector<double> p;
+  for (const auto& one : values) {
+    std::vector<double> turned = one;
+    for (double& value : turned) value = -value;
+    p.push_back(student_p(turned));
+  }
+  test.p = few_pairs_p(test.p, union_p(p), pairs);
+  const auto series = static_cast<double>(test.series_p.size());
+  for (std::size_t s = 0; s < test.series_p.size(); ++s)
+    test.series_p[s] = few_pairs_p(test.series_p[s], std::min(1., series * p[s]), pairs);
+}
+
+/// Unlike spreads: no p is below that of Welch's test, as in permutation_test().
+void allow_for_spreads(JointTest& test, const Series& base, const Series& fresh) {
+  std::vector<double> p;
+  for (std::size_t s = 0; s < base.size(); ++s) {
+    const auto welch = welch_test(fresh[s], base[s]);  // greater: base lies above fresh
+    if (!welch) return;
+    p.push_back(welch->greater_p(0));
+  }
+  test.p = std::max(test.p, union_p(p));
+  const auto series = static_cast<double>(test.series_p.size());
+  for (std::size_t s = 0; s < test.series_p.size(); ++s)
+    test.series_p[s] = std::max(test.series_p[s], std::min(1., series * p[s]));
+}
+
+}  // namespace
+
 JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
   if (differences.empty() || differences.front().empty()) return {};
   const std::size_t pairs = differences.front().size();
   Series values;
   std::vector<double> deviations;
   for (auto& one : with_mean(differences)) {
-    values.push_back(winsorised_magnitudes(std::move(one)));
+    const double limit = winsor_limit(one);
+    values.push_back(limited(std::move(one), 0, limit));
     const auto& kept = values.back();
     deviations.push_back(std::sqrt(std::inner_product(kept.begin(), kept.end(), kept.begin(), 0.)));
   }
-  Collected collected(std::move(values), std::move(deviations));
+  Collected collected(values, std::move(deviations));
   Assignment signs(pairs, 1.);
   if (pairs < 64 && (std::size_t{1} << pairs) <= kMostListedAssignments) {
     for (std::size_t mask = 0; mask < std::size_t{1} << pairs; ++mask) {
       for (std::size_t i = 0; i < pairs; ++i) signs[i] = mask >> i & 1U ? -1 : 1;
       collected.add(signs);
     }
-    return collected.test();
+    JointTest test = collected.test();
+    allow_for_few_pairs(test, values);
+    return test;
   }
   collected.add(signs);
   std::mt19937_64 random(seed);
@@ -159,7 +207,8 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   for (std::size_t s = 0; s < all_base.size(); ++s) {
     std::vector<double> pooled = all_base[s];
     pooled.insert(pooled.end(), all_fresh[s].begin(), all_fresh[s].end());
-    pooled = winsorised_deviations(std::move(pooled));
+    const double centre = median(pooled);
+    pooled = limited(std::move(pooled), centre, winsor_limit(all_base[s], all_fresh[s]));
     pooled = minus(pooled, mean(pooled));
     // This is the standard deviation of the sum of m values drawn without replacement.
     deviations.push_back(standard_deviation(pooled) *
@@ -172,15 +221,17 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
   if (binomial(n + m, m) <= static_cast<double>(kMostListedAssignments)) {
     do collected.add(is_fresh);  // the observed assignment is the first in order
     while (std::ranges::next_permutation(is_fresh).found);
-    return collected.test();
-  }
-  collected.add(is_fresh);
-  std::mt19937_64 random(seed);
-  for (int draw = 0; draw < kDrawnAssignments; ++draw) {
-    std::ranges::shuffle(is_fresh, random);
+  } else {
     collected.add(is_fresh);
+    std::mt19937_64 random(seed);
+    for (int draw = 0; draw < kDrawnAssignments; ++draw) {
+      std::ranges::shuffle(is_fresh, random);
+      collected.add(is_fresh);
+    }
   }
-  return collected.test();
+  JointTest test = collected.test();
+  allow_for_spreads(test, all_base, all_fresh);
+  return test;
 }
 
 double least_joint_sign_flip_p(std::size_t n) {

@@ -46,12 +46,12 @@ struct JointTest {
 };
 
 /// Tests, one-sided, whether the differences of pairs are symmetric around 0 in every series. The
-/// signs of all series of a pair are flipped together. Values are winsorised as in
-/// sign_flip_test().
+/// signs of all series of a pair are flipped together. Values are winsorised, and few pairs are
+/// treated, as in sign_flip_test().
 JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed = 1);
 
 /// Tests, one-sided, whether the fresh values are no smaller than the base values. Each repeat is
-/// exchanged together with all its series.
+/// exchanged together with all its series. Unlike spreads are allowed for as in permutation_test().
 JointTest joint_permutation_test(const Series& base, const Series& fresh, std::uint64_t seed = 1);
 
 /// Returns the smallest p that n pairs, or samples of n and m repeats, can give.
@@ -80,7 +80,8 @@ inline constexpr std::size_t kMostSequentialPairs = 22;
 /// look rejects the first of joint_places() among those not rejected before, as many as the level
 /// allows, and leaves ties out. So the chance of a false rejection at any look is at most the last
 /// `spent`, exactly, where the differences are symmetric; assignments that an early look rejects
-/// are not counted again later. Magnitudes are winsorised at each look.
+/// are not counted again later. Values are limited at each look by winsorised_magnitudes(), which
+/// depends on the magnitudes alone.
 ///
 /// Throws std::invalid_argument where looks do not ascend or go beyond kMostSequentialPairs, or
 /// where the series differ in length.

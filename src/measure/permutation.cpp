@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
 
+#include "measure/spreads.hpp"
 #include "measure/statistics.hpp"
 #include "measure/subsets.hpp"
 
@@ -29,19 +31,24 @@ double slack_of(std::span<const double> x, double shift) {
 }
 
 /// Returns x - centre, winsorised.
-Values moved_by(const Values& x, double centre) { return winsorised_magnitudes(minus(x, centre)); }
+Values moved_by(const Values& x, double centre, double limit) {
+  return limited(minus(x, centre), 0, limit);
+}
 
-/// Returns all values of a followed by those of b - shift, winsorised together.
-Values pooled(const Values& a, const Values& b, double shift) {
+/// Returns all values of a followed by those of b - shift, winsorised around their median. As the
+/// shift grows, the median falls by no more than the values of b, so that those of a rise and those
+/// of b fall: every sum of values in the place of b gains on that of b itself.
+Values pooled(const Values& a, const Values& b, double shift, double limit) {
   Values all = minus(b, shift);
   all.insert(all.begin(), a.begin(), a.end());
-  return winsorised_deviations(std::move(all));
+  const double centre = median(all);
+  return limited(std::move(all), centre, limit);
 }
 
 /// Returns the pooled values with the opposite sign, which turns sums that are at least large into
 /// sums that are at most small.
-Values opposite_pooled(const Values& a, const Values& b, double shift) {
-  Values all = pooled(a, b, shift);
+Values opposite_pooled(const Values& a, const Values& b, double shift, double limit) {
+  Values all = pooled(a, b, shift, limit);
   for (double& value : all) value = -value;
   return all;
 }
@@ -59,8 +66,8 @@ double crossing(double lo, double hi, const std::function<double(double)>& falli
 
 /// Returns the sums to count where `difference` is assumed. Flipping the signs of a subset leaves a
 /// sum at least as large as the observed one where the sum of that subset is not above 0.
-AssumedSums flipped_sums(const Values& x, double difference) {
-  Values moved = moved_by(x, difference);
+AssumedSums flipped_sums(const Values& x, double difference, double limit) {
+  Values moved = moved_by(x, difference, limit);
   const double squares = std::inner_product(moved.begin(), moved.end(), moved.begin(), 0.);
   const double mean = sum_of(moved) / 2, deviation = std::sqrt(squares) / 2;
   return {std::move(moved), slack_of(x, difference), mean, deviation};
@@ -68,8 +75,8 @@ AssumedSums flipped_sums(const Values& x, double difference) {
 
 /// Returns the sums to count where `shift` is assumed, that is after it is subtracted from b: those
 /// of other values in the place of b, against the sum of b itself.
-AssumedSums exchanged_sums(const Values& a, const Values& b, double shift) {
-  Values all = opposite_pooled(a, b, shift);
+AssumedSums exchanged_sums(const Values& a, const Values& b, double shift, double limit_of_each) {
+  Values all = opposite_pooled(a, b, shift, limit_of_each);
   const double limit = sum_of(std::span(all).subspan(a.size())) + slack_of(all, shift);
   const auto n = static_cast<double>(a.size()), m = static_cast<double>(b.size());
   const double mean_sum = m * mean(all);
@@ -83,52 +90,94 @@ Values negated(std::span<const double> x) {
   return y;
 }
 
-/// Holds both tails. `less` is the tail of the values with the opposite sign.
-struct Tails {
-  PermutationTail greater, less;
+/// A one-sided test as a function of the assumed difference.
+struct OneSided {
+  PermutationTail tail;
+  std::function<double(double)> p;  ///< of "the difference is at most the assumed one"
+  /// Returns the least difference that is not refused, given one that is and one that is not, and
+  /// the number of assignments that a refusal may take.
+  std::function<double(double, double, double)> lower_limit;
 };
 
-Tails sign_flip_tails(std::span<const double> x, const CountedAssignments& assignments) {
-  const auto subsets = assignments.of_signs(x.size());
-  const auto tail = [&](const Values& values) {
-    return PermutationTail{subsets, x.size() > kMostExactValues ? 1. : 0.,
-                           [values](double shift) { return flipped_sums(values, shift); }};
-  };
-  return {tail(Values(x.begin(), x.end())), tail(negated(x))};
+/// Holds the tests of both sides. `less` is that of the values with the opposite sign.
+struct BothSides {
+  OneSided greater, less;
+};
+
+double halved(double below, double above, const std::function<bool(double)>& is_possible) {
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (below + above) / 2;
+    (is_possible(middle) ? above : below) = middle;
+  }
+  return above;
 }
 
-Tails permutation_tails(std::span<const double> a, std::span<const double> b,
-                        const CountedAssignments& assignments) {
-  const auto subsets = assignments.of_samples(a.size(), b.size());
-  const auto tail = [&](const Values& from, const Values& to) {
-    return PermutationTail{subsets, a.size() + b.size() > kMostExactValues ? 1. : 0.,
-                           [from, to](double shift) { return exchanged_sums(from, to, shift); }};
+OneSided sign_flip_side(const Values& x, const CountedAssignments& assignments) {
+  const double observed = x.size() > kMostExactValues ? 1. : 0.;
+  const double limit = winsor_limit(x);
+  PermutationTail tail{assignments.of_signs(x.size()), observed,
+                       [x, limit](double shift) { return flipped_sums(x, shift, limit); }};
+  const bool few = x.size() >= kLeastStudentPairs && x.size() <= kMostStudentPairs;
+  const auto p = [tail, few, pairs = x.size()](double shift) {
+    const double share = tail.at_least(shift) / tail.assignments();
+    return few ? few_pairs_p(share, student_p(tail.assuming(shift).values), pairs) : share;
   };
-  return {tail(Values(a.begin(), a.end()), Values(b.begin(), b.end())),
-          tail(negated(a), negated(b))};
+  const auto limit_of = [tail, p, few](double below, double above, double refused) {
+    if (!few) return lower_limit(tail, below, above, refused);
+    const double level = refused / tail.assignments() * (1 + kRounding);
+    return halved(below, above, [&](double shift) { return p(shift) > level; });
+  };
+  return {tail, p, limit_of};
 }
 
-PermutationTest test_of(const Tails& tails, Alternative alternative, bool exact) {
-  const double all = tails.greater.assignments();
-  const auto p = [&](const PermutationTail& tail) { return tail.at_least(0) / all; };
+BothSides sign_flip_sides(std::span<const double> x, const CountedAssignments& assignments) {
+  return {sign_flip_side(Values(x.begin(), x.end()), assignments),
+          sign_flip_side(negated(x), assignments)};
+}
+
+OneSided permutation_side(const Values& a, const Values& b, const CountedAssignments& assignments) {
+  const double observed = a.size() + b.size() > kMostExactValues ? 1. : 0.;
+  const double limit = winsor_limit(a, b);
+  PermutationTail tail{assignments.of_samples(a.size(), b.size()), observed,
+                       [a, b, limit](double shift) { return exchanged_sums(a, b, shift, limit); }};
+  const auto welch = welch_test(a, b);
+  const auto p = [tail, welch](double shift) {
+    const double share = tail.at_least(shift) / tail.assignments();
+    return welch ? std::max(share, welch->greater_p(shift)) : share;
+  };
+  const auto limit_of = [tail, welch](double below, double above, double refused) {
+    const double found = lower_limit(tail, below, above, refused);
+    return welch ? std::min(found, welch->least_shift(refused / tail.assignments())) : found;
+  };
+  return {tail, p, limit_of};
+}
+
+BothSides permutation_sides(std::span<const double> a, std::span<const double> b,
+                            const CountedAssignments& assignments) {
+  return {permutation_side(Values(a.begin(), a.end()), Values(b.begin(), b.end()), assignments),
+          permutation_side(negated(a), negated(b), assignments)};
+}
+
+PermutationTest test_of(const BothSides& sides, Alternative alternative, bool exact) {
+  const double least = 1 / sides.greater.tail.assignments();
   switch (alternative) {
     case Alternative::greater:
-      return {p(tails.greater), 1 / all, exact};
+      return {sides.greater.p(0), least, exact};
     case Alternative::less:
-      return {p(tails.less), 1 / all, exact};
+      return {sides.less.p(0), least, exact};
     case Alternative::two_sided:
       break;
   }
-  return {std::min(1., 2 * std::min(p(tails.greater), p(tails.less))), std::min(1., 2 / all),
+  return {std::min(1., 2 * std::min(sides.greater.p(0), sides.less.p(0))), std::min(1., 2 * least),
           exact};
 }
 
-/// Returns the interval between the limits of both tails. `possible` holds the least and the
+/// Returns the interval between the limits of both sides. `possible` holds the least and the
 /// largest difference of subset means; `centres` holds the centre of the values and that of the
 /// values with the opposite sign.
-std::optional<ExactInterval> interval_of(const Tails& tails, const Interval& possible,
+std::optional<ExactInterval> interval_of(const BothSides& sides, const Interval& possible,
                                          const Interval& centres, double confidence) {
-  const double all = tails.greater.assignments();
+  const double all = sides.greater.tail.assignments();
   // The small number makes 0.025 x 40 equal 1 in spite of rounding.
   const double refused = std::max(1., std::floor((1 - confidence) / 2 * all + 1e-9));
   const double attained = 1 - 2 * refused / all;
@@ -136,8 +185,8 @@ std::optional<ExactInterval> interval_of(const Tails& tails, const Interval& pos
   const auto [lowest, highest] = possible;
   if (lowest == highest) return ExactInterval{{lowest, lowest}, attained};
   const double width = highest - lowest;
-  return ExactInterval{{lower_limit(tails.greater, lowest - width, centres.lo, refused),
-                        -lower_limit(tails.less, -highest - width, centres.hi, refused)},
+  return ExactInterval{{sides.greater.lower_limit(lowest - width, centres.lo, refused),
+                        -sides.less.lower_limit(-highest - width, centres.hi, refused)},
                        attained};
 }
 
@@ -147,7 +196,9 @@ double sign_flip_centre(std::span<const double> x) {
   if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
   const auto [lowest, highest] = std::ranges::minmax(x);
   const Values values(x.begin(), x.end());
-  return crossing(lowest, highest, [&](double centre) { return sum_of(moved_by(values, centre)); });
+  const double limit = winsor_limit(x);
+  return crossing(lowest, highest,
+                  [&](double centre) { return sum_of(moved_by(values, centre, limit)); });
 }
 
 double permutation_centre(std::span<const double> a, std::span<const double> b) {
@@ -155,23 +206,36 @@ double permutation_centre(std::span<const double> a, std::span<const double> b) 
   const auto [a_low, a_high] = std::ranges::minmax(a);
   const auto [b_low, b_high] = std::ranges::minmax(b);
   const Values ours(a.begin(), a.end()), theirs(b.begin(), b.end());
+  const double limit = winsor_limit(a, b);
   return crossing(b_low - a_high, b_high - a_low, [&](double shift) {
-    const Values all = pooled(ours, theirs, shift);
+    const Values all = pooled(ours, theirs, shift, limit);
     return mean(std::span(all).subspan(a.size())) - mean(std::span(all).first(a.size()));
   });
+}
+
+double few_pairs_p(double share, double student, std::size_t pairs) {
+  return std::max(std::exp2(-static_cast<double>(pairs)), std::sqrt(share * student));
+}
+
+double student_p(std::span<const double> values) {
+  const double centre = mean(values), deviation = standard_deviation(values);
+  if (!(deviation > kRounding * std::abs(centre))) return centre > 0 ? 0 : 1;
+  const auto n = static_cast<double>(values.size());
+  const boost::math::students_t student(n - 1);
+  return boost::math::cdf(boost::math::complement(student, centre / deviation * std::sqrt(n)));
 }
 
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
                                const CountedAssignments& assignments) {
   if (differences.empty()) return {};
-  return test_of(sign_flip_tails(differences, assignments), alternative,
+  return test_of(sign_flip_sides(differences, assignments), alternative,
                  differences.size() <= kMostExactValues);
 }
 
 PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
                                  Alternative alternative, const CountedAssignments& assignments) {
   if (a.empty() || b.empty()) return {};
-  return test_of(permutation_tails(a, b, assignments), alternative,
+  return test_of(permutation_sides(a, b, assignments), alternative,
                  a.size() + b.size() <= kMostExactValues);
 }
 
@@ -189,7 +253,7 @@ std::optional<ExactInterval> sign_flip_interval(std::span<const double> x, doubl
                                                 const CountedAssignments& assignments) {
   if (x.empty()) return std::nullopt;
   const auto [lowest, highest] = std::ranges::minmax(x);
-  return interval_of(sign_flip_tails(x, assignments), {lowest, highest},
+  return interval_of(sign_flip_sides(x, assignments), {lowest, highest},
                      {sign_flip_centre(x), sign_flip_centre(negated(x))}, confidence);
 }
 
@@ -199,7 +263,7 @@ std::optional<ExactInterval> permutation_interval(std::span<const double> a,
   if (a.empty() || b.empty()) return std::nullopt;
   const auto [a_low, a_high] = std::ranges::minmax(a);
   const auto [b_low, b_high] = std::ranges::minmax(b);
-  return interval_of(permutation_tails(a, b, assignments), {b_low - a_high, b_high - a_low},
+  return interval_of(permutation_sides(a, b, assignments), {b_low - a_high, b_high - a_low},
                      {permutation_centre(a, b), permutation_centre(negated(a), negated(b))},
                      confidence);
 }
@@ -304,7 +368,9 @@ class LimitSearch {
   }
 
   double score_of(double count) const {
-    return boost::math::quantile(boost::math::normal(), (count - 0.5) / tail_.assignments());
+    const double all = tail_.assignments();
+    const double share = (std::clamp(count, 1., all) - 0.5) / all;
+    return boost::math::quantile(boost::math::normal(), share);
   }
 
   /// Applies Newton's method to the normal scores of the counts, in which the tail is nearly a

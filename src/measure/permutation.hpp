@@ -1,6 +1,10 @@
-// Permutation tests of winsorised means (measure/statistics.hpp), exact for as few values as
-// launches are, with the estimates and intervals that belong to them: test, estimate and interval
-// never contradict each other.
+// Permutation tests of winsorised means (measure/statistics.hpp), with the estimates and intervals
+// that belong to them: test, estimate and interval never contradict each other, since the limits of
+// winsorising do not depend on the assumed difference and every p is monotone in it.
+//
+// The permutation tests count all assignments. They hold their level where values are exchangeable,
+// up to what the limits depend on the assignment. The levels under unlike spreads, sizes and shapes
+// are simulated in docs/gate.md.
 #pragma once
 
 #include <cstddef>
@@ -32,16 +36,29 @@ double sign_flip_centre(std::span<const double> differences);
 /// agree, with all values winsorised together after the shift. Returns NaN for no values.
 double permutation_centre(std::span<const double> a, std::span<const double> b);
 
+/// With this few pairs a permutation test has few levels, and loses power by it. sign_flip_test()
+/// then takes few_pairs_p().
+inline constexpr std::size_t kLeastStudentPairs = 5, kMostStudentPairs = 12;
+/// Returns the geometric mean of the share of assignments and of student_p() of the winsorised
+/// values, but not less than the share of one of the 2^pairs assignments.
+double few_pairs_p(double share, double student, std::size_t pairs);
+/// Returns Student's one-sided p that the mean of the values is at most 0. It is 0 or 1 where all
+/// values are equal.
+double student_p(std::span<const double> values);
+
 /// Runs the sign-flip test (Fisher 1935, "The Design of Experiments", section 21) that paired
 /// differences are symmetric around 0. p is the share of the 2^n assignments of signs whose
 /// winsorised sum is at least as large as the observed one, ties included. `greater` means that the
-/// mean lies above 0. There must be at least 1 value.
+/// mean lies above 0. From 5 to 12 values p is few_pairs_p() of that share. There must be at least
+/// 1 value.
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
                                const CountedAssignments& assignments = {});
 
 /// Runs the two-sample permutation test (Pitman 1937) that a and b come from one distribution. p is
 /// the share of the C(n + m, m) divisions of all values whose second part has at least the observed
-/// sum. `greater` means that b lies above a. Each sample must have at least 1 value.
+/// sum. `greater` means that b lies above a. From 5 values of each on p is at least that of
+/// welch_test() (measure/spreads.hpp), which allows for unlike spreads. Each sample must have at
+/// least 1 value.
 PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
                                  Alternative alternative,
                                  const CountedAssignments& assignments = {});
@@ -60,16 +77,16 @@ struct ExactInterval {
 inline constexpr double kConfidenceSlack = 0.02;
 
 /// Returns the interval of all centres that the two-sided sign-flip test does not reject at level 1
-/// - confidence (Hartigan 1969, "Using Subsample Values as Typical Values"). It is exact for values
-/// that are symmetric around the centre, whatever their distribution. Returns nullopt where the
+/// - confidence (Hartigan 1969, "Using Subsample Values as Typical Values"). Returns nullopt where
+/// the
 /// widest interval, smallest to largest value, has less than confidence - kConfidenceSlack; for 95
 /// % that is below 5 values.
 std::optional<ExactInterval> sign_flip_interval(std::span<const double> x, double confidence = 0.95,
                                                 const CountedAssignments& assignments = {});
 
 /// Returns the interval of all shifts from a to b that the two-sided two-sample test does not
-/// reject at level 1 - confidence. It is exact where a and b differ by a shift alone. Returns
-/// nullopt where the widest interval has less than confidence - kConfidenceSlack.
+/// reject at level 1 - confidence. Returns nullopt where the widest interval has less than
+/// confidence - kConfidenceSlack.
 std::optional<ExactInterval> permutation_interval(std::span<const double> a,
                                                   std::span<const double> b,
                                                   double confidence = 0.95,

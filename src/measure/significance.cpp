@@ -41,12 +41,14 @@ StandardError pooled_error(std::span<const double> x, std::span<const double> y)
 }
 
 StandardError winsorised_error(std::span<const double> differences) {
-  return paired_error(winsorised_magnitudes(minus(differences, sign_flip_centre(differences))));
+  return paired_error(limited({differences.begin(), differences.end()},
+                              sign_flip_centre(differences), winsor_limit(differences)));
 }
 
 StandardError winsorised_error(std::span<const double> x, std::span<const double> y) {
-  return pooled_error(winsorised_deviations({x.begin(), x.end()}),
-                      winsorised_deviations({y.begin(), y.end()}));
+  const double limit = winsor_limit(x, y);
+  return pooled_error(limited({x.begin(), x.end()}, median(x), limit),
+                      limited({y.begin(), y.end()}, median(y), limit));
 }
 
 double minimum_detectable_difference(const StandardError& error, double alpha, double power) {

@@ -45,7 +45,7 @@ double minimum_detectable_difference(const StandardError& error, double alpha, d
 std::size_t repeats_to_find(double difference, const StandardError& error, std::size_t repeats,
                             double alpha, double power);
 
-// Tests whether a difference lies within a margin by two one-sided exact tests (Schuirmann 1987),
+// Tests whether a difference lies within a margin by two one-sided tests (Schuirmann 1987),
 // and computes how many values such a test needs.
 
 /// Returns the larger p of two sign-flip tests: that the mean of paired differences lies above

@@ -88,24 +88,54 @@ double expected_maximum_of_normals(double n) {
 
 namespace {
 
-std::vector<double> winsorised_around(double centre, std::vector<double> x) {
-  std::vector<double> distances;
-  for (const double value : x) distances.push_back(std::abs(value - centre));
-  const double limit = x.empty() ? 0 : kWinsorLimit * median(distances);
-  if (limit > 0)
-    for (double& value : x) value = std::clamp(value, centre - limit, centre + limit);
-  return x;
+std::vector<double> distances(std::span<const double> x, double centre) {
+  std::vector<double> away;
+  for (const double value : x) away.push_back(std::abs(value - centre));
+  return away;
+}
+
+double limit_of(double multiple, std::span<const double> away) {
+  const double limit = away.empty() ? 0 : multiple * median(away);
+  return limit > 0 ? limit : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
 
-std::vector<double> winsorised_magnitudes(std::vector<double> x) {
-  return winsorised_around(0, std::move(x));
+double winsor_limit(std::span<const double> x) {
+  if (x.size() < kLeastLimited) return std::numeric_limits<double>::infinity();
+  return limit_of(kWinsorLimit, distances(x, median(x)));
 }
 
-std::vector<double> winsorised_deviations(std::vector<double> x) {
+double winsor_limit(std::span<const double> a, std::span<const double> b) {
+  if (std::min(a.size(), b.size()) < kLeastLimited) return std::numeric_limits<double>::infinity();
+  std::vector<double> away = distances(a, median(a));
+  const std::vector<double> others = distances(b, median(b));
+  away.insert(away.end(), others.begin(), others.end());
+  return limit_of(kWinsorLimit, away);
+}
+
+std::vector<double> limited(std::vector<double> x, double centre, double limit) {
+  for (double& value : x) value = std::clamp(value, centre - limit, centre + limit);
+  return x;
+}
+
+std::vector<double> winsorised_magnitudes(std::vector<double> x) {
+  const std::vector<double> magnitudes = distances(x, 0);
+  const double centre = median(magnitudes);
+  const double limit = centre + limit_of(kMagnitudeLimit, distances(magnitudes, centre));
+  return limited(std::move(x), 0, limit);
+}
+
+WinsorisedSample winsorised_sample(std::span<const double> x) {
   const double centre = median(x);
-  return winsorised_around(centre, std::move(x));
+  const std::vector<double> away = distances(x, centre);
+  const double limit = limit_of(kSampleLimit, away);
+  const auto within =
+      static_cast<double>(std::ranges::count_if(away, [=](double one) { return one <= limit; }));
+  const std::vector<double> kept = limited({x.begin(), x.end()}, centre, limit);
+  const auto n = static_cast<double>(x.size());
+  return {mean(kept), standard_deviation(kept) * (n / within) / std::sqrt(n),
+          std::max(1., within - 1)};
 }
 
 std::optional<Interval> log_interval(const std::vector<double>& values) {

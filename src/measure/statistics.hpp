@@ -1,6 +1,7 @@
 // Provides statistics of step times and repeats. Distributions come from Boost.Math.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -69,18 +70,46 @@ std::optional<Interval> log_interval(const std::vector<double>& values);
 double expected_maximum_of_normals(double n);
 
 // Winsorises values, so that a launch that other load disturbed counts like one at the edge of the
-// others. The limits depend only on what the exact tests hold fixed, so the tests stay exact.
+// others.
 
-/// The limit of a value in units of the median. It was chosen by simulation (docs/gate.md, "Why
-/// this statistic").
-inline constexpr double kWinsorLimit = 2.5;
+/// The limit of a deviation in units of the median deviation, where tests count. It was chosen by
+/// simulation (docs/gate.md, "Why this statistic").
+inline constexpr double kWinsorLimit = 2;
+inline constexpr std::size_t kLeastLimited = 5;
 
-/// Limits each value to kWinsorLimit x the median magnitude and keeps its sign. The limit does not
-/// change when signs are flipped. Where that median is 0 nothing is changed.
+/// Returns kWinsorLimit x the median distance of the values from their median, or infinity where
+/// that distance is 0 and below kLeastLimited values, which do not show what is far. It does not
+/// change when a constant is added to all values, so that a test of any shift limits the values
+/// alike, and p is monotone in the shift.
+double winsor_limit(std::span<const double> x);
+/// Returns the same of the distances of both samples, each from its own median; infinity where a
+/// sample has fewer than kLeastLimited values. It does not change when a constant is added to one
+/// of them.
+double winsor_limit(std::span<const double> a, std::span<const double> b);
+
+/// Limits the distance of each value from `centre` to `limit`.
+std::vector<double> limited(std::vector<double> x, double centre, double limit);
+
+/// How far the limit of winsorised_magnitudes() lies above the median magnitude, in units of the
+/// median distance of the magnitudes from it.
+inline constexpr double kMagnitudeLimit = 1;
+/// Limits each magnitude to their median + kMagnitudeLimit x their median distance from it, and
+/// keeps the sign. The limit does not change when signs are flipped, which keeps a sign-flip test
+/// exact; and a value on the wrong side counts for little more than one of the others however far
+/// all are shifted. Where that distance is 0 nothing is changed.
 std::vector<double> winsorised_magnitudes(std::vector<double> x);
 
-/// Limits the distance of each value from the median to kWinsorLimit x the median deviation. The
-/// limits do not change when values are exchanged. Where that deviation is 0 nothing is changed.
-std::vector<double> winsorised_deviations(std::vector<double> x);
+/// The limit of winsorised_sample() in units of the median deviation.
+inline constexpr double kSampleLimit = 2.5;
+/// A sample whose values are limited to kSampleLimit x the median deviation from the median.
+struct WinsorisedSample {
+  double mean = 0;
+  /// Standard error of the mean: that of the limited values times (number / number within the
+  /// limits) (Yuen 1974, "The two-sample trimmed t for unequal population variances").
+  double error = 0;
+  double degrees_of_freedom = 1;  ///< number within the limits - 1, at least 1
+};
+/// There must be at least two values.
+WinsorisedSample winsorised_sample(std::span<const double> x);
 
 }  // namespace scalemark

@@ -67,8 +67,9 @@ TEST(JointTests, BlameTheSeriesThatFell) {
   }
 }
 
-/// All assignments of signs to the magnitudes of two series: a share of at most p has at most p.
-TEST(JointTests, KeepTheirLevelExactly) {
+/// All assignments of signs to the magnitudes of two series: a share of about p has at most p. It
+/// is not exact, since the limits of winsorising depend on the signs.
+TEST(JointTests, KeepTheirLevelNearly) {
   std::mt19937_64 random(9);
   const Series series{noise(7, random), noise(7, random)};
   Values p;
@@ -81,8 +82,8 @@ TEST(JointTests, KeepTheirLevelExactly) {
   }
   for (const double level : {0.01, 0.05, 0.2}) {
     const auto refused = std::ranges::count_if(p, [=](double one) { return one <= level; });
-    EXPECT_LE(static_cast<double>(refused) / 128, level);
-    EXPECT_GE(static_cast<double>(refused) / 128, level - 2.01 / 128);
+    EXPECT_LE(static_cast<double>(refused) / 128, 1.25 * level);
+    EXPECT_GE(static_cast<double>(refused) / 128, 0.75 * level - 2.01 / 128);
   }
 }
 

@@ -1,6 +1,7 @@
 // The limit of a tail against halving with a full count each time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -35,10 +36,11 @@ class CountedSubsets final : public Subsets {
 
 /// Signs of winsorised values are flipped.
 PermutationTail tail_of(const Values& x, std::shared_ptr<const Subsets> subsets) {
-  const auto assuming = [x](double difference) {
+  const double limit = winsor_limit(x);
+  const auto assuming = [x, limit](double difference) {
     AssumedSums sums;
     for (const double value : x) sums.values.push_back(value - difference);
-    sums.values = winsorised_magnitudes(std::move(sums.values));
+    sums.values = limited(std::move(sums.values), 0, limit);
     double squares = 0;
     for (const double value : sums.values) {
       sums.limit += kRounding * std::abs(value);

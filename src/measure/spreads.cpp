@@ -1,0 +1,88 @@
+// Computes a rank test of two spreads, and Welch's test of winsorised samples.
+#include "measure/spreads.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace scalemark {
+namespace {
+
+/// Up to this p the spreads may differ, and the test of the shift must allow for it.
+constexpr double kMayDiffer = 0.2;
+/// Sizes up to this ratio are alike.
+constexpr double kAlikeSizes = 1.25;
+constexpr double kRelief = 3;
+
+std::vector<double> distances_from_median(std::span<const double> x) {
+  const double centre = median(x);
+  std::vector<double> away;
+  for (const double value : x) away.push_back(std::abs(value - centre));
+  std::ranges::sort(away);
+  if (away.size() % 2 == 1) away.erase(away.begin());
+  return away;
+}
+
+/// Returns the number of values of a below b, where equal ones count half.
+double below(const std::vector<double>& a, const std::vector<double>& b) {
+  double count = 0;
+  for (const double one : b)
+    for (const double other : a) count += other < one ? 1 : other == one ? 0.5 : 0;
+  return count;
+}
+
+/// Robust standard deviation of one value.
+double spread_of(std::span<const double> x) {
+  return winsorised_sample(x).error * std::sqrt(static_cast<double>(x.size()));
+}
+
+bool are_alike(std::size_t n, std::size_t m) {
+  return static_cast<double>(std::max(n, m)) <= kAlikeSizes * static_cast<double>(std::min(n, m));
+}
+
+}  // namespace
+
+Spreads spreads_of(std::span<const double> a, std::span<const double> b) {
+  const std::vector<double> ours = distances_from_median(a), theirs = distances_from_median(b);
+  const auto n = static_cast<double>(ours.size()), m = static_cast<double>(theirs.size());
+  const double spread = spread_of(a), other = spread_of(b);
+  Spreads spreads;
+  if (spread > 0) spreads.ratio = other / spread;
+  const double deviation = std::sqrt(n * m * (n + m + 1) / 12);
+  const double score = std::abs(below(ours, theirs) - n * m / 2) / deviation;
+  spreads.p = 2 * boost::math::cdf(boost::math::complement(boost::math::normal(), score));
+  return spreads;
+}
+
+double WelchTest::greater_p(double assumed) const {
+  const boost::math::students_t student(degrees_of_freedom);
+  const double t = (shift - assumed) / error;
+  return std::min(1., boost::math::cdf(boost::math::complement(student, t)) / relief);
+}
+
+double WelchTest::least_shift(double level) const {
+  const double share = std::min(0.5, level * relief);
+  const boost::math::students_t student(degrees_of_freedom);
+  return shift - error * boost::math::quantile(boost::math::complement(student, share));
+}
+
+std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b) {
+  if (std::min(a.size(), b.size()) < kLeastWelchValues) return std::nullopt;
+  const WinsorisedSample ours = winsorised_sample(a), theirs = winsorised_sample(b);
+  const double square = ours.error * ours.error, other = theirs.error * theirs.error;
+  if (!(square + other > 0)) return std::nullopt;
+  WelchTest test;
+  test.shift = theirs.mean - ours.mean;
+  test.error = std::sqrt(square + other);
+  test.degrees_of_freedom =
+      std::pow(square + other, 2) /
+      (square * square / ours.degrees_of_freedom + other * other / theirs.degrees_of_freedom);
+  const bool alike = are_alike(a.size(), b.size()) && spreads_of(a, b).p > kMayDiffer;
+  test.relief = alike ? kRelief : 1;
+  return test;
+}
+
+}  // namespace scalemark

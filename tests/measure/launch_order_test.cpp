@@ -1,0 +1,92 @@
+// Orders of launches by hand.
+#include "measure/launch_order.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+namespace scalemark::launch_order_test {
+namespace {
+
+using Values = std::vector<double>;
+
+/// Starts of `pairs` launches that come every 120 s, from `first` on.
+Values every_two_minutes(std::size_t pairs, double first = 0) {
+  Values times;
+  for (std::size_t k = 0; k < pairs; ++k) times.push_back(first + 120 * static_cast<double>(k));
+  return times;
+}
+
+TEST(LaunchOrder, OfABaseThatIsAlwaysFirstIsConfounded) {
+  const LaunchOrder order =
+      order_of_pairs(every_two_minutes(10), every_two_minutes(10, 60), Values(10, -0.015));
+  EXPECT_EQ(order.design, LaunchDesign::pairs);
+  EXPECT_EQ(order.base_first, 10U);
+  EXPECT_EQ(order.fresh_first, 0U);
+  EXPECT_TRUE(order.confounded());
+  EXPECT_FALSE(order.second_differs);
+}
+
+TEST(LaunchOrder, OfPairsThatStartTogetherIsNone) {
+  const LaunchOrder order =
+      order_of_pairs(every_two_minutes(10), every_two_minutes(10, 2), Values(10, 0.));
+  EXPECT_EQ(order.design, LaunchDesign::together);
+  EXPECT_FALSE(order.confounded());
+}
+
+/// The second launch of each pair is slower by 1.5 %: half of the pairs of either order tell it
+/// from the build.
+TEST(LaunchOrder, OfBothOrdersTellsWhatTheSecondLaunchLoses) {
+  Values base, fresh, ratios;
+  for (std::size_t k = 0; k < 10; ++k) {
+    const double start = 120 * static_cast<double>(k),
+                 noise = 0.0001 * static_cast<double>(k * k % 7);
+    const bool base_first = k % 2 == 0;
+    base.push_back(start + (base_first ? 0 : 60));
+    fresh.push_back(start + (base_first ? 60 : 0));
+    ratios.push_back((base_first ? -0.015 : 0.015) + noise);
+  }
+  const LaunchOrder order = order_of_pairs(base, fresh, ratios);
+  EXPECT_EQ(order.base_first, 5U);
+  EXPECT_EQ(order.fresh_first, 5U);
+  EXPECT_FALSE(order.confounded());
+  ASSERT_TRUE(order.second_differs);
+  EXPECT_NEAR(*order.second_differs, -0.015, 0.001);
+  EXPECT_LT(*order.p, 0.01);
+}
+
+TEST(LaunchOrder, OneOtherPairOfTenIsEnoughNotToBeConfounded) {
+  Values base = every_two_minutes(10), fresh = every_two_minutes(10, 60);
+  std::swap(base[3], fresh[3]);
+  EXPECT_FALSE(order_of_pairs(base, fresh, {}).confounded());
+  EXPECT_TRUE(order_of_pairs(every_two_minutes(5), every_two_minutes(5, 60), {}).confounded());
+  EXPECT_FALSE(order_of_pairs(every_two_minutes(4), every_two_minutes(4, 60), {}).confounded());
+}
+
+TEST(LaunchOrder, OfOneSetAfterTheOtherIsApart) {
+  const Values base = every_two_minutes(8), fresh = every_two_minutes(6, 5000);
+  EXPECT_EQ(order_of_sets(base, fresh).design, LaunchDesign::apart);
+  EXPECT_EQ(order_of_sets(fresh, base).design, LaunchDesign::apart);
+  EXPECT_TRUE(order_of_pairs(every_two_minutes(8), every_two_minutes(8, 5000), {}).confounded());
+}
+
+TEST(LaunchOrder, OfSetsThatTakeTurnsIsThatOfPairs) {
+  const LaunchOrder turns = order_of_sets(every_two_minutes(8), every_two_minutes(8, 60));
+  EXPECT_EQ(turns.design, LaunchDesign::pairs);
+  EXPECT_TRUE(turns.confounded());
+  EXPECT_EQ(order_of_sets(every_two_minutes(8), every_two_minutes(6, 60)).design,
+            LaunchDesign::mixed);
+}
+
+TEST(LaunchOrder, OfTimesThatAreNotToldIsUnknown) {
+  Values base = every_two_minutes(8);
+  base[2] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(order_of_sets(base, every_two_minutes(8, 60)).design, LaunchDesign::unknown);
+  EXPECT_EQ(order_of_pairs(base, every_two_minutes(8, 60), {}).design, LaunchDesign::unknown);
+  EXPECT_FALSE(order_of_pairs(Values{1}, Values{2}, {}).confounded());
+  EXPECT_EQ(to_string(LaunchDesign::apart), "apart");
+}
+
+}  // namespace
+}  // namespace scalemark::launch_order_test
