@@ -122,9 +122,11 @@ void explain_columns(std::vector<std::string>& lines, const Comparison& record) 
       "means.");
   if (paired)
     lines.push_back(
-        "pairs: repeats of one pass through the sweep, or declared with --paired; exact sign-flip "
-        "test of the mean log ratio.");
-  if (samples) lines.push_back("two samples: exact permutation test of the mean log ratio.");
+        "pairs: repeats of one pass through the sweep, or declared with --paired; sign-flip test "
+        "of the winsorised mean log ratio.");
+  if (samples)
+    lines.push_back(
+        "two samples: permutation test of the winsorised mean log ratio, held against Welch's.");
   lines.push_back(fmt::format(
       "Intervals hold what these tests do not refuse{}; p adjusted for {} (Holm); "
       "detectable: what is found with power {:.0f} % at {:.0f} %.",

@@ -81,9 +81,9 @@ TEST(RunWarnings, OfAPreflightThatIsNoneOrFailed) {
                            {"verdict", verdict},
                            {"created_at", "t"},
                            {"hosts_not_covered", hosts}};
-    return preflight_warning(record);
+    return preflight_warning(run_of(record).preflight);
   };
-  EXPECT_EQ(preflight_warning(record), "");
+  EXPECT_EQ(preflight_warning(run_of(record).preflight), "");
   EXPECT_EQ(warning("pass", Json::array()), "");
   EXPECT_THAT(run_warnings(run_of(record)), IsEmpty());
   EXPECT_EQ(warning("fail", Json::array()), "preflight 12345678 has the verdict fail");
@@ -91,9 +91,10 @@ TEST(RunWarnings, OfAPreflightThatIsNoneOrFailed) {
   EXPECT_EQ(warning(nullptr, {"n3"}),
             "preflight 12345678 did not come to an end and did not run on n3");
   EXPECT_EQ(warning("pass", {"n3", "n4", "n5"}), "preflight 12345678 did not run on n3 and 2 more");
-  EXPECT_THAT(run_warnings(run_of(record)), ElementsAre(preflight_warning(record)));
+  EXPECT_THAT(run_warnings(run_of(record)),
+              ElementsAre(preflight_warning(run_of(record).preflight)));
   record["preflight"] = nullptr;
-  EXPECT_EQ(preflight_warning(record), "");
+  EXPECT_EQ(preflight_warning(run_of(record).preflight), "");
 }
 
 TEST(RunWarnings, OfAnInferenceAreThoseOfItsRanks) {

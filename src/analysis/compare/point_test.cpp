@@ -239,7 +239,8 @@ std::string direction(const Difference& difference, const Metric& metric) {
 
 std::string verdict_of(const Difference& difference, const Metric& metric,
                        const TestQuestions& questions, std::size_t comparisons) {
-  if (difference.p_equivalent && *difference.p_equivalent <= questions.alpha)
+  if (difference.p_equivalent && *difference.p_equivalent <= questions.alpha &&
+      !difference.estimates_disagree)
     return fmt::format("equivalent within {:g} %", *questions.equivalent_percent);
   if (difference.p_adjusted && *difference.p_adjusted <= questions.alpha)
     return direction(difference, metric);

@@ -102,6 +102,47 @@ class Looks {
   std::vector<Look> points_;
 };
 
+LogRates one_point(const LogRates& logs, std::size_t point) {
+  return {{logs.base[point]}, {logs.fresh[point]}, logs.paired};
+}
+
+LogRates mean_point(const LogRates& logs) {
+  return {{mean_of_series(logs.base)}, {mean_of_series(logs.fresh)}, logs.paired};
+}
+
+/// Whether intervals and bare means hold no slowdown for possible that a pass excludes. The bare
+/// mean of a point may differ from its robust one, as long as it lost less than that.
+bool nothing_refutes_pass(const LogRates& logs, const GateDesign& design) {
+  if (!answer_of(mean_point(logs), design).excludes(std::log1p(-design.excluded))) return false;
+  if (logs.base.size() == 1 && design.excluded_point >= design.excluded) return true;
+  const double most = std::log1p(-design.excluded_point);
+  for (std::size_t i = 0; i < logs.base.size(); ++i) {
+    const ShiftAnswer point = answer_of(one_point(logs, i), design);
+    if (!point.interval || point.interval->interval.lo <= most || point.bare <= most) return false;
+  }
+  return true;
+}
+
+/// Points with a larger share of slow launches in the new set, by Bonferroni over the points.
+std::vector<std::size_t> slow_points(const LogRates& logs, const GateDesign& design) {
+  const double level = design.alarm.back().spent / 2 /
+                       static_cast<double>(std::max<std::size_t>(1, logs.base.size()));
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < logs.base.size(); ++i)
+    if (slow_of(one_point(logs, i), design).p <= level) found.push_back(i);
+  return found;
+}
+
+/// Log ratios as rates against a base that is always 1.
+LogRates as_rates(const Series& ratios) {
+  LogRates logs;
+  for (const auto& point : ratios) {
+    logs.base.emplace_back(point.size());
+    logs.fresh.push_back(point);
+  }
+  return logs;
+}
+
 std::vector<double> slowdowns(const Series& ratios) {
   std::vector<double> all;
   for (const auto& point : ratios) all.push_back(slowdown_percent(sign_flip_centre(point)));
@@ -124,10 +165,13 @@ GateDecision judge_looks(const Series& ratios, const GateDesign& design) {
     }
     decision.open = looks.open_points(look);
     const bool slower = looks.slower(look);
-    const bool excluded = looks.mean_excluded(look) && decision.open.empty();
-    if (!slower && !excluded && look + 1 < design.alarm.size()) continue;
+    const bool excluded = looks.mean_excluded(look) && decision.open.empty() &&
+                          nothing_refutes_pass(as_rates(used), design);
+    const bool last = look + 1 == design.alarm.size();
+    if (!slower && !excluded && !last) continue;
     describe(decision, used);
-    if (slower && matters(decision, slowdowns(used), design))
+    if (last) decision.slow_points = slow_points(as_rates(used), design);
+    if ((slower && matters(decision, slowdowns(used), design)) || !decision.slow_points.empty())
       decision.verdict = GateVerdict::regressed;
     else if (excluded)
       decision.verdict = GateVerdict::pass;
@@ -142,14 +186,6 @@ double p_of(LogRates logs, Alternative alternative, double shift = 0) {
   for (double& value : logs.base.front()) value += shift;
   return logs.paired ? sign_flip_test(log_ratios(logs).front(), alternative).p
                      : permutation_test(logs.base.front(), logs.fresh.front(), alternative).p;
-}
-
-LogRates one_point(const LogRates& logs, std::size_t point) {
-  return {{logs.base[point]}, {logs.fresh[point]}, logs.paired};
-}
-
-LogRates mean_point(const LogRates& logs) {
-  return {{mean_of_series(logs.base)}, {mean_of_series(logs.fresh)}, logs.paired};
 }
 
 std::vector<double> slowdowns(const LogRates& logs) {
@@ -184,6 +220,19 @@ Series log_ratios(const LogRates& logs) {
   for (std::size_t i = 0; i < ratios.size(); ++i)
     for (std::size_t k = 0; k < ratios[i].size(); ++k) ratios[i][k] -= logs.base.at(i).at(k);
   return ratios;
+}
+
+ShiftAnswer answer_of(const LogRates& one, const GateDesign& design) {
+  ShiftQuestions questions;
+  questions.least_slow = -std::log1p(-design.excluded);
+  return one.paired ? answer_of_pairs(log_ratios(one).front(), questions)
+                    : answer_of_samples(one.base.front(), one.fresh.front(), questions);
+}
+
+SlowLaunches slow_of(const LogRates& one, const GateDesign& design) {
+  const double least = -std::log1p(-design.excluded);
+  return one.paired ? slow_pairs(log_ratios(one).front(), least)
+                    : slow_launches(one.base.front(), one.fresh.front(), least);
 }
 
 double centre_of(const LogRates& logs) {
@@ -241,9 +290,11 @@ GateDecision decide_once(const LogRates& logs, const GateDesign& design) {
   const bool slower = decision.p <= design.alarm.back().spent;
   decision.verdict = GateVerdict::inconclusive;
   if (!decision.can_fail) return decision;
-  if (slower && matters(decision, slowdowns(logs), design))
+  decision.slow_points = slow_points(logs, design);
+  if ((slower && matters(decision, slowdowns(logs), design)) || !decision.slow_points.empty())
     decision.verdict = GateVerdict::regressed;
-  else if (decision.open.empty() && excluded(mean_point(logs), design.excluded))
+  else if (decision.open.empty() && excluded(mean_point(logs), design.excluded) &&
+           nothing_refutes_pass(logs, design))
     decision.verdict = GateVerdict::pass;
   return decision;
 }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "measure/joint_permutation.hpp"
+#include "measure/shift_answer.hpp"
+#include "measure/slow_launches.hpp"
 #include "record/comparison.hpp"
 
 namespace scalemark {
@@ -38,6 +40,9 @@ struct GateDecision {
   std::optional<std::size_t> repeats_for_pass;
   bool can_fail = true;             ///< false: so few launches can't show a regression
   std::vector<std::size_t> open{};  ///< points whose loss of `excluded_point` is not excluded
+  /// The last look found a larger share of slow launches in the new set, at half of the alarm's
+  /// level, at these points.
+  std::vector<std::size_t> slow_points{};
 };
 
 /// Looks after 8, 10, 14 and 20 pairs as above, those beyond `pairs` left out and the last one
@@ -55,6 +60,10 @@ struct LogRates {
   Series base, fresh;  ///< [point][repeat]
   bool paired = true;  ///< the k-th of both were measured side by side; as many of both
 };
+/// What one series says of the shift: estimate, interval, spreads and slow launches.
+ShiftAnswer answer_of(const LogRates& one, const GateDesign& design);
+/// The slow launches alone, without the tests of the shift.
+SlowLaunches slow_of(const LogRates& one, const GateDesign& design);
 /// log(new / base) of each pair: [point][pair].
 Series log_ratios(const LogRates& logs);
 /// Of one series: the centre of log(new / base), and the one-sided p that the fresh ones are not
@@ -65,11 +74,12 @@ double slower_p(const LogRates& logs);
 double slowdown_percent(double log_ratio);
 
 /// regressed: at a look, slower by the joint sign-flip test, with a mean slowdown of at least
-/// `threshold` or a point to blame that lost as much. pass: at a look before that, a mean slowdown
-/// of `excluded` or more is refused by the same test of the shifted ratios, and a loss of
-/// `excluded_point` of each point by its own. inconclusive: neither at the last look. more_pairs:
-/// neither yet. Both lists of looks have the same numbers of pairs (std::invalid_argument
-/// otherwise).
+/// `threshold` or a point to blame that lost as much, or at the last look by a larger share of slow
+/// launches (measure/slow_launches.hpp). pass: at a look before that, a mean slowdown of `excluded`
+/// or more is refused by the same test of the shifted ratios, and a loss of `excluded_point` of
+/// each point by its own; and neither the 95 % interval nor the bare mean holds them for possible.
+/// inconclusive: neither at the last look. more_pairs: neither yet. Both lists of looks have the
+/// same numbers of pairs (std::invalid_argument otherwise).
 GateDecision decide(const Series& log_ratios, const GateDesign& design = {});
 
 /// The same rule with one look at all there is, at the whole levels of `design`: for sets that are

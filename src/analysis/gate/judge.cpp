@@ -14,7 +14,10 @@
 #include "analysis/diagnosis/diagnose.hpp"
 #include "error.hpp"
 #include "json.hpp"
+#include "measure/launch_order.hpp"
 #include "measure/permutation.hpp"
+#include "measure/shift_answer.hpp"
+#include "measure/slow_launches.hpp"
 #include "record/read.hpp"
 #include "record/write.hpp"
 #include "result/records.hpp"
@@ -23,6 +26,9 @@ namespace scalemark {
 namespace {
 
 using Values = std::vector<double>;
+
+/// Level at which an effect of the order is told.
+constexpr double kOrderLevel = 0.01;
 
 /// [repeat][point] of the repeats that are used.
 struct UsedWork {
@@ -69,6 +75,7 @@ class Judge {
                                                         : decide_once(logs, made_.design);
     if (made_.mode == GateMode::sequential && made_.decision.pairs > 0) keep(made_.decision.pairs);
     if (sets_[0].failed > allowed_to_fail_) leave_open();
+    look_at_order();
     if (!made_.decision.can_fail)
       warn(
           fmt::format("this gate cannot fail: {} of each can't show a regression at a level of "
@@ -78,6 +85,7 @@ class Judge {
                                : least_launches(made_.design.alarm.back().spent)));
     find_interval();
     describe_points();
+    describe_launches();
     return std::move(made_);
   }
 
@@ -149,8 +157,48 @@ class Judge {
     if (used < all && made_.mode != GateMode::sequential)
       warn(fmt::format("{} of {} repeats lack a point{} and were left out", all - used, all,
                        paired() ? " or a partner" : ""));
+    find_starts(base, starts_.base, 0);
+    find_starts(fresh, starts_.fresh, 1);
     for (auto& [repeat, work] : base) work_.base.push_back(std::move(work));
     for (auto& [repeat, work] : fresh) work_.fresh.push_back(std::move(work));
+  }
+
+  /// When the repeats that are used began, in seconds: their first launch of any point.
+  void find_starts(const std::map<std::int64_t, std::vector<Work>>& repeats, Values& starts,
+                   std::size_t set) const {
+    std::map<std::int64_t, double> first;
+    for (const MatchedPoint& point : points_)
+      for (const Repeat& repeat : repeats_of(point.launches[set], "throughput", /*rounds=*/false)) {
+        const double seconds = seconds_of(repeat.launch->started_at);
+        const auto [known, is_new] = first.try_emplace(repeat.number, seconds);
+        if (!is_new) known->second = std::min(known->second, seconds);
+      }
+    for (const auto& [repeat, work] : repeats) starts.push_back(first.at(repeat));
+  }
+
+  /// An effect of the order would count as one of the build where both always go together.
+  void look_at_order() {
+    if (made_.mode == GateMode::sequential) return;  // it draws the order of each pair
+    const LaunchOrder order = paired() ? order_of_pairs(starts_.base, starts_.fresh,
+                                                        mean_of_series(log_ratios(log_rates())))
+                                       : order_of_sets(starts_.base, starts_.fresh);
+    const bool set_by_set = order.design == LaunchDesign::apart;
+    if (set_by_set && !paired()) return;  // what that means is said of every gate of two samples
+    if (order.design == LaunchDesign::pairs && order.p && *order.p <= kOrderLevel)
+      warn(fmt::format(
+          "the second launch of a pair is {:.1f} % slower than the first (p = {:.4f}; "
+          "the base came first in {} of {} pairs)",
+          slowdown_percent(*order.second_differs), *order.p, order.base_first, order.pairs()));
+    if (!order.confounded()) return;
+    made_.decision.verdict = GateVerdict::inconclusive;
+    warn(fmt::format(
+        "{} came first in {}, so that what the order or a drift of the machine does can't be told "
+        "from the build: let either build come first in half of the pairs (scalemark gate PLAN "
+        "--base --new draws the order)",
+        order.base_first >= order.fresh_first ? sets_[0].label : sets_[1].label,
+        set_by_set ? "all of its launches"
+                   : fmt::format("{} of {} pairs", std::max(order.base_first, order.fresh_first),
+                                 order.pairs())));
   }
 
   void keep(std::size_t pairs) {
@@ -170,14 +218,53 @@ class Judge {
   LogRates log_rates() const { return {logs_of(work_.base), logs_of(work_.fresh), paired()}; }
 
   void find_interval() {
-    const LogRates logs = log_rates();
     if (std::min(work_.base.size(), work_.fresh.size()) < kLeastRepeats) return;
-    const auto found =
-        paired() ? sign_flip_interval(mean_of_series(log_ratios(logs)))
-                 : permutation_interval(mean_of_series(logs.base), mean_of_series(logs.fresh));
-    if (found)
+    const ShiftAnswer answer = answer_of(mean_logs(), made_.design);
+    if (const auto& found = answer.interval)
       made_.interval_percent =
           Interval{slowdown_percent(found->interval.hi), slowdown_percent(found->interval.lo)};
+    if (answer.refuted_by_mean())
+      warn(
+          fmt::format("the mean of all launches is {:.1f} % slower, beyond the interval of the "
+                      "robust mean, which counts launches that lie far off less: nothing is "
+                      "excluded",
+                      slowdown_percent(answer.bare)));
+    if (answer.spreads && answer.spreads->differ())
+      warn(
+          fmt::format("the spreads differ: that of {} is {:.1f} times that of {} (p = {:.4f}); "
+                      "tests and interval allow for it",
+                      sets_[1].label, answer.spreads->ratio, sets_[0].label, answer.spreads->p));
+  }
+
+  /// Of the mean over the points.
+  LogRates mean_logs() const {
+    const LogRates logs = log_rates();
+    return {{mean_of_series(logs.base)}, {mean_of_series(logs.fresh)}, logs.paired};
+  }
+
+  static std::string numbers_of(const std::vector<std::size_t>& launches) {
+    std::vector<std::size_t> from_one;
+    for (const std::size_t index : launches) from_one.push_back(index + 1);
+    return fmt::format("{}", fmt::join(from_one, ", "));
+  }
+
+  /// Names the launches of the new set that lie far below the others of their point.
+  void describe_launches() {
+    const LogRates logs = log_rates();
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      const LogRates alone{{logs.base[i]}, {logs.fresh[i]}, paired()};
+      const SlowLaunches slow = slow_of(alone, made_.design);
+      if (slow.fresh.empty()) continue;
+      const bool more =
+          std::ranges::find(made_.decision.slow_points, i) != made_.decision.slow_points.end();
+      warn(
+          fmt::format("{}: {} of {} {} of {} lie more than {:.1f} % below the others ({}), of {} "
+                      "{}{}",
+                      place_of(points_[i]), slow.fresh.size(), logs.fresh[i].size(),
+                      paired() ? "pairs" : "launches", sets_[1].label, slowdown_percent(-slow.cut),
+                      numbers_of(slow.fresh), sets_[0].label, slow.base.size(),
+                      more ? fmt::format(": a larger share (p = {:.4f})", slow.p) : ""));
+    }
   }
 
   static double rate_of(const std::vector<std::vector<Work>>& repeats, std::size_t point) {
@@ -211,6 +298,9 @@ class Judge {
   std::size_t allowed_to_fail_;
   std::vector<MatchedPoint> points_;
   UsedWork work_;
+  struct {
+    Values base, fresh;  ///< in seconds, of the repeats of work_
+  } starts_;
   Judgement made_;
 };
 

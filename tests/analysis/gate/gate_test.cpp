@@ -124,6 +124,83 @@ TEST(Gate, LooksFitThePairsAndTheLevel) {
   EXPECT_EQ(least_launches(0.05), 3U);
 }
 
+/// `n` log rates around 0 with noise of 1 %; of every `slow_every` one is far slower.
+Values noisy_rates(std::size_t n, std::mt19937_64& random, std::size_t slow_every = 0,
+                   double slow = 0.5) {
+  Values logs;
+  for (std::size_t i = 0; i < n; ++i)
+    logs.push_back(0.01 * std::normal_distribution<double>()(random) +
+                   (slow_every > 0 && i % slow_every == 0 ? std::log(slow) : 0));
+  return logs;
+}
+
+Values ratios_of(const Values& base, const Values& fresh) {
+  Values ratios;
+  for (std::size_t i = 0; i < base.size(); ++i) ratios.push_back(fresh[i] - base[i]);
+  return ratios;
+}
+
+/// A quarter of the new launches at half speed, or a tenth of them 30 % slower: the robust mean
+/// lies within 2 %, but no pass may stand beside the bare one.
+TEST(Gate, ASlowModeOfTheNewBuildIsNoPass) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 5; ++i) {
+    const Values base = noisy_rates(20, random);
+    for (const Values& fresh : {noisy_rates(20, random, 4), noisy_rates(20, random, 10, 0.7)}) {
+      for (const bool paired : {false, true})
+        EXPECT_NE(decide_once({{base}, {fresh}, paired}, {}).verdict, GateVerdict::pass);
+      EXPECT_NE(decide({ratios_of(base, fresh)}).verdict, GateVerdict::pass);
+    }
+  }
+}
+
+TEST(Gate, ALargerShareOfSlowLaunchesIsARegression) {
+  std::mt19937_64 random(5);
+  const Values base = noisy_rates(40, random), fresh = noisy_rates(40, random, 4);
+  const GateDecision decision = decide_once({{base}, {fresh}, false}, {});
+  EXPECT_EQ(decision.verdict, GateVerdict::regressed);
+  EXPECT_EQ(decision.slow_points, std::vector<std::size_t>{0});
+  // The same share in both is none.
+  const Values alike = noisy_rates(40, random, 4);
+  EXPECT_TRUE(decide_once({{alike}, {fresh}, false}, {}).slow_points.empty());
+}
+
+/// No pass excludes what the interval beside it holds.
+TEST(Gate, APassAgreesWithItsInterval) {
+  std::mt19937_64 random(7);
+  int passed = 0;
+  for (int i = 0; i < 40; ++i) {
+    const LogRates logs{{noisy_rates(10, random)}, {noisy_rates(10, random)}, i % 2 == 0};
+    if (decide_once(logs, {}).verdict != GateVerdict::pass) continue;
+    ++passed;
+    EXPECT_GT(answer_of(logs, {}).interval->interval.lo, std::log1p(-0.02));
+  }
+  EXPECT_GT(passed, 20);
+}
+
+/// Both builds have one launch in ten 30 % slower: a larger slowdown is found more often.
+TEST(Gate, FindsALargerSlowdownMoreOften) {
+  const auto found = [](double slowdown) {
+    std::mt19937_64 random(9);
+    const auto launches = [&](double log_rate) {
+      Values logs;
+      for (int i = 0; i < 8; ++i)
+        logs.push_back(log_rate + 0.005 * std::normal_distribution<double>()(random) +
+                       (random() % 10 == 0 ? std::log(0.7) : 0));
+      return logs;
+    };
+    int count = 0;
+    for (int i = 0; i < 60; ++i) {
+      const Values base = launches(0), fresh = launches(std::log1p(-slowdown));
+      count += decide_once({{base}, {fresh}, false}, {}).p <= 0.01;
+    }
+    return count;
+  };
+  const int three = found(0.03), five = found(0.05);
+  EXPECT_GE(five, three);
+  EXPECT_GE(three, 42);
+}
+
 TEST(Gate, RefusesADesignWithUnlikeLooks) {
   GateDesign design;
   design.pass.pop_back();

@@ -1,6 +1,7 @@
 // What a gate says of two sets: which repeats and points count, and where a regression comes from.
 #include "analysis/gate/judge.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,6 +139,78 @@ TEST(Judge, RepeatsOfDifferentPointsAreNone) {
                 [](const auto& one) { return (one.ranks == 1) == (one.repeat == 1); });
   EXPECT_THAT(refusal({two_points("base", 100, 200, 2), set}),
               HasSubstr("no repeat that went through all 2 points"));
+}
+
+/// Launches that start one every two minutes, the first at `minute`.
+ResultSet started(ResultSet set, int minute) {
+  for (MeasuredLaunch& one : set.launches) {
+    one.started_at = fmt::format("2026-11-01T{:02d}:{:02d}:00Z", minute / 60, minute % 60);
+    minute += 2;
+  }
+  return set;
+}
+
+Values around(double rate, int n) {
+  Values all;
+  for (int k = 0; k < n; ++k) all.push_back(rate * (1 + 0.001 * (k * k % 5)));
+  return all;
+}
+
+/// The base is always first of a pair, and the second launch is 1.5 % slower: whatever the sets are
+/// declared to be, that is no regression.
+TEST(Judge, AnOrderThatGoesWithTheBuildIsInconclusive) {
+  const std::vector<ResultSet> sets{started(rates("base", around(100, 10)), 0),
+                                    started(rates("new", around(98.5, 10)), 1)};
+  for (const GateMode mode : {GateMode::pairs, GateMode::samples}) {
+    const Judgement judgement = judged(sets, mode, 10);
+    EXPECT_EQ(judgement.decision.verdict, GateVerdict::inconclusive) << to_string(mode);
+    ASSERT_FALSE(judgement.warnings.empty());
+    EXPECT_THAT(judgement.warnings[0], HasSubstr("base came first in 10 of 10 pairs"));
+    EXPECT_THAT(judgement.warnings[0], HasSubstr("half of the pairs"));
+  }
+  // One set after the other is no pairs, whatever is declared.
+  const std::vector<ResultSet> apart{started(rates("base", around(100, 10)), 0),
+                                     started(rates("new", around(98.5, 10)), 60)};
+  EXPECT_EQ(judged(apart, GateMode::pairs, 10).decision.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(judged(apart, GateMode::samples, 10).decision.verdict, GateVerdict::regressed);
+}
+
+/// Either build comes first in half of the pairs: the effect of the order is told, and cancels.
+TEST(Judge, AnOrderThatChangesIsToldFromTheBuild) {
+  std::vector<ResultSet> sets{rates("base", around(100, 10)), rates("new", around(100, 10))};
+  for (std::size_t k = 0; k < 10; ++k) {
+    const bool base_first = k % 4 == 0 || k % 4 == 3;
+    for (std::size_t set = 0; set < 2; ++set) {
+      MeasuredLaunch& one = sets[set].launches[k];
+      const bool first = (set == 0) == base_first;
+      one.started_at = fmt::format("2026-11-01T00:{:02d}:00Z", 4 * k + (first ? 0 : 2));
+      if (!first) one.repeats[0].units *= 0.985;
+    }
+  }
+  const Judgement judgement = judged(sets, GateMode::pairs, 10);
+  EXPECT_NE(judgement.decision.verdict, GateVerdict::regressed);
+  ASSERT_FALSE(judgement.warnings.empty());
+  EXPECT_THAT(judgement.warnings[0], HasSubstr("the second launch of a pair is 1.5 % slower"));
+}
+
+TEST(Judge, NamesSlowLaunchesAndUnlikeSpreads) {
+  Values fresh = around(100, 20);
+  for (const std::size_t k : {2U, 7U, 12U, 17U}) fresh[k] = 50;
+  const Judgement slow =
+      judged({rates("base", around(100, 20)), rates("new", fresh)}, GateMode::samples, 20);
+  EXPECT_EQ(slow.decision.verdict, GateVerdict::inconclusive);
+  EXPECT_THAT(slow.warnings, ::testing::Contains(HasSubstr("the mean of all launches is")));
+  EXPECT_THAT(slow.warnings, ::testing::Contains(HasSubstr("4 of 20 launches of new")));
+  EXPECT_THAT(slow.warnings, ::testing::Contains(HasSubstr("(3, 8, 13, 18), of base 0")));
+  Values quiet, noisy;
+  for (int k = 0; k < 20; ++k) {
+    const double noise = 0.1 * (7 * k % 11 - 5);
+    quiet.push_back(100 + noise);
+    noisy.push_back(100 + 10 * noise);
+  }
+  const Judgement unlike =
+      judged({rates("base", quiet), rates("new", noisy)}, GateMode::samples, 20);
+  EXPECT_THAT(unlike.warnings, ::testing::Contains(HasSubstr("the spreads differ: that of new")));
 }
 
 TEST(Judge, ExitCodes) {
