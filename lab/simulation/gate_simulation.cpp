@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <string>
+#include <utility>
 
 #include "lab/simulation/programs.hpp"
 #include "streams.hpp"
@@ -59,15 +63,29 @@ void print_designs(int repetitions) {
 }  // namespace scalemark::gate
 
 int scalemark::simulation::gate_simulation(const std::vector<std::string>& arguments) {
+  using namespace gate;
+  const std::pair<std::string, std::function<void(int)>> tables[] = {
+      {"characteristics", print_characteristics},
+      {"designs", [](int repetitions) { print_designs((repetitions + 1) / 2); }},
+      {"points", print_points},
+      {"statistics", [](int repetitions) { print_statistics(5 * repetitions); }},
+      {"drift", [](int repetitions) { print_drift(5 * repetitions); }},
+      {"levels", [](int repetitions) { print_levels(10 * repetitions); }},
+      {"power", [](int repetitions) { print_power(3 * repetitions); }},
+      {"slow", [](int repetitions) { print_slow_modes(3 * repetitions); }},
+      {"order", [](int repetitions) { print_order(5 * repetitions); }}};
   const int repetitions = arguments.empty() ? 300 : std::atoi(arguments[0].c_str());
-  if (repetitions < 1) {
-    say_progress("usage: gate_simulation [REPETITIONS], a number above 0");
+  const auto chosen = [&](const auto& table) {
+    return arguments.size() < 2 || arguments[1] == table.first;
+  };
+  if (repetitions < 1 || std::ranges::none_of(tables, chosen)) {
+    say_progress(
+        "usage: gate_simulation [REPETITIONS [TABLE]], a number above 0 and one of "
+        "characteristics, "
+        "designs, points, statistics, drift, levels, power, slow, order");
     return 2;
   }
-  gate::print_characteristics(repetitions);
-  gate::print_designs((repetitions + 1) / 2);
-  gate::print_points(repetitions);
-  gate::print_statistics(5 * repetitions);
-  gate::print_drift(5 * repetitions);
+  for (const auto& table : tables)
+    if (chosen(table)) table.second(repetitions);
   return 0;
 }

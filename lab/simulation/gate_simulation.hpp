@@ -71,5 +71,9 @@ inline Outcome simulate(const GateDesign& design, const PairNoise& noise, double
 void print_statistics(int repetitions);
 void print_points(int repetitions);
 void print_drift(int repetitions);
+void print_levels(int repetitions);
+void print_power(int repetitions);
+void print_slow_modes(int repetitions);
+void print_order(int repetitions);
 
 }  // namespace scalemark::gate

@@ -77,6 +77,7 @@ struct Statistic {
 std::vector<Statistic> statistics() {
   const auto at = [](double limit) { return [=](const Values& x) { return clipped(x, limit); }; };
   return {{"mean", [](const Values& x) { return x; }},
+          {"as built", [](const Values& x) { return winsorised_magnitudes(x); }},
           {"winsorised, 3 medians", at(3)},
           {"2.5", at(2.5)},
           {"2", at(2)},

@@ -1,0 +1,170 @@
+// Sets that are not alike: spreads, sizes, slow launches and orders, and power beside other tests.
+// The tables "Unlike spreads", "Power", "Slow launches" and "Order" of docs/gate.md.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+
+#include "lab/simulation/gate_rivals.hpp"
+#include "lab/simulation/gate_shapes.hpp"
+#include "lab/simulation/gate_simulation.hpp"
+#include "measure/launch_order.hpp"
+
+namespace scalemark::gate {
+namespace {
+
+using Values = std::vector<double>;
+
+constexpr std::uint64_t kUnlikeSeed = 20261127;
+
+double heavy_tailed(Random& random) { return std::student_t_distribution<double>(3)(random); }
+/// Skewed, with mean 0.
+double log_normal(Random& random) { return std::exp(0.32) - std::exp(0.8 * gaussian(random)); }
+
+Values drawn(std::size_t n, Random& random, const std::function<double(Random&)>& draw,
+             double factor = 1, double shift = 0) {
+  Values x(n);
+  for (double& value : x) value = shift + factor * draw(random);
+  return x;
+}
+
+struct Sizes {
+  std::size_t base, fresh;
+};
+
+double percent(int count, int repetitions) { return 100. * count / repetitions; }
+
+}  // namespace
+
+void print_levels(int repetitions) {
+  fmt::print(
+      "\n| noise | launches | spread of the new: that of the base | 2 times | 3 times | 6 times "
+      "|\n| --- | --- | --- | --- | --- | --- |\n");
+  const std::pair<std::string, double (*)(Random&)> shapes[] = {
+      {"normal", gaussian}, {"heavy-tailed (t, 3)", heavy_tailed}, {"log-normal", log_normal}};
+  for (const auto& [name, draw] : shapes)
+    for (const auto [n, m] : {Sizes{5, 5}, Sizes{7, 7}, Sizes{10, 10}, Sizes{20, 20}, Sizes{8, 12},
+                              Sizes{20, 5}, Sizes{50, 5}, Sizes{5, 50}, Sizes{50, 20}}) {
+      fmt::print("| {} | {} and {} |", name, n, m);
+      for (const double ratio : {1., 2., 3., 6.}) {
+        Random random(kUnlikeSeed);
+        int one = 0, five = 0;
+        for (int i = 0; i < repetitions; ++i) {
+          const Values base = drawn(n, random, draw), fresh = drawn(m, random, draw, ratio);
+          const double p = rivals()[0].p(base, fresh);
+          one += p <= 0.01;
+          five += p <= 0.05;
+        }
+        fmt::print(" {:.1f}, {:.1f} |", percent(one, repetitions), percent(five, repetitions));
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+}
+
+void print_power(int repetitions) {
+  const auto tests = rivals();
+  std::string header = "\n| launches | of each | slowdown |", line = "| --- | --- | --- |";
+  for (const Rival& test : tests) {
+    header += fmt::format(" {} |", test.name);
+    line += " --- |";
+  }
+  fmt::print("{}\n{}\n", header, line);
+  for (const LaunchNoise& noise :
+       {normal_launches("normal, 1 % of a pair", 0.01),
+        both("heavy-tailed", [](Random& random) { return 0.004 * heavy_tailed(random); }),
+        both("one in five 5 % slower", two_levels(0.2, -0.05)),
+        both("half of them 5 % slower", two_levels(0.5, -0.05)),
+        both("one in ten 30 % slower", two_levels(0.1, std::log(0.7))),
+        both("log-normal",
+             [](Random& random) { return -0.01 * std::exp(1.2 * gaussian(random)); })})
+    for (const std::size_t n : {5U, 7U, 8U, 10U, 14U})
+      for (const double slowdown : {0., 0.01, 0.02, 0.03, 0.05}) {
+        Random random(kUnlikeSeed);
+        std::vector<int> refused(tests.size());
+        for (int i = 0; i < repetitions; ++i) {
+          const Values base = drawn(n, random, noise.base);
+          const Values fresh = drawn(n, random, noise.fresh, 1, std::log1p(-slowdown));
+          for (std::size_t t = 0; t < tests.size(); ++t)
+            refused[t] += tests[t].p(base, fresh) <= 0.01;
+        }
+        fmt::print("| {} | {} | {:.0f} % |", noise.name, n, 100 * slowdown);
+        for (const int count : refused) fmt::print(" {:.1f} |", percent(count, repetitions));
+        fmt::print("\n");
+        std::fflush(stdout);
+      }
+}
+
+void print_slow_modes(int repetitions) {
+  fmt::print(
+      "\n| slow launches of the new build | launches | samples: regressed | pass | pairs: "
+      "regressed "
+      "| pass |\n| --- | --- | --- | --- | --- | --- |\n");
+  const std::pair<double, double> modes[] = {
+      {0, 1}, {0.1, 0.5}, {0.2, 0.7}, {0.25, 0.5}, {0.25, 0.97}};
+  for (const auto& [share, speed] : modes)
+    for (const std::size_t n : {10U, 20U, 40U}) {
+      Random random(kUnlikeSeed);
+      int regressed[2] = {}, passed[2] = {};
+      for (int i = 0; i < repetitions; ++i)
+        for (const bool paired : {false, true}) {
+          const Values base = drawn(n, random, two_levels(0, 0));
+          const Values fresh = drawn(n, random, two_levels(share, std::log(speed)));
+          const GateDecision decision = decide_once({{base}, {fresh}, paired}, {});
+          regressed[paired] += decision.verdict == GateVerdict::regressed;
+          passed[paired] += decision.verdict == GateVerdict::pass;
+        }
+      fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} |\n",
+                 share == 0 ? std::string("none")
+                            : fmt::format("{:g} %, {:g} % slower", 100 * share, 100 - 100 * speed),
+                 n, percent(regressed[0], repetitions), percent(passed[0], repetitions),
+                 percent(regressed[1], repetitions), percent(passed[1], repetitions));
+      std::fflush(stdout);
+    }
+}
+
+namespace {
+
+/// Start times of a pair every two minutes, and log ratios where the second launch is slower.
+struct OrderedPairs {
+  Values base, fresh, ratios;
+  void add(bool base_first, double effect, Random& random) {
+    const double start = 120 * static_cast<double>(ratios.size());
+    base.push_back(start + (base_first ? 0 : 60));
+    fresh.push_back(start + (base_first ? 60 : 0));
+    const double noise = 0.005 * (gaussian(random) - gaussian(random));
+    ratios.push_back(noise + (base_first ? effect : -effect));
+  }
+};
+
+}  // namespace
+
+void print_order(int repetitions) {
+  fmt::print(
+      "\n| who comes first | second launch slower by | regressed by the values alone | order "
+      "confounded | effect told | regressed |\n| --- | --- | --- | --- | --- | --- |\n");
+  for (const std::string who : {"the base", "drawn", "in turns"})
+    for (const double slower : {0., 0.015}) {
+      Random random(kUnlikeSeed);
+      int by_values = 0, confounded = 0, told = 0, regressed = 0;
+      for (int i = 0; i < repetitions; ++i) {
+        OrderedPairs pairs;
+        for (int k = 0; k < 10; ++k)
+          pairs.add(who == "the base" || (who == "drawn" ? happens(random, 0.5) : k % 2 == 0),
+                    std::log1p(-slower), random);
+        const LaunchOrder order = order_of_pairs(pairs.base, pairs.fresh, pairs.ratios);
+        const bool slow =
+            decide_once({{Values(10)}, {pairs.ratios}, true}, {}).verdict == GateVerdict::regressed;
+        by_values += slow;
+        confounded += order.confounded();
+        told += order.p && *order.p <= 0.01;
+        regressed += slow && !order.confounded();
+      }
+      fmt::print("| {} | {:.1f} % | {:.1f} | {:.1f} | {:.1f} | {:.1f} |\n", who, 100 * slower,
+                 percent(by_values, repetitions), percent(confounded, repetitions),
+                 percent(told, repetitions), percent(regressed, repetitions));
+      std::fflush(stdout);
+    }
+}
+
+}  // namespace scalemark::gate
