@@ -70,8 +70,8 @@ int check(const std::vector<std::string>& arguments) {
 }
 
 std::string text_of(const TunedConstants& constants) {
-  return fmt::format("{}, {}, {}, {}, {}", constants.evidence, constants.bend,
-                     constants.model_share_known, constants.model_share_unknown,
+  return fmt::format("{}, {}, {}, {}, {}, {}", constants.evidence, constants.bend,
+                     constants.nearly_linear, constants.model_share_leaving, constants.model_share,
                      constants.drift_per_doubling);
 }
 
@@ -91,7 +91,7 @@ int leave_one_out(std::span<const std::string> arguments) {
   if (curves.size() < 2) throw ConfigError("--leave_one_out: takes two curves or more");
   const TuningResult result = tune(curves);
   fmt::print(
-      "constants: evidence, bend, model share with a known link, with an unknown one, "
+      "constants: evidence, bend, nearly linear, model share leaving a node, elsewhere, "
       "drift per doubling\n\n| curve | constants chosen without it | model | constant efficiency | "
       "in band |\n| --- | --- | --- | --- | --- |\n");
   Tally tally;

@@ -10,23 +10,27 @@ namespace scalemark::projection {
 namespace {
 
 constexpr double kPenalty = 40;
+/// Points of error behind constant efficiency that a curve may lie without a penalty.
+constexpr double kBehind = 2;
 
 /// Without the drift, which moves no prediction and is chosen after the others. More evidence and
 /// more bend trade against each other, and beyond these no curve that was left out is predicted
 /// better.
 std::vector<TunedConstants> grid() {
   std::vector<TunedConstants> all;
-  for (const double evidence : {5., 7., 10., 15., 20.})
-    for (const double bend : {0., 0.5, 1., 1.5, 2.})
-      for (const double known : {0.1, 0.2, 0.3, 0.4, 0.5})
-        for (const double unknown : {0., 0.1, 0.2}) {
-          TunedConstants one;
-          one.evidence = evidence;
-          one.bend = bend;
-          one.model_share_known = known;
-          one.model_share_unknown = unknown;
-          all.push_back(one);
-        }
+  for (const double evidence : {5., 10., 20., 40.})
+    for (const double bend : {0., 1., 2., 3.})
+      for (const double nearly_linear : {0.03, 0.04, 0.05, 0.06, 0.08})
+        for (const double leaving : {0.1, 0.2, 0.3, 0.5})
+          for (const double elsewhere : {0., 0.2}) {
+            TunedConstants one;
+            one.evidence = evidence;
+            one.bend = bend;
+            one.nearly_linear = nearly_linear;
+            one.model_share_leaving = leaving;
+            one.model_share = elsewhere;
+            all.push_back(one);
+          }
   return all;
 }
 
@@ -48,7 +52,7 @@ class Errors {
     const MeasuredCurve& curve = curves_[i];
     ModelFit& fit = fits_[i];
     fit.constants = constants;
-    fit.trend = curve_trend(fit.points, curve.scaling, fit.link_gbit.has_value(), constants);
+    fit.trend = curve_trend(fit.points, curve.scaling, fit.trend.ranks_per_node, constants);
     return *project(curve, fit, halves_[i]).errors;
   }
 
@@ -59,7 +63,8 @@ class Errors {
 };
 
 double loss(const HeldOutErrors& errors) {
-  return errors.model + kPenalty * std::max(0., errors.model - errors.constant_efficiency - 1);
+  return errors.model +
+         kPenalty * std::max(0., errors.model - errors.constant_efficiency - kBehind);
 }
 
 class Tuner {

@@ -15,9 +15,6 @@
 namespace scalemark {
 namespace {
 
-/// Loss per doubling at which a curve is no longer nearly linear: its cause outweighs its course.
-constexpr double kNearlyLinear = 0.12;
-
 double doublings(std::int64_t from, std::int64_t to) {
   return std::log2(static_cast<double>(to) / static_cast<double>(from));
 }
@@ -30,8 +27,8 @@ bool has_unlike_batches(const std::vector<CurvePoint>& points) {
   });
 }
 
-CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling, bool link_known,
-                       const TunedConstants& constants) {
+CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling,
+                       std::int64_t ranks_per_node, const TunedConstants& constants) {
   const CurvePoint &first = points.front(), &last = points.back();
   double products = 0, squares = 0;  // least squares through the first point, of relative errors
   for (const CurvePoint& point : points) {
@@ -46,17 +43,22 @@ CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling, b
   trend.last_step_seconds = step_seconds_of(last);
   trend.batch_per_rank = last.batch_per_rank;
   trend.most_ranks = last.ranks;
-  trend.bend = constants.bend;
-  if (scaling == Scaling::strong || has_unlike_batches(points)) return trend;
-  const double of_model = link_known ? constants.model_share_known : constants.model_share_unknown;
-  trend.share = (1 - of_model) * std::exp(-std::pow(trend.shown_loss / kNearlyLinear, 4));
+  trend.ranks_per_node = ranks_per_node;
+  if (scaling == Scaling::weak && !has_unlike_batches(points))
+    trend.linearity = std::exp(-std::pow(trend.shown_loss / constants.nearly_linear, 4));
   return trend;
 }
 
-double trend_seconds(const CurveTrend& trend, std::int64_t ranks) {
+double trend_seconds(const CurveTrend& trend, std::int64_t ranks, const TunedConstants& constants) {
   const double unseen = std::max(0., doublings(trend.most_ranks, ranks));
-  return trend.last_step_seconds *
-         (1 + trend.loss_per_doubling * (unseen + trend.bend * unseen * unseen));
+  const double bend = trend.leaves_node(ranks) ? 0 : constants.bend;
+  return trend.last_step_seconds * (1 + trend.loss_per_doubling * unseen * (1 + bend * unseen));
+}
+
+double trend_share(const CurveTrend& trend, std::int64_t ranks, const TunedConstants& constants) {
+  const double of_model =
+      trend.leaves_node(ranks) ? constants.model_share_leaving : constants.model_share;
+  return (1 - of_model) * trend.linearity;
 }
 
 namespace {
@@ -222,7 +224,8 @@ FittedParameter over_draws(const ModelFit& fit, const std::string& name, const s
 /// Whether the draws of a coordinate spread over less than the standard normal ones do.
 bool narrowed(const std::vector<Coordinates>& draws, Coordinate coordinate) {
   std::vector<double> values;
-  const bool folded = coordinate == kFixed || coordinate == kStraggler || coordinate == kWork;
+  const bool folded = coordinate == kFixed || coordinate == kStraggler || coordinate == kWork ||
+                      coordinate == kOnce;
   for (const Coordinates& at : draws)
     values.push_back(folded ? std::abs(at[coordinate]) : at[coordinate]);
   return standard_deviation(values) < kNarrowed * (folded ? 0.603 : 1);
@@ -245,9 +248,17 @@ class Describer {
                              : "assumed: half-normal of scale 5 %");
     if (priors_.ranks_per_node > 1) add_node();
     add_link();
+    add(over_draws(fit_, "overlap_efficiency", "",
+                   [](const CostParameters& p) { return p.overlap; }),
+        narrowed(draws_, kOverlap),
+        curve.kind == "published" ? "assumed: 27 %, from 8 to 62 %"
+                                  : "assumed: 88 %, from 62 to 97 %");
     add(over_draws(fit_, "link_latency", "s",
                    [](const CostParameters& p) { return p.network.link.latency_seconds; }),
         narrowed(draws_, kLatency), "assumed: about 20 us");
+    if (priors_.once_from > 0)
+      add(over_draws(fit_, "lost_once", "", [](const CostParameters& p) { return p.once; }),
+          narrowed(draws_, kOnce), "assumed: half-normal of scale 10 %");
     if (priors_.work_scale > 0)
       add(over_draws(fit_, "communication_work", "ns/byte",
                      [](const CostParameters& p) { return 1e9 * p.network.work_seconds_per_byte; }),
@@ -288,6 +299,21 @@ class Describer {
   const Priors& priors_;
 };
 
+/// The rank count at which the step grew most, for each doubling; 0 for a curve of unlike batches,
+/// or where a baseline tells what ranks compute.
+std::int64_t steepest(const std::vector<CurvePoint>& points) {
+  if (has_unlike_batches(points)) return 0;
+  double most = 0;
+  std::int64_t at = 0;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    if (points[i].baseline_step_seconds) return 0;
+    const double grown = std::log(step_seconds_of(points[i]) / step_seconds_of(points[i - 1])) /
+                         doublings(points[i - 1].ranks, points[i].ranks);
+    if (grown > most) most = grown, at = points[i].ranks;
+  }
+  return at;
+}
+
 Priors priors_of(const ModelFit& fit, const MeasuredCurve& curve, const FitQuestions& questions) {
   Priors priors;
   const CurvePoint& first = fit.points.front();
@@ -295,7 +321,10 @@ Priors priors_of(const ModelFit& fit, const MeasuredCurve& curve, const FitQuest
   priors.reference_batch = first.batch_per_rank;
   priors.ranks_per_node = questions.ranks_per_node.value_or(curve.ranks_per_node.value_or(1));
   if (curve.step_deviation) priors.straggler_scale = std::clamp(*curve.step_deviation, 0.01, 0.2);
-  if (curve.cpu) priors.work_scale = kWorkScale;
+  if (curve.cpu)
+    priors.work_scale = kWorkScale, priors.sum_seconds_per_byte = kSumSecondsPerByteCpu;
+  if (curve.kind == "published") priors.overlap_middle = kOverlapPublished;
+  priors.once_from = steepest(fit.points);
   if (fit.link_gbit) priors.link = {kLinkShare.median * *fit.link_gbit, kLinkShare.spread};
   return priors;
 }
@@ -327,7 +356,7 @@ ModelFit fit_model(const MeasuredCurve& curve, const FitQuestions& questions) {
   const auto coordinates = draw_coordinates(
       [&likelihood](const Coordinates& at) { return likelihood(at); }, kDraws, kSeed);
   for (const Coordinates& at : coordinates) fit.draws.push_back({priors.parameters(at)});
-  fit.trend = curve_trend(fit.points, curve.scaling, fit.link_gbit.has_value(), fit.constants);
+  fit.trend = curve_trend(fit.points, curve.scaling, priors.ranks_per_node, fit.constants);
   Describer(fit, coordinates, priors).describe(curve);
   fit.residuals = residuals_of(fit);
   warn_of_curve(fit, curve);

@@ -21,10 +21,12 @@ namespace scalemark {
 /// on a curve that had no part in it (docs/projection.md).
 struct TunedConstants {
   double evidence = 20;  ///< squared doublings of ranks after which half of a loss is believed
-  double bend = 2;       ///< by how much each unseen doubling loses more than the one before
-  double model_share_known = 0.3;    ///< of the cost model beside the trend: nominal link known
-  double model_share_unknown = 0;    ///< and where it is not
-  double drift_per_doubling = 0.15;  ///< of the truth from a prediction, relative, beyond the curve
+  double bend = 3;       ///< by how much each unseen doubling loses more than the one before
+  double nearly_linear = 0.04;  ///< loss per doubling above which the cost model counts for more
+  /// Of the cost model beside the trend, where the prediction is the first to leave a node.
+  double model_share_leaving = 0.2;
+  double model_share = 0;            ///< and elsewhere
+  double drift_per_doubling = 0.07;  ///< of the truth from a prediction, relative, beyond the curve
 
   bool operator==(const TunedConstants&) const = default;
 };
@@ -34,21 +36,30 @@ struct TunedConstants {
 struct CurveTrend {
   double shown_loss = 0;         ///< of the step for each doubling of the ranks, relative
   double loss_per_doubling = 0;  ///< the part of it that so many doublings make believable
-  double share = 0;              ///< of the trend in a prediction, beside the cost model: 0 to 1
+  double linearity = 0;          ///< exp(-(shown_loss / nearly_linear)^4), 0 to 1
   double last_step_seconds = 0;  ///< at the largest fitted point
   double batch_per_rank = 0;     ///< samples; it says nothing of others
   std::int64_t most_ranks = 1;   ///< largest fitted
-  double bend = 0;
+  std::int64_t ranks_per_node = 1;
+
+  /// Whether these are the first ranks to leave a node: what the curve lost within one says nothing
+  /// of the way out, and what that costs is lost once.
+  bool leaves_node(std::int64_t ranks) const {
+    return ranks_per_node > 1 && most_ranks <= ranks_per_node && ranks > ranks_per_node;
+  }
 };
 
-/// Of points in ascending ranks, at least two. Its share is 0 where ranks do unlike work (strong
-/// scaling, several batches): there efficiency has to change. It falls with the loss, as
-/// exp(-(loss / 12 %)^4).
-CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling, bool link_known,
-                       const TunedConstants& constants);
+/// Of points in ascending ranks, at least two. `linearity` is 0 where ranks do unlike work (strong
+/// scaling, several batches): there efficiency has to change.
+CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling,
+                       std::int64_t ranks_per_node, const TunedConstants& constants);
 
-/// last (1 + g (D + bend D²)), D doublings beyond the largest fitted point.
-double trend_seconds(const CurveTrend& trend, std::int64_t ranks);
+/// last (1 + g (D + bend D²)), D doublings beyond the largest fitted point; without the bend where
+/// the ranks leave the node.
+double trend_seconds(const CurveTrend& trend, std::int64_t ranks, const TunedConstants& constants);
+
+/// Of the trend in a prediction, beside the cost model: 0 to 1.
+double trend_share(const CurveTrend& trend, std::int64_t ranks, const TunedConstants& constants);
 
 /// Whether the batches of the ranks differ between points.
 bool has_unlike_batches(const std::vector<CurvePoint>& points);

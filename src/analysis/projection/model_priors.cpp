@@ -20,9 +20,25 @@ class Walk {
   Walk(const std::function<double(const Coordinates&)>& log_density, std::uint64_t seed)
       : log_density_(log_density), random_(seed) {
     at_.fill(0);
-    at_[kStraggler] = at_[kFixed] = at_[kWork] = 0.5;
-    density_ = log_density_(at_);
-    scale_.fill(1);
+    at_[kStraggler] = at_[kFixed] = at_[kWork] = at_[kOnce] = 0.5;
+    start(at_);
+  }
+
+  /// Causes trade against each other, and a walk that begins at one of them may never find another
+  /// that explains the curve better: of several beginnings the one that got farthest goes on.
+  void choose_beginning() {
+    constexpr int kBeginnings = 8, kSweeps = 100;
+    Coordinates at = at_, scale;
+    double density = 0;
+    for (int i = 0; i < kBeginnings; ++i) {
+      Coordinates from;
+      for (double& coordinate : from) coordinate = normal_(random_);
+      from[kCompute] = 0;
+      if (i > 0) start(from);
+      for (int sweeps = 0; sweeps < kSweeps; ++sweeps) sweep(true);
+      if (i == 0 || density_ > density) at = at_, scale = scale_, density = density_;
+    }
+    at_ = at, scale_ = scale, density_ = density;
   }
 
   void sweep(bool settling) {
@@ -41,6 +57,12 @@ class Walk {
   const Coordinates& at() const { return at_; }
 
  private:
+  void start(const Coordinates& at) {
+    at_ = at;
+    density_ = log_density_(at_);
+    scale_.fill(1);
+  }
+
   bool try_move(const Coordinates& next) {
     const double density = log_density_(next);
     if (!(std::log(uniform_(random_)) < density - density_)) return false;
@@ -65,9 +87,12 @@ CostParameters Priors::parameters(const Coordinates& at) const {
   made.reference_batch = reference_batch;
   made.fixed_share = std::min(0.9, kFixedScale * std::abs(at[kFixed]));
   made.straggler_deviation = straggler_scale * std::abs(at[kStraggler]);
+  made.overlap = 1 / (1 + std::exp(-(overlap_middle + kOverlapSpread * at[kOverlap])));
+  made.once = once_from > 0 ? kOnceScale * std::abs(at[kOnce]) : 0;
+  made.once_from = once_from;
   Network& network = made.network;
   network.ranks_per_node = ranks_per_node;
-  network.sum_seconds_per_byte = kSumSecondsPerByte;
+  network.sum_seconds_per_byte = sum_seconds_per_byte;
   network.work_seconds_per_byte = work_scale * std::abs(at[kWork]);
   network.link = {log_normal(kLinkLatency, at[kLatency]),
                   kSecondsPerByteAtOneGbit / log_normal(link, at[kLinkRate])};
@@ -81,6 +106,7 @@ std::vector<Coordinates> draw_coordinates(
     std::uint64_t seed) {
   constexpr int kSettling = 1500, kApart = 6;
   Walk walk(log_density, seed);
+  walk.choose_beginning();
   for (int i = 0; i < kSettling; ++i) walk.sweep(true);
   std::vector<Coordinates> draws;
   while (draws.size() < count) {

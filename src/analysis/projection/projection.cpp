@@ -139,12 +139,14 @@ struct Leaning {
 Leaning leaning_of(const ModelFit& fit, const NetworkChange& change, const StepWork& work,
                    std::int64_t ranks, double model_seconds) {
   const CurveTrend& trend = fit.trend;
-  if (ranks <= trend.most_ranks || trend.share == 0 || !is_unchanged(change) ||
+  if (ranks <= trend.most_ranks || trend.linearity == 0 || !is_unchanged(change) ||
       work.batch_per_rank != trend.batch_per_rank)
     return {};
   const std::int64_t farthest = kFarthestTrend * trend.most_ranks;
   if (ranks > farthest) model_seconds = median_seconds(costs_of(fit, change, work, farthest));
-  return {trend.share, std::log(trend_seconds(trend, std::min(ranks, farthest)) / model_seconds)};
+  ranks = std::min(ranks, farthest);
+  return {trend_share(trend, ranks, fit.constants),
+          std::log(trend_seconds(trend, ranks, fit.constants) / model_seconds)};
 }
 
 /// Geometric mean of the two, draw by draw: the middle moves towards the trend, and what only the
@@ -439,8 +441,8 @@ record::Fit told(const MeasuredCurve& curve, const ModelFit& fit) {
   for (const CurvePoint& point : fit.held_out)
     made.held_out.push_back(measured_point(point, curve));
   made.parameters = fit.parameters;
-  made.trend = record::FittedTrend{fit.trend.share, 100 * fit.trend.shown_loss,
-                                   100 * fit.trend.loss_per_doubling};
+  made.trend = record::FittedTrend{trend_share(fit.trend, 2 * fit.trend.most_ranks, fit.constants),
+                                   100 * fit.trend.shown_loss, 100 * fit.trend.loss_per_doubling};
   return made;
 }
 

@@ -181,11 +181,14 @@ StepCost step_cost(const CostParameters& parameters, const StepWork& work, std::
   const double growing = work.batch_per_rank / parameters.reference_batch;
   cost.compute_seconds = compute_factor * parameters.compute_seconds *
                          (parameters.fixed_share + (1 - parameters.fixed_share) * growing);
+  if (parameters.once > 0 && ranks >= parameters.once_from)
+    cost.compute_seconds *= 1 + parameters.once;
   cost.straggler_seconds = cost.compute_seconds * parameters.straggler_deviation * lateness;
   const CommunicationCost communication =
       communication_cost(work.buckets, cost.compute_seconds, ranks, parameters.network, algorithm);
   cost.communication_seconds = communication.total_seconds;
-  cost.exposed_seconds = communication.exposed_seconds;
+  const double hidden = std::max(0., communication.total_seconds - communication.exposed_seconds);
+  cost.exposed_seconds = communication.exposed_seconds + (1 - parameters.overlap) * hidden;
   cost.algorithm = communication.algorithm;
   return cost;
 }

@@ -90,6 +90,9 @@ struct CostParameters {
   double reference_batch = 1;
   double fixed_share = 0;          ///< of compute_seconds, whatever the batch: 0 to 1
   double straggler_deviation = 0;  ///< of a rank's computation between ranks, relative
+  double overlap = 1;              ///< share of the communication that hides where it could
+  double once = 0;                 ///< of computation, lost from `once_from` ranks on
+  std::int64_t once_from = 0;
   Network network;
 };
 
