@@ -201,8 +201,12 @@ struct Rated {
   }
 };
 struct RatedParts {
+  Status status = Status::ok;
+  std::string reason;
   std::vector<Rated> parts;
   static void describe(Fields& fields) {
+    fields.add("status", &RatedParts::status);
+    fields.add("reason", &RatedParts::reason);
     fields.add("parts", &RatedParts::parts).known(Presence::when_ok);
   }
 };

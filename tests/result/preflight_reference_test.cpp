@@ -50,7 +50,7 @@ TEST(PreflightReference, NamesTheRecordAndTheHostsThatItLacks) {
 }
 
 TEST(PreflightReference, TakesThePlaceOfItsReason) {
-  RecordContext context{{}, {Json::object(), {}}, {}};
+  RecordContext context{{}, system_info(), {}};
   const auto record_of_run = [&context] {
     RunResult run;
     set_context(run, "run", context, {});
