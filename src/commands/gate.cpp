@@ -343,14 +343,15 @@ FlagGroup build_flags() {
 }
 
 FlagGroup set_flags() {
-  return {"Two sets",
-          {{.name = "paired", .text = "the k-th launches of both were measured side by side"},
-           {.name = "varied", .value_name = "KEY,...", .text = "keys that differ on purpose"},
-           {.name = "allow_failed",
-            .value_name = "N",
-            .text = "launches of either set that may have failed",
-            .standard = "0"},
-           {.name = "other_machine", .text = "judge although the sets come from unlike machines"}}};
+  return {
+      "Two sets",
+      {{.name = "paired", .text = "the k-th launches of both were measured side by side"},
+       {.name = "varied", .value_name = "KEY,...", .text = "keys that differ on purpose"},
+       {.name = "allow_failed",
+        .value_name = "N",
+        .text = "launches of either set or build that may have failed, also if they were repeated",
+        .standard = "0"},
+       {.name = "other_machine", .text = "judge although the sets come from unlike machines"}}};
 }
 
 FlagGroup row_flags() {
@@ -380,7 +381,7 @@ const std::vector<std::string> kOfBuilds{"base",
                                          "container",
                                          "container_runtime",
                                          "container_program"};
-const std::vector<std::string> kOfSets{"paired", "varied", "other_machine", "allow_failed"};
+const std::vector<std::string> kOfSets{"paired", "varied", "other_machine"};
 
 class Reader {
  public:
@@ -439,8 +440,11 @@ class Reader {
     request_.paired = flags_.has("paired");
     request_.other_machine = flags_.has("other_machine");
     request_.varied = flags_.keys("varied");
-    request_.allowed_to_fail =
-        static_cast<std::size_t>(flags_.whole("allow_failed", 0, 1'000'000).value_or(0));
+    request_.allowed_to_fail = allowed_to_fail();
+  }
+
+  std::size_t allowed_to_fail() const {
+    return static_cast<std::size_t>(flags_.whole("allow_failed", 0, 1'000'000).value_or(0));
   }
 
   void read_builds() {
@@ -458,6 +462,7 @@ class Reader {
           "--new BUILD --output DIR");
     request_.dry_run = flags_.has("dry_run");
     GatedBuilds& builds = request_.builds;
+    builds.allowed_to_fail = allowed_to_fail();
     builds.alternate = alternate();
     if (!request_.output && !request_.dry_run)
       throw ConfigError(
@@ -518,7 +523,7 @@ class Reader {
   void read_baseline() {
     refuse(kOfBuilds, "belongs to two builds, not to --save_baseline");
     refuse(kOfSets, "belongs to two result sets, not to --save_baseline");
-    refuse({"history", "output", "junit", "summary", "annotations", "json"},
+    refuse({"history", "output", "junit", "summary", "annotations", "json", "allow_failed"},
            "--save_baseline writes the baseline and judges nothing");
     request_.kind = GateRequest::Kind::save_baseline;
     if (request_.sets.size() != 1)

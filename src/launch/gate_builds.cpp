@@ -396,7 +396,7 @@ class BuildGate {
     sets_ = {read_result_set(kSides[0], sides_[0].folder().string()),
              read_result_set(kSides[1], sides_[1].folder().string())};
     matching_ = match_sets(sets_, varied_keys());
-    return judge(sets_, matching_, GateMode::sequential, asked_.design);
+    return judge(sets_, matching_, GateMode::sequential, asked_.design, asked_.allowed_to_fail);
   }
 
   /// Returns the keys of --new_set that records contain. A variable may be one that they lack.

@@ -38,6 +38,7 @@ struct GatedBuilds {
   std::string base, fresh;          ///< folder or program of a build, or a commit
   std::vector<std::string> varied;  ///< settings that differ on purpose
   GateDesign design;
+  std::size_t allowed_to_fail = 0;    ///< launches of either build, also if they were repeated
   std::optional<double> max_seconds;  ///< no pair begins that would end later
   Alternate alternate = Alternate::automatic;
   std::filesystem::path folder;

@@ -10,6 +10,7 @@
 #include <future>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "error.hpp"
 #include "result/baseline.hpp"
@@ -27,9 +28,10 @@ bool is_read(const RecordReader& reader, const Json& record) {
 class LeftOut {
  public:
   void add(const std::string& why) { ++count_[why]; }
+  /// Whoever stopped a launch from outside did not see it fail.
   void add_failed(const std::string& status) {
     add("with status " + status);
-    ++failed_;
+    if (status != "interrupted") ++failed_;
   }
   /// Launches of a sweep that a curve of it is without.
   void add_failed_of(const Json& record) {
@@ -82,7 +84,16 @@ void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out,
                const RecordReader& reader) {
   const fs::path folder = set.path;
   const std::string identity = fs::canonical(folder).string();
-  for (const JournalEntry& entry : last_entries(read_journal(journal))) {
+  const std::vector<JournalEntry> entries = read_journal(journal);
+  const std::vector<JournalEntry> last = last_entries(entries);
+  // A launch that failed once is not forgotten because it was repeated.
+  for (const JournalEntry& entry : entries)
+    if (entry.status != "ok" && entry.status != "interrupted" &&
+        std::ranges::any_of(last, [&](const JournalEntry& other) {
+          return other.same_launch(entry) && other.status == "ok";
+        }))
+      left_out.add_failed(entry.status + ", before it was repeated");
+  for (const JournalEntry& entry : last) {
     if (entry.status != "ok") {
       left_out.add_failed(entry.status);
       continue;
@@ -174,20 +185,46 @@ ResultSet read_result_set(const std::string& label, const std::string& path,
       fmt::format("{}: no record of a run, an inference or a curve with status ok{}", path, why));
 }
 
+namespace {
+
+/// What was measured, to the last digit: no two launches ever agree in all of it.
+using Measurement = std::tuple<std::vector<std::pair<double, double>>,
+                               std::map<std::string, double>, std::optional<double>>;
+
+/// Nothing where a record tells too little to be recognised.
+std::optional<Measurement> measurement_of(const MeasuredLaunch& launch) {
+  if (!launch.step_deviation || launch.repeats.size() != 1) return std::nullopt;
+  std::vector<std::pair<double, double>> work;
+  for (const Work& one : launch.repeats) work.emplace_back(one.units, one.seconds);
+  return Measurement(std::move(work), launch.metrics, launch.step_deviation);
+}
+
+}  // namespace
+
 void refuse_copies(const std::vector<ResultSet>& sets) {
-  std::map<std::pair<std::string, int>, std::pair<const ResultSet*, const MeasuredLaunch*>> seen;
+  using Place = std::pair<const ResultSet*, const MeasuredLaunch*>;
+  std::map<std::pair<std::string, int>, Place> seen;
+  std::map<Measurement, Place> measured;
   for (const ResultSet& set : sets)
     for (const MeasuredLaunch& launch : set.launches) {
       // The rounds or repeats of one record at one point are launches of their own.
       const auto [place, is_new] =
           seen.emplace(std::pair(launch.id, launch.ranks), std::pair(&set, &launch));
       const auto& [other_set, other] = place->second;
-      if (is_new || launch.id.empty()) continue;
-      if (other_set == &set && other->path == launch.path) continue;
-      throw ConfigError(fmt::format(
-          "{} ({}) and {} ({}) are one record, {}: a copy is no second measurement; give sets of "
-          "launches of their own",
-          other->path.string(), other_set->label, launch.path.string(), set.label, launch.id));
+      if (!is_new && !launch.id.empty() && (other_set != &set || other->path != launch.path))
+        throw ConfigError(fmt::format(
+            "{} ({}) and {} ({}) are one record, {}: a copy is no second measurement; give sets of "
+            "launches of their own",
+            other->path.string(), other_set->label, launch.path.string(), set.label, launch.id));
+      const auto measurement = measurement_of(launch);
+      if (!measurement) continue;
+      const auto [same, is_first] = measured.emplace(*measurement, std::pair(&set, &launch));
+      if (!is_first && same->second.second->id != launch.id)
+        throw ConfigError(fmt::format(
+            "{} ({}) and {} ({}) have two ids, but agree in every number to the last digit: a copy "
+            "is no second measurement; give sets of launches of their own",
+            same->second.second->path.string(), same->second.first->label, launch.path.string(),
+            set.label));
     }
 }
 

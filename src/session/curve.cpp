@@ -186,10 +186,10 @@ void Curve::trace(const CurveSegment& segment, std::optional<RunResult>& run) {
 
 std::optional<RunResult> Curve::measure_here(const CurveSegment& segment, Point& point,
                                              RunGroup& group) {
-  std::optional<Baseline> baseline;
+  std::optional<BaselineRate> baseline;
   if (!segment.baseline && !point.runs.baselines.empty()) {
     const PointRepeat& last = point.runs.baselines.back();
-    baseline = Baseline{last.rate(), last.step_seconds_mean};
+    baseline = BaselineRate{last.rate(), last.step_seconds_mean};
   }
   if (progress_) progress_->start();
   trainer_->set_batch(point.batch);

@@ -67,7 +67,7 @@ EmbeddingFacts embedding_facts(const ResolvedConfig& config, Trainer& trainer,
 }
 
 RunFacts run_facts(const Session& session, Trainer& trainer, const RunGroup& group,
-                   const std::optional<Baseline>& baseline) {
+                   const std::optional<BaselineRate>& baseline) {
   const ResolvedConfig& config = group.measured.config();
   RunFacts facts;
   facts.unit = unit_of(config);
@@ -197,7 +197,7 @@ RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig&
 }
 
 std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGroup& group,
-                                     const std::optional<Baseline>& baseline,
+                                     const std::optional<BaselineRate>& baseline,
                                      const StepObserver& observer) {
   trainer.set_batch(group.batch);
   prepare(session, trainer, group);

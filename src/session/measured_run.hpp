@@ -56,7 +56,7 @@ RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig&
 
 /// The mean step and the throughput without communication on the same ranks, where they were
 /// measured.
-struct Baseline {
+struct BaselineRate {
   double throughput = 0;
   double step_seconds = 0;
 };
@@ -66,7 +66,7 @@ struct Baseline {
 /// Throws AgreedError, or an error of one rank alone (then the caller aborts the job). The loop
 /// begins at the session's start line.
 std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGroup& group,
-                                     const std::optional<Baseline>& baseline,
+                                     const std::optional<BaselineRate>& baseline,
                                      const StepObserver& observer);
 
 }  // namespace scalemark

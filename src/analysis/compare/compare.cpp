@@ -440,16 +440,10 @@ class Comparer {
   std::string unit_of(const Repeats& base, const Repeats& other) const {
     const Metric& metric = made_.metric;
     if (!metric.of_record) return metric.unit;
-    const MeasuredLaunch& first = *base.front().launch;
+    std::vector<const MeasuredLaunch*> launches;
     for (const Repeats* repeats : {&base, &other})
-      for (const Repeat& repeat : *repeats)
-        if (repeat.launch->unit != first.unit)
-          throw ConfigError(fmt::format(
-              "{} counts {}, but {} counts {}: {} of unlike units can't be compared; compare what "
-              "counts the same, or a metric without it, such as efficiency or exposed_seconds",
-              first.path.string(), first.unit, repeat.launch->path.string(), repeat.launch->unit,
-              metric.name));
-    return first.unit + metric.unit;
+      for (const Repeat& repeat : *repeats) launches.push_back(repeat.launch);
+    return common_unit(launches, metric.name) + metric.unit;
   }
 
   /// Pairs where they are declared, or where repeats of one sweep have partners.

@@ -345,6 +345,19 @@ std::string plain_value(const Json& value) {
   return quoted == '"' + text + '"' ? text : quoted;
 }
 
+std::string common_unit(const std::vector<const MeasuredLaunch*>& launches,
+                        const std::string& metric) {
+  if (launches.empty()) return "";
+  const MeasuredLaunch& first = *launches.front();
+  for (const MeasuredLaunch* launch : launches)
+    if (launch->unit != first.unit)
+      throw ConfigError(fmt::format(
+          "{} counts {}, but {} counts {}: {} of unlike units can't be compared; compare what "
+          "counts the same, or a metric without it, such as efficiency or exposed_seconds",
+          first.path.string(), first.unit, launch->path.string(), launch->unit, metric));
+  return first.unit;
+}
+
 Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::string>& varied) {
   Matching matching;
   std::vector<Keyed> launches = keyed_launches(sets);

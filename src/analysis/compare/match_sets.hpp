@@ -20,6 +20,11 @@ struct Matching {
   std::vector<std::string> notes;  ///< keys that not every record tells and that were not compared
 };
 
+/// The unit that all of them count. ConfigError, naming two of them, where they count unlike
+/// things: images are no tokens, whatever asks for the comparison.
+std::string common_unit(const std::vector<const MeasuredLaunch*>& launches,
+                        const std::string& metric = "throughput");
+
 /// Matches launches by the keys of MeasuredLaunch but those in `varied`; a key that one version of
 /// scalemark did not have yet counts as alike where the other has its default. ConfigError, naming
 /// keys and values, where a set and the first one have no value of a key in common, have no point

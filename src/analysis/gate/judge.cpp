@@ -123,6 +123,9 @@ class Judge {
             "{} has no launch with {}, which {} has: what isn't measured can't be judged; measure "
             "it, or leave it out of both",
             sets_[1].label, place_of(point), sets_[0].label));
+      std::vector<const MeasuredLaunch*> launches = point.launches[0];
+      launches.insert(launches.end(), point.launches[1].begin(), point.launches[1].end());
+      common_unit(launches);
       points_.push_back(point);
     }
   }
