@@ -94,16 +94,25 @@ std::vector<double> distances(std::span<const double> x, double centre) {
   return away;
 }
 
-double limit_of(double multiple, std::span<const double> away) {
-  const double limit = away.empty() ? 0 : multiple * median(away);
-  return limit > 0 ? limit : std::numeric_limits<double>::infinity();
+/// Values that agree but for rounding have no spread that could limit others.
+bool is_rounding(double spread, std::span<const double> x) {
+  constexpr double kRounding = 1e-12;
+  double largest = 0;
+  for (const double value : x) largest = std::max(largest, std::abs(value));
+  return spread <= kRounding * largest;
+}
+
+/// `x`: the values that were measured, of whatever kind.
+double limit_of(double multiple, std::span<const double> away, std::span<const double> x) {
+  const double spread = away.empty() ? 0 : median(away);
+  return is_rounding(spread, x) ? std::numeric_limits<double>::infinity() : multiple * spread;
 }
 
 }  // namespace
 
 double winsor_limit(std::span<const double> x) {
   if (x.size() < kLeastLimited) return std::numeric_limits<double>::infinity();
-  return limit_of(kWinsorLimit, distances(x, median(x)));
+  return limit_of(kWinsorLimit, distances(x, median(x)), x);
 }
 
 double winsor_limit(std::span<const double> a, std::span<const double> b) {
@@ -111,7 +120,7 @@ double winsor_limit(std::span<const double> a, std::span<const double> b) {
   std::vector<double> away = distances(a, median(a));
   const std::vector<double> others = distances(b, median(b));
   away.insert(away.end(), others.begin(), others.end());
-  return limit_of(kWinsorLimit, away);
+  return limit_of(kWinsorLimit, away, std::abs(a.front()) > std::abs(b.front()) ? a : b);
 }
 
 std::vector<double> limited(std::vector<double> x, double centre, double limit) {
@@ -122,14 +131,15 @@ std::vector<double> limited(std::vector<double> x, double centre, double limit) 
 std::vector<double> winsorised_magnitudes(std::vector<double> x) {
   const std::vector<double> magnitudes = distances(x, 0);
   const double centre = median(magnitudes);
-  const double limit = centre + limit_of(kMagnitudeLimit, distances(magnitudes, centre));
+  const double limit =
+      centre + limit_of(kMagnitudeLimit, distances(magnitudes, centre), magnitudes);
   return limited(std::move(x), 0, limit);
 }
 
 WinsorisedSample winsorised_sample(std::span<const double> x) {
   const double centre = median(x);
   const std::vector<double> away = distances(x, centre);
-  const double limit = limit_of(kSampleLimit, away);
+  const double limit = limit_of(kSampleLimit, away, x);
   const auto within =
       static_cast<double>(std::ranges::count_if(away, [=](double one) { return one <= limit; }));
   const std::vector<double> kept = limited({x.begin(), x.end()}, centre, limit);

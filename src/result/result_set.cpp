@@ -10,7 +10,6 @@
 #include <future>
 #include <set>
 #include <string_view>
-#include <tuple>
 
 #include "error.hpp"
 #include "result/baseline.hpp"
@@ -181,50 +180,24 @@ ResultSet read_result_set(const std::string& label, const std::string& path,
   if (!set.launches.empty()) return set;
   std::string why;
   for (const std::string& sentence : set.left_out) why += "; " + sentence;
-  throw ConfigError(
-      fmt::format("{}: no record of a run, an inference or a curve with status ok{}", path, why));
+  throw ConfigError(fmt::format("{}: no record of kind {} with status ok{}", path,
+                                fmt::join(reader.kinds, ", "), why));
 }
-
-namespace {
-
-/// What was measured, to the last digit: no two launches ever agree in all of it.
-using Measurement = std::tuple<std::vector<std::pair<double, double>>,
-                               std::map<std::string, double>, std::optional<double>>;
-
-/// Nothing where a record tells too little to be recognised.
-std::optional<Measurement> measurement_of(const MeasuredLaunch& launch) {
-  if (!launch.step_deviation || launch.repeats.size() != 1) return std::nullopt;
-  std::vector<std::pair<double, double>> work;
-  for (const Work& one : launch.repeats) work.emplace_back(one.units, one.seconds);
-  return Measurement(std::move(work), launch.metrics, launch.step_deviation);
-}
-
-}  // namespace
 
 void refuse_copies(const std::vector<ResultSet>& sets) {
-  using Place = std::pair<const ResultSet*, const MeasuredLaunch*>;
-  std::map<std::pair<std::string, int>, Place> seen;
-  std::map<Measurement, Place> measured;
+  std::map<std::pair<std::string, int>, std::pair<const ResultSet*, const MeasuredLaunch*>> seen;
   for (const ResultSet& set : sets)
     for (const MeasuredLaunch& launch : set.launches) {
       // The rounds or repeats of one record at one point are launches of their own.
       const auto [place, is_new] =
           seen.emplace(std::pair(launch.id, launch.ranks), std::pair(&set, &launch));
       const auto& [other_set, other] = place->second;
-      if (!is_new && !launch.id.empty() && (other_set != &set || other->path != launch.path))
-        throw ConfigError(fmt::format(
-            "{} ({}) and {} ({}) are one record, {}: a copy is no second measurement; give sets of "
-            "launches of their own",
-            other->path.string(), other_set->label, launch.path.string(), set.label, launch.id));
-      const auto measurement = measurement_of(launch);
-      if (!measurement) continue;
-      const auto [same, is_first] = measured.emplace(*measurement, std::pair(&set, &launch));
-      if (!is_first && same->second.second->id != launch.id)
-        throw ConfigError(fmt::format(
-            "{} ({}) and {} ({}) have two ids, but agree in every number to the last digit: a copy "
-            "is no second measurement; give sets of launches of their own",
-            same->second.second->path.string(), same->second.first->label, launch.path.string(),
-            set.label));
+      if (is_new || launch.id.empty()) continue;
+      if (other_set == &set && other->path == launch.path) continue;
+      throw ConfigError(fmt::format(
+          "{} ({}) and {} ({}) are one record, {}: a copy is no second measurement; give sets of "
+          "launches of their own",
+          other->path.string(), other_set->label, launch.path.string(), set.label, launch.id));
     }
 }
 

@@ -198,7 +198,9 @@ TEST(ResultSet, OfASweepFollowsItsJournal) {
   EXPECT_EQ(set.launches[0].keys.at("cpus_per_rank"), 1);
   EXPECT_TRUE(set.launches[0].keys.at("ranks_per_node").is_null());
   EXPECT_TRUE(set.launches[0].keys.at("env.NCCL_ALGO").is_null());
-  EXPECT_THAT(set.left_out, ElementsAre("1 record with status timeout"));
+  EXPECT_THAT(set.left_out, ElementsAre("1 record with status failed, before it was repeated",
+                                        "1 record with status timeout"));
+  EXPECT_EQ(set.failed, 2U);
   std::filesystem::remove(tree.root() / "s/runs/p-2.json");
   EXPECT_THAT(refusal((tree.root() / "s").string()), HasSubstr("6 "));
   tree.file("s/journal.jsonl", "no journal\n");
