@@ -95,7 +95,8 @@ class Launches(CompareTest):
 def shift_between(a, b):
     """That leaves no difference of means, where values count as no farther from the common median than twice the median distance from
     the median of their own set; of fewer than five nothing is far."""
-    most = math.inf if min(len(a), len(b)) < 5 else 2 * statistics.median(abs(value - statistics.median(values)) for values in (a, b) for value in values)
+    away = statistics.median(abs(value - statistics.median(values)) for values in (a, b) for value in values)
+    most = math.inf if min(len(a), len(b)) < 5 else 2 * away
 
     def left(shift):
         values = [*a, *(value - shift for value in b)]
