@@ -399,7 +399,8 @@ class BuildGate {
     return judge(sets_, matching_, GateMode::sequential, asked_.design, asked_.allowed_to_fail);
   }
 
-  /// Returns the keys of --new_set that records contain. A variable may be one that they lack.
+  /// Returns the keys of --new_set that records contain, and those whose default the build changes.
+  /// A variable may be one that records lack.
   std::vector<std::string> varied_keys() const {
     std::vector<std::string> known;
     for (const std::string& name : asked_.varied)
@@ -407,6 +408,7 @@ class BuildGate {
             return launch.keys.contains(name);
           }))
         known.push_back(name);
+    for (const auto& [name, sentence] : changed_defaults(sets_[0], sets_[1])) known.push_back(name);
     return known;
   }
 
@@ -444,10 +446,18 @@ class BuildGate {
     return made;
   }
 
+  std::vector<std::string> default_notes() const {
+    std::vector<std::string> notes;
+    for (const auto& [name, sentence] : changed_defaults(sets_[0], sets_[1]))
+      notes.push_back(sentence);
+    return notes;
+  }
+
   ExitCode conclude(const Judgement& judgement, const std::string& stopped) {
-    const VerdictInput input{
-        sets_, matching_,         asked_.varied, set_notes(sets_, matching_, asked_.varied),
-        {},    launches(stopped), nullptr};
+    const VerdictInput input{sets_,           matching_,
+                             asked_.varied,   set_notes(sets_, matching_, asked_.varied),
+                             default_notes(), launches(stopped),
+                             nullptr};
     verdict_ = make_verdict(input, judgement);
     return exit_code_of(judgement);
   }

@@ -345,6 +345,21 @@ std::string plain_value(const Json& value) {
   return quoted == '"' + text + '"' ? text : quoted;
 }
 
+std::map<std::string, std::string> changed_defaults(const ResultSet& base, const ResultSet& fresh) {
+  std::map<std::string, std::string> changed;
+  const MeasuredLaunch &before = base.launches.front(), &after = fresh.launches.front();
+  for (const std::string& name : after.defaults) {
+    const auto was = before.keys.find(name), is = after.keys.find(name);
+    if (!before.defaults.contains(name) || was == before.keys.end() || is == after.keys.end() ||
+        was->second == is->second)
+      continue;
+    changed[name] =
+        fmt::format("the default of {} is {} in {} and {} in {}: it is part of the build", name,
+                    plain_value(was->second), base.label, plain_value(is->second), fresh.label);
+  }
+  return changed;
+}
+
 std::string common_unit(const std::vector<const MeasuredLaunch*>& launches,
                         const std::string& metric) {
   if (launches.empty()) return "";

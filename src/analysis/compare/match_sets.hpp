@@ -1,6 +1,7 @@
 // Which launches of several result sets measured the same: pure functions of what records say.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct Matching {
 /// things: images are no tokens, whatever asks for the comparison.
 std::string common_unit(const std::vector<const MeasuredLaunch*>& launches,
                         const std::string& metric = "throughput");
+
+/// Of keys that nobody has set on either side: those whose default is another in the second set,
+/// each with a sentence. A build that changes a default is compared by what it does then.
+std::map<std::string, std::string> changed_defaults(const ResultSet& base, const ResultSet& fresh);
 
 /// Matches launches by the keys of MeasuredLaunch but those in `varied`; a key that one version of
 /// scalemark did not have yet counts as alike where the other has its default. ConfigError, naming

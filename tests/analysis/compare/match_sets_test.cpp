@@ -50,6 +50,28 @@ TEST(MatchSets, RefusesWhatDiffersNamingKeysAndValues) {
   EXPECT_EQ(match_sets(sets, {"precision"}).points.size(), 1U);
 }
 
+TEST(MatchSets, AChangedDefaultIsPartOfTheBuild) {
+  std::vector<ResultSet> sets{result_set("base", {launch(1)}), result_set("new", {launch(1)})};
+  for (std::size_t i = 0; i < 2; ++i) {
+    sets[i].launches[0].keys["overlap"] = i == 0 ? "backward" : "step";
+    sets[i].launches[0].defaults.insert("overlap");
+  }
+  const auto changed = changed_defaults(sets[0], sets[1]);
+  ASSERT_EQ(changed.size(), 1U);
+  EXPECT_EQ(changed.at("overlap"),
+            "the default of overlap is backward in base and step in new: it is part of the build");
+  sets[1].launches[0].defaults.erase("overlap");  // somebody has set it
+  EXPECT_TRUE(changed_defaults(sets[0], sets[1]).empty());
+}
+
+TEST(MatchSets, ImagesAreNoTokens) {
+  MeasuredLaunch images = launch(1), tokens = launch(2);
+  images.unit = "images/sec";
+  EXPECT_EQ(common_unit({&images, &images}), "images/sec");
+  tokens.unit = "tokens/sec";
+  EXPECT_THROW(common_unit({&images, &tokens}), ConfigError);
+}
+
 TEST(MatchSets, MixesKernelsOnlyWhereAsked) {
   std::vector<ResultSet> sets{result_set("a", {launch(1)}), result_set("b", {launch(1)})};
   sets[0].launches[0].keys["kernels"] = "scalemark";
