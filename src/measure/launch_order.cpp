@@ -55,22 +55,6 @@ bool is_pair_after_pair(const Values& base, const Values& fresh) {
 
 }  // namespace
 
-std::string to_string(LaunchDesign design) {
-  switch (design) {
-    case LaunchDesign::together:
-      return "together";
-    case LaunchDesign::pairs:
-      return "pairs";
-    case LaunchDesign::apart:
-      return "apart";
-    case LaunchDesign::mixed:
-      return "mixed";
-    case LaunchDesign::unknown:
-      break;
-  }
-  return "unknown";
-}
-
 bool LaunchOrder::confounded() const {
   if (design == LaunchDesign::apart) return true;
   return design == LaunchDesign::pairs && pairs() >= kLeastOrdered &&

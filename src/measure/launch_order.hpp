@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace scalemark {
@@ -18,8 +17,6 @@ enum class LaunchDesign {
   apart,     ///< all of one set before all of the other
   mixed      ///< anything else
 };
-/// "unknown", "together", "pairs", "apart", "mixed".
-std::string to_string(LaunchDesign design);
 
 /// What start times tell of two sets.
 struct LaunchOrder {

@@ -26,8 +26,7 @@ void BaselineLaunch::describe(Fields& fields) {
   fields.add("id", &L::id, "of the launch's record").pattern(kUuidPattern);
   fields.add("started_at", &L::started_at, "RFC 3339, UTC").pattern(kTimePattern);
   fields.add("host", &L::host, "of rank 0");
-  fields.add("unit", &L::unit, "of its work")
-      .one_of({"images/sec", "tokens/sec", "sequences/sec", "samples/sec"});
+  fields.add("unit", &L::unit, "of its work").one_of(unit_words());
   fields.add("ranks", &L::ranks, "of the launch").at_least(1);
   fields.add("sweep", &L::sweep, "repeat of its sweep; null: of none").at_least(0);
   fields.add("repeats", &L::repeats, "one; of a curve its rounds").filled();

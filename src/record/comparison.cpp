@@ -153,8 +153,7 @@ void GateRules::describe(Fields& fields) {
 
 void JudgedPoint::describe(Fields& fields) {
   describe_place<JudgedPoint>(fields);
-  fields.add("unit", &JudgedPoint::unit, "of the values")
-      .one_of({"images/sec", "tokens/sec", "sequences/sec", "samples/sec"});
+  fields.add("unit", &JudgedPoint::unit, "of the values").one_of(unit_words());
   fields.add("base_value", &JudgedPoint::base_value, "of the base, total units / total seconds")
       .unit("units/s")
       .above(0);

@@ -164,8 +164,8 @@ void AnyShape::read(JsonReader& reader, const Field& field, const Json& json, vo
            : type == "array"   ? json.is_array()
                                : json.is_object();
   };
-  if (const Json& types = field.json_types; !types.is_null())
-    check_type(reader, std::ranges::any_of(types, fits), json,
+  if (const Json& types = field.json_types; !types.is_null() && std::ranges::none_of(types, fits))
+    check_type(reader, false, json,
                fmt::format("{}", fmt::join(types.get<std::vector<std::string>>(), " or ")));
   *static_cast<Json*>(value) = json;
 }

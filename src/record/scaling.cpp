@@ -135,8 +135,7 @@ void ScalingPoint::describe(Fields& fields) {
 void ScalingCurve::describe(Fields& fields) {
   using C = ScalingCurve;
   Envelope::describe(fields, "scaling");
-  fields.add("unit", &C::unit, "of rates")
-      .one_of({"images/sec", "tokens/sec", "sequences/sec", "samples/sec"});
+  fields.add("unit", &C::unit, "of rates").one_of(record::unit_words());
   fields.add("scaling", &C::scaling, "what stays the same as ranks are added");
   fields.add("resource", &C::resource, "what efficiency divides by");
   fields.add("repeat_unit", &C::repeat_unit,

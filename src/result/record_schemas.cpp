@@ -93,16 +93,6 @@ const Schema& schema(const std::string& name) {
   return all.get(name);
 }
 
-Json blank(const Json& part) {
-  const Json type = part.value("type", Json());
-  if (type == "array") return Json::array();
-  if (type != "object") return nullptr;
-  Json object = Json::object();
-  if (part.contains("properties"))
-    for (const auto& [key, property] : part["properties"].items()) object[key] = blank(property);
-  return object;
-}
-
 /// Of the record `reasons` belongs to; `path` is that of `value`. Most of a schema is as old as any
 /// record and not looked at.
 struct KeyAdder {
@@ -172,7 +162,5 @@ const std::vector<std::string>& record_kinds() {
   }();
   return kinds;
 }
-
-Json blank_record(const std::string& kind) { return blank(schema_of(kind)); }
 
 }  // namespace scalemark

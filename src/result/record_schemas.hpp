@@ -1,5 +1,5 @@
-// The schemas of records (docs/schema), which this program carries: a record is made with the keys
-// of its kind, and one that an older scalemark wrote gets those that it lacks.
+// The schemas of records (docs/schema), which this program carries: a record that an older
+// scalemark wrote gets the keys that it lacks.
 #pragma once
 
 #include <string>
@@ -15,10 +15,6 @@ const Json& schema_of(const std::string& name);
 
 /// "run", "scaling", ...
 const std::vector<std::string>& record_kinds();
-
-/// A record of this kind before anything is known: its keys in the schema's order, null where that
-/// is a legal value, otherwise an empty list or an object of such values.
-Json blank_record(const std::string& kind);
 
 /// Of the records that this program writes: the largest "since" of any key.
 int schema_revision();

@@ -1,18 +1,15 @@
-// The envelope of every record: id, time, status, and the reasons for what is unknown.
+// The envelope of every record: id, time and status.
 #include "result/records.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
-#include <string_view>
 
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "record/read.hpp"
-#include "record/write.hpp"
 #include "result/record_schemas.hpp"
 
 namespace scalemark {
@@ -20,30 +17,6 @@ namespace {
 std::string reason_of(const Outcome& outcome) {
   if (outcome.ok() || !outcome.reason.empty()) return outcome.reason;
   return "ended with status " + to_string(outcome.status);
-}
-
-/// Where null says "not set" or "not built in", and the reasons themselves.
-constexpr std::array<std::string_view, 4> kNullIsAValue{"build", "config", "environment",
-                                                        "unavailable"};
-
-/// `at`: the path of `node`; `below`: what of the path that is explained comes after it.
-void explain_below(Json& reasons, const Json& node, const std::string& at, std::string_view below,
-                   const std::string& reason) {
-  const auto path_of = [&](const std::string& key) { return at.empty() ? key : at + "." + key; };
-  if (node.is_array()) {
-    for (const Json& part : node) explain_below(reasons, part, at, below, reason);
-  } else if (!below.empty()) {
-    const std::size_t dot = std::min(below.find('.'), below.size());
-    const std::string key(below.substr(0, dot));
-    below.remove_prefix(std::min(dot + 1, below.size()));
-    if (node.is_object() && node.contains(key))
-      explain_below(reasons, node[key], path_of(key), below, reason);
-  } else if (node.is_object()) {
-    for (const auto& [key, part] : node.items())
-      explain_below(reasons, part, path_of(key), "", reason);
-  } else if (node.is_null() && !reasons.contains(at)) {
-    reasons[at] = reason;
-  }
 }
 
 /// The pointer to the first number that is none.
@@ -94,21 +67,6 @@ void set_envelope(record::Envelope& record, const std::string& kind, const Outco
   record.created_at = utc_timestamp();
   record.status = outcome.status;
   record.reason = reason_of(outcome);
-}
-
-void add_reason(Json& record, const std::string& path, const std::string& reason) {
-  join_reason(record["unavailable"], path, reason);
-}
-
-void explain_nulls(Json& record, const std::string& path, const std::string& reason) {
-  Json& reasons = record["unavailable"];
-  if (path.empty()) {
-    for (const auto& [key, part] : record.items())
-      if (std::ranges::find(kNullIsAValue, key) == kNullIsAValue.end())
-        explain_below(reasons, part, key, "", reason);
-  } else {
-    explain_below(reasons, record, "", path, reason);
-  }
 }
 
 }  // namespace scalemark

@@ -35,13 +35,6 @@ std::string random_uuid();
 /// The same of a typed record.
 void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome);
 
-/// Beside the reasons that record["unavailable"] has of this dotted path already.
-void add_reason(Json& record, const std::string& path, const std::string& reason);
-
-/// Every null at `path` (dotted, without indices of arrays; empty: the whole record) or below it
-/// that has no reason yet gets this one.
-void explain_nulls(Json& record, const std::string& path, const std::string& reason);
-
 /// The text of a record as it is written: indented, valid UTF-8 whatever the strings hold, with a
 /// last newline.
 std::string record_text(const Json& record);

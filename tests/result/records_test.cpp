@@ -1,4 +1,4 @@
-// The envelope and the reasons for what is unknown.
+// The envelope, the text of a record, and reasons for what is unknown.
 #include "result/records.hpp"
 
 #include <gmock/gmock.h>
@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "record/write.hpp"
 #include "result/record_schemas.hpp"
 
 namespace scalemark::records_test {
@@ -44,25 +45,11 @@ TEST(BuildInfo, SaysWhatThisBinaryIs) {
   EXPECT_EQ(build["cuda"].is_null(), build["nccl"].is_null());
 }
 
-TEST(AddReason, ReasonsOfOnePathStandSideBySide) {
-  Json record;
+TEST(JoinReason, ReasonsOfOnePathStandSideBySide) {
+  Json reasons;
   for (const char* reason : {"no baseline", "one repeat", "no baseline"})
-    add_reason(record, "points.ci95", reason);
-  EXPECT_EQ(record["unavailable"]["points.ci95"], "no baseline; one repeat");
-}
-
-TEST(ExplainNulls, AtAPathAndBelowIt) {
-  Json record{{"a", {{{"b", nullptr}, {"c", 1}}, {{"b", {{"d", nullptr}}}}}},
-              {"e", nullptr},
-              {"config", {{"f", nullptr}}},
-              {"unavailable", {{"e", "known"}}}};
-  explain_nulls(record, "a.c", "not null");
-  explain_nulls(record, "a.b", "why");
-  EXPECT_EQ(record["unavailable"], (Json{{"e", "known"}, {"a.b", "why"}, {"a.b.d", "why"}}));
-  record["g"]["h"] = nullptr;
-  explain_nulls(record, "", "all the rest");
-  EXPECT_EQ(record["unavailable"],
-            (Json{{"e", "known"}, {"a.b", "why"}, {"a.b.d", "why"}, {"g.h", "all the rest"}}));
+    join_reason(reasons, "points.ci95", reason);
+  EXPECT_EQ(reasons["points.ci95"], "no baseline; one repeat");
 }
 
 TEST(RecordText, BytesThatAreNotUtf8AreReplaced) {

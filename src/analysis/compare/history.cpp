@@ -195,12 +195,7 @@ History find_history(const std::vector<ResultSet>& sets, const Matching& matchin
         fmt::format("--history: {} sets in a row tell a change from sets that differ anyway too "
                     "badly; give {} or more",
                     sets.size(), kLeastSets));
-  for (const MatchedPoint& point : matching.points) {
-    std::vector<const MeasuredLaunch*> launches;
-    for (const auto& of_set : point.launches)
-      launches.insert(launches.end(), of_set.begin(), of_set.end());
-    common_unit(launches);
-  }
+  for (const MatchedPoint& point : matching.points) common_unit(point);
   const LogRatesOfSets common = common_log_rates(matching);
   if (common.empty()) throw ConfigError("--history: no point is common to all sets");
   History history;

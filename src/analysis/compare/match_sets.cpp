@@ -373,6 +373,13 @@ std::string common_unit(const std::vector<const MeasuredLaunch*>& launches,
   return first.unit;
 }
 
+std::string common_unit(const MatchedPoint& point) {
+  std::vector<const MeasuredLaunch*> launches;
+  for (const auto& of_set : point.launches)
+    launches.insert(launches.end(), of_set.begin(), of_set.end());
+  return common_unit(launches);
+}
+
 Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::string>& varied) {
   Matching matching;
   std::vector<Keyed> launches = keyed_launches(sets);

@@ -25,6 +25,8 @@ struct Matching {
 /// things: images are no tokens, whatever asks for the comparison.
 std::string common_unit(const std::vector<const MeasuredLaunch*>& launches,
                         const std::string& metric = "throughput");
+/// The same of all launches of a point.
+std::string common_unit(const MatchedPoint& point);
 
 /// Of keys that nobody has set on either side: those whose default is another in the second set,
 /// each with a sentence. A build that changes a default is compared by what it does then.

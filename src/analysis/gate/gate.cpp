@@ -102,14 +102,6 @@ class Looks {
   std::vector<Look> points_;
 };
 
-LogRates one_point(const LogRates& logs, std::size_t point) {
-  return {{logs.base[point]}, {logs.fresh[point]}, logs.paired};
-}
-
-LogRates mean_point(const LogRates& logs) {
-  return {{mean_of_series(logs.base)}, {mean_of_series(logs.fresh)}, logs.paired};
-}
-
 /// Whether intervals and bare means hold no slowdown for possible that a pass excludes. The bare
 /// mean of a point may differ from its robust one, as long as it lost less than that.
 bool nothing_refutes_pass(const LogRates& logs, const GateDesign& design) {
@@ -220,6 +212,14 @@ Series log_ratios(const LogRates& logs) {
   for (std::size_t i = 0; i < ratios.size(); ++i)
     for (std::size_t k = 0; k < ratios[i].size(); ++k) ratios[i][k] -= logs.base.at(i).at(k);
   return ratios;
+}
+
+LogRates one_point(const LogRates& logs, std::size_t point) {
+  return {{logs.base[point]}, {logs.fresh[point]}, logs.paired};
+}
+
+LogRates mean_point(const LogRates& logs) {
+  return {{mean_of_series(logs.base)}, {mean_of_series(logs.fresh)}, logs.paired};
 }
 
 ShiftAnswer answer_of(const LogRates& one, const GateDesign& design) {

@@ -60,6 +60,9 @@ struct LogRates {
   Series base, fresh;  ///< [point][repeat]
   bool paired = true;  ///< the k-th of both were measured side by side; as many of both
 };
+/// One of the points, and their mean: a series alone.
+LogRates one_point(const LogRates& logs, std::size_t point);
+LogRates mean_point(const LogRates& logs);
 /// What one series says of the shift: estimate, interval, spreads and slow launches.
 ShiftAnswer answer_of(const LogRates& one, const GateDesign& design);
 /// The slow launches alone, without the tests of the shift.

@@ -123,9 +123,7 @@ class Judge {
             "{} has no launch with {}, which {} has: what isn't measured can't be judged; measure "
             "it, or leave it out of both",
             sets_[1].label, place_of(point), sets_[0].label));
-      std::vector<const MeasuredLaunch*> launches = point.launches[0];
-      launches.insert(launches.end(), point.launches[1].begin(), point.launches[1].end());
-      common_unit(launches);
+      common_unit(point);
       points_.push_back(point);
     }
   }
@@ -222,7 +220,7 @@ class Judge {
 
   void find_interval() {
     if (std::min(work_.base.size(), work_.fresh.size()) < kLeastRepeats) return;
-    const ShiftAnswer answer = answer_of(mean_logs(), made_.design);
+    const ShiftAnswer answer = answer_of(mean_point(log_rates()), made_.design);
     if (const auto& found = answer.interval)
       made_.interval_percent =
           Interval{slowdown_percent(found->interval.hi), slowdown_percent(found->interval.lo)};
@@ -239,12 +237,6 @@ class Judge {
                       sets_[1].label, answer.spreads->ratio, sets_[0].label, answer.spreads->p));
   }
 
-  /// Of the mean over the points.
-  LogRates mean_logs() const {
-    const LogRates logs = log_rates();
-    return {{mean_of_series(logs.base)}, {mean_of_series(logs.fresh)}, logs.paired};
-  }
-
   static std::string numbers_of(const std::vector<std::size_t>& launches) {
     std::vector<std::size_t> from_one;
     for (const std::size_t index : launches) from_one.push_back(index + 1);
@@ -255,8 +247,7 @@ class Judge {
   void describe_launches() {
     const LogRates logs = log_rates();
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      const LogRates alone{{logs.base[i]}, {logs.fresh[i]}, paired()};
-      const SlowLaunches slow = slow_of(alone, made_.design);
+      const SlowLaunches slow = slow_of(one_point(logs, i), made_.design);
       if (slow.fresh.empty()) continue;
       const bool more =
           std::ranges::find(made_.decision.slow_points, i) != made_.decision.slow_points.end();
