@@ -6,14 +6,14 @@ import statistics
 
 from commands import Unavailable, check_machine, command
 from machine import cpu_seconds, load_of_others, steal_between
-from processes import Measured, in_turns, one_after_the_other
+from processes import Measured, interleaved, one_after_the_other
 from ratios import ratios_of, why_stop, widest_percent
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """rounds: None is as many as it takes until half_width (percent), at most max_rounds. quiet_seconds: 0 is no look.
-    alternate: "steps" (in turns) or "launches"."""
+    alternate: "steps" (interleaved) or "launches"."""
 
     rounds: int | None
     half_width: float
@@ -35,7 +35,7 @@ class RowMeasurement:
 
     def __init__(self, row, settings, command_of, say):
         self.row, self.settings, self.command_of, self.say = row, settings, command_of, say
-        self.alternate = settings.alternate if row.takes_turns else "launches"
+        self.alternate = settings.alternate if row.interleaved else "launches"
         self.subjects = row.subjects
         self.rounds, self.loads = [], []
         self.commands, self.left_out = {}, {}
@@ -85,7 +85,7 @@ class RowMeasurement:
 
     def processes(self, commands):
         if self.alternate == "steps":
-            return in_turns(commands, self.row.ranks)
+            return interleaved(commands, self.row.ranks)
         return one_after_the_other(commands)
 
     def leave_out(self, subject, problem):

@@ -1,4 +1,4 @@
-"""The processes of a round: each subject's, one after the other, or all at once in turns."""
+"""The processes of a round: each subject's, one after the other, or all at once interleaved."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 from commands import SOURCE, Unavailable
-from turns import TurnGiver
+from interleaving import Interleaver
 
 POLL_SECONDS = 0.1  # of processes that end without a word
 
@@ -86,16 +86,16 @@ def one_after_the_other(commands):
             process.end()
 
 
-def in_turns(commands, ranks):
+def interleaved(commands, ranks):
     """The same of processes of so many ranks each that are all there at once; one warms up after the other."""
-    with tempfile.TemporaryDirectory(prefix="turns-") as folder:
-        giver, processes = TurnGiver(folder, [ranks] * len(commands)), []
+    with tempfile.TemporaryDirectory(prefix="slices-") as folder:
+        giver, processes = Interleaver(folder, [ranks] * len(commands)), []
         try:
             for index, (subject, argv) in enumerate(commands):
                 processes.append(Process(subject, argv, giver.environment(index)))
-                _give_turns(giver, processes, lambda job=index: giver.is_ready(job))
-            _give_turns(giver, processes, lambda: all(process.has_ended() for process in processes))
-            failed = next(filter(_ends_the_row, processes), None)  # the others wait for turns that nobody gives
+                _interleave(giver, processes, lambda job=index: giver.is_ready(job))
+            _interleave(giver, processes, lambda: all(process.has_ended() for process in processes))
+            failed = next(filter(_ends_the_row, processes), None)  # the others wait for slices that nobody gives
             yield from ((process.subject, _outcome(process)) for process in ([failed] if failed else processes))
         finally:
             for process in processes:
@@ -103,7 +103,7 @@ def in_turns(commands, ranks):
             giver.close()
 
 
-def _give_turns(giver, processes, is_over):
+def _interleave(giver, processes, is_over):
     """Until is_over(), or there is no row any more."""
     while not is_over() and not any(map(_ends_the_row, processes)):
         select.select(giver.inputs(), [], [], POLL_SECONDS)

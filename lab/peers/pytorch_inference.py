@@ -16,7 +16,7 @@ import time
 import process_memory
 import pytorch_resnet
 import torch
-from turns import TurnLine, steps_of_a_turn
+from interleaving import InterleavedRank, steps_of_a_slice
 
 
 def parse_arguments():
@@ -60,13 +60,13 @@ def main():
         torch.backends.cudnn.benchmark = True
     model, images, autocast = make_network(arguments)
     parameters = sum(p.numel() for p in model.parameters())
-    seconds, line, of_turn = [], TurnLine(), 1
+    seconds, line, of_slice = [], InterleavedRank(), 1
     with torch.inference_mode(), torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=autocast):
         for step in range(arguments.warmup + arguments.steps):
             if step == arguments.warmup:
-                of_turn = steps_of_a_turn(statistics.median(seconds[1:] or seconds or [1.0]), ranks=1)
+                of_slice = steps_of_a_slice(statistics.median(seconds[1:] or seconds or [1.0]), ranks=1)
                 process_memory.reset_peak()
-            if step >= arguments.warmup and (step - arguments.warmup) % of_turn == 0:
+            if step >= arguments.warmup and (step - arguments.warmup) % of_slice == 0:
                 line.wait()
             begin = time.perf_counter()
             model(images)

@@ -98,8 +98,8 @@ class Row:
     inference: bool = False
 
     @property
-    def takes_turns(self):
-        """Not between hosts: what a step leaves on its way would go on in the turns of others, for nothing."""
+    def interleaved(self):
+        """Not between hosts: what a step leaves on its way would go on in the slices of others, for nothing."""
         return self.network != NETLAB
 
     @property

@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
-from turns import TurnLine, steps_of_a_turn
+from interleaving import InterleavedRank, steps_of_a_slice
 
 RANK = int(os.environ.get("OMPI_COMM_WORLD_RANK", 0))
 WORLD_SIZE = int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1))
@@ -105,9 +105,9 @@ def largest_of_ranks(number):
 
 
 def steps_until_others(warm_up):
-    """Of this job's turns, the same on all ranks. warm_up: seconds of steps."""
+    """Of this job's slices, the same on all ranks. warm_up: seconds of steps."""
     step = statistics.median(warm_up[1:] or warm_up or [1.0])  # the first makes buffers, or compiles
-    return steps_of_a_turn(largest_of_ranks(step), WORLD_SIZE)
+    return steps_of_a_slice(largest_of_ranks(step), WORLD_SIZE)
 
 
 def train_on_gpu(arguments, model, optimizer, loss_of, batch):
@@ -132,12 +132,12 @@ def train_on_gpu(arguments, model, optimizer, loss_of, batch):
 
 def train(arguments, model, optimizer, loss_of, batch):
     """(seconds, loss) of every step, and this rank's peak resident memory in the measured ones."""
-    seconds, losses, line, of_turn = [], [], TurnLine(), 1
+    seconds, losses, line, of_slice = [], [], InterleavedRank(), 1
     for step in range(arguments.warmup + arguments.steps):
         if step == arguments.warmup:
-            of_turn = steps_until_others(seconds)
+            of_slice = steps_until_others(seconds)
             process_memory.reset_peak()
-        if step >= arguments.warmup and (step - arguments.warmup) % of_turn == 0:
+        if step >= arguments.warmup and (step - arguments.warmup) % of_slice == 0:
             line.wait()
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)

@@ -9,7 +9,7 @@
 #include <random>
 #include <span>
 
-#include "commands/project.hpp"
+#include "commands/requests.hpp"
 #include "lab/simulation/programs.hpp"
 #include "lab/simulation/projection_tuning.hpp"
 #include "measure/statistics.hpp"

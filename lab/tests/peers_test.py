@@ -16,7 +16,7 @@ from support import PYTHON_HAS_TORCH, SCALEMARK, SOURCE, ProgramTest, free_port,
 
 PEERS = SOURCE / "lab" / "peers"
 sys.path.insert(0, str(PEERS))
-import turns  # noqa: E402
+import interleaving  # noqa: E402
 
 SHORT = ["--threads", "1", "--steps", "3", "--warmup", "1", "--batch_size", "2"]
 RESNET = [PEERS / "pytorch_resnet.py", "--image_size", "32", *SHORT]
@@ -59,10 +59,10 @@ class Peers(ProgramTest):
 
     def test_queries_take_turns_with_a_peer(self):
         ours = [SCALEMARK, "infer", "--model", "resnet18", "--image_size", "32", "--batch_size", "2", "--num_intra_threads", "1",
-                "--num_batches", "400", "--num_warmup_batches", "2", "--json"]  # a turn is many of these queries
+                "--num_batches", "400", "--num_warmup_batches", "2", "--json"]  # a slice is many of these queries
         theirs = [sys.executable, *INFERENCE, "--steps", "40"]
         with tempfile.TemporaryDirectory() as folder:
-            giver = turns.TurnGiver(folder, [1, 1])
+            giver = interleaving.Interleaver(folder, [1, 1])
             jobs = [subprocess.Popen(list(map(str, words)), env=self.environment(**giver.environment(job)), stdout=subprocess.PIPE)
                     for job, words in enumerate((ours, theirs))]
             while any(job.poll() is None for job in jobs):
@@ -71,7 +71,7 @@ class Peers(ProgramTest):
             giver.close()
         record, said = (json.loads(job.communicate()[0]) for job in jobs)
         self.assertEqual((len(record["latency_seconds"]["samples"]), len(said["step_seconds"])), (400, 40))
-        self.assertGreater(min(job.turns for job in giver.jobs), 2, [job.turns for job in giver.jobs])
+        self.assertGreater(min(job.slices for job in giver.jobs), 2, [job.slices for job in giver.jobs])
 
     def test_two_ranks_train_together(self):
         env = self.environment(MASTER_PORT=str(free_port()))

@@ -2,7 +2,7 @@
 // model predicts the second better than constant efficiency does.
 #include <gtest/gtest.h>
 
-#include "commands/project.hpp"
+#include "commands/requests.hpp"
 #include "lab/simulation/projection_check.hpp"
 
 namespace scalemark::projection::published_curves_test {

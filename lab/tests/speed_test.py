@@ -19,7 +19,7 @@ sys.path[:0] = [str(SOURCE / "lab" / "peers"), str(SOURCE / "tests" / "programs"
 import machine  # noqa: E402
 import measuring  # noqa: E402
 import ratios  # noqa: E402
-import turns  # noqa: E402
+import interleaving  # noqa: E402
 from rows import NETLAB, ROWS, SHARED_MEMORY, Comparison  # noqa: E402
 from support import problems_of  # noqa: E402
 
@@ -121,14 +121,14 @@ class Turns(unittest.TestCase):
             line.end()
 
         with tempfile.TemporaryDirectory() as folder:
-            giver = turns.TurnGiver(folder, [ranks] * len(steps_of_jobs))
+            giver = interleaving.Interleaver(folder, [ranks] * len(steps_of_jobs))
             threads = []
             for job, steps in enumerate(steps_of_jobs):
                 if job in gone:
                     giver.gone(job)
                     continue
                 with unittest.mock.patch.dict(os.environ, giver.environment(job)):
-                    lines = [turns.TurnLine() for _ in range(ranks)]
+                    lines = [interleaving.InterleavedRank() for _ in range(ranks)]
                 threads += [threading.Thread(target=measure, args=(line, job, steps)) for line in lines]
             for thread in threads:
                 thread.start()
@@ -150,7 +150,7 @@ class Turns(unittest.TestCase):
         self.assertEqual(self.orders([2, 2], ranks=2), [0, 0, 1, 1, 1, 1, 0, 0])
 
     def test_are_as_long_as_scalemarks(self):
-        self.assertEqual([turns.steps_of_a_turn(*case) for case in ((4.0, 1), (4.0, 2), (0.02, 1), (0.05, 1))], [1, 2, 3, 1])
+        self.assertEqual([interleaving.steps_of_a_slice(*case) for case in ((4.0, 1), (4.0, 2), (0.02, 1), (0.05, 1))], [1, 2, 3, 1])
 
 
 class SpeedTest(unittest.TestCase):

@@ -1,7 +1,7 @@
 """What the steps of a visit say together: how fast ours are compared with a peer's on the same card, and how far the losses of
 two settings are apart.
 
-A step's name is WORKLOAD_SUBJECT or WORKLOAD_SUBJECT_NUMBER, as in resnet50_eager_2; several of a subject took turns.
+A step's name is WORKLOAD_SUBJECT or WORKLOAD_SUBJECT_NUMBER, as in resnet50_eager_2; several of a subject alternated.
 """
 
 import re
@@ -21,7 +21,7 @@ def named(steps):
 
 
 def ratios(steps):
-    """[{"name", "peer", "ours", "theirs", "ratio"}]: medians over the turns, units per second."""
+    """[{"name", "peer", "ours", "theirs", "ratio"}]: medians over the rounds, units per second."""
     lines = []
     for workload, subjects in named(steps).items():
         speeds = {subject: statistics.median(one["throughput"] for one in found) for subject, found in subjects.items()

@@ -27,7 +27,7 @@ def group_table(name, root):
                      place.cell("achieved_flops", giga), place.cell("roofline_fraction", percent)])
     outside = root.view("operators/outside")
     rows.append(["outside of operators", outside.cell("seconds", milliseconds), outside.cell("share", percent), "", ""])
-    return Table(f"Groups of operators: {name}", ["group", "of a step", "share", "rate", "of the GEMM roof"], rows)
+    return Table(f"Groups of operators: {name}", ["group", "of a step", "share", "rate", "of the GEMM peak"], rows)
 
 
 def top_table(name, root):

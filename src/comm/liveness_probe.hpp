@@ -23,7 +23,7 @@ class LivenessProbe {
   using Start = std::function<void(std::shared_ptr<Operation>)>;
 
   /// `start` passes an operation to the set of the MPI thread. All calls must be made while holding
-  /// the MPI turn (MpiWorld).
+  /// the MPI lock (MpiWorld).
   LivenessProbe(MPI_Comm communicator, std::vector<std::string> hosts, const Watchdog& watchdog,
                 Start start);
   /// Asks all other ranks. `report` gets the text after `patience`, or earlier when all have

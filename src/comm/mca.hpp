@@ -18,7 +18,7 @@ enum class AllreduceAlgorithm : int { library = 0, ring = 1, recursive_doubling 
 
 /// Selects the algorithm of an allreduce by its size. For an in-place nonblocking allreduce, Open
 /// MPI picks a binomial tree, which moves the whole buffer log2(N) times. A ring is right for large
-/// buffers, recursive doubling for small ones. Use it only while holding the MPI turn (MpiWorld).
+/// buffers, recursive doubling for small ones. Use it only while holding the MPI lock (MpiWorld).
 class AllreduceSelector {
  public:
   static constexpr std::int64_t ring_from_bytes = 64 * 1024;

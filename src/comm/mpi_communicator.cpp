@@ -157,7 +157,7 @@ std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& 
         "MPI_Iallgatherv");
     return {request};
   };
-  // This is a stage of its own, since handles may be freed only while holding the MPI turn.
+  // This is a stage of its own, since handles may be freed only while holding the MPI lock.
   const auto free_unit = [layout]() -> std::vector<MPI_Request> {
     if (layout->unit != MPI_DATATYPE_NULL) check_mpi(MPI_Type_free(&layout->unit), "MPI_Type_free");
     return {};
@@ -165,9 +165,9 @@ std::vector<Operation::Post> allgather_stages(const Peers& peers, const Buffer& 
   return {gather, free_unit};
 }
 
-/// Handles that operations need while they hold the MPI turn. They are shared with the operations,
+/// Handles that operations need while they hold the MPI lock. They are shared with the operations,
 /// because the communicator may be destroyed before their last stage. The last owner frees them
-/// while holding the turn.
+/// while holding the lock.
 struct MpiCommunicator::Handles {
   MPI_Comm communicator = MPI_COMM_NULL;
   /// Collectives on these communicators start in an order of their own.

@@ -111,15 +111,16 @@ bool start_mpi() {
 }  // namespace
 
 /// Held by the thread that makes MPI calls.
-class MpiWorld::Turn {
+class MpiWorld::MpiLock {
  public:
-  explicit Turn(MpiWorld& world) : world_(world), lock_(world.turn_) { note_holder(); }
-  /// Converts to false where another thread has the turn, or this one already.
-  Turn(MpiWorld& world, std::try_to_lock_t) : world_(world), lock_(world.turn_, std::defer_lock) {
+  explicit MpiLock(MpiWorld& world) : world_(world), lock_(world.mpi_mutex_) { note_holder(); }
+  /// Converts to false where another thread has the lock, or this one already.
+  MpiLock(MpiWorld& world, std::try_to_lock_t)
+      : world_(world), lock_(world.mpi_mutex_, std::defer_lock) {
     if (world_.holder_ == std::this_thread::get_id()) return;
     if (lock_.try_lock()) note_holder();
   }
-  ~Turn() {
+  ~MpiLock() {
     if (lock_.owns_lock()) world_.holder_ = std::thread::id();
   }
   explicit operator bool() const { return lock_.owns_lock(); }
@@ -185,7 +186,7 @@ void MpiWorld::main_loop(std::promise<void> up) {
   prctl(PR_SET_NAME, "scalemark-mpi");
   prctl(PR_SET_TIMERSLACK, timer_slack);
   try {
-    const Turn turn(*this);
+    const MpiLock lock(*this);
     initialize();
   } catch (...) {
     up.set_exception(std::current_exception());
@@ -198,7 +199,7 @@ void MpiWorld::main_loop(std::promise<void> up) {
     bool worked = false;
     std::chrono::duration<double> round{};
     {
-      const Turn turn(*this);
+      const MpiLock lock(*this);
       const auto start = Clock::now();
       worked = make_calls();
       round = Clock::now() - start;
@@ -218,7 +219,7 @@ void MpiWorld::main_loop(std::promise<void> up) {
   }
 }
 
-/// Makes one round of calls while holding the turn. Returns true where something was started or
+/// Makes one round of calls while holding the lock. Returns true where something was started or
 /// completed.
 bool MpiWorld::make_calls() {
   bool worked = run_commands();
@@ -272,11 +273,11 @@ void MpiWorld::nudge() {
   wake_.notify_one();
 }
 
-/// Posts the operation on this thread. Returns false where another thread has the turn.
+/// Posts the operation on this thread. Returns false where another thread has the lock.
 bool MpiWorld::post_here(const std::shared_ptr<Operation>& operation) {
   if (!any_thread_) return false;
-  const Turn turn(*this, std::try_to_lock);
-  if (!turn) return false;
+  const MpiLock lock(*this, std::try_to_lock);
+  if (!lock) return false;
   run_commands();  // what was started before goes first
   outstanding_.post(operation);
   return true;
@@ -320,7 +321,7 @@ void MpiWorld::help(const Operation& operation) {
   PollBackoff backoff(begin);
   while (true) {
     bool worked = false;
-    if (const Turn turn(*this, std::try_to_lock); turn)
+    if (const MpiLock lock(*this, std::try_to_lock); lock)
       worked = make_calls();
     else
       std::this_thread::yield();  // the thread that has it may share this core
@@ -339,7 +340,7 @@ void MpiWorld::help(const Operation& operation) {
 void MpiWorld::run_small(const char* phase, const std::function<MPI_Request()>& post) {
   MPI_Request begun = MPI_REQUEST_NULL;
   if (any_thread_) {
-    if (const Turn turn(*this, std::try_to_lock); turn) {
+    if (const MpiLock lock(*this, std::try_to_lock); lock) {
       run_commands();  // what was started before goes first
       begun = post();
       if (completes_soon(begun)) return;

@@ -1,4 +1,4 @@
-// Runs MPI in this process. One thread at a time makes MPI calls, the one that holds the turn.
+// Runs MPI in this process. One thread at a time makes MPI calls, the one that holds the MPI lock.
 // Usually this is the MPI thread, which initialises MPI, starts nonblocking operations, tests them,
 // answers liveness probes and finalises. Open MPI polls; this thread sleeps between tests, so it
 // does not take the core that computes. A thread that waits for an operation has a free core and
@@ -49,7 +49,7 @@ class MpiWorld {
   /// Returns the CPU seconds used by the MPI thread, and by others in MPI calls.
   double cpu_seconds() const;
 
-  /// Runs `f` while holding the turn, under the deadline of `phase`, and returns its result. It
+  /// Runs `f` while holding the lock, under the deadline of `phase`, and returns its result. It
   /// serves the few MPI calls that exist only as blocking ones; ranks should pass a barrier before
   /// them, since these calls poll.
   template <typename F>
@@ -63,7 +63,7 @@ class MpiWorld {
   }
 
   /// Says who posts an operation. `mpi_thread`: its first stage is work. `caller`: posting is
-  /// quick, and is done by the caller where nobody else has the turn. `caller_alone`: the operation
+  /// quick, and is done by the caller where nobody else has the lock. `caller_alone`: the operation
   /// is small as well (kEagerBytes), so that between two ranks the library needs no further call;
   /// no thread is woken for it. `waiter`: the caller waits for the operation at once, and makes the
   /// calls itself.
@@ -93,18 +93,18 @@ class MpiWorld {
   /// treated like any other.
   void run_small(const char* phase, const std::function<MPI_Request()>& post);
 
-  /// Runs `free_handles` while holding the turn, unless MPI is finalised by then. Any thread may
+  /// Runs `free_handles` while holding the lock, unless MPI is finalised by then. Any thread may
   /// call it; it returns at once.
   void release(std::function<void()> free_handles);
   /// Sleeps until all ranks have arrived, then calls MPI_Finalize. The call is collective; later
   /// calls do nothing.
   void finalize();
 
-  /// Use it only while holding the turn.
+  /// Use it only while holding the lock.
   AllreduceSelector& selector() { return *selector_; }
 
  private:
-  class Turn;
+  class MpiLock;
   void enqueue(std::function<void()> command);
   bool post_here(const std::shared_ptr<Operation>& operation);
   void nudge();
@@ -123,7 +123,7 @@ class MpiWorld {
   std::vector<std::string> hosts_;
   bool any_thread_ = false;  ///< may make MPI calls, one at a time
 
-  std::mutex turn_;  ///< guards the members down to liveness_probe_
+  std::mutex mpi_mutex_;  ///< guards the members down to liveness_probe_
   std::atomic<std::thread::id> holder_{};
   MPI_Comm liveness_communicator_ = MPI_COMM_NULL;
   std::optional<AllreduceSelector> selector_;

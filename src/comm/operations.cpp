@@ -54,7 +54,7 @@ bool Outstanding::start_stages(const std::shared_ptr<Operation>& operation) {
     }
     if (!requests.empty()) return true;
   }
-  operation->stages.clear();  // frees what they hold while holding the turn
+  operation->stages.clear();  // frees what they hold while holding the lock
   return false;
 }
 

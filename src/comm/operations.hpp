@@ -20,13 +20,13 @@ void check_mpi(int result, const char* call);
 
 /// A started operation of one or more stages. `error` and `completed` are valid once it is `done`.
 struct Operation {
-  /// Starts a stage and returns its requests, while the MPI turn (MpiWorld) is held. It is kept
+  /// Starts a stage and returns its requests, while the MPI lock (MpiWorld) is held. It is kept
   /// until the operation ends, together with the buffers that it holds.
   using Post = std::function<std::vector<MPI_Request>()>;
 
   std::vector<Post> stages;  ///< each starts when the requests of the one before are complete
   std::size_t next_stage = 0;
-  std::function<void()> on_complete;  ///< called once, while holding the turn; may be empty
+  std::function<void()> on_complete;  ///< called once, while holding the lock; may be empty
   std::size_t open_requests = 0;
   Clock::time_point posted = Clock::now();
   Clock::time_point completed{};
@@ -34,7 +34,7 @@ struct Operation {
   std::string error;  ///< empty: succeeded
 };
 
-/// The operations in flight. Use it only while holding the turn.
+/// The operations in flight. Use it only while holding the lock.
 class Outstanding {
  public:
   void post(std::shared_ptr<Operation> operation);

@@ -18,7 +18,7 @@ struct RankGroup::Impl {
   int local_rank = 0, local_size = 1;
   int hosts = 1;  ///< number of hosts of the ranks of this group
 
-  /// Takes ownership of `communicator`. Call it while holding the MPI turn (MpiWorld).
+  /// Takes ownership of `communicator`. Call it while holding the MPI lock (MpiWorld).
   Impl(std::shared_ptr<MpiWorld> world, MPI_Comm communicator);
   ~Impl() {
     if (communicator == MPI_COMM_WORLD) return;

@@ -25,7 +25,7 @@ void UrgentQueue::add(const std::vector<std::shared_ptr<Operation>>& pieces, int
   const std::lock_guard lock(mutex_);
   for (const auto& piece : pieces) {
     piece->on_complete = [self = shared_from_this()] {
-      const std::lock_guard turn(self->mutex_);
+      const std::lock_guard lock(self->mutex_);
       --self->in_flight_;
       self->go_on();
     };

@@ -53,7 +53,7 @@ class UrgentQueue : public std::enable_shared_from_this<UrgentQueue> {
   std::shared_ptr<const void> owner_;
   MPI_Comm communicator_;
   InFlight bounds_;
-  std::mutex mutex_;          ///< guards the members below; not held while waiting for the turn
+  std::mutex mutex_;          ///< guards the members below; not held while waiting for the lock
   std::int64_t arrived_ = 0;  ///< pieces so far, here
   std::int64_t agreed_ = 0;   ///< pieces so far on all ranks
   std::deque<std::pair<int, std::shared_ptr<Operation>>> next_arrived_;  ///< beyond agreed_

@@ -334,7 +334,7 @@ FlagGroup build_flags() {
        hostfile_flag("the plan's"),
        {.name = "alternate",
         .value_name = "NAME",
-        .text = "steps: both launches of a pair live at once and measure in turns; launches: one "
+        .text = "steps: both launches of a pair live at once and are interleaved; launches: one "
                 "after the other",
         .standard = "auto: steps, where the ranks share a host",
         .words = kAlternates},

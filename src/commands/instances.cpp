@@ -1,6 +1,4 @@
 // Implements `scalemark instances`, whose own flags come before those of the job.
-#include "commands/instances.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "commands/requests.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/keys.hpp"

@@ -148,7 +148,7 @@ std::string version_text() {
       text += fmt::format("  {:<14} {}\n", name,
                           value.is_string() ? value.get<std::string>() : value.dump());
   text += fmt::format("  {:<14} {}\n", "kernels", has_own_kernels() ? "scalemark, torch" : "torch");
-  return text + fmt::format("  {:<14} {}\n", "gate", kTakesTurns);
+  return text + fmt::format("  {:<14} {}\n", "gate", kInterleavedWord);
 }
 
 CommandHelp commands::list_help(const CommandLine&) {

@@ -1,10 +1,9 @@
 // Implements `scalemark project`.
-#include "commands/project.hpp"
-
 #include <fmt/format.h>
 
 #include <array>
 
+#include "commands/requests.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/text.hpp"

@@ -29,37 +29,37 @@ namespace scalemark {
 namespace {
 
 /// Returns why launches of two builds, whose points are those of `plan` and `new_plan`, can't take
-/// turns at every point; nothing where they can.
-std::optional<std::string> why_not_in_turns(const SweepPlan& plan, const SweepPlan& new_plan,
-                                            const std::array<PointLauncher, 2>& sides) {
-  if (plan.command != Command::run) return "only runs take turns";
+/// interleaved measurements at every point; nothing where they can.
+std::optional<std::string> why_not_interleaved(const SweepPlan& plan, const SweepPlan& new_plan,
+                                               const std::array<PointLauncher, 2>& sides) {
+  if (plan.command != Command::run) return "only runs can be interleaved";
   for (const PointLauncher& side : sides)
-    if (!side.build().takes_turns)
-      return fmt::format("build {} is too old for turns", side.build().revision);
+    if (!side.build().interleaved)
+      return fmt::format("build {} is too old to be interleaved", side.build().revision);
   for (const SweepPoint& point : plan.points)
     if (find_resources(point.config.device, plan.hostfile ? plan.hostfile : point.config.hostfile,
                        process_environment())
             .elsewhere)
-      return "ranks on other hosts do not take turns";
+      return "ranks on other hosts are not interleaved";
   for (const SweepPlan* side : {&plan, &new_plan})
     for (const SweepPoint& point : side->points)
       if (point.launch.ranks > 1 && point.config.overlap == Overlap::step)
-        return "what --overlap step leaves on its way would go on in the other one's turns";
+        return "what --overlap step leaves on its way would go on in the other one's slices";
   return std::nullopt;
 }
 
 /// Launches `point` of both sides and appends the ends to their journals; where one fails, only its
 /// own. `first` is the side that is started first and has the first turn. True where we were asked
 /// to stop.
-bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& sides,
-                     const std::array<Journal*, 2>& journals, std::size_t point,
-                     std::int64_t repeat, std::size_t first) {
+bool launch_interleaved(const SweepPlan& plan, const std::array<PointLauncher, 2>& sides,
+                        const std::array<Journal*, 2>& journals, std::size_t point,
+                        std::int64_t repeat, std::size_t first) {
   const std::array<std::size_t, 2> order{first, 1 - first};
   const std::array handovers{HandoverFolder(sides[order[0]].folder()),
                              HandoverFolder(sides[order[1]].folder())};
   const std::array<TemporaryFolder, 2> local;  // for sockets: not on a network file system
   const int ranks = plan.points[point].launch.ranks;
-  TurnGiver giver(local[0].path(), {ranks, ranks});
+  Interleaver giver(local[0].path(), {ranks, ranks});
   std::vector<Job> jobs;
   std::vector<JournalEntry> entries;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -82,9 +82,9 @@ bool launch_in_turns(const SweepPlan& plan, const std::array<PointLauncher, 2>& 
     if (ends.first_failed && *ends.first_failed != i) continue;
     const PointLauncher& side = sides[order[i]];
     JobEnd& end = ends.jobs[i];
-    if (end.code == ExitCode::ok && giver.turns(i) == 0) {
+    if (end.code == ExitCode::ok && giver.slices(i) == 0) {
       end = {ExitCode::environment,
-             "its ranks did not take turns: SMK_INTERNAL_TURNS has not reached them; --alternate "
+             "its ranks were not interleaved: SMK_INTERNAL_TURNS has not reached them; --alternate "
              "launches does without"};
       side.discard_record(point, repeat);
     }
@@ -161,7 +161,7 @@ Build described(const fs::path& program, const std::string& flag) {
   if (facts["revision"].empty())
     throw EnvironmentError(fmt::format("{}: {} --version names no revision; is it a scalemark?",
                                        flag, program.string()));
-  return {program, facts["revision"], facts["gate"] == kTakesTurns};
+  return {program, facts["revision"], facts["gate"] == kInterleavedWord};
 }
 
 }  // namespace
@@ -220,10 +220,10 @@ class BuildGate {
                PointLauncher(asked.new_plan, build_of(asked.fresh, "--new"),
                              asked.folder / kSides[1])},
         couples_(couples_of(asked.plan, most_pairs())) {
-    const auto obstacle = why_not_in_turns(asked.plan, asked.new_plan, sides_);
+    const auto obstacle = why_not_interleaved(asked.plan, asked.new_plan, sides_);
     if (asked.alternate == Alternate::steps && obstacle)
       refuse_at("--alternate steps", *obstacle + "; leave it out");
-    in_turns_ = asked.alternate != Alternate::launches && !obstacle;
+    interleaved_ = asked.alternate != Alternate::launches && !obstacle;
     if (asked.alternate == Alternate::automatic && obstacle)
       why_launches_ = fmt::format(", since {}", *obstacle);
   }
@@ -304,8 +304,8 @@ class BuildGate {
   }
 
   std::string how_pairs_are_made() const {
-    return in_turns_ ? "the launches of a pair live at the same time and measure in turns"
-                     : "the launches of a pair follow each other" + why_launches_;
+    return interleaved_ ? "the launches of a pair live at the same time and are interleaved"
+                        : "the launches of a pair follow each other" + why_launches_;
   }
 
   /// Returns whether a launch is done, that is, it succeeded. One that failed or was stopped is
@@ -353,9 +353,9 @@ class BuildGate {
 
   /// Launches a pair. Returns true where a stop was requested.
   bool launch(const Couple& couple) {
-    if (in_turns_)
-      return launch_in_turns(asked_.plan, sides_, journals_, couple.point, couple.pair,
-                             couple.first);
+    if (interleaved_)
+      return launch_interleaved(asked_.plan, sides_, journals_, couple.point, couple.pair,
+                                couple.first);
     for (const std::size_t side : {couple.first, 1 - couple.first}) {
       if (done(couple, side)) continue;
       if (sides_[side].launch(*journals_[side], couple.point, couple.pair)) return true;
@@ -378,7 +378,7 @@ class BuildGate {
     double seconds = 0;
     for (const Journal* journal : journals_)
       for (const JournalEntry& entry : journal->entries()) seconds += entry.seconds;
-    return in_turns_ ? seconds / 2 : seconds;
+    return interleaved_ ? seconds / 2 : seconds;
   }
 
   bool out_of_time(std::size_t pairs) const {
@@ -440,7 +440,7 @@ class BuildGate {
     for (const Couple& couple : couples_)
       for (std::size_t side = 0; side < 2; ++side) made.launched += done(couple, side) ? 1 : 0;
     made.most = 2 * couples_.size();
-    made.alternate = in_turns_ ? "steps" : "launches";
+    made.alternate = interleaved_ ? "steps" : "launches";
     made.seconds = seconds_spent();
     made.stopped = stopped;
     return made;
@@ -470,7 +470,7 @@ class BuildGate {
   const GatedBuilds& asked_;
   std::array<PointLauncher, 2> sides_;
   std::vector<Couple> couples_;
-  bool in_turns_ = false;
+  bool interleaved_ = false;
   std::string why_launches_;
   std::array<Journal*, 2> journals_{};
   std::vector<ResultSet> sets_;

@@ -18,8 +18,8 @@ namespace scalemark {
 // The functions below find the build that a user means: a program, its folder, or a commit of the
 // source tree.
 
-/// The word that scalemark --version prints for "gate" where runs can measure in turns.
-inline constexpr const char* kTakesTurns = "turns";
+/// The word that scalemark --version prints for "gate" where its runs can be interleaved.
+inline constexpr const char* kInterleavedWord = "turns";
 
 /// Returns the build that `word` names: a program `scalemark`, a folder with it (itself or in
 /// bin/), or else a commit, which scripts/build_commit builds in the source tree that this program

@@ -41,7 +41,7 @@ CommandsEnd run_commands(const std::vector<CommandWords>& commands, Moment momen
 struct Build {
   std::filesystem::path program;
   std::string revision;
-  bool takes_turns = true;  ///< its runs can measure in turns with those of another
+  bool interleaved = true;  ///< its runs can be interleaved with those of another
   bool own = false;         ///< this program: an image may bring it
 };
 

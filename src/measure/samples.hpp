@@ -100,7 +100,7 @@ struct Samples {
   double padded_units = 0;       ///< units of all steps, with padding
   double began = 0;              ///< begin of the loop in steady_seconds(); not sent to other ranks
   double wall_seconds = 0;     ///< between the synchronised points around the loop, without pauses
-  std::int64_t turns = 0;      ///< number of parts of an interleaved loop; 0: it was not divided
+  std::int64_t slices = 0;     ///< number of parts of an interleaved loop; 0: it was not divided
   double paused_seconds = 0;   ///< time between these parts
   double warm_up_seconds = 0;  ///< sum of the local times of the warm-up steps
   double communication_seconds =

@@ -172,7 +172,7 @@ void GateLaunches::describe(Fields& fields) {
   fields.add("seconds", &GateLaunches::seconds, "of all of them").unit("s").at_least(0);
   fields
       .add("alternate", &GateLaunches::alternate,
-           "what the builds take turns in: `steps` (slices of a run) or `launches`")
+           "what of the builds alternates: `steps` (slices of interleaved runs) or `launches`")
       .one_of({"steps", "launches"});
   fields.add("stopped", &GateLaunches::stopped, "why no more came")
       .one_of({"verdict", "pairs", "max_seconds", "failure"});

@@ -118,7 +118,7 @@ struct GateLaunches {
   std::size_t launched = 0;  ///< launches that this verdict rests on or that were made for it
   std::size_t most = 0;      ///< that the budget of pairs allowed
   double seconds = 0;        ///< of all of them together
-  std::string alternate;     ///< "steps": the launches of a pair took turns; "launches"
+  std::string alternate;     ///< "steps": the launches of a pair were interleaved; "launches"
   std::string stopped;       ///< why no more pairs came
   static void describe(Fields& fields);
 };

@@ -136,7 +136,7 @@ void Description<Samples>::of(Fields& fields) {
   fields.add("units", &Samples::units);
   fields.add("padded_units", &Samples::padded_units);
   fields.add("wall_seconds", &Samples::wall_seconds);
-  fields.add("turns", &Samples::turns);
+  fields.add("slices", &Samples::slices);
   fields.add("paused_seconds", &Samples::paused_seconds);
   fields.add("warm_up_seconds", &Samples::warm_up_seconds);
   fields.add("communication_seconds", &Samples::communication_seconds);

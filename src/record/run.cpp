@@ -341,9 +341,9 @@ void RunNoise::describe(Fields& fields) {
   describe_last(fields);
 }
 
-void Turns::describe(Fields& fields) {
-  fields.add("count", &Turns::count, "slices of the measured loop").at_least(0);
-  fields.add("paused_seconds", &Turns::paused_seconds, "between them, not in `wall_seconds`")
+void Interleaving::describe(Fields& fields) {
+  fields.add("count", &Interleaving::count, "slices of the measured loop").at_least(0);
+  fields.add("paused_seconds", &Interleaving::paused_seconds, "between them, not in `wall_seconds`")
       .unit("s")
       .at_least(0);
 }
@@ -420,7 +420,7 @@ void RunResult::describe(Fields& fields) {
   describe_context(fields);
   fields.add("turns", &R::turns, "of a run that was interleaved with another ([gate](gate.md))")
       .since(2)
-      .otherwise("the run took turns with no other");
+      .otherwise("the run was not interleaved");
   fields.add("phases", &R::phases, "[where a step goes](measurements.md#where-a-step-goes)")
       .since(3);
   describe_trace(fields);

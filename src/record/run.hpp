@@ -153,7 +153,7 @@ struct RunNoise : Noise {
 };
 
 /// Slices of a run that was interleaved with another.
-struct Turns {
+struct Interleaving {
   std::int64_t count = 0;
   double paused_seconds = 0;
   static void describe(Fields& fields);
@@ -193,7 +193,7 @@ struct RunResult : record::Measured {
   record::RunMemory memory;
   record::EnergyUse energy;
   record::RunNoise noise;
-  Known<record::Turns> turns;
+  Known<record::Interleaving> turns;
   Known<record::Phases> phases;
   Known<record::RankSteps> rank_steps;
   static void describe(Fields& fields);

@@ -174,7 +174,7 @@ int BarrierListener::accept() const {
 
 namespace {
 
-constexpr const char* kVariable = "SMK_INTERNAL_START_LINE";
+constexpr const char* kVariable = "SMK_INTERNAL_START_BARRIER";
 constexpr int kAskMilliseconds = 100;
 
 /// The window that a rank reports, in seconds of its host's clock.
@@ -186,9 +186,9 @@ struct ToldWindow {
 }  // namespace
 
 StartBarrier::StartBarrier(const std::map<std::string, std::string>& environment) {
-  const auto turns = environment.find("SMK_INTERNAL_TURNS");
-  takes_turns_ = turns != environment.end();
-  const auto address = takes_turns_ ? turns : environment.find(kVariable);
+  const auto interleaver = environment.find("SMK_INTERNAL_TURNS");
+  interleaved_ = interleaver != environment.end();
+  const auto address = interleaved_ ? interleaver : environment.find(kVariable);
   if (address != environment.end()) line_ = connect_barrier(address->second);
 }
 
@@ -206,7 +206,7 @@ std::optional<int> StartBarrier::starter() const {
 void StartBarrier::wait(const std::function<bool()>& leaves) { await_go(kReady, leaves); }
 
 void StartBarrier::end(const std::function<bool()>& leaves) {
-  if (takes_turns_) await_go(kEnded, leaves);
+  if (interleaved_) await_go(kEnded, leaves);
 }
 
 void StartBarrier::await_go(char word, const std::function<bool()>& leaves) {
@@ -228,7 +228,7 @@ void StartBarrier::await_go(char word, const std::function<bool()>& leaves) {
 }
 
 void StartBarrier::report(const Window& window) {
-  if (line_ < 0 || takes_turns_) return;
+  if (line_ < 0 || interleaved_) return;
   const ToldWindow told{window, go_heard_, steady_seconds()};
   std::array<char, 1 + sizeof told> message{kWindow};
   std::memcpy(message.data() + 1, &told, sizeof told);
@@ -326,18 +326,18 @@ void Starter::update() {
       if (line.socket >= 0) send_on(line.socket, &kGo, 1);
 }
 
-TurnGiver::TurnGiver(const std::filesystem::path& folder, const std::array<int, 2>& ranks) {
+Interleaver::Interleaver(const std::filesystem::path& folder, const std::array<int, 2>& ranks) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     jobs_[i].ranks = static_cast<std::size_t>(ranks[i]);
-    jobs_[i].listener = std::make_unique<BarrierListener>(folder / fmt::format("turns-{}", i));
+    jobs_[i].listener = std::make_unique<BarrierListener>(folder / fmt::format("slices-{}", i));
   }
 }
 
-TurnGiver::~TurnGiver() {
+Interleaver::~Interleaver() {
   for (Job& job : jobs_) job.close_lines();
 }
 
-std::vector<int> TurnGiver::inputs() const {
+std::vector<int> Interleaver::inputs() const {
   std::vector<int> open;
   for (const Job& job : jobs_) {
     open.push_back(job.listener->descriptor());
@@ -347,7 +347,7 @@ std::vector<int> TurnGiver::inputs() const {
   return open;
 }
 
-void TurnGiver::update() {
+void Interleaver::update() {
   for (Job& job : jobs_) {
     job.accept_ranks();
     job.hear();
@@ -359,31 +359,31 @@ void TurnGiver::update() {
     return;
   }
   Job& next = jobs_[next_job()];
-  ++next.turns;
+  ++next.slices;
   next.go();
 }
 
-std::size_t TurnGiver::next_job() {
+std::size_t Interleaver::next_job() {
   const std::size_t place = turn_++ % 4;
   const std::size_t job = place == 0 || place == 3 ? 0 : 1;
   return jobs_[job].has_ended() ? 1 - job : job;
 }
 
-bool TurnGiver::Job::waits() const {
+bool Interleaver::Job::waits() const {
   return lines.size() == ranks &&
          std::ranges::none_of(lines, [](const Line& line) { return line.word == 0; });
 }
 
-bool TurnGiver::Job::has_ended() const {
+bool Interleaver::Job::has_ended() const {
   return lines.size() == ranks &&
          std::ranges::all_of(lines, [](const Line& line) { return line.word == kEnded; });
 }
 
-void TurnGiver::Job::accept_ranks() {
+void Interleaver::Job::accept_ranks() {
   for (int made; (made = listener->accept()) >= 0;) lines.push_back({made, 0});
 }
 
-void TurnGiver::Job::hear() {
+void Interleaver::Job::hear() {
   for (Line& line : lines) {
     char word = 0;
     while (line.socket >= 0) {
@@ -395,7 +395,7 @@ void TurnGiver::Job::hear() {
   }
 }
 
-void TurnGiver::Job::go() {
+void Interleaver::Job::go() {
   for (Line& line : lines) {
     if (line.socket < 0) continue;
     line.word = 0;
@@ -403,7 +403,7 @@ void TurnGiver::Job::go() {
   }
 }
 
-void TurnGiver::Job::close_lines() {
+void Interleaver::Job::close_lines() {
   for (Line& line : lines) close_line(line.socket);
 }
 

@@ -74,9 +74,9 @@ inline bool send_on(int line, const void* message, std::size_t bytes) {
 /// nothing is waited for.
 class StartBarrier {
  public:
-  /// Connects to the address of a Starter in SMK_INTERNAL_START_LINE or, for an interleaved
-  /// measurement, of a TurnGiver in SMK_INTERNAL_TURNS. Throws EnvironmentError where the address
-  /// leads nowhere.
+  /// Connects to the address of a Starter in SMK_INTERNAL_START_BARRIER or, for an interleaved
+  /// measurement, of an Interleaver in SMK_INTERNAL_TURNS. Throws EnvironmentError where the
+  /// address leads nowhere.
   explicit StartBarrier(const std::map<std::string, std::string>& environment);
   ~StartBarrier();
   StartBarrier(const StartBarrier&) = delete;
@@ -86,8 +86,8 @@ class StartBarrier {
   /// times a second and may end the wait early. Throws RunError where the other end is gone.
   void wait(const std::function<bool()>& leaves);
   /// Returns whether the measurement is interleaved: wait() is then called again after about
-  /// `turn_seconds` of measuring each time, and end() at the end.
-  bool takes_turns() const { return takes_turns_; }
+  /// `slice_seconds` of measuring each time, and end() at the end.
+  bool interleaved() const { return interleaved_; }
   /// Returns the process at the other side, an ancestor of all processes that are measured
   /// together. It is unset where that process is not on this host.
   std::optional<int> starter() const;
@@ -101,14 +101,14 @@ class StartBarrier {
   void await_go(char word, const std::function<bool()>& leaves);
 
   int line_ = -1;
-  bool takes_turns_ = false;
+  bool interleaved_ = false;
   double go_heard_ = 0;  ///< seconds of this host's clock
 };
 
 /// The seconds of measuring between two waits of an interleaved measurement. They are short
 /// compared with the seconds in which machines change their speed, and long compared with a
 /// hand-over (about 0.1 ms).
-inline constexpr double kTurnSeconds = 0.05;
+inline constexpr double kSliceSeconds = 0.05;
 
 /// The side of the process that starts the jobs. All ranks of all jobs are released at once, when
 /// every one is ready.
@@ -164,25 +164,25 @@ class Starter {
 
 /// The side of the process that starts both jobs, whose ranks run on this host. Nobody measures
 /// before all ranks of both are ready. Then the order is first job, second, second, first, and so
-/// on, which also cancels a steady drift. When one job has ended, the other has all further turns.
+/// on, which also cancels a steady drift. When one job has ended, the other has all further slices.
 /// Both are released when both have ended.
-class TurnGiver {
+class Interleaver {
  public:
   /// `ranks` holds the number of ranks of each job. The sockets are in `folder`. Throws
   /// EnvironmentError.
-  TurnGiver(const std::filesystem::path& folder, const std::array<int, 2>& ranks);
-  ~TurnGiver();
-  TurnGiver(const TurnGiver&) = delete;
-  TurnGiver& operator=(const TurnGiver&) = delete;
+  Interleaver(const std::filesystem::path& folder, const std::array<int, 2>& ranks);
+  ~Interleaver();
+  Interleaver(const Interleaver&) = delete;
+  Interleaver& operator=(const Interleaver&) = delete;
 
   /// Returns the value of SMK_INTERNAL_TURNS for a job.
   std::string address(std::size_t job) const { return jobs_[job].listener->address(); }
   /// Returns the descriptors to poll for input.
   std::vector<int> inputs() const;
-  /// Reads messages and starts the next turn. Call it whenever an input is readable.
+  /// Reads messages and starts the next slice. Call it whenever an input is readable.
   void update();
 
-  std::size_t turns(std::size_t job) const { return jobs_[job].turns; }
+  std::size_t slices(std::size_t job) const { return jobs_[job].slices; }
 
  private:
   struct Line {
@@ -191,7 +191,7 @@ class TurnGiver {
   };
   struct Job {
     std::unique_ptr<BarrierListener> listener;
-    std::size_t ranks = 0, turns = 0;
+    std::size_t ranks = 0, slices = 0;
     std::vector<Line> lines = {};
 
     /// Returns whether all ranks are connected and wait.

@@ -13,7 +13,7 @@ struct RankReport;
 using record::ForeignLoad;
 
 /// Of each host where the kernel tells, by host. Of ranks that were measured beside other processes
-/// of ours (instances, builds that take turns), these count as ours.
+/// of ours (instances, builds that are interleaved), these count as ours.
 std::vector<ForeignLoad> foreign_loads(const std::vector<RankReport>& reports);
 
 /// Of the host with the most.

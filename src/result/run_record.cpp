@@ -59,7 +59,7 @@ void set_loop(RunResult& run, const std::vector<RankReport>& reports) {
   if (reports.empty()) return;
   const Samples& samples = reports.front().samples;
   run.stop_reason = samples.stop_reason;
-  if (samples.turns > 0) run.turns = record::Turns{samples.turns, samples.paused_seconds};
+  if (samples.slices > 0) run.turns = record::Interleaving{samples.slices, samples.paused_seconds};
 }
 }  // namespace
 

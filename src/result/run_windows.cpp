@@ -229,7 +229,7 @@ Known<record::Windows> windows_of(const ResolvedConfig& config, double units_per
   for (const RankReport& report : reports) {
     const auto& seconds = report.samples.step_seconds;
     longest = std::max(longest, std::accumulate(seconds.begin(), seconds.end(), 0.));
-    if (report.samples.turns > 0) return Unknown{"the run alternated with another"};
+    if (report.samples.slices > 0) return Unknown{"the run alternated with another"};
   }
   if (!(longest > 0)) return Unknown{"no step was completed"};
   record::Windows windows;

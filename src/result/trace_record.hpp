@@ -25,7 +25,7 @@ std::optional<double> measured_step(const RunResult& run);
 std::optional<double> measured_step(const InferenceResult& inference);
 
 /// trace and operators of a run or an inference whose other parts are filled: the cost is relative
-/// to its measured steps, and the roof is its own. Formulas: docs/measurements.md.
+/// to its measured steps, and the GEMM peak is its own. Formulas: docs/measurements.md.
 void fill_trace(record::Measured& run, std::optional<double> measured_step,
                 const TraceFacts& facts);
 

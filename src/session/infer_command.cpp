@@ -50,7 +50,7 @@ std::optional<InferenceResult> measure(Session& session, Inferencer& inferencer,
   RankGroup& world = session.world;
   InferenceFacts facts = inference_facts(session, inferencer, measured, batch);
   const bool server = measured.config().mode == InferenceMode::server;
-  facts.gemm_flops = measure_gemm_roof(session, measured.config(), world);
+  facts.gemm_flops = measure_gemm_peak(session, measured.config(), world);
   if (!server)
     announce_time(session, world, measured.config(),
                   facts.flops_per_sample * static_cast<double>(batch.global_batch_size),
@@ -101,7 +101,7 @@ ExitCode infer_command(Session& session) {
                                                  world.size(),
                                                  {status_of_exit(exit_code), message}));
   };
-  return with_last_words(session, leave, [&] {
+  return recording_failures(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
     const BatchPlan batch = plan_batch(measured.config(), world.size());
     announce_run(session, measured.config(), batch, {world.size()});

@@ -35,14 +35,15 @@ void check_data(Trainer& trainer, RunGroup& group, CheckTime when) {
   });
 }
 
-/// Everything that may fail or take long before the clock: proves the data path, measures the roof.
+/// Everything that may fail or take long before the clock: proves the data path, measures the GEMM
+/// peak.
 void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   if (group.data_checked) return;
   auto& watchdog = group.ranks.watchdog();
   check_data(trainer, group, CheckTime::before);
   watchdog.enter("checkpoint folder");
   group.ranks.agree_on([&] { trainer.open_checkpoints(group.ranks); });
-  group.gemm_flops = measure_gemm_roof(session, group.measured.config(), group.ranks);
+  group.gemm_flops = measure_gemm_peak(session, group.measured.config(), group.ranks);
   group.data_checked = true;
 }
 
@@ -155,10 +156,10 @@ std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine)
   return reports;
 }
 
-std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& config,
+std::optional<double> measure_gemm_peak(Session& session, const ResolvedConfig& config,
                                         RankGroup& ranks) {
   if (!config.roofline || config.precision == Precision::int8) return std::nullopt;
-  ranks.watchdog().enter("GEMM roof");
+  ranks.watchdog().enter("GEMM peak");
   ranks.barrier();  // all ranks multiply at once, as they compute at once
   const bool cuda = session.device->device().is_cuda();
   const double mine =

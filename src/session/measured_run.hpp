@@ -40,7 +40,7 @@ std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine)
 
 /// Rate of large matrix products in the compute type, FLOP/s of all ranks of the group at once; all
 /// of them call it. None without --roofline.
-std::optional<double> measure_gemm_roof(Session& session, const ResolvedConfig& config,
+std::optional<double> measure_gemm_peak(Session& session, const ResolvedConfig& config,
                                         RankGroup& ranks);
 
 /// FLOPs of one sample's forward pass; `counted`: of a network of the user's. 0 (unknown) for
@@ -61,7 +61,7 @@ struct BaselineRate {
   double step_seconds = 0;
 };
 
-/// Data check and GEMM roof (once a group, before the clock), then the measured loop; gathers the
+/// Data check and GEMM peak (once a group, before the clock), then the measured loop; gathers the
 /// reports. All ranks of the group call it together; the result is at its rank 0, none elsewhere.
 /// Throws AgreedError, or an error of one rank alone (then the caller aborts the job). The loop
 /// begins at the session's start line.

@@ -111,8 +111,8 @@ ExitCode preflight_command(Session& session) {
       to.output->write(make_failed_preflight_record(session.record_context(session.loaded),
                                                     session.world.size(), outcome));
   };
-  return with_last_words(session, leave,
-                         [&] { return publish_checks(session, to, measure(session, to.rules)); });
+  return recording_failures(
+      session, leave, [&] { return publish_checks(session, to, measure(session, to.rules)); });
 }
 
 }  // namespace scalemark

@@ -43,12 +43,12 @@ std::optional<record::GpuHealth> GpuChecks::measure() {
   if (world.all_sum({watch_ ? 1. : 0.}).front() == 0) return std::nullopt;
   const double seconds = session_.config().seconds / 20;
   GpuFindings findings;
-  const int turns = most_local_ranks(world);
-  for (int turn = 0; turn < turns; ++turn) {
+  const int ranks_here = most_local_ranks(world);
+  for (int local_rank = 0; local_rank < ranks_here; ++local_rank) {
     world.watchdog().enter("GPU copies");
     leave_if_stopped(session_);
     world.agree_on([&] {
-      if (watch_ && world.local_rank() == turn)
+      if (watch_ && world.local_rank() == local_rank)
         findings.copies = measure_gpu_copies(session_.device->device().index(), seconds);
     });
   }

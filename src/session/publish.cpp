@@ -34,7 +34,7 @@ ExitCode publish_record(Session& session, ResultFile* output, const record::Meas
   return exit_code_of(run.status);
 }
 
-ExitCode with_last_words(
+ExitCode recording_failures(
     const Session& session,
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure) {

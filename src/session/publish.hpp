@@ -39,7 +39,7 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output,
 /// What is left where a measurement fails: `leave` writes it, before an abort (AbortHandler) or an
 /// error of this rank alone, or one that ranks agree on where leaves_a_record(). The
 /// supervisor hears of an abort, too.
-ExitCode with_last_words(
+ExitCode recording_failures(
     const Session& session,
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure);

@@ -36,7 +36,7 @@ ExitCode run_command(Session& session) {
     if (output) output->write(unmeasured_json(failed));
     if (mllog) mllog->write_text(mllog_text(failed));
   };
-  return with_last_words(session, leave, [&] {
+  return recording_failures(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
     RunGroup group = make_run_group(session, session.world, measured, false);
     announce_run(session, measured.config(), group.batch, {session.world.size()});

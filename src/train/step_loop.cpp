@@ -13,7 +13,16 @@ namespace {
 
 /// The values that a rank posts after a step. Where ranks stop together, all read the sums one step
 /// later.
-enum Word { signal, target_ci, max_seconds, non_finite, loss_share, losses, turn_over, word_count };
+enum Word {
+  signal,
+  target_ci,
+  max_seconds,
+  non_finite,
+  loss_share,
+  losses,
+  slice_over,
+  word_count
+};
 
 /// Returns a function that says whether to stop waiting. It also keeps the watchdog from expiring.
 std::function<bool()> leaving(RankGroup& group) {
@@ -40,7 +49,7 @@ struct StepLoop::Phase {
         reader(device.make_scalar_reader()),
         rule(stopping_rule),
         observer(step_observer),
-        barrier(start_barrier && start_barrier->takes_turns() ? start_barrier : nullptr) {
+        barrier(start_barrier && start_barrier->interleaved() ? start_barrier : nullptr) {
     if (watcher) clock = watcher->around(std::move(clock));
     samples.began = start;
   }
@@ -52,9 +61,9 @@ struct StepLoop::Phase {
   std::optional<AgreedStop> agreed;  ///< set where ranks stop together
   StoppingRule& rule;
   const StepObserver& observer;
-  StartBarrier* barrier;  ///< at which turns are taken; may be null
-  double start = steady_seconds(), turn_start = start;
-  bool turn_is_over = false, said_so = false;
+  StartBarrier* barrier;  ///< of an interleaved measurement; may be null
+  double start = steady_seconds(), slice_start = start;
+  bool slice_is_over = false, said_so = false;
   Samples samples;
 };
 
@@ -88,7 +97,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
     phases_->enter(StepPhase::rest);
     phase.clock->mark();
     if (!done.loss.defined()) show(phase, i + 1, std::numeric_limits<double>::quiet_NaN());
-    if (phase.turn_is_over && !stop && i + 1 < steps) make_way(phase);
+    if (phase.slice_is_over && !stop && i + 1 < steps) make_way(phase);
   }
   phases_->pause();
   if (const auto late = phase.reader->finish()) {
@@ -100,7 +109,7 @@ Samples StepLoop::run(long steps, const char* phase_name, StoppingRule rule,
   if (!stop && reason == StopReason::non_finite) stop = reason;
   phase.samples.stop_reason = stop.value_or(StopReason::num_batches);
   device_.synchronize();
-  if (phase.barrier) ++phase.samples.turns;
+  if (phase.barrier) ++phase.samples.slices;
   phase.samples.step_seconds = phase.clock->seconds();
   phase.samples.phase_seconds = phases_->seconds();
   return std::move(phase.samples);
@@ -121,9 +130,9 @@ std::vector<double> StepLoop::words(Phase& phase, std::optional<double> loss) co
     words[max_seconds] = reason == StopReason::max_seconds;
     // This is posted once in each part of an interleaved loop. Ranks read it after the next step, a
     // single rank at once.
-    if (phase.barrier && !phase.said_so && steady_seconds() - phase.turn_start > kTurnSeconds) {
-      words[turn_over] = phase.said_so = true;
-      phase.turn_is_over = group_.size() == 1;
+    if (phase.barrier && !phase.said_so && steady_seconds() - phase.slice_start > kSliceSeconds) {
+      words[slice_over] = phase.said_so = true;
+      phase.slice_is_over = group_.size() == 1;
     }
   }
   return words;
@@ -137,7 +146,7 @@ std::optional<StopReason> StepLoop::read(Phase& phase, const std::vector<double>
     trace.push_back(sums[loss_share]);
     show(phase, static_cast<long>(trace.size()), trace.back());
   }
-  if (sums[turn_over] > 0) phase.turn_is_over = true;
+  if (sums[slice_over] > 0) phase.slice_is_over = true;
   if (sums[signal] > 0) return StopReason::signal;
   // MPI gives all ranks the same sums, so they decide alike.
   if (const auto reason = phase.rule.check_loss(phase.samples.loss)) return reason;
@@ -152,10 +161,10 @@ void StepLoop::make_way(Phase& phase) {
   phase.clock->pause();
   const double pause_start = steady_seconds();
   wait_at(phase.barrier, group_);
-  phase.turn_start = steady_seconds();
-  phase.samples.paused_seconds += phase.turn_start - pause_start;
-  ++phase.samples.turns;
-  phase.turn_is_over = phase.said_so = false;
+  phase.slice_start = steady_seconds();
+  phase.samples.paused_seconds += phase.slice_start - pause_start;
+  ++phase.samples.slices;
+  phase.slice_is_over = phase.said_so = false;
   phases_->enter(StepPhase::rest);
   phase.clock->mark();
 }

@@ -1,13 +1,13 @@
 // The command line of `scalemark instances`: its own flags, the job's, and what becomes of both.
-#include "commands/instances.hpp"
+#include "launch/instances.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "commands/requests.hpp"
 #include "commands/subcommands.hpp"
 #include "config/value_syntax.hpp"
 #include "launch/engine_start.hpp"
-#include "launch/instances.hpp"
 
 namespace scalemark::instances_test {
 namespace {

@@ -1,9 +1,8 @@
 // The command line of `scalemark project`.
-#include "commands/project.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "commands/requests.hpp"
 #include "commands/subcommands.hpp"
 
 namespace scalemark::project_test {

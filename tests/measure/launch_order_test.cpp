@@ -72,9 +72,9 @@ TEST(LaunchOrder, OfOneSetAfterTheOtherIsApart) {
 }
 
 TEST(LaunchOrder, OfSetsThatTakeTurnsIsThatOfPairs) {
-  const LaunchOrder turns = order_of_sets(every_two_minutes(8), every_two_minutes(8, 60));
-  EXPECT_EQ(turns.design, LaunchDesign::pairs);
-  EXPECT_TRUE(turns.confounded());
+  const LaunchOrder pairs = order_of_sets(every_two_minutes(8), every_two_minutes(8, 60));
+  EXPECT_EQ(pairs.design, LaunchDesign::pairs);
+  EXPECT_TRUE(pairs.confounded());
   EXPECT_EQ(order_of_sets(every_two_minutes(8), every_two_minutes(6, 60)).design,
             LaunchDesign::mixed);
 }

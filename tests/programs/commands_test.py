@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-from support import ROOF, ROOT, SCALEMARK, SMALL, STEADY, ProgramTest, main, mpirun
+from support import ROOFLINE, ROOT, SCALEMARK, SMALL, STEADY, ProgramTest, main, mpirun
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -15,7 +15,7 @@ LINE = re.compile(r"^\d+\timages/sec: \d+\.\d+ \+/- \d+\.\d+ \(jitter = \d+\.\d+
 
 class Run(ProgramTest):
     def test_alone_prints_tf_cnn_lines_and_writes_a_valid_record(self):
-        out, _ = self.run_program(SCALEMARK, "run", *SHORT, ROOF, "--output", "r.json")
+        out, _ = self.run_program(SCALEMARK, "run", *SHORT, ROOFLINE, "--output", "r.json")
         lines = out.splitlines()
         self.assertEqual(lines[0], "Step\tImg/sec\ttotal_loss")
         self.assertEqual([line.split("\t")[0] for line in lines if LINE.match(line)], ["1", "5", "10"])
@@ -30,7 +30,7 @@ class Run(ProgramTest):
         self.assertEqual(json.loads(out)["kind"], "run")
 
     def test_two_ranks_under_a_users_mpirun(self):
-        out, _ = self.run_program(*mpirun(2, SCALEMARK, "run", *SHORT, ROOF, "--output", "r.json"))
+        out, _ = self.run_program(*mpirun(2, SCALEMARK, "run", *SHORT, ROOFLINE, "--output", "r.json"))
         record = self.read("r.json")
         self.assertEqual(record["world_size"], 2)
         self.assertEqual(record["global_batch_size"], 8)
@@ -128,7 +128,7 @@ class Scale(ProgramTest):
         return run["ranks"]
 
     def test_outside_a_launcher_it_starts_the_ranks_itself(self):
-        out, err = self.run_program(SCALEMARK, "scale", *SHORT, ROOF, "--ranks", "1,2", "--repeats", "2", "--output", "s.json")
+        out, err = self.run_program(SCALEMARK, "scale", *SHORT, ROOFLINE, "--ranks", "1,2", "--repeats", "2", "--output", "s.json")
         for rank in self.check_curve("s.json"):
             self.assertRegex(rank["affinity_requested"], "^core:[0-9]+$" if CORES >= 2 else "^none$")
             self.assertTrue(rank["binding"]["as_asked"])

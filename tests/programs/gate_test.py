@@ -56,7 +56,7 @@ class Builds(GateTest):
         settings = {**SETTINGS, "model": "smallnet", "num_batches": 200, "ranks": 2, "inject": "delay:milliseconds=1"}  # 0.2 s
         out, err = self.gate(*self.plan(settings=settings), "--new", SCALEMARK, "--pairs", "2", "--alpha", "0.3", "--threshold", "50",
                              "--delta", "50", expect=3)  # two pairs pass nothing
-        self.assertIn("live at the same time and measure in turns", err)
+        self.assertIn("live at the same time and are interleaved", err)
         self.assertEqual(self.read("out/verdict.json")["launches"]["alternate"], "steps")
         words = [f"--{key}={value}" for key, value in settings.items() if key not in ("ranks", "inject")]
         self.run_program(*mpirun(2, SCALEMARK, "run", *words, "--output", "alone.json"))
@@ -78,9 +78,9 @@ class Builds(GateTest):
         words = ["plan.json", "--base", old, "--output", "out", *few]
         self.plan()
         _, err = self.gate(*words, "--alternate", "steps", expect=2)
-        self.assertIn("too old for turns", err)
+        self.assertIn("too old to be interleaved", err)
         _, err = self.gate(*words, expect=3)
-        self.assertRegex(err, "follow each other, since build .* is too old for turns")
+        self.assertRegex(err, "follow each other, since build .* is too old to be interleaved")
         self.assertEqual(self.read("out/verdict.json")["launches"]["alternate"], "launches")
 
     def test_sums_that_go_on_into_the_next_step_take_no_turns(self):

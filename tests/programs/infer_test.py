@@ -4,7 +4,7 @@ import json
 import re
 import signal
 
-from support import ROOF, SCALEMARK, SMALL, STEADY, ProgramTest, main, mpirun
+from support import ROOFLINE, SCALEMARK, SMALL, STEADY, ProgramTest, main, mpirun
 
 SHORT = [*SMALL, "--num_batches", "20"]
 LINE = re.compile(r"^\d+\timages/sec: \d+\.\d+ \+/- \d+\.\d+ \(jitter = \d+\.\d+\)\t\d+\.\d+$")
@@ -16,7 +16,7 @@ class Infer(ProgramTest):
         return self.run_program(*(launch or []), *command, **options)
 
     def test_alone_prints_lines_and_writes_a_valid_record(self):
-        out, err = self.infer(*SHORT, ROOF, "--output", "r.json")
+        out, err = self.infer(*SHORT, ROOFLINE, "--output", "r.json")
         lines = out.splitlines()
         self.assertEqual(lines[0], "Step\tImg/sec\tp50_ms")
         self.assertEqual([line.split("\t")[0] for line in lines if LINE.match(line)], ["1", "5", "10", "15", "20"])
@@ -71,7 +71,7 @@ class Infer(ProgramTest):
 
     def test_int8_says_how_it_was_quantised_and_how_far_it_rounds(self):
         self.infer("--model", "resnet18", "--image_size", "32", "--batch_size", "2", "--num_batches", "3", "--precision", "int8",
-                   ROOF, "--output", "r.json", launch=mpirun(2))
+                   ROOFLINE, "--output", "r.json", launch=mpirun(2))
         record = self.read("r.json")
         self.assertEqual((record["status"], record["precision"], record["fused"]), ("ok", "int8", "on"))
         self.assertEqual(record["quantization"]["layers"], 21)

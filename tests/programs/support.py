@@ -23,11 +23,11 @@ from validate_records import problems_of, schema_errors  # noqa: E402, F401
 BINARY = pathlib.Path(os.environ.get("SCALEMARK_BINARY_DIR", SOURCE / "build" / "release"))
 SCALEMARK = BINARY / "bin" / "scalemark"
 ROOT = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-# One thread, which sleeps where it waits: suites run side by side. The roof of each launch takes as long as all the rest
-# of it; tests of records ask for it again (ROOF).
+# One thread, which sleeps where it waits: suites run side by side. The GEMM peak of each launch takes as long as all the rest
+# of it; tests of records ask for it again (ROOFLINE).
 VARIABLES = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
              "SCALEMARK_ROOFLINE": "false"}
-ROOF = "--roofline"
+ROOFLINE = "--roofline"
 # Steps of which each takes about as long as the other, whatever else the machine does.
 STEADY = ["--inject", "delay:milliseconds=5"]
 # Without what it depends on (scripts/setup with SCALEMARK_CUDA=OFF) it can't be imported.

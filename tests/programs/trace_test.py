@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import c10d_test
-from support import ROOF, SCALEMARK, SMALL, STEADY, ProgramTest, main, mpirun
+from support import ROOFLINE, SCALEMARK, SMALL, STEADY, ProgramTest, main, mpirun
 
 GROUPS = {"convolution", "matrix_product", "normalisation", "optimizer", "communication", "other"}
 STEPS = 4
@@ -83,7 +83,7 @@ class Traces(ProgramTest):
         return Trace(self, self.folder / "t.json"), self.read("r.json"), out, err
 
     def test_two_ranks_on_one_axis(self):
-        trace, record, _, err = self.traced(ROOF, *STEADY)
+        trace, record, _, err = self.traced(ROOFLINE, *STEADY)
         self.assertEqual(trace.ranks(), {0, 1})
         for rank in (0, 1):
             self.assertEqual([e["name"] for e in trace.of("step", rank)], [f"step {i + 1}" for i in range(STEPS)])
@@ -124,7 +124,7 @@ class Traces(ProgramTest):
         self.assertLess(max(first[0], second[0]), min(first[1], second[1]))
 
     def test_the_measurement_is_left_alone(self):
-        trace, record, _, _ = self.traced(ROOF)
+        trace, record, _, _ = self.traced(ROOFLINE)
         self.assertEqual(record["steps"], 6)
         self.assertEqual(len(record["step_seconds"]["samples"]), 6)
         self.assertEqual(len(record["loss"]["trace"]), 6)
@@ -147,7 +147,7 @@ class Traces(ProgramTest):
         return self.read("one-r.json")["config_hash"]
 
     def test_groups_of_operators(self):
-        trace, record, _, err = self.traced(ROOF)
+        trace, record, _, err = self.traced(ROOFLINE)
         groups = record["operators"]["groups"]
         self.assertEqual(set(groups), GROUPS)
         shares = [group["share"] for group in groups.values()] + [record["operators"]["outside"]["share"]]
@@ -206,7 +206,7 @@ class Traces(ProgramTest):
     def test_inference(self):
         for mode in ("batch", "single_stream"):
             self.run_program(*mpirun(2, SCALEMARK, "infer", "--model", "smallnet", "--batch_size", "1", "--mode", mode,
-                                     "--num_batches", "5", "--trace", "t.json", "--output", "i.json", ROOF))
+                                     "--num_batches", "5", "--trace", "t.json", "--output", "i.json", ROOFLINE))
             trace, record = Trace(self, self.folder / "t.json"), self.read("i.json")
             self.assertEqual(len(trace.of("step")), 2 * 3)
             self.assertEqual(trace.of("autograd"), [])
@@ -220,7 +220,7 @@ class Traces(ProgramTest):
         flops = []
         for threads in (1, 2):
             self.run_program(SCALEMARK, "infer", "--model", "resnet18", "--image_size", "64", "--batch_size", "16",
-                             "--num_intra_threads", threads, "--num_batches", "5", "--trace", "t.json", "--output", "i.json", ROOF)
+                             "--num_intra_threads", threads, "--num_batches", "5", "--trace", "t.json", "--output", "i.json", ROOFLINE)
             operators = Trace(self, self.folder / "t.json").of("operator")
             self.assertEqual(len({event["tid"] for event in operators}), threads)
             groups = self.read("i.json")["operators"]["groups"]

@@ -168,7 +168,7 @@ TEST(StartBarrier, WithoutASupervisorNothingIsWaitedFor) {
   line.wait(never);
   line.report({0, 1});
   for (const char* wrong : {"", "x", "/nowhere"})
-    EXPECT_THROW(StartBarrier(Environment{{"SMK_INTERNAL_START_LINE", wrong}}), EnvironmentError)
+    EXPECT_THROW(StartBarrier(Environment{{"SMK_INTERNAL_START_BARRIER", wrong}}), EnvironmentError)
         << wrong;
 }
 

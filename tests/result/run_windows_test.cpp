@@ -114,7 +114,7 @@ TEST(Windows, AreNullWithAReasonWhereTheyMeanNothing) {
   EXPECT_THAT(scalemark::windows_of(ResolvedConfig{}, 16, {rank_of({0.1})}).why(),
               HasSubstr("--window_seconds"));
   RankReport alternating = rank_of({0.1});
-  alternating.samples.turns = 2;
+  alternating.samples.slices = 2;
   EXPECT_THAT(windows_of({alternating}, 1)["unavailable"]["windows"], HasSubstr("alternated"));
   EXPECT_EQ(windows_of({rank_of({})}, 1)["unavailable"]["windows"], "no step was completed");
 }

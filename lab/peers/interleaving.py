@@ -1,8 +1,8 @@
-"""Processes that measure in turns: while one computes, the others sleep, so that what the machine does meets all alike.
+"""Processes that measure interleaved: while one computes, the others sleep, so that what the machine does meets all alike.
 
 Both ends of the lines of src/rendezvous/start_barrier.hpp: scalemark's ranks and the peers' come to a socket of their job, named
 in SMK_INTERNAL_TURNS, and say one byte when they wait. Turns go to the jobs in order and back, A B C C B A, which takes a
-steady drift out as well; a job that has ended leaves its turns to the others, and all are let go when all have ended.
+steady drift out as well; a job that has ended leaves its slices to the others, and all are let go when all have ended.
 """
 
 import math
@@ -15,8 +15,8 @@ VARIABLE = "SMK_INTERNAL_TURNS"
 TURN_SECONDS = 0.05  # as src/rendezvous/start_barrier.hpp
 
 
-class TurnLine:
-    """A rank's end. Where nobody gives turns, nothing is said and nothing waited for."""
+class InterleavedRank:
+    """A rank's end. Where nobody gives slices, nothing is said and nothing waited for."""
 
     def __init__(self):
         self.socket = None
@@ -25,7 +25,7 @@ class TurnLine:
             self.socket.connect(address)
 
     def wait(self):
-        """Until the next turn of this job."""
+        """Until the next slice of this job."""
         self._await_go(READY)
 
     def end(self):
@@ -39,17 +39,17 @@ class TurnLine:
             return
         self.socket.send(word)
         if self.socket.recv(1) != GO:
-            raise SystemExit("whoever gives the turns is gone")
+            raise SystemExit("whoever gives the slices is gone")
 
 
-def steps_of_a_turn(step_seconds, ranks):
+def steps_of_a_slice(step_seconds, ranks):
     """As scalemark: until TURN_SECONDS are over and, of several ranks, one more, in which they agree on it."""
     return max(1, math.ceil(TURN_SECONDS / step_seconds)) + (1 if ranks > 1 else 0)
 
 
 class _Job:
     def __init__(self, path, ranks):
-        self.ranks, self.lines, self.turns = ranks, {}, 0  # lines: {socket: word that it waits with; None: it computes}
+        self.ranks, self.lines, self.slices = ranks, {}, 0  # lines: {socket: word that it waits with; None: it computes}
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(str(path))
         self.listener.listen()
@@ -93,19 +93,19 @@ class _Job:
             one.close()
 
 
-class TurnGiver:
+class Interleaver:
     """Of jobs with so many ranks each, on this machine; the sockets lie in `folder`."""
 
     def __init__(self, folder, ranks):
-        self.paths = [pathlib.Path(folder) / f"turns-{index}" for index in range(len(ranks))]
+        self.paths = [pathlib.Path(folder) / f"slices-{index}" for index in range(len(ranks))]
         self.jobs = [_Job(path, count) for path, count in zip(self.paths, ranks)]
-        self.turn = 0
+        self.slice = 0
 
     def environment(self, job):
         return {VARIABLE: str(self.paths[job])}
 
     def is_ready(self, job):
-        """Its warm-up is over: it waits for its first turn."""
+        """Its warm-up is over: it waits for its first slice."""
         return self.jobs[job].waits()
 
     def gone(self, job):
@@ -126,14 +126,14 @@ class TurnGiver:
                 job.go()
             return
         job = self._next()
-        job.turns += 1
+        job.slices += 1
         job.go()
 
     def _next(self):
         order = [*self.jobs, *reversed(self.jobs)]
         while True:
-            job = order[self.turn % len(order)]
-            self.turn += 1
+            job = order[self.slice % len(order)]
+            self.slice += 1
             if not job.has_ended():
                 return job
 

@@ -1,5 +1,5 @@
-// Turns with real processes: never two jobs at once, in the order that takes a drift out, and no
-// end before the other's.
+// Interleaving with real processes: never two jobs at once, in the order that takes a drift out,
+// and no end before the other's.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -12,28 +12,28 @@
 #include "rendezvous/start_barrier.hpp"
 #include "support/test_folder.hpp"
 
-namespace scalemark::turns_test {
+namespace scalemark::interleaving_test {
 namespace {
 
 constexpr int kRanks = 2;
 
 /// What all processes see.
 struct Shared {
-  std::atomic<int> computing[2];        ///< ranks of each job that have their turn
+  std::atomic<int> computing[2];        ///< ranks of each job that have their slice
   std::atomic<int> both, ended, early;  ///< times that both jobs had one; ranks that have ended;
                                         ///< ranks that were let go before all had
   std::atomic<int> places;
-  std::atomic<char> order[64];  ///< jobs of rank 0's turns
+  std::atomic<char> order[64];  ///< jobs of rank 0's slices
 };
 
-class Turns : public testing::Test {
+class Interleaving : public testing::Test {
  protected:
-  Turns() {
+  Interleaving() {
     shared_ = new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                         -1, 0)) Shared{};
-    giver_ = std::make_unique<TurnGiver>(folder_.path(), std::array<int, 2>{kRanks, kRanks});
+    giver_ = std::make_unique<Interleaver>(folder_.path(), std::array<int, 2>{kRanks, kRanks});
   }
-  ~Turns() override {
+  ~Interleaving() override {
     giver_.reset();
     munmap(shared_, sizeof(Shared));
   }
@@ -42,10 +42,10 @@ class Turns : public testing::Test {
     return StartBarrier({{"SMK_INTERNAL_TURNS", giver_->address(static_cast<std::size_t>(job))}});
   }
 
-  void take_turns(int job, int rank, int turns) const {
+  void take_slices(int job, int rank, int slices) const {
     StartBarrier line = line_of(job);
     const auto never = [] { return false; };
-    for (int i = 0; i < turns; ++i) {
+    for (int i = 0; i < slices; ++i) {
       line.wait(never);
       ++shared_->computing[job];
       if (rank == 0) shared_->order[shared_->places++] = static_cast<char>('a' + job);
@@ -66,11 +66,11 @@ class Turns : public testing::Test {
     body();
     _exit(0);
   }
-  void start_ranks(int job, int turns) {
-    for (int rank = 0; rank < kRanks; ++rank) start([=, this] { take_turns(job, rank, turns); });
+  void start_ranks(int job, int slices) {
+    for (int rank = 0; rank < kRanks; ++rank) start([=, this] { take_slices(job, rank, slices); });
   }
 
-  /// Serves the turns until all processes have ended; false where that takes ten seconds.
+  /// Serves the slices until all processes have ended; false where that takes ten seconds.
   bool serve() {
     for (int i = 0; i < 100'000 && !children_.empty(); ++i) {
       giver_->update();
@@ -89,22 +89,22 @@ class Turns : public testing::Test {
 
   TestFolder folder_;
   Shared* shared_;
-  std::unique_ptr<TurnGiver> giver_;
+  std::unique_ptr<Interleaver> giver_;
   std::vector<pid_t> children_;
 };
 
-TEST_F(Turns, GoToOneJobAtATime) {
+TEST_F(Interleaving, GoToOneJobAtATime) {
   start_ranks(1, 6);
   start_ranks(0, 6);
   EXPECT_TRUE(serve());
   EXPECT_EQ(order(), "abbaabbaabba");
   EXPECT_EQ(shared_->both, 0);
   EXPECT_EQ(shared_->early, 0);
-  EXPECT_EQ(giver_->turns(0), 6u);
-  EXPECT_EQ(giver_->turns(1), 6u);
+  EXPECT_EQ(giver_->slices(0), 6u);
+  EXPECT_EQ(giver_->slices(1), 6u);
 }
 
-TEST_F(Turns, OfAJobThatHasEndedGoToTheOther) {
+TEST_F(Interleaving, OfAJobThatHasEndedGoToTheOther) {
   start_ranks(0, 2);
   start_ranks(1, 7);
   EXPECT_TRUE(serve());
@@ -113,7 +113,7 @@ TEST_F(Turns, OfAJobThatHasEndedGoToTheOther) {
   EXPECT_EQ(shared_->early, 0);
 }
 
-TEST_F(Turns, OfAJobThatHasDiedGoToTheOther) {
+TEST_F(Interleaving, OfAJobThatHasDiedGoToTheOther) {
   for (int rank = 0; rank < kRanks; ++rank)
     start([this] {
       StartBarrier line = line_of(0);
@@ -125,20 +125,20 @@ TEST_F(Turns, OfAJobThatHasDiedGoToTheOther) {
   EXPECT_EQ(order(), "bbb");
 }
 
-TEST_F(Turns, NobodyMeasuresBeforeAllAreThere) {
+TEST_F(Interleaving, NobodyMeasuresBeforeAllAreThere) {
   start_ranks(0, 1);
-  start([this] { take_turns(1, 0, 1); });
+  start([this] { take_slices(1, 0, 1); });
   for (int i = 0; i < 300; ++i) {
     giver_->update();
     usleep(1000);
   }
   EXPECT_EQ(order(), "");
-  start([this] { take_turns(1, 1, 1); });
+  start([this] { take_slices(1, 1, 1); });
   EXPECT_TRUE(serve());
   EXPECT_EQ(order(), "ab");
 }
 
-TEST_F(Turns, AWaitMayBeLeft) {
+TEST_F(Interleaving, AWaitMayBeLeft) {
   start([this] {
     int asked = 0;
     StartBarrier line = line_of(0);
@@ -148,9 +148,9 @@ TEST_F(Turns, AWaitMayBeLeft) {
   EXPECT_TRUE(serve());
 }
 
-TEST(TurnSockets, AFolderThatIsNotThere) {
-  EXPECT_THROW(TurnGiver("/nowhere", {1, 1}), EnvironmentError);
+TEST(InterleaverSockets, AFolderThatIsNotThere) {
+  EXPECT_THROW(Interleaver("/nowhere", {1, 1}), EnvironmentError);
 }
 
 }  // namespace
-}  // namespace scalemark::turns_test
+}  // namespace scalemark::interleaving_test
