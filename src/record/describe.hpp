@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "json.hpp"
@@ -175,11 +176,15 @@ class Fields {
     const std::size_t offset = offset_of(part) + offset_of(member);
     return fields_.emplace_back(key, offset, shape_of<Member>(), text);
   }
+  /// Of these keys, which people may leave out, an object has one and no other.
+  void exactly_one_of(std::vector<std::string> keys) { alternatives_ = std::move(keys); }
+  const std::vector<std::string>& alternatives() const { return alternatives_; }
   auto begin() const { return fields_.begin(); }
   auto end() const { return fields_.end(); }
 
  private:
   std::deque<Field> fields_;  // add() gives out references
+  std::vector<std::string> alternatives_;
 };
 
 /// Where a struct of another room is described; one of this room has a static describe(Fields&).

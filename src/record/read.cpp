@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "config/json_text.hpp"
+#include "config/text.hpp"
 
 namespace scalemark {
 namespace {
@@ -79,6 +80,15 @@ void JsonReader::read(const Fields& fields, const Json& json, void* object) {
     read_field(field, found == json.end() ? kMissing : *found, object);
     if (found != json.end()) next = std::next(found);
   }
+  check_alternatives(fields, json);
+}
+
+void JsonReader::check_alternatives(const Fields& fields, const Json& json) const {
+  const auto& keys = fields.alternatives();
+  const auto there =
+      std::ranges::count_if(keys, [&](const std::string& key) { return json.contains(key); });
+  if (!keys.empty() && there != 1)
+    refuse(fmt::format("needs one of {}, has {} of them", fmt::join(keys, ", "), there));
 }
 
 void JsonReader::refuse_unknown(const Fields& fields, const Json& json) {
@@ -86,8 +96,8 @@ void JsonReader::refuse_unknown(const Fields& fields, const Json& json) {
   for (const Field& field : fields) known.emplace_back(field.key);
   for (const auto& [key, value] : json.items())
     if (std::ranges::find(known, key) == known.end())
-      throw UnknownKey(fmt::format("{}{} is no key of it; it has {}", pointer(), pointer_to(key),
-                                   fmt::join(known, ", ")));
+      throw UnknownKey(fmt::format("{}{} is no key of it{} (legal: {})", pointer(), pointer_to(key),
+                                   did_you_mean(key, known), fmt::join(known, ", ")));
 }
 
 void JsonReader::read_field(const Field& field, const Json& json, void* object) {
@@ -97,7 +107,7 @@ void JsonReader::read_field(const Field& field, const Json& json, void* object) 
   const bool made_null = newer && json.is_null() && !field.shape->may_be_unknown();
   if (!json.is_discarded() && !made_null)
     return read_below(field.key, field, *field.shape, json, member);
-  if (field.may_lack || (newer && revision_ == 0)) return;
+  if (field.may_lack) return;
   if (newer)
     return field.shape->set_missing(
         fmt::format("not in records before schema_revision {}", field.first_revision), member);
@@ -178,7 +188,9 @@ std::size_t NameShape::find(JsonReader& reader, const Field& field, const Json& 
   return static_cast<std::size_t>(name - names_.begin());
 }
 
-void ObjectShape::read(JsonReader& reader, const Field&, const Json& json, void* value) const {
+void ObjectShape::read(JsonReader& reader, const Field& field, const Json& json,
+                       void* value) const {
+  if (json.is_object()) check_size(reader, field.limits, json.size(), json);
   reader.read(fields_(), json, value);
 }
 

@@ -27,8 +27,7 @@ bool is_whole(const Json& json);
 
 class JsonReader {
  public:
-  /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing or null;
-  /// of revision 0, which no record has, they keep their defaults.
+  /// `reasons`: of the record's nulls. Keys that are newer than `revision` may be missing or null.
   JsonReader(const Json& reasons, int revision) : reasons_(&reasons), revision_(revision) {}
   void read(const Fields& fields, const Json& json, void* object);
   void read_below(std::string_view key, const Field& field, const Shape& shape, const Json& json,
@@ -45,6 +44,7 @@ class JsonReader {
 
  private:
   void refuse_unknown(const Fields& fields, const Json& json);
+  void check_alternatives(const Fields& fields, const Json& json) const;
   std::string pointer() const;
   void read_field(const Field& field, const Json& json, void* object);
   const Json* reasons_;
@@ -74,12 +74,6 @@ T part_from(const Json& json, const Json& reasons = Json::object(), int revision
   T part;
   reader.read(fields_of<T>(), json, &part);
   return part;
-}
-
-/// Of what a person has written: keys that are missing keep their defaults.
-template <typename T>
-T part_of_file(const Json& json) {
-  return part_from<T>(json, Json::object(), 0);
 }
 
 /// Of a file that people write: UnknownKey for a word that would be silently without effect.

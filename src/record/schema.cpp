@@ -59,6 +59,8 @@ Json object_schema(const Fields& fields) {
               {"additionalProperties", false},
               {"required", std::move(required)},
               {"properties", std::move(properties)}};
+  for (const std::string& key : fields.alternatives())
+    schema["oneOf"].push_back({{"required", {key}}});
   if (is_outcome(fields)) add_conditions(schema, fields);
   add_unknown_where(schema, fields);
   return schema;
@@ -237,7 +239,11 @@ Json AnyShape::schema(const Field& field) const {
   return {{"type", field.json_types.size() == 1 ? field.json_types[0] : field.json_types}};
 }
 
-Json ObjectShape::schema(const Field&) const { return object_schema(fields_()); }
+Json ObjectShape::schema(const Field& field) const {
+  Json schema = object_schema(fields_());
+  add_sizes(schema, field.limits, "Properties");
+  return schema;
+}
 
 Json ListShape::schema(const Field& field) const {
   Json schema{{"type", "array"}, {"items", inner_.schema(field.inner())}};

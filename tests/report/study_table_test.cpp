@@ -19,9 +19,10 @@ StudyProfile profile_of(std::vector<Figure> figures) {
 }
 
 /// `published`: beside the unit.
-Figure figure(const std::string& name, const std::string& unit, const Json& published,
+Figure figure(const std::string& name, const std::string& unit, Json published,
               const std::optional<Reading>& reading = {}) {
-  return {name, unit, part_of_file<record::Published>(published), reading};
+  published["unit"] = unit;
+  return {name, unit, written_from<PublishedFigure>(published), reading};
 }
 
 StudyResult record_of(const StudyProfile& profile, const RowsOfSteps& rows,
@@ -37,9 +38,9 @@ StepRow row(std::int64_t repeat, double throughput) {
 }
 
 TEST(StudyTable, EachFigureInItsUnit) {
-  const Reading all{"s", "throughput", Json::object()};
-  Reading percent{"s", "throughput", Json::object(), Json::object(), "base", "throughput"};
-  percent.expect = {{"above", 0}};
+  const Reading all{"s", "throughput"};
+  Reading percent{"s", "throughput", {}, Where(), "base", "throughput"};
+  percent.expect = Expectation{.above = 0};
   const RowsOfSteps rows{{"s", {row(1, 120), row(2, 121)}}, {"base", {row(1, 100), row(2, 100)}}};
   const std::string text = study_table(record_of(
       profile_of({figure("rate", "images/sec", {{"value", 2757.21}}, all),
@@ -47,8 +48,7 @@ TEST(StudyTable, EachFigureInItsUnit) {
                   figure("bound", "share", {{"low", 0.9}}),
                   figure("range", "percent", {{"low", 63}, {"high", 83}, {"about", true}}),
                   figure("same", "same", Json::object()),
-                  figure("lost", "ratio", {{"text", "announced"}},
-                         Reading{"s", "speedup", Json::object()})}),
+                  figure("lost", "ratio", {{"text", "announced"}}, Reading{"s", "speedup"})}),
       rows));
   EXPECT_THAT(
       text, AllOf(HasSubstr("2757 images/sec"), HasSubstr("120.5 images/sec"), HasSubstr("+18.7 %"),
@@ -69,7 +69,7 @@ TEST(StudyTable, NotesFitTheScreenAndMoveNoCursor) {
 }
 
 TEST(StudyTable, TwoSites) {
-  const Reading all{"s", "throughput", Json::object()};
+  const Reading all{"s", "throughput"};
   const StudyProfile profile = profile_of({figure("rate", "images/sec", {{"value", 10}}, all)});
   const std::string text = sites_table(record_of(profile, {{"s", {row(1, 100)}}}, "vm"),
                                        record_of(profile, {{"s", {row(1, 102)}}}, "bm"));

@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/settings.hpp"
 #include "config/json_text.hpp"
-#include "config/text.hpp"
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
+#include "record/read.hpp"
 #include "record/write.hpp"
 #include "result/foreign_load.hpp"
 #include "result/preflight_parts.hpp"
@@ -53,48 +54,49 @@ constexpr std::string_view kDefaultRules = R"({
 
 constexpr double kLatencyBelow = 65536;  // bytes: below it a collective is judged by its time
 
-std::string text_of(const Json& rule, const char* key, const std::string& place) {
-  const auto found = rule.find(key);
-  if (found == rule.end() || !found->is_string() || found->get_ref<const std::string&>().empty())
-    refuse_at(place, fmt::format("needs \"{}\", a text such as {}", key,
-                                 std::string_view(key) == "check" ? "\"gemm.fp32\"" : "\"flops\""));
-  return *found;
-}
+struct RuleOfFile {
+  std::string check, statistic;
+  Json min = nullptr, max = nullptr, relative_to_median = nullptr, equals = nullptr;
+  CheckStatus level = CheckStatus::fail;
 
-void read_bound(PreflightRule& rule, const Json& from, const std::string& place) {
-  int bounds = 0;
-  for (const std::string_view name : names_of(Bound{})) {
-    const Bound bound = *from_string<Bound>(name);
-    const auto found = from.find(std::string(name));
-    if (found == from.end()) continue;
-    ++bounds;
-    rule.bound = bound;
-    rule.limit = *found;
-    if (bound == Bound::equals ? found->is_structured() || found->is_null() : !found->is_number())
-      refuse_at(place,
-                fmt::format("\"{}\" is {}, not a {}", to_string(bound), quote(found->dump()),
-                            bound == Bound::equals ? "number, text or truth value" : "number"));
+  static void describe(Fields& fields) {
+    using R = RuleOfFile;
+    fields.add("check", &R::check, "a name, or its beginning and *: gemm.*").filled();
+    fields.add("statistic", &R::statistic, "of the check: flops").filled();
+    const auto number = [&](const char* key, Json R::*bound, const char* text) {
+      fields.add(key, bound, text).types({"number"}).optional();
+    };
+    number("min", &R::min, "least value");
+    number("max", &R::max, "largest value");
+    number("relative_to_median", &R::relative_to_median, "least fraction of the median of ranks");
+    fields.add("equals", &R::equals, "only value")
+        .types({"number", "string", "boolean"})
+        .optional();
+    fields.add("level", &R::level, "what a value beyond it is").one_of({"warn", "fail"});
+    fields.exactly_one_of({"min", "max", "relative_to_median", "equals"});
   }
-  if (bounds != 1)
-    refuse_at(place,
-              fmt::format("needs one of min, max, relative_to_median and equals, has {}", bounds));
-}
+};
 
-PreflightRule read_rule(const Json& from, const std::string& place) {
-  if (!from.is_object()) refuse_at(place, "is no object such as {\"check\": \"gemm.*\", ...}");
-  const std::vector<std::string> legal{"check", "statistic",          "min",   "max",
-                                       "level", "relative_to_median", "equals"};
-  for (const auto& [key, value] : from.items())
-    if (std::ranges::find(legal, key) == legal.end())
-      refuse_at(place, fmt::format("unknown key {}{}", quote(key), did_you_mean(key, legal)));
-  PreflightRule rule;
-  rule.check = text_of(from, "check", place);
-  rule.statistic = text_of(from, "statistic", place);
-  const std::string level =
-      from.contains("level") && from["level"].is_string() ? from["level"] : "";
-  if (level != "warn" && level != "fail") refuse_at(place, "needs \"level\": \"warn\" or \"fail\"");
-  rule.level = level == "warn" ? CheckStatus::warn : CheckStatus::fail;
-  read_bound(rule, from, place);
+struct RulesFile {
+  std::string schema, description;
+  std::vector<RuleOfFile> rules;
+
+  static void describe(Fields& fields) {
+    fields.add("$schema", &RulesFile::schema).optional();
+    fields.add("description", &RulesFile::description, "in words").optional();
+    fields.add("rules", &RulesFile::rules, "names and units: docs/preflight.md").filled();
+  }
+};
+
+PreflightRule rule_from(const RuleOfFile& from) {
+  PreflightRule rule{from.check, from.statistic, Bound::equals, from.equals, from.level};
+  for (const auto& [bound, limit] :
+       {std::pair(Bound::min, &from.min), std::pair(Bound::max, &from.max),
+        std::pair(Bound::relative_to_median, &from.relative_to_median)})
+    if (!limit->is_null()) {
+      rule.bound = bound;
+      rule.limit = *limit;
+    }
   return rule;
 }
 
@@ -124,19 +126,17 @@ std::optional<CheckStatus> level_from_baseline(const PreflightValue& value) {
 
 std::string_view default_preflight_rules() { return kDefaultRules; }
 
+const Fields& rules_file_fields() { return fields_of<RulesFile>(); }
+
 std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::string_view name) {
-  const Json file = parse_json_object(text, name, "rules file");
-  for (const auto& [key, value] : file.items())
-    if (key != "rules" && key != "description" && key != "$schema")
-      refuse_at(fmt::format("{}: {}", name, pointer_to(key)),
-                "unknown key (legal: rules, description, $schema)");
-  const auto list = file.find("rules");
-  if (list == file.end() || !list->is_array() || list->empty())
-    refuse_at(std::string(name), "needs \"rules\", an array of one rule or more");
-  std::vector<PreflightRule> rules;
-  for (std::size_t i = 0; i < list->size(); ++i)
-    rules.push_back(read_rule((*list)[i], fmt::format("{}: /rules/{}", name, i)));
-  return rules;
+  try {
+    const auto file = written_from<RulesFile>(parse_json_object(text, name, "rules file"));
+    std::vector<PreflightRule> rules;
+    std::ranges::transform(file.rules, std::back_inserter(rules), rule_from);
+    return rules;
+  } catch (const RecordFault& fault) {
+    throw ConfigError(fmt::format("{}: {}", name, fault.what()));
+  }
 }
 
 std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>& path) {

@@ -9,6 +9,7 @@
 
 #include "analysis/preflight/values.hpp"
 #include "platform/topology.hpp"
+#include "record/describe.hpp"
 #include "result/preflight_record.hpp"
 #include "result/record_context.hpp"
 
@@ -26,6 +27,9 @@ struct PreflightRule {
 /// "level": "warn" | "fail"}, ...]}, perhaps with "description" and "$schema". Throws ConfigError
 /// with `name` and the place.
 std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::string_view name);
+
+/// The keys of such a file.
+const Fields& rules_file_fields();
 
 /// Those that need no baseline, as a rules file.
 std::string_view default_preflight_rules();

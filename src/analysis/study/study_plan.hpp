@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "json.hpp"
+#include "record/describe.hpp"
 #include "record/study.hpp"
 
 namespace scalemark {
@@ -18,6 +19,7 @@ namespace scalemark {
 struct VirtualHosts {
   int hosts = 2;
   std::string rate;
+  static void describe(Fields& fields);
 };
 
 /// One command of scalemark.
@@ -39,14 +41,32 @@ struct StudyStep {
 /// Of a word "{NAME}", which stands for the result of that step.
 std::optional<std::string> named_step(const std::string& word);
 
+/// Settings, columns or members of a row, with the values that choose it.
+using Where = Entries<Json>;
+
+/// What shows the published effect, the whole interval included.
+struct Expectation {
+  std::optional<double> above = {}, below = {};
+  std::optional<double> within_percent = {};  ///< of 1: no difference, by equivalence
+  Json equals = nullptr;                      ///< null: not judged by it
+  static void describe(Fields& fields);
+};
+
 /// Values of `of` among the results of a step where `where` holds, over those where `over` does.
 struct Reading {
   std::string step, of;
-  Json where = Json::object();
-  Json over = nullptr;  ///< an object, or null: no ratio
+  Where where = {};
+  std::optional<Where> over = {};  ///< none: no ratio
   std::string over_step = {}, over_of = {};
   double times = 1;
-  Json expect = nullptr;  ///< null: nothing is judged
+  std::optional<Expectation> expect = {};  ///< none: nothing is judged
+  static void describe(Fields& fields);
+};
+
+/// A published number, or bounds of it, in its unit; a text alone where there is no number.
+struct PublishedFigure : record::Published {
+  std::string unit;
+  static void describe(Fields& fields);
 };
 
 struct Figure {
@@ -63,6 +83,7 @@ struct StudyProfile {
   std::vector<StudyStep> steps = {};
   std::vector<Figure> figures = {};
 
+  static void describe(Fields& fields);
   double minutes() const;
   bool needs_gpu() const;
   bool needs_root() const;
@@ -82,5 +103,7 @@ struct Study {
 Study read_study(const std::filesystem::path& path);
 /// The same of a text; `name`: of the study, `place`: for messages.
 Study parse_study(std::string_view text, const std::string& name, const std::string& place);
+/// The keys of such a file.
+const Fields& study_file_fields();
 
 }  // namespace scalemark

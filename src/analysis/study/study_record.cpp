@@ -141,24 +141,26 @@ Json value_of(const StepRow& row, const std::string& of) {
   return row.part.contains(place) ? row.part.at(place) : Json();
 }
 
-bool holds(const StepRow& row, const Json& where) {
-  for (const auto& [name, value] : where.items())
+bool holds(const StepRow& row, const Where& where) {
+  for (const auto& [name, value] : where)
     if (row.value(name) != value) return false;
   for (const char* rare : {"baseline", "alone"})
-    if (!where.contains(rare) && row.value(rare) == true) return false;
+    if (std::ranges::find(where, rare, &Where::value_type::first) == where.end() &&
+        row.value(rare) == true)
+      return false;
   return true;
 }
 
-std::string where_words(const Json& where) {
+std::string where_words(const Where& where) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : where.items())
+  for (const auto& [name, value] : where)
     words.push_back(
         fmt::format("{} {}", name, value.is_string() ? value.get<std::string>() : value.dump()));
   return words.empty() ? "everything" : join(words, ", ");
 }
 
 /// Of rounds where these have it, else of the points that they make up.
-ByRepeat select(const std::vector<StepRow>& rows, const std::string& of, const Json& where) {
+ByRepeat select(const std::vector<StepRow>& rows, const std::string& of, const Where& where) {
   for (const bool of_rounds : {true, false}) {
     if (of_rounds && of != "throughput" && !is_pointer(of)) continue;
     ByRepeat values;
@@ -228,7 +230,7 @@ void transform(MeasuredFigure& measured, F change) {
 MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
   const Reading& reading = *figure.reading;
   const ByRepeat above = select(rows_of(rows, reading.step), reading.of, reading.where);
-  if (reading.over.is_null() && !above.begin()->second.is_number()) {
+  if (!reading.over && !above.begin()->second.is_number()) {
     const Json& first = above.begin()->second;
     for (const auto& [repeat, value] : above)
       if (value != first)
@@ -236,9 +238,9 @@ MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
     return {.value = first, .repeats = above.size()};
   }
   MeasuredFigure measured = summarised(
-      reading.over.is_null()
+      !reading.over
           ? numbers(above, reading.of)
-          : ratios(above, select(rows_of(rows, reading.over_step), reading.over_of, reading.over),
+          : ratios(above, select(rows_of(rows, reading.over_step), reading.over_of, *reading.over),
                    reading));
   transform(measured, [&](double value) {
     return is_percent(figure.unit) ? 100 * (reading.times * value - 1) : reading.times * value;
@@ -263,11 +265,11 @@ Known<MeasuredFigure> measure_figure(const Figure& figure, const RowsOfSteps& ro
   }
 }
 
-std::optional<FigureVerdict> judge(const Json& expect, const Known<MeasuredFigure>& measured) {
-  if (expect.is_null() || !measured) return std::nullopt;
+std::optional<FigureVerdict> judge(const std::optional<Expectation>& expect,
+                                   const Known<MeasuredFigure>& measured) {
+  if (!expect || !measured) return std::nullopt;
   const Known<double> number = number_of(measured);
-  if (expect.contains("equals")) {
-    const Json& wanted = expect["equals"];
+  if (const Json& wanted = expect->equals; !wanted.is_null()) {
     const bool same = wanted.is_number() && number ? std::abs(*number - wanted.get<double>()) <=
                                                          1e-9 * std::abs(wanted.get<double>())
                                                    : wanted == measured->value;
@@ -275,27 +277,19 @@ std::optional<FigureVerdict> judge(const Json& expect, const Known<MeasuredFigur
   }
   if (!number) return FigureVerdict::not_shown;
   const Interval range = measured->ci95.value_or(Interval{*number, *number});
-  double low = expect.value("above", -INFINITY), high = expect.value("below", INFINITY);
-  if (expect.contains("within_percent")) {
-    high = expect["within_percent"];
-    low = -high;
-  }
+  const double high = expect->within_percent.value_or(expect->below.value_or(INFINITY));
+  const double low = expect->within_percent ? -high : expect->above.value_or(-INFINITY);
   return by_bounds(range.lo > low && range.hi < high, range.hi < low || range.lo > high);
 }
 
-std::string expectation_words(const Json& expect) {
+std::string expectation_words(const std::optional<Expectation>& expect) {
+  if (!expect) return "";
   std::vector<std::string> words;
-  const auto say = [&](const char* key, const char* format) {
-    if (expect.contains(key))
-      words.push_back(fmt::format(fmt::runtime(format), expect[key].is_string()
-                                                            ? expect[key].get<std::string>()
-                                                            : expect[key].dump()));
-  };
-  if (expect.is_null()) return "";
-  say("above", "above {}");
-  say("below", "below {}");
-  say("within_percent", "within {} %");
-  say("equals", "{}");
+  if (expect->above) words.push_back(fmt::format("above {}", *expect->above));
+  if (expect->below) words.push_back(fmt::format("below {}", *expect->below));
+  if (expect->within_percent) words.push_back(fmt::format("within {} %", *expect->within_percent));
+  if (const Json& equals = expect->equals; !equals.is_null())
+    words.push_back(equals.is_string() ? equals.get<std::string>() : equals.dump());
   return join(words, ", ");
 }
 
@@ -324,7 +318,7 @@ Known<double> published_number(const record::Published& published) {
 namespace {
 
 record::StudyFigure figure_of(const Figure& figure, const RowsOfSteps& rows) {
-  const Json expect = figure.reading ? figure.reading->expect : Json();
+  const auto expect = figure.reading ? figure.reading->expect : std::nullopt;
   const Known<MeasuredFigure> measured = measure_figure(figure, rows);
   record::StudyFigure made;
   made.name = figure.name;

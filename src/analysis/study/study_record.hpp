@@ -53,10 +53,11 @@ Known<MeasuredFigure> measure_figure(const Figure& figure, const RowsOfSteps& ro
 
 /// Whether the whole interval (the value, where there is none) is as expected: shown; on the other
 /// side: opposite. nullopt where nothing is expected or measured.
-std::optional<FigureVerdict> judge(const Json& expect, const Known<MeasuredFigure>& measured);
+std::optional<FigureVerdict> judge(const std::optional<Expectation>& expect,
+                                   const Known<MeasuredFigure>& measured);
 
 /// "above 0", "within 10 %".
-std::string expectation_words(const Json& expect);
+std::string expectation_words(const std::optional<Expectation>& expect);
 
 /// Whether a figure of this unit is 100 (ratio - 1): "percent", and "same".
 bool is_percent(std::string_view unit);

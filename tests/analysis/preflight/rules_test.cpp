@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "error.hpp"
+#include "record/committed.hpp"
+#include "record/schema.hpp"
 #include "record/write.hpp"
 #include "result/preflight_support.hpp"
 
@@ -101,15 +103,16 @@ TEST(PreflightRules, AFileThatIsWrongIsRefusedWithThePlace) {
   EXPECT_EQ(refusal(R"({"rules": [{)" + good + "}]}"), "");
   for (const auto& [text, part] :
        {std::pair<std::string, std::string>{"[]", "rules file"},
-        {"{}", "\"rules\""},
-        {R"({"rules": []})", "one rule or more"},
+        {"{}", "/rules is missing"},
+        {R"({"rules": []})", "/rules"},
         {R"({"rules": [1]})", "/rules/0"},
         {R"({"rule": []})", "/rule"},
         {R"({"rules": [{)" + good + R"(, "max": 2}]})", "has 2"},
         {R"({"rules": [{"check": "a", "statistic": "b", "level": "fail"}]})", "has 0"},
         {R"({"rules": [{"check": "a", "statistic": "b", "min": "1", "level": "fail"}]})", "number"},
         {R"({"rules": [{"check": "a", "statistic": "b", "min": 1, "level": "error"}]})", "warn"},
-        {R"({"rules": [{"statistic": "b", "min": 1, "level": "fail"}]})", "\"check\""},
+        {R"({"rules": [{"statistic": "b", "min": 1, "level": "fail"}]})",
+         "/rules/0/check is missing"},
         {R"({"rules": [{)" + good + R"(, "statistics": 2}]})", "statistic"}})
     EXPECT_THAT(refusal(text), AllOf(HasSubstr("r.json"), HasSubstr(part))) << text;
 }
@@ -129,6 +132,14 @@ std::vector<std::string> failures(const PreflightResult& record) {
   for (const record::Check& check : record.checks)
     if (check.status == CheckStatus::fail) found.push_back(check.name + ": " + check.message);
   return found;
+}
+
+TEST(PreflightRules, TheSchemaIsCommittedAsGenerated) {
+  test::expect_committed(
+      "preflight_rules",
+      format_schema("Rules of scalemark preflight: limits that measured numbers must keep "
+                    "(--rules FILE; --make_rules writes one)",
+                    rules_file_fields()));
 }
 
 TEST(PreflightDefaults, PassOnRanksThatAreAlike) {

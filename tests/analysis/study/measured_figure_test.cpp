@@ -27,7 +27,9 @@ Figure figure(const std::string& unit, const std::optional<Reading>& reading) {
   return {"f", unit, {}, reading};
 }
 
-Reading ratio() { return {"s", "throughput", {{"ranks", 2}}, {{"ranks", 1}}, "s", "throughput"}; }
+Reading ratio() {
+  return {"s", "throughput", {{"ranks", 2}}, Where{{"ranks", 1}}, "s", "throughput"};
+}
 
 TEST(MeasuredFigure, ARatioIsPairedByRepeat) {
   // 1.6 and 2, although both halve from one repeat to the next.
@@ -69,9 +71,9 @@ TEST(MeasuredFigure, WordsAndTruthValues) {
   Reading reading{"s", "/loss/diverged", {{"ranks", 2}}};
   const auto measured = measure_figure(figure("verdict", reading), two_by_two());
   EXPECT_EQ(measured->value, true);
-  EXPECT_EQ(judge({{"equals", true}}, measured), FigureVerdict::shown);
-  EXPECT_EQ(judge({{"equals", false}}, measured), FigureVerdict::opposite);
-  reading.where = Json::object();
+  EXPECT_EQ(judge(Expectation{.equals = true}, measured), FigureVerdict::shown);
+  EXPECT_EQ(judge(Expectation{.equals = false}, measured), FigureVerdict::opposite);
+  reading.where.clear();
   RowsOfSteps mixed{{"s", {launch(1, 1, 1), launch(2, 2, 1)}}};
   EXPECT_THAT(measure_figure(figure("verdict", reading), mixed).why(),
               HasSubstr("not the same in every repeat"));
@@ -84,11 +86,11 @@ TEST(MeasuredFigure, SaysWhyThereIsNone) {
     return measured.why();
   };
   EXPECT_EQ(measure_figure(figure("ratio", {}), {}).why(), "not of this profile");
-  EXPECT_THAT(reason({"other", "throughput", Json::object()}), HasSubstr("other has no result"));
+  EXPECT_THAT(reason({"other", "throughput"}), HasSubstr("other has no result"));
   EXPECT_THAT(reason({"s", "throughput", {{"ranks", 3}}}),
               HasSubstr("no throughput where ranks 3"));
-  EXPECT_THAT(reason({"s", "throughput", Json::object()}), HasSubstr("more than one point"));
-  EXPECT_THAT(reason({"s", "model", {{"ranks", 1}}, {{"ranks", 2}}, "s", "model"}),
+  EXPECT_THAT(reason({"s", "throughput"}), HasSubstr("more than one point"));
+  EXPECT_THAT(reason({"s", "model", {{"ranks", 1}}, Where{{"ranks", 2}}, "s", "model"}),
               HasSubstr("no number"));
 }
 
@@ -96,18 +98,20 @@ TEST(MeasuredFigure, TheWholeIntervalDecides) {
   const auto of = [](double value, double lo, double hi) {
     return MeasuredFigure{.value = value, .ci95 = Interval{lo, hi}, .repeats = 5};
   };
-  const Json above{{"above", 0}}, alike{{"within_percent", 5}};
+  const Expectation above{.above = 0}, alike{.within_percent = 5};
   EXPECT_EQ(judge(above, of(3, 1, 5)), FigureVerdict::shown);
   EXPECT_EQ(judge(above, of(3, -1, 7)), FigureVerdict::not_shown);
   EXPECT_EQ(judge(above, of(-3, -5, -1)), FigureVerdict::opposite);
   EXPECT_EQ(judge(alike, of(1, -2, 4)), FigureVerdict::shown);
   EXPECT_EQ(judge(alike, of(1, -2, 6)), FigureVerdict::not_shown);
   EXPECT_EQ(judge(alike, of(9, 7, 11)), FigureVerdict::opposite);
-  EXPECT_EQ(judge({{"above", 80}, {"below", 85}}, of(83.5, 83.4, 83.6)), FigureVerdict::shown);
-  EXPECT_EQ(judge(nullptr, of(1, 0, 2)), std::nullopt);
-  EXPECT_EQ(judge(above, {}), std::nullopt);
-  EXPECT_EQ(judge({{"equals", 12.5}}, MeasuredFigure{.value = 12.500000000001, .repeats = 1}),
+  EXPECT_EQ(judge(Expectation{.above = 80, .below = 85}, of(83.5, 83.4, 83.6)),
             FigureVerdict::shown);
+  EXPECT_EQ(judge({}, of(1, 0, 2)), std::nullopt);
+  EXPECT_EQ(judge(above, {}), std::nullopt);
+  EXPECT_EQ(
+      judge(Expectation{.equals = 12.5}, MeasuredFigure{.value = 12.500000000001, .repeats = 1}),
+      FigureVerdict::shown);
 }
 
 }  // namespace

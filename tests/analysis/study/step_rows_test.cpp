@@ -55,16 +55,17 @@ TEST(StepRows, OfInstancesKnowWhoIsAlone) {
   EXPECT_DOUBLE_EQ(measured(record, {"s", "throughput", {{"instances", 2}}}), 19);
   const std::string latency = "/instances/0/latency_seconds/p50";
   EXPECT_NEAR(
-      measured(record,
-               {"s", latency, {{"instances", 2}}, {{"alone", true}, {"slot", 1}}, "s", latency}),
+      measured(
+          record,
+          {"s", latency, {{"instances", 2}}, Where{{"alone", true}, {"slot", 1}}, "s", latency}),
       0.11 / 0.09, 1e-12);
 }
 
 TEST(StepRows, OfPlansAndPreflights) {
   const Json plan =
       Json::parse(R"({"points": [{"ranks": 64, "bytes": 128}, {"ranks": 1, "bytes": 2}]})");
-  EXPECT_DOUBLE_EQ(measured(plan, {"s", "bytes", {{"ranks", 64}}, {{"ranks", 1}}, "s", "bytes"}),
-                   64);
+  EXPECT_DOUBLE_EQ(
+      measured(plan, {"s", "bytes", {{"ranks", 64}}, Where{{"ranks", 1}}, "s", "bytes"}), 64);
   const Json preflight = Json::parse(
       R"({"kind": "preflight", "checks": [{"name": "gemm.fp32", "statistic": "flops", "value": 2e9},
                                           {"name": "noise", "statistic": "steal", "value": 0}]})");

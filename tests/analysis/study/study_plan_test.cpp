@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "error.hpp"
+#include "record/committed.hpp"
+#include "record/schema.hpp"
 
 namespace scalemark::study_plan_test {
 namespace {
@@ -60,7 +62,7 @@ TEST(StudyPlan, HasTheStepsOfEachProfile) {
   ASSERT_EQ(full.steps.size(), 1U);
   EXPECT_TRUE(full.needs_gpu());
   EXPECT_FALSE(full.needs_root());
-  EXPECT_EQ(full.figures[0].reading->over, nullptr);
+  EXPECT_FALSE(full.figures[0].reading->over);
   EXPECT_EQ(laptop.figures[0].reading->over_step, "links");
   EXPECT_EQ(laptop.figures[0].reading->over_of, "throughput");
 }
@@ -87,6 +89,14 @@ TEST(StudyPlan, RefusesWithThePlace) {
   json["figures"][0].erase("published");
   EXPECT_THAT(refusal(json), HasSubstr("/figures/0/published is missing"));
   json = study_file();
+  json["figures"][0]["full"]["expect"] = Json::object();
+  EXPECT_THAT(refusal(json), HasSubstr("/figures/0/full/expect"));
+  json["figures"][0]["full"]["expect"] = {{"equals", Json::array()}};
+  EXPECT_THAT(refusal(json), HasSubstr("/figures/0/full/expect/equals"));
+  json = study_file();
+  json["figures"][0]["full"]["where"] = {{"ranks", {1, 2}}};
+  EXPECT_THAT(refusal(json), HasSubstr("/figures/0/full/where/ranks"));
+  json = study_file();
   json["steps"][0].erase("plan");
   json["steps"][0].erase("full");
   EXPECT_THAT(refusal(json), HasSubstr("a sweep has a \"plan\""));
@@ -102,6 +112,14 @@ TEST(StudyPlan, RefusesWithThePlace) {
   json = study_file();
   json["steps"][0]["laptop"]["run"] = "  ";
   EXPECT_THAT(refusal(json), HasSubstr("/steps/0/laptop/run"));
+}
+
+TEST(StudyPlan, TheSchemaIsCommittedAsGenerated) {
+  test::expect_committed(
+      "study_plan",
+      format_schema("A published experiment: the steps that repeat it, its figures, and how both "
+                    "are put side by side (docs/studies.md)",
+                    study_file_fields()));
 }
 
 TEST(StudyPlan, AProfileThatIsNoneIsRefused) {
