@@ -1,4 +1,4 @@
-// See announce.hpp.
+// Describes a run on one line, and estimates how long its steps take.
 #include "session/announce.hpp"
 
 #include <ATen/Parallel.h>
@@ -20,7 +20,8 @@ namespace scalemark {
 namespace {
 
 constexpr double kLongSeconds = 600;
-/// Of the rate of matrix products; resnet50 and bert_large reach 0.35 to 0.6 of it.
+/// This fraction of the rate of matrix products is expected; resnet50 and bert_large reach 0.35 to
+/// 0.6 of it.
 constexpr double kUsualFraction = 0.5;
 
 std::string device_words(const Session& session) {
@@ -64,7 +65,8 @@ double expected_seconds(const ResolvedConfig& config, double step) {
 void announce_time(const Session& session, RankGroup& ranks, const ResolvedConfig& config,
                    double flops_per_step, std::optional<double> gemm_flops) {
   if (!gemm_flops || *gemm_flops <= 0 || flops_per_step <= 0) return;
-  // Its steps are short, and one small convolution that is waited for tells of its launch alone.
+  // The steps of such a device are short. A single small convolution that the host waits for would
+  // only measure its launch.
   if (session.device->works_behind_host()) return;
   double rate = kUsualFraction * *gemm_flops;
   if (find_model(config.model)->image_size > 0 && config.precision != Precision::fp32)

@@ -1,4 +1,4 @@
-// See batch_choice.hpp.
+// Searches for the largest batch that fits into memory.
 #include "session/batch_choice.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace scalemark {
 namespace {
 
-/// The run itself takes the smallest batch until the search has found its own.
+/// The run itself starts with the smallest batch, until the search has found its own.
 constexpr std::int64_t kFirstBatch = 1;
 
 BatchSearch search_with_inferencer(Session& session, const ResolvedConfig& config) {
@@ -48,7 +48,7 @@ MeasuredConfig choose_batch(Session& session, LoadedConfig loaded, bool keeps_we
                            ? search_with_inferencer(session, config)
                            : search_with_trainer(session, config, keeps_weights);
   session.device->release_free_memory();
-  // A signal may come before anything was tried; the run that follows stops at its first step.
+  // A signal may arrive before any batch was tried. The run that follows stops at its first step.
   config.batch_size = std::max(search.largest, kFirstBatch);
   session.say(fmt::format("batch size max: {} {} a rank, limited by {} ({} tried)",
                           *config.batch_size, find_model(config.model)->sample, search.limited_by,

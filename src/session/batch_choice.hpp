@@ -1,4 +1,4 @@
-// --batch_size max, settled before anything is measured.
+// Settles --batch_size max before anything is measured.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace scalemark {
 
-/// What one measurement is configured with: the session's configuration, or that of a curve or of
-/// one of its points.
+/// Holds what one measurement is configured with: the configuration of the session, of a curve, or
+/// of one point of a curve.
 struct MeasuredConfig {
   LoadedConfig loaded;
   std::optional<BatchSearch> batch_search = {};  ///< how --batch_size max was found
@@ -17,10 +17,10 @@ struct MeasuredConfig {
   const ResolvedConfig& config() const { return loaded.config; }
 };
 
-/// Where the largest batch is asked for: finds it with all ranks of the session at once, by
-/// training steps (forward passes of `infer` and --forward_only), and puts it into the
-/// configuration. What was made for it is gone afterwards. `keeps_weights`: the run will hold a
-/// copy of the weights (`scale`). Throws AgreedError.
+/// Finds the largest batch, where it is asked for, and puts it into the configuration. All ranks of
+/// the session search at once, by training steps (by forward passes for `infer` and
+/// --forward_only), and what was allocated for the search is freed afterwards. `keeps_weights` says
+/// that the run will hold a copy of the weights (`scale` does). Throws AgreedError.
 MeasuredConfig choose_batch(Session& session, LoadedConfig loaded, bool keeps_weights);
 
 }  // namespace scalemark

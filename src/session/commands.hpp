@@ -1,4 +1,5 @@
-// The engine's commands. Every rank calls them; the returned code is the same on all ranks.
+// Declares the engine's commands. Every rank calls them, and the returned code is the same on all
+// ranks.
 #pragma once
 
 #include "config/load.hpp"
@@ -6,17 +7,18 @@
 
 namespace scalemark {
 
-/// `scalemark run`: one measured run over the ranks that this process was launched with.
+/// Runs `scalemark run`: one measured run over the ranks that this process was launched with.
 ExitCode run_command(Session& session);
 
-/// `scalemark scale` inside a launch: subgroups of one world, points interleaved over rounds, with
-/// and without communication.
+/// Runs `scalemark scale` inside a launch. Every point of the curve is a subgroup of one world; the
+/// points are interleaved over rounds, with and without communication.
 ExitCode scale_command(Session& session);
 
-/// `scalemark infer`: forward passes of independent replicas, one a rank.
+/// Runs `scalemark infer`: forward passes of independent replicas, one per rank.
 ExitCode infer_command(Session& session);
 
-/// `scalemark preflight`: health checks of the nodes that the ranks run on; also --pinning.
+/// Runs `scalemark preflight`: health checks of the nodes that the ranks run on. Runs --pinning
+/// too.
 ExitCode preflight_command(Session& session);
 
 }  // namespace scalemark

@@ -1,3 +1,4 @@
+// Measures the points of one scaling curve in rounds, and keeps what was measured.
 #include "session/curve.hpp"
 
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ void Curve::resume() {
 
 Curve::Point Curve::make_point(std::int64_t ranks, std::int64_t base_ranks) {
   Point point;
-  // The curve's configuration, or the base's own.
+  // The base may have a configuration of its own.
   const MeasuredConfig measured{point_config(measured_.loaded, ranks, base_ranks),
                                 measured_.batch_search};
   point.batch = plan_batch(measured.config(), ranks);
@@ -100,8 +101,8 @@ Curve::Point Curve::make_point(std::int64_t ranks, std::int64_t base_ranks) {
   return point;
 }
 
-/// Says what will be done and how long it takes, from a step of the largest point's batch that all
-/// ranks run at once: the slowest case.
+/// Says what will be done and how long it takes. The time is estimated from a step with the batch
+/// of the largest point, run by all ranks at once, which is the slowest case.
 void Curve::announce() {
   std::vector<int> ranks;
   for (const Point& point : points_) ranks.push_back(point.runs.ranks);
@@ -126,8 +127,8 @@ std::string Curve::title(const CurveSegment& segment) const {
                      ranks == 1 ? "" : "s", segment.baseline ? " without communication" : "");
 }
 
-/// All ranks of the world call it; those outside the point sleep until it is done. The status is
-/// agreed.
+/// Measures one run of a point. All ranks of the world call it, and those outside the point sleep
+/// until it is done. Returns the status that the ranks have agreed on.
 Status Curve::measure(const CurveSegment& segment) {
   Point& point = points_[segment.point];
   auto& group = segment.baseline ? point.baseline_group : point.group;
@@ -152,7 +153,7 @@ Status Curve::measure(const CurveSegment& segment) {
   return status_from(session_.world.broadcast(status));
 }
 
-/// Idle ranks wait without a deadline: those that measure watch themselves.
+/// Idle ranks wait without a deadline, since those that measure watch themselves.
 void Curve::await_point(bool takes_part) {
   Watchdog& watchdog = session_.world.watchdog();
   const double timeout = watchdog.timeout();
@@ -161,7 +162,7 @@ void Curve::await_point(bool takes_part) {
   watchdog.set_timeout(timeout);
 }
 
-/// After the last run of the largest point, whose record is kept by then.
+/// Runs the trace pass after the last run of the largest point, whose record is kept by then.
 void Curve::trace(const CurveSegment& segment, std::optional<RunResult>& run) {
   const bool last = segment.round + 1 == config().repeats && !segment.baseline &&
                     segment.point + 1 == points_.size();
@@ -201,7 +202,7 @@ std::optional<RunResult> Curve::measure_here(const CurveSegment& segment, Point&
   return run;
 }
 
-/// Rank 0: stores the run's record and what the curve needs of it.
+/// Stores the run's record, and what the curve needs of it, at rank 0.
 void Curve::keep(const CurveSegment& segment, Point& point, const RunResult& run) {
   std::string path;
   std::exception_ptr unwritten;
@@ -210,7 +211,8 @@ void Curve::keep(const CurveSegment& segment, Point& point, const RunResult& run
       path = files_->write_run(measured_json(run), point.runs.ranks, segment.round + 1,
                                segment.baseline);
   } catch (const ResultError&) {
-    unwritten = std::current_exception();  // it counts, and the curve has room of its own
+    unwritten =
+        std::current_exception();  // the run counts all the same: the curve may still find room
   }
   take(segment, run, path);
   if (run.status == Status::ok) {
@@ -222,7 +224,7 @@ void Curve::keep(const CurveSegment& segment, Point& point, const RunResult& run
   if (unwritten) std::rethrow_exception(unwritten);
 }
 
-/// Rank 0: what the curve needs of a run.
+/// Takes from a run what the curve needs, at rank 0.
 void Curve::take(const CurveSegment& segment, const RunResult& run, const std::string& path) {
   PointRuns& point = points_[segment.point].runs;
   if (run.status == Status::ok) {
@@ -235,12 +237,12 @@ void Curve::take(const CurveSegment& segment, const RunResult& run, const std::s
   ++done_;
 }
 
-/// What stands where a rank is killed now.
+/// Publishes the record that is left where a rank is killed now.
 void Curve::publish_so_far() {
   publish_(make_record({Status::failed, fmt::format("ended after {} of {} runs", done_, runs_)}));
 }
 
-/// The scaling record of the points that every finished round has.
+/// Returns the scaling record of the points that every finished round has measured.
 ScalingCurve Curve::make_record(const Outcome& outcome) const {
   std::vector<PointRuns> runs;
   for (const Point& point : points_) runs.push_back(point.runs);

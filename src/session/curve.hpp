@@ -1,5 +1,5 @@
-// One scaling curve inside a launch: every round measures every point once, in an order shuffled
-// per round, so that a drift of the machine meets all points alike.
+// Measures one scaling curve inside a launch. Every round measures every point once, in an order
+// shuffled per round, so that a drift of the machine affects all points alike.
 #pragma once
 
 #include <functional>
@@ -20,25 +20,25 @@ namespace scalemark {
 
 class Curve {
  public:
-  /// Hands over the record of what was measured so far; rank 0 calls it after every run.
+  /// Publishes the record of what was measured so far. Rank 0 calls it after every run.
   using Publish = std::function<void(const ScalingCurve& record)>;
 
-  /// All ranks of the session make and run it together. `config`: of this curve alone; `files`: at
-  /// rank 0 with --output, else null; `trace`: of the last run of its largest point. Builds the
-  /// model.
+  /// Builds the model. All ranks of the session make the curve and run it together. `config` is
+  /// that of this curve alone. `files` is null on all ranks but 0, and at rank 0 without --output.
+  /// `trace` traces the last run of the largest point.
   Curve(Session& session, MeasuredConfig config, CurveFiles* files, TracePass& trace,
         Publish publish);
 
-  /// Measures every point; writes the record and prints the table. A run that is interrupted or
-  /// invalid ends the curve. The agreed exit code, the same on all ranks.
+  /// Measures every point, writes the record and prints the table. A run that is interrupted or
+  /// invalid ends the curve. Returns the agreed exit code, which is the same on all ranks.
   ExitCode run();
 
-  /// What became of --trace; agreed too. A curve without its trace is complete all the same.
+  /// Returns the agreed exit code of --trace. A curve without its trace is complete all the same.
   ExitCode traced() const { return traced_; }
   const ScalingCurve& record() const { return record_; }  ///< at rank 0, after run()
 
  private:
-  /// A point as this rank sees it; the groups are empty where this rank idles.
+  /// Holds a point as this rank sees it. The groups are empty where this rank idles.
   struct Point {
     BatchPlan batch;
     std::optional<RunGroup> group, baseline_group;
@@ -72,12 +72,14 @@ class Curve {
   std::optional<PlanProgress> progress_;
   NoiseSummary noise_;
   std::vector<diagnosis::RunEvidence> evidence_;  ///< of runs with communication, at rank 0
-  std::size_t done_ = 0, runs_ = 0;               ///< of all that the curve is made of
-  int kept_rounds_ = 0;                           ///< that an earlier command measured
+  /// How many runs of the whole curve are done, and how many it consists of.
+  std::size_t done_ = 0, runs_ = 0;
+  /// How many rounds an earlier command measured.
+  int kept_rounds_ = 0;
   ScalingCurve record_;
 };
 
-/// The points of a configuration in a world of this size.
+/// Returns the sizes, in ranks, of the points of a configuration in a world of `world_size` ranks.
 std::vector<std::int64_t> curve_ranks(const ResolvedConfig& config, int world_size);
 
 }  // namespace scalemark

@@ -1,3 +1,4 @@
+// Names, finds, writes and removes the files of a scaling curve.
 #include "session/curve_files.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kIdLetters = 8;
 
-/// The name of a run's record up to the letters of its id. Rounds count from 1.
+/// Returns the name of a run's record up to the letters of its id. Rounds count from 1.
 std::string name_begin(std::int64_t ranks, int round, bool baseline) {
   return fmt::format("ranks{}-round{}{}-", ranks, round, baseline ? "-none" : "");
 }

@@ -1,4 +1,4 @@
-// Where a scaling curve lies: FILE.json and its run records in FILE.runs/.
+// Manages the files of a scaling curve: FILE.json and its run records in FILE.runs/.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace scalemark {
 
 bool same_machine_and_build(const Json& record, const Json& other);
 
-/// A run of a curve that an earlier command left.
+/// Holds a run of a curve that an earlier command left.
 struct KeptRun {
   CurveSegment segment;
   std::string path;  ///< relative to the curve's folder
@@ -23,20 +23,21 @@ struct KeptRun {
 
 class CurveFiles {
  public:
-  /// Probes both places; throws ResultError.
+  /// Checks that both places can be written. Throws ResultError where one cannot.
   explicit CurveFiles(const std::filesystem::path& curve_path)
       : curve_(curve_path), runs_(curve_.path()) {}
   const std::filesystem::path& path() const { return curve_.path(); }
   const std::filesystem::path& runs_folder() const { return runs_.path(); }
   /// Writes a run record; returns its path relative to the curve's folder.
   std::string write_run(const Json& record, int ranks, int round, bool baseline);
-  /// The runs of the first rounds that an earlier command measured whole before it was ended: those
-  /// of `plan` whose record is there, ok, and `same` as what would be measured now. `ranks`: of the
-  /// plan's points. A finished curve is not gone on with.
+  /// Returns the runs of the rounds that an earlier command measured whole before it was ended:
+  /// those of `plan` whose record is there, is ok, and for which `same` says that the run would be
+  /// measured alike now. `ranks` are the sizes of the plan's points. A finished curve is not
+  /// continued.
   std::vector<KeptRun> unfinished(
       const std::vector<CurveSegment>& plan, const std::vector<std::int64_t>& ranks,
       const std::function<bool(const Json& record, const CurveSegment& segment)>& same);
-  /// Replaces the curve, then removes the run records that only the replaced curve named.
+  /// Replaces the curve's record, then removes the run records that only the replaced curve named.
   void write_curve(const Json& record);
 
  private:

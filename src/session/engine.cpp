@@ -1,3 +1,4 @@
+// Starts MPI, makes the session, runs its command, and agrees on the exit code.
 #include "session/engine.hpp"
 
 #include <fmt/format.h>
@@ -40,8 +41,8 @@ ExitCode run(Session& session) {
   return preflight_command(session);
 }
 
-/// From MPI_Init to the agreed code. Errors that one rank has alone end the whole job at once: its
-/// peers wait for it.
+/// Runs the command from MPI_Init to the agreed code. An error that one rank has alone ends the
+/// whole job at once, because its peers wait for it.
 ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartBarrier& start_barrier,
                       Handover& handover) {
   std::unique_ptr<Session> session;
@@ -63,7 +64,7 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartBarrier& start
   }
   if (world.rank() == 0 && uses_event_lines())
     write_event("end", {{"exit_code", static_cast<int>(code)}});
-  // Without a session there is no record yet: where one is due, the supervisor makes it.
+  // Without a session there is no record yet. Where one is due, the supervisor makes it.
   if (session || !leaves_a_record(code)) handover.publish_exit_code(code);
   return code;
 }
@@ -80,7 +81,7 @@ int engine_main(int argc, char** argv) {
   }
   LoadedConfig loaded;
   try {
-    // The front door has read it; whoever starts the engine by itself has not.
+    // The front door has read the configuration. Whoever starts the engine directly has not.
     if (auto handed = handed_config(*command))
       loaded = std::move(*handed);
     else
@@ -96,7 +97,7 @@ int engine_main(int argc, char** argv) {
   if (injection && injection->kind == "exit_before_init" && injection->rank == rank_before_mpi())
     std::_Exit(0);
 
-  flush_denormals(loaded.config.flush_denormals);  // before there are other threads
+  flush_denormals(loaded.config.flush_denormals);  // must come before there are other threads
   install_stop_signals();
   Handover handover(process_environment(), rank_before_mpi() == 0);
   Watchdog watchdog(loaded.config.timeout);
@@ -105,7 +106,8 @@ int engine_main(int argc, char** argv) {
     if (stop_requested()) handover.publish_stop_heard();
   });
   try {
-    StartBarrier start_barrier(process_environment());  // before MPI starts processes of its own
+    StartBarrier start_barrier(
+        process_environment());  // must come before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
     handover.publish_listens();
     const ExitCode code = run_in_world(std::move(loaded), world, start_barrier, handover);

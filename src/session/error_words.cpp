@@ -1,3 +1,4 @@
+// Adds to the message of an error what helps where memory ran out.
 #include "session/error_words.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 namespace scalemark {
 namespace {
 
-/// What of its memory the rank has held at most.
+/// Says how much memory the rank has held at most.
 std::string held_words(const Session& session) {
   const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   if (const auto peak = session.device ? session.device->peak_memory_bytes() : std::nullopt)

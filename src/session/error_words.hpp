@@ -1,4 +1,4 @@
-// What an error that ends a measurement says to people.
+// Words an error that ends a measurement for people.
 #pragma once
 
 #include <exception>
@@ -8,7 +8,8 @@
 
 namespace scalemark {
 
-/// words_of(); of a lack of memory also the batch, what this rank has held and the remedy.
+/// Returns words_of() the error. Where memory ran out, the text also names the batch, what this
+/// rank has held, and the remedy.
 std::string measuring_words(const std::exception& error, const Session& session);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// `scalemark infer`: replicas of one model, one a rank, asked at the same time.
+// Runs `scalemark infer`: replicas of one model, one per rank, that are asked at the same time.
 #include <memory>
 #include <optional>
 
@@ -42,8 +42,8 @@ InferenceFacts inference_facts(const Session& session, const Inferencer& inferen
   return facts;
 }
 
-/// The measured loop and everything around it that the record needs; the result is at rank 0, none
-/// elsewhere.
+/// Runs the measured loop and everything around it that the record needs. Returns the result at
+/// rank 0, and nothing elsewhere.
 std::optional<InferenceResult> measure(Session& session, Inferencer& inferencer,
                                        const MeasuredConfig& measured, const BatchPlan& batch,
                                        const StepObserver& observer) {
@@ -116,7 +116,7 @@ ExitCode infer_command(Session& session) {
           "oneDNN's fused operators are not to be had on this device: batch normalisation "
           "is folded, the rest runs operator by operator (--kernels torch folds nothing)");
     StepPrinter printer(session, world.size(), inferencer->units_per_query() * world.size());
-    // Of queries that wait in a line, lines of the steps' format would be wrong.
+    // The queries of a server wait in a line, so lines in the format of steps would be wrong.
     const bool steps = measured.config().mode != InferenceMode::server;
     std::optional<InferenceResult> result =
         measure(session, *inferencer, measured, batch, steps ? printer.observer() : StepObserver());

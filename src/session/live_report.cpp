@@ -1,4 +1,4 @@
-// See live_report.hpp.
+// Tells programs of a running measurement, at most once per second.
 #include "session/live_report.hpp"
 
 #include <algorithm>
@@ -89,7 +89,8 @@ double LiveReport::seconds_left() const {
                                most - state_.elapsed_seconds));
 }
 
-/// What fails later than at the start costs no measurement.
+/// Writes the state to the file of --openmetrics. A file that fails later than at the start costs
+/// only a warning, not the measurement.
 void LiveReport::write_file() {
   const auto& path = session_.config().openmetrics;
   if (!path) return;

@@ -1,5 +1,5 @@
-// What programs learn of a run while it goes on: events on stderr (--progress jsonl) and the file
-// of --openmetrics, once a second at most.
+// Tells programs of a run while it goes on, by events on stderr (--progress jsonl) and by the file
+// of --openmetrics, once per second at most.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace scalemark {
 
-/// The state of a run that has not begun.
+/// Returns the state of a run that has not begun.
 LiveState idle_state(const Session& session, int ranks);
 
-/// Of rank 0.
+/// Reports a run from rank 0.
 class LiveReport {
  public:
   LiveReport(Session& session, int ranks, double units_per_step);
@@ -23,9 +23,9 @@ class LiveReport {
   LiveReport(const LiveReport&) = delete;
   LiveReport& operator=(const LiveReport&) = delete;
 
-  /// See StepObserver. What it costs does not grow with the number of steps.
+  /// Reports a step, as StepObserver does. The cost does not grow with the number of steps.
   void step(long step, double loss, const std::vector<double>& step_seconds);
-  /// Of a run that has come to its end and has a throughput.
+  /// Reports a run that has come to its end and has a throughput.
   void end(const record::Measured& run, std::int64_t steps);
 
  private:
@@ -36,8 +36,8 @@ class LiveReport {
   Session& session_;
   double units_per_step_;
   LiveState state_;
-  std::size_t told_steps_ = 0;  ///< of which the last state told
-  double last_ = 0;             ///< steady_seconds() of it
+  std::size_t told_steps_ = 0;  ///< steps that the last state told
+  double last_ = 0;             ///< steady_seconds() of the last state
 };
 
 }  // namespace scalemark

@@ -1,3 +1,4 @@
+// Measures one run of a trainer and gathers what its record needs from all ranks.
 #include "session/measured_run.hpp"
 
 #include <ATen/Parallel.h>
@@ -21,8 +22,8 @@
 namespace scalemark {
 namespace {
 
-/// Proves the data path: before the clock, and after it, since what broke meanwhile has made wrong
-/// figures.
+/// Checks the data path. It is checked before the clock starts and again after it, since what broke
+/// in between has made the figures wrong.
 void check_data(Trainer& trainer, RunGroup& group, CheckTime when) {
   group.ranks.watchdog().enter("data check");
   group.ranks.agree_on([&] {
@@ -35,8 +36,8 @@ void check_data(Trainer& trainer, RunGroup& group, CheckTime when) {
   });
 }
 
-/// Everything that may fail or take long before the clock: proves the data path, measures the GEMM
-/// peak.
+/// Does all that may fail or take long, before the clock starts: checks the data path and measures
+/// the GEMM peak.
 void prepare(Session& session, Trainer& trainer, RunGroup& group) {
   if (group.data_checked) return;
   auto& watchdog = group.ranks.watchdog();
@@ -204,12 +205,12 @@ std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGrou
   prepare(session, trainer, group);
 
   RunFacts facts = run_facts(session, trainer, group, baseline);
-  if (session.loaded.command == Command::run)  // a curve has measured how long it takes
+  if (session.loaded.command == Command::run)  // a curve has said already how long it takes
     announce_time(session, group.ranks, group.measured.config(),
                   facts.flops_per_sample * static_cast<double>(group.batch.global_batch_size),
                   facts.gemm_flops);
   group.ranks.watchdog().enter("choice of kernels");
-  trainer.meet_shapes(group.ranks, *group.communicator);  // no sample of the measurement
+  trainer.meet_shapes(group.ranks, *group.communicator);  // not part of the measurement
   wait_for_idle(session, group.ranks);
   facts.started_at = utc_timestamp();
   session.device->reset_peak_memory();

@@ -1,4 +1,4 @@
-// One measured run of a trainer on a group of ranks with one communicator, and its record.
+// Measures one run of a trainer on a group of ranks with one communicator, and makes its record.
 #pragma once
 
 #include <functional>
@@ -15,56 +15,57 @@
 
 namespace scalemark {
 
-/// A group of ranks that runs together: a point of a curve, or the whole world of `run`.
+/// Holds a group of ranks that runs together: a point of a curve, or the whole world of `run`.
 struct RunGroup {
   RankGroup ranks;
   std::unique_ptr<Communicator> communicator;
   MeasuredConfig measured;
   BatchPlan batch;
   bool data_checked = false;
-  std::optional<double> gemm_flops;  ///< of all ranks together, measured once
+  std::optional<double> gemm_flops;  ///< of all ranks together, measured once per group
 };
 
-/// Looks at this rank's machine from now on; null without --window_seconds.
+/// Starts to watch this rank's machine. Returns null without --window_seconds.
 std::unique_ptr<MachineWatch> watch_machine(const Session& session, const RankGroup& ranks,
                                             const ResolvedConfig& config);
-/// Ends the watch, if there is one; of the measured loop alone.
+/// Ends the watch, if there is one, and returns the readings of the measured loop alone.
 std::vector<MachineReading> readings_of(MachineWatch* watch, const Samples& samples);
 
-/// What every kind of measurement reports of a rank; gradient_buffer_bytes is left to the caller.
+/// Returns what every kind of measurement reports of a rank. The caller adds gradient_buffer_bytes.
 RankReport rank_report(const Session& session, int rank, Samples samples,
                        const NoiseEvidence& noise);
 
-/// Those of all ranks, in their order, at rank 0; none elsewhere. All of them call it.
+/// Returns the reports of all ranks, in their order, at rank 0, and an empty list elsewhere. All
+/// ranks call it.
 std::vector<RankReport> gather_reports(RankGroup& ranks, const RankReport& mine);
 
-/// Rate of large matrix products in the compute type, FLOP/s of all ranks of the group at once; all
-/// of them call it. None without --roofline.
+/// Measures the rate of large matrix products in the compute type, in FLOP/s of all ranks of the
+/// group at once. All of them call it. Returns nothing without --roofline.
 std::optional<double> measure_gemm_peak(Session& session, const ResolvedConfig& config,
                                         RankGroup& ranks);
 
-/// FLOPs of one sample's forward pass; `counted`: of a network of the user's. 0 (unknown) for
-/// sequences of varying length and for images of another size or number of classes than the
-/// catalog's.
+/// Returns the FLOPs of one sample's forward pass. `counted` are those of a network of the user's.
+/// Returns 0 (unknown) for sequences of varying length, and for images of another size or number of
+/// classes than the catalog's.
 double forward_flops_per_sample(const ResolvedConfig& config, double counted);
 
-/// Made by every rank of the group; resolves `--communicator` for its size, which with `--reducer
-/// c10d` is Gloo or NCCL for one rank too. `baseline`:
-/// communicator none whatever is configured.
+/// Makes a group with its communicator. Every rank of the group calls it. It resolves
+/// `--communicator` for the group's size; with `--reducer c10d` that is Gloo or NCCL for a single
+/// rank too. With `baseline` the communicator is none, whatever is configured.
 RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig& measured,
                         bool baseline);
 
-/// The mean step and the throughput without communication on the same ranks, where they were
+/// Holds the mean step and the throughput without communication on the same ranks, where they were
 /// measured.
 struct BaselineRate {
   double throughput = 0;
   double step_seconds = 0;
 };
 
-/// Data check and GEMM peak (once a group, before the clock), then the measured loop; gathers the
-/// reports. All ranks of the group call it together; the result is at its rank 0, none elsewhere.
-/// Throws AgreedError, or an error of one rank alone (then the caller aborts the job). The loop
-/// begins at the session's start line.
+/// Checks the data and measures the GEMM peak (once per group, before the clock starts), then runs
+/// the measured loop, which begins at the session's start line, and gathers the reports. All ranks
+/// of the group call it together. Returns the result at the group's rank 0, and nothing elsewhere.
+/// Throws AgreedError, or an error of one rank alone, for which the caller aborts the job.
 std::optional<RunResult> measure_run(Session& session, Trainer& trainer, RunGroup& group,
                                      const std::optional<BaselineRate>& baseline,
                                      const StepObserver& observer);

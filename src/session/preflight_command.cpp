@@ -1,4 +1,4 @@
-// `scalemark preflight`: measures the nodes that the ranks run on and lets rules judge them.
+// Runs `scalemark preflight`: measures the nodes that the ranks run on and lets rules judge them.
 #include <fmt/format.h>
 
 #include <memory>
@@ -20,7 +20,7 @@
 namespace scalemark {
 namespace {
 
-/// At rank 0, before anything is measured.
+/// Opens the output at rank 0, before anything is measured.
 struct Destination {
   std::unique_ptr<ResultFile> output, made_rules;
   std::vector<PreflightRule> rules;
@@ -46,7 +46,7 @@ std::vector<PreflightRank> gather_ranks(RankGroup& world, const PreflightRank& m
   return ranks;
 }
 
-/// The judged record; at rank 0 alone.
+/// Measures and returns the judged record at rank 0, and nothing elsewhere.
 std::optional<PreflightResult> measure(Session& session, const std::vector<PreflightRule>& rules) {
   wait_for_idle(session, session.world);
   const double start = steady_seconds();

@@ -1,4 +1,4 @@
-// See preflight_gpu.hpp.
+// Measures the copies and links of GPUs, one GPU of a host at a time.
 #include "session/preflight_gpu.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace scalemark {
 namespace {
 
-/// The most ranks that any host has.
+/// Returns the largest number of ranks on any host.
 int most_local_ranks(RankGroup& world) {
   int most = 0;
   for (const auto& size : world.all_gather(std::to_string(world.local_size())))

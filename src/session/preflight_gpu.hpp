@@ -1,4 +1,4 @@
-// What preflight checks of GPUs; nothing where no rank uses one.
+// Checks GPUs for preflight. It does nothing where no rank uses one.
 #pragma once
 
 #include <optional>
@@ -15,14 +15,15 @@ class GpuChecks {
  public:
   explicit GpuChecks(Session& session);
 
-  /// Around the products of matrices, whose clocks are the ones that count.
+  /// Begins the load of matrix products, during which the clocks count.
   void begin_load();
   void end_load();
-  /// Copies to and from the GPUs, one of a host at a time because they may share links, then from
-  /// GPU to GPU by the first rank of each host. Nothing without a GPU. All ranks call it. Throws
-  /// AgreedError.
+  /// Measures copies to and from the GPUs, one of a host at a time because they may share links,
+  /// then copies from GPU to GPU by the first rank of each host. All ranks call it. Returns nothing
+  /// on a rank without a GPU. Throws AgreedError.
   std::optional<record::GpuHealth> measure();
-  /// After measure(); nothing where this rank measured none.
+  /// Returns what measure() has measured of the links between GPUs, or nothing where this rank
+  /// measured none.
   const std::optional<std::vector<PeerLink>>& peers() const { return peers_; }
 
  private:

@@ -1,4 +1,4 @@
-// See preflight_measure.hpp.
+// Measures the ranks of a preflight: matrix products, memory, noise, scratch files and collectives.
 #include "session/preflight_measure.hpp"
 
 #include <ATen/Parallel.h>
@@ -24,12 +24,12 @@ namespace scalemark {
 namespace {
 
 constexpr double kQuantum = 1e-3;                 // seconds
-constexpr std::int64_t kTriadElements = 8 << 20;  // of each array: 64 MiB
+constexpr std::int64_t kTriadElements = 8 << 20;  // 64 MiB for each array
 const std::vector<std::int64_t> kSizes{8, 1024, 65536, 1 << 20, 16 << 20, 64 << 20};
 const std::vector<std::int64_t> kGpuSizes{8, 1024, 65536, 1 << 20, 16 << 20, 256 << 20, 1LL << 30};
 
-/// Rank 0 says how much work a quantum is: a slow rank that chose its own would seem as fast as the
-/// others.
+/// Determines how much work a quantum is, at rank 0 for all. A slow rank that chose its own quantum
+/// would seem as fast as the others.
 class Quanta {
  public:
   explicit Quanta(Session& session) : session_(session) {
@@ -61,8 +61,8 @@ class Quanta {
   std::vector<std::vector<double>> blocks_;
 };
 
-/// A block of noise quanta comes before each precision, so that what disturbs a node for a moment
-/// spoils one block and not all.
+/// Measures the rates of matrix products. A block of noise quanta precedes each precision, so that
+/// what disturbs a node for a moment spoils one block and not all.
 void measure_compute(Session& session, record::CheckedRank& entry) {
   const bool cuda = session.device->device().is_cuda();
   const double seconds = session.config().seconds / 4;
@@ -82,7 +82,8 @@ void measure_compute(Session& session, record::CheckedRank& entry) {
   entry.noise_quantum = quanta.statistics();
 }
 
-/// A quarter of what this rank may take bounds the arrays.
+/// Measures memory bandwidth with arrays that take at most a quarter of this rank's share of
+/// memory.
 record::MemoryBandwidth measure_memory(Session& session) {
   session.world.watchdog().enter("memory bandwidth");
   const std::int64_t room =
@@ -114,7 +115,8 @@ record::Scratch measure_scratch(Session& session) {
   return {rates, folder.string()};
 }
 
-/// Variables, and what Open MPI made of them, of files and of mpirun's command line.
+/// Returns the variables, and the parameters that Open MPI took from them, from files and from
+/// mpirun's command line.
 Settings settings_in_effect(Session& session) {
   Settings settings = communication_settings(recorded_environment(session.environment));
   settings.merge(mca_parameters(

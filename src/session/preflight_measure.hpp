@@ -1,4 +1,4 @@
-// What preflight measures on every rank; all ranks call these together.
+// Measures the ranks of a preflight. All ranks call these functions together.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,21 @@
 
 namespace scalemark {
 
-/// Between two measurements, and their barrier: where a signal has reached any rank, all throw
+/// Separates two measurements by a barrier. Where a signal has reached any rank, all ranks throw
 /// AgreedError.
 void leave_if_stopped(Session& session);
 
-/// GEMM, memory and noise of this rank, all ranks at once; of the first rank of each host also its
-/// scratch file; of a GPU its state and copies. With --pinning only where the rank runs. The report
-/// is without noise: the caller counts it to the end of the collectives.
+/// Measures matrix products, memory and noise of this rank, on all ranks at once; on the first rank
+/// of each host also its scratch file, and on a GPU its state and copies. With --pinning it only
+/// finds where the rank runs. The report has no noise yet: the caller counts it up to the end of
+/// the collectives.
 PreflightRank measure_rank(Session& session);
 
-/// Collectives of all sizes. The same on all ranks. For two ranks and more.
+/// Measures collectives of all sizes on two ranks or more. The result is the same on all ranks.
 record::Collectives measure_collectives(Session& session);
 
-/// The links between every two hosts, by a rank of each, at rank 0; elsewhere, and where all ranks
-/// are on one host, nothing.
+/// Measures the links between every two hosts, by one rank of each. Returns them at rank 0, and
+/// nothing elsewhere or where all ranks are on one host.
 std::optional<std::vector<record::HostPair>> measure_pairs(Session& session);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// See preflight_measure.hpp.
+// Measures the link between every two hosts, in rounds of disjoint pairs.
 #include <unistd.h>
 
 #include "comm/communication_probe.hpp"
@@ -9,7 +9,7 @@
 namespace scalemark {
 namespace {
 
-constexpr std::int64_t kPairBytes = 4 << 20;  // what a bucket of gradients sends at a time
+constexpr std::int64_t kPairBytes = 4 << 20;  // about what one bucket of gradients sends
 constexpr double kSecondsOfPair = 0.05;
 
 struct PairsOfRank {
@@ -28,7 +28,7 @@ std::optional<std::vector<record::HostPair>> measure_pairs(Session& session) {
       leaders ? leaders->all_gather(host_name()) : std::vector<std::string>();
   PairsOfRank mine;
   for (int round = 0; round < pair_rounds(hosts); ++round) {
-    leave_if_stopped(session);  // those who do not lead wait here, a round at a time
+    leave_if_stopped(session);  // ranks that do not lead a host wait here in every round
     world.watchdog().enter("pairs of hosts");
     if (!leaders) continue;
     for (const PairTiming& pair : measure_pair_round(*leaders, round, kPairBytes, kSecondsOfPair))

@@ -1,3 +1,4 @@
+// Writes the record of a command, or what is left of it where the measurement fails.
 #include "session/publish.hpp"
 
 #include <fmt/format.h>
@@ -48,7 +49,7 @@ ExitCode recording_failures(
     if (leaves_a_record(error.code()) || dynamic_cast<const AgreedWhileMeasuring*>(&error))
       leave(static_cast<int>(error.code()), error.what());
     throw;
-  } catch (const std::exception& error) {  // of this rank alone, which was measuring
+  } catch (const std::exception& error) {  // an error of this rank alone, which was measuring
     leave(static_cast<int>(exit_code_of(error)), measuring_words(error, session));
     throw;
   }

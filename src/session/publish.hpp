@@ -1,4 +1,4 @@
-// The end of a command: the record of rank 0 becomes a file, lines and an exit code.
+// Ends a command: the record of rank 0 becomes a file, lines and an exit code.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,17 @@
 
 namespace scalemark {
 
-/// Calls `publish` at rank 0; all ranks call this and get the code that it gave. Throws AgreedError
-/// where it throws.
+/// Calls `publish` at rank 0. All ranks call this function and return the code that `publish` gave,
+/// or throw AgreedError where it throws.
 ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publish);
 
-/// Writes a record and says how it ended: what publish() does at rank 0.
+/// Writes a record and says how the run ended. This is what publish() does at rank 0.
 ExitCode publish_record(Session& session, ResultFile* output, const record::Measured& run,
                         const Json& record, const std::function<std::string()>& summary);
 
-/// Of `run` and `infer`: writes the record to `output` (null: nowhere) and says what it says;
-/// `summary` for people, without the warnings that they were told already. All ranks call it,
-/// `run` is rank 0's. The exit code is the same on all.
+/// Ends `run` and `infer`: writes the record to `output`, unless that is null, and says what it
+/// says. `summary` makes the text for people, without the warnings that they were told already. All
+/// ranks call it, with the run of rank 0. The exit code is the same on all.
 template <typename Run>
 ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output,
                  const std::optional<Run>& run,
@@ -36,9 +36,9 @@ ExitCode publish(Session& session, StepPrinter& printer, ResultFile* output,
   });
 }
 
-/// What is left where a measurement fails: `leave` writes it, before an abort (AbortHandler) or an
-/// error of this rank alone, or one that ranks agree on where leaves_a_record(). The
-/// supervisor hears of an abort, too.
+/// Runs `measure`, and calls `leave` to write what is left where it fails: before an abort
+/// (AbortHandler), on an error of this rank alone, or on one that ranks agree on where
+/// leaves_a_record(). The supervisor hears of an abort too.
 ExitCode recording_failures(
     const Session& session,
     const std::function<void(int exit_code, const std::string& message)>& leave,

@@ -1,3 +1,4 @@
+// Runs `scalemark run`: one measured run of all ranks.
 #include <memory>
 #include <optional>
 

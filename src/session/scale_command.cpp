@@ -1,4 +1,5 @@
-// The curves of one launch, one after the other: a model and a record each.
+// Measures the curves of one launch, one after the other, each with a model and a record of its
+// own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +20,8 @@
 namespace scalemark {
 namespace {
 
-/// The largest point must fit in the world; batches must divide at every point; what efficiency
-/// counts must be there.
+/// Checks that the largest point fits in the world, that batches divide at every point, and that
+/// the device has the resource that efficiency counts.
 void check_launch(const Session& session) {
   const ResolvedConfig& config = session.config();
   const auto ranks = curve_ranks(config, session.world.size());
@@ -36,7 +37,7 @@ void check_launch(const Session& session) {
         "--resource gpu counts GPUs, and this run uses none: give rank, node or core");
 }
 
-/// Nothing where there is no complete one that can be read.
+/// Returns the curve in a file, or nothing where there is no complete one that can be read.
 std::optional<ScalingCurve> finished_curve(const std::filesystem::path& path) {
   const Json record = record_at(path);
   try {
@@ -44,15 +45,15 @@ std::optional<ScalingCurve> finished_curve(const std::filesystem::path& path) {
     auto curve = record_from<ScalingCurve>(record);
     const auto has_rate = [](const auto& point) { return point.throughput.has_value(); };
     if (curve.status == Status::ok && std::ranges::all_of(curve.points, has_rate)) return curve;
-  } catch (const RecordFault&) {  // of another kind, or changed by hand
+  } catch (const RecordFault&) {  // the record is of another kind, or was changed by hand
   }
   return std::nullopt;
 }
 
-/// The curves of one `scale`. Rank 0 holds what is finished.
+/// Measures the curves of one `scale`. Rank 0 holds those that are finished.
 class Family {
  public:
-  /// Probes every place of a result.
+  /// Checks that the file of every result can be written.
   explicit Family(Session& session) : session_(session), curves_(curves_of(session.config())) {
     session.world.agree_on([&] {
       check_launch(session);
@@ -79,10 +80,10 @@ class Family {
   }
 
  private:
-  /// The curves that an earlier command with this output has finished, before it was ended in one
-  /// that comes after them.
+  /// Takes over the curves that an earlier command with this output finished before it was ended in
+  /// a later one. Returns their number.
   std::size_t take_finished() {
-    // A batch that is still to be found may be another one than it was.
+    // A batch that is still to be found may differ from the one found before.
     if (curves_.size() == 1 || session_.config().largest_batch) return 0;
     session_.world.agree_on([&] {
       if (!session_.is_root() || !session_.config().output) return;
@@ -98,7 +99,7 @@ class Family {
           break;
         finished_.push_back(*std::move(curve));
       }
-      if (finished_.size() == curves_.size()) finished_.clear();  // asked for once more
+      if (finished_.size() == curves_.size()) finished_.clear();  // all are asked for once more
       for (std::size_t i = 0; i < finished_.size(); ++i)
         session_.say(fmt::format("curve {} of {}: {}: an earlier command finished it: {}", i + 1,
                                  curves_.size(), curves_[i].name, files_[i]->path().string()));
@@ -129,7 +130,8 @@ class Family {
     }
   }
 
-  /// What was measured of the curve that failed; on stdout also where no file can be written.
+  /// Writes what was measured of the curve that failed. It goes to stdout even where no file can be
+  /// written.
   void leave(std::size_t i, const LoadedConfig& loaded, const AgreedError& error) {
     if (!leaves_a_record(error.code()) && error.code() != ExitCode::result) return;
     const Outcome outcome{status_of_exit(static_cast<int>(error.code())), error.what()};
@@ -142,7 +144,7 @@ class Family {
     }
     try {
       if (files_[i]) files_[i]->write_curve(curve_json(curve));
-    } catch (const ResultError&) {  // as it was with what brought us here
+    } catch (const ResultError&) {  // writing failed, probably for the reason that brought us here
     }
     finished_.push_back(std::move(curve));
     publish(i, std::nullopt);
@@ -161,7 +163,7 @@ class Family {
     return records;
   }
 
-  /// The records, or what they say side by side where at least two are complete.
+  /// Prints the records, or a comparison of the curves where at least two are complete.
   void print() const {
     const bool alone = curves_.size() == 1;
     if (session_.config().json)

@@ -1,4 +1,4 @@
-// See server_trials.hpp.
+// Serves queries at agreed rates and searches for the highest rate that holds the latency bound.
 #include "session/server_trials.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace scalemark {
 namespace {
 
-/// Of a trial of all ranks; of one rank the share.
+/// Returns one rank's share of the queries of a trial.
 std::int64_t queries_of_rank(const ResolvedConfig& config, double rate, int ranks) {
   const double queries =
       std::max(static_cast<double>(*config.min_query_count), rate * config.min_duration);
@@ -27,7 +27,7 @@ ServerPolicy policy_of(const ResolvedConfig& config, std::int64_t arrivals, int 
   policy.largest_batch = *config.batch_size;
   policy.max_queue_delay = config.max_queue_delay_ms / 1e3;
   policy.overload_queue = overload_queue(arrivals, policy.largest_batch);
-  if (config.searches_rate()) {  // what is sure to fail need not end
+  if (config.searches_rate()) {  // a trial that is sure to fail need not run to its end
     policy.latency_bound = *config.latency_bound_ms / 1e3;
     policy.late_allowed = static_cast<std::int64_t>((1 - config.latency_quantile) *
                                                     static_cast<double>(arrivals * ranks));
@@ -35,7 +35,7 @@ ServerPolicy policy_of(const ResolvedConfig& config, std::int64_t arrivals, int 
   return policy;
 }
 
-/// The same on all ranks, from what each of them has seen.
+/// Combines what all ranks have seen into one trial, which is the same on all of them.
 RateTrial agreed_trial(RankGroup& world, const ResolvedConfig& config, double rate, bool confirms,
                        const Samples& mine) {
   RateTrial trial{rate, confirms};
@@ -65,7 +65,7 @@ std::string trial_words(const RateTrial& trial, const ResolvedConfig& config) {
                      trial.confirms ? " when repeated" : "");
 }
 
-/// Trials of one job: the session and what it has to offer.
+/// Runs the trials of one job.
 class Trials {
  public:
   Trials(Session& session, Inferencer& inferencer, const ResolvedConfig& config)
@@ -74,7 +74,7 @@ class Trials {
   Samples run(double rate) {
     RankGroup& world = session_.world;
     const std::int64_t queries = queries_of_rank(config_, rate, world.size());
-    // Streams differ by rank, and from trial to trial.
+    // Streams of queries differ by rank, and from trial to trial.
     const std::uint64_t seed = static_cast<std::uint64_t>(config_.seed) * 1'000'003 +
                                count_++ * static_cast<std::uint64_t>(world.size()) +
                                static_cast<std::uint64_t>(world.rank());
@@ -88,7 +88,7 @@ class Trials {
     }
     Samples samples = inferencer_.serve(world, arrivals, policy_of(config_, queries, world.size()));
     samples.server->arrival_rate = share;
-    // Who ended early waits for the arrivals of the others.
+    // A rank that ends early waits for the arrivals of the others.
     Watchdog& watchdog = world.watchdog();
     const double timeout = watchdog.timeout();
     watchdog.set_timeout(timeout + std::max(0., arrivals.back() - samples.wall_seconds));
@@ -98,7 +98,7 @@ class Trials {
     return samples;
   }
 
-  /// From the start line to now.
+  /// Returns the time from the start line to now.
   Window window() const { return {began_, steady_seconds()}; }
 
   RateSearch search(double first, double lowest, Samples& counts) {
@@ -134,10 +134,10 @@ ServedTrials serve_trials(Session& session, Inferencer& inferencer, const Resolv
     served.samples = trials.run(*config.arrival_rate);
   } else {
     const auto sums = world.all_sum({mine.one, mine.full});
-    // Half of what full batches would come to.
+    // The search begins at half of the rate that full batches would reach.
     const double first = 0.5 * static_cast<double>(*config.batch_size) * world.size() *
                          world.size() / std::max(sums[1], 1e-6);
-    // No queue can be shorter than none.
+    // Even without a queue, the latency cannot be shorter than one pass.
     const bool hopeless = sums[0] / world.size() > *config.latency_bound_ms / 1e3;
     served.search = trials.search(first, hopeless ? first : first / 64, served.samples);
   }

@@ -1,4 +1,4 @@
-// `infer --mode server`: trials of all ranks at rates that they agree on.
+// Runs the trials of `infer --mode server`, by all ranks at rates that they agree on.
 #pragma once
 
 #include <optional>
@@ -14,9 +14,9 @@ struct ServedTrials {
   std::optional<RateSearch> search;  ///< without --arrival_rate
 };
 
-/// Warms up, then one trial at --arrival_rate, or as many as a search takes; of these the one that
-/// confirmed the rate counts, else the last. A rank is offered its equal share of the rate, in a
-/// stream of its own. All ranks call it.
+/// Warms up, then runs one trial at --arrival_rate, or as many as a search takes; of these the one
+/// that confirmed the rate counts, or else the last. Each rank is offered an equal share of the
+/// rate, in a stream of its own. All ranks call it.
 ServedTrials serve_trials(Session& session, Inferencer& inferencer, const ResolvedConfig& config);
 
 }  // namespace scalemark

@@ -1,3 +1,4 @@
+// Sets up what all commands of the engine share, and refuses what cannot be measured.
 #include "session/session.hpp"
 
 #include <ATen/Parallel.h>
@@ -24,7 +25,7 @@
 namespace scalemark {
 namespace {
 
-/// Keys whose values differ between two configurations, with both values.
+/// Returns the keys whose values differ between two configurations, with both values.
 std::string differences(const nlohmann::json& mine, const nlohmann::json& other) {
   std::string text;
   for (const auto& [key, value] : mine.items())
@@ -34,8 +35,8 @@ std::string differences(const nlohmann::json& mine, const nlohmann::json& other)
   return text;
 }
 
-/// {"key": value} of all keys but those that may differ between ranks without harm, and of what
-/// computes: the build and its MPI.
+/// Returns {"key": value} of all keys except those that may differ between ranks without harm, and
+/// of what computes: the build and its MPI.
 nlohmann::json comparable(const LoadedConfig& loaded, const std::string& mpi) {
   nlohmann::json values{{"build.mpi (as loaded)", mpi}};
   const Json build = build_info();
@@ -54,7 +55,8 @@ std::string allocator_name() {
   return "glibc";
 }
 
-/// A runtime that is preloaded takes the place of LibTorch's own.
+/// Returns the OpenMP runtime of this process. A preloaded runtime takes the place of LibTorch's
+/// own.
 std::string openmp_runtime() {
   Dl_info library{};
   if (dladdr(dlsym(RTLD_DEFAULT, "omp_get_max_threads"), &library) == 0) return "";
@@ -110,7 +112,8 @@ void Session::warn_once(const std::string& warning) {
   if (std::ranges::find(warnings, warning) == warnings.end()) warn(warning);
 }
 
-/// Whether it can be written shows before anything is measured.
+/// Opens the file of --openmetrics, so that it shows before anything is measured whether it can be
+/// written.
 void Session::open_metrics() {
   world.agree_on([&] {
     if (is_root() && config().openmetrics)
@@ -130,7 +133,8 @@ void Session::refuse_singletons() const {
                   hint->name, hint->tasks, world.library_version()));
 }
 
-/// Of a curve: see scale_command.cpp.
+/// Refuses a world of another size than --ranks asks for. The world of a curve is checked in
+/// scale_command.cpp.
 void Session::refuse_other_world() const {
   const auto& ranks = config().ranks;
   if (loaded.command == Command::scale || ranks.empty() || ranks.front() == world.size()) return;
@@ -140,7 +144,8 @@ void Session::refuse_other_world() const {
                   ranks.front(), world.size()));
 }
 
-/// A rank cannot see the flags of its srun.
+/// Prints a note where srun may leave the other ranks waiting for one that died. A rank cannot see
+/// the flags of its srun.
 void Session::tell_of_patient_srun() const {
   const auto hint = launcher_hint(environment);
   const auto set = environment.find("SLURM_KILL_BAD_EXIT");
@@ -169,7 +174,8 @@ void Session::compare_configurations() {
   });
 }
 
-/// What --ranks_per_node asks for: a launcher may do otherwise and only warn.
+/// Checks that ranks are placed as --ranks_per_node asks, since a launcher may do otherwise and
+/// only warn.
 void Session::check_placement() {
   if (!config().ranks_per_node) return;
   const auto nodes = ranks_of_nodes(hosts);
@@ -188,7 +194,7 @@ void Session::check_placement() {
   });
 }
 
-/// Rank 0 may be the only one that sees the file.
+/// Reads the record of --preflight at rank 0, which may be the only one that can see the file.
 void Session::read_preflight() {
   if (!config().preflight) return;
   world.agree_on([&] {
@@ -197,7 +203,7 @@ void Session::read_preflight() {
   });
 }
 
-/// A GPU that is there and not used is never passed over silently.
+/// Warns of a GPU that is there and not used, which must never pass unnoticed.
 void Session::warn_of_unused_gpus() {
   std::string mine;
   if (config().device == Device::automatic && !device->device().is_cuda()) {
@@ -222,7 +228,8 @@ void Session::warn_of_unused_gpus() {
   });
 }
 
-/// Ranks need a GPU each, but where scripts/gpu_check tries NCCL with the one GPU that there is.
+/// Checks that every rank has a GPU of its own, except where scripts/gpu_check tries NCCL with the
+/// only GPU.
 void Session::check_gpus_apart() {
   const auto devices = world.all_gather(device->uuid());
   std::set<std::string> seen;
@@ -243,7 +250,8 @@ void Session::check_gpus_apart() {
 
 void Session::open_device() {
   world.watchdog().enter("device");
-  // Otherwise the front door has set OMP_NUM_THREADS to the achieved CPU mask, or the user has.
+  // Otherwise the front door has set OMP_NUM_THREADS to the achieved CPU mask, or the user has set
+  // it.
   if (config().num_intra_threads)
     at::set_num_threads(static_cast<int>(*config().num_intra_threads));
   if (config().num_inter_threads)

@@ -1,4 +1,4 @@
-// What every engine command shares: the ranks, the device, the facts of the machine and where
+// Holds what every engine command shares: the ranks, the device, the facts of the machine and where
 // results go.
 #pragma once
 
@@ -17,35 +17,38 @@
 
 namespace scalemark {
 
-/// Made once a process. The constructor settles everything that can go wrong before a model is
+/// Is made once per process. The constructor settles everything that can go wrong before a model is
 /// built, in the order in which a user would want to hear of it, and all ranks leave together when
-/// one of them fails: singletons behind a launcher (EnvironmentError), configuration that differs
-/// between ranks (ConfigError), a --preflight that is none (ConfigError, ResultError), device, two
-/// ranks on one GPU (EnvironmentError).
+/// one of them fails. It refuses singletons behind a launcher (EnvironmentError), configuration
+/// that differs between ranks (ConfigError), a --preflight that is not a record of one
+/// (ConfigError, ResultError), a device that cannot be used, and two ranks on one GPU
+/// (EnvironmentError).
 class Session {
  public:
   Session(LoadedConfig loaded, RankGroup world);
 
   const ResolvedConfig& config() const { return loaded.config; }
   bool is_root() const { return world.rank() == 0; }
-  /// What every record of this session says; `measured`: the configuration of what it is about.
+  /// Returns what every record of this session says. `measured` is the configuration that the
+  /// record is about.
   RecordContext record_context(LoadedConfig measured) const;
-  /// One line on stderr, from rank 0 only.
+  /// Prints one line on stderr, from rank 0 only.
   void say(const std::string& line) const;
   int cpus_of_host() const;  ///< logical ones that are online; 0: unknown
-  /// Of this rank; processes that are measured beside it count as ours.
+  /// Returns the noise counters of this rank's host. Processes that are measured beside this one
+  /// count as ours.
   NoiseSnapshot noise_now() const;
-  /// The same as a warning that also stands in every record made from now on.
+  /// Prints a warning, which also stands in every record made from now on.
   void warn(const std::string& warning);
-  /// The same, once however often it is said.
+  /// Prints a warning once, however often it is called with it.
   void warn_once(const std::string& warning);
 
-  const LoadedConfig loaded;          ///< of the whole command
+  const LoadedConfig loaded;          ///< the configuration of the whole command
   std::vector<std::string> warnings;  ///< that the user has been told
   RankGroup world;
   std::vector<std::string> hosts;  ///< by rank
   std::map<std::string, std::string>
-      environment;  ///< of this process, whole; never recorded as it is
+      environment;  ///< of this process, complete; never recorded as it is
   Handover handover;
   SystemInfo system;
   Affinity affinity;
@@ -66,7 +69,7 @@ class Session {
   void check_gpus_apart();
 };
 
-/// "tcmalloc", "jemalloc" or "glibc": whose malloc this process runs on.
+/// Returns whose malloc this process uses: "tcmalloc", "jemalloc" or "glibc".
 std::string allocator_name();
 
 }  // namespace scalemark

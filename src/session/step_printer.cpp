@@ -1,3 +1,4 @@
+// Prints the lines of a run at rank 0 and feeds the live report.
 #include "session/step_printer.hpp"
 
 #include <fmt/format.h>

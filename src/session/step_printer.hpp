@@ -1,5 +1,5 @@
-// What rank 0 says while a run goes on: tf_cnn_benchmarks' lines on stdout, none with --json, and
-// what programs learn. Other ranks are silent.
+// Says what rank 0 says while a run goes on: tf_cnn_benchmarks' lines on stdout (none with --json),
+// and the state for programs. Other ranks are silent.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ namespace scalemark {
 
 class StepPrinter {
  public:
-  /// `units_per_step`: of all `ranks`.
+  /// `units_per_step` counts the units of all `ranks`.
   StepPrinter(Session& session, int ranks, double units_per_step);
-  /// Of steps without a loss the last column is `p50_ms`: the median of their times so far.
+  /// Returns an observer that prints steps. Where steps have no loss, the last column is `p50_ms`,
+  /// the median of their times so far.
   StepObserver observer();
-  /// The closing lines; nothing where the run has no throughput.
+  /// Prints the closing lines, or nothing where the run has no throughput.
   void total(const RunResult& run);
   void total(const InferenceResult& inference);
 

@@ -1,4 +1,5 @@
-// See trace_pass.hpp.
+// Traces steps after a measurement, aligns the clocks of the ranks, and writes one file of all
+// events.
 #include "session/trace_pass.hpp"
 
 #include <fmt/format.h>
@@ -15,15 +16,16 @@
 namespace scalemark {
 namespace {
 
-/// Of all ranks in a file, about 150 bytes each: more than a browser opens gladly.
+/// A file of all ranks has at most so many events, about 150 bytes each. A browser has trouble with
+/// more.
 constexpr std::size_t kMostSpans = 1'000'000;
-constexpr std::size_t kFewestSpans = 5'000;  ///< of a rank, however many there are
+constexpr std::size_t kFewestSpans = 5'000;  ///< per rank, however many ranks there are
 
 std::size_t most_spans_of_rank(int ranks) {
   return std::max(kFewestSpans, kMostSpans / static_cast<std::size_t>(ranks));
 }
 
-/// What rank 0 hears of a rank beside its events.
+/// Holds what rank 0 receives from a rank beside its events.
 struct TracedRank {
   RankTrace totals;
   std::int64_t events = 0;
@@ -58,7 +60,7 @@ TraceFacts facts_of(const std::vector<TracedRank>& ranks, const std::string& pat
   return facts;
 }
 
-/// What the file says of itself.
+/// Returns what the file says about itself.
 Json about_trace(const record::Measured& run, const std::vector<TracedRank>& ranks) {
   const Json trace = part_json(*run.trace);
   Json about{{"program", "scalemark"},
@@ -113,7 +115,7 @@ void TracePass::trace(const Traced& traced, RankGroup& ranks, const Steps& steps
   const ClockAlignment& clocks = trace.clocks();
   ranks.watchdog().enter("gather trace");
   const std::vector<TracedRank> all = gather_totals(ranks, mine, clocks);
-  // By rank 0's clock.
+  // The origin is a time of rank 0's clock.
   const double origin = std::stod(ranks.broadcast(fmt::format("{}", clocks.before.measured_at)));
   const std::string events =
       trace_events(mine, ranks.rank(), session_.hosts.at(session_.world.rank()),
@@ -128,7 +130,7 @@ void TracePass::trace(const Traced& traced, RankGroup& ranks, const Steps& steps
   write(ranks, events, about);
 }
 
-/// One rank after the other, so that rank 0 never holds the events of more than two.
+/// Writes one rank after the other, so that rank 0 never holds the events of more than two.
 void TracePass::write(RankGroup& ranks, const std::string& events, const Json& about) {
   std::exception_ptr failure;
   for (int rank = 0; rank < ranks.size(); ++rank) {

@@ -1,5 +1,5 @@
-// --trace: a pass of its own after a measurement, whose file and summary join the record of that
-// measurement, and whose failure costs nothing of it.
+// Implements --trace: a separate pass after a measurement, whose file and summary are added to the
+// record of that measurement. Where it fails, the measurement loses nothing.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@
 
 namespace scalemark {
 
-/// The record of a measurement that is over while its trace pass goes on: what is left where a rank
-/// dies there.
+/// Keeps the record of a finished measurement while its trace pass goes on, for the case that a
+/// rank dies there.
 class MeasuredRecord {
  public:
   /// `output` may be null.
   MeasuredRecord(const Session& session, ResultFile* output) : session_(session), output_(output) {}
 
-  /// Rank 0, before the pass: the record is in its place already. ResultError.
+  /// Puts the record in its place before the pass, at rank 0. Throws ResultError.
   template <typename Run>
   void keep(const Run& run) {
     keep_untraced([run](const std::string& why) {
@@ -33,40 +33,41 @@ class MeasuredRecord {
     });
   }
   bool is_kept() const;
-  /// Last words: what the record says of the pass.
+  /// Writes the record with the reason why the pass failed. A dying process calls it as its last
+  /// act.
   void leave(const std::string& message) const;
 
  private:
-  /// The record without a trace, for this reason.
+  /// Returns the record without a trace, with the reason why there is none.
   using Untraced = std::function<Json(const std::string& why)>;
   void keep_untraced(Untraced record);
 
   const Session& session_;
   ResultFile* output_;
-  mutable std::mutex mutex_;  ///< last words come from a thread of their own
+  mutable std::mutex mutex_;  ///< the last words come from a thread of their own
   Untraced record_;
 };
 
-/// The trace of one measurement; does nothing without --trace.
+/// Traces one measurement. It does nothing without --trace.
 class TracePass {
  public:
-  /// Runs so many steps and hands them to the trace.
+  /// Runs `steps` steps and passes them to the trace.
   using Steps = std::function<Samples(std::int64_t steps, StepTrace& trace)>;
 
-  /// All ranks of the session make it; rank 0 decides, and probes `path` (unset: no trace).
-  /// AgreedError where nothing can be written there.
+  /// All ranks of the session make it. Rank 0 decides, and checks that `path` can be written; an
+  /// unset path means no trace. Throws AgreedError where it cannot.
   TracePass(Session& session, const std::optional<std::string>& path);
 
   bool wanted() const { return steps_ > 0; }
 
-  /// Traces, writes the file and fills trace and operators of `run`, which is at rank 0 of `ranks`;
-  /// all of them call it. The same exit code on all: where it is not ok, nothing was traced, and
-  /// the run says why.
+  /// Traces, writes the file, and fills in trace and operators of `run`, which is at rank 0 of
+  /// `ranks`. All of them call it and return the same exit code. Where that is not ok, nothing was
+  /// traced, and the run says why.
   template <typename Run>
   ExitCode add_to(std::optional<Run>& run, RankGroup& ranks, const Steps& steps) {
     return add_to(run ? Traced{&*run, measured_step(*run)} : Traced{}, ranks, steps);
   }
-  /// The same, while `kept` keeps the record.
+  /// Traces likewise, while `kept` keeps the record.
   template <typename Run>
   ExitCode add_to(std::optional<Run>& run, MeasuredRecord& kept, RankGroup& ranks,
                   const Steps& steps) {
@@ -79,7 +80,7 @@ class TracePass {
   }
 
  private:
-  /// The measurement that the trace belongs to; null elsewhere than at rank 0.
+  /// Holds the measurement that the trace belongs to, which is null except at rank 0.
   struct Traced {
     record::Measured* run = nullptr;
     std::optional<double> step_seconds = {};

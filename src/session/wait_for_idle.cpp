@@ -1,4 +1,4 @@
-// See wait_for_idle.hpp.
+// Samples the load by others on all hosts until it is low enough.
 #include "session/wait_for_idle.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kLook{1};
 
-/// What others use of this host, for a second in which the ranks sleep.
+/// Returns how much others use this host during one second in which the ranks sleep.
 ForeignLoad look(const Session& session) {
   const NoiseSnapshot before = session.noise_now();
   std::this_thread::sleep_for(kLook);

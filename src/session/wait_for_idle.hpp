@@ -5,8 +5,9 @@
 
 namespace scalemark {
 
-/// Until no host of the group has been used by others for a second, or --wait_for_idle seconds have
-/// passed, which is a warning; a stop ends it too. Nothing where the option is not set. Collective.
+/// Waits until no host of the group has been used by others for a second, or until --wait_for_idle
+/// seconds have passed, which is a warning; a stop ends it too. It does nothing where the option is
+/// not set. All ranks call it.
 void wait_for_idle(Session& session, RankGroup& ranks);
 
 }  // namespace scalemark
