@@ -161,7 +161,8 @@ Build described(const fs::path& program, const std::string& flag) {
   if (facts["revision"].empty())
     throw EnvironmentError(fmt::format("{}: {} --version names no revision; is it a scalemark?",
                                        flag, program.string()));
-  return {program, facts["revision"], facts["gate"] == kInterleavedWord};
+  return {program, facts["revision"], facts["gate"] == kInterleavedWord, /*own=*/false,
+          facts["build_type"]};
 }
 
 }  // namespace
@@ -201,14 +202,19 @@ struct Couple {
   std::size_t first;  ///< the side that begins: 0 the base, 1 the new build
 };
 
-/// Returns the pairs in their order: in each round the points in random order, and a coin decides
-/// which build begins.
+/// Returns the pairs in their order: in each round the points in random order. Which build begins
+/// is balanced at each point, ABBA or BAAB: a coin decides it for a pair with an odd number, and
+/// the next pair has the other order. What the second launch of a pair loses cancels so, and so
+/// does a steady drift.
 std::vector<Couple> couples_of(const SweepPlan& plan, std::size_t pairs) {
   std::vector<Couple> couples;
   std::mt19937_64 coin(~static_cast<std::uint64_t>(plan.seed));
+  std::vector<std::size_t> first(plan.points.size());
   for (const auto& [point, pair] :
-       launch_order(plan.points.size(), static_cast<std::int64_t>(pairs), plan.seed))
-    couples.push_back({point, pair, coin() >> 63});
+       launch_order(plan.points.size(), static_cast<std::int64_t>(pairs), plan.seed)) {
+    first[point] = pair % 2 == 1 ? coin() >> 63 : 1 - first[point];
+    couples.push_back({point, pair, first[point]});
+  }
   return couples;
 }
 
@@ -220,6 +226,7 @@ class BuildGate {
                PointLauncher(asked.new_plan, build_of(asked.fresh, "--new"),
                              asked.folder / kSides[1])},
         couples_(couples_of(asked.plan, most_pairs())) {
+    refuse_unlike_builds();
     const auto obstacle = why_not_interleaved(asked.plan, asked.new_plan, sides_);
     if (asked.alternate == Alternate::steps && obstacle)
       refuse_at("--alternate steps", *obstacle + "; leave it out");
@@ -258,6 +265,17 @@ class BuildGate {
   }
 
  private:
+  /// Refuses builds of unlike types before anything is launched: Debug against Release says nothing
+  /// of the source.
+  void refuse_unlike_builds() const {
+    const Build &base = sides_[0].build(), &fresh = sides_[1].build();
+    if (base.type.empty() || fresh.type.empty() || base.type == fresh.type) return;
+    refuse_at("--new",
+              fmt::format("its build_type is {}, that of --base {}: what the compiler does can "
+                          "not be told from the source; build both alike",
+                          fresh.type, base.type));
+  }
+
   std::size_t most_pairs() const { return asked_.design.alarm.back().pairs; }
 
   /// Refuses a folder of another plan or of an earlier build, which cannot be continued.

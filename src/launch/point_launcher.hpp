@@ -43,6 +43,7 @@ struct Build {
   std::string revision;
   bool interleaved = true;  ///< its runs can be interleaved with those of another
   bool own = false;         ///< this program: an image may bring it
+  std::string type = {};    ///< of CMake: Release, Debug; empty: not told
 };
 
 /// Returns the build of this program.

@@ -52,7 +52,7 @@ class Builds(GateTest):
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         return name
 
-    def test_the_launches_of_a_pair_take_turns(self):
+    def test_the_launches_of_a_pair_are_interleaved(self):
         settings = {**SETTINGS, "model": "smallnet", "num_batches": 200, "ranks": 2, "inject": "delay:milliseconds=1"}  # 0.2 s
         out, err = self.gate(*self.plan(settings=settings), "--new", SCALEMARK, "--pairs", "2", "--alpha", "0.3", "--threshold", "50",
                              "--delta", "50", expect=3)  # two pairs pass nothing
@@ -72,7 +72,7 @@ class Builds(GateTest):
                 self.assertLess(record["wall_seconds"] + record["turns"]["paused_seconds"], entry["seconds"])
                 self.assertEqual(record["loss"], alone["loss"])  # the same training
 
-    def test_builds_that_can_not_take_turns_follow_each_other(self):
+    def test_builds_that_can_not_be_interleaved_follow_each_other(self):
         old = self.wrapper("old", f'[ "$1" = --version ] && {SCALEMARK} --version | grep -v gate && exit')
         few = ["--new", BINARY, "--max_seconds", "1"]
         words = ["plan.json", "--base", old, "--output", "out", *few]
@@ -83,19 +83,19 @@ class Builds(GateTest):
         self.assertRegex(err, "follow each other, since build .* is too old to be interleaved")
         self.assertEqual(self.read("out/verdict.json")["launches"]["alternate"], "launches")
 
-    def test_sums_that_go_on_into_the_next_step_take_no_turns(self):
+    def test_sums_that_go_on_into_the_next_step_are_not_interleaved(self):
         plan = self.plan(settings={**SETTINGS, "ranks": 2})
         _, err = self.gate(*plan, "--new_set", "overlap=step", "--alternate", "steps", expect=2)
         self.assertIn("what --overlap step leaves on its way", err)
 
-    def test_ranks_that_lose_their_turns_give_no_verdict(self):
+    def test_ranks_that_lose_their_slices_give_no_verdict(self):
         deaf = self.wrapper("deaf", "unset SMK_INTERNAL_TURNS")
         self.plan()
         _, err = self.gate("plan.json", "--base", deaf, "--new", deaf, "--output", "out", expect=7)
         self.assertIn("--alternate launches", self.read("out/verdict.json")["reason"])
         self.assertEqual([entry["record"] for entry in self.entries("base")], [""])
 
-    def test_a_rank_that_is_killed_in_its_turn(self):
+    def test_a_rank_that_is_killed_in_its_slice(self):
         plan = self.plan(settings={**SETTINGS, "ranks": 2, "num_batches": 400, "inject": "delay:milliseconds=1"})
         self.gate(*plan, "--new_set", "inject=kill:rank=1:step=100", expect=4)
         verdict = self.read("out/verdict.json")
@@ -175,6 +175,21 @@ class Builds(GateTest):
         out, err = self.gate(*self.plan(), "--new_set", "seed=3", "--pairs", "7", "--dry_run")
         self.assertEqual(len(out.splitlines()), 14)
         self.assertEqual(sum("--seed=3" in line for line in out.splitlines()), 7)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_each_build_begins_one_of_two_pairs(self):
+        out, _ = self.gate(*self.plan(axes={"precision": ["fp32", "bf16"]}), "--new_set", "seed=3", "--pairs", "8", "--dry_run")
+        lines = out.splitlines()
+        for precision in ("fp32", "bf16"):
+            new_begins = ["--seed=3" in first for first in lines[::2] if f"--precision={precision}" in first]
+            self.assertEqual(len(new_begins), 8)
+            for first, second in zip(new_begins[::2], new_begins[1::2]):
+                self.assertNotEqual(first, second, out)
+
+    def test_builds_of_unlike_types_are_refused_before_a_launch(self):
+        debug = self.wrapper("debug", f'[ "$1" = --version ] && {SCALEMARK} --version | sed "s/build_type .*/build_type Debug/" && exit')
+        _, err = self.gate(*self.plan(), "--new", debug, expect=2)
+        self.assertRegex(err, "--new: its build_type is Debug, that of --base .*build both alike")
         self.assertFalse((self.folder / "out").exists())
 
     def test_one_commit_by_two_names_is_refused_before_anything_is_built(self):
