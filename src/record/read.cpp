@@ -8,9 +8,11 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <set>
 
 #include "config/json_text.hpp"
 #include "config/text.hpp"
+#include "measure/statistics.hpp"
 
 namespace scalemark {
 namespace {
@@ -262,6 +264,277 @@ void NullableShape::read(JsonReader& reader, const Field& field, const Json& jso
   reader.nullable = !field.may_lack;
   inner_.read(reader, field, json, emplace(value));
   reader.nullable = false;
+}
+
+namespace {
+
+const Json kNone;
+
+/// Of "a/b"; null where it is not there.
+const Json& at(const Json& json, std::string_view path) {
+  const Json* part = &json;
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (!part->is_object()) return kNone;
+    const auto found = part->find(path.substr(begin, end - begin));
+    if (found == part->end()) return kNone;
+    part = &*found;
+    begin = end + 1;
+  }
+  return *part;
+}
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+double number(const Json& json, std::string_view path) {
+  const Json& found = at(json, path);
+  return found.is_number() ? found.get<double>() : kUnknown;
+}
+
+bool is_ok(const Json& part) { return at(part, "status") == "ok"; }
+bool any(const Json&) { return true; }
+bool communicates(const Json& repeat) { return at(repeat, "baseline") == false; }
+bool is_baseline(const Json& repeat) { return at(repeat, "baseline") == true; }
+
+/// A sum over the parts of a list; unknown where it has none.
+double sum(const Json& list, std::string_view path, bool (*counts)(const Json&) = any) {
+  double total = kUnknown;
+  for (const Json& part : list)
+    if (counts(part)) total = (std::isnan(total) ? 0 : total) + number(part, path);
+  return total;
+}
+
+double mean(const Json& list, std::string_view path, bool (*counts)(const Json&) = any) {
+  return sum(list, path, counts) / static_cast<double>(std::ranges::count_if(list, counts));
+}
+
+double count(const Json& list) {
+  return list.is_array() && !list.empty() ? static_cast<double>(list.size()) : kUnknown;
+}
+
+/// Of the ranks that a record lists, each counted once.
+double different_ranks(const Json& ranks) {
+  std::set<double> found;
+  for (const Json& rank : ranks) found.insert(number(rank, "rank"));
+  return found.empty() ? kUnknown : static_cast<double>(found.size());
+}
+
+/// Of a run's steps; unknown where one of them is.
+double step_quantile(const Json& run, double q) {
+  const Json& samples = at(run, "step_seconds/samples");
+  const auto is_number = [](const Json& value) { return value.is_number(); };
+  if (!samples.is_array() || !std::ranges::all_of(samples, is_number)) return kUnknown;
+  return quantile(samples.get<std::vector<double>>(), q);
+}
+
+double pooled_rate(const Json& point, bool (*counts)(const Json&)) {
+  const Json& repeats = at(point, "repeats");
+  return sum(repeats, "units", counts) / sum(repeats, "seconds", counts);
+}
+
+Json gravest(const Json& checks) {
+  constexpr const char* kByGravity[] = {"fail", "warn", "pass"};
+  for (const char* status : kByGravity)
+    if (std::ranges::any_of(checks, [&](const Json& c) { return at(c, "status") == status; }))
+      return status;
+  return nullptr;
+}
+
+Json code_of(const Json& verdict) {
+  const Json& word = at(verdict, "verdict");
+  if (word.is_null()) return nullptr;
+  return word == "pass" ? 0 : word == "regressed" ? 1 : 3;
+}
+
+enum class Relation { is, at_least, at_most };
+
+/// What a value of each record of a kind, or of each part of its lists, is by its other values.
+struct Identity {
+  std::string_view kinds;  ///< words
+  std::string_view list;   ///< "points/repeats": each repeat of each point; empty: the record
+  std::string_view value;
+  Relation relation;
+  std::string_view text;  ///< of what it is
+  Json (*computed)(const Json& part, const Json& record);
+};
+
+/// The same key twice: at least the lower, at most the upper end.
+template <std::size_t end>
+Json end_of(const Json& part, std::string_view interval) {
+  const Json& ends = at(part, interval);
+  return ends.is_array() && ends.size() == 2 ? ends[end] : Json();
+}
+
+using Part = const Json&;
+using enum Relation;
+
+const Identity kIdentities[] = {
+    {"run inference preflight", "", "created_at", at_least, "started_at",
+     [](Part r, Part) { return at(r, "started_at"); }},
+    {"run inference", "", "world_size", is, "the number of ranks",
+     [](Part r, Part) -> Json { return different_ranks(at(r, "ranks")); }},
+    {"run inference", "", "world_size", is, "the sum of placement's ranks",
+     [](Part r, Part) -> Json { return sum(at(r, "placement"), "ranks"); }},
+    {"run inference", "", "throughput/mean", at_least, "the lower end of throughput.ci95",
+     [](Part r, Part) { return end_of<0>(r, "throughput/ci95"); }},
+    {"run inference", "", "throughput/mean", at_most, "the upper end of throughput.ci95",
+     [](Part r, Part) { return end_of<1>(r, "throughput/ci95"); }},
+    {"run inference", "", "throughput/per_rank_max", at_least, "throughput.per_rank_min",
+     [](Part r, Part) { return at(r, "throughput/per_rank_min"); }},
+    {"run", "", "global_batch_size", is, "batch_size_per_rank x world_size",
+     [](Part r, Part) -> Json {
+       return number(r, "batch_size_per_rank") * number(r, "world_size");
+     }},
+    {"run", "", "throughput/mean", is, "steps x units_per_step / wall_seconds",
+     [](Part r, Part) -> Json {
+       return number(r, "steps") * number(r, "units_per_step") / number(r, "wall_seconds");
+     }},
+    {"run", "", "throughput/median", is, "units_per_step / step_seconds.p50",
+     [](Part r, Part) -> Json {
+       return number(r, "units_per_step") / number(r, "step_seconds/p50");
+     }},
+    {"run", "", "step_seconds/mean", is, "wall_seconds / steps",
+     [](Part r, Part) -> Json { return number(r, "wall_seconds") / number(r, "steps"); }},
+    {"run", "", "steps", is, "the number of step_seconds.samples",
+     [](Part r, Part) -> Json { return count(at(r, "step_seconds/samples")); }},
+    {"run", "", "step_seconds/p50", is, "the quantile of step_seconds.samples",
+     [](Part r, Part) -> Json { return step_quantile(r, 0.5); }},
+    {"run", "", "step_seconds/p90", is, "the quantile of step_seconds.samples",
+     [](Part r, Part) -> Json { return step_quantile(r, 0.9); }},
+    {"run", "", "step_seconds/p99", is, "the quantile of step_seconds.samples",
+     [](Part r, Part) -> Json { return step_quantile(r, 0.99); }},
+    {"inference", "", "throughput/mean", is, "queries x units_per_query / wall_seconds",
+     [](Part r, Part) -> Json {
+       return number(r, "queries") * number(r, "units_per_query") / number(r, "wall_seconds");
+     }},
+    {"inference", "", "queries", is, "the sum of the ranks' queries",
+     [](Part r, Part) -> Json { return sum(at(r, "ranks"), "queries"); }},
+    {"scaling", "points", "global_batch_size", is, "batch_size_per_rank x ranks",
+     [](Part p, Part) -> Json { return number(p, "batch_size_per_rank") * number(p, "ranks"); }},
+    {"scaling", "points/repeats", "throughput", is, "units / seconds",
+     [](Part p, Part) -> Json { return number(p, "units") / number(p, "seconds"); }},
+    {"scaling", "points", "throughput", is, "units / seconds of all repeats",
+     [](Part p, Part) -> Json { return pooled_rate(p, communicates); }},
+    {"scaling", "points", "baseline_throughput", is, "units / seconds of all baseline repeats",
+     [](Part p, Part) -> Json { return pooled_rate(p, is_baseline); }},
+    {"scaling", "points", "throughput", at_least, "the lower end of ci95",
+     [](Part p, Part) { return end_of<0>(p, "ci95"); }},
+    {"scaling", "points", "throughput", at_most, "the upper end of ci95",
+     [](Part p, Part) { return end_of<1>(p, "ci95"); }},
+    {"scaling", "points", "speedup", at_least, "the lower end of speedup_ci95",
+     [](Part p, Part) { return end_of<0>(p, "speedup_ci95"); }},
+    {"scaling", "points", "speedup", at_most, "the upper end of speedup_ci95",
+     [](Part p, Part) { return end_of<1>(p, "speedup_ci95"); }},
+    {"scaling", "points", "efficiency", at_least, "the lower end of efficiency_ci95",
+     [](Part p, Part) { return end_of<0>(p, "efficiency_ci95"); }},
+    {"scaling", "points", "efficiency", at_most, "the upper end of efficiency_ci95",
+     [](Part p, Part) { return end_of<1>(p, "efficiency_ci95"); }},
+    {"instances", "alone/repeats points/repeats", "sum_of_rates", is, "the sum of instances' rates",
+     [](Part p, Part) -> Json {
+       return is_ok(p) ? sum(at(p, "instances"), "throughput") : kUnknown;
+     }},
+    {"instances", "points", "cumulative/mean", is, "the mean of the repeats' throughput",
+     [](Part p, Part) -> Json { return mean(at(p, "repeats"), "throughput", is_ok); }},
+    {"instances", "points", "cumulative/sum_of_rates", is, "the mean of the repeats' sum_of_rates",
+     [](Part p, Part) -> Json { return mean(at(p, "repeats"), "sum_of_rates", is_ok); }},
+    {"instances", "points", "cumulative/mean", at_least, "the lower end of cumulative.ci95",
+     [](Part p, Part) { return end_of<0>(p, "cumulative/ci95"); }},
+    {"instances", "points", "cumulative/mean", at_most, "the upper end of cumulative.ci95",
+     [](Part p, Part) { return end_of<1>(p, "cumulative/ci95"); }},
+    {"instances", "points", "instances", is, "the number of per_instance",
+     [](Part p, Part) -> Json { return count(at(p, "per_instance")); }},
+    {"instances", "points/per_instance", "ratio", is, "throughput / alone",
+     [](Part p, Part) -> Json { return number(p, "throughput") / number(p, "alone"); }},
+    {"comparison", "", "base", is, "the label of the first set",
+     [](Part r, Part) {
+       const Json& sets = at(r, "sets");
+       return sets.is_array() && !sets.empty() ? at(sets[0], "label") : Json();
+     }},
+    {"comparison", "points further/points", "difference_percent", at_least,
+     "the lower end of interval_percent",
+     [](Part p, Part) { return end_of<0>(p, "interval_percent"); }},
+    {"comparison", "points further/points", "difference_percent", at_most,
+     "the upper end of interval_percent",
+     [](Part p, Part) { return end_of<1>(p, "interval_percent"); }},
+    {"comparison verdict", "points further/points", "p_adjusted", at_least, "p",
+     [](Part p, Part) { return at(p, "p"); }},
+    {"verdict", "", "exit_code", is, "that of its verdict",
+     [](Part r, Part) { return code_of(r); }},
+    {"verdict", "", "slowdown_percent", at_least, "the lower end of interval_percent",
+     [](Part r, Part) { return end_of<0>(r, "interval_percent"); }},
+    {"verdict", "", "slowdown_percent", at_most, "the upper end of interval_percent",
+     [](Part r, Part) { return end_of<1>(r, "interval_percent"); }},
+    {"verdict", "points", "regressed", is, "what a verdict other than regressed has at each point",
+     [](Part, Part r) { return at(r, "verdict") == "regressed" ? Json() : Json(false); }},
+    {"preflight", "", "verdict", is, "the gravest status of its checks",
+     [](Part r, Part) { return gravest(at(r, "checks")); }},
+};
+
+/// Far above what rounding leaves, far below what a verdict rests on.
+constexpr double kRounding = 1e-4;
+constexpr std::size_t kSecondsOfTime = 19;  // "2026-11-27T06:10:31" of a time in UTC
+
+bool holds(const Json& value, Relation relation, const Json& computed) {
+  if (value.is_boolean() && computed.is_boolean()) return value == computed;
+  if (value.is_string() && computed.is_string()) {
+    if (relation == is) return value == computed;
+    const auto seconds = [](const Json& time) {
+      return std::string_view(time.get_ref<const std::string&>()).substr(0, kSecondsOfTime);
+    };
+    return seconds(value) >= seconds(computed);
+  }
+  if (!value.is_number() || !computed.is_number()) return true;
+  const double a = value.get<double>(), b = computed.get<double>();
+  const double slack = kRounding * std::max(std::abs(a), std::abs(b));
+  if (!std::isfinite(b)) return true;
+  const bool too_small = a<b - slack, too_large = a> b + slack;
+  return (relation == at_most || !too_small) && (relation == at_least || !too_large);
+}
+
+/// Of every part of a list below `part`, until one of them is contradicted.
+std::optional<std::string> find_in(const Identity& identity, std::string_view list,
+                                   const Json& part, const std::string& pointer,
+                                   const Json& record) {
+  if (list.empty()) {
+    const Json& value = at(part, identity.value);
+    if (value.is_null()) return std::nullopt;
+    const Json computed = identity.computed(part, record);
+    if (holds(value, identity.relation, computed)) return std::nullopt;
+    constexpr const char* kWords[] = {"", "at least ", "at most "};
+    return fmt::format("{}/{} is {}, not {}{} = {}", pointer, identity.value, shown_value(value),
+                       kWords[static_cast<std::size_t>(identity.relation)], shown_value(computed),
+                       identity.text);
+  }
+  const std::size_t end = std::min(list.find('/'), list.size());
+  const Json& parts = at(part, list.substr(0, end));
+  if (!parts.is_array()) return std::nullopt;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (auto found = find_in(identity, list.substr(std::min(end + 1, list.size())), parts[i],
+                             fmt::format("{}/{}/{}", pointer, list.substr(0, end), i), record))
+      return found;
+  return std::nullopt;
+}
+
+std::vector<std::string_view> words_in(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t end; !text.empty(); text.remove_prefix(std::min(end + 1, text.size())))
+    words.push_back(text.substr(0, end = std::min(text.find(' '), text.size())));
+  return words;
+}
+
+}  // namespace
+
+std::optional<std::string> contradiction(const Json& record) {
+  const std::string kind = record.at("kind");
+  for (const Identity& identity : kIdentities) {
+    const auto kinds = words_in(identity.kinds);
+    if (std::ranges::find(kinds, kind) == kinds.end()) continue;
+    auto lists = words_in(identity.list);
+    if (lists.empty()) lists.emplace_back();
+    for (const std::string_view list : lists)
+      if (auto found = find_in(identity, list, record, "", record)) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace scalemark

@@ -2,6 +2,7 @@
 // checked.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -86,5 +87,11 @@ T written_from(const Json& json) {
   reader.read(fields_of<T>(), json, &written);
   return written;
 }
+
+/// The first value of a record that its other values contradict, by the identities of
+/// docs/measurements.md, with both: "/throughput/mean is 5, not 10 = steps x units_per_step /
+/// wall_seconds". Values that are unknown, or missing in an older record, say nothing. Of a record
+/// whose types are as described.
+std::optional<std::string> contradiction(const Json& record);
 
 }  // namespace scalemark

@@ -10,6 +10,7 @@
 
 #include "config/json_text.hpp"
 #include "error.hpp"
+#include "record/read.hpp"
 #include "result/record_schemas.hpp"
 #include "result/records.hpp"
 #include "result/schema_fault.hpp"
@@ -70,6 +71,10 @@ void complete(const fs::path& path, Json& record) {
                   fmt::format("{}; docs/schema/{}.schema.json says what it may be: the file was "
                               "damaged or changed by hand, measure again",
                               *fault, kind));
+  if (const auto fault = contradiction(record))
+    refuse_record(path, fmt::format("{}: the record contradicts itself (docs/measurements.md); it "
+                                    "was damaged or changed by hand, measure again",
+                                    *fault));
   // A baseline's checksum is over all that it says: whoever has checked it adds them.
   if (kind != "baseline") add_newer_keys(record);
 }

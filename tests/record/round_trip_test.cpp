@@ -227,5 +227,74 @@ TEST(RoundTrip, OfPreflights) {
   EXPECT_GE(check_all<PreflightResult>(kSource / "tests/record/files", "preflight"), 3);
 }
 
+/// What reading says of a committed record whose value at `pointer` became `value`.
+std::string contradiction_in(const std::string& file, const std::string& pointer, Json value) {
+  Json record = record_at(kSource / "tests/record/files" / file);
+  EXPECT_EQ(contradiction(record), std::nullopt) << file;
+  record.at(Json::json_pointer(pointer)) = std::move(value);
+  return contradiction(record).value_or("");
+}
+
+TEST(Contradiction, NamesBothNumbers) {
+  Json run = record_at(kSource / "tests/record/files/run_one_rank.json");
+  run["steps"] = 2;
+  run["units_per_step"] = 10;
+  run["wall_seconds"] = 4;
+  run["throughput"]["ci95"] = nullptr;
+  run["throughput"]["mean"] = 8;
+  EXPECT_EQ(contradiction(run),
+            "/throughput/mean is 8, not 5.0 = steps x units_per_step / wall_seconds");
+}
+
+TEST(Contradiction, IsFoundInEveryKind) {
+  const std::pair<std::string, std::pair<std::string, Json>> changes[] = {
+      {"run_two_ranks.json", {"/world_size", 3}},
+      {"run_two_ranks.json", {"/ranks/1/rank", 0}},
+      {"run_two_ranks.json", {"/global_batch_size", 1000}},
+      {"run_two_ranks.json", {"/wall_seconds", 1000}},
+      {"run_two_ranks.json", {"/steps", 29}},
+      {"run_two_ranks.json", {"/step_seconds/p50", 1000}},
+      {"run_two_ranks.json", {"/step_seconds/samples/3", 1000}},
+      {"run_two_ranks.json", {"/throughput/median", 1e-3}},
+      {"run_two_ranks.json", {"/throughput/ci95", {1e-3, 1e-2}}},
+      {"run_two_ranks.json", {"/throughput/per_rank_max", 1e-3}},
+      {"run_two_ranks.json", {"/created_at", "2020-01-01T00:00:00Z"}},
+      {"inference_batch.json", {"/throughput/mean", 1e9}},
+      {"inference_batch.json", {"/queries", 1}},
+      {"scaling_of_launches.json", {"/points/0/throughput", 1e9}},
+      {"scaling_of_launches.json", {"/points/0/repeats/0/units", 1e9}},
+      {"scaling_of_launches.json", {"/points/0/global_batch_size", 1000}},
+      {"instances.json", {"/points/1/cumulative/mean", 1e9}},
+      {"instances.json", {"/points/1/repeats/0/sum_of_rates", 1e9}},
+      {"instances.json", {"/points/1/per_instance/0/ratio", 1e9}},
+      {"comparison.json", {"/base", "nobody"}},
+      {"verdict.json", {"/exit_code", 0}},
+      {"verdict.json", {"/verdict", "pass"}},
+      {"verdict.json", {"/points/0/regressed", true}},
+      {"preflight_six_ranks.json", {"/verdict", "pass"}},
+  };
+  for (const auto& [file, change] : changes)
+    EXPECT_NE(contradiction_in(file, change.first, change.second), "")
+        << file << " " << change.first;
+}
+
+TEST(Contradiction, IsNoneWhereAValueIsUnknownOrRounded) {
+  EXPECT_EQ(contradiction_in("run_two_ranks.json", "/wall_seconds", nullptr), "");
+  EXPECT_EQ(contradiction_in("run_two_ranks.json", "/throughput", nullptr), "");
+  EXPECT_EQ(contradiction_in("run_two_ranks.json", "/step_seconds", nullptr), "");
+  const Json run = record_at(kSource / "tests/record/files/run_two_ranks.json");
+  const double mean = run["throughput"]["mean"];
+  EXPECT_EQ(contradiction_in("run_two_ranks.json", "/throughput/mean", mean * (1 + 1e-5)), "");
+}
+
+TEST(Contradiction, OfTimesCountsWholeSeconds) {
+  Json run = record_at(kSource / "tests/record/files/run_two_ranks.json");
+  run["started_at"] = "2026-11-20T00:00:01.500Z";
+  run["created_at"] = "2026-11-20T00:00:01Z";
+  EXPECT_EQ(contradiction(run), std::nullopt);
+  run["created_at"] = "2026-11-20T00:00:00Z";
+  EXPECT_NE(contradiction(run), std::nullopt);
+}
+
 }  // namespace
 }  // namespace scalemark::round_trip_test

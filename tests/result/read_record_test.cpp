@@ -78,6 +78,15 @@ TEST(ReadRecord, RefusesOtherKindsAndVersions) {
   EXPECT_THAT(refusal_of(record.dump()), HasSubstr("/status"));
 }
 
+TEST(ReadRecord, RefusesWhatContradictsItself) {
+  Json record = test::make_run_record(test::make_context(), test::make_facts(1),
+                                      {test::make_report(0, {1, 2}, {0, 0})});
+  record["throughput"]["mean"] = 5;
+  EXPECT_THAT(refusal_of(record_text(record)),
+              testing::AllOf(testing::HasSubstr("/throughput/mean is 5, not 10.66"),
+                             testing::HasSubstr("contradicts itself")));
+}
+
 TEST(ReadRecord, KeysThatAreNewerThanARecordAreNullWithAReason) {
   Json record = test::make_run_record(test::make_context(), test::make_facts(1),
                                       {test::make_report(0, {1, 2}, {0, 0})});
