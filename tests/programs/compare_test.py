@@ -9,7 +9,7 @@ import unittest
 import uuid
 
 from measured_sweep import MeasuredSweepTest
-from support import SCALEMARK, SOURCE, main, mpirun, scaled
+from support import SCALEMARK, SOURCE, main, mpirun, scaled, times
 
 CPUS = sorted(os.sched_getaffinity(0))
 BASELINES = SOURCE / "results/baselines"
@@ -149,6 +149,9 @@ class Questions(CompareTest):
             for ranks in (1, 2):
                 record = scaled(run, (1 + 0.001 * k) * (1 if ranks == 1 else 2 * efficiency))
                 record["world_size"] = ranks
+                record["global_batch_size"] = ranks * record["batch_size_per_rank"]
+                record["ranks"] = [{**record["ranks"][0], "rank": rank} for rank in range(ranks)]
+                record["placement"][0]["ranks"] = ranks
                 (self.folder / name / f"{k}-{ranks}.json").write_text(json.dumps(record))
         return name
 
@@ -274,9 +277,13 @@ class Kinds(CompareTest):
         record = self.read("jobs/i.json")
         other = json.loads(json.dumps(record))
         other["id"] = str(uuid.uuid4())
-        for repeat in (repeat for point in other["points"] for repeat in point["repeats"]):
-            repeat["throughput"] *= 1.5
-            repeat["sum_of_rates"] *= 3
+        for point in other["points"]:
+            for repeat in point["repeats"]:
+                repeat["throughput"] *= 1.5
+                repeat["sum_of_rates"] *= 3
+                for instance in repeat["instances"]:
+                    instance["throughput"] *= 3
+            point["cumulative"] = {name: times(value, 3 if name == "sum_of_rates" else 1.5) for name, value in point["cumulative"].items()}
         (self.folder / "j.json").write_text(json.dumps(other))
         compared = self.record("jobs/i.json", "j.json", "--metric", "throughput,sum_of_rates")
         self.assertEqual([point["settings"] for point in compared["points"]], [{"instances": 1}, {"instances": 2}])

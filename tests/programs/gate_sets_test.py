@@ -5,7 +5,7 @@ import shutil
 import xml.etree.ElementTree as xml
 
 from measured_sweep import PLAN, REPEATS, MeasuredSweepTest
-from support import BINARY, SCALEMARK, main, mpirun
+from support import BINARY, SCALEMARK, main, mpirun, rescale
 
 
 EXACT = ["--alpha", "0.05"]  # a level that REPEATS pairs can reach
@@ -21,8 +21,7 @@ class Sets(MeasuredSweepTest):
     def test_a_regression_is_found_and_attributed(self):
         def slow_bf16(record):
             if record["precision"] == "bf16":
-                record["throughput"]["mean"] /= 10
-                record["wall_seconds"] *= 10
+                rescale(record, 1 / 10)
 
         record = self.verdict(f"old={self.sweep}", f"new={self.copy('slow', 1, slow_bf16)}", expect=1)
         self.assertEqual((record["verdict"], record["design"]["mode"], record["repeats"]), ("regressed", "samples", REPEATS))
@@ -155,8 +154,7 @@ class Sets(MeasuredSweepTest):
 
         def change(record):
             factor = 1000 * level * (1 + 0.001 * (next(launches) % 3)) / record["throughput"]["mean"]
-            record["throughput"]["mean"] *= factor
-            record["wall_seconds"] /= factor
+            rescale(record, factor)
         return change
 
     def test_history_names_the_change(self):

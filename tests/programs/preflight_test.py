@@ -196,7 +196,7 @@ class LaterRecords(PreflightTest):
 
     def test_a_failed_one_of_other_hosts_is_said(self):
         self.preflight()
-        _, words = self.preflight(verdict="fail", hosts=[{**self.measured["hosts"][0], "host": "elsewhere"}])
+        _, words = self.preflight(verdict="fail", checks=[{**self.measured["checks"][0], "status": "fail"}], hosts=[{**self.measured["hosts"][0], "host": "elsewhere"}])
         _, err = self.run_program(*mpirun(2, SCALEMARK, "run", *self.RUN, *words, "--output", "r.json"))
         self.assertRegex(err, r"warning: preflight \w{8} has the verdict fail and did not run on \S+\n")
         self.assertEqual(err.count("has the verdict"), 1)
