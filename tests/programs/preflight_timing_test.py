@@ -17,12 +17,17 @@ class Slowed(PreflightTest):
         if CORES < 2:
             self.skipTest("two ranks need a core each to be compared")
         words = [*PREFLIGHT, "--seconds", "2", "--output", "r.json"]  # blocks of several periods of the quota
-        with half_a_cpu() as tasks:
-            slowed = ["bash", "-c", f"echo $$ >{tasks} && exec {shlex.join(map(str, words))}"]
-            out, _ = self.run_program(*mpirun(1, *words), ":", "-n", "1", *slowed, expect=4)
-        record = self.read("r.json")
-        self.assertEqual(record["verdict"], "fail")
-        [quantum] = [check for check in checks(record, "fail") if check["name"] == "noise_quantum"]
+        for _ in range(3):  # others who use the whole CPU of the faster rank meanwhile make it as slow
+            with half_a_cpu() as tasks:
+                slowed = ["bash", "-c", f"echo $$ >{tasks} && exec {shlex.join(map(str, words))}"]
+                process = self.start(*mpirun(1, *words), ":", "-n", "1", *slowed)
+                out, _ = process.communicate(timeout=240)
+            record = self.read("r.json")
+            quanta = [check for check in checks(record, "fail") if check["name"] == "noise_quantum"]
+            if quanta:
+                break
+        self.assertEqual((process.returncode, record["verdict"]), (4, "fail"), out)
+        [quantum] = quanta
         self.assertEqual(quantum["rank"], 1)
         self.assertLess(quantum["value"], 0.75)
         self.assertRegex(out, r"fail: gemm\.\w+ flops: (other processes used .* meanwhile; )?rank 1 on \S+: .*of the better rank")
