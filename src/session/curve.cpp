@@ -211,8 +211,7 @@ void Curve::keep(const CurveSegment& segment, Point& point, const RunResult& run
       path = files_->write_run(measured_json(run), point.runs.ranks, segment.round + 1,
                                segment.baseline);
   } catch (const ResultError&) {
-    unwritten =
-        std::current_exception();  // the run counts all the same: the curve may still find room
+    unwritten = std::current_exception();  // the run counts: the curve may still find room
   }
   take(segment, run, path);
   if (run.status == Status::ok) {
