@@ -1,4 +1,4 @@
-// What `compare` and `gate --history` print: says what their records say.
+// Prints what the records of `compare` and `gate --history` say.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,10 +15,10 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// What makes text of a record fit for where it is shown: shown() or markdown_text().
+/// Makes text of a record safe for where it is shown: shown() or markdown_text().
 using Cleaner = std::string (*)(std::string_view);
 
-/// A metric of the record with its points: its own, or one of `further`.
+/// Holds a metric of the record with its points: the record's own metric, or one of `further`.
 struct ComparedMetric {
   const Comparison& record;
   const std::string &metric, &better;
@@ -77,7 +77,7 @@ std::vector<std::string> row(const ComparedMetric& metric, const record::Compare
   return cells;
 }
 
-/// The points of one set under their header.
+/// Returns the points of one set under their header.
 Rows comparison_rows(const ComparedMetric& metric, const std::string& set) {
   Rows rows{{"ranks", "n", metric.clean(metric.record.base), metric.clean(set), "difference",
              "95 % interval", "p (Holm)", "detectable"}};
@@ -108,7 +108,7 @@ std::vector<ComparedMetric> compared_metrics(const Comparison& record, Cleaner c
   return metrics;
 }
 
-/// How the columns were made.
+/// Explains how the columns were made.
 void explain_columns(std::vector<std::string>& lines, const Comparison& record) {
   bool paired = false, samples = false, short_interval = false;
   for (const ComparedMetric& metric : compared_metrics(record, shown))
@@ -134,7 +134,7 @@ void explain_columns(std::vector<std::string>& lines, const Comparison& record) 
       100 * record.power, 100 * record.alpha));
 }
 
-/// What equivalence would take, of each point that is neither different nor equivalent.
+/// Says what equivalence would take, for each point that is neither different nor equivalent.
 void explain_equivalence(std::vector<std::string>& lines, const ComparedMetric& metric) {
   for (const record::ComparedPoint& point : metric.points)
     if (point.repeats_for_equivalence)
@@ -147,7 +147,7 @@ void explain_equivalence(std::vector<std::string>& lines, const ComparedMetric& 
           100 * metric.record.power));
 }
 
-/// Sentences below the tables.
+/// Returns the sentences below the tables.
 std::vector<std::string> comparison_footer(const Comparison& record, Cleaner clean) {
   std::vector<std::string> lines;
   explain_columns(lines, record);
@@ -170,7 +170,7 @@ std::vector<std::string> comparison_footer(const Comparison& record, Cleaner cle
   return lines;
 }
 
-/// Of each metric and each set but the base `show(title, rows)`.
+/// Joins `show(title, rows)` of each metric and each set except the base.
 template <typename Show>
 std::string comparison_tables(const Comparison& record, Cleaner clean, Show show) {
   std::string text;
@@ -229,7 +229,7 @@ std::string what_was_found(const HistoryResult& record) {
   return record.changes.empty() ? "no change of level shown" : "changes of level";
 }
 
-/// "1 % 12 sets, 2 % 8, 5 % 6, 10 % 6".
+/// Returns text like "1 % 12 sets, 2 % 8, 5 % 6, 10 % 6".
 std::string sets_needed(const std::vector<record::SetsNeeded>& needed) {
   std::string text;
   for (const record::SetsNeeded& one : needed)

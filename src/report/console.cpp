@@ -1,4 +1,4 @@
-// tf_cnn_benchmarks' lines, durations as people read them, and how far a plan has come.
+// Prints tf_cnn_benchmarks' lines, durations as people read them, and the progress of a plan.
 #include "report/console.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace scalemark {
 namespace {
 
-/// "images/sec" -> "images".
+/// Returns "images" for "images/sec".
 std::string counted_noun(const std::string& unit) { return unit.substr(0, unit.find('/')); }
 
 std::string column_title(const std::string& unit) {
@@ -153,7 +153,7 @@ double PlanProgress::seconds_left() const {
 void PlanProgress::show(const std::string& line, bool last) {
   if (!output_.updating) return output_.write(line + "\n");
   output_.write("\r\x1b[K" + line +
-                (last ? "\n" : ""));  // back to the first column and clear the line
+                (last ? "\n" : ""));  // returns to the first column and clears the line
 }
 
 }  // namespace scalemark

@@ -1,5 +1,5 @@
-// What `run` and `scale` say on the console: the progress of a plan and tf_cnn_benchmarks' running
-// columns; all else says what the records say.
+// Prints what `run` and `scale` say on the console: the progress of a plan, tf_cnn_benchmarks'
+// running columns, and the texts of their records.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,22 @@
 
 namespace scalemark {
 
-/// tf_cnn_benchmarks' lines: header, `Step\tImg/sec\ttotal_loss` (or another last column), one line
-/// per display, 64 dashes, total. Means are cumulative since the warm-up, from rank 0's local times
-/// scaled by the world size.
+/// Prints tf_cnn_benchmarks' lines: a header, `Step\tImg/sec\ttotal_loss` (or another last
+/// column), one line per display, 64 dashes, and the total. Means are cumulative since the warm-up,
+/// computed from rank 0's local times and scaled by the world size.
 class StepLines {
  public:
-  /// `sink` gets whole lines without newline. `unit` "images/sec" gives "Img/sec" in the header,
-  /// "tokens/sec" "Tokens/sec". `units_per_step`: of all ranks.
+  /// `sink` gets whole lines without a newline. `unit` "images/sec" gives "Img/sec" in the header,
+  /// and "tokens/sec" gives "Tokens/sec". `units_per_step` counts the units of all ranks.
   StepLines(std::string unit, double units_per_step, std::function<void(const std::string&)> sink,
             std::string last_column = "total_loss");
   void header();
-  /// `step` counts from 1; `step_seconds`: all measured steps so far. `images/sec: MEAN +/- ERROR
-  /// (jitter = JITTER)`: MEAN = units / mean(t), ERROR = sd(v) / sqrt(n) and JITTER = 1.4826 median
-  /// |v - median(v)| of v = units / t, sd with divisor n (numpy.std), all as in tf_cnn_benchmarks.
+  /// Prints the line of a step. `step` counts from 1, and `step_seconds` has the times of all
+  /// measured steps so far. The line is `images/sec: MEAN +/- ERROR (jitter = JITTER)` with MEAN =
+  /// units / mean(t), ERROR = sd(v) / sqrt(n) and JITTER = 1.4826 median |v - median(v)| of v =
+  /// units / t, where sd has the divisor n (numpy.std), all as in tf_cnn_benchmarks.
   void step(long step, double last, const std::vector<double>& step_seconds);
-  /// The closing lines; `throughput_mean` of the record.
+  /// Prints the closing lines with `throughput_mean` of the record.
   void total(double throughput_mean);
 
  private:
@@ -39,74 +40,75 @@ class StepLines {
   std::string last_column_;
 };
 
-/// The curve as aligned columns: ranks, throughput with 95 % interval, speedup, efficiency, exposed
-/// communication, where asked for time to solution with the batch of a rank, and steps and seconds
-/// to a target loss; below what the intervals are of, the warnings (see warning_lines()), and why
-/// the curve falls short (see finding_lines()). Ends with a newline. A curve without status ok
-/// gives one line with its status and reason.
+/// Returns the curve as aligned columns: ranks, throughput with 95 % interval, speedup, efficiency
+/// and exposed communication; where asked for also time to solution with the batch of a rank, and
+/// steps and seconds to a target loss. Lines below say what the intervals are of, then come the
+/// warnings (see warning_lines()) and why the curve falls short (see finding_lines()). Ends with a
+/// newline. For a curve without status ok it returns one line with its status and reason.
 std::string scaling_table(const ScalingCurve& curve, std::size_t told = 0);
 
-/// Several curves by name, those of each unit side by side: throughput of each, its ratio to the
-/// first one's, and what each took to a target loss. All have status ok; empty where no two share a
-/// unit.
+/// Compares several curves by name, those of each unit side by side: the throughput of each, its
+/// ratio to that of the first, and what each took to a target loss. All must have status ok.
+/// Returns an empty text where no two share a unit.
 std::string family_table(const std::vector<std::string>& names,
                          const std::vector<ScalingCurve>& curves);
 
-/// "45 s", "2 min 30 s", "1 h 05 min"; rounded to the second, "less than 1 s" below.
+/// Returns text like "45 s", "2 min 30 s" or "1 h 05 min", rounded to the second, and "less than 1
+/// s" below that.
 std::string format_duration(double seconds);
 
-/// "about 45 s", "less than 1 s".
+/// Returns text like "about 45 s", or "less than 1 s".
 std::string about_duration(double seconds);
 
-/// "warning: ..." of each of a record's `warnings`, a line each, made safe to show. `told`: so many
-/// of the first ones the user has seen already, at the start.
+/// Returns a line "warning: ..." for each of a record's `warnings`, made safe to show. The first
+/// `told` of them are left out, because the user has seen them at the start.
 std::string warning_lines(const std::vector<std::string>& warnings, std::size_t told = 0);
 
-/// What --trace gave, in a few lines: the file, its cost, where a step goes by groups of operators.
-/// Empty where nothing was traced.
+/// Says in a few lines what --trace measured: the file, its cost, and the time of a step by groups
+/// of operators. Returns an empty text where nothing was traced.
 std::string trace_summary(const record::Measured& run);
 
-/// One run in a few lines for the end of `run`: throughput, interval (of this launch only), step
-/// percentiles, communication, warnings (see warning_lines()), findings (see finding_lines()).
-/// Lines without a last newline. A run without status ok gives its status and reason, and the
-/// partial throughput where there is one.
+/// Summarises one run in a few lines for the end of `run`: throughput, its interval (of this launch
+/// only), step percentiles, communication, warnings (see warning_lines()) and findings (see
+/// finding_lines()). There is no newline at the end. For a run without status ok it gives the
+/// status and reason, and the partial throughput where there is one.
 std::string run_summary(const RunResult& run, std::size_t told = 0);
 
-/// The same of an inference, with the quantiles of latency.
+/// Summarises an inference as run_summary() does a run, with the quantiles of latency.
 std::string inference_summary(const InferenceResult& inference, std::size_t told = 0);
 
-/// One measured run of a plan.
+/// Describes one measured run of a plan.
 struct PlannedSegment {
   std::string title;            ///< "round 1/3, 2 ranks"
   double expected_seconds = 0;  ///< warm-up and measured loop
 };
 
-/// Where progress goes; the default is the process's stderr.
+/// Says where progress goes; the default is the process's stderr.
 struct ProgressOutput {
   std::function<void(const std::string&)>
       write;                        ///< text with its own newlines and carriage returns
   std::function<double()> seconds;  ///< a steady clock
   bool updating = false;            ///< one line that is written over instead of a line per run
-  /// Set: what is said is an event, and no text.
+  /// Where it is set, progress is reported as events and not as text.
   std::function<void(std::string_view event, const Json& fields)> event = {};
 
-  /// Updating where stderr is a terminal and stdout is not: step lines on the same terminal would
-  /// tear the line.
+  /// Updates one line where stderr is a terminal and stdout is not: step lines on the same terminal
+  /// would tear the line.
   static ProgressOutput standard();
 };
 
 class PlanProgress {
  public:
-  /// Says the plan: the number of runs, the titles in order, and how long they will take
+  /// Prints the plan: the number of runs, the titles in order, and how long they will take
   /// together.
   explicit PlanProgress(std::vector<PlannedSegment> plan,
                         ProgressOutput output = ProgressOutput::standard());
 
-  /// A run begins.
+  /// Reports that a run begins.
   void start();
-  /// The run that began last has ended with this rate, e.g. (139.6, "images/sec"). The time left is
-  /// the expected time of the other runs, corrected by how long the finished ones took against what
-  /// was expected of them.
+  /// Reports that the run that began last has ended with this rate, e.g. (139.6, "images/sec"). The
+  /// time left is the expected time of the other runs, corrected by the ratio of the measured to
+  /// the expected time of the finished ones.
   void finish(double rate, const std::string& unit);
 
  private:

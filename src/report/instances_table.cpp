@@ -1,4 +1,4 @@
-// What `instances` tells a person.
+// Prints what the record of `instances` says, for people.
 #include <fmt/format.h>
 
 #include "report/console.hpp"
@@ -27,7 +27,7 @@ std::string place_of(const std::string& cpus, const Known<std::string>& gpu_uuid
   return (cpus.find_first_of(",-") == cpus.npos ? "CPU " : "CPUs ") + shown(cpus);
 }
 
-/// Hosts are named where a slot is on several.
+/// Returns the places of a slot. Hosts are named where a slot is on several.
 std::string places_of(const record::Slot& slot) {
   if (!slot.places || slot.places->size() < 2)
     return place_of(slot.cpus.value_or("?"), slot.gpu_uuid);

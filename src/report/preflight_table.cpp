@@ -1,5 +1,5 @@
-// What `preflight` tells a person: the numbers of every rank, of hosts beside each other, and the
-// checks.
+// Prints what the record of `preflight` says, for people: the numbers of every rank, of hosts
+// beside each other, and the checks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,11 +33,11 @@ constexpr std::array kFleetColumns{FleetColumn{"fp32", "gemm.fp32", "flops"},
 
 struct FleetRow {
   std::string host;
-  double worst = 1;  ///< of its fractions of the median; where less is better, of the inverse
+  double worst = 1;  ///< the worst fraction of the median, or its inverse where less is better
   std::array<std::string, kFleetColumns.size()> cells;
 };
 
-/// By host, the worst of its ranks.
+/// Returns the worst value of each host's ranks, by host.
 std::map<std::string, PreflightValue> worst_by_host(const std::vector<PreflightValue>& values,
                                                     const FleetColumn& column) {
   std::map<std::string, PreflightValue> worst;
@@ -122,7 +122,7 @@ std::vector<std::string> rank_row(const record::CheckedRank& rank) {
   return row;
 }
 
-/// Of ranks that measured.
+/// Returns a table of the ranks that measured.
 std::string ranks_table(const PreflightResult& record) {
   Rows rows{{"rank", "host", "cpus", "GFLOP/s fp64", "fp32", "bf16", "fp16", "triad", "quantum",
              "p99", "max/min"}};
@@ -148,13 +148,13 @@ std::string hosts_table(const PreflightResult& record) {
   return text_table(rows);
 }
 
-/// The least of all copies in this direction.
+/// Returns the lowest rate of all copies in this direction.
 std::string slowest_copy(const record::GpuHealth& gpu, double GpuCopy::*way) {
   if (gpu.copies.empty()) return shown_value(nullptr, "bytes/s");
   return shown_value((*std::ranges::min_element(gpu.copies, {}, way)).*way, "bytes/s");
 }
 
-/// Empty without GPUs.
+/// Returns a table of the GPUs, or an empty text without GPUs.
 std::string gpus_table(const PreflightResult& record) {
   Rows rows{{"rank", "host", "GPU", "SM clock/most", "slowed by", "memory free", "ECC uncorrected",
              "XIDs", "NVLinks", "to GPU", "from GPU"}};
@@ -172,7 +172,8 @@ std::string gpus_table(const PreflightResult& record) {
   return rows.size() == 1 ? "" : "\n" + text_table(rows);
 }
 
-/// GPU to GPU, GB/s, a row for each that sends; "*": through the host. Empty without peers.
+/// Returns the rates from GPU to GPU in GB/s, with a row for each sender. A "*" marks copies
+/// through the host. The text is empty without peers.
 std::string peers_table(const record::CheckedHost& host) {
   if (!host.gpu_peers || host.gpu_peers->empty()) return "";
   std::map<int, std::map<int, std::string>> cells;
@@ -201,7 +202,7 @@ std::string collectives_table(const Known<record::Collectives>& collectives) {
   return fmt::format("\ntransport: {}\n{}", text(collectives->transport), text_table(rows));
 }
 
-/// One line a check; those that passed in short.
+/// Returns one line per check; lines of checks that passed are short.
 std::string checks_list(const PreflightResult& record) {
   std::string lines;
   std::map<CheckStatus, int> count;

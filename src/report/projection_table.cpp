@@ -1,4 +1,4 @@
-// What `project` prints.
+// Prints what the record of `project` says.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,7 +15,7 @@ namespace scalemark {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
-/// How a text of the record becomes safe where it is shown: shown() or markdown_text().
+/// Makes text of a record safe for where it is shown: shown() or markdown_text().
 using Clean = std::string (*)(std::string_view);
 
 std::string with_band(const record::Predicted& of) {
@@ -34,7 +34,8 @@ std::string spoken_band(const record::KnownPrediction& of) {
                      spoken_seconds(of.band->hi));
 }
 
-/// "fitted: +0.3 %" where the point is the model's own, "unseen: +2.1 %" where it was held out.
+/// Returns "fitted: +0.3 %" where the model was fitted to the point, and "unseen: +2.1 %" where the
+/// point was held out.
 std::string against_measured(const record::ProjectedPoint& point) {
   if (!point.error_percent) return kNone;
   return fmt::format("{} {:+.1f} %", point.held_out ? "unseen" : "fitted", *point.error_percent);
@@ -89,7 +90,7 @@ Rows parameter_rows(const ProjectionResult& result, Clean clean) {
   return rows;
 }
 
-/// How far the model is from each point that it was fitted to.
+/// Says how far the model is from each point that it was fitted to.
 std::string residuals_line(const record::Fit& fit) {
   std::vector<std::string> misses;
   for (const record::FittedPoint& point : fit.points) {
@@ -110,7 +111,7 @@ std::string trend_line(const record::FittedTrend& trend) {
       trend.shown_loss_percent, trend.loss_percent_per_doubling, 100 * trend.share);
 }
 
-/// Sentences below the tables.
+/// Returns the sentences below the tables.
 std::vector<std::string> projection_footer(const ProjectionResult& result, Clean clean) {
   std::vector<std::string> lines{residuals_line(result.fit)};
   if (result.fit.trend) lines.push_back(trend_line(*result.fit.trend));

@@ -1,4 +1,4 @@
-// What --dry_run prints.
+// Prints the plan that --dry_run shows.
 #include <fmt/format.h>
 
 #include "config/names.hpp"

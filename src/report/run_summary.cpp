@@ -1,4 +1,4 @@
-// The last lines of `run` and of `infer`, and those of --trace: they say what the record says.
+// Prints the last lines of `run` and of `infer`, and those of --trace, from what the record says.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ std::string run_title(const record::Measured& run) {
                      run.batch_size_per_rank ? fmt::format(" x {}", *run.batch_size_per_rank) : "");
 }
 
-/// What a server is offered decides its rate, which is told without an interval.
+/// Returns the throughput with its interval. That of a server has none, because it is decided by
+/// what the server is offered.
 std::string throughput(const record::Measured& run, bool server = false) {
   const double mean = run.throughput->mean;
   const std::string text = fmt::format("{}: {} {}", run_title(run), four_digits(mean), *run.unit);
@@ -44,7 +45,7 @@ std::string steps(const RunResult& run) {
                      milliseconds(step.p99));
 }
 
-/// Shares that are a thousandth or more, the longest first.
+/// Collects shares of a thousandth or more, the longest first.
 struct Shares {
   std::vector<std::pair<double, std::string>> all;
 
@@ -188,7 +189,7 @@ std::string fused(const InferenceResult& inference) {
   return inference.fused == "off" ? "fused: off" : "fused: batch normalisation folded";
 }
 
-/// `text`, the lines that are not empty, the warnings, and why the run falls short.
+/// Joins `text`, the lines that are not empty, the warnings, and why the run falls short.
 std::string summary(std::string text, const std::vector<std::string>& lines,
                     const record::Measured& run, std::size_t told) {
   for (const std::string& line : lines)

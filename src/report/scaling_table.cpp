@@ -1,4 +1,4 @@
-// The tables at the end of `scale`, of one curve and of several: they say what the records say.
+// Prints the tables at the end of `scale`, of one curve and of several, from what the records say.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string text_of(const Known<Json>& value) {
   return value->is_string() ? value->get<std::string>() : value->dump();
 }
 
-/// "139.6 [138.1, 141.1]"; only the centre where there is no interval.
+/// Returns text like "139.6 [138.1, 141.1]", or only the centre where there is no interval.
 template <typename Format>
 std::string with_interval(const Known<double>& centre, const Known<Interval>& interval,
                           Format format) {
@@ -36,8 +36,9 @@ std::string with_interval(const Known<double>& centre, const Known<Interval>& in
   return fmt::format("{} [{}, {}]", format(*centre), format(interval->lo), format(interval->hi));
 }
 
-/// "12.3 [11.9, 12.7] ms (3.1 %)", "not distinguishable from 0 [-0.1, 0.4] ms". The share of the
-/// step is known against a baseline only: 1 - throughput / baseline throughput.
+/// Returns text like "12.3 [11.9, 12.7] ms (3.1 %)" or "not distinguishable from 0 [-0.1, 0.4] ms".
+/// The share of the step is 1 - throughput / baseline throughput, which is known against a baseline
+/// only.
 std::string exposed(const ScalingPoint& point) {
   if (!point.exposed_seconds) return kNone;
   const auto milliseconds = [](double seconds) { return fmt::format("{:.1f}", 1000 * seconds); };
@@ -51,7 +52,7 @@ std::string exposed(const ScalingPoint& point) {
   return fmt::format("{} ({:.1f} %)", text, 100 * share);
 }
 
-/// Columns that only some curves have.
+/// Says which columns the table has that only some curves need.
 struct Columns {
   bool solution = false, target = false;
 };
@@ -79,7 +80,7 @@ std::vector<std::string> header(const ScalingCurve& curve, const Columns& column
 
 std::string two_decimals(double value) { return fmt::format("{:.2f}", value); }
 
-/// "3.98 [3.90, 4.06] (99.5 %)".
+/// Returns text like "3.98 [3.90, 4.06] (99.5 %)".
 std::string solution_speedup(const ScalingPoint& point) {
   const std::string text = with_interval(point.time_to_solution_speedup,
                                          point.time_to_solution_speedup_ci95, two_decimals);
@@ -87,7 +88,7 @@ std::string solution_speedup(const ScalingPoint& point) {
   return fmt::format("{} ({:.1f} %)", text, 100 * *point.time_to_solution_efficiency);
 }
 
-/// Steps and seconds to the target loss.
+/// Returns the cells for steps and seconds to the target loss.
 std::array<std::string, 2> target_cells(const record::PointTarget& target) {
   if (!target.steps || !target.seconds) return {kNone, "not reached"};
   return {fmt::format("{:.0f}", *target.steps), four_digits(*target.seconds)};
@@ -171,7 +172,7 @@ std::string exposed_note(const ScalingCurve& curve) {
   return "";
 }
 
-/// On a terminal alone, whose width is known.
+/// Plots the speedup on a terminal, whose width is known, and nowhere else.
 std::string speedup_plot(const ScalingCurve& curve) {
   constexpr std::size_t kFewest = 2, kMost = 40;
   const auto columns = output_columns();
@@ -186,13 +187,13 @@ std::string speedup_plot(const ScalingCurve& curve) {
   return "ranks and speedup, of the ideal\n" + bars(plot, *columns, writes_utf8()) + "\n";
 }
 
-/// Why the curve falls short, or that it does not.
+/// Says why the curve falls short, or that it does not.
 std::string finding_section(const ScalingCurve& curve) {
   const std::string lines = finding_lines(curve.findings);
   return lines.empty() ? "" : "\n" + lines;
 }
 
-/// What the curve is of.
+/// Says what the curve is of.
 std::string title_of(const ScalingCurve& curve) {
   std::string title =
       fmt::format("{} scaling of {}, {}", curve.scaling == Scaling::weak ? "Weak" : "Strong",
@@ -228,11 +229,12 @@ std::string ratio_text(const CurveRatio& ratio) {
   return fmt::format("{:.3f} [{:.3f}, {:.3f}]", ratio.ratio, ratio.ci95->lo, ratio.ci95->hi);
 }
 
-/// A line a rank count: the throughput of every curve, then its ratio to the first one's.
+/// Returns a table with a line per rank count: the throughput of every curve, then its ratio to
+/// that of the first.
 std::string throughput_table(const std::vector<std::string>& names,
                              const std::vector<ScalingCurve>& curves) {
   std::vector<std::string> header{"ranks"};
-  std::map<std::int64_t, std::vector<std::string>> rows;  // [ranks]: a cell a column
+  std::map<std::int64_t, std::vector<std::string>> rows;  // [ranks]: a cell for each column
   const auto add_column = [&](const std::string& title) {
     header.push_back(title);
     for (auto& [ranks, cells] : rows) cells.resize(header.size(), kNone);
@@ -255,7 +257,8 @@ std::string throughput_table(const std::vector<std::string>& names,
   return text_table(table);
 }
 
-/// Steps and seconds to the target loss; empty where none was asked for.
+/// Returns a table of steps and seconds to the target loss, or an empty text where none was asked
+/// for.
 std::string target_table(const std::vector<std::string>& names,
                          const std::vector<ScalingCurve>& curves) {
   std::vector<std::vector<std::string>> rows{

@@ -1,4 +1,4 @@
-// See shown_text.hpp.
+// Decodes UTF-8 and replaces or escapes what must not be shown as it is, and words findings.
 #include "report/shown_text.hpp"
 
 #include <fmt/format.h>
@@ -14,13 +14,14 @@ namespace {
 
 constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// A code point and the bytes that it took. None: ill-formed, `bytes` are to be skipped.
+/// Holds a code point and the number of bytes that it took. Without a code point the bytes are
+/// ill-formed and to be skipped.
 struct Decoded {
   std::optional<char32_t> code;
   std::string_view bytes;
 };
 
-/// The least code point that so many bytes may spell: what is below has a shorter form.
+/// Has the least code point for each number of bytes. A smaller code point has a shorter form.
 constexpr char32_t kLeastOfLength[] = {0, 0, 0x80, 0x800, 0x10000};
 
 std::size_t length_of(unsigned char lead) {
@@ -30,7 +31,7 @@ std::size_t length_of(unsigned char lead) {
   return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
 }
 
-/// The first code point of a text that is not empty (RFC 3629).
+/// Returns the first code point of a text that is not empty (RFC 3629).
 Decoded decode(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   const std::size_t length = length_of(lead);
@@ -48,14 +49,15 @@ Decoded decode(std::string_view text) {
   return {code, text.substr(0, length)};
 }
 
-/// Tab, line and paragraph ends.
+/// Returns whether the code point is a tab, or ends a line or a paragraph.
 bool is_break(char32_t code) {
   return (code >= 0x09 && code <= 0x0D) || code == 0x85 || code == 0x2028 || code == 0x2029;
 }
 
 bool is_control(char32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
 
-/// Unicode Standard Annex 9, "Directional Formatting Characters".
+/// Returns whether the code point is one of the "Directional Formatting Characters" of Unicode
+/// Standard Annex 9.
 bool is_bidirectional(char32_t code) {
   return code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);
@@ -65,13 +67,13 @@ bool is_noncharacter(char32_t code) {
   return (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF);
 }
 
-/// XML 1.0, production [2].
+/// Returns whether XML 1.0, production [2], allows the code point.
 bool is_xml_character(char32_t code) {
   return code == 0x09 || code == 0x0A || code == 0x0D ||
          (code >= 0x20 && code != 0xFFFE && code != 0xFFFF);
 }
 
-/// What stands for it on a terminal.
+/// Returns what is shown for a code point on a terminal.
 std::string shown_code(const Decoded& one) {
   if (one.code && is_break(*one.code)) return " ";
   if (!one.code || is_control(*one.code) || is_bidirectional(*one.code) ||
@@ -186,7 +188,7 @@ std::string indented(const std::string& begin, const std::string& text) {
   return "  " + wrapped(begin + shown(text), kColumns - 2, 7);
 }
 
-/// "The link: ranks wait for gradients. (likely)".
+/// Returns text like "The link: ranks wait for gradients. (likely)".
 std::string what_is_found(const record::Finding& finding) {
   return fmt::format("{} ({})", finding.what, finding.sure == "hint" ? "a hint" : finding.sure);
 }
@@ -198,7 +200,7 @@ std::string lines_of_finding(const record::Finding& finding) {
   return lines;
 }
 
-/// What of a finding a record lacks is empty.
+/// Returns the findings of a record. What a record lacks of a finding is empty.
 std::vector<record::Finding> findings_of(const Json& record) {
   std::vector<record::Finding> findings;
   const auto found = record.find("findings");

@@ -1,4 +1,4 @@
-// What `study` and `list studies` print.
+// Prints what `study` and `list studies` say.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// `like`: as many decimals as that needs.
+/// Returns the value with as many decimals as `like` needs.
 std::string number_words(double value, const std::string& unit, double like) {
   if (is_percent(unit)) return fmt::format("{:+.1f} %", value);
   if (unit == "share") return fmt::format("{:.1f} %", 100 * value);
@@ -74,7 +74,7 @@ std::string verdict_words(const record::StudyFigure& figure) {
   return fmt::format("{} ({})", to_string(*figure.verdict), shown(figure.expected.value_or("")));
 }
 
-/// One that this profile reads.
+/// Returns whether this profile reads the figure.
 bool is_read(const record::StudyFigure& figure) { return figure.reason != kNotOfThisProfile; }
 
 Rows figure_rows(const StudyResult& study) {
@@ -104,7 +104,7 @@ std::string evidence_words(const std::string& evidence) {
                                   : "Arithmetic";
 }
 
-/// What stands below the table, a paragraph each.
+/// Returns what stands below the table, one paragraph each.
 std::vector<std::string> notes_of(const StudyResult& study) {
   std::vector<std::string> notes{
       "Published: " + shown(study.publication) + " On " + shown(study.published_on),

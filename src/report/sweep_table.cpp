@@ -1,4 +1,4 @@
-// See sweep_table.hpp.
+// Prints the progress and the points of a sweep.
 #include "report/sweep_table.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,8 @@ Repeats throughputs_of(const SweepResult& result) {
   return repeats_of(launches, kMetric, /*rounds=*/false);
 }
 
-/// Over the standard point; nullopt where one of the two has no throughput of the same unit.
+/// Returns the factor over the standard point, or nullopt where one of the two has no throughput or
+/// their units differ.
 std::optional<double> factor(const SweepResult& result, const SweepResult& standard) {
   if (result.launches.empty() || standard.launches.empty() ||
       result.launches.front().unit != standard.launches.front().unit)
@@ -30,7 +31,7 @@ std::optional<double> factor(const SweepResult& result, const SweepResult& stand
   return value_of(throughputs_of(result), kMetric) / value_of(throughputs_of(standard), kMetric);
 }
 
-/// Null where fewer than two points have launches.
+/// Returns null where fewer than two points have launches.
 Json fastest_json(const std::vector<SweepResult>& results, const SweepResult& standard) {
   std::vector<Repeats> points;
   for (const SweepResult& result : results)
@@ -47,7 +48,7 @@ Json fastest_json(const std::vector<SweepResult>& results, const SweepResult& st
           {"repeats_needed", fastest->too_few ? Json(fastest->repeats_needed) : Json(nullptr)}};
 }
 
-/// What is fastest is only said where the launches show it.
+/// Names the fastest point only where the launches show it.
 std::string fastest_line(const Json& fastest) {
   if (fastest.is_null()) return "";
   const std::string named =

@@ -1,4 +1,4 @@
-// What a sweep says on the terminal: a line a launch while it runs, a table of its points at the
+// Prints a sweep on the terminal: a line per launch while it runs, and a table of its points at the
 // end.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace scalemark {
 
-/// Lines on stderr: which launch runs, how it ended, the time left.
+/// Prints lines on stderr: which launch runs, how it ended, and the time left.
 class SweepProgress : public LaunchProgress {
  public:
   void expect(std::size_t launches) override { launches_ = launches; }
@@ -24,12 +24,13 @@ class SweepProgress : public LaunchProgress {
   double seconds_ = 0;  ///< of the finished launches
 };
 
-/// Of each point: launches, how many failed, mean, smallest and largest throughput, its records
-/// within the sweep's folder; with a `standard` point the factor over it, and which point is
-/// fastest, if the launches show it. Rates of different units are not compared.
+/// Returns, for each point, the number of launches and of failed ones, the mean, smallest and
+/// largest throughput, and its records within the sweep's folder. With a `standard` point it also
+/// has the factor over that point, and which point is fastest, if the launches show it. Rates of
+/// different units are not compared.
 Json sweep_json(const std::vector<SweepResult>& results, std::optional<std::size_t> standard);
 
-/// The same for a terminal, a line a point.
+/// Returns the result of sweep_json() as a table for a terminal, with a line per point.
 std::string sweep_table(const Json& sweep);
 
 }  // namespace scalemark

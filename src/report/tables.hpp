@@ -1,6 +1,6 @@
-// What each subcommand prints of its record, for a person and as Markdown: says what the record
-// says and computes nothing. `run` and `scale` have theirs in console.hpp, `sweep` in
-// sweep_table.hpp.
+// Prints the record of each subcommand, for people and as Markdown. These functions say what the
+// record says and compute nothing. Those for `run` and `scale` are in console.hpp, those for
+// `sweep` in sweep_table.hpp.
 #pragma once
 
 #include <string>
@@ -18,76 +18,81 @@
 
 namespace scalemark {
 
-/// Numbers of every rank, collectives, checks (those that did not pass first to be seen: with their
-/// message), verdict. Ends with a newline.
+/// Returns the numbers of every rank, the collectives, the checks (those that did not pass stand
+/// out by their message) and the verdict. Ends with a newline.
 std::string preflight_table(const PreflightResult& record);
 
-/// Rank, host, cores, NUMA nodes, threads, GPU, binding asked for and achieved; then what is wrong.
+/// Returns a table of rank, host, cores, NUMA nodes, threads, GPU, and the binding asked for and
+/// achieved, then what is wrong.
 std::string pinning_table(const PreflightResult& record);
 
-/// What each host reaches, as its worst rank has it, and the fraction of the median of all hosts;
-/// the worst host first, and no more than 30. Empty for one host.
+/// Returns what each host reaches, represented by its worst rank, and that value as a fraction of
+/// the median of all hosts. The worst host comes first, and at most 30 are listed. The text is
+/// empty for one host.
 std::string fleet_table(const PreflightResult& record);
 
-/// A table a curve with a line a point, and what its columns mean.
+/// Returns a table per curve with a line per point, and what its columns mean.
 std::string run_plan_table(const std::vector<CurvePlan>& plans);
 
-/// A line a point, then a line for every instance of every point: rates and latencies alone and
-/// with neighbours; what the columns mean; points that failed, and the warnings (`told`: see
-/// warning_lines()). Ends with a newline.
+/// Returns a line per point, then a line for every instance of every point with rates and latencies
+/// alone and with neighbours; then what the columns mean, points that failed, and the warnings (for
+/// `told` see warning_lines()). Ends with a newline.
 std::string instances_table(const InstancesResult& result, std::size_t told = 0);
 
-/// A table of points for each metric and each set against the first one, and below what the columns
-/// are, points that only some sets have, notes and warnings. What came from records is shown().
-/// Ends with a newline.
+/// Returns a table of points for each metric and each set against the first one; below it, what the
+/// columns are, points that only some sets have, notes and warnings. What came from records is
+/// shown(). Ends with a newline.
 std::string comparison_table(const Comparison& comparison);
 
-/// The same as Markdown.
+/// Returns the tables of comparison_table() as Markdown.
 std::string comparison_markdown(const Comparison& comparison);
 
-/// A line a set, changes marked where they begin, and what they are. Ends with a newline.
+/// Returns a line per set, with changes marked where they begin, and what the changes are. Ends
+/// with a newline.
 std::string history_table(const HistoryResult& history);
-/// The same as Markdown.
+/// Returns the table of history_table() as Markdown.
 std::string history_markdown(const HistoryResult& history);
 
-/// One sentence: "regressed: new is 5.2 % slower than base [3.1, 7.0] (8 pairs, p = 0.0039)".
+/// Returns one sentence like "regressed: new is 5.2 % slower than base [3.1, 7.0] (8 pairs, p =
+/// 0.0039)".
 std::string verdict_sentence(const Verdict& verdict);
 
-/// The sentence, a table of points, notes and warnings. Ends with a newline.
+/// Returns the sentence, a table of points, notes and warnings. Ends with a newline.
 std::string verdict_table(const Verdict& verdict);
-/// The same as Markdown.
+/// Returns the text of verdict_table() as Markdown.
 std::string verdict_markdown(const Verdict& verdict);
 
-/// JUnit XML: a test case for all points together, which decides, and one a point. Inconclusive is
-/// "skipped", no verdict an "error".
+/// Returns JUnit XML with a test case for all points together, which decides, and one per point. An
+/// inconclusive verdict is "skipped", and no verdict is an "error".
 std::string verdict_junit(const Verdict& verdict);
 
-/// "::error title=scalemark gate::...": error for a regression, warning where nothing was shown,
-/// else notice (GitHub's workflow commands).
+/// Returns a GitHub workflow command like "::error title=scalemark gate::...": an error for a
+/// regression, a warning where nothing was shown, and a notice otherwise.
 std::string verdict_annotation(const Verdict& verdict);
 
-/// A table of predictions, what the model is made of, and below what was held against it. Ends with
-/// a newline.
+/// Returns a table of predictions, what the model is made of, and below it how the model compares
+/// with measured points. Ends with a newline.
 std::string projection_table(const ProjectionResult& projection);
 
-/// The same as Markdown.
+/// Returns the text of projection_table() as Markdown.
 std::string projection_markdown(const ProjectionResult& projection);
 
-/// Seconds as a person says them: "6.2 h", "31 days", "850 ms".
+/// Returns seconds in words that people use: "6.2 h", "31 days", "850 ms".
 std::string spoken_seconds(double seconds);
 
-/// Published beside measured, a line a figure, and below what differs, what was skipped and why.
-/// What came from records is shown(). Ends with a newline.
+/// Returns published beside measured values, a line per figure, and below it what differs, what was
+/// skipped and why. What came from records is shown(). Ends with a newline.
 std::string study_table(const StudyResult& study);
-/// The same as Markdown.
+/// Returns the text of study_table() as Markdown.
 std::string study_markdown(const StudyResult& study);
 
-/// The figures of two sites beside each other: of each what is published, and what both measured.
+/// Returns the figures of two sites beside each other: what is published, and what each site
+/// measured.
 std::string sites_table(const StudyResult& first, const StudyResult& second);
 
-/// Of each study its title, and of each profile what it takes and shows.
+/// Returns the title of each study, and what each of its profiles takes and shows.
 std::string studies_table(const std::vector<Study>& studies);
-/// The same, a study an element.
+/// Returns the studies as a list with an element per study.
 Json studies_json(const std::vector<Study>& studies);
 
 }  // namespace scalemark

@@ -1,4 +1,4 @@
-// See text_table.hpp.
+// Aligns, folds and splits tables, and draws bars.
 #include "report/text_table.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ std::string lay_out(const Rows& rows) {
   return text;
 }
 
-/// Lines of at most `width`, broken at blanks; a longer word stays whole.
+/// Breaks a cell into lines of at most `width` at blanks. A longer word stays whole.
 Row folded(const std::string& cell, std::size_t width) {
   Row lines(1);
   std::istringstream words(cell);
@@ -59,7 +59,8 @@ Row folded(const std::string& cell, std::size_t width) {
   return lines;
 }
 
-/// One row as several, each cell folded to its width; the header stands on the table.
+/// Appends one row as several, each cell folded to its width. Cells of the header are aligned at
+/// the bottom, so that titles stand directly on the table.
 void append_folded(Rows& rows, const Row& row, const std::vector<std::size_t>& widths,
                    bool is_header) {
   std::vector<Row> cells;
@@ -77,7 +78,8 @@ void append_folded(Rows& rows, const Row& row, const std::vector<std::size_t>& w
   }
 }
 
-/// Titles no wider than what stands below them, names of rows no wider than a third of the page.
+/// Folds titles to the width of the values below them, and names of rows to at most a third of the
+/// page.
 Rows folded(const Rows& rows, std::size_t columns) {
   auto widths = widths_of({rows.begin() + (rows.size() > 1), rows.end()});
   widths.front() = std::min(widths.front(), columns / 3);
@@ -86,7 +88,8 @@ Rows folded(const Rows& rows, std::size_t columns) {
   return narrow;
 }
 
-/// The first column and those from `begin` on, as many as fit; `begin` becomes the next one.
+/// Returns the first column and as many of those from `begin` on as fit. `begin` becomes the next
+/// column.
 Rows next_columns(const Rows& rows, std::size_t& begin, std::size_t columns) {
   const auto widths = widths_of(rows);
   std::size_t end = begin, width = widths.front();
@@ -99,7 +102,7 @@ Rows next_columns(const Rows& rows, std::size_t& begin, std::size_t columns) {
                        row.begin() + static_cast<std::ptrdiff_t>(end));
   }
   begin = end;
-  // Lines of a title or of a name that stands in another part.
+  // Lines that belong to a title or a name of another part are empty here.
   std::erase_if(part, [](const Row& row) {
     return std::ranges::all_of(row, [](const std::string& cell) { return cell.empty(); });
   });
@@ -160,7 +163,7 @@ namespace {
 constexpr std::size_t kWidest = 50, kNarrowest = 8;
 constexpr std::array<const char*, 8> kEighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
 
-/// Of `cells` characters, the mark of the ideal behind it where that is further.
+/// Draws a bar of `cells` characters, and the mark of the ideal behind it where that is further.
 std::string drawn(double cells, double ideal, bool blocks) {
   const auto whole = static_cast<std::size_t>(blocks ? cells : std::lround(cells));
   std::string text;
@@ -177,7 +180,7 @@ std::string drawn(double cells, double ideal, bool blocks) {
   return text;
 }
 
-/// Characters, not bytes.
+/// Returns the width in characters, not in bytes.
 std::size_t width_of(const std::string& utf8) {
   return static_cast<std::size_t>(
       std::ranges::count_if(utf8, [](char c) { return (c & 0xC0) != 0x80; }));

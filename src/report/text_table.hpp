@@ -1,4 +1,4 @@
-// Aligned columns of plain text, and bars.
+// Formats aligned columns of plain text, Markdown tables, and bars.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,28 @@
 
 namespace scalemark {
 
-/// A cell without a value.
+/// Is shown in a cell without a value.
 inline const std::string kNone = "-";
 
-/// "0.0412", "< 0.0001".
+/// Returns text like "0.0412" or "< 0.0001".
 std::string probability(const Known<double>& p);
 
-/// Rows of equal length, the first is the header; columns right-aligned, two spaces apart, no
-/// trailing spaces. Every line ends with a newline. What is wider than `columns` gets titles of
-/// several lines, and then stands in parts below each other, each with the first column.
+/// Formats rows of equal length, of which the first is the header. Columns are right-aligned and
+/// two spaces apart, without trailing spaces. Every line ends with a newline. A table wider than
+/// `columns` gets titles of several lines, and if that does not suffice it is split into parts
+/// below each other, each with the first column.
 std::string text_table(const std::vector<std::vector<std::string>>& rows,
                        std::optional<std::size_t> columns);
 
-/// As wide as what it is printed on.
+/// Formats a table as wide as the terminal that it is printed on.
 std::string text_table(const std::vector<std::vector<std::string>>& rows);
 
-/// The same rows as a table in Markdown; cells are Markdown already.
+/// Formats the rows as a table in Markdown. Cells must be Markdown already.
 std::string markdown_table(const std::vector<std::vector<std::string>>& rows);
 
-/// Cells by shown().
+/// Applies shown() to every cell.
 std::vector<std::vector<std::string>> shown_rows(std::vector<std::vector<std::string>> rows);
-/// Cells of plain text by markdown_text().
+/// Makes Markdown of cells of plain text by markdown_text().
 std::vector<std::vector<std::string>> markdown_rows(std::vector<std::vector<std::string>> rows);
 
 struct Bar {
@@ -40,11 +41,11 @@ struct Bar {
   std::string text = {};  ///< after the bar
 };
 
-/// A line each, with a mark where its ideal is; at most `columns` wide. `blocks`: of Unicode, by
-/// eighths of a character; else of ASCII.
+/// Draws a line per bar, with a mark at its ideal, at most `columns` wide. With `blocks` bars are
+/// drawn with Unicode blocks, in eighths of a character, and otherwise in ASCII.
 std::string bars(const std::vector<Bar>& all, std::size_t columns, bool blocks);
 
-/// Whether the locale of the environment (LC_ALL, LC_CTYPE, LANG) writes UTF-8.
+/// Returns whether the locale of the environment (LC_ALL, LC_CTYPE, LANG) writes UTF-8.
 bool writes_utf8();
 
 }  // namespace scalemark

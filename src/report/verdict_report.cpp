@@ -1,4 +1,4 @@
-// The verdict of a gate for people, for CI servers and beside a commit.
+// Words the verdict of a gate for people, for CI servers and for a comment on a commit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ const std::string& label(const Verdict& verdict, std::size_t set) {
   return verdict.sets->at(set).label;
 }
 
-/// "5.2 % slower", "0.3 % faster".
+/// Returns text like "5.2 % slower" or "0.3 % faster".
 std::string change(double slowdown_percent) {
   return fmt::format("{:.1f} % {}", std::abs(slowdown_percent),
                      slowdown_percent < 0 ? "faster" : "slower");
@@ -29,7 +29,7 @@ const char* repeats_unit(const Verdict& verdict) {
   return verdict.design->mode == GateMode::samples ? "launches of each" : "pairs";
 }
 
-/// What the verdict means in numbers.
+/// Says what the verdict means in numbers.
 std::string meaning(const Verdict& verdict) {
   const double excluded = verdict.design->excluded_percent;
   if (verdict.verdict == GateVerdict::regressed) return "";
@@ -67,7 +67,7 @@ Rows verdict_rows(const Verdict& verdict) {
   return rows;
 }
 
-/// Sentences below the table.
+/// Returns the sentences below the table.
 std::vector<std::string> verdict_footer(const Verdict& verdict) {
   std::vector<std::string> lines;
   if (const auto& launches = verdict.launches)
@@ -99,7 +99,8 @@ std::string outcome_element(const char* element, const std::string& message) {
   return fmt::format("<{} message=\"{}\"/>", element, xml_text(message));
 }
 
-/// A percent sign begins a code, a line feed ends the command.
+/// Escapes text for a workflow command, in which a percent sign begins a code and a line feed ends
+/// the command.
 std::string escaped_command(const std::string& raw) {
   std::string safe;
   for (const char c : raw) {
@@ -113,7 +114,7 @@ std::string escaped_command(const std::string& raw) {
   return safe;
 }
 
-/// Not yet safe to show.
+/// Returns the sentence of the verdict, which is not safe to show yet.
 std::string sentence_of(const Verdict& verdict) {
   if (!verdict.verdict)
     return fmt::format("no verdict ({}): {}", to_string(verdict.status), verdict.reason);
@@ -131,7 +132,7 @@ std::string outcome_of(const Verdict& verdict, const std::string& sentence) {
   return verdict.verdict == GateVerdict::pass ? "" : outcome_element("skipped", sentence);
 }
 
-/// Of a gate without a verdict none.
+/// Returns the judged points, or none for a gate without a verdict.
 std::vector<record::JudgedPoint> judged_points(const Verdict& verdict) {
   return verdict.points.value_or({});
 }
