@@ -35,8 +35,8 @@ class Session {
   /// Prints one line on stderr, from rank 0 only.
   void say(const std::string& line) const;
   int cpus_of_host() const;  ///< logical ones that are online; 0: unknown
-  /// Returns the noise counters of this rank's host. Processes that are measured beside this one
-  /// count as ours.
+  /// Returns the noise counters of this rank and its host. Processes that are measured beside this
+  /// one count as ours.
   NoiseSnapshot noise_now() const;
   /// Prints a warning, which also stands in every record made from now on.
   void warn(const std::string& warning);
