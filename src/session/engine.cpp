@@ -106,8 +106,7 @@ int engine_main(int argc, char** argv) {
     if (stop_requested()) handover.publish_stop_heard();
   });
   try {
-    StartBarrier start_barrier(
-        process_environment());  // must come before MPI starts processes of its own
+    StartBarrier start_barrier(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
     handover.publish_listens();
     const ExitCode code = run_in_world(std::move(loaded), world, start_barrier, handover);
