@@ -266,22 +266,26 @@ void NullableShape::read(JsonReader& reader, const Field& field, const Json& jso
   reader.nullable = false;
 }
 
-namespace {
-
-const Json kNone;
-
-/// Of "a/b"; null where it is not there.
-const Json& at(const Json& json, std::string_view path) {
+const Json* find_part(const Json& json, std::string_view path) {
   const Json* part = &json;
-  for (std::size_t begin = 0; begin < path.size();) {
+  for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (!part->is_object()) return kNone;
+    if (!part->is_object()) return nullptr;
     const auto found = part->find(path.substr(begin, end - begin));
-    if (found == part->end()) return kNone;
+    if (found == part->end()) return nullptr;
     part = &*found;
     begin = end + 1;
   }
-  return *part;
+  return part;
+}
+
+namespace {
+
+/// Of "a/b"; null where it is not there.
+const Json& at(const Json& json, std::string_view path) {
+  static const Json none;
+  const Json* part = find_part(json, path);
+  return part ? *part : none;
 }
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -319,12 +323,15 @@ double different_ranks(const Json& ranks) {
   return found.empty() ? kUnknown : static_cast<double>(found.size());
 }
 
-/// Of a run's steps; unknown where one of them is.
-double step_quantile(const Json& run, double q) {
+/// Of a run's steps, by the keys of step_seconds; unknown where one of them is.
+Json step_quantiles(const Json& run) {
   const Json& samples = at(run, "step_seconds/samples");
   const auto is_number = [](const Json& value) { return value.is_number(); };
-  if (!samples.is_array() || !std::ranges::all_of(samples, is_number)) return kUnknown;
-  return quantile(samples.get<std::vector<double>>(), q);
+  if (!samples.is_array() || !std::ranges::all_of(samples, is_number)) return nullptr;
+  const auto seconds = samples.get<std::vector<double>>();
+  return {{"p50", quantile(seconds, 0.5)},
+          {"p90", quantile(seconds, 0.9)},
+          {"p99", quantile(seconds, 0.99)}};
 }
 
 double pooled_rate(const Json& point, bool (*counts)(const Json&)) {
@@ -346,39 +353,32 @@ Json code_of(const Json& verdict) {
   return word == "pass" ? 0 : word == "regressed" ? 1 : 3;
 }
 
-enum class Relation { is, at_least, at_most };
+enum class Relation { is, at_least, at_most, inside };
 
-/// What a value of each record of a kind, or of each part of its lists, is by its other values.
+/// What a value of each record of a kind, or of each part of its lists, is by its other values. Of
+/// an object, each member that is computed; `inside` has the interval computed.
 struct Identity {
   std::string_view kinds;  ///< words
-  std::string_view list;   ///< "points/repeats": each repeat of each point; empty: the record
+  std::string_view
+      lists;  ///< words; "points/repeats": each repeat of each point; empty: the record
   std::string_view value;
   Relation relation;
   std::string_view text;  ///< of what it is
   Json (*computed)(const Json& part, const Json& record);
 };
 
-/// The same key twice: at least the lower, at most the upper end.
-template <std::size_t end>
-Json end_of(const Json& part, std::string_view interval) {
-  const Json& ends = at(part, interval);
-  return ends.is_array() && ends.size() == 2 ? ends[end] : Json();
-}
-
 using Part = const Json&;
 using enum Relation;
 
-const Identity kIdentities[] = {
+constexpr Identity kIdentities[] = {
     {"run inference preflight", "", "created_at", at_least, "started_at",
      [](Part r, Part) { return at(r, "started_at"); }},
     {"run inference", "", "world_size", is, "the number of ranks",
      [](Part r, Part) -> Json { return different_ranks(at(r, "ranks")); }},
     {"run inference", "", "world_size", is, "the sum of placement's ranks",
      [](Part r, Part) -> Json { return sum(at(r, "placement"), "ranks"); }},
-    {"run inference", "", "throughput/mean", at_least, "the lower end of throughput.ci95",
-     [](Part r, Part) { return end_of<0>(r, "throughput/ci95"); }},
-    {"run inference", "", "throughput/mean", at_most, "the upper end of throughput.ci95",
-     [](Part r, Part) { return end_of<1>(r, "throughput/ci95"); }},
+    {"run inference", "", "throughput/mean", inside, "throughput.ci95",
+     [](Part r, Part) { return at(r, "throughput/ci95"); }},
     {"run inference", "", "throughput/per_rank_max", at_least, "throughput.per_rank_min",
      [](Part r, Part) { return at(r, "throughput/per_rank_min"); }},
     {"run", "", "global_batch_size", is, "batch_size_per_rank x world_size",
@@ -397,12 +397,8 @@ const Identity kIdentities[] = {
      [](Part r, Part) -> Json { return number(r, "wall_seconds") / number(r, "steps"); }},
     {"run", "", "steps", is, "the number of step_seconds.samples",
      [](Part r, Part) -> Json { return count(at(r, "step_seconds/samples")); }},
-    {"run", "", "step_seconds/p50", is, "the quantile of step_seconds.samples",
-     [](Part r, Part) -> Json { return step_quantile(r, 0.5); }},
-    {"run", "", "step_seconds/p90", is, "the quantile of step_seconds.samples",
-     [](Part r, Part) -> Json { return step_quantile(r, 0.9); }},
-    {"run", "", "step_seconds/p99", is, "the quantile of step_seconds.samples",
-     [](Part r, Part) -> Json { return step_quantile(r, 0.99); }},
+    {"run", "", "step_seconds", is, "the quantile of step_seconds.samples",
+     [](Part r, Part) { return step_quantiles(r); }},
     {"inference", "", "throughput/mean", is, "queries x units_per_query / wall_seconds",
      [](Part r, Part) -> Json {
        return number(r, "queries") * number(r, "units_per_query") / number(r, "wall_seconds");
@@ -417,18 +413,11 @@ const Identity kIdentities[] = {
      [](Part p, Part) -> Json { return pooled_rate(p, communicates); }},
     {"scaling", "points", "baseline_throughput", is, "units / seconds of all baseline repeats",
      [](Part p, Part) -> Json { return pooled_rate(p, is_baseline); }},
-    {"scaling", "points", "throughput", at_least, "the lower end of ci95",
-     [](Part p, Part) { return end_of<0>(p, "ci95"); }},
-    {"scaling", "points", "throughput", at_most, "the upper end of ci95",
-     [](Part p, Part) { return end_of<1>(p, "ci95"); }},
-    {"scaling", "points", "speedup", at_least, "the lower end of speedup_ci95",
-     [](Part p, Part) { return end_of<0>(p, "speedup_ci95"); }},
-    {"scaling", "points", "speedup", at_most, "the upper end of speedup_ci95",
-     [](Part p, Part) { return end_of<1>(p, "speedup_ci95"); }},
-    {"scaling", "points", "efficiency", at_least, "the lower end of efficiency_ci95",
-     [](Part p, Part) { return end_of<0>(p, "efficiency_ci95"); }},
-    {"scaling", "points", "efficiency", at_most, "the upper end of efficiency_ci95",
-     [](Part p, Part) { return end_of<1>(p, "efficiency_ci95"); }},
+    {"scaling", "points", "throughput", inside, "ci95", [](Part p, Part) { return at(p, "ci95"); }},
+    {"scaling", "points", "speedup", inside, "speedup_ci95",
+     [](Part p, Part) { return at(p, "speedup_ci95"); }},
+    {"scaling", "points", "efficiency", inside, "efficiency_ci95",
+     [](Part p, Part) { return at(p, "efficiency_ci95"); }},
     {"instances", "alone/repeats points/repeats", "sum_of_rates", is, "the sum of instances' rates",
      [](Part p, Part) -> Json {
        return is_ok(p) ? sum(at(p, "instances"), "throughput") : kUnknown;
@@ -437,10 +426,8 @@ const Identity kIdentities[] = {
      [](Part p, Part) -> Json { return mean(at(p, "repeats"), "throughput", is_ok); }},
     {"instances", "points", "cumulative/sum_of_rates", is, "the mean of the repeats' sum_of_rates",
      [](Part p, Part) -> Json { return mean(at(p, "repeats"), "sum_of_rates", is_ok); }},
-    {"instances", "points", "cumulative/mean", at_least, "the lower end of cumulative.ci95",
-     [](Part p, Part) { return end_of<0>(p, "cumulative/ci95"); }},
-    {"instances", "points", "cumulative/mean", at_most, "the upper end of cumulative.ci95",
-     [](Part p, Part) { return end_of<1>(p, "cumulative/ci95"); }},
+    {"instances", "points", "cumulative/mean", inside, "cumulative.ci95",
+     [](Part p, Part) { return at(p, "cumulative/ci95"); }},
     {"instances", "points", "instances", is, "the number of per_instance",
      [](Part p, Part) -> Json { return count(at(p, "per_instance")); }},
     {"instances", "points/per_instance", "ratio", is, "throughput / alone",
@@ -450,20 +437,14 @@ const Identity kIdentities[] = {
        const Json& sets = at(r, "sets");
        return sets.is_array() && !sets.empty() ? at(sets[0], "label") : Json();
      }},
-    {"comparison", "points further/points", "difference_percent", at_least,
-     "the lower end of interval_percent",
-     [](Part p, Part) { return end_of<0>(p, "interval_percent"); }},
-    {"comparison", "points further/points", "difference_percent", at_most,
-     "the upper end of interval_percent",
-     [](Part p, Part) { return end_of<1>(p, "interval_percent"); }},
+    {"comparison", "points further/points", "difference_percent", inside, "interval_percent",
+     [](Part p, Part) { return at(p, "interval_percent"); }},
     {"comparison verdict", "points further/points", "p_adjusted", at_least, "p",
      [](Part p, Part) { return at(p, "p"); }},
     {"verdict", "", "exit_code", is, "that of its verdict",
      [](Part r, Part) { return code_of(r); }},
-    {"verdict", "", "slowdown_percent", at_least, "the lower end of interval_percent",
-     [](Part r, Part) { return end_of<0>(r, "interval_percent"); }},
-    {"verdict", "", "slowdown_percent", at_most, "the upper end of interval_percent",
-     [](Part r, Part) { return end_of<1>(r, "interval_percent"); }},
+    {"verdict", "", "slowdown_percent", inside, "interval_percent",
+     [](Part r, Part) { return at(r, "interval_percent"); }},
     {"verdict", "points", "regressed", is, "what a verdict other than regressed has at each point",
      [](Part, Part r) { return at(r, "verdict") == "regressed" ? Json() : Json(false); }},
     {"preflight", "", "verdict", is, "the gravest status of its checks",
@@ -491,6 +472,28 @@ bool holds(const Json& value, Relation relation, const Json& computed) {
   return (relation == at_most || !too_small) && (relation == at_least || !too_large);
 }
 
+/// What contradicts `value` at `pointer`, by what was computed.
+std::optional<std::string> find_wrong(const Json& value, const std::string& pointer,
+                                      Relation relation, const Json& computed,
+                                      const std::string& text) {
+  if (relation == inside) {
+    if (!computed.is_array() || computed.size() != 2) return std::nullopt;
+    auto below = find_wrong(value, pointer, at_least, computed[0], "the lower end of " + text);
+    return below ? below
+                 : find_wrong(value, pointer, at_most, computed[1], "the upper end of " + text);
+  }
+  if (computed.is_object()) {
+    for (const auto& [key, part] : computed.items())
+      if (auto found = find_wrong(at(value, key), pointer + "/" + key, relation, part, text))
+        return found;
+    return std::nullopt;
+  }
+  if (value.is_null() || holds(value, relation, computed)) return std::nullopt;
+  constexpr const char* kWords[] = {"", "at least ", "at most "};
+  return fmt::format("{} is {}, not {}{} = {}", pointer, shown_value(value),
+                     kWords[static_cast<std::size_t>(relation)], shown_value(computed), text);
+}
+
 /// Of every part of a list below `part`, until one of them is contradicted.
 std::optional<std::string> find_in(const Identity& identity, std::string_view list,
                                    const Json& part, const std::string& pointer,
@@ -498,12 +501,8 @@ std::optional<std::string> find_in(const Identity& identity, std::string_view li
   if (list.empty()) {
     const Json& value = at(part, identity.value);
     if (value.is_null()) return std::nullopt;
-    const Json computed = identity.computed(part, record);
-    if (holds(value, identity.relation, computed)) return std::nullopt;
-    constexpr const char* kWords[] = {"", "at least ", "at most "};
-    return fmt::format("{}/{} is {}, not {}{} = {}", pointer, identity.value, shown_value(value),
-                       kWords[static_cast<std::size_t>(identity.relation)], shown_value(computed),
-                       identity.text);
+    return find_wrong(value, fmt::format("{}/{}", pointer, identity.value), identity.relation,
+                      identity.computed(part, record), std::string(identity.text));
   }
   const std::size_t end = std::min(list.find('/'), list.size());
   const Json& parts = at(part, list.substr(0, end));
@@ -515,11 +514,15 @@ std::optional<std::string> find_in(const Identity& identity, std::string_view li
   return std::nullopt;
 }
 
+/// Of an empty text one that is empty.
 std::vector<std::string_view> words_in(std::string_view text) {
   std::vector<std::string_view> words;
-  for (std::size_t end; !text.empty(); text.remove_prefix(std::min(end + 1, text.size())))
-    words.push_back(text.substr(0, end = std::min(text.find(' '), text.size())));
-  return words;
+  for (;;) {
+    const std::size_t end = text.find(' ');
+    words.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    text.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace
@@ -529,9 +532,7 @@ std::optional<std::string> contradiction(const Json& record) {
   for (const Identity& identity : kIdentities) {
     const auto kinds = words_in(identity.kinds);
     if (std::ranges::find(kinds, kind) == kinds.end()) continue;
-    auto lists = words_in(identity.list);
-    if (lists.empty()) lists.emplace_back();
-    for (const std::string_view list : lists)
+    for (const std::string_view list : words_in(identity.lists))
       if (auto found = find_in(identity, list, record, "", record)) return found;
   }
   return std::nullopt;

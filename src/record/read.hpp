@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "config/json_text.hpp"
+#include "error.hpp"
 #include "record/describe.hpp"
 
 namespace scalemark {
@@ -87,6 +89,20 @@ T written_from(const Json& json) {
   reader.read(fields_of<T>(), json, &written);
   return written;
 }
+
+/// The same of the text of such a file. `name` and `what`: see parse_json_object(). Throws
+/// ConfigError with `name` and the place.
+template <typename T>
+T written_in(std::string_view text, std::string_view name, std::string_view what) {
+  try {
+    return written_from<T>(parse_json_object(text, name, what));
+  } catch (const RecordFault& fault) {
+    throw ConfigError(std::string(name) + ": " + fault.what());
+  }
+}
+
+/// Returns the part of an object at a path of keys, "throughput/mean", or null where there is none.
+const Json* find_part(const Json& json, std::string_view path);
 
 /// The first value of a record that its other values contradict, by the identities of
 /// docs/measurements.md, with both: "/throughput/mean is 5, not 10 = steps x units_per_step /

@@ -1,8 +1,6 @@
 // See preflight_record.hpp. Unknown numbers are null with a reason, as in every record.
 #include "result/preflight_record.hpp"
 
-#include <algorithm>
-
 #include "record/write.hpp"
 #include "result/foreign_load.hpp"
 #include "result/run_metrics.hpp"
@@ -57,9 +55,7 @@ PreflightResult make_preflight_record(const RecordContext& context, const Prefli
   result.device = known_text(facts.device);
   result.device_name = facts.device_name;
   result.allocator = facts.allocator;
-  result.started_at = known_text(facts.started_at);
-  // A clock that was set back meanwhile: no record ends before it begins.
-  result.created_at = std::max(result.created_at, facts.started_at);
+  set_start(result, facts.started_at);
   result.wall_seconds = facts.wall_seconds;
   result.collectives = facts.collectives;
   result.pairs = {facts.pairs, "all ranks are on one host, or --pinning measures nothing"};

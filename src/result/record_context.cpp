@@ -1,6 +1,8 @@
 // See record_context.hpp.
 #include "result/record_context.hpp"
 
+#include <algorithm>
+
 #include "record/read.hpp"
 
 namespace scalemark {
@@ -17,6 +19,12 @@ record::System system_of(const RecordContext& context) {
   for (const auto& [path, reason] : context.system.unavailable)
     reasons[path.substr(path.find('.') + 1)] = reason;
   return part_from<record::System>(context.system.json, reasons);
+}
+
+void set_start(record::Context& record, const std::string& started_at) {
+  if (started_at.empty()) return;
+  record.started_at = started_at;
+  record.created_at = std::max(record.created_at, started_at);
 }
 
 }  // namespace scalemark

@@ -43,4 +43,8 @@ void set_context(T& result, const std::string& kind, const RecordContext& contex
   result.preflight = context.preflight;
 }
 
+/// The time at which it was begun; nothing where that is empty. A record whose clock was set back
+/// meanwhile is created no earlier.
+void set_start(record::Context& record, const std::string& started_at);
+
 }  // namespace scalemark

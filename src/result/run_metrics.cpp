@@ -118,10 +118,7 @@ void set_facts(record::Measured& result, const RunFacts& facts) {
   result.device_name = facts.device_name;
   result.parameters = facts.parameters;
   if (!facts.allocator.empty()) result.allocator = facts.allocator;
-  if (facts.started_at.empty()) return;
-  result.started_at = facts.started_at;
-  // A clock that was set back meanwhile: no record ends before it begins.
-  result.created_at = std::max(result.created_at, facts.started_at);
+  set_start(result, facts.started_at);
 }
 
 void set_compute(record::Measured& result, const RunFacts& facts, double mean_step) {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "config/json_text.hpp"
-#include "config/text.hpp"
 #include "record/read.hpp"
 #include "result/record_schemas.hpp"
 
@@ -47,7 +46,7 @@ std::string words_of(const Json& types) {
 
 class Checker {
  public:
-  Checker(MissingKeys missing, UnknownKeys unknown) : missing_(missing), unknown_(unknown) {}
+  explicit Checker(MissingKeys missing) : missing_(missing) {}
 
   MaybeFault check(const Json& value, const Json& part) const {
     if (auto found = check_alternatives(value, part)) return found;
@@ -150,35 +149,21 @@ class Checker {
       if (auto found = check(*member, schema)) return within(pointer_to(key), found);
     }
     const auto others = part.find("additionalProperties");
-    if (others == part.end()) return std::nullopt;
-    if (*others == false && unknown_ == UnknownKeys::refused)
-      return check_unknown(value, properties);
-    if (!others->is_object()) return std::nullopt;
+    if (others == part.end() || !others->is_object()) return std::nullopt;
     for (const auto& [key, member] : value.items())
       if (!properties.contains(key))
         if (auto found = check(member, *others)) return within(pointer_to(key), found);
     return std::nullopt;
   }
 
-  static MaybeFault check_unknown(const Json& value, const Json& properties) {
-    std::vector<std::string> known;
-    for (const auto& [key, schema] : properties.items()) known.push_back(key);
-    for (const auto& [key, member] : value.items())
-      if (!properties.contains(key))
-        return Fault{pointer_to(key), fmt::format("is no member{} (legal: {})",
-                                                  did_you_mean(key, known), join(known, ", "))};
-    return std::nullopt;
-  }
-
   MissingKeys missing_;
-  UnknownKeys unknown_;
 };
 
 }  // namespace
 
 std::optional<std::string> schema_fault(const Json& content, const std::string& schema,
-                                        MissingKeys missing, UnknownKeys unknown) {
-  const MaybeFault found = Checker(missing, unknown).check(content, schema_of(schema));
+                                        MissingKeys missing) {
+  const MaybeFault found = Checker(missing).check(content, schema_of(schema));
   if (!found) return std::nullopt;
   return fmt::format("{}{}{}", found->at, found->at.empty() ? "" : " ", found->what);
 }

@@ -10,16 +10,13 @@
 namespace scalemark {
 
 enum class MissingKeys { allowed, refused };
-/// Those that the schema has no place for: refused in files that people write.
-enum class UnknownKeys { allowed, refused };
 
 /// The first value that is not as docs/schema/`schema`.schema.json says, with its JSON pointer:
 /// "/throughput/mean is \"fast\", not of type number". Checked are types, ranges, words and sizes;
-/// keys that are unknown are, where they are allowed, of a later revision. Left to the tests, which
+/// keys that are unknown are of a later revision. Left to the tests, which
 /// have a whole validator: patterns of texts, conditions, what a later revision requires.
 std::optional<std::string> schema_fault(const Json& content, const std::string& schema,
-                                        MissingKeys missing = MissingKeys::allowed,
-                                        UnknownKeys unknown = UnknownKeys::allowed);
+                                        MissingKeys missing = MissingKeys::allowed);
 
 /// Why a reader stumbled over content that schema_fault() let through: the key that is missing,
 /// with its pointer, else what the reader said.

@@ -8,8 +8,9 @@ import statistics
 import unittest
 import uuid
 
+from made_records import times
 from measured_sweep import MeasuredSweepTest
-from support import SCALEMARK, SOURCE, main, mpirun, scaled, times
+from support import SCALEMARK, SOURCE, main, mpirun, scaled
 
 CPUS = sorted(os.sched_getaffinity(0))
 BASELINES = SOURCE / "results/baselines"

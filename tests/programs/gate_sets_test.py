@@ -4,8 +4,9 @@ import json
 import shutil
 import xml.etree.ElementTree as xml
 
+from made_records import rescale
 from measured_sweep import PLAN, REPEATS, MeasuredSweepTest
-from support import BINARY, SCALEMARK, main, mpirun, rescale
+from support import BINARY, SCALEMARK, main, mpirun
 
 
 EXACT = ["--alpha", "0.05"]  # a level that REPEATS pairs can reach

@@ -16,6 +16,8 @@ import time
 import unittest
 import uuid
 
+from made_records import rescale, times
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/result"))
 from validate_records import problems_of, schema_errors  # noqa: E402, F401
@@ -72,22 +74,6 @@ def scaled(record, factor):
         return record
     rescale(record, factor)
     return record
-
-
-def rescale(record, factor):
-    """Makes this record of a launch `factor` times as fast."""
-    record["wall_seconds"] /= factor
-    record["throughput"] = {name: times(rate, factor) for name, rate in record["throughput"].items()}
-    for seconds in ("step_seconds", "latency_seconds"):
-        if seconds in record:
-            record[seconds] = {name: times(value, 1 / factor) for name, value in record[seconds].items()}
-
-
-def times(value, factor):
-    """Of a number or a list of them; anything else stays."""
-    if isinstance(value, list):
-        return [times(part, factor) for part in value]
-    return value * factor if isinstance(value, (int, float)) else value
 
 
 class ProgramTest(unittest.TestCase):

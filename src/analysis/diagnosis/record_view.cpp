@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "record/read.hpp"
+
 namespace scalemark::diagnosis {
 namespace {
 
@@ -27,19 +29,7 @@ std::string cut(const std::string& text, std::size_t longest) {
 
 RecordView::RecordView(const Json& record) : value_(&record) { id_ = words("id"); }
 
-const Json* RecordView::find(const Path& of) const {
-  const std::string& path = of.text;
-  const Json* at = value_;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (!at->is_object()) return nullptr;
-    const auto found = at->find(path.substr(begin, end - begin));
-    if (found == at->end()) return nullptr;
-    at = &*found;
-    begin = end + 1;
-  }
-  return at;
-}
+const Json* RecordView::find(const Path& of) const { return find_part(*value_, of.text); }
 
 Number RecordView::number(const Path& path) const {
   Number number = reading<double>(path);

@@ -129,14 +129,10 @@ std::string_view default_preflight_rules() { return kDefaultRules; }
 const Fields& rules_file_fields() { return fields_of<RulesFile>(); }
 
 std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::string_view name) {
-  try {
-    const auto file = written_from<RulesFile>(parse_json_object(text, name, "rules file"));
-    std::vector<PreflightRule> rules;
-    std::ranges::transform(file.rules, std::back_inserter(rules), rule_from);
-    return rules;
-  } catch (const RecordFault& fault) {
-    throw ConfigError(fmt::format("{}: {}", name, fault.what()));
-  }
+  const auto file = written_in<RulesFile>(text, name, "rules file");
+  std::vector<PreflightRule> rules;
+  std::ranges::transform(file.rules, std::back_inserter(rules), rule_from);
+  return rules;
 }
 
 std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>& path) {

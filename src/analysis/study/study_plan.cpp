@@ -193,14 +193,6 @@ StudyProfile profile_from(const StudyFile& file, const std::string& name,
   return profile;
 }
 
-StudyFile file_from(std::string_view text, const std::string& place) {
-  try {
-    return written_from<StudyFile>(parse_json_object(text, place, "study"));
-  } catch (const RecordFault& fault) {
-    throw ConfigError(fmt::format("{}: {}", place, fault.what()));
-  }
-}
-
 bool any_step(const StudyProfile& profile, bool StudyStep::*needs) {
   return std::ranges::any_of(profile.steps, needs);
 }
@@ -313,7 +305,7 @@ const StudyProfile& Study::profile(const std::string& name) const {
 }
 
 Study parse_study(std::string_view text, const std::string& name, const std::string& place) {
-  const StudyFile file = file_from(text, place);
+  const StudyFile file = written_in<StudyFile>(text, place, "study");
   Study study{name, file.title, file.publication, file.published_on, file.not_stated};
   for (const std::string& profile : kProfiles)
     study.profiles.push_back(profile_from(file, profile, place + ": "));
