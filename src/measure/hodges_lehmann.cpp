@@ -3,6 +3,8 @@
 #include "measure/hodges_lehmann.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace scalemark {
 namespace {
@@ -71,7 +73,55 @@ std::optional<ExactInterval> between_order_statistics(Values values, const Value
   return ExactInterval{{values[c - 1], values[values.size() - c]}, attained};
 }
 
+/// Up to this number of pairs of values the distribution of the rank sum is exact.
+constexpr std::size_t kMostExactPairs = 400;
+
+/// The same as rank_sum_distribution(), from the normal one with continuity correction, of the
+/// upper tail.
+Values rank_sum_tail(std::size_t n, std::size_t m) {
+  const std::size_t pairs = n * m;
+  Values tail;
+  if (pairs <= kMostExactPairs) {
+    tail = rank_sum_distribution(n, m);
+    for (std::size_t u = pairs; u-- > 0;) tail[u] += tail[u + 1];
+    return tail;
+  }
+  const auto all = static_cast<double>(pairs);
+  const double deviation = std::sqrt(all * static_cast<double>(n + m + 1) / 12);
+  for (double u = 0; u <= all; ++u)
+    tail.push_back(std::erfc((u - 0.5 - all / 2) / (deviation * std::sqrt(2.))) / 2);
+  return tail;
+}
+
+double largest_magnitude(std::span<const double> x) {
+  double largest = 0;
+  for (const double value : x) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
 }  // namespace
+
+RankSumTest::RankSumTest(std::span<const double> a, std::span<const double> b)
+    : differences_(differences(a, b)),
+      rounding_(kRounding * (largest_magnitude(a) + largest_magnitude(b))),
+      tail_(rank_sum_tail(a.size(), b.size())) {
+  std::ranges::sort(differences_);
+}
+
+double RankSumTest::greater_p(double assumed) const {
+  const double rounding = rounding_ + kRounding * std::abs(assumed);
+  const auto first = std::ranges::lower_bound(differences_, assumed - rounding);
+  const auto last = std::ranges::upper_bound(differences_, assumed + rounding);
+  const auto above = static_cast<std::size_t>(differences_.end() - last);
+  return std::min(1., tail_[above + static_cast<std::size_t>(last - first) / 2]);
+}
+
+double RankSumTest::least_shift(double level) const {
+  const auto needed = std::ranges::find_if(tail_, [=](double p) { return p <= level; });
+  if (needed == tail_.end()) return -std::numeric_limits<double>::infinity();
+  const auto count = static_cast<std::size_t>(needed - tail_.begin());
+  return count == 0 ? differences_.back() : differences_[differences_.size() - count];
+}
 
 double hodges_lehmann(std::span<const double> x) { return median(walsh_averages(x)); }
 

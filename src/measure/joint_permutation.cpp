@@ -10,6 +10,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "measure/hodges_lehmann.hpp"
 #include "measure/permutation.hpp"
 #include "measure/spreads.hpp"
 #include "measure/statistics.hpp"
@@ -151,18 +152,42 @@ void allow_for_few_pairs(JointTest& test, const Series& values) {
     test.series_p[s] = few_pairs_p(test.series_p[s], std::min(1., series * p[s]), pairs);
 }
 
-/// Unlike spreads: no p is below that of Welch's test, as in permutation_test().
-void allow_for_spreads(JointTest& test, const Series& base, const Series& fresh) {
-  std::vector<double> p;
-  for (std::size_t s = 0; s < base.size(); ++s) {
-    const auto welch = welch_test(fresh[s], base[s]);  // greater: base lies above fresh
-    if (!welch) return;
-    p.push_back(welch->greater_p(0));
+/// One p of each series, that of the mean series last, of "the fresh values are no smaller".
+struct SeriesTests {
+  std::vector<double> ranks, welch, guard;
+};
+
+/// Several series: the guard counts less, but counts, where the samples are alike, since it is one
+/// for all of them.
+constexpr double kAlikeGuard = 3;
+
+SeriesTests tests_of(const Series& base, const Series& fresh) {
+  SeriesTests tests;
+  for (std::size_t s = 0; s < base.size(); ++s) {  // greater: base lies above fresh
+    const auto welch = welch_test(fresh[s], base[s]);
+    const auto guard = winsorised_welch_test(fresh[s], base[s]);
+    tests.ranks.push_back(RankSumTest(fresh[s], base[s]).greater_p(0));
+    tests.welch.push_back(welch ? welch->greater_p(0) : 1);
+    const double alike = base.size() == 2 ? 0 : 1 / kAlikeGuard;
+    const double weight = may_differ(fresh[s], base[s]) ? 1 : alike;
+    tests.guard.push_back(guard ? weight * guard->greater_p(0) : 0);
   }
-  test.p = std::max(test.p, union_p(p));
+  return tests;
+}
+
+/// Other tests and unlike spreads, as in permutation_test().
+void combine(JointTest& test, const Series& base, const Series& fresh, double assignments) {
+  if (std::min(base.front().size(), fresh.front().size()) < kLeastWelchValues) return;
+  const SeriesTests tests = tests_of(base, fresh);
+  const auto with = [&](double& p, double ranks, double welch, double guard) {
+    p = std::max(combined_p(p, ranks, welch, assignments), guard);
+  };
+  with(test.p, union_p(tests.ranks), union_p(tests.welch), union_p(tests.guard));
   const auto series = static_cast<double>(test.series_p.size());
+  const auto adjusted = [=](double p) { return std::min(1., series * p); };
   for (std::size_t s = 0; s < test.series_p.size(); ++s)
-    test.series_p[s] = std::max(test.series_p[s], std::min(1., series * p[s]));
+    with(test.series_p[s], adjusted(tests.ranks[s]), adjusted(tests.welch[s]),
+         adjusted(tests.guard[s]));
 }
 
 }  // namespace
@@ -230,7 +255,7 @@ JointTest joint_permutation_test(const Series& base, const Series& fresh, std::u
     }
   }
   JointTest test = collected.test();
-  allow_for_spreads(test, all_base, all_fresh);
+  combine(test, all_base, all_fresh, 1 / least_joint_permutation_p(n, m));
   return test;
 }
 

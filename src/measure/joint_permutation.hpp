@@ -51,7 +51,7 @@ struct JointTest {
 JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed = 1);
 
 /// Tests, one-sided, whether the fresh values are no smaller than the base values. Each repeat is
-/// exchanged together with all its series. Unlike spreads are allowed for as in permutation_test().
+/// exchanged together with all its series. Other tests are combined as in permutation_test().
 JointTest joint_permutation_test(const Series& base, const Series& fresh, std::uint64_t seed = 1);
 
 /// Returns the smallest p that n pairs, or samples of n and m repeats, can give.

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "measure/hodges_lehmann.hpp"
 #include "measure/spreads.hpp"
 #include "measure/statistics.hpp"
 #include "measure/subsets.hpp"
@@ -135,21 +136,49 @@ BothSides sign_flip_sides(std::span<const double> x, const CountedAssignments& a
           sign_flip_side(negated(x), assignments)};
 }
 
+/// The tests of one side that combined_p() takes of two samples.
+struct SampleTests {
+  PermutationTail tail;
+  double centre;  ///< a shift from here on is not refused
+  RankSumTest ranks;
+  std::optional<WelchTest> welch, guard;  ///< the guard where the samples may be unlike
+
+  double p(double shift) const {
+    const double all = tail.assignments();
+    double p = combined_p(tail.at_least(shift) / all, ranks.greater_p(shift),
+                          welch ? welch->greater_p(shift) : 1, all);
+    if (guard) p = std::max(p, guard->greater_p(shift));
+    return shift < centre ? p : std::max(p, 0.5);
+  }
+
+  /// A shift is refused where one of the tests refuses it, and so does the guard.
+  double least_shift(double below, double above, double refused) const {
+    const double level = refused / tail.assignments(), share = level * (1 + kRounding) / kCombined;
+    const double few = std::floor(refused / (kCombined * kWinsorisedShare) + 1e-9);
+    double found = ranks.least_shift(share);
+    if (few >= 1) found = std::max(found, lower_limit(tail, below, above, few));
+    if (welch) found = std::max(found, welch->least_shift(share));
+    if (guard) found = std::min(found, guard->least_shift(level));
+    return std::clamp(found, below, above);
+  }
+};
+
 OneSided permutation_side(const Values& a, const Values& b, const CountedAssignments& assignments) {
   const double observed = a.size() + b.size() > kMostExactValues ? 1. : 0.;
   const double limit = winsor_limit(a, b);
   PermutationTail tail{assignments.of_samples(a.size(), b.size()), observed,
                        [a, b, limit](double shift) { return exchanged_sums(a, b, shift, limit); }};
-  const auto welch = welch_test(a, b);
-  const auto p = [tail, welch](double shift) {
-    const double share = tail.at_least(shift) / tail.assignments();
-    return welch ? std::max(share, welch->greater_p(shift)) : share;
-  };
-  const auto limit_of = [tail, welch](double below, double above, double refused) {
-    const double found = lower_limit(tail, below, above, refused);
-    return welch ? std::min(found, welch->least_shift(refused / tail.assignments())) : found;
-  };
-  return {tail, p, limit_of};
+  if (std::min(a.size(), b.size()) < kLeastWelchValues)
+    return {tail, [tail](double shift) { return tail.at_least(shift) / tail.assignments(); },
+            [tail](double below, double above, double refused) {
+              return lower_limit(tail, below, above, refused);
+            }};
+  const SampleTests tests{tail, permutation_centre(a, b), RankSumTest(a, b), welch_test(a, b),
+                          may_differ(a, b) ? winsorised_welch_test(a, b) : std::nullopt};
+  return {tail, [tests](double shift) { return tests.p(shift); },
+          [tests](double below, double above, double refused) {
+            return tests.least_shift(below, above, refused);
+          }};
 }
 
 BothSides permutation_sides(std::span<const double> a, std::span<const double> b,
@@ -211,6 +240,11 @@ double permutation_centre(std::span<const double> a, std::span<const double> b) 
     const Values all = pooled(ours, theirs, shift, limit);
     return mean(std::span(all).subspan(a.size())) - mean(std::span(all).first(a.size()));
   });
+}
+
+double combined_p(double winsorised, double ranks, double welch, double assignments) {
+  const double least = std::min({kWinsorisedShare * winsorised, ranks, welch});
+  return std::clamp(kCombined * least, 1 / assignments, 1.);
 }
 
 double few_pairs_p(double share, double student, std::size_t pairs) {

@@ -36,6 +36,14 @@ double sign_flip_centre(std::span<const double> differences);
 /// agree, with all values winsorised together after the shift. Returns NaN for no values.
 double permutation_centre(std::span<const double> a, std::span<const double> b);
 
+/// Two samples are tested by the winsorised means, by the ranks and by Welch's test together: each
+/// finds what another misses. The least p of the three counts, times kCombined, since they agree in
+/// most cases; that of the winsorised means has half of the level of the others. The factors keep
+/// the level by simulation (docs/gate.md).
+inline constexpr double kCombined = 1.125, kWinsorisedShare = 2;
+/// Returns the p of the three tests together. It is at least that of one of all assignments.
+double combined_p(double winsorised, double ranks, double welch, double assignments);
+
 /// With this few pairs a permutation test has few levels, and loses power by it. sign_flip_test()
 /// then takes few_pairs_p().
 inline constexpr std::size_t kLeastStudentPairs = 5, kMostStudentPairs = 12;
@@ -56,9 +64,11 @@ PermutationTest sign_flip_test(std::span<const double> differences, Alternative 
 
 /// Runs the two-sample permutation test (Pitman 1937) that a and b come from one distribution. p is
 /// the share of the C(n + m, m) divisions of all values whose second part has at least the observed
-/// sum. `greater` means that b lies above a. From 5 values of each on p is at least that of
-/// welch_test() (measure/spreads.hpp), which allows for unlike spreads. Each sample must have at
-/// least 1 value.
+/// sum. `greater` means that b lies above a. From 5 values of each on p is combined_p() of that
+/// share, of RankSumTest (measure/hodges_lehmann.hpp) and of welch_test() (measure/spreads.hpp);
+/// where the samples may be unlike it is at least that of winsorised_welch_test(). A one-sided p is
+/// at least 0.5 where permutation_centre() lies on the other side. Each sample must have at least 1
+/// value.
 PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
                                  Alternative alternative,
                                  const CountedAssignments& assignments = {});

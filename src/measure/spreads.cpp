@@ -1,4 +1,4 @@
-// Computes a rank test of two spreads, and Welch's test of winsorised samples.
+// Computes a rank test of two spreads, and Welch's tests.
 #include "measure/spreads.hpp"
 
 #include <algorithm>
@@ -15,7 +15,6 @@ namespace {
 constexpr double kMayDiffer = 0.2;
 /// Sizes up to this ratio are alike.
 constexpr double kAlikeSizes = 1.25;
-constexpr double kRelief = 3;
 
 std::vector<double> distances_from_median(std::span<const double> x) {
   const double centre = median(x);
@@ -59,19 +58,23 @@ Spreads spreads_of(std::span<const double> a, std::span<const double> b) {
 
 double WelchTest::greater_p(double assumed) const {
   const boost::math::students_t student(degrees_of_freedom);
-  const double t = (shift - assumed) / error;
-  return std::min(1., boost::math::cdf(boost::math::complement(student, t)) / relief);
+  return boost::math::cdf(boost::math::complement(student, (shift - assumed) / error));
 }
 
 double WelchTest::least_shift(double level) const {
-  const double share = std::min(0.5, level * relief);
   const boost::math::students_t student(degrees_of_freedom);
-  return shift - error * boost::math::quantile(boost::math::complement(student, share));
+  return shift - error * boost::math::quantile(boost::math::complement(student, level));
 }
 
-std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b) {
-  if (std::min(a.size(), b.size()) < kLeastWelchValues) return std::nullopt;
-  const WinsorisedSample ours = winsorised_sample(a), theirs = winsorised_sample(b);
+namespace {
+
+/// Mean, its standard error and the degrees of freedom, without any limit.
+WinsorisedSample plain_sample(std::span<const double> x) {
+  const auto n = static_cast<double>(x.size());
+  return {mean(x), standard_deviation(x) / std::sqrt(n), n - 1};
+}
+
+std::optional<WelchTest> test_of(const WinsorisedSample& ours, const WinsorisedSample& theirs) {
   const double square = ours.error * ours.error, other = theirs.error * theirs.error;
   if (!(square + other > 0)) return std::nullopt;
   WelchTest test;
@@ -80,9 +83,28 @@ std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const d
   test.degrees_of_freedom =
       std::pow(square + other, 2) /
       (square * square / ours.degrees_of_freedom + other * other / theirs.degrees_of_freedom);
-  const bool alike = are_alike(a.size(), b.size()) && spreads_of(a, b).p > kMayDiffer;
-  test.relief = alike ? kRelief : 1;
   return test;
+}
+
+bool enough(std::span<const double> a, std::span<const double> b) {
+  return std::min(a.size(), b.size()) >= kLeastWelchValues;
+}
+
+}  // namespace
+
+bool may_differ(std::span<const double> a, std::span<const double> b) {
+  return !are_alike(a.size(), b.size()) || spreads_of(a, b).p <= kMayDiffer;
+}
+
+std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b) {
+  if (!enough(a, b)) return std::nullopt;
+  return test_of(plain_sample(a), plain_sample(b));
+}
+
+std::optional<WelchTest> winsorised_welch_test(std::span<const double> a,
+                                               std::span<const double> b) {
+  if (!enough(a, b)) return std::nullopt;
+  return test_of(winsorised_sample(a), winsorised_sample(b));
 }
 
 }  // namespace scalemark

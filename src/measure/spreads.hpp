@@ -21,16 +21,16 @@ struct Spreads {
 /// p do not change when a constant is added to one sample. Each sample must have at least 2 values.
 Spreads spreads_of(std::span<const double> a, std::span<const double> b);
 
-/// Welch's test (1947) of the shift from a to b on samples that are winsorised each by itself, so
-/// that it holds its level where the spreads of a and b differ.
+/// Whether the spreads may differ (at 20 %) or the sizes do (by more than a quarter), so that a
+/// test that exchanges values must be held against one that allows for it. Chosen by simulation
+/// (docs/gate.md, "Unlike spreads").
+bool may_differ(std::span<const double> a, std::span<const double> b);
+
+/// Welch's test (1947) of the shift from a to b, which holds its level where their spreads differ.
 struct WelchTest {
   double shift = 0, error = 0, degrees_of_freedom = 1;
-  /// p is divided by this. It is 1 where the spreads may differ (at 20 %) or the sizes do (by more
-  /// than a quarter); else 3, so that the test does not cost power where the permutation test holds
-  /// its level. Chosen by simulation (docs/gate.md, "Unlike spreads").
-  double relief = 1;
 
-  /// Returns p of "the shift is at most `assumed`", divided by `relief`.
+  /// Returns p of "the shift is at most `assumed`".
   double greater_p(double assumed) const;
   /// Returns the least shift that greater_p() does not refuse at `level`.
   double least_shift(double level) const;
@@ -41,5 +41,8 @@ inline constexpr std::size_t kLeastWelchValues = 5;
 
 /// Returns nullopt where a sample has fewer than kLeastWelchValues, or where neither has a spread.
 std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b);
+/// The same of samples that are winsorised each by itself.
+std::optional<WelchTest> winsorised_welch_test(std::span<const double> a,
+                                               std::span<const double> b);
 
 }  // namespace scalemark
