@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 namespace scalemark::hodges_lehmann_test {
 namespace {
@@ -62,6 +63,33 @@ TEST(HodgesLehmannInterval, HasTheConfidenceThatFewValuesAllow) {
   EXPECT_DOUBLE_EQ(four->interval.lo, 7);
   EXPECT_DOUBLE_EQ(four->interval.hi, 13);
   EXPECT_NEAR(four->confidence, 1 - 2. / 70, 1e-12);
+}
+
+/// Permeability of membranes, against scipy, and values whose differences tie.
+TEST(RankSumTest, IsThatOfScipyAndCountsTiesHalf) {
+  const Values term{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
+  const Values early{1.15, 0.88, 0.90, 0.74, 1.21};
+  EXPECT_NEAR(RankSumTest(term, early).greater_p(0), 0.8967698967698967, 1e-12);
+  EXPECT_NEAR(RankSumTest(early, term).greater_p(0), 0.1272061272061272, 1e-12);
+  const RankSumTest tied(Values{1, 2, 3, 4, 5}, Values{3, 4, 5, 6, 7});
+  EXPECT_DOUBLE_EQ(tied.greater_p(0), 19. / 252);
+}
+
+/// The limit is where p passes the level, exact or normal, and a level that no data reach has none.
+TEST(RankSumTest, HasTheLimitAtItsLevel) {
+  for (const std::size_t n : {6U, 24U}) {
+    Values a, b;
+    for (std::size_t i = 0; i < n; ++i) {
+      a.push_back(std::sin(static_cast<double>(7 * i)));
+      b.push_back(std::cos(static_cast<double>(11 * i)) + 0.3);
+    }
+    const RankSumTest test(a, b);
+    const double limit = test.least_shift(0.025);
+    EXPECT_LE(test.greater_p(limit - 1e-6), 0.025) << n;
+    EXPECT_GT(test.greater_p(limit + 1e-6), 0.025) << n;
+  }
+  EXPECT_EQ(RankSumTest(Values{1, 2}, Values{3, 4}).least_shift(0.1),
+            -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace
