@@ -78,8 +78,8 @@ void print_power(int repetitions) {
         both("one in ten 30 % slower", two_levels(0.1, std::log(0.7))),
         both("log-normal",
              [](Random& random) { return -0.01 * std::exp(1.2 * gaussian(random)); })})
-    for (const std::size_t n : {5U, 7U, 8U, 10U, 14U})
-      for (const double slowdown : {0., 0.01, 0.02, 0.03, 0.05}) {
+    for (const std::size_t n : {5U, 6U, 7U, 8U, 10U, 14U, 20U})
+      for (const double slowdown : {0., 0.01, 0.02, 0.03, 0.05, 0.08}) {
         Random random(kUnlikeSeed);
         std::vector<int> refused(tests.size());
         for (int i = 0; i < repetitions; ++i) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <stdexcept>
 
@@ -136,25 +137,39 @@ double union_p(const std::vector<double>& p) {
   return std::min(1., 2 * std::min(p.back(), series * least));
 }
 
-/// Few pairs: the share of assignments and Student's p together, as in sign_flip_test().
-void allow_for_few_pairs(JointTest& test, const Series& values) {
-  const std::size_t pairs = values.front().size();
-  if (pairs < kLeastStudentPairs || pairs > kMostStudentPairs) return;
+/// Returns the p of each series by Student's test that its values are no smaller than 0.
+std::vector<double> student_ps(const Series& values) {
   std::vector<double> p;
   for (const auto& one : values) {
     std::vector<double> turned = one;
     for (double& value : turned) value = -value;
     p.push_back(student_p(turned));
   }
-  test.p = few_pairs_p(test.p, union_p(p), pairs);
+  return p;
+}
+
+/// Other tests, as in sign_flip_test(). `values` are winsorised, `plain` are not; in both the mean
+/// series is the last.
+void combine_pairs(JointTest& test, const Series& values, const Series& plain) {
+  const std::size_t pairs = values.front().size();
+  if (pairs < kLeastStudentPairs) return;
+  const auto p = student_ps(values), plain_p = student_ps(plain);
+  const auto with = [&](double& share, double few, double student) {
+    if (pairs <= kMostStudentPairs) share = few_pairs_p(share, few, pairs);
+    share = combined_pairs_p(share, student, pairs, 1 / least_joint_sign_flip_p(pairs));
+  };
+  with(test.p, union_p(p), union_p(plain_p));
   const auto series = static_cast<double>(test.series_p.size());
+  const auto adjusted = [=](double p) { return std::min(1., series * p); };
   for (std::size_t s = 0; s < test.series_p.size(); ++s)
-    test.series_p[s] = few_pairs_p(test.series_p[s], std::min(1., series * p[s]), pairs);
+    with(test.series_p[s], adjusted(p[s]), adjusted(plain_p[s]));
 }
 
 /// One p of each series, that of the mean series last, of "the fresh values are no smaller".
 struct SeriesTests {
-  std::vector<double> ranks, welch, guard;
+  std::vector<double> ranks, guard;
+  std::vector<double>
+      welch;  ///< of the series that have a test of Welch: all where sizes are alike
 };
 
 /// Several series: the guard counts less, but counts, where the samples are alike, since it is one
@@ -167,7 +182,7 @@ SeriesTests tests_of(const Series& base, const Series& fresh) {
     const auto welch = welch_test(fresh[s], base[s]);
     const auto guard = winsorised_welch_test(fresh[s], base[s]);
     tests.ranks.push_back(RankSumTest(fresh[s], base[s]).greater_p(0));
-    tests.welch.push_back(welch ? welch->greater_p(0) : 1);
+    if (welch) tests.welch.push_back(welch->greater_p(0));
     const double alike = base.size() == 2 ? 0 : 1 / kAlikeGuard;
     const double weight = may_differ(fresh[s], base[s]) ? 1 : alike;
     tests.guard.push_back(guard ? weight * guard->greater_p(0) : 0);
@@ -177,17 +192,21 @@ SeriesTests tests_of(const Series& base, const Series& fresh) {
 
 /// Other tests and unlike spreads, as in permutation_test().
 void combine(JointTest& test, const Series& base, const Series& fresh, double assignments) {
-  if (std::min(base.front().size(), fresh.front().size()) < kLeastWelchValues) return;
+  if (std::min(base.front().size(), fresh.front().size()) < kLeastStudentValues) return;
   const SeriesTests tests = tests_of(base, fresh);
-  const auto with = [&](double& p, double ranks, double welch, double guard) {
-    p = std::max(combined_p(p, ranks, welch, assignments), guard);
+  const bool has_welch = tests.welch.size() == tests.ranks.size();
+  const auto with = [&](double& p, double ranks, const auto& welch, double guard) {
+    const auto mean = has_welch ? std::optional(welch()) : std::nullopt;
+    p = std::max(combined_p(p, ranks, mean, assignments), guard);
   };
-  with(test.p, union_p(tests.ranks), union_p(tests.welch), union_p(tests.guard));
+  with(
+      test.p, union_p(tests.ranks), [&] { return union_p(tests.welch); }, union_p(tests.guard));
   const auto series = static_cast<double>(test.series_p.size());
   const auto adjusted = [=](double p) { return std::min(1., series * p); };
   for (std::size_t s = 0; s < test.series_p.size(); ++s)
-    with(test.series_p[s], adjusted(tests.ranks[s]), adjusted(tests.welch[s]),
-         adjusted(tests.guard[s]));
+    with(
+        test.series_p[s], adjusted(tests.ranks[s]), [&] { return adjusted(tests.welch[s]); },
+        adjusted(tests.guard[s]));
 }
 
 }  // namespace
@@ -195,11 +214,11 @@ void combine(JointTest& test, const Series& base, const Series& fresh, double as
 JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
   if (differences.empty() || differences.front().empty()) return {};
   const std::size_t pairs = differences.front().size();
+  const Series plain = with_mean(differences);
   Series values;
   std::vector<double> deviations;
-  for (auto& one : with_mean(differences)) {
-    const double limit = winsor_limit(one);
-    values.push_back(limited(std::move(one), 0, limit));
+  for (const auto& one : plain) {
+    values.push_back(limited(one, 0, winsor_limit(one)));
     const auto& kept = values.back();
     deviations.push_back(std::sqrt(std::inner_product(kept.begin(), kept.end(), kept.begin(), 0.)));
   }
@@ -210,17 +229,17 @@ JointTest joint_sign_flip_test(const Series& differences, std::uint64_t seed) {
       for (std::size_t i = 0; i < pairs; ++i) signs[i] = mask >> i & 1U ? -1 : 1;
       collected.add(signs);
     }
-    JointTest test = collected.test();
-    allow_for_few_pairs(test, values);
-    return test;
-  }
-  collected.add(signs);
-  std::mt19937_64 random(seed);
-  for (int draw = 0; draw < kDrawnAssignments; ++draw) {
-    for (double& sign : signs) sign = random() >> 63 == 0 ? 1 : -1;
+  } else {
     collected.add(signs);
+    std::mt19937_64 random(seed);
+    for (int draw = 0; draw < kDrawnAssignments; ++draw) {
+      for (double& sign : signs) sign = random() >> 63 == 0 ? 1 : -1;
+      collected.add(signs);
+    }
   }
-  return collected.test();
+  JointTest test = collected.test();
+  combine_pairs(test, values, plain);
+  return test;
 }
 
 JointTest joint_permutation_test(const Series& base, const Series& fresh, std::uint64_t seed) {

@@ -113,22 +113,48 @@ double halved(double below, double above, const std::function<bool(double)>& is_
   return above;
 }
 
+/// The tests of one side that combined_pairs_p() takes of pairs.
+struct PairTests {
+  PermutationTail tail;
+  Values differences;
+  double centre;  ///< a shift from here on is not refused
+
+  double p(double shift) const {
+    const double all = tail.assignments();
+    const std::size_t pairs = differences.size();
+    double share = tail.at_least(shift) / all;
+    if (pairs < kLeastStudentPairs) return share;
+    if (pairs <= kMostStudentPairs)
+      share = few_pairs_p(share, student_p(tail.assuming(shift).values), pairs);
+    const double p = combined_pairs_p(share, student_p(minus(differences, shift)), pairs, all);
+    return shift < centre ? p : std::max(p, 0.5);
+  }
+
+  /// Returns the least shift that none of the tests refuses.
+  double least_shift(double below, double above, double refused) const {
+    const std::size_t pairs = differences.size();
+    if (pairs < kLeastStudentPairs) return lower_limit(tail, below, above, refused);
+    const double level = refused / tail.assignments() * (1 + kRounding);
+    if (pairs <= kMostStudentPairs)
+      return halved(below, above, [&](double shift) { return p(shift) > level; });
+    const double factor = pairs_factor(pairs), few = std::floor(refused / factor + 1e-9);
+    double found = few < 1 ? below : lower_limit(tail, below, above, few);
+    const auto student = student_test(differences);
+    if (student) found = std::max(found, student->least_shift(level / factor));
+    return std::clamp(found, below, above);
+  }
+};
+
 OneSided sign_flip_side(const Values& x, const CountedAssignments& assignments) {
   const double observed = x.size() > kMostExactValues ? 1. : 0.;
   const double limit = winsor_limit(x);
-  PermutationTail tail{assignments.of_signs(x.size()), observed,
-                       [x, limit](double shift) { return flipped_sums(x, shift, limit); }};
-  const bool few = x.size() >= kLeastStudentPairs && x.size() <= kMostStudentPairs;
-  const auto p = [tail, few, pairs = x.size()](double shift) {
-    const double share = tail.at_least(shift) / tail.assignments();
-    return few ? few_pairs_p(share, student_p(tail.assuming(shift).values), pairs) : share;
-  };
-  const auto limit_of = [tail, p, few](double below, double above, double refused) {
-    if (!few) return lower_limit(tail, below, above, refused);
-    const double level = refused / tail.assignments() * (1 + kRounding);
-    return halved(below, above, [&](double shift) { return p(shift) > level; });
-  };
-  return {tail, p, limit_of};
+  const PermutationTail tail{assignments.of_signs(x.size()), observed,
+                             [x, limit](double shift) { return flipped_sums(x, shift, limit); }};
+  const PairTests tests{tail, x, sign_flip_centre(x)};
+  return {tail, [tests](double shift) { return tests.p(shift); },
+          [tests](double below, double above, double refused) {
+            return tests.least_shift(below, above, refused);
+          }};
 }
 
 BothSides sign_flip_sides(std::span<const double> x, const CountedAssignments& assignments) {
@@ -141,20 +167,24 @@ struct SampleTests {
   PermutationTail tail;
   double centre;  ///< a shift from here on is not refused
   RankSumTest ranks;
-  std::optional<WelchTest> welch, guard;  ///< the guard where the samples may be unlike
+  std::optional<StudentTest> welch;  ///< of samples of like sizes
+  std::optional<StudentTest> guard;  ///< of samples that may be unlike
 
   double p(double shift) const {
     const double all = tail.assignments();
-    double p = combined_p(tail.at_least(shift) / all, ranks.greater_p(shift),
-                          welch ? welch->greater_p(shift) : 1, all);
+    std::optional<double> mean;
+    if (welch) mean = welch->greater_p(shift);
+    double p = combined_p(tail.at_least(shift) / all, ranks.greater_p(shift), mean, all);
     if (guard) p = std::max(p, guard->greater_p(shift));
     return shift < centre ? p : std::max(p, 0.5);
   }
 
   /// A shift is refused where one of the tests refuses it, and so does the guard.
   double least_shift(double below, double above, double refused) const {
-    const double level = refused / tail.assignments(), share = level * (1 + kRounding) / kCombined;
-    const double few = std::floor(refused / (kCombined * kWinsorisedShare) + 1e-9);
+    const double level = refused / tail.assignments();
+    const double share = level * (1 + kRounding) / kCombinedSamples;
+    const double part = kCombinedSamples * (welch ? kWinsorisedShare : 1);
+    const double few = std::floor(refused / part + 1e-9);
     double found = ranks.least_shift(share);
     if (few >= 1) found = std::max(found, lower_limit(tail, below, above, few));
     if (welch) found = std::max(found, welch->least_shift(share));
@@ -168,7 +198,7 @@ OneSided permutation_side(const Values& a, const Values& b, const CountedAssignm
   const double limit = winsor_limit(a, b);
   PermutationTail tail{assignments.of_samples(a.size(), b.size()), observed,
                        [a, b, limit](double shift) { return exchanged_sums(a, b, shift, limit); }};
-  if (std::min(a.size(), b.size()) < kLeastWelchValues)
+  if (std::min(a.size(), b.size()) < kLeastStudentValues)
     return {tail, [tail](double shift) { return tail.at_least(shift) / tail.assignments(); },
             [tail](double below, double above, double refused) {
               return lower_limit(tail, below, above, refused);
@@ -242,9 +272,17 @@ double permutation_centre(std::span<const double> a, std::span<const double> b) 
   });
 }
 
-double combined_p(double winsorised, double ranks, double welch, double assignments) {
-  const double least = std::min({kWinsorisedShare * winsorised, ranks, welch});
-  return std::clamp(kCombined * least, 1 / assignments, 1.);
+double combined_p(double winsorised, double ranks, std::optional<double> welch,
+                  double assignments) {
+  const double least = welch ? std::min({kWinsorisedShare * winsorised, ranks, *welch})
+                             : std::min(winsorised, ranks);
+  return std::clamp(kCombinedSamples * least, 1 / assignments, 1.);
+}
+
+double pairs_factor(std::size_t pairs) { return pairs <= kMostStudentPairs ? 1.2 : 4. / 3; }
+
+double combined_pairs_p(double winsorised, double student, std::size_t pairs, double assignments) {
+  return std::clamp(pairs_factor(pairs) * std::min(winsorised, student), 1 / assignments, 1.);
 }
 
 double few_pairs_p(double share, double student, std::size_t pairs) {

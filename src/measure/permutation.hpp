@@ -36,17 +36,26 @@ double sign_flip_centre(std::span<const double> differences);
 /// agree, with all values winsorised together after the shift. Returns NaN for no values.
 double permutation_centre(std::span<const double> a, std::span<const double> b);
 
-/// Two samples are tested by the winsorised means, by the ranks and by Welch's test together: each
-/// finds what another misses. The least p of the three counts, times kCombined, since they agree in
-/// most cases; that of the winsorised means has half of the level of the others. The factors keep
-/// the level by simulation (docs/gate.md).
-inline constexpr double kCombined = 1.125, kWinsorisedShare = 2;
-/// Returns the p of the three tests together. It is at least that of one of all assignments.
-double combined_p(double winsorised, double ranks, double welch, double assignments);
+// Winsorised means miss what moves a share of the launches, ranks miss by how much, and plain means
+// miss everything beside a few launches that lie far off. So the tests are made together: the least
+// p counts, times a factor that is small since they agree in most cases. The factors keep the level
+// by simulation (docs/gate.md).
+
+/// The factor of the least p of two samples. The p of their winsorised means counts as
+/// kWinsorisedShare times as large beside that of Welch's test.
+inline constexpr double kCombinedSamples = 1.125, kWinsorisedShare = 2;
+/// Returns the p of two samples by the tests of their winsorised means, of their ranks and, where
+/// there is one, of Welch. It is at least that of one of all assignments.
+double combined_p(double winsorised, double ranks, std::optional<double> welch, double assignments);
 
 /// With this few pairs a permutation test has few levels, and loses power by it. sign_flip_test()
 /// then takes few_pairs_p().
 inline constexpr std::size_t kLeastStudentPairs = 5, kMostStudentPairs = 12;
+/// Returns the factor of the least p of so many pairs.
+double pairs_factor(std::size_t pairs);
+/// Returns the p of pairs by the tests of their winsorised mean and of Student. It is at least that
+/// of one of all assignments.
+double combined_pairs_p(double winsorised, double student, std::size_t pairs, double assignments);
 /// Returns the geometric mean of the share of assignments and of student_p() of the winsorised
 /// values, but not less than the share of one of the 2^pairs assignments.
 double few_pairs_p(double share, double student, std::size_t pairs);
@@ -56,19 +65,20 @@ double student_p(std::span<const double> values);
 
 /// Runs the sign-flip test (Fisher 1935, "The Design of Experiments", section 21) that paired
 /// differences are symmetric around 0. p is the share of the 2^n assignments of signs whose
-/// winsorised sum is at least as large as the observed one, ties included. `greater` means that the
-/// mean lies above 0. From 5 to 12 values p is few_pairs_p() of that share. There must be at least
-/// 1 value.
+/// winsorised sum is at least as large as the observed one, ties included; from 5 to 12 values it
+/// is few_pairs_p() of that share. From 5 values on it is combined_pairs_p() of that and of the
+/// paired t test. `greater` means that the mean lies above 0. A one-sided p is at least 0.5 where
+/// sign_flip_centre() lies on the other side. There must be at least 1 value.
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,
                                const CountedAssignments& assignments = {});
 
 /// Runs the two-sample permutation test (Pitman 1937) that a and b come from one distribution. p is
 /// the share of the C(n + m, m) divisions of all values whose second part has at least the observed
 /// sum. `greater` means that b lies above a. From 5 values of each on p is combined_p() of that
-/// share, of RankSumTest (measure/hodges_lehmann.hpp) and of welch_test() (measure/spreads.hpp);
-/// where the samples may be unlike it is at least that of winsorised_welch_test(). A one-sided p is
-/// at least 0.5 where permutation_centre() lies on the other side. Each sample must have at least 1
-/// value.
+/// share, of RankSumTest (measure/hodges_lehmann.hpp) and, where the sizes are alike, of
+/// welch_test() (measure/spreads.hpp); where the samples may be unlike it is at least that of
+/// winsorised_welch_test(). A one-sided p is at least 0.5 where permutation_centre() lies on the
+/// other side. Each sample must have at least 1 value.
 PermutationTest permutation_test(std::span<const double> a, std::span<const double> b,
                                  Alternative alternative,
                                  const CountedAssignments& assignments = {});

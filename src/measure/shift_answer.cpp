@@ -37,7 +37,7 @@ ShiftAnswer answer_of_samples(std::span<const double> base, std::span<const doub
   answer.centre = permutation_centre(base, fresh);
   answer.bare = mean(fresh) - mean(base);
   answer.interval = permutation_interval(base, fresh, questions.confidence, questions.assignments);
-  if (std::min(base.size(), fresh.size()) >= kLeastWelchValues)
+  if (std::min(base.size(), fresh.size()) >= kLeastStudentValues)
     answer.spreads = spreads_of(base, fresh);
   answer.slow = slow_launches(base, fresh, questions.least_slow);
   return answer;

@@ -1,4 +1,4 @@
-// Computes a rank test of two spreads, and Welch's tests.
+// Computes a rank test of two spreads, and the tests of Student and Welch.
 #include "measure/spreads.hpp"
 
 #include <algorithm>
@@ -56,12 +56,12 @@ Spreads spreads_of(std::span<const double> a, std::span<const double> b) {
   return spreads;
 }
 
-double WelchTest::greater_p(double assumed) const {
+double StudentTest::greater_p(double assumed) const {
   const boost::math::students_t student(degrees_of_freedom);
   return boost::math::cdf(boost::math::complement(student, (shift - assumed) / error));
 }
 
-double WelchTest::least_shift(double level) const {
+double StudentTest::least_shift(double level) const {
   const boost::math::students_t student(degrees_of_freedom);
   return shift - error * boost::math::quantile(boost::math::complement(student, level));
 }
@@ -74,10 +74,10 @@ WinsorisedSample plain_sample(std::span<const double> x) {
   return {mean(x), standard_deviation(x) / std::sqrt(n), n - 1};
 }
 
-std::optional<WelchTest> test_of(const WinsorisedSample& ours, const WinsorisedSample& theirs) {
+std::optional<StudentTest> test_of(const WinsorisedSample& ours, const WinsorisedSample& theirs) {
   const double square = ours.error * ours.error, other = theirs.error * theirs.error;
   if (!(square + other > 0)) return std::nullopt;
-  WelchTest test;
+  StudentTest test;
   test.shift = theirs.mean - ours.mean;
   test.error = std::sqrt(square + other);
   test.degrees_of_freedom =
@@ -87,7 +87,7 @@ std::optional<WelchTest> test_of(const WinsorisedSample& ours, const WinsorisedS
 }
 
 bool enough(std::span<const double> a, std::span<const double> b) {
-  return std::min(a.size(), b.size()) >= kLeastWelchValues;
+  return std::min(a.size(), b.size()) >= kLeastStudentValues;
 }
 
 }  // namespace
@@ -96,13 +96,19 @@ bool may_differ(std::span<const double> a, std::span<const double> b) {
   return !are_alike(a.size(), b.size()) || spreads_of(a, b).p <= kMayDiffer;
 }
 
-std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b) {
-  if (!enough(a, b)) return std::nullopt;
+std::optional<StudentTest> student_test(std::span<const double> x) {
+  const WinsorisedSample sample = plain_sample(x);
+  if (!enough(x, x) || !(sample.error > kRounding * std::abs(sample.mean))) return std::nullopt;
+  return StudentTest{sample.mean, sample.error, sample.degrees_of_freedom};
+}
+
+std::optional<StudentTest> welch_test(std::span<const double> a, std::span<const double> b) {
+  if (!enough(a, b) || !are_alike(a.size(), b.size())) return std::nullopt;
   return test_of(plain_sample(a), plain_sample(b));
 }
 
-std::optional<WelchTest> winsorised_welch_test(std::span<const double> a,
-                                               std::span<const double> b) {
+std::optional<StudentTest> winsorised_welch_test(std::span<const double> a,
+                                                 std::span<const double> b) {
   if (!enough(a, b)) return std::nullopt;
   return test_of(winsorised_sample(a), winsorised_sample(b));
 }

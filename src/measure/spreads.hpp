@@ -26,8 +26,8 @@ Spreads spreads_of(std::span<const double> a, std::span<const double> b);
 /// (docs/gate.md, "Unlike spreads").
 bool may_differ(std::span<const double> a, std::span<const double> b);
 
-/// Welch's test (1947) of the shift from a to b, which holds its level where their spreads differ.
-struct WelchTest {
+/// A test of a mean, or of the shift from one mean to another, by Student's t.
+struct StudentTest {
   double shift = 0, error = 0, degrees_of_freedom = 1;
 
   /// Returns p of "the shift is at most `assumed`".
@@ -36,13 +36,19 @@ struct WelchTest {
   double least_shift(double level) const;
 };
 
-/// The least number of values of each sample that the test is used for.
-inline constexpr std::size_t kLeastWelchValues = 5;
+/// The least number of values of each sample that is tested by Student's t.
+inline constexpr std::size_t kLeastStudentValues = 5;
 
-/// Returns nullopt where a sample has fewer than kLeastWelchValues, or where neither has a spread.
-std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b);
-/// The same of samples that are winsorised each by itself.
-std::optional<WelchTest> winsorised_welch_test(std::span<const double> a,
-                                               std::span<const double> b);
+/// Returns the test of the mean of x. Returns nullopt where x has fewer than kLeastStudentValues,
+/// or no spread.
+std::optional<StudentTest> student_test(std::span<const double> x);
+/// Returns Welch's test (1947) of the shift from a to b, which holds its level where their spreads
+/// differ. Where the sizes differ by more than a quarter it does not hold it for skewed noise.
+/// Returns nullopt there, where a sample has fewer than kLeastStudentValues, and where neither has
+/// a spread.
+std::optional<StudentTest> welch_test(std::span<const double> a, std::span<const double> b);
+/// Returns Welch's test of samples that are winsorised each by itself, of any sizes.
+std::optional<StudentTest> winsorised_welch_test(std::span<const double> a,
+                                                 std::span<const double> b);
 
 }  // namespace scalemark

@@ -38,15 +38,24 @@ TEST(Spreads, OfEqualValuesAreAlike) {
 }
 
 /// Permeability of membranes at term and earlier (Hollander and Wolfe 1973, table 4.1).
-TEST(WelchTest, OfUnequalSamplesIsThatOfNumpy) {
+TEST(StudentTest, IsThatOfNumpyAndScipy) {
   const Values at_term{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46},
       early{1.15, 0.88, 0.90, 0.74, 1.21};
-  const auto winsorised = winsorised_welch_test(at_term, early), plain = welch_test(at_term, early);
-  ASSERT_TRUE(winsorised && plain);
+  const auto winsorised = winsorised_welch_test(at_term, early);
+  ASSERT_TRUE(winsorised);
   EXPECT_NEAR(winsorised->greater_p(0), 0.9689493281094608, 1e-9);
   EXPECT_NEAR(winsorised->least_shift(75. / 3003), -0.6938152915067706, 1e-9);
-  EXPECT_NEAR(plain->greater_p(0), 0.9689493281094608, 1e-9);
-  EXPECT_NEAR(plain->least_shift(0.025), -0.693724996335104, 1e-9);
+  EXPECT_FALSE(welch_test(at_term, early));  // ten values against five
+  const Values few{1, 2, 4, 8, 5.5, 3};
+  const auto plain = welch_test(few, Values{2, 9, 7, 4.5, 6, 8, 3});  // scipy
+  ASSERT_TRUE(plain);
+  EXPECT_NEAR(plain->greater_p(0), 0.12604787869796383, 1e-12);
+  EXPECT_NEAR(plain->least_shift(0.025), -1.4214892234391319, 1e-9);
+  const auto student = student_test(few);
+  ASSERT_TRUE(student);
+  EXPECT_NEAR(student->greater_p(1.5), 0.033507586496014256, 1e-12);
+  EXPECT_NEAR(student->least_shift(0.025), 1.2531529778753452, 1e-9);
+  EXPECT_FALSE(student_test(Values(6, 2.)));
   EXPECT_FALSE(welch_test(Values{1, 2, 3, 4}, Values{1, 2, 3, 4, 5}));
   EXPECT_FALSE(welch_test(Values(5, 1.), Values(5, 2.)));
 }
