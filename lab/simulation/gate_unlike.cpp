@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <functional>
 
 #include "lab/simulation/gate_rivals.hpp"
 #include "lab/simulation/gate_shapes.hpp"
@@ -30,6 +31,7 @@ Values drawn(std::size_t n, Random& random, const std::function<double(Random&)>
 
 struct Sizes {
   std::size_t base, fresh;
+  bool are_pairs = false;
 };
 
 double percent(int count, int repetitions) { return 100. * count / repetitions; }
@@ -40,18 +42,27 @@ void print_levels(int repetitions) {
   fmt::print(
       "\n| noise | launches | spread of the new: that of the base | 2 times | 3 times | 6 times "
       "|\n| --- | --- | --- | --- | --- | --- |\n");
-  const std::pair<std::string, double (*)(Random&)> shapes[] = {
-      {"normal", gaussian}, {"heavy-tailed (t, 3)", heavy_tailed}, {"log-normal", log_normal}};
+  const auto disturbed = [draw = two_levels(0.1, std::log(0.7))](Random& random) {
+    return draw(random) - 0.1 * std::log(0.7);
+  };
+  const std::pair<std::string, std::function<double(Random&)>> shapes[] = {
+      {"normal", gaussian},
+      {"heavy-tailed (t, 3)", heavy_tailed},
+      {"log-normal", log_normal},
+      {"one in ten 30 % slower", disturbed}};
   for (const auto& [name, draw] : shapes)
-    for (const auto [n, m] : {Sizes{5, 5}, Sizes{7, 7}, Sizes{10, 10}, Sizes{20, 20}, Sizes{8, 12},
-                              Sizes{20, 5}, Sizes{50, 5}, Sizes{5, 50}, Sizes{50, 20}}) {
-      fmt::print("| {} | {} and {} |", name, n, m);
+    for (const auto [n, m, are_pairs] :
+         {Sizes{5, 5}, Sizes{7, 7}, Sizes{10, 10}, Sizes{20, 20}, Sizes{8, 12}, Sizes{20, 5},
+          Sizes{50, 5}, Sizes{5, 50}, Sizes{50, 20}, Sizes{7, 7, true}, Sizes{10, 10, true},
+          Sizes{20, 20, true}, Sizes{50, 50, true}}) {
+      fmt::print("| {} | {} |", name,
+                 are_pairs ? fmt::format("{} pairs", n) : fmt::format("{} and {}", n, m));
       for (const double ratio : {1., 2., 3., 6.}) {
         Random random(kUnlikeSeed);
         int one = 0, five = 0;
         for (int i = 0; i < repetitions; ++i) {
           const Values base = drawn(n, random, draw), fresh = drawn(m, random, draw, ratio);
-          const double p = rivals()[0].p(base, fresh);
+          const double p = rivals()[are_pairs ? 1 : 0].p(base, fresh);
           one += p <= 0.01;
           five += p <= 0.05;
         }
