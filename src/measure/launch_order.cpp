@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "measure/permutation.hpp"
 #include "measure/statistics.hpp"
+#include "measure/trend.hpp"
 
 namespace scalemark {
 namespace {
@@ -56,7 +58,7 @@ bool is_pair_after_pair(const Values& base, const Values& fresh) {
 }  // namespace
 
 bool LaunchOrder::confounded() const {
-  if (design == LaunchDesign::apart) return true;
+  if (design == LaunchDesign::apart) return declared;
   return design == LaunchDesign::pairs && pairs() >= kLeastOrdered &&
          std::min(base_first, fresh_first) * kPairsOfOneOrder <= pairs() - 1;
 }
@@ -64,6 +66,7 @@ bool LaunchOrder::confounded() const {
 LaunchOrder order_of_pairs(std::span<const double> base, std::span<const double> fresh,
                            std::span<const double> log_ratios) {
   LaunchOrder order;
+  order.declared = true;
   if (base.size() < 2 || !all_told(base) || !all_told(fresh)) return order;
   const double apart = kTogether * time_between_pairs(base, fresh);
   std::size_t together = 0;
@@ -89,12 +92,65 @@ LaunchOrder order_of_pairs(std::span<const double> base, std::span<const double>
 
 LaunchOrder order_of_sets(std::span<const double> base, std::span<const double> fresh) {
   if (std::min(base.size(), fresh.size()) < 2 || !all_told(base) || !all_told(fresh)) return {};
-  if (lies_before(base, fresh) || lies_before(fresh, base))
-    return {LaunchDesign::apart, 0, 0, std::nullopt, std::nullopt};
+  if (lies_before(base, fresh) || lies_before(fresh, base)) return {.design = LaunchDesign::apart};
   const Values ours = sorted(base), theirs = sorted(fresh);
-  if (ours.size() == theirs.size() && is_pair_after_pair(ours, theirs))
-    return order_of_pairs(ours, theirs, {});
-  return {LaunchDesign::mixed, 0, 0, std::nullopt, std::nullopt};
+  if (ours.size() != theirs.size() || !is_pair_after_pair(ours, theirs))
+    return {.design = LaunchDesign::mixed};
+  LaunchOrder order = order_of_pairs(ours, theirs, {});
+  order.declared = false;
+  return order;
+}
+
+namespace {
+
+using TimedValues = std::vector<std::pair<double, double>>;
+
+/// Appends times and values, each less the mean of its set.
+void add_centred(TimedValues& all, std::span<const double> times, std::span<const double> values) {
+  const double time = mean(times), level = mean(values);
+  for (std::size_t i = 0; i < times.size(); ++i)
+    all.emplace_back(times[i] - time, values[i] - level);
+}
+
+double length_of(std::span<const double> times) {
+  return std::ranges::max(times) - std::ranges::min(times);
+}
+
+/// Returns the time from the end of one set to the beginning of the other, or less than 0 where
+/// they overlap.
+double time_between(std::span<const double> a, std::span<const double> b) {
+  return std::max(std::ranges::min(b) - std::ranges::max(a),
+                  std::ranges::min(a) - std::ranges::max(b));
+}
+
+}  // namespace
+
+bool SetDrift::hides(double difference, double least, double alpha) const {
+  return p <= alpha && std::abs(makes) >= std::max(std::abs(difference), least) / 2;
+}
+
+std::optional<SetDrift> drift_of_sets(std::span<const double> base_times,
+                                      std::span<const double> base,
+                                      std::span<const double> fresh_times,
+                                      std::span<const double> fresh) {
+  if (std::min(base.size(), fresh.size()) < 2 || !all_told(base_times) || !all_told(fresh_times))
+    return std::nullopt;
+  if (time_between(base_times, fresh_times) >
+      std::max(length_of(base_times), length_of(fresh_times)))
+    return std::nullopt;
+  TimedValues all;
+  add_centred(all, base_times, base);
+  add_centred(all, fresh_times, fresh);
+  std::ranges::stable_sort(all, {}, &std::pair<double, double>::first);
+  Values times, values;
+  for (const auto& [time, value] : all) {
+    times.push_back(time);
+    values.push_back(value);
+  }
+  const double span = times.back() - times.front();
+  if (!(span > 0)) return std::nullopt;
+  const TrendTest trend = find_trend(times, values);
+  return SetDrift{trend.p, trend.change / span * (mean(fresh_times) - mean(base_times))};
 }
 
 }  // namespace scalemark

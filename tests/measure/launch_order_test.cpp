@@ -87,5 +87,62 @@ TEST(LaunchOrder, OfTimesThatAreNotToldIsUnknown) {
   EXPECT_FALSE(order_of_pairs(Values{1}, Values{2}, {}).confounded());
 }
 
+/// One set before the other is a matter of declared pairs only: of two samples it is always told.
+TEST(LaunchOrder, OfSetsThatWereMeasuredApartIsNotThatOfPairs) {
+  EXPECT_FALSE(order_of_sets(every_two_minutes(8), every_two_minutes(8, 5000)).confounded());
+}
+
+/// A rate that falls by 1 % a minute.
+Values falling(const Values& times) {
+  Values logs;
+  for (std::size_t k = 0; k < times.size(); ++k)
+    logs.push_back(-0.01 * times[k] / 60 + 0.001 * static_cast<double>(k * k % 5));
+  return logs;
+}
+
+TEST(SetDrift, IsTheTrendTimesTheTimeBetweenTheSets) {
+  const Values base = every_two_minutes(8), fresh = every_two_minutes(8, 600);
+  const auto drift = drift_of_sets(base, falling(base), fresh, falling(fresh));
+  ASSERT_TRUE(drift);
+  EXPECT_NEAR(drift->makes, -0.1, 0.005);
+  EXPECT_LT(drift->p, 0.001);
+  EXPECT_TRUE(drift->hides(-0.1, 0.01, 0.05));
+  EXPECT_TRUE(drift->hides(0.15, 0.01, 0.05));
+  EXPECT_FALSE(drift->hides(-0.3, 0.01, 0.05));
+  EXPECT_FALSE(drift->hides(-0.1, 0.3, 0.05));
+}
+
+/// The first of four launches, ABBA: both sets lie around the same time.
+TEST(SetDrift, OfABalancedOrderMakesNothing) {
+  Values base, fresh;
+  for (int k = 0; k < 5; ++k) {
+    const double start = 240. * k;
+    base.insert(base.end(), {start, start + 180});
+    fresh.insert(fresh.end(), {start + 60, start + 120});
+  }
+  const auto drift = drift_of_sets(base, falling(base), fresh, falling(fresh));
+  ASSERT_TRUE(drift);
+  EXPECT_LT(drift->p, 0.001);
+  EXPECT_NEAR(drift->makes, 0, 1e-9);
+  EXPECT_FALSE(drift->hides(0, 0.01, 0.05));
+}
+
+TEST(SetDrift, OfANoiseWithoutTrendHidesNothing) {
+  Values level;
+  for (int k = 0; k < 8; ++k) level.push_back(0.001 * (7 * k % 4));
+  const auto drift = drift_of_sets(every_two_minutes(8), level, every_two_minutes(8, 960), level);
+  ASSERT_TRUE(drift);
+  EXPECT_FALSE(drift->hides(0, 0, 0.05));
+}
+
+TEST(SetDrift, IsNotKnownAcrossDaysOrWithoutTimes) {
+  const Values base = every_two_minutes(8), later = every_two_minutes(8, 86400);
+  EXPECT_FALSE(drift_of_sets(base, falling(base), later, falling(base)));
+  Values untold = base;
+  untold[0] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(drift_of_sets(base, falling(base), untold, falling(base)));
+  EXPECT_FALSE(drift_of_sets(Values{1}, Values{1}, Values{2}, Values{1}));
+}
+
 }  // namespace
 }  // namespace scalemark::launch_order_test
