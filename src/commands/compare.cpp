@@ -89,13 +89,14 @@ std::vector<ResultSet> read_sets(const CompareRequest& request) {
       if (sets[i].label == sets[k].label)
         throw ConfigError(fmt::format("{} and {} have the same name; give them names: a={} b={}",
                                       sets[k].path, sets[i].path, sets[k].path, sets[i].path));
-  refuse_copies(sets);
+  count_copies_once(sets);
   return sets;
 }
 
 /// Adds the keys by which sets are split, which differ between the sets, unless they do not belong
 /// to what is measured.
 CompareQuestions with_split_keys(CompareQuestions questions, const CompareRequest& request) {
+  questions.by_host = std::ranges::find(request.by, "host") != request.by.end();
   for (const std::string& key : request.by)
     if (key != "revision" && key != "host" &&
         std::ranges::find(questions.varied, key) == questions.varied.end())

@@ -180,21 +180,23 @@ std::vector<std::string> check_machines(const std::vector<ResultSet>& sets, bool
   return warnings;
 }
 
+/// The level at which compare, too, names a trend.
+constexpr double kTrendAlpha = 0.05;
+
 ExitCode judge_sets(const GateRequest& request) {
   std::unique_ptr<ResultFile> file;
   if (request.output) file = std::make_unique<ResultFile>(*request.output);
   std::vector<ResultSet> sets = read_labelled_sets(request.sets);
-  refuse_copies(sets);
+  count_copies_once(sets);
   if (sets[0].label == sets[1].label) {
     sets[0].label = "base";
     sets[1].label = "new";
   }
   std::vector<std::string> warnings = check_machines(sets, request.other_machine);
-  if (!request.paired)
-    warnings.push_back(
-        "the sets were measured apart: what the machine did in between counts as the build's; "
-        "scalemark gate PLAN --base --new launches both side by side");
   const Matching matching = match_sets(sets, request.varied);
+  std::ranges::move(set_warnings(sets), std::back_inserter(warnings));
+  std::ranges::move(time_warnings(sets, matching, "throughput", kTrendAlpha),
+                    std::back_inserter(warnings));
   const Judgement judgement =
       judge(sets, matching, request.paired ? GateMode::pairs : GateMode::samples, request.design,
             request.allowed_to_fail);
@@ -210,8 +212,10 @@ ExitCode judge_sets(const GateRequest& request) {
 }
 
 ExitCode save_baseline(const GateRequest& request) {
-  const ResultSet set = read_labelled_set(request.sets.front());
-  refuse_copies({set});
+  std::vector<ResultSet> sets{read_labelled_set(request.sets.front())};
+  count_copies_once(sets);
+  const ResultSet& set = sets.front();
+  for (const std::string& warning : set_warnings(sets)) warn(warning);
   std::optional<record::PreviousBaseline> previous;
   std::error_code error;
   if (fs::exists(request.baseline, error)) {
@@ -235,7 +239,6 @@ ExitCode save_baseline(const GateRequest& request) {
 
 std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
   std::vector<ResultSet> sets = read_labelled_sets(request.sets);
-  refuse_copies(sets);
   if (sets.size() > 1) return sets;
   const auto other_build = [&](const MeasuredLaunch& launch) {
     return launch.revision != sets.front().launches.front().revision;
@@ -250,8 +253,10 @@ std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
 ExitCode history(const GateRequest& request) {
   std::unique_ptr<ResultFile> file;
   if (request.output) file = std::make_unique<ResultFile>(*request.output);
-  const std::vector<ResultSet> sets = sets_in_a_row(request);
-  const auto warnings = check_machines(sets, request.other_machine);
+  std::vector<ResultSet> sets = sets_in_a_row(request);
+  count_copies_once(sets);
+  auto warnings = check_machines(sets, request.other_machine);
+  std::ranges::move(set_warnings(sets), std::back_inserter(warnings));
   const Matching matching = match_sets(sets, request.varied);
   const double alpha = request.design.alarm.back().spent;
   const HistoryResult found = make_history(sets, find_history(sets, matching, alpha), alpha,

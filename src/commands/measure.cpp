@@ -118,7 +118,8 @@ SweepFolder read_folder(const fs::path& folder, Resource resource, bool planned_
   const auto planned = read_planned(folder);
   if (planned) order_by_plan(last, *planned, planned_alone);
   SweepFolder read{folder.string(), {}, missing_launches(last, planned)};
-  ResultSet copies;
+  std::vector<ResultSet> sets(1);
+  ResultSet& copies = sets.front();
   copies.label = folder.string();
   for (const JournalEntry& entry : last) {
     if (entry.status != "ok") continue;
@@ -129,7 +130,7 @@ SweepFolder read_folder(const fs::path& folder, Resource resource, bool planned_
     launch.id = read.runs.back().record.id;
     launch.ranks = read.runs.back().ranks;
   }
-  refuse_copies({copies});
+  count_copies_once(sets);
   return read;
 }
 

@@ -11,7 +11,7 @@ constexpr std::string_view kMetricPattern =
     "latency_p90|latency_p99|latency_p99_9|joules_per_sample|sum_of_rates|"
     R"([a-z]+[^ ]*\.[a-z0-9_]+)$)";
 constexpr std::string_view kVerdictPattern =
-    "^(faster|slower|lower|higher|no difference shown|too few launches|"
+    "^(faster|slower|lower|higher|no difference shown|too few launches|confounded with time|"
     "equivalent within [0-9.e-]+ %)$";
 
 /// The keys of a metric, which the record has for its first one and a list for all others.
@@ -104,8 +104,8 @@ void ComparedPoint::describe(Fields& fields) {
       .since(3);
   fields
       .add("verdict", &ComparedPoint::verdict,
-           "`faster`, `slower`, `lower`, `higher`, `equivalent within N %`, `no difference shown` "
-           "or `too few launches`")
+           "`faster`, `slower`, `lower`, `higher`, `equivalent within N %`, `no difference shown`, "
+           "`too few launches` or `confounded with time`")
       .pattern(kVerdictPattern);
 }
 

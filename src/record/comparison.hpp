@@ -44,6 +44,8 @@ struct ComparedSet {
 /// Verdicts of a point that leave open whether there is a difference.
 inline constexpr const char* kNoDifference = "no difference shown";
 inline constexpr const char* kTooFew = "too few launches";
+/// The values differ, but the order of the launches may be why.
+inline constexpr const char* kConfounded = "confounded with time";
 
 /// One set against the base at one point. Percent: 100 (ratio - 1).
 struct ComparedPoint {

@@ -66,6 +66,7 @@ MeasuredLaunch launch_from(const record::BaselineLaunch& kept, const Baseline& b
   if (launch.keys.contains("fused")) launch.keys.try_emplace("kernels", "scalemark");  // folded
   launch.defaults = current_names(kept.defaults);
   launch.unknown = current_names(kept.unknown);
+  if (!launch.keys.contains("build_type")) launch.unknown.insert("build_type");  // an older file
   launch.environment = kept.environment;
   if (!kept.sweep) return launch;
   launch.sweep = path.string();

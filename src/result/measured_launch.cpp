@@ -356,8 +356,11 @@ MeasuredLaunch start_launch(const Json& record, const fs::path& path) {
   launch.revision = record.at("build").at("revision");
   const Json committed = record["build"].value("committed_at", Json());
   if (committed.is_string()) launch.committed_at = committed;
+  const Json preflight = record.value("preflight", Json());
+  if (preflight.is_object()) launch.preflight_at = preflight.at("created_at");
   launch.unit = record.value("unit", Json("")).get<std::string>();
   add_configuration(launch, record.at("config"));
+  launch.keys["build_type"] = record["build"].at("build_type");
   return launch;
 }
 

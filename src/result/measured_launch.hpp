@@ -31,6 +31,7 @@ struct MeasuredLaunch {
   std::string started_at;  ///< RFC 3339; sorts by time
   std::string revision, host;
   std::string committed_at;  ///< of the revision, RFC 3339, UTC; empty: not told
+  std::string preflight_at;  ///< of the preflight that it names, likewise; empty: it names none
   std::string unit;
   int ranks = 1;
   std::vector<Work> repeats;  ///< one; of a curve its rounds
@@ -38,8 +39,8 @@ struct MeasuredLaunch {
       metrics;  ///< beside throughput: those of metric_table(), described ones
   std::map<std::string, Metric> described;  ///< metrics that are not in it: preflight's
   /// Identity and measurement keys of the configuration with the batch, device, communicator and
-  /// threads that they came to; kind, ranks, hosts, transport. Of a batch the one that the scaling
-  /// mode fixes: the other follows from the ranks.
+  /// threads that they came to; kind, ranks, hosts, transport, build_type. Of a batch the one that
+  /// the scaling mode fixes: the other follows from the ranks.
   std::map<std::string, Json> keys;
   std::set<std::string> defaults;  ///< names of those that nobody has set
   std::set<std::string> unknown;   ///< names of keys that the record does not tell

@@ -10,6 +10,7 @@
 #include <future>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "error.hpp"
 #include "result/baseline.hpp"
@@ -184,11 +185,13 @@ ResultSet read_result_set(const std::string& label, const std::string& path,
                                 fmt::join(reader.kinds, ", "), why));
 }
 
-void refuse_copies(const std::vector<ResultSet>& sets) {
+namespace {
+
+/// The rounds or repeats of one record at one point are launches of their own.
+void refuse_equal_ids(const std::vector<ResultSet>& sets) {
   std::map<std::pair<std::string, int>, std::pair<const ResultSet*, const MeasuredLaunch*>> seen;
   for (const ResultSet& set : sets)
     for (const MeasuredLaunch& launch : set.launches) {
-      // The rounds or repeats of one record at one point are launches of their own.
       const auto [place, is_new] =
           seen.emplace(std::pair(launch.id, launch.ranks), std::pair(&set, &launch));
       const auto& [other_set, other] = place->second;
@@ -199,6 +202,47 @@ void refuse_copies(const std::vector<ResultSet>& sets) {
           "launches of their own",
           other->path.string(), other_set->label, launch.path.string(), set.label, launch.id));
     }
+}
+
+/// Digits from which on two launches do not measure the same number by chance.
+constexpr std::size_t kTellingDigits = 9;
+
+/// Whether a number has so many significant digits.
+bool is_telling(double value) {
+  std::string shortest = fmt::format("{}", value);
+  shortest = shortest.substr(0, shortest.find('e'));
+  std::erase_if(shortest, [](char c) { return c < '0' || c > '9'; });
+  shortest.erase(0, shortest.find_first_not_of('0'));
+  return shortest.size() >= kTellingDigits;
+}
+
+/// All that was measured, and where; empty where that are too few digits to tell a copy from a
+/// launch that came to the same.
+std::string measured_figures(const MeasuredLaunch& launch) {
+  std::vector<double> figures;
+  for (const Work& work : launch.repeats) figures.push_back(work.seconds);
+  for (const auto& [name, value] : launch.metrics) figures.push_back(value);
+  if (launch.step_deviation) figures.push_back(*launch.step_deviation);
+  if (std::ranges::none_of(figures, is_telling)) return "";
+  for (const Work& work : launch.repeats) figures.push_back(work.units);
+  return fmt::format("{} {} {}", launch.ranks, launch.host, fmt::join(figures, " "));
+}
+
+}  // namespace
+
+void count_copies_once(std::vector<ResultSet>& sets) {
+  refuse_equal_ids(sets);
+  for (ResultSet& set : sets) {
+    std::set<std::string> seen;
+    set.copies += std::erase_if(set.launches, [&](const MeasuredLaunch& launch) {
+      const std::string figures = measured_figures(launch);
+      return !figures.empty() && !seen.insert(figures).second;
+    });
+    if (set.copies > 0)
+      set.left_out.push_back(
+          fmt::format("{} {} that tell what another one tells, to the last digit", set.copies,
+                      set.copies == 1 ? "launch" : "launches"));
+  }
 }
 
 ResultSet read_labelled_set(const std::string& argument, const RecordReader& reader) {

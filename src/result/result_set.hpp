@@ -17,6 +17,7 @@ struct ResultSet {
   std::vector<MeasuredLaunch> launches;
   std::vector<std::string> left_out;  ///< what of the path is not among them, and why
   std::size_t failed = 0;   ///< of them, records whose status is not ok: launches that went wrong
+  std::size_t copies = 0;   ///< of them, launches that equal another one: count_copies_once()
   Json baseline = nullptr;  ///< baseline_reference() where the path is a baseline file
 };
 
@@ -42,9 +43,11 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
 ResultSet read_result_set(const std::string& label, const std::string& path,
                           const RecordReader& reader = {});
 
-/// A record counts once: ConfigError where an id and rank count is in one set twice, or in two
-/// sets, naming the files. Copies would pass for repeats.
-void refuse_copies(const std::vector<ResultSet>& sets);
+/// A launch counts once, since copies would pass for repeats. ConfigError, naming the files, where
+/// an id and rank count is in one set twice or in two sets. Launches of one set that tell the same
+/// in all that was measured, to the last digit, are counted once, which `left_out` and `copies` of
+/// the set say.
+void count_copies_once(std::vector<ResultSet>& sets);
 
 /// "LABEL=PATH", or a path whose last part is the label. A word that exists as it is, is a path.
 ResultSet read_labelled_set(const std::string& argument, const RecordReader& reader = {});

@@ -48,10 +48,11 @@ void read_journal_lines(std::string_view text) {
 /// The curve that scalemark project makes of launches: sums and quotients of all their figures.
 void use(std::vector<MeasuredLaunch> launches) {
   if (launches.empty()) return;
-  ResultSet set;
+  std::vector<ResultSet> sets(1);
+  ResultSet& set = sets.front();
   set.label = set.path = "fuzz";
   set.launches = std::move(launches);
-  refuse_copies({set});
+  count_copies_once(sets);
   for (const CurvePoint& point : curve_of(set).points)
     for (const double seconds : point.step_seconds)
       if (!std::isfinite(seconds)) throw std::logic_error("a step takes no number of seconds");

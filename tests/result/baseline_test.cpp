@@ -24,7 +24,10 @@ MeasuredLaunch launch(double rate, const std::string& cpu = "one") {
   made.ranks = 2;
   made.repeats = {{10 * rate, 10}};
   made.metrics = {{"latency_p50", 0.1}};
-  made.keys = {{"model", "smallnet"}, {"ranks", 2}, {"global_batch_size", nullptr}};
+  made.keys = {{"model", "smallnet"},
+               {"ranks", 2},
+               {"global_batch_size", nullptr},
+               {"build_type", "Release"}};
   made.defaults = {"model"};
   made.unknown = {"transport"};
   made.environment = {{"NCCL_ALGO", "Ring"}};

@@ -5,11 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -278,18 +275,6 @@ void warn_of_trends(std::vector<std::string>& warnings, const std::vector<Result
 
 }  // namespace
 
-double seconds_of(const std::string& time) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
-  double second = 0;
-  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%lfZ", &year, &month, &day, &hour, &minute,
-                  &second) != 6)
-    return std::numeric_limits<double>::quiet_NaN();
-  using namespace std::chrono;
-  const sys_days date = std::chrono::year(year) / month / day;
-  return 86400. * static_cast<double>(date.time_since_epoch().count()) + 3600. * hour +
-         60. * minute + second;
-}
-
 std::vector<std::string> time_warnings(const std::vector<ResultSet>& sets, const Matching& matching,
                                        const std::string& metric, double alpha) {
   std::vector<std::string> warnings;
@@ -371,6 +356,7 @@ class Comparer {
     }
     if (made_.differences.empty()) refuse_empty();
     judge_points(made_.differences, values_, made_.metric, questions_.test);
+    warn_of_order();
     warn_of_outliers();
     return std::move(made_);
   }
@@ -405,7 +391,19 @@ class Comparer {
           "difference");
     match_repeats(difference, base, other, point);
     values_.push_back(test_point(difference, base, other, questions_.metric, questions_.test));
+    orders_.push_back(order_of(difference, base, other));
+    difference.confounded = orders_.back().confounded;
     made_.differences.push_back(difference);
+  }
+
+  /// Rounds of a launch and points of one sweep were put in a random order by whoever launched
+  /// them.
+  OrderFindings order_of(const Difference& difference, const Repeats& base,
+                         const Repeats& other) const {
+    if (difference.in_process() || of_one_sweep(base, other)) return {};
+    return look_at_order(timed_logs(base, other, difference.paired()),
+                         std::log1p(difference.difference_percent / 100), /*least=*/0,
+                         sets_[0].label, difference.set);
   }
 
   Repeats repeats_at(std::size_t index, std::size_t set, bool rounds) const {
@@ -476,6 +474,16 @@ class Comparer {
                      listed_numbers(numbers)));
   }
 
+  void warn_of_order() {
+    for (std::size_t i = 0; i < orders_.size(); ++i) {
+      const Difference& one = made_.differences[i];
+      for (const std::string& warning : orders_[i].warnings) warn(warning);
+      if (one.verdict == record::kConfounded && !orders_[i].drift.empty())
+        warn(place(sets_, matching_.points[one.point_index], one.set_index) + ": " +
+             orders_[i].drift);
+    }
+  }
+
   void warn_of_outliers() {
     for (const Difference& one : made_.differences)
       if (one.estimates_disagree)
@@ -512,6 +520,7 @@ class Comparer {
   const CompareQuestions& questions_;
   std::map<std::size_t, std::size_t> smallest_;  ///< of the set that is looked at
   std::vector<PointValues> values_;              ///< of each difference
+  std::vector<OrderFindings> orders_;            ///< likewise
   std::set<std::string> said_;
   MetricComparison made_;
 };
@@ -586,7 +595,9 @@ Comparison make_comparison(const std::vector<ResultSet>& sets, const Matching& m
   made.unmatched = unmatched_points(sets, matching);
   made.notes = set_notes(sets, matching, questions.varied);
   std::ranges::move(machine_notes(sets), std::back_inserter(made.notes));
-  made.warnings = time_warnings(sets, matching, first.metric.name, questions.test.alpha);
+  made.warnings = set_warnings(sets, questions.by_host);
+  std::ranges::move(time_warnings(sets, matching, first.metric.name, questions.test.alpha),
+                    std::back_inserter(made.warnings));
   for (const MetricComparison& metric : metrics) {
     add_sentences(made.notes, metric.notes, metric, &metric == &first);
     add_sentences(made.warnings, metric.warnings, metric, &metric == &first);

@@ -19,7 +19,8 @@ struct CompareQuestions {
   std::string metric = "throughput";  ///< of metric_table(), or of preflight
   std::vector<std::string> varied;    ///< keys that may differ between sets
   bool paired = false;                ///< launches with the same repeat were measured side by side
-  TestQuestions test = {};            ///< alpha: of the family of all comparisons of a metric
+  bool by_host = false;     ///< the sets are those of hosts, whose difference is asked for
+  TestQuestions test = {};  ///< alpha: of the family of all comparisons of a metric
 };
 
 /// Of one metric.
@@ -63,9 +64,6 @@ std::vector<std::string> machine_notes(const std::vector<ResultSet>& sets);
 /// (efficiency: throughput), are not looked at.
 std::vector<std::string> time_warnings(const std::vector<ResultSet>& sets, const Matching& matching,
                                        const std::string& metric, double alpha);
-
-/// Seconds since 1970 of an RFC 3339 time in UTC, "2026-01-31T12:00:00.5Z"; NaN where it is none.
-double seconds_of(const std::string& time);
 
 /// Of a preflight record with status ok: one a host, with the numbers of docs/preflight.md by
 /// "CHECK.STATISTIC" ("gemm.fp32.flops"); of a statistic a rank the mean over the host's ranks.

@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -331,6 +334,18 @@ MatchedPoint point_of(const KeyGroup& group, const std::vector<std::string>& tel
 
 }  // namespace
 
+double seconds_of(const std::string& time) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
+  double second = 0;
+  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%lfZ", &year, &month, &day, &hour, &minute,
+                  &second) != 6)
+    return std::numeric_limits<double>::quiet_NaN();
+  using namespace std::chrono;
+  const sys_days date = std::chrono::year(year) / month / day;
+  return 86400. * static_cast<double>(date.time_since_epoch().count()) + 3600. * hour +
+         60. * minute + second;
+}
+
 std::string settings_text(const MatchedPoint& point) {
   std::string text;
   for (const auto& [name, value] : point.settings.items())
@@ -393,6 +408,93 @@ Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::s
   for (const KeyGroup& group : groups) matching.points.push_back(point_of(group, telling));
   std::ranges::stable_sort(matching.points, {}, &MatchedPoint::ranks);
   return matching;
+}
+
+namespace {
+
+/// A preflight says little of a machine so much later, in seconds.
+constexpr double kOldPreflight = 86400;
+
+void warn_of_copies(std::vector<std::string>& warnings, const ResultSet& set) {
+  if (set.copies == 0) return;
+  warnings.push_back(fmt::format(
+      "{} of {} launches of {} equal another one to the last digit: copies are no measurements and "
+      "were counted once",
+      set.copies, set.launches.size() + set.copies, set.label));
+}
+
+std::set<Json> hosts_of(const ResultSet& set) {
+  std::set<Json> hosts;
+  for (const MeasuredLaunch& launch : set.launches)
+    if (!launch.host.empty()) hosts.insert(launch.host);
+  return hosts;
+}
+
+/// Where no host of a set is one of the first set.
+void warn_of_hosts(std::vector<std::string>& warnings, const std::vector<ResultSet>& sets) {
+  const std::set<Json> first = hosts_of(sets.front());
+  std::vector<std::string> others;
+  for (const ResultSet& set : sets)
+    if (const std::set<Json> hosts = hosts_of(set);
+        !first.empty() && !hosts.empty() && !have_common(first, hosts))
+      others.push_back(fmt::format("{}: {}", set.label, listed(hosts)));
+  if (others.empty()) return;
+  if (others.size() > kMostListed) {
+    others.resize(kMostListed);
+    others.push_back("...");
+  }
+  warnings.push_back(fmt::format(
+      "the sets come from different hosts ({}: {}; {}): how these differ can't be told from the "
+      "build, though their hardware may read alike; measure both builds on the same hosts "
+      "(scalemark gate PLAN --base --new)",
+      sets.front().label, listed(first), join(others, "; ")));
+}
+
+/// Of a set: how much older the preflight of a launch is at most, and when the last one was.
+struct Preflights {
+  double age = 0, last = 0;
+  std::size_t old = 0, named = 0;
+};
+
+Preflights preflights_of(const ResultSet& set) {
+  Preflights found;
+  for (const MeasuredLaunch& launch : set.launches) {
+    const double made = seconds_of(launch.preflight_at);
+    const double age = seconds_of(launch.started_at) - made;
+    if (!std::isfinite(age)) continue;
+    ++found.named;
+    found.old += age > kOldPreflight ? 1 : 0;
+    found.age = std::max(found.age, age);
+    found.last = std::max(found.last, made);
+  }
+  return found;
+}
+
+void warn_of_preflights(std::vector<std::string>& warnings, const std::vector<ResultSet>& sets) {
+  const Preflights first = preflights_of(sets.front());
+  for (const ResultSet& set : sets) {
+    const Preflights found = preflights_of(set);
+    if (found.old > 0)
+      warnings.push_back(fmt::format(
+          "{} of {} launches of {} name a preflight that is up to {:.0f} days older than they are: "
+          "it says little of the machine then; repeat scalemark preflight",
+          found.old, set.launches.size(), set.label, std::ceil(found.age / 86400)));
+    if (first.named > 0 && found.named > 0 && std::abs(found.last - first.last) > kOldPreflight)
+      warnings.push_back(fmt::format(
+          "the preflights of {} and {} were made {:.0f} days apart: they do not say that the "
+          "machine was the same",
+          sets.front().label, set.label, std::abs(found.last - first.last) / 86400));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> set_warnings(const std::vector<ResultSet>& sets, bool by_host) {
+  std::vector<std::string> warnings;
+  for (const ResultSet& set : sets) warn_of_copies(warnings, set);
+  if (!by_host) warn_of_hosts(warnings, sets);
+  warn_of_preflights(warnings, sets);
+  return warnings;
 }
 
 namespace {

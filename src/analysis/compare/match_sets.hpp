@@ -39,12 +39,21 @@ std::map<std::string, std::string> changed_defaults(const ResultSet& base, const
 /// varied key. `sets`: at least two; the result points into them.
 Matching match_sets(const std::vector<ResultSet>& sets, const std::vector<std::string>& varied);
 
+/// What makes a difference of the sets doubtful whatever their values are, a sentence each: copies
+/// that were counted once; sets from hosts of their own, so that host and build can't be told apart
+/// (unless `by_host`: that is the question); preflights that are much older than the launches, or
+/// of other days than those of the first set.
+std::vector<std::string> set_warnings(const std::vector<ResultSet>& sets, bool by_host = false);
+
 /// A set for each combination of values of `keys` (MeasuredLaunch's keys, "revision" or "host"),
 /// labelled "KEY=VALUE ...": those listed, in their order (of one key only), or all, ascending;
 /// with revision first by time of commit, or by first start where a record does not tell it.
 /// ConfigError where there are fewer than two or a listed one is missing.
 std::vector<ResultSet> split_by(const ResultSet& set, const std::vector<std::string>& keys,
                                 const std::vector<std::string>& values);
+
+/// Seconds since 1970 of an RFC 3339 time in UTC, "2026-01-31T12:00:00.5Z"; NaN where it is none.
+double seconds_of(const std::string& time);
 
 /// " model=resnet50 precision=bf16": what tells a point from others of its rank count.
 std::string settings_text(const MatchedPoint& point);

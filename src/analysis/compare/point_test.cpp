@@ -139,6 +139,82 @@ Pairing pair_up(const Repeats& base, const Repeats& other) {
 
 namespace {
 
+/// Levels at which an effect of the order is told, and at which a trend leaves open what a
+/// difference comes from.
+constexpr double kOrderLevel = 0.01, kTrendLevel = 0.05;
+
+std::vector<double> starts_of(const Repeats& repeats) {
+  std::vector<double> starts;
+  for (const Repeat& repeat : repeats) starts.push_back(seconds_of(repeat.launch->started_at));
+  return starts;
+}
+
+LaunchOrder order_of(const TimedLogs& logs) {
+  if (!logs.paired) return order_of_sets(logs.base_starts, logs.starts);
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < logs.base.size(); ++i) ratios.push_back(logs.other[i] - logs.base[i]);
+  return order_of_pairs(logs.base_starts, logs.starts, ratios);
+}
+
+std::string second_of_pair(const LaunchOrder& order, const std::string& base) {
+  const double percent = 100 * std::expm1(*order.second_differs);
+  return fmt::format(
+      "the second launch of a pair is {:.1f} % {} than the first (p = {:.4f}; {} came first in {} "
+      "of {} pairs)",
+      std::abs(percent), percent < 0 ? "lower" : "higher", *order.p, base, order.base_first,
+      order.pairs());
+}
+
+std::string always_first(const LaunchOrder& order, const std::string& base,
+                         const std::string& other) {
+  const bool base_first = order.base_first >= order.fresh_first;
+  return fmt::format(
+      "{} came first in {}, so that what the order or a drift of the machine does can't be told "
+      "from the build: let either build come first in half of the pairs (scalemark gate PLAN "
+      "--base --new does)",
+      base_first ? base : other,
+      order.design == LaunchDesign::apart
+          ? "all of its launches"
+          : fmt::format("{} of {} pairs", std::max(order.base_first, order.fresh_first),
+                        order.pairs()));
+}
+
+std::string drifts(const SetDrift& drift, double difference, const std::string& base,
+                   const std::string& other) {
+  const auto percent = [](double log_ratio) { return 100 * std::expm1(log_ratio); };
+  return fmt::format(
+      "the trend within {} and {} (p = {:.4f}) makes {:+.1f} % of difference by itself, since one "
+      "was measured later than the other; seen are {:+.1f} %: what the machine did can't be told "
+      "from the build; measure both side by side (scalemark gate PLAN --base --new)",
+      base, other, drift.p, percent(drift.makes), percent(difference));
+}
+
+}  // namespace
+
+TimedLogs timed_logs(const Repeats& base, const Repeats& other, bool paired) {
+  return {starts_of(base), starts_of(other), logs_of(base), logs_of(other), paired};
+}
+
+OrderFindings look_at_order(const TimedLogs& logs, double difference, double least,
+                            const std::string& base, const std::string& other) {
+  OrderFindings found;
+  const LaunchOrder order = order_of(logs);
+  if (order.design == LaunchDesign::pairs && order.p && *order.p <= kOrderLevel)
+    found.warnings.push_back(second_of_pair(order, base));
+  if (order.confounded()) {
+    found.confounded = true;
+    found.warnings.push_back(always_first(order, base, other));
+    return found;
+  }
+  const auto drift = drift_of_sets(logs.base_starts, logs.base, logs.starts, logs.other);
+  if (!drift || !drift->hides(difference, least, kTrendLevel)) return found;
+  found.confounded = true;
+  found.drift = drifts(*drift, difference, base, other);
+  return found;
+}
+
+namespace {
+
 /// Of logarithms: what rounding can make of alike values is no disagreement.
 constexpr double kLeastDisagreement = 1e-9;
 
@@ -237,13 +313,21 @@ std::string direction(const Difference& difference, const Metric& metric) {
   return more == metric.higher_is_better ? "faster" : "slower";
 }
 
-std::string verdict_of(const Difference& difference, const Metric& metric,
-                       const TestQuestions& questions, std::size_t comparisons) {
+/// The word of a difference that is shown; empty where none is.
+std::string shown_difference(const Difference& difference, const Metric& metric,
+                             const TestQuestions& questions) {
   if (difference.p_equivalent && *difference.p_equivalent <= questions.alpha &&
       !difference.estimates_disagree)
     return fmt::format("equivalent within {:g} %", *questions.equivalent_percent);
   if (difference.p_adjusted && *difference.p_adjusted <= questions.alpha)
     return direction(difference, metric);
+  return "";
+}
+
+std::string verdict_of(const Difference& difference, const Metric& metric,
+                       const TestQuestions& questions, std::size_t comparisons) {
+  const std::string shown = shown_difference(difference, metric, questions);
+  if (!shown.empty()) return difference.confounded ? record::kConfounded : shown;
   const std::size_t n = difference.base_repeats, m = difference.repeats;
   const double least = least_p(difference.paired(), n, m) * static_cast<double>(comparisons);
   const bool enough = std::min(n, m) >= kLeastRepeats && least <= questions.alpha;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/compare/match_sets.hpp"
+#include "measure/launch_order.hpp"
 #include "measure/permutation.hpp"
 #include "record/comparison.hpp"
 
@@ -55,6 +56,28 @@ struct Pairing {
 };
 Pairing pair_up(const Repeats& base, const Repeats& other);
 
+/// What two sets measured of one thing, and when: the order of their launches is looked at in it.
+struct TimedLogs {
+  std::vector<double> base_starts, starts;  ///< in seconds; NaN: not told
+  std::vector<double> base, other;          ///< logarithms
+  bool paired = false;                      ///< the k-th of both belong together
+};
+TimedLogs timed_logs(const Repeats& base, const Repeats& other, bool paired);
+
+/// Whether the order of the launches leaves open what a difference of two sets comes from, with
+/// sentences on what was seen and what to do.
+struct OrderFindings {
+  bool confounded = false;
+  std::vector<std::string> warnings;
+  std::string drift;  ///< empty: no trend makes the difference
+};
+
+/// What is looked at: which launch of a pair comes first, what the second one loses, and a trend
+/// that makes a difference by itself (measure/launch_order.hpp). `difference`: of the logarithms;
+/// one below `least` is none to speak of.
+OrderFindings look_at_order(const TimedLogs& logs, double difference, double least,
+                            const std::string& base, const std::string& other);
+
 /// Repeats of a set below which no interval is given: docs/coverage.md.
 inline constexpr std::size_t kLeastRepeats = 5;
 
@@ -65,6 +88,7 @@ struct Difference : record::ComparedPoint {
   double mean_percent = 0;      ///< of the bare mean log ratio
   /// The bare mean or Hodges-Lehmann lies further away than half the width of the interval.
   bool estimates_disagree = false;
+  bool confounded = false;  ///< with the order of the launches: look_at_order()
 };
 
 /// What is asked of every point.

@@ -14,7 +14,6 @@
 #include "analysis/diagnosis/diagnose.hpp"
 #include "error.hpp"
 #include "json.hpp"
-#include "measure/launch_order.hpp"
 #include "measure/permutation.hpp"
 #include "measure/shift_answer.hpp"
 #include "measure/slow_launches.hpp"
@@ -26,9 +25,6 @@ namespace scalemark {
 namespace {
 
 using Values = std::vector<double>;
-
-/// Level at which an effect of the order is told.
-constexpr double kOrderLevel = 0.01;
 
 /// [repeat][point] of the repeats that are used.
 struct UsedWork {
@@ -177,34 +173,25 @@ class Judge {
     for (const auto& [repeat, work] : repeats) starts.push_back(first.at(repeat));
   }
 
-  /// An effect of the order would count as one of the build where both always go together.
+  /// What the order of the launches or a drift may have made is no verdict on the build.
   void look_at_order() {
-    if (made_.mode == GateMode::sequential) return;  // it draws the order of each pair
-    const LaunchOrder order = paired() ? order_of_pairs(starts_.base, starts_.fresh,
-                                                        mean_of_series(log_ratios(log_rates())))
-                                       : order_of_sets(starts_.base, starts_.fresh);
-    const bool set_by_set = order.design == LaunchDesign::apart;
-    if (set_by_set && !paired()) return;  // what that means is said of every gate of two samples
-    if (order.design == LaunchDesign::pairs && order.p && *order.p <= kOrderLevel)
-      warn(fmt::format(
-          "the second launch of a pair is {:.1f} % slower than the first (p = {:.4f}; "
-          "the base came first in {} of {} pairs)",
-          slowdown_percent(*order.second_differs), *order.p, order.base_first, order.pairs()));
-    if (!order.confounded()) return;
-    made_.decision.verdict = GateVerdict::inconclusive;
-    warn(fmt::format(
-        "{} came first in {}, so that what the order or a drift of the machine does can't be told "
-        "from the build: let either build come first in half of the pairs (scalemark gate PLAN "
-        "--base --new draws the order)",
-        order.base_first >= order.fresh_first ? sets_[0].label : sets_[1].label,
-        set_by_set ? "all of its launches"
-                   : fmt::format("{} of {} pairs", std::max(order.base_first, order.fresh_first),
-                                 order.pairs())));
+    const LogRates mean = mean_point(log_rates());
+    if (mean.base.front().empty()) return;
+    const OrderFindings found = scalemark::look_at_order(
+        {starts_.base, starts_.fresh, mean.base.front(), mean.fresh.front(), paired()},
+        std::log1p(-made_.decision.slowdown_percent / 100), made_.design.threshold, sets_[0].label,
+        sets_[1].label);
+    for (const std::string& warning : found.warnings) warn(warning);
+    if (!found.drift.empty()) warn(found.drift);
+    if (found.confounded && made_.decision.verdict != GateVerdict::more_pairs)
+      made_.decision.verdict = GateVerdict::inconclusive;
   }
 
   void keep(std::size_t pairs) {
     work_.base.resize(pairs);
     work_.fresh.resize(pairs);
+    starts_.base.resize(pairs);
+    starts_.fresh.resize(pairs);
   }
 
   /// [point][repeat].

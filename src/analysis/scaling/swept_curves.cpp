@@ -69,7 +69,8 @@ SweptRun swept_run(const JournalEntry& entry, const Json& record, const std::fil
   put_asked(launch.keys, run.record.config);
   add_launch_settings(launch, entry.settings);
   run.communicator = launch.keys["communicator"];
-  for (const char* name : {"kind", "ranks", "communicator"}) launch.keys.erase(name);
+  // The build type stands with all that is told of the build.
+  for (const char* name : {"kind", "ranks", "communicator", "build_type"}) launch.keys.erase(name);
   for (const char* name : {"hosts", "transport"})
     if (const auto found = launch.keys.extract(name)) run.achieved[name] = found.mapped();
   for (const auto& [name, value] : launch.keys)

@@ -190,7 +190,7 @@ TEST(Judge, AnOrderThatChangesIsToldFromTheBuild) {
   const Judgement judgement = judged(sets, GateMode::pairs, 10);
   EXPECT_NE(judgement.decision.verdict, GateVerdict::regressed);
   ASSERT_FALSE(judgement.warnings.empty());
-  EXPECT_THAT(judgement.warnings[0], HasSubstr("the second launch of a pair is 1.5 % slower"));
+  EXPECT_THAT(judgement.warnings[0], HasSubstr("the second launch of a pair is 1.5 % lower"));
 }
 
 TEST(Judge, NamesSlowLaunchesAndUnlikeSpreads) {
