@@ -40,6 +40,10 @@ void CurveRepeat::describe(Fields& fields) {
   fields.add("repeat", &CurveRepeat::repeat, "its round, or the repeat of its sweep")
       .at_least(1)
       .since(5);
+  fields.add("created_at", &CurveRepeat::created_at, "of its record: RFC 3339, UTC")
+      .pattern(kTimePattern)
+      .otherwise("its record does not tell it")
+      .since(10);
   fields.add("baseline", &CurveRepeat::baseline, "whether it ran without communication");
   fields.add("units", &CurveRepeat::units, "of all measured steps of all ranks").at_least(0);
   fields.add("seconds", &CurveRepeat::seconds, "of the measured loop").unit("s").above(0);

@@ -35,6 +35,7 @@ struct CurveRepeat : Work {  ///< of all measured steps of all ranks, in wall se
   std::string run;
   Known<std::string> path;
   std::int64_t repeat = 0;  ///< 0: its record is older than the key
+  Known<std::string> created_at;
   bool baseline = false;
   double throughput = 0;
   static void describe(Fields& fields);

@@ -235,6 +235,9 @@ void add_launches_of(std::vector<MeasuredLaunch>& launches, const Json& curve, c
     launch.id = repeat.at("run");
     launch.sweep = curve.at("id");
     launch.repeat = repeat.at("repeat");
+    // A curve of before it told the times of its launches has only its own.
+    if (const Json created = repeat.value("created_at", Json()); created.is_string())
+      launch.started_at = created;
     add_launch_settings(launch, curve.at("settings"));
     launches.push_back(std::move(launch));
   }

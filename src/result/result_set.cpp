@@ -222,22 +222,36 @@ std::string measured_figures(const MeasuredLaunch& launch) {
   std::vector<double> figures;
   for (const Work& work : launch.repeats) figures.push_back(work.seconds);
   for (const auto& [name, value] : launch.metrics) figures.push_back(value);
-  if (launch.step_deviation) figures.push_back(*launch.step_deviation);
   if (std::ranges::none_of(figures, is_telling)) return "";
   for (const Work& work : launch.repeats) figures.push_back(work.units);
   return fmt::format("{} {} {}", launch.ranks, launch.host, fmt::join(figures, " "));
+}
+
+[[noreturn]] void refuse_copy(const ResultSet& set, const MeasuredLaunch& launch,
+                              const ResultSet& other_set, const MeasuredLaunch& other) {
+  throw ConfigError(fmt::format(
+      "{} ({}) and {} ({}) tell the same to the last digit under two ids: one is a copy of the "
+      "other, and no measurement of its own; measure both sets",
+      other.path.string(), other_set.label, launch.path.string(), set.label));
 }
 
 }  // namespace
 
 void count_copies_once(std::vector<ResultSet>& sets) {
   refuse_equal_ids(sets);
+  std::map<std::string, std::pair<const ResultSet*, const MeasuredLaunch*>> of_other_sets;
   for (ResultSet& set : sets) {
     std::set<std::string> seen;
     set.copies += std::erase_if(set.launches, [&](const MeasuredLaunch& launch) {
       const std::string figures = measured_figures(launch);
       return !figures.empty() && !seen.insert(figures).second;
     });
+    for (const MeasuredLaunch& launch : set.launches) {
+      const std::string figures = measured_figures(launch);
+      if (figures.empty()) continue;
+      const auto [place, is_new] = of_other_sets.try_emplace(figures, &set, &launch);
+      if (!is_new) refuse_copy(set, launch, *place->second.first, *place->second.second);
+    }
     if (set.copies > 0)
       set.left_out.push_back(
           fmt::format("{} {} that tell what another one tells, to the last digit", set.copies,

@@ -44,9 +44,9 @@ ResultSet read_result_set(const std::string& label, const std::string& path,
                           const RecordReader& reader = {});
 
 /// A launch counts once, since copies would pass for repeats. ConfigError, naming the files, where
-/// an id and rank count is in one set twice or in two sets. Launches of one set that tell the same
-/// in all that was measured, to the last digit, are counted once, which `left_out` and `copies` of
-/// the set say.
+/// an id and rank count is in one set twice or in two sets, or where launches of two sets tell the
+/// same in all that was measured, to the last digit. Launches of one set that do are counted once,
+/// which `left_out` and `copies` of the set say.
 void count_copies_once(std::vector<ResultSet>& sets);
 
 /// "LABEL=PATH", or a path whose last part is the label. A word that exists as it is, is a path.

@@ -29,7 +29,7 @@ class Launches(CompareTest):
         record = self.record(f"old={self.sweep}", f"new={self.copy('ten', 10)}")
         self.assertEqual([point["settings"] for point in record["points"]], [{"precision": "bf16"}, {"precision": "fp32"}])
         for point in record["points"]:
-            self.assertAlmostEqual(point["difference_percent"], 900)
+            self.assertAlmostEqual(point["difference_percent"], 900, 2)
             self.assertEqual((point["design"], point["repeat_unit"], point["base_repeats"], point["repeats"]),
                              ("two_sample", "launch", 6, 6))
             self.assertAlmostEqual(point["p"], 2 / 924)
@@ -44,8 +44,9 @@ class Launches(CompareTest):
     def test_the_same_twice_is_no_difference(self):
         record = self.record(self.sweep, self.copy("again", 1))
         for point in record["points"]:
-            self.assertAlmostEqual(point["difference_percent"], 0)
-            self.assertEqual((point["p"], point["verdict"]), (1, "no difference shown"))
+            self.assertAlmostEqual(point["difference_percent"], 0, 4)
+            self.assertGreater(point["p"], 0.9)
+            self.assertEqual(point["verdict"], "no difference shown")
             self.assertGreater(point["minimum_detectable_percent"], 0)
 
     def test_three_sets_in_one_table(self):
@@ -148,7 +149,8 @@ class Questions(CompareTest):
         (self.folder / name).mkdir()
         for k in range(6):
             for ranks in (1, 2):
-                record = scaled(run, (1 + 0.001 * k) * (1 if ranks == 1 else 2 * efficiency))
+                # No two sets tell the same to the last digit: that would be a copy.
+                record = scaled(run, (1 + 0.001 * k + 1e-8 * ord(name[-1])) * (1 if ranks == 1 else 2 * efficiency))
                 record["world_size"] = ranks
                 record["global_batch_size"] = ranks * record["batch_size_per_rank"]
                 record["ranks"] = [{**record["ranks"][0], "rank": rank} for rank in range(ranks)]
@@ -194,7 +196,7 @@ class Questions(CompareTest):
         record = self.record(f"a={self.sweep}", f"b={other}", "--paired")
         for point in record["points"]:
             self.assertEqual((point["design"], point["repeats"]), ("paired", 5))
-            self.assertAlmostEqual(point["difference_percent"], 100)
+            self.assertAlmostEqual(point["difference_percent"], 100, 3)
         self.assertIn("without a partner in b, and left out: repeat 3", " ".join(record["warnings"]))
 
     def test_sets_apart_in_time_are_named(self):

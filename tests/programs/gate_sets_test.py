@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import uuid
 import xml.etree.ElementTree as xml
 
 from made_records import rescale
@@ -28,13 +29,14 @@ class Sets(MeasuredSweepTest):
         self.assertEqual((record["verdict"], record["design"]["mode"], record["repeats"]), ("regressed", "samples", REPEATS))
         self.assertEqual({point["settings"]["precision"]: point["regressed"] for point in record["points"]},
                          {"bf16": True, "fp32": False})
-        self.assertAlmostEqual(record["points"][0]["slowdown_percent"], 90)
+        self.assertAlmostEqual(record["points"][0]["slowdown_percent"], 90, 4)
         self.assertEqual([text for text in record["warnings"] if "lie before" in text], [])  # they have the same times
 
     def test_the_same_as_pairs_passes(self):
         record = self.verdict(self.sweep, f"new={self.copy('same')}", "--paired", *EXACT, expect=0)
-        self.assertEqual((record["verdict"], record["slowdown_percent"], record["p"]), ("pass", 0, 1))
-        self.assertEqual(record["points"][0]["p"], 1)
+        self.assertEqual(record["verdict"], "pass")
+        self.assertAlmostEqual(record["slowdown_percent"], 0, 4)
+        self.assertGreater(record["p"], 0.2)
 
     def test_what_can_not_fail_can_not_pass(self):
         record = self.verdict(self.sweep, f"new={self.copy('same')}", "--paired", expect=3)
@@ -81,6 +83,73 @@ class Sets(MeasuredSweepTest):
         _, err = self.run_program(SCALEMARK, "compare", self.sweep, runs, expect=2)
         self.assertIn("again.json", err)
         self.gate("--save_baseline", "b.json", runs, expect=2)
+
+    def test_copies_under_new_ids_are_no_data(self):
+        def under_new_ids(name):
+            runs = shutil.copytree(self.sweep / "runs", self.folder / name)
+            for path in runs.iterdir():
+                path.write_text(json.dumps(dict(json.loads(path.read_text()), id=str(uuid.uuid4()))))
+            return runs
+
+        copies = under_new_ids("copies")
+        self.gate("--save_baseline", "b.json", self.sweep)
+        for words in (["gate", self.sweep, copies], ["gate", self.sweep, copies, "--paired"], ["gate", "b.json", copies],
+                      ["compare", self.sweep, copies], ["gate", "--history", self.sweep, copies]):
+            _, err = self.run_program(SCALEMARK, *words, expect=2)
+            self.assertIn("one is a copy of the other", err)
+        twice = shutil.copytree(self.copy("new", 1, self.of_level(1)) / "runs", self.folder / "twice")
+        for path in list(twice.iterdir()):
+            (twice / f"again-{path.name}").write_text(json.dumps(dict(json.loads(path.read_text()), id=str(uuid.uuid4()))))
+        record = self.verdict(self.copy("base", 1, self.of_level(1)), twice, *EXACT, expect=0)
+        self.assertEqual(record["repeats"], REPEATS)
+        self.assertIn(f"{2 * REPEATS} of {4 * REPEATS} launches of twice equal another one", record["warnings"][0])
+        self.assertIn(f"{2 * REPEATS} launches that tell what another one tells", " ".join(record["sets"][1]["left_out"]))
+
+    def test_unlike_builds_are_refused_at_every_entrance(self):
+        def debug(record):
+            record["build"]["build_type"] = "Debug"
+
+        def tokens(record):
+            record["unit"] = "tokens/sec"
+
+        self.gate("--save_baseline", "b.json", self.sweep)
+        row = [self.copy(f"set{k}") for k in range(4)]
+        for name, change, complaint in (("debug", debug, "build_type (sweep: Release; debug: Debug)"), ("tokens", tokens, "images/sec")):
+            other = self.copy(name, 1, change)
+            for words in (["gate", self.sweep, other], ["gate", self.sweep, other, "--paired"], ["gate", "sweep=b.json", other],
+                          ["compare", self.sweep, other], ["gate", "--history", self.sweep, *row, other]):
+                with self.subTest(words=words, what=name):
+                    _, err = self.run_program(SCALEMARK, *words, expect=2)
+                    self.assertIn(complaint, err)
+
+    def test_an_order_that_goes_with_the_build_is_no_verdict(self):
+        def every_minutes(first):
+            numbers = iter(range(first, 10_000, 2))
+
+            def change(record):
+                self.of_level(0.9 if first else 1)(record)
+                record["created_at"] = f"2999-01-01T{(n := next(numbers)) // 60:02}:{n % 60:02}:00.000Z"
+                record["started_at"] = record["created_at"]
+            return change
+
+        base, new = (self.copy(name, 1, every_minutes(first)) / "runs" for name, first in (("base", 0), ("new", 1)))
+        for words in ([f"base={base}", f"new={new}"], [f"base={base}", f"new={new}", "--paired"]):
+            record = self.verdict(*words, *EXACT, expect=3)
+            text = " ".join(record["warnings"])
+            self.assertIn(f"base came first in {REPEATS} of {REPEATS} pairs", text)
+            self.assertIn("let either build come first in half of the pairs", text)
+            self.assertNotIn("apart", text)
+
+    def test_other_hosts_are_named(self):
+        def host(record):
+            of_level(record)
+            record["system"]["host"] = "another"
+
+        base, of_level = self.copy("base", 1, self.of_level(1)), self.of_level(1)
+        other = self.copy("other", 1, host)
+        for words in (["gate", base, other, *EXACT, "--json"], ["compare", base, other, "--json"]):
+            record = json.loads(self.run_program(SCALEMARK, *words)[0])
+            self.assertIn("different hosts (base: ", " ".join(record["warnings"]))
 
     def test_every_exit_is_reported(self):
         reports = ["--junit", "j.xml", "--summary", "s.md", "--annotations", "--output", "v.json"]
@@ -133,7 +202,8 @@ class Sets(MeasuredSweepTest):
         self.assertEqual(len(first["launches"]), 2 * REPEATS)
         record = self.verdict("b.json", f"new={self.copy('slow', 0.1)}", expect=1)
         self.assertEqual(record["baseline"]["checksum"], first["checksum"])
-        self.assertEqual(self.verdict("b.json", self.copy("same"), "--paired", *EXACT, expect=0)["slowdown_percent"], 0)
+        same = self.verdict("b.json", self.copy("same"), "--paired", *EXACT, expect=0)
+        self.assertAlmostEqual(same["slowdown_percent"], 0, 4)
         self.gate("b.json", self.sweep, expect=2)  # what the baseline was made of
         self.run_program(SCALEMARK, "compare", "b.json", "slow")
         _, err = self.gate(*save, expect=2)

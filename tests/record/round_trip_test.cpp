@@ -180,6 +180,19 @@ TEST(RoundTrip, OfCurves) {
   EXPECT_GE(check_all<ScalingCurve>(kSource / "results/baselines", "scaling", Order::any), 4);
 }
 
+TEST(RoundTrip, OfACurveThatTellsTheTimesOfItsLaunches) {
+  const fs::path path = kSource / "tests/record/files/scaling_of_launches.json";
+  Json json = record_at(path);
+  json["schema_revision"] = 10;
+  for (Json& point : json["points"])
+    for (Json& repeat : point["repeats"]) repeat["created_at"] = "2026-11-27T05:36:59.001Z";
+  expect_the_same<ScalingCurve>(json, path, Order::any);
+  EXPECT_EQ(record_from<ScalingCurve>(json).points[1].repeats[0].created_at,
+            std::string("2026-11-27T05:36:59.001Z"));
+  json["points"][0]["repeats"][0]["created_at"] = 7;
+  EXPECT_THROW(record_from<ScalingCurve>(json), RecordFault);
+}
+
 TEST(RoundTrip, OfACurveToWhichAReaderHasAddedKeysThatAreNewer) {
   Json json = record_at(kSource / "tests/record/files/scaling_of_launches.json");
   json["schema_revision"] = 2;

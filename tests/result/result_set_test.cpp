@@ -160,6 +160,89 @@ TEST(ResultSet, OfACurveOfLaunchesHasThoseOfItsSweep) {
   }
 }
 
+TEST(ResultSet, OfACurveOfLaunchesHasTheirTimes) {
+  Tree tree;
+  Json record = curve(tree, "f");
+  record["repeat_unit"] = "launch";
+  record["created_at"] = "2026-11-20T23:00:00.000Z";
+  record["points"][0]["repeats"][0]["created_at"] = "2026-11-20T12:00:00.000Z";
+  record["points"][0]["repeats"][1]["created_at"] = nullptr;
+  record["unavailable"]["points.repeats.created_at"] = "it was not told";
+  tree.file("c.json", record_text(record));
+  const ResultSet set = read_result_set("x", (tree.root() / "c.json").string());
+  EXPECT_EQ(set.launches.at(0).started_at, "2026-11-20T12:00:00.000Z");
+  EXPECT_EQ(set.launches.at(1).started_at, "2026-11-20T23:00:00.000Z");
+  // Those that a curve writes are the ones of its runs.
+  const Json run = read_record(tree.root() / "f/c.runs/11.json");
+  EXPECT_EQ(point_repeat(record_from<RunResult>(run), "", false).created_at,
+            run["created_at"].get<std::string>());
+}
+
+TEST(ResultSet, TellsBuildTypeAndPreflight) {
+  Tree tree;
+  Json record = run_record();
+  record["build"]["build_type"] = "Debug";
+  record["preflight"] = {{"id", "00000000-0000-4000-8000-000000000001"},
+                         {"created_at", "2026-11-10T12:00:00Z"},
+                         {"status", "ok"},
+                         {"verdict", "pass"},
+                         {"hosts_not_covered", Json::array()}};
+  tree.file("r.json", record_text(record));
+  const MeasuredLaunch launch =
+      read_result_set("x", (tree.root() / "r.json").string()).launches.at(0);
+  EXPECT_EQ(launch.keys.at("build_type"), "Debug");
+  EXPECT_EQ(launch.preflight_at, "2026-11-10T12:00:00Z");
+}
+
+/// A launch of its own id whose loop took these seconds.
+MeasuredLaunch that_took(double seconds, int id) {
+  MeasuredLaunch launch;
+  launch.id = launch.path = std::to_string(id);
+  launch.host = "n0";
+  launch.repeats = {{1000, seconds}};
+  return launch;
+}
+
+std::string refused_copy(std::vector<ResultSet> sets) {
+  try {
+    count_copies_once(sets);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Copies, OfOneSetAreCountedOnce) {
+  std::vector<ResultSet> sets(1);
+  sets[0].launches = {that_took(12.3456789012, 1), that_took(12.3456789012, 2),
+                      that_took(12.3456789013, 3), that_took(12.3456789012, 4)};
+  count_copies_once(sets);
+  ASSERT_EQ(sets[0].launches.size(), 2U);
+  EXPECT_EQ(sets[0].launches[1].id, "3");
+  EXPECT_EQ(sets[0].copies, 2U);
+  EXPECT_THAT(sets[0].left_out, ElementsAre(HasSubstr("2 launches that tell what another one")));
+}
+
+TEST(Copies, OfTwoSetsAreRefused) {
+  std::vector<ResultSet> sets(2);
+  sets[0] = {"base", "b", {that_took(12.3456789012, 1)}, {}};
+  sets[1] = {"new", "n", {that_took(12.5, 2), that_took(12.3456789012, 3)}, {}};
+  EXPECT_THAT(refused_copy(sets),
+              HasSubstr("1 (base) and 3 (new) tell the same to the last digit"));
+  sets[1].launches[1].host = "n1";
+  EXPECT_EQ(refused_copy(sets), "");
+}
+
+/// Two launches may well take 12.5 s each, where time is told in so few digits.
+TEST(Copies, AreNotToldByFewDigits) {
+  std::vector<ResultSet> sets(2);
+  sets[0] = {"base", "b", {that_took(12.5, 1), that_took(12.5, 2)}, {}};
+  sets[1] = {"new", "n", {that_took(12.5, 3)}, {}};
+  EXPECT_EQ(refused_copy(sets), "");
+  count_copies_once(sets);
+  EXPECT_EQ(sets[0].launches.size(), 2U);
+}
+
 /// A journal line and its record.
 void sweep_launch(Tree& tree, std::string& journal, int repeat, const Json& record,
                   const std::string& status) {

@@ -391,6 +391,7 @@ PointRepeat point_repeat(const RunResult& run, const std::string& path, bool bas
   PointRepeat repeat;
   repeat.run = run.id;
   repeat.path = known_text(path);
+  repeat.created_at = known_text(run.created_at);
   repeat.baseline = baseline;
   const auto steps = static_cast<double>(run.step_seconds->samples.size());
   repeat.units = *run.units_per_step * steps;
