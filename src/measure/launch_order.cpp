@@ -57,10 +57,15 @@ bool is_pair_after_pair(const Values& base, const Values& fresh) {
 
 }  // namespace
 
+bool LaunchOrder::is_unbalanced() const {
+  return design == LaunchDesign::pairs && pairs() >= kLeastOrdered &&
+         2 * std::min(base_first, fresh_first) < std::max(base_first, fresh_first);
+}
+
 bool LaunchOrder::confounded() const {
   if (design == LaunchDesign::apart) return declared;
   return design == LaunchDesign::pairs && pairs() >= kLeastOrdered &&
-         std::min(base_first, fresh_first) * kPairsOfOneOrder <= pairs() - 1;
+         std::min(base_first, fresh_first) * kPairsOfOneOrder <= pairs();
 }
 
 LaunchOrder order_of_pairs(std::span<const double> base, std::span<const double> fresh,

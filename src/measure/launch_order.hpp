@@ -32,6 +32,8 @@ struct LaunchOrder {
   /// Whether an effect of the order would count as one of the build: of `pairs` nearly all (all but
   /// one in ten) have the same launch first, or of declared pairs one set lies before the other.
   bool confounded() const;
+  /// Whether one launch came first in more than two of three pairs.
+  bool is_unbalanced() const;
 };
 
 /// Launches of a pair are together where they start within this share of the time from one pair to

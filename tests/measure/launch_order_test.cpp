@@ -56,10 +56,15 @@ TEST(LaunchOrder, OfBothOrdersTellsWhatTheSecondLaunchLoses) {
   EXPECT_LT(*order.p, 0.01);
 }
 
-TEST(LaunchOrder, OneOtherPairOfTenIsEnoughNotToBeConfounded) {
+TEST(LaunchOrder, TwoOtherPairsOfTenAreEnoughNotToBeConfounded) {
   Values base = every_two_minutes(10), fresh = every_two_minutes(10, 60);
   std::swap(base[3], fresh[3]);
+  EXPECT_TRUE(order_of_pairs(base, fresh, {}).confounded());
+  std::swap(base[8], fresh[8]);
   EXPECT_FALSE(order_of_pairs(base, fresh, {}).confounded());
+  EXPECT_TRUE(order_of_pairs(base, fresh, {}).is_unbalanced());
+  for (const std::size_t k : {0U, 5U}) std::swap(base[k], fresh[k]);
+  EXPECT_FALSE(order_of_pairs(base, fresh, {}).is_unbalanced());
   EXPECT_TRUE(order_of_pairs(every_two_minutes(5), every_two_minutes(5, 60), {}).confounded());
   EXPECT_FALSE(order_of_pairs(every_two_minutes(4), every_two_minutes(4, 60), {}).confounded());
 }

@@ -401,9 +401,13 @@ class Comparer {
   OrderFindings order_of(const Difference& difference, const Repeats& base,
                          const Repeats& other) const {
     if (difference.in_process() || of_one_sweep(base, other)) return {};
+    // What a drift makes of sets that are equivalent must come up to what they may differ by.
+    const double asked = questions_.test.equivalent_percent.value_or(0);
+    const double least =
+        std::abs(difference.difference_percent) < asked ? std::log1p(asked / 100) : 0;
     return look_at_order(timed_logs(base, other, difference.paired()),
-                         std::log1p(difference.difference_percent / 100), /*least=*/0,
-                         sets_[0].label, difference.set);
+                         std::log1p(difference.difference_percent / 100), least, sets_[0].label,
+                         difference.set);
   }
 
   Repeats repeats_at(std::size_t index, std::size_t set, bool rounds) const {

@@ -179,6 +179,17 @@ std::string always_first(const LaunchOrder& order, const std::string& base,
                         order.pairs()));
 }
 
+std::string mostly_first(const LaunchOrder& order, const std::string& base,
+                         const std::string& other) {
+  const bool base_first = order.base_first > order.fresh_first;
+  const std::size_t more = std::max(order.base_first, order.fresh_first);
+  return fmt::format(
+      "{} came first in {} of {} pairs: of what the second launch of a pair loses, {:.0f} % count "
+      "as the build's; let either build come first in half of the pairs",
+      base_first ? base : other, more, order.pairs(),
+      100. * static_cast<double>(2 * more - order.pairs()) / static_cast<double>(order.pairs()));
+}
+
 std::string drifts(const SetDrift& drift, double difference, const std::string& base,
                    const std::string& other) {
   const auto percent = [](double log_ratio) { return 100 * std::expm1(log_ratio); };
@@ -206,6 +217,7 @@ OrderFindings look_at_order(const TimedLogs& logs, double difference, double lea
     found.warnings.push_back(always_first(order, base, other));
     return found;
   }
+  if (order.is_unbalanced()) found.warnings.push_back(mostly_first(order, base, other));
   const auto drift = drift_of_sets(logs.base_starts, logs.base, logs.starts, logs.other);
   if (!drift || !drift->hides(difference, least, kTrendLevel)) return found;
   found.confounded = true;

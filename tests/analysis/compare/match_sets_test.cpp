@@ -50,6 +50,58 @@ TEST(MatchSets, RefusesWhatDiffersNamingKeysAndValues) {
   EXPECT_EQ(match_sets(sets, {"precision"}).points.size(), 1U);
 }
 
+TEST(MatchSets, RefusesUnlikeBuildTypes) {
+  std::vector<ResultSet> sets{result_set("a", {launch(1)}), result_set("b", {launch(1)})};
+  sets[0].launches[0].keys["build_type"] = "Debug";
+  sets[1].launches[0].keys["build_type"] = "Release";
+  EXPECT_THAT(refusal(sets), HasSubstr("build_type (a: Debug; b: Release)"));
+  EXPECT_EQ(match_sets(sets, {"build_type"}).points.size(), 1U);
+}
+
+TEST(SetWarnings, CopiesAreCounted) {
+  ResultSet set = result_set("a", {launch(1), launch(2)});
+  EXPECT_THAT(set_warnings({set, set}), testing::IsEmpty());
+  set.copies = 6;
+  EXPECT_THAT(set_warnings({result_set("base", {launch(1)}), set}),
+              testing::ElementsAre(HasSubstr("6 of 8 launches of a equal another one")));
+}
+
+/// Of a set whose launches ran on these hosts.
+ResultSet on_hosts(const std::string& label, const std::vector<std::string>& hosts) {
+  ResultSet set = result_set(label, {});
+  for (const std::string& host : hosts) {
+    set.launches.push_back(launch(1));
+    set.launches.back().host = host;
+  }
+  return set;
+}
+
+TEST(SetWarnings, HostsOfTheirOwnCanNotBeToldFromTheBuild) {
+  const ResultSet base = on_hosts("base", {"n1", "n2"}), other = on_hosts("new", {"n3"});
+  EXPECT_THAT(set_warnings({base, other}),
+              testing::ElementsAre(AllOf(HasSubstr("different hosts (base: n1, n2; new: n3)"),
+                                         HasSubstr("measure both builds on the same hosts"))));
+  EXPECT_THAT(set_warnings({base, other}, /*by_host=*/true), testing::IsEmpty());
+  EXPECT_THAT(set_warnings({base, on_hosts("new", {"n3", "n2"})}), testing::IsEmpty());
+  EXPECT_THAT(set_warnings({base, on_hosts("new", {""})}), testing::IsEmpty());  // not told
+}
+
+/// Of a set of two launches on the 20th, the second with a preflight of this day.
+ResultSet checked_on(const std::string& label, const std::string& day) {
+  ResultSet set = result_set(label, {launch(1), launch(1)});
+  for (MeasuredLaunch& one : set.launches) one.started_at = "2026-11-20T12:00:00Z";
+  set.launches[1].preflight_at = "2026-11-" + day + "T11:00:00Z";
+  return set;
+}
+
+TEST(SetWarnings, OldPreflightsSayLittle) {
+  EXPECT_THAT(set_warnings({checked_on("a", "20"), checked_on("b", "20")}), testing::IsEmpty());
+  EXPECT_THAT(set_warnings({checked_on("a", "20"), checked_on("b", "10")}),
+              testing::ElementsAre(
+                  HasSubstr("1 of 2 launches of b name a preflight that is up to 11 days older"),
+                  HasSubstr("the preflights of a and b were made 10 days apart")));
+}
+
 TEST(MatchSets, AChangedDefaultIsPartOfTheBuild) {
   std::vector<ResultSet> sets{result_set("base", {launch(1)}), result_set("new", {launch(1)})};
   for (std::size_t i = 0; i < 2; ++i) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "analysis/compare/compare.hpp"
 #include "analysis/compare/compare_support.hpp"
@@ -67,6 +68,63 @@ TEST(TimeOrder, UnlikePointsAreOneSeries) {
         test::launch((k % 2 ? 1000 : 100) * (1 + 0.01 * (k / 2 % 2)), k % 2 ? 2 : 1));
   EXPECT_THAT(warnings_of({timed(level, 0, 2), timed(set, 1, 2)}),
               ElementsAre(HasSubstr("throughput of b has a trend of +")));
+}
+
+std::vector<double> slower(std::vector<double> rates_of_base, double by) {
+  for (double& rate : rates_of_base) rate *= 1 - by;
+  return rates_of_base;
+}
+
+MetricComparison compared(const std::vector<ResultSet>& sets, bool paired = false) {
+  CompareQuestions questions;
+  questions.paired = paired;
+  return compare_sets(sets, match_sets(sets, {}), questions);
+}
+
+/// One launch of b after each of a.
+TEST(TimeOrder, ABuildThatAlwaysComesSecondIsConfounded) {
+  const std::vector<ResultSet> sets{timed(rates("a", kLevel), 0, 4),
+                                    timed(rates("b", slower(kLevel, 0.1)), 2, 4)};
+  for (const bool paired : {true, false}) {
+    const MetricComparison made = compared(sets, paired);
+    EXPECT_EQ(made.differences.at(0).verdict, record::kConfounded) << paired;
+    EXPECT_THAT(made.warnings,
+                testing::Contains(AllOf(HasSubstr("a came first in 7 of 7 pairs"),
+                                        HasSubstr("let either build come first in half"))));
+  }
+  // What shows no difference is no difference in whatever order.
+  const MetricComparison same =
+      compared({timed(rates("a", kLevel), 0, 4), timed(rates("b", kLevel), 2, 4)});
+  EXPECT_EQ(same.differences.at(0).verdict, record::kNoDifference);
+}
+
+/// b comes first of each second pair, and is the slower one all the same.
+TEST(TimeOrder, ABalancedOrderIsNotConfounded) {
+  std::vector<ResultSet> sets{timed(rates("a", kLevel), 0, 4),
+                              timed(rates("b", slower(kLevel, 0.1)), 2, 4)};
+  for (std::size_t k = 0; k < kLevel.size(); k += 2)
+    std::swap(sets[0].launches[k].started_at, sets[1].launches[k].started_at);
+  for (const bool paired : {true, false})
+    EXPECT_EQ(compared(sets, paired).differences.at(0).verdict, "slower") << paired;
+}
+
+/// The rate falls by 1 % a launch, a before b.
+TEST(TimeOrder, ATrendThatMakesTheDifferenceIsConfounded) {
+  std::vector<double> early, late;
+  for (int k = 0; k < 8; ++k) {
+    early.push_back(100 * std::exp(-0.01 * k + 0.001 * (k * k % 5)));
+    late.push_back(100 * std::exp(-0.01 * (k + 8) + 0.001 * (k * k % 5)));
+  }
+  const MetricComparison made =
+      compared({timed(rates("a", early), 0, 2), timed(rates("b", late), 16, 2)});
+  EXPECT_EQ(made.differences.at(0).verdict, record::kConfounded);
+  EXPECT_THAT(made.warnings,
+              testing::Contains(AllOf(HasSubstr("b at 1 rank: the trend within a and b"),
+                                      HasSubstr("measure both side by side"))));
+  // The difference is many times what the trend makes.
+  const MetricComparison large =
+      compared({timed(rates("a", early), 0, 2), timed(rates("b", slower(late, 0.4)), 16, 2)});
+  EXPECT_EQ(large.differences.at(0).verdict, "slower");
 }
 
 TEST(TimeOrder, ReadsTimesOfRecords) {

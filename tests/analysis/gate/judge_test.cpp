@@ -193,6 +193,76 @@ TEST(Judge, AnOrderThatChangesIsToldFromTheBuild) {
   EXPECT_THAT(judgement.warnings[0], HasSubstr("the second launch of a pair is 1.5 % lower"));
 }
 
+/// Nine of ten pairs of one order leave the effect of the order open; of eight it is told.
+TEST(Judge, HowManyPairsHaveTheSameOrderDecides) {
+  for (const int fresh_first : {1, 2}) {
+    std::vector<ResultSet> sets{rates("base", around(100, 10)), rates("new", around(95, 10))};
+    for (int k = 0; k < 10; ++k)
+      for (const std::size_t set : {0U, 1U})
+        sets[set].launches[static_cast<std::size_t>(k)].started_at = fmt::format(
+            "2026-11-01T00:{:02d}:00Z", 4 * k + ((set == 0) == (k < fresh_first) ? 2 : 0));
+    const Judgement judgement = judged(sets, GateMode::pairs, 10);
+    const bool open = fresh_first == 1;
+    EXPECT_EQ(judgement.decision.verdict,
+              open ? GateVerdict::inconclusive : GateVerdict::regressed);
+    EXPECT_THAT(
+        judgement.warnings,
+        ::testing::Contains(HasSubstr(open ? "base came first in 9 of 10 pairs, so that"
+                                           : "base came first in 8 of 10 pairs: of what the "
+                                             "second launch of a pair loses, 60 %")));
+  }
+}
+
+/// A launch starts each minute, in the order of the letters, of which A is the base; each is
+/// `fall` slower than the one before it, and the new build `slowdown`.
+std::vector<ResultSet> drifting(const std::string& order, double fall, double slowdown = 0) {
+  std::vector<ResultSet> sets{result_set("base", {}), result_set("new", {})};
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const bool is_base = order[place] == 'A';
+    const double noise = 0.001 * static_cast<double>(place * place % 7);
+    sets[is_base ? 0 : 1].launches.push_back(launch(
+        100 * std::exp(noise - fall * static_cast<double>(place)) * (is_base ? 1 : 1 - slowdown)));
+    sets[is_base ? 0 : 1].launches.back().started_at =
+        fmt::format("2026-11-01T00:{:02d}:00Z", place);
+  }
+  return sets;
+}
+
+std::string repeated(const std::string& word, int times) {
+  std::string all;
+  for (int k = 0; k < times; ++k) all += word;
+  return all;
+}
+
+TEST(Judge, ADriftFromOneSetToTheOtherIsInconclusive) {
+  const std::string apart = repeated("A", 10) + repeated("B", 10);
+  const Judgement judgement = judged(drifting(apart, 0.01), GateMode::samples, 10);
+  EXPECT_EQ(judgement.decision.verdict, GateVerdict::inconclusive);
+  EXPECT_THAT(judgement.warnings,
+              ::testing::Contains(::testing::AllOf(HasSubstr("the trend within base and new"),
+                                                   HasSubstr("measure both side by side"))));
+  // Without a drift, and with one that can't make that much, the build is what is left.
+  for (const double fall : {0., 0.0005})
+    EXPECT_EQ(judged(drifting(apart, fall, 0.1), GateMode::samples, 10).decision.verdict,
+              GateVerdict::regressed);
+}
+
+/// A fall by a fifth over all launches makes 1 % from each to the next: beside ABAB that is what
+/// the build would make, beside ABBA nothing.
+TEST(Judge, ADriftIsToldFromTheBuildInABalancedOrderOnly) {
+  for (const GateMode mode : {GateMode::pairs, GateMode::samples}) {
+    const Judgement confounded = judged(drifting(repeated("AB", 10), 0.01), mode, 10);
+    EXPECT_EQ(confounded.decision.verdict, GateVerdict::inconclusive) << to_string(mode);
+    EXPECT_THAT(confounded.warnings,
+                ::testing::Contains(HasSubstr("let either build come first in half")));
+  }
+  const Judgement none = judged(drifting(repeated("ABBA", 5), 0.01), GateMode::pairs, 10);
+  EXPECT_NE(none.decision.verdict, GateVerdict::regressed);
+  EXPECT_THAT(none.warnings, ::testing::Not(::testing::Contains(HasSubstr("can't be told"))));
+  EXPECT_EQ(judged(drifting(repeated("ABBA", 5), 0.01, 0.05), GateMode::pairs, 10).decision.verdict,
+            GateVerdict::regressed);
+}
+
 TEST(Judge, NamesSlowLaunchesAndUnlikeSpreads) {
   Values fresh = around(100, 20);
   for (const std::size_t k : {2U, 7U, 12U, 17U}) fresh[k] = 50;
