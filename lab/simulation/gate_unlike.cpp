@@ -5,11 +5,14 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "analysis/compare/point_test.hpp"
 #include "lab/simulation/gate_rivals.hpp"
 #include "lab/simulation/gate_shapes.hpp"
 #include "lab/simulation/gate_simulation.hpp"
-#include "measure/launch_order.hpp"
 
 namespace scalemark::gate {
 namespace {
@@ -136,46 +139,93 @@ void print_slow_modes(int repetitions) {
 
 namespace {
 
-/// Start times of a pair every two minutes, and log ratios where the second launch is slower.
-struct OrderedPairs {
-  Values base, fresh, ratios;
-  void add(bool base_first, double effect, Random& random) {
-    const double start = 120 * static_cast<double>(ratios.size());
-    base.push_back(start + (base_first ? 0 : 60));
-    fresh.push_back(start + (base_first ? 60 : 0));
-    const double noise = 0.005 * (gaussian(random) - gaussian(random));
-    ratios.push_back(noise + (base_first ? effect : -effect));
-  }
+constexpr int kTimedPairs = 10;
+
+/// In what order the launches of two sets follow each other, one a minute.
+struct LaunchSequence {
+  std::string name;
+  std::function<bool(int pair, Random&)> base_first;
+  bool apart = false;  ///< all launches of the base, then all of the new build
 };
+
+/// What the machine does to launches by their place, as logarithms of rates.
+struct Disturbance {
+  double second = 0;  ///< to the second launch of a pair
+  double drift = 0;   ///< from the first launch to the last
+};
+
+TimedLogs launched(const LaunchSequence& sequence, const Disturbance& by, double slowdown,
+                   bool paired, Random& random) {
+  TimedLogs logs;
+  logs.paired = paired;
+  for (int pair = 0; pair < kTimedPairs; ++pair) {
+    const bool base_first = sequence.base_first(pair, random);
+    for (const bool is_base : {true, false}) {
+      const bool second = is_base != base_first;
+      const int place = sequence.apart ? pair + (is_base ? 0 : kTimedPairs) : 2 * pair + second;
+      const double log_rate = 0.005 * gaussian(random) + by.drift * place / (2 * kTimedPairs) +
+                              (second ? by.second : 0) + (is_base ? 0 : std::log1p(-slowdown));
+      (is_base ? logs.base_starts : logs.starts).push_back(60. * place);
+      (is_base ? logs.base : logs.other).push_back(log_rate);
+    }
+  }
+  return logs;
+}
+
+struct OrderCounts {
+  int by_values = 0, confounded = 0, regressed = 0;
+};
+
+OrderCounts count_verdicts(const LaunchSequence& sequence, const Disturbance& by, double slowdown,
+                           bool paired, int repetitions) {
+  Random random(kUnlikeSeed);
+  const GateDesign design;
+  OrderCounts counts;
+  for (int i = 0; i < repetitions; ++i) {
+    const TimedLogs logs = launched(sequence, by, slowdown, paired, random);
+    const GateDecision decision = decide_once({{logs.base}, {logs.other}, paired}, design);
+    const bool slow = decision.verdict == GateVerdict::regressed;
+    const bool open = look_at_order(logs, std::log1p(-decision.slowdown_percent / 100),
+                                    design.threshold, "base", "new")
+                          .confounded;
+    counts.by_values += slow;
+    counts.confounded += open;
+    counts.regressed += slow && !open;
+  }
+  return counts;
+}
+
+std::vector<LaunchSequence> launch_sequences() {
+  return {{"one set, then the other", [](int, Random&) { return true; }, true},
+          {"base first (ABAB)", [](int, Random&) { return true; }},
+          {"drawn", [](int, Random& random) { return happens(random, 0.5); }},
+          {"balanced (ABBA)", [](int pair, Random&) { return pair % 2 == 0; }}};
+}
 
 }  // namespace
 
 void print_order(int repetitions) {
   fmt::print(
-      "\n| who comes first | second launch slower by | regressed by the values alone | order "
-      "confounded | effect told | regressed |\n| --- | --- | --- | --- | --- | --- |\n");
-  for (const std::string who : {"the base", "drawn", "in turns"})
-    for (const double slower : {0., 0.015}) {
-      Random random(kUnlikeSeed);
-      int by_values = 0, confounded = 0, told = 0, regressed = 0;
-      for (int i = 0; i < repetitions; ++i) {
-        OrderedPairs pairs;
-        for (int k = 0; k < 10; ++k)
-          pairs.add(who == "the base" || (who == "drawn" ? happens(random, 0.5) : k % 2 == 0),
-                    std::log1p(-slower), random);
-        const LaunchOrder order = order_of_pairs(pairs.base, pairs.fresh, pairs.ratios);
-        const bool slow =
-            decide_once({{Values(10)}, {pairs.ratios}, true}, {}).verdict == GateVerdict::regressed;
-        by_values += slow;
-        confounded += order.confounded();
-        told += order.p && *order.p <= 0.01;
-        regressed += slow && !order.confounded();
+      "\n| order | second launch slower by | drift | judged as | A/A: regressed by the values "
+      "alone "
+      "| confounded | regressed | 5 % slower: confounded | regressed |\n| --- | --- | --- | --- | "
+      "--- | --- | --- | --- | --- |\n");
+  for (const LaunchSequence& sequence : launch_sequences())
+    for (const auto& [second, drift] :
+         {std::pair(0., 0.), std::pair(0.015, 0.), std::pair(0., 0.02), std::pair(0., 0.2)})
+      for (const bool paired : {true, false}) {
+        if (sequence.apart && (paired || second > 0)) continue;
+        const Disturbance by{std::log1p(-second), std::log1p(-drift)};
+        const OrderCounts none = count_verdicts(sequence, by, 0, paired, repetitions);
+        const OrderCounts slow = count_verdicts(sequence, by, 0.05, paired, repetitions);
+        fmt::print(
+            "| {} | {:.1f} % | {:.0f} % | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} |\n",
+            sequence.name, 100 * second, 100 * drift, paired ? "pairs" : "samples",
+            percent(none.by_values, repetitions), percent(none.confounded, repetitions),
+            percent(none.regressed, repetitions), percent(slow.confounded, repetitions),
+            percent(slow.regressed, repetitions));
+        std::fflush(stdout);
       }
-      fmt::print("| {} | {:.1f} % | {:.1f} | {:.1f} | {:.1f} | {:.1f} |\n", who, 100 * slower,
-                 percent(by_values, repetitions), percent(confounded, repetitions),
-                 percent(told, repetitions), percent(regressed, repetitions));
-      std::fflush(stdout);
-    }
 }
 
 }  // namespace scalemark::gate
