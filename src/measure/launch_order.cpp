@@ -55,11 +55,22 @@ bool is_pair_after_pair(const Values& base, const Values& fresh) {
   return true;
 }
 
+bool makes_half(double makes, double difference, double least) {
+  return std::abs(makes) >= std::max(std::abs(difference), least) / 2;
+}
+
 }  // namespace
 
 bool LaunchOrder::is_unbalanced() const {
   return design == LaunchDesign::pairs && pairs() >= kLeastOrdered &&
          2 * std::min(base_first, fresh_first) < std::max(base_first, fresh_first);
+}
+
+bool LaunchOrder::hides(double difference, double least, double alpha) const {
+  if (design != LaunchDesign::pairs || !p || *p > alpha) return false;
+  const double more = static_cast<double>(base_first) - static_cast<double>(fresh_first);
+  const double makes = *second_differs * more / static_cast<double>(pairs());
+  return makes_half(makes, difference, least);
 }
 
 bool LaunchOrder::confounded() const {
@@ -131,7 +142,7 @@ double time_between(std::span<const double> a, std::span<const double> b) {
 }  // namespace
 
 bool SetDrift::hides(double difference, double least, double alpha) const {
-  return p <= alpha && std::abs(makes) >= std::max(std::abs(difference), least) / 2;
+  return p <= alpha && makes_half(makes, difference, least);
 }
 
 std::optional<SetDrift> drift_of_sets(std::span<const double> base_times,

@@ -34,6 +34,9 @@ struct LaunchOrder {
   bool confounded() const;
   /// Whether one launch came first in more than two of three pairs.
   bool is_unbalanced() const;
+  /// Whether the second launch differs, at level `alpha`, and the pairs that one order has more
+  /// make half of the difference or more of that; of a difference below `least`, half of that.
+  bool hides(double difference, double least, double alpha) const;
 };
 
 /// Launches of a pair are together where they start within this share of the time from one pair to

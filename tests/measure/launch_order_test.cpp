@@ -56,6 +56,24 @@ TEST(LaunchOrder, OfBothOrdersTellsWhatTheSecondLaunchLoses) {
   EXPECT_LT(*order.p, 0.01);
 }
 
+/// Of ten pairs the base is first in seven, so that 40 % of what the second launch loses are left.
+TEST(LaunchOrder, AnUnevenOrderMakesItsShareOfTheEffect) {
+  Values base, fresh, ratios;
+  for (std::size_t k = 0; k < 10; ++k) {
+    const double start = 120 * static_cast<double>(k);
+    const bool base_first = k % 3 != 1;
+    base.push_back(start + (base_first ? 0 : 60));
+    fresh.push_back(start + (base_first ? 60 : 0));
+    ratios.push_back((base_first ? -0.02 : 0.02) + 0.0001 * static_cast<double>(k * k % 7));
+  }
+  const LaunchOrder order = order_of_pairs(base, fresh, ratios);
+  EXPECT_EQ(order.base_first, 7U);
+  EXPECT_TRUE(order.hides(-0.008, 0.01, 0.05));
+  EXPECT_TRUE(order.hides(0, 0.01, 0.05));
+  EXPECT_FALSE(order.hides(-0.02, 0.01, 0.05));
+  EXPECT_FALSE(order.hides(0, 0.01, 0.0001)) << "no such level can be reached";
+}
+
 TEST(LaunchOrder, TwoOtherPairsOfTenAreEnoughNotToBeConfounded) {
   Values base = every_two_minutes(10), fresh = every_two_minutes(10, 60);
   std::swap(base[3], fresh[3]);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "measure/hodges_lehmann.hpp"
@@ -149,11 +150,27 @@ std::vector<double> starts_of(const Repeats& repeats) {
   return starts;
 }
 
-LaunchOrder order_of(const TimedLogs& logs) {
-  if (!logs.paired) return order_of_sets(logs.base_starts, logs.starts);
+/// Sorts values by their times, and these too.
+void sort_by_time(std::vector<double>& times, std::vector<double>& values) {
+  std::vector<std::pair<double, double>> timed;
+  for (std::size_t i = 0; i < times.size(); ++i) timed.emplace_back(times[i], values[i]);
+  std::ranges::sort(timed);
+  for (std::size_t i = 0; i < times.size(); ++i) std::tie(times[i], values[i]) = timed[i];
+}
+
+/// Two samples that were measured in pairs are looked at as pairs.
+LaunchOrder order_of(TimedLogs logs) {
+  if (!logs.paired) {
+    LaunchOrder order = order_of_sets(logs.base_starts, logs.starts);
+    if (order.design != LaunchDesign::pairs) return order;
+    sort_by_time(logs.base_starts, logs.base);
+    sort_by_time(logs.starts, logs.other);
+  }
   std::vector<double> ratios;
   for (std::size_t i = 0; i < logs.base.size(); ++i) ratios.push_back(logs.other[i] - logs.base[i]);
-  return order_of_pairs(logs.base_starts, logs.starts, ratios);
+  LaunchOrder order = order_of_pairs(logs.base_starts, logs.starts, ratios);
+  order.declared = logs.paired;
+  return order;
 }
 
 std::string second_of_pair(const LaunchOrder& order, const std::string& base) {
@@ -217,7 +234,9 @@ OrderFindings look_at_order(const TimedLogs& logs, double difference, double lea
     found.warnings.push_back(always_first(order, base, other));
     return found;
   }
-  if (order.is_unbalanced()) found.warnings.push_back(mostly_first(order, base, other));
+  found.confounded = order.hides(difference, least, kTrendLevel);
+  if (order.is_unbalanced() || found.confounded)
+    found.warnings.push_back(mostly_first(order, base, other));
   const auto drift = drift_of_sets(logs.base_starts, logs.base, logs.starts, logs.other);
   if (!drift || !drift->hides(difference, least, kTrendLevel)) return found;
   found.confounded = true;
