@@ -87,7 +87,8 @@ class Records(SweptCurves):
         for point in (one, two):
             for repeat in point["repeats"]:
                 run = self.read(f"curves/{repeat['path']}")
-                self.assertEqual((run["id"], run["model"], run["world_size"]), (repeat["run"], "trivial", point["ranks"]))
+                self.assertEqual((run["id"], run["created_at"], run["model"], run["world_size"]),
+                                 (repeat["run"], repeat["created_at"], "trivial", point["ranks"]))
                 self.assertEqual(repeat["baseline"], run["communication"]["communicator"] == "none" and point["ranks"] > 1)
                 self.assertAlmostEqual(repeat["throughput"], run["throughput"]["mean"])
                 rates[point["ranks"], repeat["baseline"], repeat["repeat"]] = repeat["throughput"]
