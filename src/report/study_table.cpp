@@ -71,7 +71,8 @@ std::string difference_words(const Known<record::FigureDifference>& difference) 
 
 std::string verdict_words(const record::StudyFigure& figure) {
   if (!figure.verdict) return kNone;
-  return fmt::format("{} ({})", to_string(*figure.verdict), shown(figure.expected.value_or("")));
+  return fmt::format("{}{} ({})", is_lone_value(figure) ? "one value: " : "",
+                     to_string(*figure.verdict), shown(figure.expected.value_or("")));
 }
 
 /// Returns whether this profile reads the figure.

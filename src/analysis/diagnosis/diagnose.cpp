@@ -36,13 +36,27 @@ record::Finding written(const Finding& finding) {
   return made;
 }
 
+/// Makes likely what would be sure if the record did not warn of what it was measured with. A note
+/// claims no effect, so it stays.
+Findings doubted(Findings findings, const RecordView& record) {
+  const std::string warning = record.first_words("warnings", 160);
+  if (warning.empty()) return findings;
+  for (Finding& finding : findings) {
+    if (finding.sure != Certainty::sure || finding.tone == Tone::note) continue;
+    finding.sure = Certainty::likely;
+    finding.because += "; but the record warns: " + warning;
+  }
+  return findings;
+}
+
 }  // namespace
 
 Findings diagnose(const Json& record, const std::vector<RunEvidence>& runs,
                   const Settings& settings) {
-  const std::string kind = RecordView(record).words("kind");
+  const RecordView view(record);
+  const std::string kind = view.words("kind");
   if (kind == "run") return run_findings(run_evidence(record, settings));
-  if (kind == "scaling") return curve_findings(curve_evidence(record, runs));
+  if (kind == "scaling") return doubted(curve_findings(curve_evidence(record, runs)), view);
   if (kind == "inference") {
     Findings findings = straggler_findings({run_evidence(record, settings)});
     for (const Finding& finding : inference_findings(inference_evidence(record, settings)))
@@ -50,12 +64,12 @@ Findings diagnose(const Json& record, const std::vector<RunEvidence>& runs,
     return findings;
   }
   if (kind == "instances") return instances_findings(instances_evidence(record));
-  if (kind == "comparison") return comparison_findings(comparison_evidence(record));
-  if (kind == "verdict") return gate_findings(gate_evidence(record));
+  if (kind == "comparison") return doubted(comparison_findings(comparison_evidence(record)), view);
+  if (kind == "verdict") return doubted(gate_findings(gate_evidence(record)), view);
   if (kind == "history") return history_findings(history_evidence(record));
   if (kind == "projection") return projection_findings(projection_evidence(record));
   if (kind == "preflight") return preflight_findings(preflight_evidence(record));
-  if (kind == "study") return study_findings(study_evidence(record));
+  if (kind == "study") return doubted(study_findings(study_evidence(record)), view);
   return {};
 }
 

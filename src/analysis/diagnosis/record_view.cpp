@@ -57,6 +57,12 @@ std::string RecordView::words(const Path& path, std::size_t longest) const {
   return text(path, longest).value.value_or("");
 }
 
+std::string RecordView::first_words(const Path& list, std::size_t longest) const {
+  const Json* value = find(list);
+  if (!value || !value->is_array() || value->empty() || !value->front().is_string()) return "";
+  return cut(value->front().get_ref<const std::string&>(), longest);
+}
+
 std::optional<bool> RecordView::flag(const Path& path) const {
   const Json* value = find(path);
   return value && value->is_boolean() ? std::optional(value->get<bool>()) : std::nullopt;

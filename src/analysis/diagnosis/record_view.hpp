@@ -33,6 +33,8 @@ class RecordView {
   /// Cut after so many characters.
   Text text(const Path& path, std::size_t longest = 300) const;
   std::string words(const Path& path, std::size_t longest = 300) const;
+  /// The first text of a list, cut likewise; empty where there is none.
+  std::string first_words(const Path& list, std::size_t longest) const;
   std::optional<bool> flag(const Path& path) const;
   bool is_true(const Path& path) const { return flag(path) == true; }
   /// The value of a configuration key as text; empty where there is none.

@@ -12,6 +12,7 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/compare/compare.hpp"
 #include "analysis/compare/match_sets.hpp"
 #include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/scaling/scaling.hpp"
@@ -492,6 +493,45 @@ std::vector<std::string> unlike_machines(const SweptCurve& curve) {
   return sentences;
 }
 
+std::set<std::string> hosts_of(const RunResult& run) {
+  std::set<std::string> hosts;
+  for (const record::RunRank& rank : run.ranks) hosts.insert(rank.host);
+  return hosts;
+}
+
+/// Says where the launches of a curve have no host in common, so that the hosts may differ where
+/// the rank count is thought to.
+std::string unlike_hosts(const SweptCurve& curve) {
+  const auto runs = all_runs(curve);
+  std::set<std::string> all, shared = hosts_of(runs.front()->record);
+  for (const SweptRun* run : runs) {
+    const auto hosts = hosts_of(run->record);
+    all.insert(hosts.begin(), hosts.end());
+    std::erase_if(shared, [&](const std::string& host) { return !hosts.contains(host); });
+  }
+  if (!shared.empty()) return "";
+  return fmt::format("launches ran on different hosts ({}): what sets these apart reads as scaling",
+                     fmt::join(all, ", "));
+}
+
+/// Says where all launches of one rank count were started a day or more after all of another.
+std::string unlike_days(const SweptCurve& curve) {
+  constexpr double kDay = 24 * 60 * 60;
+  std::map<int, std::vector<std::string>> starts;  // [ranks]
+  for (const SweptRun* run : curve.runs)
+    starts[run->ranks].push_back(run->record.started_at.value_or(run->record.created_at));
+  std::string end = "9", start;
+  for (const auto& [ranks, times] : starts) {
+    end = std::min(end, *std::ranges::max_element(times));
+    start = std::max(start, *std::ranges::min_element(times));
+  }
+  if (!(scalemark::seconds_of(start) - scalemark::seconds_of(end) >= kDay)) return "";
+  return fmt::format(
+      "launches of the rank counts lie apart in time ({} to {}): what the machine did in between "
+      "reads as scaling",
+      end, start);
+}
+
 /// Where a rank computes with other threads at another rank count, as it does with an equal share
 /// of a host's cores.
 std::string unequal_threads(const SweptCurve& curve) {
@@ -540,7 +580,8 @@ ScalingCurve make_swept_record(const SweptCurve& curve, const ResolvedConfig& as
   ScalingCurve made = start_curve(curve, config);
   set_points(made, config.config, *curve.ranks().rbegin(), points_of(curve, asked), noise);
   for (const std::string& sentence : unlike_machines(curve)) made.warnings.push_back(sentence);
-  made.warnings.push_back(unequal_threads(curve));
+  for (const auto say : {unlike_hosts, unlike_days, unequal_threads})
+    made.warnings.push_back(say(curve));
   std::erase(made.warnings, "");
   diagnosis::add_findings(made, runs);
   return made;

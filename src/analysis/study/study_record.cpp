@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "analysis/diagnosis/diagnose.hpp"
@@ -97,7 +98,11 @@ Json StepRow::value(const std::string& name) const {
 std::vector<StepRow> step_rows(const Json& record) {
   const std::string kind = record.value("kind", "plan");
   if (kind == "preflight") return parts_of(record, "checks");
-  if (!has_flat_rows(kind)) return parts_of(record, "points");
+  if (!has_flat_rows(kind)) {
+    auto points = parts_of(record, "points");
+    for (StepRow& point : points) point.planned = kind == "plan";
+    return points;
+  }
   const auto flat = flat_rows(record, {});
   std::vector<StepRow> rows;
   for (std::size_t i = 0; i < flat.size(); ++i) {
@@ -159,7 +164,7 @@ std::string where_words(const Where& where) {
   return words.empty() ? "everything" : join(words, ", ");
 }
 
-/// Of rounds where these have it, else of the points that they make up.
+/// Reads rounds where these have the value, else the points that they make up.
 ByRepeat select(const std::vector<StepRow>& rows, const std::string& of, const Where& where) {
   for (const bool of_rounds : {true, false}) {
     if (of_rounds && of != "throughput" && !is_pointer(of)) continue;
@@ -207,10 +212,22 @@ std::vector<double> ratios(const ByRepeat& above, const ByRepeat& below, const R
   return all;
 }
 
+/// The interval that the record itself has of the only value that was read; unknown without one.
+Known<Interval> own_interval(const std::vector<StepRow>& rows, const Reading& reading) {
+  for (const StepRow& row : rows) {
+    if (row.of_round || !holds(row, reading.where) || value_of(row, reading.of).is_null()) continue;
+    const Json interval = value_of(row, reading.of + "_ci95");
+    if (interval.is_array() && interval.size() == 2 && interval[0].is_number() &&
+        interval[1].is_number())
+      return Interval{interval[0], interval[1]};
+  }
+  return {};
+}
+
 MeasuredFigure summarised(const std::vector<double>& values) {
   MeasuredFigure measured{.repeats = values.size()};
   if (values.size() == 1) {
-    measured.value = values.front();  // exact, where it is arithmetic
+    measured.value = values.front();
     return measured;
   }
   const bool positive = std::ranges::all_of(values, [](double value) { return value > 0; });
@@ -242,10 +259,28 @@ MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
           ? numbers(above, reading.of)
           : ratios(above, select(rows_of(rows, reading.over_step), reading.over_of, *reading.over),
                    reading));
+  if (measured.repeats == 1 && !reading.over)
+    measured.ci95 = own_interval(rows_of(rows, reading.step), reading);
   transform(measured, [&](double value) {
     return is_percent(figure.unit) ? 100 * (reading.times * value - 1) : reading.times * value;
   });
   return measured;
+}
+
+/// Whether a value by this name is counted, or follows from the seed: no repeat would change it.
+bool is_counted(std::string_view of) {
+  const std::string_view name = of.substr(of.rfind('/') + 1);
+  for (const char* measured : {"second", "peak"})
+    if (name.find(measured) != name.npos) return false;
+  constexpr std::array kCounted{"bytes", "steps", "batch_size", "loss", "samples", "tokens"};
+  return std::ranges::any_of(kCounted,
+                             [&](std::string_view counted) { return of.find(counted) != of.npos; });
+}
+
+bool is_exact_value(const RowsOfSteps& all, const std::string& step, const std::string& of) {
+  const auto rows = all.find(step);
+  return is_counted(of) ||
+         (rows != all.end() && std::ranges::all_of(rows->second, &StepRow::planned));
 }
 
 std::optional<FigureVerdict> by_bounds(bool wholly_in, bool wholly_out) {
@@ -265,8 +300,15 @@ Known<MeasuredFigure> measure_figure(const Figure& figure, const RowsOfSteps& ro
   }
 }
 
+bool is_exact(const Figure& figure, const RowsOfSteps& rows) {
+  if (!figure.reading) return false;
+  const Reading& reading = *figure.reading;
+  return is_exact_value(rows, reading.step, reading.of) &&
+         (!reading.over || is_exact_value(rows, reading.over_step, reading.over_of));
+}
+
 std::optional<FigureVerdict> judge(const std::optional<Expectation>& expect,
-                                   const Known<MeasuredFigure>& measured) {
+                                   const Known<MeasuredFigure>& measured, bool exact) {
   if (!expect || !measured) return std::nullopt;
   const Known<double> number = number_of(measured);
   if (const Json& wanted = expect->equals; !wanted.is_null()) {
@@ -275,11 +317,16 @@ std::optional<FigureVerdict> judge(const std::optional<Expectation>& expect,
                                                    : wanted == measured->value;
     return by_bounds(same, !same);
   }
-  if (!number) return FigureVerdict::not_shown;
+  if (!number || (!measured->ci95 && !exact)) return FigureVerdict::not_shown;
   const Interval range = measured->ci95.value_or(Interval{*number, *number});
   const double high = expect->within_percent.value_or(expect->below.value_or(INFINITY));
   const double low = expect->within_percent ? -high : expect->above.value_or(-INFINITY);
   return by_bounds(range.lo > low && range.hi < high, range.hi < low || range.lo > high);
+}
+
+bool is_lone_value(const record::StudyFigure& figure) {
+  return figure.verdict == FigureVerdict::not_shown && number_of(figure.measured) &&
+         !figure.measured->ci95;
 }
 
 std::string expectation_words(const std::optional<Expectation>& expect) {
@@ -329,8 +376,17 @@ record::StudyFigure figure_of(const Figure& figure, const RowsOfSteps& rows) {
   made.difference =
       figure_difference(figure.unit, published_number(figure.published), number_of(measured));
   made.expected = known_text(expectation_words(expect));
-  made.verdict = {judge(expect, measured), ""};
+  made.verdict = {judge(expect, measured, is_exact(figure, rows)), ""};
   return made;
+}
+
+/// Says what became of a figure that is not shown, and what would help where it is one value.
+std::string verdict_warning(const record::StudyFigure& figure) {
+  if (!is_lone_value(figure)) return fmt::format("{}: {}", figure.name, to_string(*figure.verdict));
+  return fmt::format(
+      "{}: one value: not shown: without repeats there is no interval; measure its step again "
+      "with `repeats` in the plan of a sweep, or --repeats",
+      figure.name);
 }
 
 record::MeasuredOn measured_on(const RowsOfSteps& rows) {
@@ -405,7 +461,7 @@ std::vector<std::string> warnings_of(const std::vector<StepState>& states,
                                      state.reason.empty() ? "" : ": ", state.reason));
   for (const record::StudyFigure& figure : figures)
     if (figure.verdict && figure.verdict != FigureVerdict::shown)
-      warnings.push_back(fmt::format("{}: {}", figure.name, to_string(*figure.verdict)));
+      warnings.push_back(verdict_warning(figure));
   return warnings;
 }
 

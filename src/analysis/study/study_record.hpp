@@ -25,6 +25,7 @@ struct StepRow {
   Json part = nullptr;             ///< the record, point or check itself: pointers lead into it
   std::optional<std::int64_t> repeat = {};
   bool of_round = false;  ///< one of the repeats that a point is made of: `throughput` alone
+  bool planned = false;   ///< of a dry run, which computes its numbers and measures nothing
 
   /// A setting, else a column, else a member of `part`; null where there is none.
   Json value(const std::string& name) const;
@@ -48,13 +49,22 @@ using RowsOfSteps = std::map<std::string, std::vector<StepRow>>;
 using record::MeasuredFigure;
 
 /// Values of repeats, or pairs of them: their geometric mean where all are positive. As percent,
-/// and for "same", 100 (ratio - 1).
+/// and for "same", 100 (ratio - 1). The interval of a value that has no repeats of its own is the
+/// one that stands beside it in the record, in `NAME_ci95`.
 Known<MeasuredFigure> measure_figure(const Figure& figure, const RowsOfSteps& rows);
 
-/// Whether the whole interval (the value, where there is none) is as expected: shown; on the other
-/// side: opposite. nullopt where nothing is expected or measured.
+/// Whether a number of the figure would be the same at every repeat: it comes from a dry run, or
+/// counts bytes, steps or samples, or is a loss, which the seed decides.
+bool is_exact(const Figure& figure, const RowsOfSteps& rows);
+
+/// Whether the whole interval is as expected: shown; on the other side: opposite. A number without
+/// an interval shows nothing, unless it is `exact` or has to equal another. nullopt where nothing
+/// is expected or measured.
 std::optional<FigureVerdict> judge(const std::optional<Expectation>& expect,
-                                   const Known<MeasuredFigure>& measured);
+                                   const Known<MeasuredFigure>& measured, bool exact = false);
+
+/// Whether the figure is not shown for want of a second value.
+bool is_lone_value(const record::StudyFigure& figure);
 
 /// "above 0", "within 10 %".
 std::string expectation_words(const std::optional<Expectation>& expect);

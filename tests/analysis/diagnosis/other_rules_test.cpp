@@ -112,6 +112,30 @@ TEST(Projected, HeldOrMissed) {
   EXPECT_FALSE(found(errors(0, 0), "projected"));
 }
 
+TEST(Doubt, IsWhatARecordsOwnWarningsAddToItsEffects) {
+  const Json point{{"set", "new"},        {"verdict", "slower"},
+                   {"ranks", 2},          {"difference_percent", -3},
+                   {"p_adjusted", 0.001}, {"repeats", 8},
+                   {"repeats_needed", 3}, {"interval_percent", {-4, -2}}};
+  const Json few = with_keys(point, {{"verdict", "too few launches"}});
+  const std::vector<std::pair<Json, const char*>> records{
+      {made_record("comparison", "c", {{"base", "old"}, {"points", {point}}}), "compared"},
+      {made_record("verdict", "v", {{"verdict", "regressed"}, {"slowdown_percent", 3}}), "gate"},
+      {made_record("study", "s", {{"figures", {{{"name", "gain"}, {"verdict", "shown"}}}}}),
+       "study"},
+      {made_curve({made_point(1, 100), made_point(4, 388)}), "scales"}};
+  for (const auto& [record, rule] : records) {
+    EXPECT_EQ(found(record, rule)->sure, Certainty::sure) << rule;
+    const auto doubted =
+        found(with_keys(record, {{"warnings", Json::array({"other processes ran"})}}), rule);
+    EXPECT_EQ(doubted->sure, Certainty::likely) << rule;
+    EXPECT_THAT(doubted->because, HasSubstr("the record warns: other processes ran")) << rule;
+  }
+  const Json note = made_record(
+      "comparison", "c", {{"base", "old"}, {"points", {few}}, {"warnings", Json::array({"busy"})}});
+  EXPECT_EQ(found(note, "compared")->sure, Certainty::sure) << "too few launches are too few";
+}
+
 TEST(Study, ShowsTheEffectOrNot) {
   const auto study = [](const std::vector<Json>& verdicts) {
     Json figures = Json::array();

@@ -5,13 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+
+#include "result/records.hpp"
 
 namespace scalemark::swept_curves_test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 struct Made {
   std::vector<SweptRun> runs;
@@ -144,6 +149,37 @@ TEST(SweptCurves, WhatNoSettingTellsApartIsRefused) {
   const SweptCurves swept = swept_curves(made.runs);
   EXPECT_THAT(swept.curves, IsEmpty());
   EXPECT_THAT(swept.left_out, ElementsAre(HasSubstr("differ in something that no setting")));
+}
+
+/// The warnings of the curve that a record of one rank and a record of two make, where the second
+/// ran on `host` and started at `time`.
+std::vector<std::string> warnings_of_curve(const std::string& host, const std::string& time) {
+  const std::filesystem::path files =
+      std::filesystem::path(SCALEMARK_SOURCE_DIR) / "tests/record/files";
+  std::vector<SweptRun> runs;
+  for (const char* name : {"run_one_rank.json", "run_two_ranks.json"}) {
+    Json record = read_record(files / name);
+    const bool second = !runs.empty();
+    for (Json& rank : record["ranks"]) rank["host"] = second ? host : "n0";
+    record["started_at"] = second ? time : "2026-01-31T12:00:00Z";
+    JournalEntry entry;
+    entry.repeat = 1;
+    runs.push_back(swept_run(entry, record, name, Resource::rank));
+  }
+  SweptCurve curve;
+  for (const SweptRun& run : runs) curve.runs.push_back(&run);
+  curve.settings = Json::object();
+  return make_swept_record(curve, {}).warnings;
+}
+
+TEST(SweptCurves, WarnOfLaunchesOfOtherHostsAndDays) {
+  const std::string hours_later = "2026-01-31T15:00:00Z", days_later = "2026-02-03T12:00:00Z";
+  const auto alike = warnings_of_curve("n0", hours_later);
+  EXPECT_THAT(alike, Not(Contains(HasSubstr("reads as scaling"))));
+  EXPECT_THAT(warnings_of_curve("n1", hours_later),
+              Contains(HasSubstr("launches ran on different hosts (n0, n1)")));
+  EXPECT_THAT(warnings_of_curve("n0", days_later),
+              Contains(HasSubstr("lie apart in time (2026-01-31T12:00:00Z to 2026-02-03")));
 }
 
 TEST(SweptCurves, TransportsAreNotMixedAtOneRankCount) {

@@ -67,6 +67,78 @@ TEST(MeasuredFigure, AFailedLaunchLeavesItsPairOut) {
   EXPECT_FALSE(measured->ci95);
 }
 
+Figure expecting(const std::string& unit, Reading reading, double above) {
+  reading.expect = Expectation{.above = above};
+  return figure(unit, reading);
+}
+
+record::StudyFigure judged(const Figure& asked, const RowsOfSteps& rows) {
+  Study study;
+  study.name = study.title = study.publication = study.published_on = "s";
+  StudyProfile profile;
+  profile.name = "laptop";
+  profile.figures = {asked};
+  return make_study_record(study, profile, "here", {}, rows).figures.front();
+}
+
+TEST(LoneValue, OfAMeasurementIsNotShown) {
+  const RowsOfSteps rows{{"s", {launch(1, 1, 10), launch(2, 1, 16)}}};
+  const Figure faster = expecting("ratio", ratio(), 1);
+  const auto one = judged(faster, rows);
+  EXPECT_EQ(one.verdict, FigureVerdict::not_shown) << "1.6 is above 1, but it is one value";
+  EXPECT_TRUE(is_lone_value(one));
+  EXPECT_EQ(judged(expecting("ratio", ratio(), 2), rows).verdict, FigureVerdict::not_shown)
+      << "nor is the opposite shown";
+  RowsOfSteps again = rows;
+  again["s"].push_back(launch(1, 2, 10));
+  again["s"].push_back(launch(2, 2, 16.1));
+  EXPECT_EQ(judged(faster, again).verdict, FigureVerdict::shown);
+  EXPECT_FALSE(is_lone_value(judged(faster, again)));
+}
+
+TEST(LoneValue, IsToldWithItsRemedy) {
+  const RowsOfSteps rows{{"s", {launch(1, 1, 10), launch(2, 1, 16)}}};
+  StudyProfile profile;
+  profile.figures = {expecting("ratio", ratio(), 1)};
+  EXPECT_THAT(make_study_record({}, profile, "here", {}, rows).warnings,
+              testing::ElementsAre(
+                  testing::AllOf(HasSubstr("f: one value: not shown"), HasSubstr("--repeats"))));
+}
+
+TEST(LoneValue, IsShownWhereNoRepeatWouldChangeIt) {
+  StepRow run = launch(1, 1, 10);
+  run.columns.update({{"wire_bytes_per_step", 12}, {"loss_last", 0.5}, {"peak_rss_bytes", 7}});
+  run.part = {{"checkpoint", {{"total_bytes_per_second", 9}}},
+              {"loss", {{"target", {{"seconds", 3}}}}}};
+  StepRow plan = launch(1, 1, 10);
+  plan.planned = true;
+  const RowsOfSteps rows{{"run", {run}}, {"plan", {plan}}};
+  const auto verdict = [&](const char* step, const char* of) {
+    return judged(expecting("number", {step, of}, 0), rows).verdict;
+  };
+  for (const char* counted : {"wire_bytes_per_step", "loss_last"})
+    EXPECT_EQ(verdict("run", counted), FigureVerdict::shown) << counted;
+  EXPECT_EQ(verdict("plan", "throughput"), FigureVerdict::shown) << "it is arithmetic";
+  for (const char* measured : {"throughput", "peak_rss_bytes", "/checkpoint/total_bytes_per_second",
+                               "/loss/target/seconds"})
+    EXPECT_EQ(verdict("run", measured), FigureVerdict::not_shown) << measured;
+  Reading over_a_run{"plan", "throughput", {}, Where{}, "run", "throughput"};
+  EXPECT_EQ(judged(expecting("ratio", over_a_run, 0), rows).verdict, FigureVerdict::not_shown)
+      << "one side is measured";
+}
+
+TEST(LoneValue, HasTheIntervalThatItsRecordHas) {
+  StepRow point = launch(2, 1, 16);
+  point.repeat = {};
+  point.part = {{"time_to_solution_speedup", 1.6}, {"time_to_solution_speedup_ci95", {1.5, 1.7}}};
+  const RowsOfSteps rows{{"s", {point}}};
+  const auto speedup = judged(expecting("ratio", {"s", "/time_to_solution_speedup"}, 1), rows);
+  EXPECT_EQ(speedup.verdict, FigureVerdict::shown);
+  EXPECT_EQ(speedup.measured->ci95->lo, 1.5);
+  EXPECT_EQ(judged(expecting("ratio", {"s", "/time_to_solution_speedup"}, 1.55), rows).verdict,
+            FigureVerdict::not_shown);
+}
+
 TEST(MeasuredFigure, WordsAndTruthValues) {
   Reading reading{"s", "/loss/diverged", {{"ranks", 2}}};
   const auto measured = measure_figure(figure("verdict", reading), two_by_two());

@@ -38,6 +38,12 @@ TEST(StepRows, OfACurveAreItsPointsAndTheirRounds) {
   EXPECT_GT(measured(record, {"s", "throughput", {{"ranks", 2}, {"baseline", true}}}), all);
 }
 
+TEST(StepRows, OfADryRunAreArithmetic) {
+  EXPECT_TRUE(step_rows({{"points", {{{"ranks", 2}}}}}).front().planned);
+  EXPECT_FALSE(step_rows({{"kind", "projection"}, {"points", {{{"ranks", 2}}}}}).front().planned)
+      << "a projection is fitted to what was measured";
+}
+
 TEST(StepRows, OfInstancesKnowWhoIsAlone) {
   const auto repeat = [](double rate, double latency) {
     return Json{{"repeat", 1},
