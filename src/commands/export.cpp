@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "analysis/flat_rows.hpp"
 #include "commands/subcommands.hpp"
@@ -56,6 +57,9 @@ class Export {
     for (const auto& [kind, count] : left_out_)
       say_error(fmt::format("left out: {} of kind {}, which has no rows", counted(count, "record"),
                             shown(kind)));
+    if (!copies_.empty())
+      say_error(fmt::format("left out as {} with an id that the table has already: {}",
+                            counted(copies_.size(), "record"), shown(join(copies_, ", "))));
   }
   bool damaged() const { return damaged_; }
 
@@ -90,6 +94,10 @@ class Export {
       ++left_out_[kind];
       return;
     }
+    if (!seen_.insert(record.at("id").get<std::string>()).second) {
+      copies_.push_back(name.string());
+      return;
+    }
     FlatPlace place{name.string()};
     if (const auto launch = launches_.find(path.lexically_normal()); launch != launches_.end()) {
       place.settings = launch->second.entry.settings;
@@ -120,6 +128,8 @@ class Export {
   std::map<fs::path, Launch> launches_;
   std::vector<Launch> losses_;
   std::map<std::string, std::size_t> left_out_;
+  std::set<std::string> seen_;       ///< ids of records
+  std::vector<std::string> copies_;  ///< files with an id that was seen before
   bool damaged_ = false;
 };
 

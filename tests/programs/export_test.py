@@ -48,6 +48,16 @@ class Export(ProgramTest):
         self.assertEqual([(row["repeat"], row["reason"]) for row in rows if row["status"] == "timeout"],
                          [("2", "hung, \"quietly\"")])
 
+    def test_a_copy_is_written_once(self):
+        files = SOURCE / "tests/record/files"
+        for name in ("r/first.json", "r/later/again.json"):
+            (self.folder / name).parent.mkdir(exist_ok=True, parents=True)
+            shutil.copy(files / "run_one_rank.json", self.folder / name)
+        shutil.copy(files / "run_two_ranks.json", self.folder / "r")
+        rows, err = self.rows("r", "r/first.json")
+        self.assertEqual(sorted(row["file"] for row in rows), ["first.json", "run_two_ranks.json"])
+        self.assertIn("left out as 2 records with an id that the table has already: later/again.json, first.json", err)
+
     def test_a_damaged_file_costs_no_other_row(self):
         self.run_program(SCALEMARK, "run", *TRIVIAL, "--output", "r/run.json")
         (self.folder / "r/torn.json").write_text((self.folder / "r/run.json").read_text()[:1000])
