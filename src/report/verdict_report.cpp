@@ -29,18 +29,29 @@ const char* repeats_unit(const Verdict& verdict) {
   return verdict.design->mode == GateMode::samples ? "launches of each" : "pairs";
 }
 
+/// Writes what is found at the least, with enough digits to be above 0.
+std::string least_percent(double percent) {
+  return percent < 0.05 ? fmt::format("{:.1g} % or more", percent)
+                        : fmt::format("{:.1f} % or more", percent);
+}
+
 /// Says what the verdict means in numbers.
 std::string meaning(const Verdict& verdict) {
   const double excluded = verdict.design->excluded_percent;
   if (verdict.verdict == GateVerdict::regressed) return "";
   if (verdict.verdict == GateVerdict::pass)
     return fmt::format("; a slowdown of {:g} % is excluded", excluded);
-  std::string all = verdict.detectable_percent ? fmt::format("; found would be {:.1f} % or more",
-                                                             *verdict.detectable_percent)
-                                               : "; so few repeats can show nothing";
+  std::string all = verdict.detectable_percent
+                        ? "; found would be " + least_percent(*verdict.detectable_percent)
+                        : "; so few repeats can show nothing";
   if (const auto& enough = verdict.repeats_for_pass)
-    all += fmt::format("; to exclude {:g} % at this noise takes about {} {}", excluded, *enough,
-                       repeats_unit(verdict));
+    all += *enough > verdict.repeats.value_or(0)
+               ? fmt::format("; to exclude {:g} % at this noise takes about {} {}", excluded,
+                             *enough, repeats_unit(verdict))
+               : fmt::format(
+                     "; at this noise {} {} exclude {:g} % where there is no difference: "
+                     "what was measured lies too near to it",
+                     *enough, repeats_unit(verdict), excluded);
   return all;
 }
 

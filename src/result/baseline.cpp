@@ -101,9 +101,11 @@ const Value& only_value(const ResultSet& set, Value MeasuredLaunch::*member, con
 }  // namespace
 
 Json make_baseline_record(const ResultSet& set,
-                          const std::optional<record::PreviousBaseline>& previous) {
+                          const std::optional<record::PreviousBaseline>& previous,
+                          const std::vector<std::string>& warnings) {
   Baseline baseline;
   set_envelope(baseline, "baseline", {});
+  baseline.warnings = warnings;
   baseline.label = set.label;
   baseline.revision = only_value(set, &MeasuredLaunch::revision, "builds");
   baseline.fingerprint = only_value(set, &MeasuredLaunch::machine, "machines");

@@ -13,10 +13,11 @@
 
 namespace scalemark {
 
-/// A record of kind baseline. `previous`: the one that it replaces. ConfigError where the set was
-/// measured by several builds or on unlike machines.
+/// A record of kind baseline. `previous`: the one that it replaces; `warnings`: of its launches.
+/// ConfigError where the set was measured by several builds or on unlike machines.
 Json make_baseline_record(const ResultSet& set,
-                          const std::optional<record::PreviousBaseline>& previous = {});
+                          const std::optional<record::PreviousBaseline>& previous = {},
+                          const std::vector<std::string>& warnings = {});
 
 /// ResultError where the checksum does not fit the content.
 record::BaselineReference baseline_reference(const Json& baseline,

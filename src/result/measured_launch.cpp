@@ -136,6 +136,7 @@ void add_own(MeasuredLaunch& launch, const RunResult& run, const Json& system) {
   }
   add_step_deviation(launch, run);
   add_shares(launch, run);
+  launch.diverged = run.loss && run.loss->diverged;
 }
 
 void add_own(MeasuredLaunch& launch, const InferenceResult& inference, const Json& system) {

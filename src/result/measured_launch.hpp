@@ -52,6 +52,7 @@ struct MeasuredLaunch {
   std::optional<double> baseline_throughput;  ///< of the same ranks without communication
   std::optional<ForeignLoad> foreign;         ///< of others while it was measured
   std::optional<double> step_deviation;       ///< of the step times, relative and robust
+  bool diverged = false;                      ///< its loss went up for good
 
   std::string sweep;        ///< folder of the journal that names it; empty: none
   std::int64_t repeat = 0;  ///< of that sweep

@@ -113,6 +113,7 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   if (record.at("kind") == "baseline") {
     set.baseline = part_json(baseline_reference(record, set.path));
     set.launches = launches_of_baseline(record, set.path);
+    set.warnings = record.value("warnings", set.warnings);
     return;
   }
   const std::string status = record.at("status");

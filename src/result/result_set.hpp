@@ -19,6 +19,7 @@ struct ResultSet {
   std::size_t failed = 0;   ///< of them, records whose status is not ok: launches that went wrong
   std::size_t copies = 0;   ///< of them, launches that equal another one: count_copies_once()
   Json baseline = nullptr;  ///< baseline_reference() where the path is a baseline file
+  std::vector<std::string> warnings = {};  ///< that a baseline file keeps of its launches
 };
 
 /// Which kinds of records a set is made of, and what they tell.

@@ -101,6 +101,30 @@ TEST(VerdictReport, InconclusiveSaysHowManyRepeatsWouldDo) {
                         std::to_string(*record.repeats_for_pass) + " pairs"));
 }
 
+TEST(VerdictReport, EnoughRepeatsAreNotAskedForAgain) {
+  Verdict record = record_of(0);
+  record.verdict = GateVerdict::inconclusive;
+  record.repeats_for_pass = 8;
+  record.detectable_percent = 0.03;
+  const std::string text = verdict_sentence(record);
+  EXPECT_THAT(text, Not(HasSubstr("takes about")));
+  EXPECT_THAT(text, HasSubstr("at this noise 8 pairs exclude 2 % where there is no difference"));
+  EXPECT_THAT(text, HasSubstr("found would be 0.03 % or more"));
+}
+
+TEST(VerdictReport, TellsOfLossesThatDiverged) {
+  std::vector<ResultSet> sets{test::swept(test::rates("base", std::vector<double>(8, 100))),
+                              test::swept(test::rates("new", std::vector<double>(8, 100)))};
+  const Matching matching = match_sets(sets, {});
+  const auto record = [&] {
+    return make_verdict({sets, matching, {}, {}, {}, std::nullopt, nullptr},
+                        judge(sets, matching, GateMode::pairs, {}));
+  };
+  EXPECT_THAT(verdict_table(record()), Not(HasSubstr("diverged")));
+  sets[1].launches[2].diverged = sets[1].launches[5].diverged = true;
+  EXPECT_THAT(verdict_table(record()), HasSubstr("the loss diverged in 2 of 8 launches of new"));
+}
+
 TEST(VerdictReport, AnnotationsAreOneLine) {
   const std::string text = verdict_annotation(record_of(0.05, "50%\nnew"));
   EXPECT_THAT(text, StartsWith("::error title=scalemark gate::regressed: 50%25 new is 5.0 %25 "));

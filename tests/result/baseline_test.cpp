@@ -59,6 +59,15 @@ TEST(Baseline, WhatItKeepsComesBack) {
   EXPECT_EQ(found.sweep, "b.json");
 }
 
+TEST(Baseline, KeepsTheWarningsOfItsLaunches) {
+  test::Tree tree;
+  const Json record =
+      make_baseline_record(set_of("main", {launch(1)}), {}, {"1 of 1 launches was disturbed"});
+  tree.file("b.json", record_text(record));
+  EXPECT_THAT(read_result_set("base", (tree.root() / "b.json").string()).warnings,
+              ElementsAre("1 of 1 launches was disturbed"));
+}
+
 TEST(Baseline, OneFromBeforeTheKeyKernelsIsReadAsIfItHadIt) {
   const auto read = [](const char* fused) {
     MeasuredLaunch older = launch(1);

@@ -68,6 +68,19 @@ TEST(ResultSet, OfOneRunHasItsWorkAndItsKeys) {
   EXPECT_TRUE(launch.defaults.contains("seed"));
 }
 
+TEST(ResultSet, KnowsWhichLossesDiverged) {
+  Tree tree;
+  Json record = run_record();
+  tree.file("falls.json", record_text(record));
+  record["loss"]["diverged"] = true;
+  tree.file("rises.json", record_text(record));
+  const auto diverged = [&](const char* name) {
+    return read_result_set("x", (tree.root() / name).string()).launches.at(0).diverged;
+  };
+  EXPECT_FALSE(diverged("falls.json"));
+  EXPECT_TRUE(diverged("rises.json"));
+}
+
 TEST(ResultSet, OfAnInferenceHasItsLatencies) {
   Tree tree;
   LoadedConfig config;

@@ -134,7 +134,31 @@ void add_foreign_load(std::vector<std::string>& notes, const ResultSet& set) {
                                 most->host));
 }
 
+/// Says what a baseline kept of the day when it was saved.
+void add_kept_warnings(std::vector<std::string>& notes, const ResultSet& set) {
+  for (const std::string& warning : set.warnings)
+    notes.push_back(
+        fmt::format("the baseline {} was saved with a warning: {}", set.label, warning));
+}
+
 }  // namespace
+
+std::vector<std::string> divergence_warnings(const std::vector<ResultSet>& sets) {
+  std::vector<std::string> warnings;
+  for (const ResultSet& set : sets)
+    if (const auto count = std::ranges::count_if(set.launches, &MeasuredLaunch::diverged))
+      warnings.push_back(fmt::format(
+          "the loss diverged in {} of {} launches of {}: their throughput stands, but such a "
+          "training learns nothing",
+          count, set.launches.size(), set.label));
+  return warnings;
+}
+
+std::vector<std::string> launch_warnings(const ResultSet& set) {
+  std::vector<std::string> warnings = divergence_warnings({set});
+  add_foreign_load(warnings, set);
+  return warnings;
+}
 
 record::ComparedSet compared_set(const ResultSet& set) {
   std::vector<std::string> records;
@@ -172,7 +196,10 @@ std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Mat
       notes.push_back(fmt::format("variables differ between {} and {}: {}", sets[0].label,
                                   sets[i].label, fmt::join(names, ", ")));
   }
-  for (const ResultSet& set : sets) add_foreign_load(notes, set);
+  for (const ResultSet& set : sets) {
+    add_foreign_load(notes, set);
+    add_kept_warnings(notes, set);
+  }
   for (const ResultSet& set : sets) {
     const auto revisions = distinct(set, &MeasuredLaunch::revision);
     if (revisions.size() > 1)
@@ -602,6 +629,7 @@ Comparison make_comparison(const std::vector<ResultSet>& sets, const Matching& m
   made.warnings = set_warnings(sets, questions.by_host);
   std::ranges::move(time_warnings(sets, matching, first.metric.name, questions.test.alpha),
                     std::back_inserter(made.warnings));
+  std::ranges::move(divergence_warnings(sets), std::back_inserter(made.warnings));
   for (const MetricComparison& metric : metrics) {
     add_sentences(made.notes, metric.notes, metric, &metric == &first);
     add_sentences(made.warnings, metric.warnings, metric, &metric == &first);

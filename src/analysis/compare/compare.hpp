@@ -50,6 +50,13 @@ Comparison make_comparison(const std::vector<ResultSet>& sets, const Matching& m
 record::ComparedSet compared_set(const ResultSet& set);
 std::vector<record::ComparedSet> compared_sets(const std::vector<ResultSet>& sets);
 
+/// What makes the launches of a set doubtful, as a baseline keeps it: a busy machine and losses
+/// that diverged.
+std::vector<std::string> launch_warnings(const ResultSet& set);
+
+/// A sentence for each set in which losses diverged.
+std::vector<std::string> divergence_warnings(const std::vector<ResultSet>& sets);
+
 /// What differs between the sets and is no key of a point, and the notes of the matching.
 std::vector<std::string> set_notes(const std::vector<ResultSet>& sets, const Matching& matching,
                                    const std::vector<std::string>& varied);

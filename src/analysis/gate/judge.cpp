@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -342,6 +343,7 @@ Verdict make_verdict(const VerdictInput& input, const Judgement& judgement) {
   made.notes = input.notes;
   made.warnings = input.warnings;
   made.warnings.insert(made.warnings.end(), judgement.warnings.begin(), judgement.warnings.end());
+  std::ranges::move(divergence_warnings(input.sets), std::back_inserter(made.warnings));
   made.findings = diagnosis::written_findings(verdict_json(made), input.sets, input.matching);
   return made;
 }

@@ -244,5 +244,22 @@ TEST(Compare, OfLatencyLowerIsFaster) {
   EXPECT_THROW(compare({a, b}, questions), ConfigError);
 }
 
+TEST(LaunchWarnings, AreWhatABaselineKeepsAndIsToldAgain) {
+  ResultSet base = rates("base", kBase);
+  EXPECT_THAT(launch_warnings(base), testing::IsEmpty());
+  base.launches[1].foreign = ForeignLoad{"n0", 1.3, 2, 10};
+  base.launches[2].diverged = true;
+  const auto warnings = launch_warnings(base);
+  EXPECT_THAT(warnings,
+              testing::ElementsAre(
+                  testing::HasSubstr("the loss diverged in 1 of 5 launches of base"),
+                  testing::HasSubstr("1 of 5 launches of base were measured on a busy machine")));
+  ResultSet kept = rates("b.json", kBase);
+  kept.warnings = {warnings.back()};
+  const std::vector<ResultSet> sets{kept, rates("new", kBase)};
+  EXPECT_THAT(set_notes(sets, match_sets(sets, {}), {}),
+              testing::Contains("the baseline b.json was saved with a warning: " + warnings[1]));
+}
+
 }  // namespace
 }  // namespace scalemark::compare_test
