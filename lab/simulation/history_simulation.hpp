@@ -49,6 +49,46 @@ inline RowFindings draw(const Row& row, Random& random, ChangeTest& test) {
   return find_changes(levels, kAlpha, of_level, test);
 }
 
+/// The sets of a drawn row, which has the same level at each of so many points but for the newest
+/// set's: `newest` more at the first one.
+inline std::vector<ResultSet> draw_sets(const Row& row, int points, double newest, Random& random) {
+  std::vector<ResultSet> sets(row.sets);
+  for (std::size_t set = 0; set < row.sets; ++set) {
+    sets[set].label = std::to_string(set);
+    for (int ranks = 1; ranks <= points; ++ranks) {
+      const double own = row.between * row.deviation * std::normal_distribution<double>()(random);
+      const double more = ranks == 1 && set + 1 == row.sets ? newest : 0;
+      for (std::size_t i = 0; i < kLaunches; ++i) {
+        MeasuredLaunch launch;
+        launch.ranks = ranks;
+        launch.keys = {{"kind", "run"}, {"ranks", ranks}};
+        launch.unit = "images/sec";
+        launch.repeats = {{std::exp(row.level(set) + own + more + row.launches.draw(random)), 1}};
+        sets[set].launches.push_back(std::move(launch));
+      }
+    }
+  }
+  return sets;
+}
+
+/// What is said of the newest set of drawn rows, as shares of them.
+struct NewestShares {
+  double regressed = 0, passed = 0;
+};
+inline NewestShares judge_newest(const Row& row, int points, double newest, int rows,
+                                 std::uint64_t seed, ChangeTest& test) {
+  Random random(seed);
+  NewestShares shares;
+  for (int i = 0; i < rows; ++i) {
+    const std::vector<ResultSet> sets = draw_sets(row, points, newest, random);
+    const GateVerdict verdict =
+        find_history(sets, match_sets(sets, {}), {.alpha = kAlpha}, test).newest.verdict;
+    shares.regressed += (verdict == GateVerdict::regressed ? 1. : 0.) / rows;
+    shares.passed += (verdict == GateVerdict::pass ? 1. : 0.) / rows;
+  }
+  return shares;
+}
+
 /// Share of `rows` rows of which `counts`.
 inline double share_of(const Row& row, int rows, std::uint64_t seed, ChangeTest& test,
                        const std::function<bool(const RowFindings&)>& counts) {
@@ -61,11 +101,18 @@ inline double share_of(const Row& row, int rows, std::uint64_t seed, ChangeTest&
 inline bool says_anything(const RowFindings& found) {
   return !found.changes.empty() || found.drift.has_value();
 }
-/// One change alone, of this kind, from `first` to before `end`.
-inline bool says_only(const RowFindings& found, ChangeKind kind, std::size_t first,
+/// One change alone, a step or one that goes back, from `first` to before `end`.
+inline bool says_only(const RowFindings& found, bool goes_back, std::size_t first,
                       std::size_t end) {
-  return !found.drift && found.changes.size() == 1 && found.changes[0].kind == kind &&
+  return !found.drift && found.changes.size() == 1 && found.changes[0].goes_back == goes_back &&
          found.changes[0].first == first && found.changes[0].end == end;
+}
+
+inline bool says_step(const RowFindings& found, std::size_t first, std::size_t end) {
+  return says_only(found, false, first, end);
+}
+inline bool says_dip(const RowFindings& found, std::size_t first, std::size_t end) {
+  return says_only(found, true, first, end);
 }
 
 /// A level that differs by `difference` from set `first` to before set `end`.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -164,19 +165,18 @@ struct GateRequest {
 namespace fs = std::filesystem;
 
 /// Refuses a machine of another kind unless that was declared. Another system causes a warning.
-std::vector<std::string> check_machines(const std::vector<ResultSet>& sets, bool other_machine) {
+std::vector<std::string> check_machines(const ResultSet& base, const ResultSet& set,
+                                        bool other_machine) {
   std::vector<std::string> warnings;
-  for (std::size_t i = 1; i < sets.size(); ++i) {
-    const auto hardware = machine_differences(sets[0], sets[i], kHardwareKeys);
-    if (!hardware.empty() && !other_machine)
-      throw ConfigError(fmt::format(
-          "{} and {} come from unlike machines: {}; measure both on one, or judge all the same "
-          "with --other_machine",
-          sets[0].label, sets[i].label, fmt::join(hardware, "; ")));
-    for (const auto& difference : hardware) warnings.push_back("unlike machines: " + difference);
-    for (const auto& difference : machine_differences(sets[0], sets[i], kSoftwareKeys))
-      warnings.push_back("unlike systems: " + difference);
-  }
+  const auto hardware = machine_differences(base, set, kHardwareKeys);
+  if (!hardware.empty() && !other_machine)
+    throw ConfigError(fmt::format(
+        "{} and {} come from unlike machines: {}; measure both on one, or judge all the same "
+        "with --other_machine",
+        base.label, set.label, fmt::join(hardware, "; ")));
+  for (const auto& difference : hardware) warnings.push_back("unlike machines: " + difference);
+  for (const auto& difference : machine_differences(base, set, kSoftwareKeys))
+    warnings.push_back("unlike systems: " + difference);
   return warnings;
 }
 
@@ -192,7 +192,7 @@ ExitCode judge_sets(const GateRequest& request) {
     sets[0].label = "base";
     sets[1].label = "new";
   }
-  std::vector<std::string> warnings = check_machines(sets, request.other_machine);
+  std::vector<std::string> warnings = check_machines(sets[0], sets[1], request.other_machine);
   const Matching matching = match_sets(sets, request.varied);
   std::ranges::move(set_warnings(sets), std::back_inserter(warnings));
   std::ranges::move(time_warnings(sets, matching, "throughput", kTrendAlpha),
@@ -238,7 +238,52 @@ ExitCode save_baseline(const GateRequest& request) {
   return ExitCode::ok;
 }
 
-std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
+/// How many sets a warning names.
+constexpr std::size_t kMostNamed = 6;
+
+/// Names the sets that stand in a row where their launches began.
+void name_untold(const std::vector<ResultSet>& parts, std::vector<std::string>& warnings) {
+  std::vector<std::string> untold;
+  for (const ResultSet& part : parts)
+    if (part.launches.front().committed_at.empty()) untold.push_back(part.label);
+  if (untold.empty()) return;
+  if (untold.size() > kMostNamed)
+    untold[kMostNamed - 1] = fmt::format("{} more", untold.size() - kMostNamed + 1);
+  untold.resize(std::min(untold.size(), kMostNamed));
+  warnings.push_back(fmt::format(
+      "without the time of their commits, these stand where their launches began; give sets in "
+      "their order if that is wrong: {}",
+      fmt::join(untold, ", ")));
+}
+
+/// Whether a build is newer than a set: by time of commit where both tell it, else of measurement.
+bool is_newer(const FailedLaunches& build, const ResultSet& set) {
+  const std::string& committed = set.launches.front().committed_at;
+  if (!build.committed_at.empty() && !committed.empty()) return build.committed_at > committed;
+  return build.started_at >
+         std::ranges::max(set.launches, {}, &MeasuredLaunch::started_at).started_at;
+}
+
+/// Names builds of which no launch ended well: none of them is in the row. RunError where one of
+/// them is the newest, of which there is nothing to judge.
+void name_all_failed(const ResultSet& whole, const std::vector<ResultSet>& parts,
+                     std::vector<std::string>& warnings) {
+  for (const auto& [revision, failed] : whole.failed_of) {
+    const bool in_row = std::ranges::any_of(
+        parts, [&](const ResultSet& part) { return part.launches.front().revision == revision; });
+    if (in_row) continue;
+    const std::string text =
+        fmt::format("no launch of revision={} ended well ({}: {})", revision,
+                    counted(failed.count, "launch"), fmt::join(failed.statuses, ", "));
+    if (is_newer(failed, parts.back()))
+      throw RunError(text + ": there is nothing to judge of the newest build");
+    warnings.push_back(text + ": it is not in the row");
+  }
+}
+
+/// Sets in the order of their commits; in `warnings`, what is told of that order.
+std::vector<ResultSet> sets_in_a_row(const GateRequest& request,
+                                     std::vector<std::string>& warnings) {
   std::vector<ResultSet> sets = read_labelled_sets(request.sets);
   if (sets.size() > 1) return sets;
   const auto other_build = [&](const MeasuredLaunch& launch) {
@@ -248,30 +293,66 @@ std::vector<ResultSet> sets_in_a_row(const GateRequest& request) {
     refuse_at("--history", sets.front().path +
                                " holds launches of one build; give sets in the order of their "
                                "commits, or a folder of several builds");
-  return split_by(sets.front(), {"revision"}, {});
+  std::vector<ResultSet> parts = split_by(sets.front(), {"revision"}, {});
+  name_untold(parts, warnings);
+  name_all_failed(sets.front(), parts, warnings);
+  return parts;
+}
+
+/// Refuses a row that goes on on a machine of another kind unless that was declared. What changes
+/// otherwise is named where it changes.
+std::vector<std::string> check_row_of_machines(const std::vector<ResultSet>& sets,
+                                               bool other_machine) {
+  std::vector<std::string> warnings;
+  for (std::size_t i = 1; i < sets.size(); ++i)
+    for (const std::string& warning : check_machines(sets[i - 1], sets[i], other_machine))
+      warnings.push_back(fmt::format("at {}: {}", sets[i].label, warning));
+  if (warnings.size() <= kMostNamed) return warnings;
+  const std::size_t more = warnings.size() - kMostNamed + 1;
+  warnings.resize(kMostNamed - 1);
+  warnings.push_back(fmt::format("the machine or its system changes {} times more", more));
+  return warnings;
+}
+
+HistoryRules rules_of(const GateRequest& request) {
+  const GateDesign& design = request.design;
+  return {design.alarm.back().spent, design.pass.back().spent, design.threshold,
+          design.excluded,           design.excluded_point,    design.power,
+          request.allowed_to_fail};
+}
+
+ExitCode exit_code_of(const record::NewestSet& newest) {
+  Judgement judgement;
+  judgement.decision.verdict = newest.verdict;
+  return exit_code_of(judgement);
 }
 
 ExitCode history(const GateRequest& request) {
   std::unique_ptr<ResultFile> file;
   if (request.output) file = std::make_unique<ResultFile>(*request.output);
-  std::vector<ResultSet> sets = sets_in_a_row(request);
+  std::vector<std::string> warnings;
+  std::vector<ResultSet> sets = sets_in_a_row(request, warnings);
   count_copies_once(sets);
-  auto warnings = check_machines(sets, request.other_machine);
+  std::ranges::move(check_row_of_machines(sets, request.other_machine),
+                    std::back_inserter(warnings));
   std::ranges::move(set_warnings(sets), std::back_inserter(warnings));
   const Matching matching = match_sets(sets, request.varied);
-  const double alpha = request.design.alarm.back().spent;
-  const HistoryResult found = make_history(sets, find_history(sets, matching, alpha), alpha,
-                                           set_notes(sets, matching, request.varied), warnings);
+  const HistoryRules rules = rules_of(request);
+  ChangeTest test;
+  const HistoryResult found =
+      make_history(sets, matching, find_history(sets, matching, rules, test), rules.alpha,
+                   set_notes(sets, matching, request.varied), warnings);
   const Json record = record_json(found);
   refuse_numberless(record);
   if (file) file->write(record);
   if (request.reports.summary) append_text(*request.reports.summary, history_markdown(found));
   print_data(request.reports.json ? record_text(record) : history_table(found));
-  return ExitCode::ok;
+  return exit_code_of(*found.newest);
 }
 
 /// Judges two sets, or writes a baseline, or looks for changes in a row of sets. The exit codes are
-/// 0 pass, 1 regressed, 3 inconclusive; a history and a baseline end with 0.
+/// 0 pass, 1 regressed, 3 inconclusive; of a history they are those of its newest set, and a
+/// baseline ends with 0.
 ExitCode gate_sets(const GateRequest& request) {
   if (request.kind == GateRequest::Kind::save_baseline) return save_baseline(request);
   return request.kind == GateRequest::Kind::history ? history(request) : judge_sets(request);
@@ -370,7 +451,7 @@ FlagGroup row_flags() {
             .value_name = "TEXT",
             .text = "replace the baseline that is there; the reason is kept"},
            {.name = "history",
-            .text = "where many sets in a row changed; advice, always exit code 0",
+            .text = "is the newest of many sets slower; where they changed",
             .often_used = true}}};
 }
 
@@ -549,6 +630,7 @@ class Reader {
     read_design(kStandardPairs);
     request_.other_machine = flags_.has("other_machine");
     request_.varied = flags_.keys("varied");
+    request_.allowed_to_fail = allowed_to_fail();
   }
 
   const FlagReader& flags_;

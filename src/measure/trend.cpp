@@ -2,11 +2,15 @@
 #include "measure/trend.hpp"
 
 #include <algorithm>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "measure/statistics.hpp"
@@ -207,6 +211,169 @@ double upper_share(const std::vector<double>& sorted, double value) {
   return static_cast<double>(1 + above) / static_cast<double>(1 + sorted.size());
 }
 
+/// The least p that is given: below lies nothing that a series can show.
+constexpr double kLeastChangeP = 1e-12;
+
+/// Returns an upper bound of p from the F distribution of one division with m changes, of which
+/// there are at most C(n - 1, m), for each m.
+double bound_of(const std::vector<double>& explained, std::size_t n) {
+  double bound = 1, divisions = 1;
+  for (std::size_t m = 1; m <= explained.size() && n > m + 1; ++m) {
+    divisions *= static_cast<double>(n - m) / static_cast<double>(m);
+    const double of_m = static_cast<double>(m), left = static_cast<double>(n - m - 1);
+    const boost::math::fisher_f f(of_m, left);
+    const double statistic = explained[m - 1] * left / of_m;
+    if (!std::isfinite(statistic)) return kLeastChangeP;
+    const double tail = boost::math::cdf(boost::math::complement(f, statistic));
+    bound = std::min(bound, static_cast<double>(explained.size()) * divisions * tail);
+  }
+  return std::max(bound, kLeastChangeP);
+}
+
+// Long rows are searched by intervals.
+
+struct Stretch {
+  std::size_t begin, end;
+  std::size_t size() const { return end - begin; }
+};
+
+/// Up to this length, an interval begins at every value: a dip of few values is found by one that
+/// ends within it.
+constexpr std::size_t kDenseInterval = 12;
+
+/// Returns intervals of n values, the shortest first. Their lengths shrink by the root of 2, and
+/// those of one length lie half of it apart, or 1 if they are short.
+std::vector<Stretch> seeded_intervals(std::size_t n) {
+  std::vector<Stretch> all;
+  for (auto length = static_cast<double>(n); length >= 2. * kLeastSegment;
+       length /= std::sqrt(2.)) {
+    const auto size = static_cast<std::size_t>(std::ceil(length));
+    const double apart = size <= kDenseInterval ? 1 : length / 2;
+    const auto steps = static_cast<std::size_t>(std::ceil(static_cast<double>(n - size) / apart));
+    for (std::size_t k = 0; k <= steps; ++k) {
+      const std::size_t begin = steps == 0 ? 0 : k * (n - size) / steps;
+      all.push_back({begin, begin + size});
+    }
+  }
+  std::ranges::reverse(all);
+  return all;
+}
+
+/// Returns the number of places where an interval of each may be divided.
+double places_of(const std::vector<Stretch>& intervals) {
+  double places = 0;
+  for (const Stretch& one : intervals)
+    places += static_cast<double>(one.size() - 2 * kLeastSegment + 1);
+  return places;
+}
+
+/// Returns the variance of values around a level that seldom changes: that of the differences of
+/// neighbours, from their median.
+double variance_of_neighbours(std::span<const double> values) {
+  std::vector<double> differences;
+  for (std::size_t i = 1; i < values.size(); ++i) differences.push_back(values[i] - values[i - 1]);
+  return std::pow(median_absolute_deviation_scaled(differences), 2) / 2;
+}
+
+/// A single value this many deviations from the median of itself and its neighbours is no level.
+constexpr double kAlone = 6;
+
+/// Returns the values, where those that lie far off alone are the median of themselves and their
+/// neighbours. Steps, and levels of two values, stay as they are.
+std::vector<double> without_single_values(std::span<const double> values) {
+  std::vector<double> level(values.begin(), values.end());
+  const double most = kAlone * std::sqrt(variance_of_neighbours(values));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t begin = std::clamp<std::size_t>(i, 1, values.size() - 2) - 1;
+    const double middle = median(values.subspan(begin, 3));
+    if (std::abs(values[i] - middle) > most) level[i] = middle;
+  }
+  return level;
+}
+
+/// A place that divides values into two parts, and their difference in standard errors.
+struct Place {
+  std::size_t at = 0;
+  double z = 0;
+};
+
+/// Finds the place in an interval at which both parts differ most.
+class LongRow {
+ public:
+  LongRow(std::span<const double> values, double least_variance)
+      : level_(without_single_values(values)), cost_(level_), sums_(values.size() + 1) {
+    const double centre = mean(level_);
+    for (std::size_t i = 0; i < values.size(); ++i) sums_[i + 1] = sums_[i] + level_[i] - centre;
+    variance_ = std::max(
+        {variance_of_neighbours(values), least_variance, std::numeric_limits<double>::min()});
+  }
+
+  Place best_in(const Stretch& interval) const {
+    Place best{interval.begin + kLeastSegment, 0};
+    for (std::size_t at = interval.begin + kLeastSegment; at + kLeastSegment <= interval.end; ++at)
+      if (const double z = z_at(interval, at); z > best.z) best = {at, z};
+    return best;
+  }
+
+ private:
+  double mean_of(std::size_t begin, std::size_t end) const {
+    return (sums_[end] - sums_[begin]) / static_cast<double>(end - begin);
+  }
+  double variance_of_mean(std::size_t begin, std::size_t end) const {
+    const auto n = static_cast<double>(end - begin);
+    return std::max(variance_, cost_(begin, end) / (n - 1)) / n;
+  }
+  double z_at(const Stretch& interval, std::size_t at) const {
+    return std::abs(mean_of(at, interval.end) - mean_of(interval.begin, at)) /
+           std::sqrt(variance_of_mean(interval.begin, at) + variance_of_mean(at, interval.end));
+  }
+
+  std::vector<double> level_;
+  PartCosts cost_;
+  std::vector<double> sums_;
+  double variance_ = 0;
+};
+
+double long_row_p(double z, double places) {
+  return std::clamp(places * std::erfc(z / std::sqrt(2.)), kLeastChangeP, 1.);
+}
+
+double long_row_p(std::span<const double> values, double least_variance) {
+  const LongRow row(values, least_variance);
+  const std::vector<Stretch> intervals = seeded_intervals(values.size());
+  double z = 0;
+  for (const Stretch& interval : intervals) z = std::max(z, row.best_in(interval).z);
+  return long_row_p(z, places_of(intervals));
+}
+
+/// Returns each change at the place between its neighbours at which both parts differ most.
+std::vector<std::size_t> settled(const LongRow& row, const std::set<std::size_t>& firsts,
+                                 std::size_t n) {
+  std::vector<std::size_t> all(firsts.begin(), firsts.end());
+  for (std::size_t k = 0; k < all.size(); ++k)
+    all[k] = row.best_in({k > 0 ? all[k - 1] : 0, k + 1 < all.size() ? all[k + 1] : n}).at;
+  return all;
+}
+
+std::vector<std::size_t> levels_of_long_row(std::span<const double> values, double alpha,
+                                            double least_variance) {
+  const LongRow row(values, least_variance);
+  const std::vector<Stretch> intervals = seeded_intervals(values.size());
+  const double places = places_of(intervals);
+  std::set<std::size_t> firsts;
+  for (const Stretch& interval : intervals) {
+    const auto next = firsts.upper_bound(interval.begin);
+    if (next != firsts.end() && *next < interval.end) continue;
+    const Place best = row.best_in(interval);
+    if (long_row_p(best.z, places) > alpha) continue;
+    const auto after = firsts.lower_bound(best.at);
+    const bool near = (after != firsts.end() && *after - best.at < kLeastSegment) ||
+                      (after != firsts.begin() && best.at - *std::prev(after) < kLeastSegment);
+    if (!near) firsts.insert(best.at);
+  }
+  return settled(row, firsts, values.size());
+}
+
 }  // namespace
 
 std::vector<Division> best_divisions(std::span<const double> values) {
@@ -260,6 +427,7 @@ const ChangeTest::Null& ChangeTest::null_of(std::size_t n) {
 
 double ChangeTest::p(std::span<const double> values, double least_variance) {
   if (most_changes(values.size()) == 0) return 1;
+  if (values.size() > kMostDividedRow) return long_row_p(values, least_variance);
   const std::vector<double> found =
       explained(best_divisions(values), values.size(), least_variance);
   if (std::ranges::all_of(found, [](double share) { return share == 0; })) return 1;
@@ -268,7 +436,9 @@ double ChangeTest::p(std::span<const double> values, double least_variance) {
   for (std::size_t m = 0; m < found.size(); ++m)
     least = std::min(least, upper_share(null.explained[m], found[m]));
   const auto as_small = std::ranges::upper_bound(null.least_p, least) - null.least_p.begin();
-  return static_cast<double>(1 + as_small) / static_cast<double>(1 + null.least_p.size());
+  const double drawn =
+      static_cast<double>(1 + as_small) / static_cast<double>(1 + null.least_p.size());
+  return as_small == 0 ? std::min(drawn, bound_of(found, values.size())) : drawn;
 }
 
 double ChangeTest::power_at(std::size_t n, double step, double alpha) {
@@ -283,8 +453,16 @@ double ChangeTest::power_at(std::size_t n, double step, double alpha) {
 }
 
 double ChangeTest::smallest_step(std::size_t n, double alpha, double power) {
-  double low = 0.1, high = 1e4;  // doubling, then halving to 1 %
-  while (high / low > 1.01) {
+  if (n > kMostDividedRow) {
+    const boost::math::normal normal;
+    const double level = alpha / places_of(seeded_intervals(n)) / 2;
+    const double z = boost::math::quantile(boost::math::complement(normal, level)) +
+                     boost::math::quantile(normal, power);
+    return 2 * z / std::sqrt(static_cast<double>(n));
+  }
+  const auto [at, is_new] = steps_.try_emplace({n, alpha, power}, 1e4);
+  double low = 0.1, &high = at->second;  // doubling, then halving to 1 %
+  while (is_new && high / low > 1.01) {
     const double middle = std::sqrt(low * high);
     (power_at(n, middle, alpha) >= power ? high : low) = middle;
   }
@@ -293,6 +471,7 @@ double ChangeTest::smallest_step(std::size_t n, double alpha, double power) {
 
 std::vector<std::size_t> find_levels(std::span<const double> values, double alpha,
                                      double least_variance, ChangeTest& test) {
+  if (values.size() > kMostDividedRow) return levels_of_long_row(values, alpha, least_variance);
   if (test.p(values, least_variance) > alpha) return {};
   const std::vector<Division> divisions = best_divisions(values);
   std::vector<std::size_t> all;
@@ -311,6 +490,130 @@ std::vector<std::size_t> find_levels(std::span<const double> values, double alph
     if (all.size() == m) break;
   }
   return all;
+}
+
+namespace {
+
+/// How much of a dip may be left when it is over.
+constexpr double kLeftOfDip = 0.25;
+
+double part_mean(std::span<const double> values, std::size_t begin, std::size_t end) {
+  return mean(values.subspan(begin, end - begin));
+}
+
+/// Returns whether the part from starts[k] on is a dip or peak: a few values that go back.
+bool goes_back(std::span<const double> values, const std::vector<std::size_t>& starts,
+               std::size_t k) {
+  if (k + 2 >= starts.size() || starts[k + 1] - starts[k] > kMostDip) return false;
+  const double before = part_mean(values, starts[k - 1], starts[k]);
+  const double here = part_mean(values, starts[k], starts[k + 1]);
+  const double after = part_mean(values, starts[k + 1], starts[k + 2]);
+  return std::abs(after - before) <= kLeftOfDip * std::abs(here - before);
+}
+
+/// Names the changes between levels, which begin at `firsts`.
+std::vector<LevelChange> named_changes(std::span<const double> values,
+                                       const std::vector<std::size_t>& firsts,
+                                       double least_variance, ChangeTest& test) {
+  std::vector<std::size_t> starts{0};
+  starts.insert(starts.end(), firsts.begin(), firsts.end());
+  starts.push_back(values.size());
+  std::vector<LevelChange> changes;
+  for (std::size_t k = 1; k + 1 < starts.size(); ++k) {
+    LevelChange change;
+    change.first = starts[k];
+    change.end = starts[k + 1];
+    const std::size_t begin = starts[k - 1];
+    std::size_t end = change.end;
+    const double here = part_mean(values, change.first, change.end);
+    change.difference = here - part_mean(values, begin, change.first);
+    change.goes_back = goes_back(values, starts, k);
+    if (change.goes_back) {
+      end = starts[k + 2];
+      std::vector<double> around(values.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 values.begin() + static_cast<std::ptrdiff_t>(change.first));
+      around.insert(around.end(), values.begin() + static_cast<std::ptrdiff_t>(change.end),
+                    values.begin() + static_cast<std::ptrdiff_t>(end));
+      change.difference = here - mean(around);
+      ++k;  // the way back belongs to it
+    }
+    change.p = test.p(values.subspan(begin, end - begin), least_variance);
+    changes.push_back(change);
+  }
+  return changes;
+}
+
+/// Returns the sum of squares around the levels.
+double residual_of(std::span<const double> values, const std::vector<std::size_t>& firsts) {
+  std::size_t begin = 0;
+  double sum = 0;
+  for (std::size_t part = 0; part <= firsts.size(); ++part) {
+    const std::size_t end = part < firsts.size() ? firsts[part] : values.size();
+    const auto n = static_cast<double>(end - begin);
+    sum += (n - 1) * std::pow(standard_deviation(values.subspan(begin, end - begin)), 2);
+    begin = end;
+  }
+  return sum;
+}
+
+/// Returns the named changes without those that are no larger than the noise of the whole row makes
+/// them: between two others few values may have had little of it. Takes their places from `firsts`.
+std::vector<LevelChange> changes_outside_noise(std::span<const double> values, double alpha,
+                                               double least_variance,
+                                               std::vector<std::size_t>& firsts, ChangeTest& test) {
+  std::vector<LevelChange> changes = named_changes(values, firsts, least_variance, test);
+  while (changes.size() > 1) {
+    const auto freedom = static_cast<double>(values.size() - firsts.size() - 1);
+    const double pooled = residual_of(values, firsts) / freedom;
+    changes = named_changes(values, firsts, std::max(least_variance, pooled), test);
+    const auto worst = std::ranges::max_element(changes, {}, &LevelChange::p);
+    if (worst->p <= alpha) break;
+    std::erase(firsts, worst->first);
+    if (worst->goes_back) std::erase(firsts, worst->end);
+    changes = named_changes(values, firsts, least_variance, test);
+  }
+  return changes;
+}
+
+/// Returns the sum of squares around the line of Sen's slope.
+double residual_of(std::span<const double> values, const TrendTest& trend) {
+  std::vector<double> rest(values.begin(), values.end());
+  const auto last = static_cast<double>(values.size() - 1);
+  for (std::size_t i = 0; i < rest.size(); ++i)
+    rest[i] -= trend.change * static_cast<double>(i) / last;
+  return residual_of(rest, std::vector<std::size_t>{});
+}
+
+}  // namespace
+
+RowFindings find_changes(std::span<const double> values, double alpha, double least_variance,
+                         ChangeTest& test) {
+  RowFindings found;
+  if (values.size() < 2 * kLeastSegment) return found;
+  std::vector<double> level;
+  if (values.size() > kMostDividedRow) {
+    level = without_single_values(values);
+    values = level;
+  }
+  const auto n = static_cast<double>(values.size());
+  std::vector<double> times(values.size());
+  std::iota(times.begin(), times.end(), 0);
+  const TrendTest trend = find_trend(times, values);
+  std::vector<std::size_t> firsts = find_levels(values, alpha / 2, least_variance, test);
+  found.changes = changes_outside_noise(values, alpha / 2, least_variance, firsts, test);
+  // A step takes a level and a place, a line its slope.
+  const double freedom = std::max(1., n - 1 - 2 * static_cast<double>(firsts.size()));
+  double variance = residual_of(values, firsts) / freedom;
+  if (trend.p <= alpha / 2) {
+    const double around_line = residual_of(values, trend) / (n - 2);
+    if (firsts.empty() || around_line < variance) {
+      found.drift = RowDrift{trend.change, trend.p};
+      variance = around_line;
+      found.changes.clear();
+    }
+  }
+  found.deviation = std::sqrt(variance);
+  return found;
 }
 
 }  // namespace scalemark

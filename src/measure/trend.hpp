@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "measure/permutation.hpp"
@@ -68,6 +69,9 @@ inline constexpr std::size_t kLeastSegment = 2;
 /// A search looks for at most this many changes at a time. A part between two of them is searched
 /// again.
 inline constexpr std::size_t kMostChanges = 4;
+/// Up to this number of values all divisions are searched, and what noise makes of them is drawn.
+/// Longer rows are searched by intervals, in a time that grows like n log(n).
+inline constexpr std::size_t kMostDividedRow = 64;
 
 /// Values divided into parts that have one level each.
 struct Division {
@@ -83,8 +87,15 @@ std::vector<Division> best_divisions(std::span<const double> values);
 /// Tests whether values are normal noise around one level. For each number of changes m the
 /// statistic is the explained sum of squares of the best division over its residual, (R_0 - R_m) /
 /// R_m, which depends on the number of values and not on their variance. p is the share of drawn
-/// rows whose most striking m is at least as striking. The object keeps the rows it has drawn and
-/// serves many series.
+/// rows whose most striking m is at least as striking. Where fewer than one drawn row in all is as
+/// striking, it is Bonferroni's bound over all divisions, of the F distribution of one of them. The
+/// object keeps the rows it has drawn and serves many series.
+///
+/// More than kMostDividedRow values are searched by the seeded intervals of Kovacs, Buehlmann, Li
+/// and Munk (2023, "Seeded binary segmentation"): p is Bonferroni's over all places in all
+/// intervals, of the normal distribution of the difference of both parts. Its variance is that of a
+/// part, and at least that of the row, from the median difference of neighbours, so that one value
+/// that lies far off is no part of its own.
 class ChangeTest {
  public:
   explicit ChangeTest(int draws = kDrawnAssignments, std::uint64_t seed = 1)
@@ -110,12 +121,46 @@ class ChangeTest {
   int draws_;
   std::uint64_t seed_;
   std::map<std::size_t, Null> nulls_;
+  std::map<std::tuple<std::size_t, double, double>, double> steps_;
 };
 
 /// Returns the indices where levels begin, ascending: the fewest changes between which the test
 /// finds no further change at `alpha`. Rows without a change give none with a probability of at
-/// least 1 - alpha.
+/// least 1 - alpha. Of more than kMostDividedRow values, they are the places of the shortest
+/// intervals that show one.
 std::vector<std::size_t> find_levels(std::span<const double> values, double alpha,
                                      double least_variance, ChangeTest& test);
+
+/// A level of at most this many values after which the row goes back where it came from is a dip or
+/// a peak. A longer one is a step, and another one back.
+inline constexpr std::size_t kMostDip = 4;
+
+/// A change of level, or a dip or peak.
+struct LevelChange {
+  std::size_t first = 0;   ///< index of the first value of the new level
+  std::size_t end = 0;     ///< index behind its last value
+  bool goes_back = false;  ///< a dip or peak
+  double difference = 0;   ///< from the level before; of a dip or peak from those around it
+  double p = 1;            ///< ChangeTest of its values and those around it
+};
+
+/// A steady change over a whole row of values.
+struct RowDrift {
+  double difference = 0;  ///< from the first value to the last: Sen's slope
+  double p = 1;           ///< Mann-Kendall
+};
+
+/// What a row of values shows.
+struct RowFindings {
+  std::vector<LevelChange> changes;  ///< ascending
+  std::optional<RowDrift> drift;     ///< then there are no changes: a line fits better than steps
+  double deviation = 0;              ///< of a value around its level or the line
+};
+
+/// Finds changes of level, dips, peaks and drift in a row of values. Of normal values without any
+/// of them at most `alpha` show one: half of it for changes (find_levels()), half for a drift.
+/// `least_variance` is that of a value, as of ChangeTest.
+RowFindings find_changes(std::span<const double> values, double alpha, double least_variance,
+                         ChangeTest& test);
 
 }  // namespace scalemark

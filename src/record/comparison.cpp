@@ -196,6 +196,38 @@ void HistoryChange::describe(Fields& fields) {
   fields.add("until", &HistoryChange::until, "label of the last set of a dip or peak")
       .filled()
       .since(3);
+  fields.add("point", &HistoryChange::point, "that changed, unlike the mean over the points")
+      .filled()
+      .since(10);
+}
+
+void NewestSet::describe(Fields& fields) {
+  fields.add("set", &NewestSet::set, "its label").filled();
+  fields
+      .add("verdict", &NewestSet::verdict,
+           "`regressed`, `pass` or `inconclusive`: exit code 1, 0 or 3")
+      .one_of({"regressed", "pass", "inconclusive"});
+  fields.add("pass_alpha", &NewestSet::pass_alpha, "level of false passes").above(0).below(1);
+  const auto percent = [](Field& field) { field.unit("%").at_least(0); };
+  percent(fields.add("threshold_percent", &NewestSet::threshold_percent,
+                     "least slowdown that is called a regression"));
+  percent(fields.add("excluded_percent", &NewestSet::excluded_percent,
+                     "mean slowdown that a pass excludes"));
+  percent(fields.add("excluded_point_percent", &NewestSet::excluded_point_percent,
+                     "slowdown of any one point that a pass excludes"));
+  fields.add("since", &NewestSet::since, "label of the first set of the level before it").filled();
+  fields.add("sets", &NewestSet::sets, "from that to the newest, which does not count").at_least(0);
+  fields
+      .add("slowdown_percent", &NewestSet::slowdown_percent,
+           "100 (1 - exp(its mean log rate over the points - that of the level))")
+      .unit("%");
+  fields.add("interval_percent", &NewestSet::interval_percent, "its 95 % interval").unit("%");
+  fields.add("p", &NewestSet::p, "one-sided, of the mean and all points together")
+      .above(0)
+      .at_most(1);
+  percent(fields.add("detectable_percent", &NewestSet::detectable_percent,
+                     "slowdown of the mean that is found in 80 % of cases"));
+  fields.add("points", &NewestSet::points, "that were judged; the level is their base");
 }
 
 void HistoryDrift::describe(Fields& fields) {
@@ -278,6 +310,7 @@ void HistoryResult::describe(Fields& fields) {
   fields.add("points", &HistoryResult::points, "common to all sets").at_least(1);
   fields.add("sets", &HistoryResult::sets, "in the order of their commits").size(4);
   fields.add("changes", &HistoryResult::changes, "of level");
+  fields.add("newest", &HistoryResult::newest, "whether the last set is slower").since(10);
   fields.add("drift", &HistoryResult::drift, "over all sets, where a line fits better than steps")
       .since(3);
   const auto percent = [](Field& field) { field.unit("%").at_least(0).since(3); };

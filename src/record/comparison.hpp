@@ -134,10 +134,24 @@ struct HistoryChange {
   double change_percent = 0, p = 1;
   Known<ChangeKind> kind;
   Known<std::string> until;
+  Known<std::string> point;  ///< unknown: of the mean over the points
   static void describe(Fields& fields);
 };
 struct HistoryDrift {
   double change_percent = 0, p = 1;
+  static void describe(Fields& fields);
+};
+/// The last set of a history against the level that it would continue.
+struct NewestSet {
+  std::string set;
+  GateVerdict verdict = GateVerdict::inconclusive;
+  double pass_alpha = 0.05, threshold_percent = 0, excluded_percent = 0, excluded_point_percent = 0;
+  Known<std::string> since;
+  std::size_t sets = 0;
+  Known<double> slowdown_percent;
+  Known<Interval> interval_percent;
+  Known<double> p, detectable_percent;
+  std::vector<JudgedPoint> points;
   static void describe(Fields& fields);
 };
 struct SetsNeeded {
@@ -182,12 +196,13 @@ struct Verdict : record::Envelope {
   static void describe(Fields& fields);
 };
 
-/// Where a row of result sets changed its level.
+/// Where a row of result sets changed its level, and whether the newest is slower.
 struct HistoryResult : record::Envelope {
   double alpha = 0;
   std::size_t points = 0;
   std::vector<record::HistorySet> sets;
   std::vector<record::HistoryChange> changes;
+  Known<record::NewestSet> newest;
   Known<record::HistoryDrift> drift;
   Known<double> set_noise_percent, launch_noise_percent, detectable_percent;
   Known<std::vector<record::SetsNeeded>> sets_needed;

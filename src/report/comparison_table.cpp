@@ -206,19 +206,49 @@ std::string comparison_markdown(const Comparison& record) {
 
 namespace {
 
-std::string change_at(const HistoryResult& record, const std::string& label) {
-  const auto change = std::ranges::find(record.changes, label, &record::HistoryChange::at);
-  if (change == record.changes.end()) return kNone;
-  const std::string size = fmt::format("{:+.1f} % (p = {:.4f})", change->change_percent, change->p);
-  if (!change->until || !change->kind) return size;
-  return fmt::format("{}, {} until {}", size, to_string(*change->kind), *change->until);
+std::string text_of(const record::HistoryChange& change) {
+  std::string text = change.point ? *change.point + ": " : "";
+  text += fmt::format("{:+.1f} % (p = {:.4f})", change.change_percent, change.p);
+  if (!change.until || !change.kind) return text;
+  return fmt::format("{}, {} until {}", text, to_string(*change.kind), *change.until);
+}
+
+std::string changes_at(const HistoryResult& record, const std::string& label) {
+  std::vector<std::string> all;
+  for (const record::HistoryChange& change : record.changes)
+    if (change.at == label) all.push_back(text_of(change));
+  return all.empty() ? kNone : fmt::format("{}", fmt::join(all, "; "));
+}
+
+/// "ranks 1 (-10.1 %), ranks 2 (-8.3 %)".
+std::string points_to_blame(const record::NewestSet& newest) {
+  std::vector<std::string> all;
+  for (const record::JudgedPoint& point : newest.points)
+    if (point.regressed)
+      all.push_back(fmt::format("ranks {}{} ({:+.1f} %)", point.ranks,
+                                settings_text(point.settings, shown), -point.slowdown_percent));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+std::string newest_line(const record::NewestSet& newest, double alpha) {
+  std::string text = fmt::format("newest set {}: {}", newest.set, to_string(newest.verdict));
+  if (!newest.slowdown_percent || !newest.since) return text + ": " + newest.slowdown_percent.why();
+  text += fmt::format(", {:+.1f} % against the level since {} ({})", 0 - *newest.slowdown_percent,
+                      *newest.since, counted(newest.sets, "set"));
+  if (const auto& interval = newest.interval_percent)
+    text += fmt::format(", 95 % [{:+.1f}, {:+.1f}] %", 0 - interval->hi, 0 - interval->lo);
+  text += fmt::format(", p = {:.4f} at {:g}", newest.p.value_or(1), alpha);
+  if (const std::string blamed = points_to_blame(newest); !blamed.empty())
+    text += "; slower: " + blamed;
+  if (newest.verdict != GateVerdict::inconclusive) return text;
+  return text + fmt::format("; {:.1f} % would be found", newest.detectable_percent.value_or(0));
 }
 
 Rows history_rows(const HistoryResult& record) {
   Rows rows{{"set", "launches", "relative rate", "change of level"}};
   for (const record::HistorySet& set : record.sets)
     rows.push_back({set.label, std::to_string(set.records.size()),
-                    fmt::format("{:.4f}", set.relative_rate), change_at(record, set.label)});
+                    fmt::format("{:.4f}", set.relative_rate), changes_at(record, set.label)});
   return rows;
 }
 
@@ -250,11 +280,13 @@ std::string noise_line(const HistoryResult& record) {
 }
 
 std::vector<std::string> history_footer(const HistoryResult& record) {
-  std::vector<std::string> lines{
-      fmt::format("{} over {}; advice: sets measured one after the other carry the "
-                  "machine's drift. scalemark gate PLAN --base --new decides.",
-                  what_was_found(record), counted(record.points, "common point")),
-      noise_line(record)};
+  std::vector<std::string> lines;
+  if (record.newest) lines.push_back(newest_line(*record.newest, record.alpha));
+  lines.insert(lines.end(),
+               {fmt::format("{} over {}; advice: sets measured one after the other carry the "
+                            "machine's drift. scalemark gate PLAN --base --new decides.",
+                            what_was_found(record), counted(record.points, "common point")),
+                noise_line(record)});
   for (const auto* sentences : {&record.notes, &record.warnings})
     lines.insert(lines.end(), sentences->begin(), sentences->end());
   return lines;

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fstream>
 #include <future>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "error.hpp"
@@ -24,37 +26,57 @@ bool is_read(const RecordReader& reader, const Json& record) {
   return reader.kinds.contains(record.at("kind").get<std::string>());
 }
 
+/// Which build a launch was of that went wrong.
+struct FailedBuild {
+  std::string revision, committed_at, started_at;
+};
+
+FailedBuild build_of(const Json& record) {
+  const Json& build = record.at("build");
+  const Json committed = build.value("committed_at", Json());
+  return {build.at("revision"), committed.is_string() ? committed.get<std::string>() : "",
+          record.at("created_at")};
+}
+
+FailedBuild build_of(const JournalEntry& entry) { return {entry.revision, "", entry.started_at}; }
+
 /// Why a record is not compared, counted: "2 records with status failed".
 class LeftOut {
  public:
   void add(const std::string& why) { ++count_[why]; }
   /// Whoever stopped a launch from outside did not see it fail.
-  void add_failed(const std::string& status) {
+  void add_failed(const std::string& status, const FailedBuild& build) {
     add("with status " + status);
-    if (status != "interrupted") ++failed_;
+    if (status == "interrupted") return;
+    FailedLaunches& failed = failed_of_[build.revision];
+    ++failed.count;
+    failed.statuses.insert(status);
+    if (!build.committed_at.empty()) failed.committed_at = build.committed_at;
+    failed.started_at = std::max(failed.started_at, build.started_at);
   }
   /// Launches of a sweep that a curve of it is without.
   void add_failed_of(const Json& record) {
     const Json failed = record.value("failed_launches", Json());
     for (int i = 0; failed.is_number() && i < failed.get<int>(); ++i)
-      add_failed("failed, of a curve");
+      add_failed("failed, of a curve", build_of(record));
   }
-  std::size_t failed() const { return failed_; }
-  std::vector<std::string> sentences() const {
-    std::vector<std::string> all;
+  void tell(ResultSet& set) const {
     for (const auto& [why, count] : count_)
-      all.push_back(fmt::format("{} {} {}", count, count == 1 ? "record" : "records", why));
-    return all;
+      set.left_out.push_back(
+          fmt::format("{} {} {}", count, count == 1 ? "record" : "records", why));
+    set.failed_of = failed_of_;
+    for (const auto& [revision, failed] : failed_of_) set.failed += failed.count;
   }
 
  private:
   std::map<std::string, int> count_;
-  std::size_t failed_ = 0;
+  std::map<std::string, FailedLaunches> failed_of_;
 };
 
 /// What is kept of a record while others, which may name it, are read: ten thousand are large.
 struct Found {
   std::string id, status;
+  FailedBuild build;
   std::vector<MeasuredLaunch> launches;
 };
 
@@ -69,12 +91,13 @@ void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
     }
     parts.merge(runs_within(record));
     left_out.add_failed_of(record);
-    Found& found = all.emplace_back(Found{record.at("id"), record.at("status"), {}});
+    Found& found =
+        all.emplace_back(Found{record.at("id"), record.at("status"), build_of(record), {}});
     if (found.status == "ok") found.launches = reader.launches(record, path);
   }
   for (Found& found : all) {
     if (parts.contains(found.id)) continue;
-    if (found.status != "ok") left_out.add_failed(found.status);
+    if (found.status != "ok") left_out.add_failed(found.status, found.build);
     std::ranges::move(found.launches, std::back_inserter(set.launches));
   }
   std::ranges::stable_sort(set.launches, {}, &MeasuredLaunch::started_at);
@@ -92,10 +115,10 @@ void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out,
         std::ranges::any_of(last, [&](const JournalEntry& other) {
           return other.same_launch(entry) && other.status == "ok";
         }))
-      left_out.add_failed(entry.status + ", before it was repeated");
+      left_out.add_failed(entry.status + ", before it was repeated", build_of(entry));
   for (const JournalEntry& entry : last) {
     if (entry.status != "ok") {
-      left_out.add_failed(entry.status);
+      left_out.add_failed(entry.status, build_of(entry));
       continue;
     }
     for (MeasuredLaunch& launch :
@@ -124,7 +147,8 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
         set.path, record.at("kind").get<std::string>(), fmt::join(reader.kinds, ", ")));
   if (status != "ok")
     left_out.add_failed(
-        fmt::format("{}: {}", status, record.value("reason", Json("")).dump(-1, ' ', true)));
+        fmt::format("{}: {}", status, record.value("reason", Json("")).dump(-1, ' ', true)),
+        build_of(record));
   else
     set.launches = reader.launches(record, set.path);
   left_out.add_failed_of(record);
@@ -177,8 +201,7 @@ ResultSet read_result_set(const std::string& label, const std::string& path,
     add_sweep(set, journal, left_out, reader);
   else
     add_folder(set, left_out, reader);
-  set.left_out = left_out.sentences();
-  set.failed = left_out.failed();
+  left_out.tell(set);
   if (!set.launches.empty()) return set;
   std::string why;
   for (const std::string& sentence : set.left_out) why += "; " + sentence;
@@ -273,12 +296,20 @@ ResultSet read_labelled_set(const std::string& argument, const RecordReader& rea
 
 std::vector<ResultSet> read_labelled_sets(const std::vector<std::string>& arguments,
                                           const RecordReader& reader) {
-  std::vector<std::future<ResultSet>> reading;
+  std::vector<std::packaged_task<ResultSet()>> tasks;
   for (const std::string& argument : arguments)
-    reading.push_back(
-        std::async(std::launch::async, [&] { return read_labelled_set(argument, reader); }));
+    tasks.emplace_back([&] { return read_labelled_set(argument, reader); });
+  std::atomic<std::size_t> next = 0;
+  const auto read = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) tasks[i]();
+  };
+  {
+    const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < std::min(most, tasks.size()); ++i) threads.emplace_back(read);
+  }
   std::vector<ResultSet> sets;
-  for (std::future<ResultSet>& set : reading) sets.push_back(set.get());
+  for (auto& task : tasks) sets.push_back(task.get_future().get());
   return sets;
 }
 

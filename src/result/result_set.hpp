@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,12 +12,22 @@
 
 namespace scalemark {
 
+/// Launches of one build that went wrong.
+struct FailedLaunches {
+  std::size_t count = 0;
+  std::set<std::string> statuses;
+  std::string committed_at;  ///< of the build, as MeasuredLaunch::committed_at
+  std::string started_at;    ///< the last one's
+};
+
 struct ResultSet {
   std::string label;
   std::string path;  ///< as the user wrote it
   std::vector<MeasuredLaunch> launches;
   std::vector<std::string> left_out;  ///< what of the path is not among them, and why
-  std::size_t failed = 0;   ///< of them, records whose status is not ok: launches that went wrong
+  std::size_t failed = 0;  ///< of them, records whose status is not ok: launches that went wrong
+  std::map<std::string, FailedLaunches> failed_of =
+      {};                   ///< the same of each build, by its revision
   std::size_t copies = 0;   ///< of them, launches that equal another one: count_copies_once()
   Json baseline = nullptr;  ///< baseline_reference() where the path is a baseline file
   std::vector<std::string> warnings = {};  ///< that a baseline file keeps of its launches

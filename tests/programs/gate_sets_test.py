@@ -239,17 +239,59 @@ class Sets(MeasuredSweepTest):
         self.assertEqual((change["kind"], change["until"]), ("step", None))
         self.assertRegex(out, r"sets of one level differ by 0\.\d\d % \(their launches make \d+\.\d\d %\)")
         self.assertRegex(out, r"Sets that a step needs: 1 % .*, 2 % .*, 5 % .*, 10 % \w")
+        newest = self.read("h.json")["newest"]
+        self.assertEqual((newest["verdict"], newest["set"], newest["since"], newest["sets"]), ("pass", "c11", "c6", 5))
+        self.assertRegex(out, r"newest set c11: pass, [+-]\d\.\d % against the level since c6 \(5 sets\)")
         out, _ = self.gate("--history", *names[:6], "--json")
         self.assertEqual(json.loads(out)["changes"], [])
         _, err = self.gate("--history", *names[:5], expect=2)
         self.assertIn("give 6 or more", err)
+
+    def test_history_judges_its_newest_set(self):
+        names = [self.copy(f"c{k}", 1, self.of_level(1 + 0.001 * (k % 3))) for k in range(8)]
+        out, _ = self.gate("--history", *names, self.copy("half", 1, self.of_level(0.5)), "--json", expect=1)
+        newest = json.loads(out)["newest"]
+        self.assertEqual((newest["set"], newest["verdict"], newest["since"]), ("half", "regressed", "c0"))
+        self.assertAlmostEqual(newest["slowdown_percent"], 50, delta=0.2)
+        self.assertEqual([point["regressed"] for point in newest["points"]], [True, True])
+        # One point is slower, the other one faster by as much: the mean alone shows nothing.
+        of_level = self.of_level(1)
+
+        def opposite(record):
+            of_level(record)
+            rescale(record, 0.9 if record["precision"] == "bf16" else 1 / 0.9)
+
+        out, _ = self.gate("--history", *names, self.copy("opposite", 1, opposite), "--json", expect=1)
+        newest = json.loads(out)["newest"]
+        self.assertEqual({point["settings"]["precision"]: point["regressed"] for point in newest["points"]}, {"bf16": True, "fp32": False})
+        self.assertAlmostEqual(newest["slowdown_percent"], 0, delta=0.2)
+
+    def test_history_names_what_else_changes(self):
+        def at(number):
+            of_level = self.of_level(1 + 0.001 * (number % 3))
+
+            def change(record):
+                of_level(record)
+                record["system"]["kernel"] = "6.1.0" if number < 4 else "6.12.0"
+                record["id"] = f"{number}-{record['id']}"
+            return change
+
+        names = [shutil.copytree(self.copy(f"swept{k}", 1, at(k)) / "runs", self.folder / f"c{k}") for k in range(8)]
+        out, _ = self.gate("--history", *names, "--json")
+        self.assertIn("at c4: unlike systems: kernel (c3: 6.1.0; c4: 6.12.0)", json.loads(out)["warnings"])
+        for path in list(names[-1].iterdir()):
+            record = json.loads(path.read_text())
+            if record["precision"] == "bf16":
+                path.unlink()
+        out, _ = self.gate("--history", *names, "--json", expect=3)
+        self.assertIn("it lacks ranks 1 precision=bf16", " ".join(json.loads(out)["warnings"]))
 
     def test_history_of_a_folder_is_in_the_order_of_commits(self):
         def of_commit(number):
             def change(record):
                 record["build"].update(revision=f"{number:040x}", committed_at=f"2026-01-{number + 1:02}T00:00:00Z")
                 record["id"] = f"{number}-{record['id']}"
-                record["started_at"] = f"2026-02-{8 - number:02}T00:00:00Z"  # the newest commit was measured first
+                record["started_at"] = record["created_at"] = f"2026-02-{8 - number:02}T00:00:00Z"  # the newest was measured first
                 of_level(record)
             of_level = self.of_level(2 if number < 4 else 1)
             return change
@@ -262,16 +304,46 @@ class Sets(MeasuredSweepTest):
         history = json.loads(out)
         self.assertEqual([word["label"][-1] for word in history["sets"]], list("01234567"))
         self.assertEqual(history["changes"][0]["at"], history["sets"][4]["label"])
+        # A commit without a time stands where it was measured, and reorders no others.
+        records = {path: json.loads(path.read_text()) for path in sorted((self.folder / "all").iterdir())}
+
+        def rewrite(number, change):
+            for path, record in records.items():
+                if record["build"]["revision"] == f"{number:040x}":
+                    change(record)
+                    path.write_text(json.dumps(record))
+
+        rewrite(2, lambda record: record["build"].update(committed_at=None))
+        out, _ = self.gate("--history", "all", "--json")
+        self.assertEqual([word["label"] for word in json.loads(out)["sets"]], [word["label"] for word in history["sets"]])
+        self.assertRegex(json.loads(out)["warnings"][0], r"without the time of their commits, .*: revision=0+2$")
+        # Failed launches of one folder are those of their build.
+        failing = [path for path, record in records.items() if record["build"]["revision"] == f"{7:040x}"]
+
+        def fail(path):
+            record = json.loads(path.read_text())
+            record["status"], record["reason"] = "invalid", "a loss that is not finite"
+            path.write_text(json.dumps(record))
+
+        fail(failing[0])
+        out, _ = self.gate("--history", "all", "--json", expect=3)
+        self.assertIn("launches that did not end well: 1 of revision=" + f"{7:040x} (invalid)", json.loads(out)["warnings"])
+        self.gate("--history", "all", "--json", "--allow_failed", "1")
+        for path in failing[1:]:
+            fail(path)
+        _, err = self.gate("--history", "all", expect=4)
+        self.assertIn("nothing to judge of the newest build", err)
 
     def test_history_names_dips_and_drifts(self):
         names = [self.copy(f"d{k}", 1, self.of_level(0.2 if k in (4, 5) else 1 + 0.001 * (k % 3))) for k in range(10)]
         out, _ = self.gate("--history", *names, "--output", "dip.json")
+        self.assertEqual(self.read("dip.json")["newest"]["since"], "d6")
         change, = self.read("dip.json")["changes"]
         self.assertEqual((change["kind"], change["at"], change["until"]), ("dip", "d4", "d5"))
         self.assertAlmostEqual(change["change_percent"], -80, delta=0.2)
         self.assertRegex(out, r"d4 .* -80\.0 % \(p = 0\.0\d+\), dip until d5\n")
         names = [self.copy(f"e{k}", 1, self.of_level(0.9 ** k + 0.001 * (k % 3))) for k in range(8)]
-        out, _ = self.gate("--history", *names, "--output", "drift.json")
+        out, _ = self.gate("--history", *names, "--output", "drift.json", expect=3)
         record = self.read("drift.json")
         self.assertEqual(record["changes"], [])
         self.assertAlmostEqual(record["drift"]["change_percent"], 100 * (0.9 ** 7 - 1), delta=2)

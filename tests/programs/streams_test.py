@@ -23,7 +23,7 @@ MEASURING = {"run": ["run", *RUN], "scale": SCALE, "infer": ["infer", *RUN], "pr
 # Commands whose stdout is all that they give.
 TELLING = [["--help"], ["--version"], ["help"], ["list"], ["run", "--help"], ["gate", "--help"], ["compare", "a", "b"],
            ["compare", "a", "b", "--json"], ["project", CURVE], ["project", CURVE, "--json"], ["gate", "a", "b", *GENEROUS, "--json"],
-           ["gate", "--history", "a", "b", *"cdef"], ["sweep", "plan.json", "--dry_run"], ["run", *RUN, "--dry_run"],
+           ["gate", "--history", "a", "b", *"cdef", *GENEROUS], ["sweep", "plan.json", "--dry_run"], ["run", *RUN, "--dry_run"],
            ["scale", *RUN, "--ranks", "1,2", "--dry_run"], ["instances", *RUN, "--dry_run"], ["run", *RUN, "--json"],
            ["infer", *RUN, "--json"], [*SCALE, "--json"], ["preflight", "--pinning", "--json"], ["preflight", "--pinning"]]
 

@@ -121,8 +121,8 @@ TEST(HistoryTable, MarksChangesAndSaysWhatWasFound) {
   history.points = 1;
   for (const char* label : {"c0", "c1\x1B[2J", "c2"})
     history.sets.push_back({{label, label, {"id"}, {}, {}, {}}, 1});
-  history.changes = {
-      {"c0", history.sets[1].label, -10, 0.001, ChangeKind::dip, history.sets[1].label}};
+  history.changes = {{"c0", history.sets[1].label, -10, 0.001, ChangeKind::dip,
+                      history.sets[1].label, Unknown{"of the mean"}}};
   history.set_noise_percent = 0.5;
   history.launch_noise_percent = 0.25;
   history.detectable_percent = 2;
@@ -136,6 +136,34 @@ TEST(HistoryTable, MarksChangesAndSaysWhatWasFound) {
                            HasSubstr("needs: 1 % more than 40, 5 % 6.\nunlike systems\n")));
   EXPECT_EQ((table + markdown).find('\x1B'), table.npos);
   EXPECT_THAT(markdown, HasSubstr("| c2 | 1 | 1.0000 | - |"));
+  history.alpha = 0.01;
+  record::NewestSet newest;
+  newest.set = "c2";
+  newest.verdict = GateVerdict::regressed;
+  newest.since = std::string("c0");
+  newest.sets = 2;
+  newest.slowdown_percent = 10;
+  newest.interval_percent = Interval{8, 12};
+  newest.p = 0.0004;
+  newest.points.resize(2);
+  newest.points[1].ranks = 4;
+  newest.points[1].slowdown_percent = 20;
+  newest.points[1].regressed = true;
+  history.newest = newest;
+  EXPECT_THAT(
+      history_table(history),
+      HasSubstr("newest set c2: regressed, -10.0 % against the level since c0 (2 sets), 95 % "
+                "[-12.0, -8.0] %, p = 0.0004 at 0.01; slower: ranks 4 (-20.0 %)\n"));
+  newest.verdict = GateVerdict::inconclusive;
+  newest.points.clear();
+  newest.detectable_percent = 3;
+  history.newest = newest;
+  EXPECT_THAT(history_table(history), HasSubstr("p = 0.0004 at 0.01; 3.0 % would be found\n"));
+  newest.slowdown_percent = Unknown{"too few sets"};
+  history.newest = newest;
+  EXPECT_THAT(history_table(history), HasSubstr("newest set c2: inconclusive: too few sets\n"));
+  history.changes[0].point = std::string("ranks 4");
+  EXPECT_THAT(history_table(history), HasSubstr("ranks 4: -10.0 % (p = 0.0010), dip until c1"));
   history.changes.clear();
   history.drift = record::HistoryDrift{3, 0.01};
   EXPECT_THAT(history_table(history),

@@ -1,4 +1,5 @@
-// Where a row of result sets, one a commit, changed its level: advice, no verdict. Pure functions;
+// Where a row of result sets, one a commit, changed its level, which is advice, and whether the
+// newest set is slower than the level that it would continue, which is a verdict. Pure functions;
 // docs/gate.md ("History").
 #pragma once
 
@@ -16,35 +17,52 @@ namespace scalemark {
 
 /// Fewer sets show no change: two levels of two sets each can't be told from sets that differ.
 inline constexpr std::size_t kLeastSets = 6;
-/// Sets of a level that goes back where it came from; a longer one is a step and another.
-inline constexpr std::size_t kMostDip = 4;
 /// What is told of the sets that a change needs.
 inline constexpr double kAskedPercent[] = {1, 2, 5, 10};
 inline constexpr double kHistoryPower = 0.8;
 
-struct LevelChange {
-  ChangeKind kind = ChangeKind::step;
-  std::size_t first = 0;  ///< index of the first value of the new level
-  std::size_t end = 0;    ///< behind its last
-  double difference = 0;  ///< from the level before; of a dip or peak from those around it
-  double p = 1;           ///< ChangeTest of its values and those around it
+/// What a history is asked.
+struct HistoryRules {
+  double alpha = 0.01;              ///< of false alarms: of changes, and again of the newest set
+  double pass_alpha = 0.05;         ///< of a pass of a newest set that lost what a pass excludes
+  double threshold = 0.01;          ///< least slowdown that is called a regression (fraction)
+  double excluded = 0.02;           ///< mean slowdown that a pass excludes (fraction)
+  double excluded_point = 0.10;     ///< slowdown of any one point that a pass excludes (fraction)
+  double power = 0.8;               ///< of the detectable slowdown
+  std::size_t allowed_to_fail = 0;  ///< launches of the newest set
 };
 
-struct Drift {
-  double difference = 0;  ///< from the first value to the last: Sen's slope
-  double p = 1;           ///< Mann-Kendall
+/// The values of a row of sets, one a set: of a point, or of the mean over points.
+struct LevelRow {
+  std::vector<double> values;  ///< mean log rate
+  std::vector<double> noise;   ///< variance of each from its launches; 0 where they do not tell it
+  double median = 0;           ///< as the last value, of the medians of its launches
 };
 
-struct RowFindings {
-  std::vector<LevelChange> changes;  ///< ascending
-  std::optional<Drift> drift;        ///< then there are no changes: a line fits better than steps
-  double deviation = 0;              ///< of a value around its level or the line
+/// The last value of a row against the level that it would continue.
+struct Continued {
+  double difference = 0, error = 0;  ///< of the last value from the level, and its standard error
+  double freedom = 1;                ///< of the error: Student's t
+  double deviation = 0;              ///< of a value around its level or the line of a drift
+  double median_difference = 0;      ///< of the median of the launches
+  std::size_t first = 0;             ///< index of the first value of the level
+  std::vector<std::size_t> odd;      ///< values alone far off their level, which are not used
+  bool drift = false;                ///< the level is a line
+
+  double slower_p() const;
+  /// One-sided, of a loss of `slowdown` (fraction) or more.
+  double excluded_p(double slowdown) const;
 };
 
-/// Of normal values without change or drift at most `alpha` have any: half of it for changes
-/// (find_levels()), half for a drift. `least_variance`: of a value, as of ChangeTest.
-RowFindings find_changes(std::span<const double> values, double alpha, double least_variance,
-                         ChangeTest& test);
+/// nullopt where fewer than three values are left to compare the last one with.
+std::optional<Continued> continue_row(const LevelRow& row, double alpha, ChangeTest& test);
+
+/// A change at one point that the mean over the points does not show at the same place.
+struct PointChange {
+  std::size_t point = 0;          ///< of the matching
+  std::vector<std::size_t> sets;  ///< that have it: what first and end count
+  LevelChange change;
+};
 
 struct History {
   std::vector<double> levels;  ///< of each set: mean over common points of the mean log rate
@@ -54,15 +72,21 @@ struct History {
   /// Standard error of a set's level from its launches alone; nullopt where no set has two launches
   /// of a point.
   std::optional<double> launch_noise;
+  std::vector<PointChange> point_changes;
+  record::NewestSet newest;
+  std::vector<std::string> warnings;
   double smallest_step = 0;  ///< in the middle of as many sets, found with kHistoryPower
   std::vector<record::SetsNeeded> needed;
 };
 
-/// ConfigError below kLeastSets sets or where no point is common to all.
-History find_history(const std::vector<ResultSet>& sets, const Matching& matching, double alpha);
+/// ConfigError below kLeastSets sets or where no point is common to all. `test` keeps what it has
+/// drawn for the next row.
+History find_history(const std::vector<ResultSet>& sets, const Matching& matching,
+                     const HistoryRules& rules, ChangeTest& test);
 
 /// The record.
-HistoryResult make_history(const std::vector<ResultSet>& sets, const History& history, double alpha,
+HistoryResult make_history(const std::vector<ResultSet>& sets, const Matching& matching,
+                           const History& history, double alpha,
                            const std::vector<std::string>& notes,
                            const std::vector<std::string>& warnings);
 

@@ -8,11 +8,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -521,20 +521,48 @@ std::string split_label(const std::vector<std::string>& keys, const SplitValues&
   return join(words, " ");
 }
 
-/// The commit's time; of records that do not tell it nothing. Then the first launch's.
-std::tuple<std::string, std::string> age_of(const ResultSet& set) {
-  const auto first = std::ranges::min_element(set.launches, {}, &MeasuredLaunch::started_at);
-  return {set.launches.front().committed_at, first->started_at};
+std::string first_start(const ResultSet& set) {
+  return std::ranges::min_element(set.launches, {}, &MeasuredLaunch::started_at)->started_at;
 }
 
-/// By time of commit where all of them tell it, else by first start.
+/// Whether sets in the order of their commits were rather measured in that order than against it.
+bool measured_in_order(const std::vector<ResultSet>& parts) {
+  int later = 0;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    later += first_start(parts[i]) < first_start(parts[i - 1]) ? -1 : 1;
+  return later >= 0;
+}
+
+/// By time of commit. Those that do not tell it stand among the others where their first start
+/// does, in the direction in which the others were measured; alone, by first start.
 void sort_by_age(std::vector<ResultSet>& parts) {
-  const bool told = std::ranges::none_of(
-      parts, [](const ResultSet& part) { return part.launches.front().committed_at.empty(); });
-  std::ranges::stable_sort(parts, {}, [&](const ResultSet& part) {
-    auto [committed, started] = age_of(part);
-    return std::tuple(told ? committed : "", started);
-  });
+  const auto told = [](const ResultSet& part) {
+    return !part.launches.front().committed_at.empty();
+  };
+  std::ranges::stable_sort(parts, {}, first_start);
+  const auto untold = std::ranges::stable_partition(parts, told);
+  std::vector<ResultSet> others(std::make_move_iterator(untold.begin()),
+                                std::make_move_iterator(untold.end()));
+  parts.erase(untold.begin(), untold.end());
+  std::ranges::stable_sort(
+      parts, {}, [](const ResultSet& part) { return part.launches.front().committed_at; });
+  const bool in_order = measured_in_order(parts);
+  if (!in_order) std::ranges::reverse(others);
+  for (ResultSet& other : others) {
+    const std::string start = first_start(other);
+    const auto after = std::ranges::find_if(parts, [&](const ResultSet& part) {
+      return in_order ? first_start(part) > start : first_start(part) < start;
+    });
+    parts.insert(after, std::move(other));
+  }
+}
+
+/// Of a part that is one build: its own failures, not those of all builds.
+void take_failures(ResultSet& part, const ResultSet& whole) {
+  const auto failed = whole.failed_of.find(part.launches.front().revision);
+  if (failed == whole.failed_of.end()) return;
+  part.failed_of.insert(*failed);
+  part.failed = failed->second.count;
 }
 
 /// Those whose value is listed, in the order of the list.
@@ -572,8 +600,12 @@ std::vector<ResultSet> split_by(const ResultSet& set, const std::vector<std::str
     part.left_out = set.left_out;
     part.launches.push_back(launch);
   }
+  const bool by_build = keys == std::vector<std::string>{"revision"};
   std::vector<ResultSet> parts;
-  for (auto& [found, part] : by_values) parts.push_back(std::move(part));
+  for (auto& [found, part] : by_values) {
+    if (by_build) take_failures(part, set);
+    parts.push_back(std::move(part));
+  }
   if (parts.size() < 2)
     throw ConfigError(fmt::format("--by {}: {} has one value of it only: {}", all_keys, set.path,
                                   parts.front().label));

@@ -47,7 +47,8 @@ std::vector<std::string> set_warnings(const std::vector<ResultSet>& sets, bool b
 
 /// A set for each combination of values of `keys` (MeasuredLaunch's keys, "revision" or "host"),
 /// labelled "KEY=VALUE ...": those listed, in their order (of one key only), or all, ascending;
-/// with revision first by time of commit, or by first start where a record does not tell it.
+/// with revision first by time of commit; those whose records do not tell it stand among the others
+/// where their first start does. By revision alone, a part has the failed launches of its build.
 /// ConfigError where there are fewer than two or a listed one is missing.
 std::vector<ResultSet> split_by(const ResultSet& set, const std::vector<std::string>& keys,
                                 const std::vector<std::string>& values);

@@ -213,5 +213,50 @@ TEST(SplitBy, MakesASetOfEachValue) {
   EXPECT_THROW(split_by(set, {"seed"}, {}), ConfigError);
 }
 
+/// Sets of three commits: each measured a day before the last one's, the newest first.
+ResultSet three_commits() {
+  ResultSet whole = test::result_set("all", {});
+  for (int commit = 0; commit < 3; ++commit) {
+    MeasuredLaunch launch = test::launch(100);
+    launch.revision = std::string(1, static_cast<char>('c' - commit));
+    launch.committed_at = "2026-11-0" + std::to_string(commit + 1);
+    launch.started_at = "2026-12-0" + std::to_string(9 - commit);
+    whole.launches.push_back(launch);
+  }
+  return whole;
+}
+
+std::vector<std::string> labels_of(const ResultSet& whole) {
+  std::vector<std::string> labels;
+  for (const ResultSet& part : split_by(whole, {"revision"}, {})) labels.push_back(part.label);
+  return labels;
+}
+
+TEST(SplitBy, ACommitWithoutATimeReordersNoOthers) {
+  ResultSet whole = three_commits();
+  const std::vector<std::string> in_order{"revision=c", "revision=b", "revision=a"};
+  EXPECT_EQ(labels_of(whole), in_order);
+  whole.launches[1].committed_at.clear();
+  EXPECT_EQ(labels_of(whole), in_order);
+  // The row was measured as it was committed: the untold one stands where it was measured.
+  for (int i = 0; i < 3; ++i)
+    whole.launches[static_cast<std::size_t>(i)].started_at = "2026-12-0" + std::to_string(1 + i);
+  EXPECT_EQ(labels_of(whole), in_order);
+  for (MeasuredLaunch& launch : whole.launches) launch.committed_at.clear();
+  EXPECT_EQ(labels_of(whole), in_order);
+}
+
+TEST(SplitBy, FailedLaunchesGoToTheirBuild) {
+  ResultSet whole = three_commits();
+  whole.failed = 3;
+  whole.failed_of["b"] = {2, {"failed"}, "", ""};
+  whole.failed_of["z"] = {1, {"timeout"}, "", ""};  // of a build that has no good one
+  const std::vector<ResultSet> parts = split_by(whole, {"revision"}, {});
+  EXPECT_EQ(parts.at(0).failed, 0u);
+  EXPECT_EQ(parts.at(1).failed, 2u);
+  EXPECT_EQ(parts.at(1).failed_of.at("b").statuses, std::set<std::string>{"failed"});
+  EXPECT_EQ(parts.at(2).failed, 0u);
+}
+
 }  // namespace
 }  // namespace scalemark::match_sets_test
