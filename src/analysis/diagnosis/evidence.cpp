@@ -188,10 +188,17 @@ GateEvidence gate_evidence(const Json& record) {
 
 HistoryEvidence history_evidence(const Json& record) {
   using Change = record::HistoryChange;
-  HistoryEvidence evidence{"history", {}};
+  HistoryEvidence evidence;
+  evidence.name = "history";
   for (const RecordView& change : RecordView(record).list(&HistoryResult::changes))
     evidence.changes.push_back({change.words(&Change::kind, 20), change.text(&Change::at, 60),
+                                change.text(&Change::point, 60),
                                 change.number(&Change::change_percent), change.number(&Change::p)});
+  const RecordView history(record);
+  evidence.newest_verdict = history.words("newest/verdict", 20);
+  evidence.newest = history.text("newest/set", 60);
+  evidence.slowdown_percent = history.number("newest/slowdown_percent");
+  evidence.p = history.number("newest/p");
   return evidence;
 }
 

@@ -91,11 +91,14 @@ struct GateEvidence {
 struct HistoryEvidence {
   struct Change {
     std::string kind;
-    Text at;
+    Text at, point;
     Number change_percent, p;
   };
   std::string name;
   std::vector<Change> changes;
+  std::string newest_verdict;
+  Text newest;
+  Number slowdown_percent, p;
 };
 
 struct ProjectionEvidence {

@@ -148,22 +148,34 @@ Findings gate_findings(const GateEvidence& of) {
   return {finding};
 }
 
-/// Changes of level in a row of sets.
+/// The newest of a row of sets, where it is slower, and changes of level before it.
 Findings history_findings(const HistoryEvidence& of) {
   constexpr std::size_t kMostChanges = 5;
   Findings findings;
-  for (const HistoryEvidence::Change& change : of.changes) {
-    if (findings.size() == kMostChanges) break;
+  if (of.newest_verdict == "regressed")
     findings.push_back({"history",
-                        change.change_percent.value.value_or(0) < 0 ? Tone::bad : Tone::note,
+                        Tone::bad,
                         of.name,
-                        Sentence("History: a " + change.kind + " at ", quoted(change.at), "."),
-                        Sentence(quoted(change.change_percent, signed_percent), ", p ",
-                                 quoted(change.p, probability), "."),
-                        {"scalemark gate between the two builds: a change of the machine looks "
-                         "the same"},
+                        Sentence("History: the newest set, ", quoted(of.newest), ", is slower."),
+                        Sentence("Slowdown ", quoted(of.slowdown_percent, signed_percent), ", p ",
+                                 quoted(of.p, probability), "."),
+                        {"scalemark gate between this build and the one before"},
                         Certainty::likely,
                         "shown at the level of the history; its cause is not"});
+  for (const HistoryEvidence::Change& change : of.changes) {
+    if (findings.size() == kMostChanges) break;
+    findings.push_back(
+        {"history",
+         change.change_percent.value.value_or(0) < 0 ? Tone::bad : Tone::note,
+         of.name,
+         Sentence("History: a " + change.kind + " at ", quoted(change.at),
+                  change.point.value ? Sentence(" of ", quoted(change.point)) : Sentence(), "."),
+         Sentence(quoted(change.change_percent, signed_percent), ", p ",
+                  quoted(change.p, probability), "."),
+         {"scalemark gate between the two builds: a change of the machine looks "
+          "the same"},
+         Certainty::likely,
+         "shown at the level of the history; its cause is not"});
   }
   return findings;
 }

@@ -96,8 +96,14 @@ TEST(History, IsAChangeOfLevel) {
         Json::array({{{"kind", "step"}, {"at", "c6"}, {"change_percent", -15.0}, {"p", 0.001}}})}});
   EXPECT_EQ(found(record, "history")->what.text(), "History: a step at c6.");
   EXPECT_EQ(found(record, "history")->tone, Tone::bad);
+  record["changes"][0]["point"] = "ranks 2";
+  EXPECT_EQ(found(record, "history")->what.text(), "History: a step at c6 of ranks 2.");
   record["changes"] = Json::array();
+  record["newest"] = {{"verdict", "pass"}, {"set", "c9"}, {"slowdown_percent", 0.1}, {"p", 0.4}};
   EXPECT_FALSE(found(record, "history"));
+  record["newest"]["verdict"] = "regressed";
+  EXPECT_EQ(found(record, "history")->what.text(), "History: the newest set, c9, is slower.");
+  EXPECT_EQ(found(record, "history")->tone, Tone::bad);
 }
 
 TEST(Projected, HeldOrMissed) {
