@@ -102,9 +102,13 @@ void SlotAlone::describe(Fields& fields) {
 }
 
 void CumulativeRate::describe(Fields& fields) {
-  fields.add("mean", &CumulativeRate::mean, "over repeats").unit("units/s").above(0);
+  fields.add("mean", &CumulativeRate::mean, "over repeats")
+      .unit("units/s")
+      .above(0)
+      .column(34, "throughput");
   fields.add("ci95", &CumulativeRate::ci95, "its 95 % interval")
       .unit("units/s")
+      .column(35, "throughput")
       .otherwise("one repeat has no interval: ask for more with --repeats");
   fields.add("sum_of_rates", &CumulativeRate::sum_of_rates, "each in its own window")
       .unit("units/s")
@@ -122,19 +126,22 @@ void SlotOfPoint::describe(Fields& fields) {
 
 void InstancesPoint::describe(Fields& fields) {
   fields.add("instances", &InstancesPoint::instances, "how many at once, on the first slots")
-      .at_least(1);
-  fields.add("status", &InstancesPoint::status, "`ok` if every repeat is");
-  fields.add("reason", &InstancesPoint::reason, "why it is not `ok`");
+      .at_least(1)
+      .column(16, "instances", "jobs side by side");
+  fields.add("status", &InstancesPoint::status, "`ok` if every repeat is").column(4, "status");
+  fields.add("reason", &InstancesPoint::reason, "why it is not `ok`").column(5, "reason");
   fields
       .add("cumulative", &InstancesPoint::cumulative,
            "units of all instances / (last end - first start)")
       .known(Presence::only_when_ok);
   fields.add("speedup", &InstancesPoint::speedup, "against slot 0 alone")
       .above(0)
+      .column(41, "speedup")
       .known(Presence::when_all_ok)
       .otherwise("slot 0 alone was not measured");
   fields.add("efficiency", &InstancesPoint::efficiency, "against the same slots alone")
       .above(0)
+      .column(44, "efficiency")
       .known(Presence::when_all_ok)
       .otherwise("not every slot was measured alone");
   fields.add("overlap", &InstancesPoint::overlap, "of the measured windows, least repeat")
@@ -159,8 +166,11 @@ void InstancesResult::describe(Fields& fields) {
   fields.add("unit", &R::unit, "of rates").one_of(record::unit_words());
   fields.add("ranks_per_instance", &R::ranks_per_instance, "ranks of each job")
       .at_least(1)
-      .since(5);
-  fields.add("repeat_unit", &R::repeat_unit, "what is repeated").one_of({"launch"});
+      .since(5)
+      .column(15, "ranks");
+  fields.add("repeat_unit", &R::repeat_unit, "what is repeated")
+      .one_of({"launch"})
+      .column(33, "repeat_unit");
   fields
       .add("least_overlap", &R::least_overlap,
            "of the measured windows; points below are warned of")

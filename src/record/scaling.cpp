@@ -25,11 +25,13 @@ void PointTarget::describe(Fields& fields) {
   fields.add("reached", &PointTarget::reached, "by every repeat");
   fields.add("steps", &PointTarget::steps, "to it, mean over the repeats, warm-up included")
       .above(0)
-      .otherwise(kNotReached);
+      .otherwise(kNotReached)
+      .metric("target_steps", "steps", Better::lower);
   fields.add("seconds", &PointTarget::seconds, "likewise")
       .unit("s")
       .above(0)
-      .otherwise(kNotReached);
+      .otherwise(kNotReached)
+      .metric("target_seconds", "seconds", Better::faster);
 }
 
 void CurveRepeat::describe(Fields& fields) {
@@ -57,11 +59,15 @@ namespace {
 using P = ScalingPoint;
 
 void describe_place(Fields& fields) {
-  fields.add("ranks", &P::ranks, "of this point").at_least(1);
+  fields.add("ranks", &P::ranks, "of this point").at_least(1).column(15, "ranks");
   fields.add("batch_size_per_rank", &P::batch_size_per_rank, "of a step")
       .unit("samples")
-      .at_least(1);
-  fields.add("global_batch_size", &P::global_batch_size, "of a step").unit("samples").at_least(1);
+      .at_least(1)
+      .column(19, "batch_size_per_rank");
+  fields.add("global_batch_size", &P::global_batch_size, "of a step")
+      .unit("samples")
+      .at_least(1)
+      .column(20, "global_batch_size");
   fields.add("resources", &P::resources, "how many of `resource` it ran on").at_least(1);
 }
 
@@ -69,19 +75,26 @@ void describe_rates(Fields& fields) {
   fields.add("throughput", &P::throughput, "all units / all seconds of the repeats")
       .unit("units/s")
       .above(0)
-      .known(Presence::only_when_ok);
+      .known(Presence::only_when_ok)
+      .column(34, "throughput");
   fields.add("ci95", &P::ci95, "its 95 % interval over the repeats")
       .unit("units/s")
-      .known(Presence::if_ok);
+      .known(Presence::if_ok)
+      .column(35, "throughput");
   fields.add("speedup", &P::speedup, "throughput against that of the base")
       .above(0)
-      .known(Presence::only_when_ok);
+      .known(Presence::only_when_ok)
+      .column(41, "speedup");
   fields.add("speedup_ci95", &P::speedup_ci95, "over ratios paired by `repeat`")
-      .known(Presence::if_ok);
+      .known(Presence::if_ok)
+      .column(42, "speedup");
   fields.add("efficiency", &P::efficiency, "`speedup` / ratio of the `resources`")
       .above(0)
-      .known(Presence::if_ok);
-  fields.add("efficiency_ci95", &P::efficiency_ci95, "likewise").known(Presence::if_ok);
+      .known(Presence::if_ok)
+      .column(44, "efficiency");
+  fields.add("efficiency_ci95", &P::efficiency_ci95, "likewise")
+      .known(Presence::if_ok)
+      .column(45, "efficiency");
 }
 
 void describe_communication(Fields& fields) {
@@ -90,9 +103,12 @@ void describe_communication(Fields& fields) {
            "of the same ranks without communication")
       .unit("units/s")
       .above(0)
-      .known(Presence::if_ok);
+      .known(Presence::if_ok)
+      .column(40, "baseline_throughput");
   fields.add("exposed_seconds", &P::exposed_seconds, "as in the run record, over all repeats")
-      .unit("s");
+      .unit("s")
+      .column(59, "exposed_seconds")
+      .metric("exposed_seconds", "seconds/step", Better::lower);
   fields
       .add("exposed_ci95", &P::exposed_ci95,
            "if it contains 0, `exposed_seconds` is not distinguishable from 0")
@@ -100,7 +116,8 @@ void describe_communication(Fields& fields) {
       .since(3);
   fields.add("trend", &P::trend, "of a point between two others").known(Presence::if_ok);
   fields.add("exposed_method", &P::exposed_method, "as in the run record")
-      .one_of({"baseline", "wait"});
+      .one_of({"baseline", "wait"})
+      .column(60, "exposed_method");
 }
 
 void describe_solution(Fields& fields) {
@@ -109,7 +126,8 @@ void describe_solution(Fields& fields) {
            "`solution_steps` times the mean step")
       .unit("s")
       .above(0)
-      .known(Presence::if_ok);
+      .known(Presence::if_ok)
+      .metric("time_to_solution", "seconds", Better::faster);
   fields
       .add("time_to_solution_speedup", &P::time_to_solution_speedup, "time of the base / this one")
       .above(0)
@@ -142,14 +160,17 @@ void ScalingCurve::describe(Fields& fields) {
   fields.add("unit", &C::unit, "of rates").one_of(record::unit_words());
   fields.add("scaling", &C::scaling, "what stays the same as ranks are added");
   fields.add("resource", &C::resource, "what efficiency divides by");
-  fields.add("repeat_unit", &C::repeat_unit,
-             "`in_process`: repeats within one launch, or `launch` ([from a "
-             "sweep](sweep.md#curves))");
+  fields
+      .add("repeat_unit", &C::repeat_unit,
+           "`in_process`: repeats within one launch, or `launch` ([from a "
+           "sweep](sweep.md#curves))")
+      .column(33, "repeat_unit", "`launch` or `in_process`");
   fields
       .add("settings", &C::settings,
            "of the sweep that the launches come from, those that all points share; else empty")
       .since(5)
-      .otherwise("taken away from the launches");
+      .otherwise("taken away from the launches")
+      .column(9, "settings");
   fields
       .add("failed_launches", &C::failed_launches,
            "of that sweep, at the settings of this curve; `gate` and `compare` count them as "

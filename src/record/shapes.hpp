@@ -47,6 +47,8 @@ class Shape {
   /// What a record that is older than the key has.
   virtual void set_missing(const std::string& /*why*/, void* /*value*/) const {}
   virtual bool may_be_unknown() const { return false; }
+  /// The value without what says whether it is known; null where it is not.
+  virtual const void* known(const void* value) const { return value; }
 };
 
 /// A boolean, a number or a text.
@@ -259,6 +261,7 @@ class NullableShape : public OuterShape {
   Json schema(const Field& field) const final;
   std::string path() const final { return inner_.path(); }
   bool may_be_unknown() const final { return true; }
+  const void* known(const void* value) const final { return get(value); }
 
  protected:
   virtual const void* get(const void* value) const = 0;         ///< null where there is none

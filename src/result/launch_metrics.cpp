@@ -4,25 +4,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "config/flags.hpp"
 #include "error.hpp"
 #include "record/inference.hpp"
 #include "record/run.hpp"
+#include "record/scaling.hpp"
 #include "record/schema.hpp"
+#include "record/write.hpp"
 #include "result/measured_launch.hpp"
 
 namespace scalemark {
 namespace {
-
-using Pointer = std::optional<Json::json_pointer>;
-
-/// Points of curves have these metrics of runs, too.
-constexpr std::pair<const char*, const char*> kInPoints[] = {
-    {"exposed_seconds", "/exposed_seconds"},
-    {"target_steps", "/target/steps"},
-    {"target_seconds", "/target/seconds"}};
 
 std::vector<MetricRow> made_table() {
   const std::set<std::string> with_work{"run", "inference", "scaling", "instances"};
@@ -34,54 +31,71 @@ std::vector<MetricRow> made_table() {
       {{"efficiency", "of the smallest point", false, true, false},
        with_work,
        "rate per rank over that at the smallest common point of the same set and repeat"}};
-  const auto add = [&](const char* kind, const Fields& fields) {
+  const auto add = [&](const char* kind, const Fields& fields, bool whole) {
     visit_fields(fields, [&](const Field& field, const std::string& pointer) {
       if (!field.compared) return;
       const auto& [name, unit, better, per] = *field.compared;
+      const auto same = [&](const MetricRow& row) { return row.metric.name == name; };
+      const auto found = std::ranges::find_if(table, same);
+      if (found != table.end()) return static_cast<void>(found->kinds.insert(kind));
+      std::string key = whole ? pointer.substr(1) : "";
+      std::ranges::replace(key, '/', '.');
       table.push_back({{name, unit, false, better == Better::higher, better == Better::faster},
                        {kind},
                        field.text,
-                       Json::json_pointer(pointer),
-                       {},
-                       *per ? Pointer(Json::json_pointer(std::string("/") + per)) : Pointer()});
+                       std::move(key)});
     });
   };
-  add("run", fields_of<RunResult>());
-  add("inference", fields_of<InferenceResult>());
-  for (MetricRow& row : table)
-    for (const auto& [name, pointer] : kInPoints)
-      if (row.metric.name == name) {
-        row.kinds.insert("scaling");
-        row.in_point = Json::json_pointer(pointer);
-      }
-  table.push_back({{"time_to_solution", "seconds", false, false, true},
-                   {"scaling"},
-                   "of `--solution_steps`",
-                   {},
-                   Json::json_pointer("/time_to_solution_seconds")});
-  table.push_back({{"sum_of_rates", "", true, true, true},
-                   {"instances"},
-                   "of the jobs, each in its own window",
-                   {},
-                   Json::json_pointer("/sum_of_rates")});
+  add("run", fields_of<RunResult>(), true);
+  add("inference", fields_of<InferenceResult>(), true);
+  add("scaling", fields_of<record::ScalingPoint>(), false);
+  table.push_back(
+      {{kSumOfRates, "", true, true, true}, {"instances"}, "of the jobs, each in its own window"});
   return table;
 }
 
-/// Unset where the record has no number there.
-std::optional<double> number_at(const Json& json, const Pointer& place) {
-  if (!place || !json.contains(*place)) return std::nullopt;
-  const Json& value = json.at(*place);
+/// The number that a field of an object has; unset where it is unknown.
+std::optional<double> number_of(const Field& field, const void* object) {
+  JsonWriter writer("");
+  const Json value =
+      field.shape->write(writer, field, static_cast<const char*>(object) + field.offset);
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
-void add_metrics(MeasuredLaunch& launch, const Json& json, Pointer MetricRow::*pointer) {
-  for (const MetricRow& row : metric_table()) {
-    const auto value = number_at(json, row.*pointer);
-    if (!value) continue;
-    const auto per = row.per ? number_at(json, row.per) : 1;
-    if (per && *per > 0) launch.metrics[row.metric.name] = *value / *per;
+/// What the numbers of objects within a record need of it.
+class MetricReader {
+ public:
+  MetricReader(MeasuredLaunch& launch, const Fields& fields, const void* record)
+      : launch_(launch), fields_(fields), record_(record) {
+    read(fields, record);
   }
-}
+
+ private:
+  void read(const Fields& fields, const void* object) {
+    for (const Field& field : fields) {
+      if (field.compared) add(field, object);
+      const Fields* inner = field.shape->fields();
+      if (inner == nullptr || !field.shape->path().empty()) continue;
+      const void* known = field.shape->known(static_cast<const char*>(object) + field.offset);
+      if (known != nullptr) read(*inner, known);
+    }
+  }
+
+  void add(const Field& field, const void* object) {
+    const auto value = number_of(field, object), per = divisor(field.compared->per);
+    if (value && per && *per > 0) launch_.metrics[field.compared->name] = *value / *per;
+  }
+
+  std::optional<double> divisor(std::string_view key) const {
+    if (key.empty()) return 1;
+    const auto found = std::ranges::find(fields_, key, &Field::key);
+    return found == fields_.end() ? std::nullopt : number_of(*found, record_);
+  }
+
+  MeasuredLaunch& launch_;
+  const Fields& fields_;
+  const void* record_;
+};
 
 bool is_of_preflight(const std::string& name) { return name.find('.') != name.npos; }
 
@@ -123,12 +137,8 @@ std::set<std::string> kinds_with(const std::vector<std::string>& metrics) {
   return kinds;
 }
 
-void add_record_metrics(MeasuredLaunch& launch, const Json& record) {
-  add_metrics(launch, record, &MetricRow::in_record);
-}
-
-void add_point_metrics(MeasuredLaunch& launch, const Json& point) {
-  add_metrics(launch, point, &MetricRow::in_point);
+void add_metrics(MeasuredLaunch& launch, const Fields& fields, const void* object) {
+  MetricReader(launch, fields, object);
 }
 
 }  // namespace scalemark

@@ -2,17 +2,19 @@
 // better.
 #pragma once
 
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "json.hpp"
+#include "record/describe.hpp"
 
 namespace scalemark {
 
 struct MeasuredLaunch;
+
+/// Of instances: of the jobs, each in its own window.
+inline constexpr const char* kSumOfRates = "sum_of_rates";
 
 struct Metric {
   std::string name;
@@ -22,20 +24,16 @@ struct Metric {
   bool is_speed = false;  ///< better and worse read "faster" and "slower", else "higher", "lower"
 };
 
-/// A metric and where it stands in a record. Unset pointers: not there, or computed from the work
-/// of the launch (throughput) or from several launches (efficiency).
+/// A metric, for docs/compare.md.
 struct MetricRow {
   Metric metric;
-  std::set<std::string> kinds;                       ///< of records that may have it
-  std::string about;                                 ///< for docs/compare.md
-  std::optional<Json::json_pointer> in_record = {};  ///< in that of a run or an inference
-  /// In a point of a scaling record, a repeat of an instances record.
-  std::optional<Json::json_pointer> in_point = {};
-  std::optional<Json::json_pointer> per = {};  ///< in the record: what the value is divided by
+  std::set<std::string> kinds;  ///< of records that may have it
+  std::string about;
+  std::string key = {};  ///< dotted, in the record of a run or an inference; empty: not there
 };
 
-/// What is computed first, then the numbers of runs and of inferences, which are described with
-/// their fields (Field::metric), then those of curves and of instances alone.
+/// What is computed first, then the numbers of runs, inferences and points of curves, which are
+/// described with their fields (Field::metric), then those of instances alone.
 std::span<const MetricRow> metric_table();
 
 /// Of the table; names with a dot are those of preflight, "gemm.fp32.flops", which their launches
@@ -48,9 +46,12 @@ Metric find_metric(const std::string& name, std::span<const MeasuredLaunch* cons
 /// Kinds of records that may have one of them.
 std::set<std::string> kinds_with(const std::vector<std::string>& metrics);
 
-/// The numbers of the table that a run or inference record has; a point of a curve, or a repeat of
-/// an instances record.
-void add_record_metrics(MeasuredLaunch& launch, const Json& record);
-void add_point_metrics(MeasuredLaunch& launch, const Json& point);
+/// The numbers of the table that an object of these fields has.
+void add_metrics(MeasuredLaunch& launch, const Fields& fields, const void* object);
+/// Of the record of a run or an inference, or of a point of a curve.
+template <typename T>
+void add_metrics(MeasuredLaunch& launch, const T& record) {
+  add_metrics(launch, fields_of<T>(), &record);
+}
 
 }  // namespace scalemark

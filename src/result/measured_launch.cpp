@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <span>
+#include <stdexcept>
 
 #include "config/json_text.hpp"
 #include "config/keys.hpp"
 #include "error.hpp"
 #include "measure/statistics.hpp"
 #include "record/inference.hpp"
+#include "record/instances.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
+#include "record/scaling.hpp"
 #include "record/write.hpp"
-#include "result/schema_fault.hpp"
 #include "result/sweep_folder.hpp"
 
 namespace scalemark {
@@ -27,15 +30,15 @@ constexpr int kMostRanks = 100'000'000;
 
 /// Keys of a configuration that decide what one point measures; how many points and rounds a curve
 /// has is no matter of a point.
-void add_configuration(MeasuredLaunch& launch, const Json& config) {
-  for (const auto& [written, entry] : config.items()) {
-    const auto [name, value] = current_setting(written, entry.at("value"));
+void add_configuration(MeasuredLaunch& launch, const record::Settings& config) {
+  for (const auto& [written, setting] : config) {
+    const auto [name, value] = current_setting(written, setting.value);
     const Key* key = find_key(name);
     if (key && (key->role == Role::output || key->commands == Commands(Command::scale) ||
                 key->traits.contains(Trait::implied)))
       continue;
     launch.keys[name] = value;
-    if (entry.at("origin") == "default") launch.defaults.insert(name);
+    if (setting.origin == "default") launch.defaults.insert(name);
   }
 }
 
@@ -70,22 +73,22 @@ Json threads_of(const std::vector<Rank>& ranks) {
   return ranks.empty() ? Json() : Json(ranks.front().threads);
 }
 
-void add_place(MeasuredLaunch& launch, const Json& system,
+void add_place(MeasuredLaunch& launch, const record::System& system,
                const Entries<std::string>& environment) {
-  for (const auto& [name, value] : environment) launch.environment[name] = value;
-  launch.host = system.at("host");
+  launch.environment.insert(environment.begin(), environment.end());
+  launch.host = system.host;
   launch.machine = machine_of(system);
 }
 
-/// What the machine made of the configuration. `system`: as it stands in the record.
+/// What the machine made of the configuration.
 template <typename Run>
-void add_machine(MeasuredLaunch& launch, const Run& run, const Json& system) {
+void add_machine(MeasuredLaunch& launch, const Run& run) {
   set_known(launch, "device", or_null(run.device));
   set_known(launch, "num_intra_threads", threads_of(run.ranks));
   std::set<std::string> hosts;
   for (const auto& rank : run.ranks) hosts.insert(rank.host);
   launch.keys["hosts"] = hosts.size();
-  add_place(launch, system, run.environment);
+  add_place(launch, run.system, run.environment);
 }
 
 /// Relative deviation of the step times of a run with enough of them to have one.
@@ -128,8 +131,8 @@ void add_shares(MeasuredLaunch& launch, const RunResult& run) {
 }
 
 /// What a training alone tells.
-void add_own(MeasuredLaunch& launch, const RunResult& run, const Json& system) {
-  add_machine(launch, run, system);
+void add_own(MeasuredLaunch& launch, const RunResult& run) {
+  add_machine(launch, run);
   if (run.communication) {
     set_known(launch, "communicator", run.communication->communicator);
     set_known(launch, "transport", or_null(run.communication->transport));
@@ -139,33 +142,33 @@ void add_own(MeasuredLaunch& launch, const RunResult& run, const Json& system) {
   launch.diverged = run.loss && run.loss->diverged;
 }
 
-void add_own(MeasuredLaunch& launch, const InferenceResult& inference, const Json& system) {
-  add_machine(launch, inference, system);
+void add_own(MeasuredLaunch& launch, const InferenceResult& inference) {
+  add_machine(launch, inference);
   // Of on and off the key kernels tells; folded is what a device without these operators makes.
   if (inference.fused == "folded") launch.keys["fused"] = "folded";
   add_straggler_share(launch, inference);
 }
 
 /// Of a point with a baseline, whose numbers are of all its rounds.
-void add_exposed_share(MeasuredLaunch& launch, const Json& curve, const Json& point) {
-  const Json& without = point.at("baseline_throughput");
-  if (!without.is_number() || !point.at("throughput").is_number()) return;
-  std::size_t place = 0;
-  while (curve.at("points")[place] != point) ++place;
-  add_share(launch, "link",
-            {1 - point["throughput"].get<double>() / without.get<double>(), curve.at("id"),
-             fmt::format("/points/{}/baseline_throughput", place), "baseline"});
+void add_exposed_share(MeasuredLaunch& launch, const ScalingCurve& curve,
+                       const record::ScalingPoint& point) {
+  if (!point.baseline_throughput || !point.throughput) return;
+  add_share(
+      launch, "link",
+      {1 - *point.throughput / *point.baseline_throughput, curve.id,
+       fmt::format("/points/{}/baseline_throughput", &point - curve.points.data()), "baseline"});
 }
 
 template <typename Run>
-MeasuredLaunch of_run(const Json& record, const fs::path& path) {
-  const Run run = record_from<Run>(record);
-  MeasuredLaunch launch = start_launch(record, path);
+MeasuredLaunch of_run(const Run& run, const fs::path& path) {
+  MeasuredLaunch launch = start_launch(run, run.config, path);
+  launch.unit = run.unit.value_or("");
+  if (run.preflight) launch.preflight_at = run.preflight->created_at;
   launch.ranks = ranks_of(run.world_size);
   launch.keys["kind"] = run.kind;
   launch.keys["ranks"] = launch.ranks;
-  add_own(launch, run, record.at("system"));
-  add_record_metrics(launch, record);
+  add_own(launch, run);
+  add_metrics(launch, run);
   if (run.noise.foreign) launch.foreign = *run.noise.foreign;
   if constexpr (std::same_as<Run, RunResult>) {
     add_batch(launch, or_null(run.batch_size_per_rank), or_null(run.global_batch_size));
@@ -178,120 +181,143 @@ MeasuredLaunch of_run(const Json& record, const fs::path& path) {
   return launch;
 }
 
-/// The first run record of a point's repeats that lies where the curve says; null where none does.
-Json run_beside(const Json& repeats, const fs::path& folder) {
-  for (const Json& repeat : repeats) {
-    if (repeat.at("baseline") == true || !repeat.at("path").is_string()) continue;
-    const fs::path path = folder / repeat.at("path").get<std::string>();
-    if (fs::exists(path)) return read_record(path);
-  }
-  return nullptr;
+using Repeats = std::span<const record::CurveRepeat>;
+
+/// The first run record of a point's repeats that lies where the curve says.
+std::optional<RunResult> run_beside(Repeats repeats, const fs::path& folder) {
+  for (const record::CurveRepeat& repeat : repeats)
+    if (!repeat.baseline && repeat.path && fs::exists(folder / *repeat.path))
+      return read_typed_record<RunResult>(folder / *repeat.path);
+  return std::nullopt;
+}
+
+/// With "auto" and unset values, which a curve repeats, a run alone knows these.
+void forget_found_by_run(MeasuredLaunch& launch) {
+  for (const Key& key : all_keys())
+    if (key.traits.contains(Trait::found_by_run) && recorded(key, Command::scale))
+      set_known(launch, key.name, nullptr);
+  for (const char* name : {"hosts", "transport"}) set_known(launch, name, nullptr);
 }
 
 /// `repeats`: of the point.
-MeasuredLaunch of_point(const Json& curve, const Json& point, const Json& repeats,
-                        const fs::path& path) {
-  MeasuredLaunch launch = start_launch(curve, path);
-  launch.ranks = ranks_of(point.at("ranks"));
+MeasuredLaunch of_point(const ScalingCurve& curve, const record::ScalingPoint& point,
+                        Repeats repeats, const fs::path& path) {
+  MeasuredLaunch launch = start_launch(curve, curve.config, path);
+  launch.unit = curve.unit;
+  if (curve.preflight) launch.preflight_at = curve.preflight->created_at;
+  launch.ranks = ranks_of(point.ranks);
   launch.keys["kind"] = "run";
   launch.keys["ranks"] = launch.ranks;
-  add_batch(launch, point.at("batch_size_per_rank"), point.value("global_batch_size", Json()));
-  const Json run = run_beside(repeats, path.parent_path());
-  if (run.is_null()) {
-    // With "auto" and unset values, which a curve repeats, a run alone knows these.
-    for (const Key& key : all_keys())
-      if (key.traits.contains(Trait::found_by_run) && recorded(key, Command::scale))
-        set_known(launch, key.name, nullptr);
-    for (const char* name : {"hosts", "transport"}) set_known(launch, name, nullptr);
-    if (curve.at("environment").is_object())
-      for (const auto& [name, value] : curve["environment"].items())
-        launch.environment[name] = value.get<std::string>();
-    if (curve.at("system").is_object()) {
-      launch.host = curve["system"].at("host");
-      launch.machine = machine_of(curve["system"]);
-    }
+  add_batch(launch, point.batch_size_per_rank, point.global_batch_size);
+  const auto run = run_beside(repeats, path.parent_path());
+  if (run) {
+    add_own(launch, *run);
   } else {
-    add_own(launch, record_from<RunResult>(run), run.at("system"));
+    forget_found_by_run(launch);
+    if (curve.environment)
+      launch.environment.insert(curve.environment->begin(), curve.environment->end());
+    if (curve.system) {
+      launch.host = curve.system->host;
+      launch.machine = machine_of(*curve.system);
+    }
   }
-  if (point.at("baseline_throughput").is_number())
-    add_baseline(launch, point["baseline_throughput"].get<double>());
-  if (curve.at("repeat_unit") != "launch") {
-    add_point_metrics(launch, point);
+  add_baseline(launch, point.baseline_throughput);
+  if (curve.repeat_unit != RepeatUnit::launch) {
+    add_metrics(launch, point);
     add_exposed_share(launch, curve, point);
-  } else if (!run.is_null()) {
-    add_record_metrics(launch, run);  // the point's are of all its launches
+  } else if (run) {
+    add_metrics(launch, *run);  // the point's are of all its launches
   }
-  for (const Json& repeat : repeats)
-    if (repeat.at("baseline") == false)
-      launch.repeats.push_back({repeat.at("units"), repeat.at("seconds")});
+  for (const record::CurveRepeat& repeat : repeats)
+    if (!repeat.baseline) launch.repeats.push_back(repeat);
   return launch;
 }
 
 /// A launch of its own each repeat, as the sweep that it comes from has it.
-void add_launches_of(std::vector<MeasuredLaunch>& launches, const Json& curve, const Json& point,
-                     const fs::path& path) {
-  for (const Json& repeat : point.at("repeats")) {
-    if (repeat.at("baseline") == true) continue;
-    MeasuredLaunch launch = of_point(curve, point, Json::array({repeat}), path);
-    launch.id = repeat.at("run");
-    launch.sweep = curve.at("id");
-    launch.repeat = repeat.at("repeat");
+void add_launches_of(std::vector<MeasuredLaunch>& launches, const ScalingCurve& curve,
+                     const record::ScalingPoint& point, const fs::path& path) {
+  Json settings = Json::object();
+  for (const auto& [name, value] : curve.settings) settings[name] = or_null(value);
+  for (const record::CurveRepeat& repeat : point.repeats) {
+    if (repeat.baseline) continue;
+    if (repeat.repeat == 0)
+      throw std::invalid_argument("a launch does not tell its repeat: older than revision 5");
+    MeasuredLaunch launch = of_point(curve, point, {&repeat, 1}, path);
+    launch.id = repeat.run;
+    launch.sweep = curve.id;
+    launch.repeat = repeat.repeat;
     // A curve of before it told the times of its launches has only its own.
-    if (const Json created = repeat.value("created_at", Json()); created.is_string())
-      launch.started_at = created;
-    add_launch_settings(launch, curve.at("settings"));
+    if (repeat.created_at) launch.started_at = *repeat.created_at;
+    add_launch_settings(launch, settings);
     launches.push_back(std::move(launch));
   }
 }
 
 /// From the first start to the last end of the jobs: cumulative throughput is units over that.
-Work work_side_by_side(const Json& repeat) {
+Work work_side_by_side(const record::LaunchOfJobs& repeat) {
   double units = 0;
-  for (const Json& job : repeat.at("instances")) units += job.at("units").get<double>();
-  return {units, units / repeat.at("throughput").get<double>()};
+  for (const record::LaunchedJob& job : repeat.instances) units += job.units.value_or(NAN);
+  return {units, units / repeat.throughput.value_or(NAN)};
 }
 
-MeasuredLaunch of_instances(const Json& record, const Json& point, const Json& repeat,
-                            const fs::path& path) {
-  MeasuredLaunch launch = start_launch(record, path);
+MeasuredLaunch of_instances(const InstancesResult& result, const record::InstancesPoint& point,
+                            const record::LaunchOfJobs& repeat, const fs::path& path) {
+  MeasuredLaunch launch = start_launch(result, result.config, path);
+  launch.unit = result.unit;
   for (const char* name : {"instances", "repeats", "launch_timeout"}) {
     launch.keys.erase(name);
     launch.defaults.erase(name);
   }
   launch.keys["kind"] = "instances";
   launch.keys["ranks"] = launch.ranks;
-  launch.keys["instances"] = point.at("instances");
-  const Json ranks = record.value("ranks_per_instance", Json());  // null in older records
-  launch.keys["ranks_per_instance"] = ranks.is_null() ? Json(1) : ranks;
-  launch.host = record.at("system").at("host");
-  launch.machine = machine_of(record.at("system"));
-  for (const auto& [name, value] : record.at("environment").items())
-    launch.environment[name] = value.get<std::string>();
+  launch.keys["instances"] = point.instances;
+  launch.keys["ranks_per_instance"] = result.ranks_per_instance.value_or(1);  // of older records
+  add_place(launch, result.system, result.environment);
   for (const char* name : {"device", "num_intra_threads", "hosts", "transport"})
     set_known(launch, name, nullptr);
   launch.repeats = {work_side_by_side(repeat)};
-  add_point_metrics(launch, repeat);
+  if (repeat.sum_of_rates) launch.metrics[kSumOfRates] = *repeat.sum_of_rates;
   return launch;
 }
 
-std::vector<MeasuredLaunch> launches_of(const Json& record, const fs::path& path) {
-  std::vector<MeasuredLaunch> launches;
-  if (record.at("kind") == "scaling") {
-    for (const Json& point : record.at("points")) {
-      if (record.at("repeat_unit") == "launch")
-        add_launches_of(launches, record, point, path);
-      else
-        launches.push_back(of_point(record, point, point.at("repeats"), path));
-    }
-  } else if (record.at("kind") == "instances") {
-    for (const Json& point : record.at("points"))
-      for (const Json& repeat : point.at("repeats"))
-        launches.push_back(of_instances(record, point, repeat, path));
-  } else {
-    launches.push_back(record.at("kind") == "run" ? of_run<RunResult>(record, path)
-                                                  : of_run<InferenceResult>(record, path));
-  }
+using Launches = std::vector<MeasuredLaunch>;
+
+Launches launches_of(const ScalingCurve& curve, const fs::path& path) {
+  Launches launches;
+  for (const record::ScalingPoint& point : curve.points)
+    if (curve.repeat_unit == RepeatUnit::launch)
+      add_launches_of(launches, curve, point, path);
+    else
+      launches.push_back(of_point(curve, point, point.repeats, path));
   return launches;
+}
+
+Launches launches_of(const InstancesResult& result, const fs::path& path) {
+  Launches launches;
+  for (const record::InstancesPoint& point : result.points)
+    for (const record::LaunchOfJobs& repeat : point.repeats)
+      launches.push_back(of_instances(result, point, repeat, path));
+  return launches;
+}
+
+Launches launches_of(const Json& record, const fs::path& path) {
+  const std::string kind = kind_of(record);
+  if (kind == "scaling") return launches_of(record_from<ScalingCurve>(record), path);
+  if (kind == "instances") return launches_of(record_from<InstancesResult>(record), path);
+  if (kind == "run") return {of_run(record_from<RunResult>(record), path)};
+  return {of_run(record_from<InferenceResult>(record), path)};
+}
+
+/// For whatever a reader stumbles over.
+[[noreturn]] void refuse(const Json& record, const fs::path& path, const std::exception& error) {
+  throw ResultError(fmt::format("record {}: not as docs/schema/{}.schema.json says: {}",
+                                path.string(), kind_of(record), error.what()));
+}
+
+void add_ids(std::set<std::string>& ids, std::span<const record::LaunchOfJobs> repeats) {
+  for (const record::LaunchOfJobs& repeat : repeats)
+    for (const record::LaunchedJob& job : repeat.instances)
+      if (job.run) ids.insert(*job.run);
 }
 
 /// What nobody measures: beyond it sums, products and quotients are no numbers any more.
@@ -332,68 +358,66 @@ void check_figures(const MeasuredLaunch& launch) {
     check_count(launch, name);
 }
 
-int ranks_of(const Json& ranks) {
-  const double number = ranks.get<double>();
-  if (!(number >= 1 && number <= kMostRanks))
+int ranks_of(std::int64_t ranks) {
+  if (ranks < 1 || ranks > kMostRanks)
     throw std::invalid_argument(
-        fmt::format("{} ranks, where a launch has 1 to {}", ranks.dump(), kMostRanks));
-  return ranks.get<int>();
+        fmt::format("{} ranks, where a launch has 1 to {}", ranks, kMostRanks));
+  return static_cast<int>(ranks);
 }
 
-Json machine_of(const Json& system) {
+Json machine_of(const record::System& system) {
+  const Json all = part_json(system);
   Json machine = Json::object();
-  for (const char* name : kHardwareKeys) machine[name] = system.value(name, Json(nullptr));
-  for (const char* name : kSoftwareKeys) machine[name] = system.value(name, Json(nullptr));
+  for (const char* name : kHardwareKeys) machine[name] = all.value(name, Json(nullptr));
+  for (const char* name : kSoftwareKeys) machine[name] = all.value(name, Json(nullptr));
   // The kernel keeps a little more or less for itself from one boot to the next.
-  const Json& bytes = system.at("memory_bytes");
-  if (bytes.is_number()) machine["memory_gib"] = std::llround(bytes.get<double>() / (1 << 30));
-  machine["gpus"] = Json::array();
-  for (const Json& gpu : system.at("gpus")) machine["gpus"].push_back(gpu.at("name"));
+  if (system.memory_bytes)
+    machine["memory_gib"] = std::llround(static_cast<double>(*system.memory_bytes) / (1 << 30));
+  Json& gpus = machine["gpus"] = Json::array();
+  for (const record::Gpu& gpu : system.gpus) gpus.push_back(or_null(gpu.name));
   return machine;
 }
 
-MeasuredLaunch start_launch(const Json& record, const fs::path& path) {
+MeasuredLaunch start_launch(const record::Envelope& record, const record::Settings& config,
+                            const fs::path& path) {
   MeasuredLaunch launch;
   launch.path = path;
-  launch.id = record.at("id");
-  launch.started_at = record.at("created_at");
-  launch.revision = record.at("build").at("revision");
-  const Json committed = record["build"].value("committed_at", Json());
-  if (committed.is_string()) launch.committed_at = committed;
-  const Json preflight = record.value("preflight", Json());
-  if (preflight.is_object()) launch.preflight_at = preflight.at("created_at");
-  launch.unit = record.value("unit", Json("")).get<std::string>();
-  add_configuration(launch, record.at("config"));
-  launch.keys["build_type"] = record["build"].at("build_type");
+  launch.id = record.id;
+  launch.started_at = record.created_at;
+  launch.revision = record.build.revision;
+  launch.committed_at = record.build.committed_at.value_or("");
+  add_configuration(launch, config);
+  launch.keys["build_type"] = record.build.build_type;
   return launch;
 }
 
 std::vector<MeasuredLaunch> measured_launches(const Json& record, const fs::path& path) {
-  std::vector<MeasuredLaunch> launches;
   try {
-    launches = launches_of(record, path);
+    Launches launches = launches_of(record, path);
     std::ranges::for_each(launches, check_figures);
+    return launches;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string kind = record.at("kind");
-    throw ResultError(fmt::format("record {}: not as docs/schema/{}.schema.json says: {}",
-                                  path.string(), kind, why_not(record, kind, error)));
+    refuse(record, path, error);
   }
-  return launches;
 }
 
-std::set<std::string> runs_within(const Json& record) {
+std::set<std::string> runs_within(const Json& record, const fs::path& path) {
   std::set<std::string> ids;
-  const auto add = [&](const Json& one) {
-    if (one.contains("run") && one["run"].is_string()) ids.insert(one["run"].get<std::string>());
-  };
-  for (const char* part : {"alone", "points"})
-    for (const Json& point : record.value(part, Json::array()))
-      for (const Json& repeat : point.value("repeats", Json::array())) {
-        add(repeat);
-        for (const Json& job : repeat.value("instances", Json::array())) add(job);
-      }
+  try {
+    if (kind_of(record) == "scaling") {
+      const auto curve = record_from<ScalingCurve>(record);
+      for (const record::ScalingPoint& point : curve.points)
+        for (const record::CurveRepeat& repeat : point.repeats) ids.insert(repeat.run);
+    } else if (kind_of(record) == "instances") {
+      const auto result = record_from<InstancesResult>(record);
+      for (const record::SlotAlone& slot : result.alone) add_ids(ids, slot.repeats);
+      for (const record::InstancesPoint& point : result.points) add_ids(ids, point.repeats);
+    }
+  } catch (const RecordFault& fault) {
+    refuse(record, path, fault);
+  }
   return ids;
 }
 

@@ -2,6 +2,7 @@
 // repeat, and the keys that say what was measured and how it was launched.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "measure/work.hpp"
+#include "record/parts.hpp"
 #include "result/foreign_load.hpp"
 #include "result/launch_metrics.hpp"
 #include "result/records.hpp"
@@ -77,15 +79,16 @@ std::vector<MeasuredLaunch> measured_launches(const Json& record,
 void check_figures(const MeasuredLaunch& launch);
 
 /// A number of ranks; std::invalid_argument where no launch has so many.
-int ranks_of(const Json& ranks);
+int ranks_of(std::int64_t ranks);
 
-/// Ids of the runs that a scaling or instances record is made of.
-std::set<std::string> runs_within(const Json& record);
+/// Ids of the runs that a scaling or instances record is made of. ResultError as above.
+std::set<std::string> runs_within(const Json& record, const std::filesystem::path& path);
 
-/// What every kind of record tells: id, time, build, unit, configuration.
-MeasuredLaunch start_launch(const Json& record, const std::filesystem::path& path);
+/// What every kind of record tells: id, time, build, configuration.
+MeasuredLaunch start_launch(const record::Envelope& record, const record::Settings& config,
+                            const std::filesystem::path& path);
 
-/// The names of kHardwareKeys and kSoftwareKeys of a record's `system`.
-Json machine_of(const Json& system);
+/// The names of kHardwareKeys and kSoftwareKeys, with their values.
+Json machine_of(const record::System& system);
 
 }  // namespace scalemark

@@ -94,6 +94,8 @@ Json parse_record(std::string_view text, const fs::path& path) {
   return record;
 }
 
+std::string kind_of(const Json& record) { return record.at("kind"); }
+
 Json read_record(const fs::path& path) { return parse_record(read_file(path), path); }
 
 Json record_at(const fs::path& path) {

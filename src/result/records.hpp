@@ -115,6 +115,9 @@ std::optional<T> result_at(const std::filesystem::path& path) {
 /// The same as JSON; null there.
 Json record_at(const std::filesystem::path& path);
 
+/// Of a record that was read: "run", "scaling", ...
+std::string kind_of(const Json& record);
+
 /// The same of a text; `path` is where it came from.
 Json parse_record(std::string_view text, const std::filesystem::path& path);
 

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_read(const RecordReader& reader, const Json& record) {
-  return reader.kinds.contains(record.at("kind").get<std::string>());
+  return reader.kinds.contains(kind_of(record));
 }
 
 /// Which build a launch was of that went wrong.
@@ -86,10 +86,10 @@ void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   for (const fs::path& path : files_below(set.path, ".json")) {
     const Json record = read_record_or_study(path);
     if (!is_read(reader, record)) {
-      left_out.add("of kind " + record.at("kind").get<std::string>());
+      left_out.add("of kind " + kind_of(record));
       continue;
     }
-    parts.merge(runs_within(record));
+    parts.merge(runs_within(record, path));
     left_out.add_failed_of(record);
     Found& found =
         all.emplace_back(Found{record.at("id"), record.at("status"), build_of(record), {}});
@@ -133,7 +133,7 @@ void add_sweep(ResultSet& set, const fs::path& journal, LeftOut& left_out,
 
 void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   const Json record = read_record(set.path);
-  if (record.at("kind") == "baseline") {
+  if (kind_of(record) == "baseline") {
     set.baseline = part_json(baseline_reference(record, set.path));
     set.launches = launches_of_baseline(record, set.path);
     set.warnings = record.value("warnings", set.warnings);
@@ -144,7 +144,7 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
     throw ConfigError(fmt::format(
         "{}: a record of kind {} has nothing of what is to be compared; give records of "
         "kind {} or baseline",
-        set.path, record.at("kind").get<std::string>(), fmt::join(reader.kinds, ", ")));
+        set.path, kind_of(record), fmt::join(reader.kinds, ", ")));
   if (status != "ok")
     left_out.add_failed(
         fmt::format("{}: {}", status, record.value("reason", Json("")).dump(-1, ' ', true)),

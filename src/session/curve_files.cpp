@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "record/read.hpp"
 #include "result/measured_launch.hpp"
 #include "result/outcome.hpp"
 
@@ -23,8 +24,10 @@ std::string name_begin(std::int64_t ranks, int round, bool baseline) {
 }  // namespace
 
 bool same_machine_and_build(const Json& record, const Json& other) {
-  return record.at("build") == other.at("build") &&
-         machine_of(record.at("system")) == machine_of(other.at("system"));
+  const auto machine = [](const Json& one) {
+    return machine_of(part_from<record::System>(one.at("system")));
+  };
+  return record.at("build") == other.at("build") && machine(record) == machine(other);
 }
 
 std::vector<KeptRun> CurveFiles::unfinished(

@@ -6,9 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "error.hpp"
+#include "record/inference.hpp"
+#include "record/run.hpp"
+#include "record/scaling.hpp"
 #include "result/measured_launch.hpp"
 #include "support/doc_table.hpp"
 
@@ -19,18 +20,27 @@ using testing::Pair;
 
 TEST(LaunchMetrics, AreReadWhereTheirFieldsStand) {
   MeasuredLaunch launch;
-  add_record_metrics(launch, {{"steps", 4},
-                              {"communication", {{"wire_bytes_per_step", 70}}},
-                              {"noise", {{"communication_cpu_seconds", 2}}},
-                              {"loss", {{"target", {{"seconds", nullptr}}}}},
-                              {"latency_seconds", {{"p90", 0.5}}}});
-  EXPECT_THAT(launch.metrics, ElementsAre(Pair("communication_cpu_seconds", 0.5),  // of a step
-                                          Pair("latency_p90", 0.5), Pair("wire_bytes", 70)));
+  RunResult run;
+  run.steps = 4;
+  run.communication.emplace().wire_bytes_per_step = 70;
+  run.noise.communication_cpu_seconds = 2.0;
+  run.loss.emplace().target.emplace();  // not reached
+  add_metrics(launch, run);
+  EXPECT_EQ(launch.metrics.at("communication_cpu_seconds"), 0.5);  // of a step
+  EXPECT_EQ(launch.metrics.at("wire_bytes"), 70);
+  EXPECT_FALSE(launch.metrics.contains("target_seconds"));
+  InferenceResult inference;
+  inference.latency_seconds.emplace().p90 = 0.5;
+  add_metrics(launch, inference);
+  EXPECT_EQ(launch.metrics.at("latency_p90"), 0.5);
 }
 
 TEST(LaunchMetrics, OfPointsHaveTheNamesOfRuns) {
   MeasuredLaunch launch;
-  add_point_metrics(launch, {{"exposed_seconds", 0.1}, {"target", {{"steps", 30}}}});
+  record::ScalingPoint point;
+  point.exposed_seconds = 0.1;
+  point.target.emplace().steps = 30.0;
+  add_metrics(launch, point);
   EXPECT_THAT(launch.metrics, ElementsAre(Pair("exposed_seconds", 0.1), Pair("target_steps", 30)));
 }
 
@@ -50,10 +60,8 @@ TEST(LaunchMetrics, KindsAreThoseThatHaveTheField) {
 }
 
 std::string what(const MetricRow& row) {
-  if (!row.in_record) return row.about;
-  std::string key = row.in_record->to_string().substr(1);
-  std::ranges::replace(key, '/', '.');
-  return fmt::format("`{}`{}", key, row.about.empty() ? "" : ": " + row.about);
+  if (row.key.empty()) return row.about;
+  return fmt::format("`{}`{}", row.key, row.about.empty() ? "" : ": " + row.about);
 }
 
 TEST(LaunchMetrics, AreListedInTheDocument) {

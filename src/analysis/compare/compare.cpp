@@ -39,15 +39,15 @@ struct Sum {
 };
 
 MeasuredLaunch of_host(const PreflightResult& preflight, const std::string& host,
-                       const Json& record, const std::filesystem::path& path) {
-  MeasuredLaunch launch = start_launch(record, path);
+                       const std::filesystem::path& path) {
+  MeasuredLaunch launch = start_launch(preflight, preflight.config, path);
   launch.host = host;
   launch.ranks =
       static_cast<int>(std::ranges::count(preflight.ranks, host, &record::CheckedRank::host));
   launch.keys["kind"] = "preflight";
   launch.keys["ranks"] = launch.ranks;
   launch.keys["device"] = preflight.device.value_or("");
-  if (preflight.system.host == host) launch.machine = machine_of(record.at("system"));
+  if (preflight.system.host == host) launch.machine = machine_of(preflight.system);
   return launch;
 }
 
@@ -56,7 +56,7 @@ std::vector<MeasuredLaunch> launches_of_hosts(const Json& record,
   const auto preflight = record_from<PreflightResult>(record);
   std::vector<MeasuredLaunch> launches;
   for (const record::CheckedHost& host : preflight.hosts)
-    launches.push_back(of_host(preflight, host.host, record, path));
+    launches.push_back(of_host(preflight, host.host, path));
   if (launches.empty()) return launches;
   std::map<Place, Sum> sums;
   std::map<std::string, Metric> described;
@@ -90,8 +90,8 @@ std::vector<MeasuredLaunch> preflight_launches(const Json& record,
 
 RecordReader reader_of(const std::vector<std::string>& metrics) {
   return {kinds_with(metrics), [](const Json& record, const std::filesystem::path& path) {
-            return record.at("kind") == "preflight" ? preflight_launches(record, path)
-                                                    : measured_launches(record, path);
+            return kind_of(record) == "preflight" ? preflight_launches(record, path)
+                                                  : measured_launches(record, path);
           }};
 }
 

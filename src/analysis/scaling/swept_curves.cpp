@@ -57,10 +57,10 @@ RunResult run_from(const Json& record, const std::filesystem::path& path) {
 
 SweptRun swept_run(const JournalEntry& entry, const Json& record, const std::filesystem::path& path,
                    Resource resource) {
-  if (record.at("kind") != "run")
+  if (kind_of(record) != "run")
     throw ConfigError(fmt::format(
         "{}: a record of kind {}; a curve of launches is made of records of scalemark run",
-        path.string(), record.at("kind").get<std::string>()));
+        path.string(), kind_of(record)));
   MeasuredLaunch launch = measured_launches(record, path).front();
   SweptRun run;
   run.entry = entry;
@@ -480,7 +480,7 @@ std::vector<std::string> unlike_machines(const SweptCurve& curve) {
   std::vector<std::string> sentences;
   std::map<std::string, std::set<Json>> values;
   for (const SweptRun* run : all_runs(curve)) {
-    const Json machine = machine_of(part_json(run->record.system));
+    const Json machine = machine_of(run->record.system);
     for (const auto& [name, value] : machine.items()) values[name].emplace(value);
   }
   for (const auto& [name, several] : values) {
