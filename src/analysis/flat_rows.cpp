@@ -10,17 +10,20 @@
 
 #include "config/text.hpp"
 #include "record/inference.hpp"
+#include "record/instances.hpp"
+#include "record/read.hpp"
 #include "record/run.hpp"
+#include "record/scaling.hpp"
 #include "record/schema.hpp"
 
 namespace scalemark {
 namespace {
 
-using Pointer = std::optional<Json::json_pointer>;
+using Pointers = std::vector<Json::json_pointer>;
 
 constexpr std::array kKinds{"run", "inference", "scaling", "instances"};
 
-/// A column that is no field of a run or an inference.
+/// A column that is no field of a record.
 struct OtherColumn {
   int place;
   const char* name;
@@ -34,109 +37,96 @@ constexpr OtherColumn kOtherColumns[] = {
      "`launch`: a run or an inference; `point`: of a curve or of instances, over its repeats"},
     {9, "settings", "", "of the sweep, that make the point differ: an object"},
     {10, "repeat", "", "of the launch in its sweep"},
-    {16, "instances", "", "jobs side by side"},
     {17, "hosts", "", "ranks of each, `n0:2 n1:2`"},
     {21, "micro_batch_size", "/config/micro_batch_size/value", "samples"},
     {22, "sequence_length", "/config/sequence_length/value", "tokens"},
     {24, "optimizer", "/config/optimizer/value", ""},
     {31, "bucket_mb", "/config/bucket_mb/value", ""},
     {32, "repeats", "", "that the point is made of"},
-    {33, "repeat_unit", "", "`launch` or `in_process`"},
-    {41, "speedup", "", ""},
-    {42, "speedup_low", "", ""},
-    {43, "speedup_high", "", ""},
-    {44, "efficiency", "", ""},
-    {45, "efficiency_low", "", ""},
-    {46, "efficiency_high", "", ""},
     {91, "warnings", "", "between semicolons"},
 };
 
-/// Where curves and instances have what a column tells, if not where launches have it.
-struct CurvePlace {
-  const char* column;
-  const char *point, *curve;  ///< as FlatColumn
-};
-constexpr CurvePlace kCurvePlaces[] = {
-    {"status", "/status", ""},
-    {"reason", "/reason", ""},
-    {"settings", "", "/settings"},
-    {"mode", "", "/config/mode/value"},
-    {"ranks", "/ranks", "/ranks_per_instance"},
-    {"instances", "/instances", ""},
-    {"batch_size_per_rank", "/batch_size_per_rank", ""},
-    {"global_batch_size", "/global_batch_size", ""},
-    {"precision", "", "/config/precision/value"},
-    {"device", "", "/config/device/value"},
-    {"communicator", "", "/config/communicator/value"},
-    {"reducer", "", "/config/reducer/value"},
-    {"wire_dtype", "", "/config/wire_dtype/value"},
-    {"overlap", "", "/config/overlap/value"},
-    {"repeat_unit", "", "/repeat_unit"},
-    {"throughput", "/throughput", ""},
-    {"throughput_low", "/ci95/0", ""},
-    {"throughput_high", "/ci95/1", ""},
-    {"baseline_throughput", "/baseline_throughput", ""},
-    {"speedup", "/speedup", ""},
-    {"speedup_low", "/speedup_ci95/0", ""},
-    {"speedup_high", "/speedup_ci95/1", ""},
-    {"efficiency", "/efficiency", ""},
-    {"efficiency_low", "/efficiency_ci95/0", ""},
-    {"efficiency_high", "/efficiency_ci95/1", ""},
-    {"exposed_seconds", "/exposed_seconds", ""},
-    {"exposed_method", "/exposed_method", ""},
-};
+/// A curve and instances repeat what was asked for of these; a launch alone tells what came of it.
+constexpr const char* kAskedColumns[] = {"mode",    "precision",  "device", "communicator",
+                                         "reducer", "wire_dtype", "overlap"};
 
-Pointer pointer_from(const std::string& text) {
-  return text.empty() ? Pointer() : Pointer(Json::json_pointer(text));
+Pointers pointer_from(const std::string& text) {
+  return text.empty() ? Pointers() : Pointers{Json::json_pointer(text)};
 }
+
+/// The columns by their places while they are put together.
+class ColumnMaker {
+ public:
+  void add(int place, const std::string& name, const char* about, const std::string& launch) {
+    // A struct that a record holds twice, phases in seconds and as fractions, is meant once.
+    columns_.try_emplace(place, FlatColumn{place, name, about, pointer_from(launch), {}, {}});
+  }
+
+  /// Of a kind of record, or of its points: `where` they say what a column tells.
+  void add_fields(const Fields& fields, Pointers FlatColumn::*where) {
+    visit_fields(fields, [&](const Field& field, const std::string& pointer) {
+      if (!field.exported || pointer.starts_with("/points/")) return;
+      const auto& [place, name, about] = *field.exported;
+      if (field.shape != &shape_of<Known<Interval>>())
+        return add_field({place, name, about, {}, {}, {}}, where, pointer);
+      add_field({place, std::string(name) + "_low", about, {}, {}, {}}, where, pointer + "/0");
+      add_field({place + 1, std::string(name) + "_high", "", {}, {}, {}}, where, pointer + "/1");
+    });
+  }
+
+  std::vector<FlatColumn> list() {
+    std::vector<FlatColumn> list;
+    for (auto& [place, column] : columns_) {
+      if (std::ranges::find(kAskedColumns, column.name) != std::end(kAskedColumns))
+        column.curve = pointer_from("/config/" + column.name + "/value");
+      list.push_back(std::move(column));
+    }
+    return list;
+  }
+
+ private:
+  void add_field(FlatColumn column, Pointers FlatColumn::*where, const std::string& pointer) {
+    Pointers& places = columns_.try_emplace(column.place, std::move(column)).first->second.*where;
+    if (where != &FlatColumn::launch || places.empty()) places.emplace_back(pointer);
+  }
+
+  std::map<int, FlatColumn> columns_;
+};
 
 std::vector<FlatColumn> made_columns() {
-  std::map<int, FlatColumn> columns;
-  const auto add = [&](int place, const std::string& name, const char* about,
-                       const std::string& launch) {
-    // A struct that a record holds twice, phases in seconds and as fractions, is meant once.
-    columns.try_emplace(place, FlatColumn{place, name, about, pointer_from(launch), {}, {}});
-  };
-  for (const auto& [place, name, launch, about] : kOtherColumns) add(place, name, about, launch);
-  const auto add_field = [&](const Field& field, const std::string& pointer) {
-    if (!field.exported) return;
-    const auto& [place, name, about] = *field.exported;
-    if (field.shape != &shape_of<Known<Interval>>()) return add(place, name, about, pointer);
-    add(place, std::string(name) + "_low", about, pointer + "/0");
-    add(place + 1, std::string(name) + "_high", "", pointer + "/1");
-  };
-  visit_fields(fields_of<RunResult>(), add_field);
-  visit_fields(fields_of<InferenceResult>(), add_field);
-  std::vector<FlatColumn> list;
-  for (auto& [place, column] : columns) {
-    for (const auto& [name, point, curve] : kCurvePlaces)
-      if (column.name == name) {
-        column.point = pointer_from(point);
-        column.curve = pointer_from(curve);
-      }
-    list.push_back(std::move(column));
-  }
-  return list;
+  ColumnMaker maker;
+  for (const auto& [place, name, launch, about] : kOtherColumns)
+    maker.add(place, name, about, launch);
+  maker.add_fields(fields_of<RunResult>(), &FlatColumn::launch);
+  maker.add_fields(fields_of<InferenceResult>(), &FlatColumn::launch);
+  maker.add_fields(fields_of<record::ScalingPoint>(), &FlatColumn::point);
+  maker.add_fields(fields_of<record::InstancesPoint>(), &FlatColumn::point);
+  maker.add_fields(fields_of<ScalingCurve>(), &FlatColumn::curve);
+  maker.add_fields(fields_of<InstancesResult>(), &FlatColumn::curve);
+  return maker.list();
 }
 
-Json value_at(const Json& json, const Pointer& place) {
-  return place && json.contains(*place) ? json.at(*place) : nullptr;
+/// The first of the places that has a value; null where none has.
+Json value_at(const Json& json, const Pointers& places) {
+  for (const Json::json_pointer& place : places)
+    if (json.contains(place) && !json.at(place).is_null()) return json.at(place);
+  return nullptr;
 }
 
 /// "n0:2 n1:2"
 Json hosts_of(const Json& record) {
   std::vector<std::string> hosts;
-  for (const Json& place : value_at(record, "/placement"_json_pointer))
-    hosts.push_back(
-        fmt::format("{}:{}", place.at("host").get<std::string>(), place.at("ranks").dump()));
+  for (const Json& part : value_at(record, {"/placement"_json_pointer})) {
+    const auto place = part_from<record::HostRanks>(part);
+    hosts.push_back(fmt::format("{}:{}", place.host, place.ranks));
+  }
   return hosts.empty() ? Json() : Json(join(hosts, " "));
 }
 
 Json warnings_of(const Json& record) {
   if (!record.contains("warnings")) return nullptr;
-  std::vector<std::string> all;
-  for (const Json& warning : value_at(record, "/warnings"_json_pointer)) all.push_back(warning);
-  return join(all, "; ");
+  const Json warnings = value_at(record, {"/warnings"_json_pointer});
+  return warnings.is_null() ? "" : join(warnings.get<std::vector<std::string>>(), "; ");
 }
 
 /// What only a place or a whole record tells.
@@ -152,26 +142,18 @@ Json of_record(std::string_view column, const Json& record, const FlatPlace& pla
 std::vector<Json> row_of_launch(const Json& record, const FlatPlace& place) {
   std::vector<Json> row;
   for (const FlatColumn& column : flat_columns())
-    row.push_back(column.name == "row" ? Json("launch")
-                  : column.launch      ? value_at(record, column.launch)
-                                       : of_record(column.name, record, place));
+    row.push_back(column.name == "row"    ? Json("launch")
+                  : column.launch.empty() ? of_record(column.name, record, place)
+                                          : value_at(record, column.launch));
   return row;
 }
 
 /// Repeats with communication; of instances all.
 Json repeat_count(const Json& point) {
   std::int64_t repeats = 0;
-  for (const Json& repeat : value_at(point, "/repeats"_json_pointer))
+  for (const Json& repeat : value_at(point, {"/repeats"_json_pointer}))
     repeats += !repeat.value("baseline", false);
   return repeats;
-}
-
-/// Names that the points of curves and of instances have in common.
-Json with_common_names(Json point) {
-  if (!point.contains("cumulative")) return point;
-  point["throughput"] = point["cumulative"]["mean"];
-  point["ci95"] = point["cumulative"]["ci95"];
-  return point;
 }
 
 std::vector<Json> row_of_point(const Json& point, const Json& record, const FlatPlace& place) {
@@ -180,7 +162,8 @@ std::vector<Json> row_of_point(const Json& point, const Json& record, const Flat
     Json value = column.name == "row"       ? Json("point")
                  : column.name == "repeats" ? repeat_count(point)
                                             : value_at(point, column.point);
-    if (value.is_null()) value = value_at(record, column.curve ? column.curve : column.launch);
+    if (value.is_null())
+      value = value_at(record, column.curve.empty() ? column.launch : column.curve);
     if (value.is_null()) value = of_record(column.name, record, place);
     row.push_back(std::move(value));
   }
@@ -210,10 +193,10 @@ bool has_flat_rows(const std::string& kind) {
 }
 
 std::vector<std::vector<Json>> flat_rows(const Json& record, const FlatPlace& place) {
-  if (!record.contains("points")) return {row_of_launch(record, place)};
+  const Json points = value_at(record, {"/points"_json_pointer});
+  if (points.is_null()) return {row_of_launch(record, place)};
   std::vector<std::vector<Json>> rows;
-  for (const Json& point : record.at("points"))
-    rows.push_back(row_of_point(with_common_names(point), record, place));
+  for (const Json& point : points) rows.push_back(row_of_point(point, record, place));
   if (rows.empty()) rows.push_back(row_of_point(Json::object(), record, place));
   return rows;
 }

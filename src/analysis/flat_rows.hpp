@@ -1,7 +1,6 @@
 // Records as rows of a table whose columns have names that stay: what scalemark export writes.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,15 +11,16 @@
 namespace scalemark {
 
 /// A column; its values are those of the records, in their units. Those that fields of a run or an
-/// inference fill are described with the fields (Field::column).
+/// inference, a curve or instances fill are described with the fields (Field::column).
 struct FlatColumn {
   int place;  ///< in a row
   std::string name;
   std::string about;  ///< for docs/export.md; a unit where the name tells none
-  /// Into the record of a run or an inference; unset: null.
-  std::optional<Json::json_pointer> launch;
-  std::optional<Json::json_pointer> point;  ///< of a curve or of instances: into the point,
-  std::optional<Json::json_pointer> curve;  ///< or, where that has none, its record; as launch
+  /// Into the record of a run or an inference; empty: null. Of several places the first with a
+  /// value counts.
+  std::vector<Json::json_pointer> launch;
+  std::vector<Json::json_pointer> point;  ///< of a curve or of instances: into the point,
+  std::vector<Json::json_pointer> curve;  ///< or, where that has none, its record; as launch
 };
 
 /// In the order of a row; new ones come last.
