@@ -113,6 +113,7 @@ void JsonReader::read_field(const Field& field, const Json& json, void* object) 
   if (newer)
     return field.shape->set_missing(
         fmt::format("not in records before schema_revision {}", field.first_revision), member);
+  if (missing == MissingKeys::allowed) return;
   place_.emplace_back(field.key);
   refuse("is missing");
 }

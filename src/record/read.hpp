@@ -25,6 +25,8 @@ struct UnknownKey : RecordFault {
   using RecordFault::RecordFault;
 };
 
+enum class MissingKeys { allowed, refused };
+
 /// As a whole number may stand in JSON: 4 or 4.0.
 bool is_whole(const Json& json);
 
@@ -42,6 +44,8 @@ class JsonReader {
   std::string reason() const;
   /// Whether null is legal for the value that is read now.
   bool nullable = false;
+  /// Whether a key without which no record is written may be missing: its member keeps its default.
+  MissingKeys missing = MissingKeys::refused;
   /// Whether keys without a place are refused.
   bool only_known = false;
 
@@ -58,13 +62,14 @@ class JsonReader {
 /// Of a record as it stands in a file, its `unavailable` included. Keys that it has no place for
 /// are passed over: they are of a later revision. Throws RecordFault.
 template <typename T>
-T record_from(const Json& json) {
+T record_from(const Json& json, MissingKeys missing = MissingKeys::refused) {
   static const Json none = Json::object();
   const auto reasons = json.find("unavailable");
   const bool told = reasons != json.end() && reasons->is_object();
   const auto revision = json.find("schema_revision");
   const bool numbered = revision != json.end() && revision->is_number_integer();
   JsonReader reader(told ? *reasons : none, numbered ? revision->template get<int>() : 1);
+  reader.missing = missing;
   T record;
   reader.read(fields_of<T>(), json, &record);
   return record;

@@ -11,9 +11,8 @@
 #include "config/json_text.hpp"
 #include "error.hpp"
 #include "record/read.hpp"
-#include "result/record_schemas.hpp"
+#include "result/record_kinds.hpp"
 #include "result/records.hpp"
-#include "result/schema_fault.hpp"
 
 namespace scalemark {
 namespace {
@@ -65,18 +64,20 @@ void check_envelope(const fs::path& path, const Json& record) {
 
 void complete(const fs::path& path, Json& record) {
   check_envelope(path, record);
-  const std::string kind = record["kind"];
-  if (const auto fault = schema_fault(record, kind))
+  try {
+    check_values(record);
+  } catch (const RecordFault& fault) {
     refuse_record(path,
                   fmt::format("{}; docs/schema/{}.schema.json says what it may be: the file was "
                               "damaged or changed by hand, measure again",
-                              *fault, kind));
+                              fault.what(), kind_of(record)));
+  }
   if (const auto fault = contradiction(record))
     refuse_record(path, fmt::format("{}: the record contradicts itself (docs/measurements.md); it "
                                     "was damaged or changed by hand, measure again",
                                     *fault));
   // A baseline's checksum is over all that it says: whoever has checked it adds them.
-  if (kind != "baseline") add_newer_keys(record);
+  if (kind_of(record) != "baseline") add_newer_keys(record);
 }
 
 Json parse_json(std::string_view text, const fs::path& path) {

@@ -10,7 +10,7 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "record/read.hpp"
-#include "result/record_schemas.hpp"
+#include "result/record_kinds.hpp"
 
 namespace scalemark {
 namespace {

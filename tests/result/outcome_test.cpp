@@ -9,7 +9,7 @@
 #include <regex>
 #include <set>
 
-#include "result/record_schemas.hpp"
+#include "result/record_kinds.hpp"
 #include "result/support.hpp"
 
 namespace scalemark::outcome_test {

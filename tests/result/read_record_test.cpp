@@ -6,7 +6,7 @@
 #include "error.hpp"
 #include "record/comparison.hpp"
 #include "result/measured_launch.hpp"
-#include "result/record_schemas.hpp"
+#include "result/record_kinds.hpp"
 #include "result/support.hpp"
 
 namespace scalemark::read_record_test {

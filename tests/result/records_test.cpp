@@ -7,7 +7,7 @@
 #include <set>
 
 #include "record/write.hpp"
-#include "result/record_schemas.hpp"
+#include "result/record_kinds.hpp"
 
 namespace scalemark::records_test {
 namespace {

@@ -238,9 +238,8 @@ bool names(const std::string& document, const std::string& key) {
 
 TEST(Schema, TheDocumentNamesEveryKey) {
   const std::string records = test::contents(kSource / "docs/records.md");
-  for (const std::string name :
-       {"run", "scaling", "inference", "instances", "preflight", "comparison", "verdict",
-        "baseline", "history", "projection", "common"}) {
+  for (const std::string name : {"run", "scaling", "inference", "instances", "preflight",
+                                 "comparison", "verdict", "baseline", "history", "projection"}) {
     const std::string document =
         name == "preflight" ? records + test::contents(kSource / "docs/preflight.md") : records;
     std::set<std::string> keys;

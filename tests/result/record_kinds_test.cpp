@@ -1,16 +1,18 @@
 // What readers may rely on: no value of a record is of another type or range than its schema says.
-#include "result/schema_fault.hpp"
+#include "result/record_kinds.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "config/text.hpp"
 #include "error.hpp"
+#include "record/read.hpp"
+#include "record/run.hpp"
 #include "result/baseline.hpp"
 #include "result/measured_launch.hpp"
 #include "result/support.hpp"
 
-namespace scalemark::schema_fault_test {
+namespace scalemark::record_kinds_test {
 namespace {
 using test::Tree;
 using testing::AllOf;
@@ -26,14 +28,21 @@ Json with(Json record, const char* pointer, const Json& value) {
   return record;
 }
 
-std::string fault(const Json& record) { return schema_fault(record, "run").value_or(""); }
-
-TEST(SchemaFault, WhatWeWriteHasNone) {
-  EXPECT_EQ(fault(run()), "");
-  EXPECT_EQ(schema_fault(run(), "run", MissingKeys::refused), std::nullopt);
+std::string fault(const Json& record) {
+  try {
+    check_values(record);
+  } catch (const RecordFault& found) {
+    return found.what();
+  }
+  return "";
 }
 
-TEST(SchemaFault, NamesPlaceValueAndWhatItMayBe) {
+TEST(RecordKinds, WhatWeWriteHasNone) {
+  EXPECT_EQ(fault(run()), "");
+  EXPECT_NO_THROW(record_from<RunResult>(run()));
+}
+
+TEST(RecordKinds, NamesPlaceValueAndWhatItMayBe) {
   EXPECT_EQ(fault(with(run(), "/throughput/mean", "fast")),
             "/throughput/mean is \"fast\", not of type number");
   EXPECT_EQ(fault(with(run(), "/throughput/mean", 0)), "/throughput/mean is 0, not above 0");
@@ -49,7 +58,16 @@ TEST(SchemaFault, NamesPlaceValueAndWhatItMayBe) {
   EXPECT_EQ(fault(with(run(), "/a_later_key", 7)), "");
 }
 
-TEST(SchemaFault, NoValueOfAnotherTypeIsRead) {
+TEST(RecordKinds, AMissingKeyIsNoFaultOfItsValues) {
+  Json record = run();
+  record["throughput"].erase("mean");
+  EXPECT_EQ(fault(record), "");
+  EXPECT_THROW(record_from<RunResult>(record), RecordFault);
+  record["unavailable"]["energy"] = 7;
+  EXPECT_EQ(fault(record), "/unavailable/energy is 7, not of type string");
+}
+
+TEST(RecordKinds, NoValueOfAnotherTypeIsRead) {
   const Json record = run();
   const Json flat = record.flatten();
   Tree tree;
@@ -69,7 +87,7 @@ TEST(SchemaFault, NoValueOfAnotherTypeIsRead) {
   EXPECT_GT(refused, 300);
 }
 
-TEST(SchemaFault, AMissingKeyIsNamed) {
+TEST(RecordKinds, AMissingKeyIsNamed) {
   Json record = run();
   record["config"]["model"].erase("origin");
   try {
@@ -80,7 +98,7 @@ TEST(SchemaFault, AMissingKeyIsNamed) {
   }
 }
 
-TEST(SchemaFault, FiguresThatNobodyMeasuresAreRefused) {
+TEST(RecordKinds, FiguresThatNobodyMeasuresAreRefused) {
   for (const double seconds : {1e-300, 1e300})
     EXPECT_THROW(measured_launches(with(run(), "/wall_seconds", seconds), "r.json"), ResultError);
   EXPECT_THROW(measured_launches(with(run(), "/world_size", 4'294'967'297), "r.json"), ResultError);
@@ -88,7 +106,7 @@ TEST(SchemaFault, FiguresThatNobodyMeasuresAreRefused) {
   EXPECT_NO_THROW(measured_launches(run(), "r.json"));
 }
 
-TEST(SchemaFault, ABaselineIsHeldAgainstItsSchemaWhateverItsChecksum) {
+TEST(RecordKinds, ABaselineIsHeldAgainstItsSchemaWhateverItsChecksum) {
   ResultSet set;
   set.label = "b";
   set.launches = measured_launches(run(), "r.json");
@@ -108,7 +126,7 @@ TEST(SchemaFault, ABaselineIsHeldAgainstItsSchemaWhateverItsChecksum) {
   }
 }
 
-TEST(SchemaFault, NothingIsShownThatIsNoNumber) {
+TEST(RecordKinds, NothingIsShownThatIsNoNumber) {
   EXPECT_NO_THROW(refuse_numberless({{"a", {1.5, nullptr}}}));
   try {
     refuse_numberless({{"points", {{{"p", 0.5}}, {{"p", std::nan("")}}}}});
@@ -119,4 +137,4 @@ TEST(SchemaFault, NothingIsShownThatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace scalemark::schema_fault_test
+}  // namespace scalemark::record_kinds_test
