@@ -25,7 +25,6 @@
 #include "record/read.hpp"
 #include "record/write.hpp"
 #include "result/baseline.hpp"
-#include "result/record_kinds.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
