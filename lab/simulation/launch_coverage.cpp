@@ -99,9 +99,11 @@ bool print_launches(int repetitions) {
       repetitions, 100 * kPromise, kLeastLaunches);
   const bool kept = print_launch_promises(repetitions);
   fmt::print(
-      "\nPairs have the interval of the sign-flip test, two samples that of the permutation test "
-      "([method](measurements.md#two-sets)): both are exact\n"
-      "where the two sets differ by a factor alone, whatever the shape of the noise. With 5 pairs "
+      "\nPairs have the interval of the sign-flip and the paired t test, two samples that of the "
+      "permutation, the rank sum and Welch's test together\n"
+      "([method](measurements.md#two-sets)): both hold where the two sets differ by a factor "
+      "alone. "
+      "With 5 pairs "
       "the widest has 93.75 %; with 3 none has enough.\n\n"
       "### Other methods, same noise\n\n");
   print_others(repetitions);
@@ -121,7 +123,7 @@ bool print_launches(int repetitions) {
       "means, "
       "which is another where shapes differ.\n\n"
       "### Minimum detectable difference\n\n"
-      "Percent of comparisons in which the exact test (5 %, two-sided) finds a difference as large "
+      "Percent of comparisons in which the test (5 %, two-sided) finds a difference as large "
       "as the stated minimum detectable\n"
       "one, whose formula promises 80 for normal noise:\n\n");
   print_power(repetitions);

@@ -123,10 +123,12 @@ void explain_columns(std::vector<std::string>& lines, const Comparison& record) 
   if (paired)
     lines.push_back(
         "pairs: repeats of one pass through the sweep, or declared with --paired; sign-flip test "
-        "of the winsorised mean log ratio.");
+        "of the winsorised mean log ratio, with the paired t test.");
   if (samples)
     lines.push_back(
-        "two samples: permutation test of the winsorised mean log ratio, held against Welch's.");
+        "two samples: permutation test of the winsorised mean log ratio, with the tests of Mann "
+        "and "
+        "Whitney and of Welch.");
   lines.push_back(fmt::format(
       "Intervals hold what these tests do not refuse{}; p adjusted for {} (Holm); "
       "detectable: what is found with power {:.0f} % at {:.0f} %.",

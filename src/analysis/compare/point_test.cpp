@@ -311,7 +311,7 @@ class Detectable {
   /// `alpha`: of one comparison.
   Detectable(double alpha, double power) : alpha_(alpha), power_(power) {}
 
-  /// In percent, at the level that the exact test reaches below alpha; none where it reaches none.
+  /// In percent, at the level that the test reaches below alpha; none where it reaches none.
   std::optional<double> percent_of(const Difference& difference, const PointValues& values) {
     const std::size_t n = values.base.size(), m = values.other.size();
     const double step = least_p(difference.paired(), n, m);

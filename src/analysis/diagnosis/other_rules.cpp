@@ -66,7 +66,7 @@ Findings compared_as(const ComparisonEvidence& of, const std::string& verdict, T
                     quoted(most.p_adjusted, probability), " (Holm)."),
            {},
            Certainty::sure,
-           "the exact test shows it at the level of all points together"}};
+           "the test shows it at the level of all points together"}};
 }
 
 Findings too_few(const ComparisonEvidence& of) {
@@ -84,7 +84,7 @@ Findings too_few(const ComparisonEvidence& of) {
                     quoted(first->repeats_needed, whole), " are needed."),
            {"more repeats: scalemark sweep with \"repeats\": 7"},
            Certainty::sure,
-           "by the exact test"}};
+           "by the number of launches that the test needs"}};
 }
 
 void append_all(Findings& findings, const Findings& more) {
