@@ -1,4 +1,4 @@
-// See streams.hpp.
+// Prints what programs of ours say, each kind to its stream.
 #include "streams.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// See bootstrap.hpp.
+// Computes bootstrap intervals, percentile and BCa.
 #include "lab/simulation/bootstrap.hpp"
 
 #include <algorithm>

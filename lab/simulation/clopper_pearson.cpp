@@ -1,4 +1,4 @@
-// See clopper_pearson.hpp.
+// Computes the intervals of Clopper and Pearson.
 #include "lab/simulation/clopper_pearson.hpp"
 
 #include <boost/math/distributions/beta.hpp>

@@ -1,4 +1,4 @@
-// See projection_tuning.hpp.
+// Searches the constants of projections that predict published curves best.
 #include "lab/simulation/projection_tuning.hpp"
 
 #include <algorithm>

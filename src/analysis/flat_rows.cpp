@@ -1,4 +1,4 @@
-// See flat_rows.hpp.
+// Makes rows of a table from records.
 #include "analysis/flat_rows.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See run_plan.hpp.
+// Computes the plan of a run or a curve from its configuration.
 #include "analysis/run_plan.hpp"
 
 #include "config/curves.hpp"

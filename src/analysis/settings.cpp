@@ -1,4 +1,4 @@
-// See settings.hpp.
+// Checks that all ranks run with the same settings of their communication libraries.
 #include "analysis/settings.hpp"
 
 #include <algorithm>

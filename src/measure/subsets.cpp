@@ -1,4 +1,4 @@
-// See subsets.hpp.
+// Counts subsets of values by their sum, exactly or by drawing.
 #include "measure/subsets.hpp"
 
 #include <algorithm>

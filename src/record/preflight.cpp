@@ -345,7 +345,7 @@ bool PreflightResult::of_pinning() const {
 void PreflightResult::describe(Fields& fields) {
   using R = PreflightResult;
   Envelope::describe(fields, "preflight");
-  fields.add("verdict", &R::verdict, "the gravest status of `checks`")
+  fields.add("verdict", &R::verdict, "the most severe status of `checks`")
       .one_of({"pass", "warn", "fail"})
       .known(Presence::only_when_ok);
   fields.add("checks", &R::checks, "what rules say").known(Presence::when_ok);

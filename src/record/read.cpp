@@ -340,7 +340,7 @@ double pooled_rate(const Json& point, bool (*counts)(const Json&)) {
   return sum(repeats, "units", counts) / sum(repeats, "seconds", counts);
 }
 
-Json gravest(const Json& checks) {
+Json most_severe(const Json& checks) {
   constexpr const char* kByGravity[] = {"fail", "warn", "pass"};
   for (const char* status : kByGravity)
     if (std::ranges::any_of(checks, [&](const Json& c) { return at(c, "status") == status; }))
@@ -448,8 +448,8 @@ constexpr Identity kIdentities[] = {
      [](Part r, Part) { return at(r, "interval_percent"); }},
     {"verdict", "points", "regressed", is, "what a verdict other than regressed has at each point",
      [](Part, Part r) { return at(r, "verdict") == "regressed" ? Json() : Json(false); }},
-    {"preflight", "", "verdict", is, "the gravest status of its checks",
-     [](Part r, Part) { return gravest(at(r, "checks")); }},
+    {"preflight", "", "verdict", is, "the most severe status of its checks",
+     [](Part r, Part) { return most_severe(at(r, "checks")); }},
 };
 
 /// Far above what rounding leaves, far below what a verdict rests on.

@@ -1,4 +1,4 @@
-// See baseline.hpp.
+// Writes, checks and reads baselines.
 #include "result/baseline.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See early_error.hpp.
+// Prints errors of ranks before MPI is up, each message once on a host.
 #include "result/early_error.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See foreign_load.hpp.
+// Computes how much of the CPUs of a host other processes used during a measurement.
 #include "result/foreign_load.hpp"
 
 #include <fmt/format.h>

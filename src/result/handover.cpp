@@ -1,4 +1,4 @@
-// See handover.hpp.
+// Hands what is known of a job from its ranks to the supervisor that launched it.
 #include "result/handover.hpp"
 
 #include <fcntl.h>

@@ -22,7 +22,7 @@ struct InferenceMetrics {
   double wall_seconds = 0;                  ///< barrier to the end of the slowest rank
   double mean = 0, median = 0, jitter = 0;  ///< units per second of all ranks
   std::optional<Interval> ci95;             ///< of `mean`, this launch only
-  StopReason stop_reason = StopReason::num_batches;  ///< the gravest of any rank
+  StopReason stop_reason = StopReason::num_batches;  ///< the most severe of any rank
 };
 InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, double units);
 

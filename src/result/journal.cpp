@@ -1,4 +1,4 @@
-// See journal.hpp.
+// Writes and reads the journal of a sweep.
 #include "result/journal.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// See launch_metrics.hpp.
+// Lists the metrics of launches, and reads their values off typed records.
 #include "result/launch_metrics.hpp"
 
 #include <fmt/format.h>

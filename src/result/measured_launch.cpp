@@ -1,4 +1,4 @@
-// See measured_launch.hpp.
+// Reads off typed records what comparing needs of each launch.
 #include "result/measured_launch.hpp"
 
 #include <fmt/format.h>

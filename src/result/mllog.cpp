@@ -1,4 +1,4 @@
-// See mllog.hpp.
+// Writes a run as lines of MLPerf's logging.
 #include "result/mllog.hpp"
 
 #include <fmt/format.h>

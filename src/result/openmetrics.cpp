@@ -1,4 +1,4 @@
-// See openmetrics.hpp.
+// Writes the state of a run as OpenMetrics text.
 #include "result/openmetrics.hpp"
 
 #include <fcntl.h>

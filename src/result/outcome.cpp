@@ -1,4 +1,4 @@
-// See outcome.hpp.
+// Maps how a measurement ended to a status and an exit code, and back.
 #include "result/outcome.hpp"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ void set_outcome(Json& record, const Outcome& outcome);
 /// not finite is published. RunError where it came to its end and has measured nothing.
 Outcome outcome_of_run(const std::vector<RankReport>& reports, const RunMetrics& metrics);
 
-/// Likewise of independent replicas: the gravest that happened to any of them.
+/// Likewise of independent replicas: the most severe that happened to any of them.
 Outcome outcome_of_inference(const InferenceMetrics& metrics);
 
 /// The exit code of the command that wrote a record of this status.

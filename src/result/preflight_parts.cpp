@@ -1,4 +1,4 @@
-// See preflight_parts.hpp.
+// Fills in the hosts and GPUs of the preflight record.
 #include "result/preflight_parts.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See preflight_record.hpp. Unknown numbers are null with a reason, as in every record.
+// Writes the preflight record. Unknown numbers are null with a reason, as in every record.
 #include "result/preflight_record.hpp"
 
 #include "record/write.hpp"

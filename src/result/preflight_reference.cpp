@@ -1,4 +1,4 @@
-// See preflight_reference.hpp.
+// Reads the preflight record that a later record refers to.
 #include "result/preflight_reference.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See published_curve.hpp.
+// Reads scaling curves that others have published.
 #include "result/published_curve.hpp"
 
 #include <fmt/format.h>

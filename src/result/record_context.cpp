@@ -1,4 +1,4 @@
-// See record_context.hpp.
+// Fills in what a record says of its surroundings.
 #include "result/record_context.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See record_kinds.hpp.
+// Lists the kinds of records, and checks a record by the type of its kind.
 #include "result/record_kinds.hpp"
 
 #include <fmt/format.h>

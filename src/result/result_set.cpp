@@ -1,4 +1,4 @@
-// See result_set.hpp.
+// Reads result sets from records, folders, sweeps and baselines.
 #include "result/result_set.hpp"
 
 #include <fmt/format.h>

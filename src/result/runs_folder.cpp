@@ -1,4 +1,4 @@
-// See runs_folder.hpp.
+// Makes and cleans the folder of runs beside a record.
 #include "result/runs_folder.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See sweep_folder.hpp.
+// Finds the launches, records and plans that a sweep has left in its folder.
 #include "result/sweep_folder.hpp"
 
 #include <fmt/format.h>

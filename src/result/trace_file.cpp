@@ -1,4 +1,4 @@
-// See trace_file.hpp.
+// Writes traces in the Trace Event Format.
 #include "result/trace_file.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See trace_record.hpp.
+// Fills in what a record says of its trace.
 #include "result/trace_record.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See warnings.hpp.
+// Finds what in a record is worth a warning.
 #include "result/warnings.hpp"
 
 #include <fmt/format.h>

@@ -101,7 +101,7 @@ TEST_F(StudyGoesOn, NotWithAnotherCommandOrBuild) {
   EXPECT_EQ(again(), StepStatus::waiting);
 }
 
-TEST(StudyRun, TheCodeIsThatOfTheGravestStep) {
+TEST(StudyRun, TheCodeIsThatOfTheMostSevereStep) {
   std::vector<StepState> states(2);
   states[0].status = states[1].status = StepStatus::ok;
   EXPECT_EQ(code_of(states), ExitCode::ok);

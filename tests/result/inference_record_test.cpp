@@ -119,7 +119,7 @@ TEST(InferenceRecord, AnIntervalNeedsThirtySamples) {
   EXPECT_GT(throughput["ci95"][1], throughput["mean"]);
 }
 
-TEST(InferenceRecord, TheGravestReasonOfAnyRankCounts) {
+TEST(InferenceRecord, TheMostSevereReasonOfAnyRankCounts) {
   auto reports = std::vector{report_of(0, {1, 1}), report_of(1, {1})};
   reports[0].samples.stop_reason = StopReason::max_seconds;
   EXPECT_EQ(record_of(reports)["stop_reason"], "max_seconds");

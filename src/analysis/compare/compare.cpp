@@ -1,4 +1,4 @@
-// See compare.hpp.
+// Compares result sets point by point, and makes the comparison record.
 #include "analysis/compare/compare.hpp"
 
 #include <fmt/format.h>

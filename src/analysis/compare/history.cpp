@@ -1,4 +1,4 @@
-// See history.hpp.
+// Looks for changes in a row of result sets, and judges the newest one.
 #include "analysis/compare/history.hpp"
 
 #include <fmt/format.h>

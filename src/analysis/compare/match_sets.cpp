@@ -1,5 +1,5 @@
-// See match_sets.hpp. What tells launches apart is hashed: comparing it value by value, launch
-// against launch, is what ten thousand records would wait for.
+// Finds which launches of several sets measured the same. What tells launches apart is hashed:
+// comparing it value by value, launch against launch, is what ten thousand records would wait for.
 #include "analysis/compare/match_sets.hpp"
 
 #include <fmt/format.h>

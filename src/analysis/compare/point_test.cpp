@@ -1,4 +1,4 @@
-// See point_test.hpp. All tests are on logarithms: a ratio and its inverse are then alike.
+// Tests two sets at one point. All tests are on logarithms: a ratio and its inverse are then alike.
 #include "analysis/compare/point_test.hpp"
 
 #include <fmt/format.h>

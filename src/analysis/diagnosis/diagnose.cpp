@@ -1,4 +1,4 @@
-// See diagnose.hpp.
+// Applies the rules to records and folders of records.
 #include "analysis/diagnosis/diagnose.hpp"
 
 #include <algorithm>

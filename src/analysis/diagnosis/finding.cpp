@@ -1,4 +1,4 @@
-// See finding.hpp.
+// Puts the sentences of findings together, with the places of their numbers.
 #include "analysis/diagnosis/finding.hpp"
 
 #include <fmt/format.h>

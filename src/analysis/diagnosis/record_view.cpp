@@ -1,4 +1,4 @@
-// See record_view.hpp.
+// Reads places in records that nobody has checked.
 #include "analysis/diagnosis/record_view.hpp"
 
 #include <cmath>

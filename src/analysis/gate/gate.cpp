@@ -1,4 +1,4 @@
-// See gate.hpp.
+// Decides by the rule of the gate, after pairs and of finished sets.
 #include "analysis/gate/gate.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See judge.hpp.
+// Judges two result sets, and makes the verdict record.
 #include "analysis/gate/judge.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See instances.hpp.
+// Compares what jobs do side by side with what each does alone.
 #include "analysis/instances/instances.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See rules.hpp: reading, making and writing rules, and applying them to values and records.
+// Reads, makes and writes rules, and applies them to values and records.
 #include "analysis/preflight/rules.hpp"
 
 #include <fmt/format.h>

@@ -48,7 +48,7 @@ Json make_preflight_rules(const std::vector<PreflightValue>& values, double marg
 std::vector<record::Check> evaluate(const std::vector<PreflightRule>& rules,
                                     const std::vector<PreflightValue>& values);
 
-/// The gravest status of all; skips do not count.
+/// Returns the most severe status of all; skips do not count.
 CheckStatus verdict_of(const std::vector<record::Check>& results);
 
 /// Fills `settings`, `checks` and `verdict`; what warns or fails is told under `warnings`. Without

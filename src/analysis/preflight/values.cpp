@@ -1,4 +1,4 @@
-// See values.hpp.
+// Collects the numbers of a preflight record under the names that rules use.
 #include "analysis/preflight/values.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See measured_curve.hpp.
+// Makes the curve that a cost model is fitted to, from launches or from a published curve.
 #include "analysis/projection/measured_curve.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See model_fit.hpp.
+// Fits the cost model to a curve by drawing from all parameters that the curve allows.
 #include "analysis/projection/model_fit.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See model_priors.hpp.
+// States what is assumed of the parameters before a curve is seen, and walks through them.
 #include "analysis/projection/model_priors.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See projection.hpp.
+// Predicts times and their bands from a fitted cost model.
 #include "analysis/projection/projection.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// See step_model.hpp.
+// Computes the time of a training step from the parameters of the cost model.
 #include "analysis/projection/step_model.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// See scaling.hpp.
+// Computes speedup and efficiency of a curve, and compares two curves.
 #include "analysis/scaling/scaling.hpp"
 
 #include <fmt/format.h>

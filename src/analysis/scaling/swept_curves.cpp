@@ -1,4 +1,4 @@
-// See swept_curves.hpp.
+// Makes curves of the launches of a sweep.
 #include "analysis/scaling/swept_curves.hpp"
 
 #include <fmt/format.h>

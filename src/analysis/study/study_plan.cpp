@@ -1,4 +1,4 @@
-// See study_plan.hpp.
+// Reads the plan of a study.
 #include "analysis/study/study_plan.hpp"
 
 #include <fmt/format.h>

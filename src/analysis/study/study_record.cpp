@@ -1,4 +1,4 @@
-// See study_record.hpp.
+// Judges the figures of a study, and makes its record.
 #include "analysis/study/study_record.hpp"
 
 #include <fmt/format.h>
