@@ -62,7 +62,8 @@ class ColumnMaker {
     columns_.try_emplace(place, FlatColumn{place, name, about, pointer_from(launch), {}, {}});
   }
 
-  /// Of a kind of record, or of its points: `where` they say what a column tells.
+  /// Adds the columns of a kind of record, or of its points: `where` says where a column has its
+  /// value.
   void add_fields(const Fields& fields, Pointers FlatColumn::*where) {
     visit_fields(fields, [&](const Field& field, const std::string& pointer) {
       if (!field.exported || pointer.starts_with("/points/")) return;

@@ -18,7 +18,7 @@ struct TableLookups {
   std::int64_t lookups;  ///< of all micro-batches
 };
 
-/// Of one rank and step.
+/// What one rank holds and sends in a step.
 struct EmbeddingBytes {
   std::int64_t rows_per_rank = 0;   ///< that the rank collects; 0 for dense gradients
   std::int64_t own_bytes = 0;       ///< of these rows and their indices, before they go anywhere
@@ -62,7 +62,7 @@ struct CurvePlan {
   std::vector<PointPlan> points;
 };
 
-/// Of every curve of the configuration at these rank counts.
+/// Returns the plan of every curve of the configuration at these rank counts.
 std::vector<CurvePlan> plan_curves(const ResolvedConfig& config,
                                    const std::vector<std::int64_t>& ranks, bool keeps_weights);
 

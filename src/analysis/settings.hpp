@@ -9,7 +9,7 @@
 
 namespace scalemark {
 
-/// Of one rank: name -> value.
+/// The settings of one rank: name -> value.
 using Settings = std::map<std::string, std::string>;
 
 /// Those that are not the same on all ranks, by name: their values in the order of the first rank

@@ -12,11 +12,12 @@ namespace scalemark {
 struct RankReport;
 using record::ForeignLoad;
 
-/// Of each host where the kernel tells, by host. Of ranks that were measured beside other processes
-/// of ours (instances, builds that are interleaved), these count as ours.
+/// Returns the foreign load of each host whose kernel tells it, in the order of hosts. Where ranks
+/// were measured beside other processes of ours (instances, builds that are interleaved), these
+/// count as ours.
 std::vector<ForeignLoad> foreign_loads(const std::vector<RankReport>& reports);
 
-/// Of the host with the most.
+/// Returns the load of the host that has the most.
 std::optional<ForeignLoad> most_foreign(const std::vector<ForeignLoad>& hosts);
 
 }  // namespace scalemark

@@ -30,7 +30,7 @@ InferenceMetrics inference_metrics(const std::vector<RankReport>& reports, doubl
 /// largest. beyond / (1 - q): for 1, 10 for p90 and 1000 for p99.9.
 std::size_t samples_for_quantile(double q, double beyond = 1);
 
-/// Of --precision int8.
+/// What a record says of --precision int8.
 struct QuantizationFacts {
   std::int64_t layers = 0;    ///< whose weights are in int8
   double relative_error = 0;  ///< of the logits, against fp32
@@ -56,9 +56,10 @@ struct QuantileRule {
   std::string flag = "--num_batches";  ///< that asks for more
   std::string never = {};
 };
-/// Of a server ten lie beyond: of fewer, a quantile is that of a few bursts.
+/// Returns the rule for the quantiles of a server: ten queries lie beyond each, since beyond fewer
+/// a quantile is that of a few bursts.
 QuantileRule server_quantiles(ServerEnd end);
-/// Of `seconds`, which are not empty.
+/// Returns the quantiles of `seconds`, which are not empty.
 record::Quantiles quantiles_of(const std::vector<double>& seconds, const QuantileRule& rule);
 
 /// `reports` is ordered by rank. RunError: see outcome_of_inference().

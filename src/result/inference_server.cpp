@@ -8,7 +8,7 @@
 namespace scalemark {
 namespace {
 
-/// Of all ranks, one after the other.
+/// What the servers of all ranks did, one rank after the other.
 struct Served {
   std::vector<double> latency, queue, service, lateness;
   double arrival_rate = 0, wall_seconds = 0;

@@ -35,7 +35,7 @@ struct JournalEntry {
   ExitCode failure() const {
     return exit_code == 0 ? ExitCode::failed : static_cast<ExitCode>(exit_code);
   }
-  /// The same launch of the same point and build.
+  /// Whether both entries are of one launch of one point and build.
   bool same_launch(const JournalEntry& other) const {
     return point == other.point && revision == other.revision && repeat == other.repeat;
   }
@@ -46,7 +46,7 @@ struct JournalEntry {
 /// docs/schema/journal_entry.schema.json says.
 std::vector<JournalEntry> read_journal(const std::filesystem::path& path);
 
-/// The same of a text; `path` is where it came from.
+/// Parses the text of a journal; `path` is where it came from.
 std::vector<JournalEntry> parse_journal(std::string_view text, const std::filesystem::path& path);
 
 /// A journal that this process alone may write to.

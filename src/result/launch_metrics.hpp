@@ -13,7 +13,7 @@ namespace scalemark {
 
 struct MeasuredLaunch;
 
-/// Of instances: of the jobs, each in its own window.
+/// The rates of the jobs of instances, each in its own window, added up.
 inline constexpr const char* kSumOfRates = "sum_of_rates";
 
 struct Metric {
@@ -36,8 +36,8 @@ struct MetricRow {
 /// described with their fields (Field::metric), then those of instances alone.
 std::span<const MetricRow> metric_table();
 
-/// Of the table; names with a dot are those of preflight, "gemm.fp32.flops", which their launches
-/// describe. ConfigError, naming all there are, for others.
+/// Throws ConfigError, naming all metrics there are, where `name` is not one of the table. Names
+/// with a dot are those of preflight ("gemm.fp32.flops"), which their launches describe.
 void check_metric(const std::string& flag, const std::string& name);
 
 /// Its facts, by the table or by the launches. ConfigError where no launch describes it.
@@ -48,7 +48,7 @@ std::set<std::string> kinds_with(const std::vector<std::string>& metrics);
 
 /// The numbers of the table that an object of these fields has.
 void add_metrics(MeasuredLaunch& launch, const Fields& fields, const void* object);
-/// Of the record of a run or an inference, or of a point of a curve.
+/// Adds the metrics of the record of a run or an inference, or of a point of a curve.
 template <typename T>
 void add_metrics(MeasuredLaunch& launch, const T& record) {
   add_metrics(launch, fields_of<T>(), &record);

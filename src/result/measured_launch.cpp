@@ -42,7 +42,7 @@ void add_configuration(MeasuredLaunch& launch, const record::Settings& config) {
   }
 }
 
-/// Of a run, or of the point of a curve.
+/// Adds the batch sizes of a run, or of the point of a curve.
 void add_batch(MeasuredLaunch& launch, const Json& of_rank, const Json& global) {
   const bool strong = launch.keys.contains("scaling") && launch.keys["scaling"] == "strong";
   for (const char* name : {"batch_size", "global_batch_size"}) {
@@ -65,7 +65,7 @@ void set_known(MeasuredLaunch& launch, const std::string& name, const Json& valu
   launch.defaults.erase(name);
 }
 
-/// Of the ranks of a run; null where they differ.
+/// Returns the threads of the ranks of a run; null where they differ.
 template <typename Rank>
 Json threads_of(const std::vector<Rank>& ranks) {
   for (const Rank& rank : ranks)
@@ -149,7 +149,7 @@ void add_own(MeasuredLaunch& launch, const InferenceResult& inference) {
   add_straggler_share(launch, inference);
 }
 
-/// Of a point with a baseline, whose numbers are of all its rounds.
+/// Adds the exposed share of a point with a baseline, whose numbers are those of all its rounds.
 void add_exposed_share(MeasuredLaunch& launch, const ScalingCurve& curve,
                        const record::ScalingPoint& point) {
   if (!point.baseline_throughput || !point.throughput) return;
@@ -191,7 +191,7 @@ std::optional<RunResult> run_beside(Repeats repeats, const fs::path& folder) {
   return std::nullopt;
 }
 
-/// With "auto" and unset values, which a curve repeats, a run alone knows these.
+/// Forgets what a curve repeats as "auto" or unset, and a run alone knows.
 void forget_found_by_run(MeasuredLaunch& launch) {
   for (const Key& key : all_keys())
     if (key.traits.contains(Trait::found_by_run) && recorded(key, Command::scale))

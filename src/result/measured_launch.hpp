@@ -67,10 +67,10 @@ inline constexpr const char* kHardwareKeys[] = {
 inline constexpr const char* kSoftwareKeys[] = {"kernel", "gpu_driver", "mpi",
                                                 "cuda",   "nccl",       "openmp"};
 
-/// Of a record with status ok. A curve has a launch a point; where the run records that it names
-/// lie beside it, they tell device, transport, hosts and threads. Instances have a launch a repeat
-/// of a point, whose work is that of all jobs together. ResultError where the record is not as its
-/// schema says.
+/// Returns the launches of a record with status ok. A curve has a launch a point; where the run
+/// records that it names lie beside it, they tell device, transport, hosts and threads. Instances
+/// have a launch a repeat of a point, whose work is that of all jobs together. Throws ResultError
+/// where the record is not as its schema says.
 std::vector<MeasuredLaunch> measured_launches(const Json& record,
                                               const std::filesystem::path& path);
 

@@ -20,7 +20,7 @@ class NoiseSummary {
   static constexpr double kNotableSteal = 0.01;     ///< of all CPU time of a host
   static constexpr double kNotableThrottle = 0.01;  ///< of the wall time of the run
 
-  /// Of a RunResult or an InferenceResult.
+  /// Adds a RunResult or an InferenceResult.
   template <typename Run>
   void add(const Run& run) {
     add_noise(run.noise, run.wall_seconds.value_or(0));

@@ -11,7 +11,7 @@
 namespace scalemark {
 
 struct LiveState {
-  /// Of every sample: command, model, precision, ranks, unit, label.
+  /// The labels of every sample: command, model, precision, ranks, unit, label.
   std::vector<std::pair<std::string, std::string>> labels;
   bool running = false;
   long steps = 0, planned_steps = 0;      ///< measured ones

@@ -15,7 +15,7 @@ struct RankReport;
 struct RunMetrics;
 struct InferenceMetrics;
 
-/// Of a word that is none, `failed`.
+/// Returns the status with this name; `failed` for a word that names none.
 Status status_from(const std::string& word);
 Status status_of(const Json& record);
 
@@ -31,27 +31,28 @@ struct Outcome {
 /// What became of a measurement after its record was made.
 void set_outcome(Json& record, const Outcome& outcome);
 
-/// Of a training run, by what ended its loop and by its numbers: none of a run with a loss that is
-/// not finite is published. RunError where it came to its end and has measured nothing.
+/// Returns the outcome of a training run, by what ended its loop and by its numbers: none of a run
+/// with a loss that is not finite is published. Throws RunError where it came to its end and has
+/// measured nothing.
 Outcome outcome_of_run(const std::vector<RankReport>& reports, const RunMetrics& metrics);
 
-/// Likewise of independent replicas: the most severe that happened to any of them.
+/// Returns the outcome of independent replicas: the most severe that happened to any of them.
 Outcome outcome_of_inference(const InferenceMetrics& metrics);
 
 /// The exit code of the command that wrote a record of this status.
 ExitCode exit_code_of(Status status);
 
-/// Of a job that could not write its record itself. Any number: a launcher's own codes are
-/// `failed`.
+/// Returns the status of a job that could not write its record itself. Any number is legal: a
+/// launcher's own codes are `failed`.
 Status status_of_exit(int exit_code);
 
-/// Of an end that all ranks agree on, or that a supervisor finds: with other codes nothing was
-/// measured, or no file can be written.
+/// Whether an end on which all ranks agree, or that a supervisor finds, leaves a record: with other
+/// codes nothing was measured, or no file can be written.
 inline bool leaves_a_record(ExitCode code) {
   return code == ExitCode::failed || code == ExitCode::timeout;
 }
 
-/// Of a launch; `stopped`: somebody asked it to end.
+/// Returns the status of a launch; `stopped`: somebody asked it to end.
 inline Status status_of_launch(ExitCode code, bool stopped) {
   return stopped ? Status::interrupted : status_of_exit(static_cast<int>(code));
 }

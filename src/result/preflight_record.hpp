@@ -17,7 +17,7 @@ namespace scalemark {
 struct PreflightRank {
   RankReport report;
   record::CheckedRank entry;  ///< of `ranks`, less what the report tells
-  /// Of the first rank of each host: its entry of `hosts`, less `error_counters`.
+  /// The entry of `hosts` of the first rank of each host, less `error_counters`.
   std::optional<record::CheckedHost> host;
   std::map<std::string, std::string> settings;  ///< of communication; see analysis/settings.hpp
   static void describe(Fields& fields);

@@ -13,7 +13,8 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
-/// Of bytes, rates and numbers of anything; beyond them sums and products are no numbers any more.
+/// The least and the largest number of anything: beyond them sums and products are no numbers any
+/// more.
 constexpr double kLeastPublished = 1e-12, kMostPublished = 1e18;
 constexpr double kMostPublishedRanks = 1e9;
 

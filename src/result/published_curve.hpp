@@ -43,7 +43,7 @@ bool is_published_curve(const std::filesystem::path& path);
 /// place; ConfigError where it has a key that is unknown or a unit outside the list.
 PublishedCurve read_published_curve(const std::filesystem::path& path);
 
-/// The same of a text; `path` is where it came from.
+/// Parses the text of a published curve; `path` is where it came from.
 PublishedCurve parse_published_curve(std::string_view text, const std::filesystem::path& path);
 
 }  // namespace scalemark

@@ -35,7 +35,7 @@ void set_surroundings(T& result, const std::string& kind, const RecordContext& c
   result.system = system_of(context);
   result.environment = Entries<std::string>(context.environment.begin(), context.environment.end());
 }
-/// The same with the preflight that was named.
+/// Sets the context, with the preflight that was named.
 template <typename T>
 void set_context(T& result, const std::string& kind, const RecordContext& context,
                  const Outcome& outcome) {

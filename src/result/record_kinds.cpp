@@ -61,7 +61,7 @@ const RecordKind& kind_named(std::string_view name) {
   return *std::ranges::find(kKinds, name, &RecordKind::name);
 }
 
-/// Of the record that `reasons` belongs to.
+/// Adds newer keys to the record that `reasons` belongs to.
 struct KeyAdder {
   int revision;
   Json& reasons;

@@ -11,7 +11,7 @@ namespace scalemark {
 /// "run", "scaling", ...
 const std::vector<std::string>& record_kinds();
 
-/// Of the records that this program writes: the newest of any key.
+/// Returns the revision of the records that this program writes: that of the newest key.
 int schema_revision();
 
 /// Throws RecordFault for the first value of a record that is not as the type of its kind says:

@@ -32,7 +32,7 @@ Json envelope(const std::string& kind, Status status, const std::string& reason 
 /// RFC 4122, version 4, from the kernel's random numbers: ranks and hosts never share a seed.
 std::string random_uuid();
 
-/// The same of a typed record.
+/// Sets the envelope of a typed record.
 void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome);
 
 /// The text of a record as it is written: indented, valid UTF-8 whatever the strings hold, with a
@@ -64,7 +64,7 @@ class ResultFile {
   const std::filesystem::path& path() const noexcept { return path_; }
   void write(const Json& record) { write_text(record_text(record)); }
   void write_text(std::string_view text);
-  /// The same of a text that comes in parts: append() them, then finish().
+  /// Writes a text that comes in parts: append() them, then finish().
   void append(std::string_view part);
   void finish();
 
@@ -93,7 +93,7 @@ void refuse_numberless(const Json& record);
 /// scalemark record, of another schema version, or where a value is not as its schema says, with
 /// the place.
 Json read_record(const std::filesystem::path& path);
-/// The same of a kind that is described in src/record.
+/// Reads a record of a kind that is described in src/record.
 template <typename T>
 T read_typed_record(const std::filesystem::path& path) {
   const Json record = read_record(path);
@@ -103,7 +103,7 @@ T read_typed_record(const std::filesystem::path& path) {
     throw ResultError("record " + path.string() + ": " + fault.what());
   }
 }
-/// The same; nullopt where there is none, or none that can be read.
+/// Returns the record at `path`; nullopt where there is none, or none that can be read.
 template <typename T>
 std::optional<T> result_at(const std::filesystem::path& path) {
   try {
@@ -112,18 +112,18 @@ std::optional<T> result_at(const std::filesystem::path& path) {
     return std::nullopt;
   }
 }
-/// The same as JSON; null there.
+/// Returns the record at `path` as JSON; null where there is none, or none that can be read.
 Json record_at(const std::filesystem::path& path);
 
-/// Of a record that was read: "run", "scaling", ...
+/// Returns the kind of a record that was read: "run", "scaling", ...
 std::string kind_of(const Json& record);
 
-/// The same of a text; `path` is where it came from.
+/// Parses the text of a record; `path` is where it came from.
 Json parse_record(std::string_view text, const std::filesystem::path& path);
 
-/// The same for a file among others: those of kind "speed", "gate_study",
-/// "published_curve" (of scripts) and "planned_launches" (of sweeps), which have no envelope, are
-/// none and yet no fault.
+/// Reads a file that lies among records. Files of kind "speed", "gate_study", "published_curve" (of
+/// scripts) and "planned_launches" (of sweeps) have no envelope: they are no records, and yet no
+/// fault.
 Json read_record_or_study(const std::filesystem::path& path);
 
 }  // namespace scalemark

@@ -154,7 +154,7 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   left_out.add_failed_of(record);
 }
 
-/// Of --trace, which may be larger than any record.
+/// Whether the file is a trace of --trace, which may be larger than any record.
 bool is_trace(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return false;

@@ -64,8 +64,8 @@ void count_copies_once(std::vector<ResultSet>& sets);
 /// "LABEL=PATH", or a path whose last part is the label. A word that exists as it is, is a path.
 ResultSet read_labelled_set(const std::string& argument, const RecordReader& reader = {});
 
-/// Of each argument, read at once: reading is most of what a comparison of large sets takes. Of
-/// several faults, the first argument's is thrown. `reader` is called by several threads.
+/// Reads the set of each argument, all at once: reading is most of what a comparison of large sets
+/// takes. Of several faults, the first argument's is thrown. `reader` is called by several threads.
 std::vector<ResultSet> read_labelled_sets(const std::vector<std::string>& arguments,
                                           const RecordReader& reader = {});
 

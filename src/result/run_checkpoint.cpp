@@ -56,7 +56,8 @@ struct Writers {
   }
 };
 
-/// Of steps of `step` seconds with a checkpoint of `write` seconds every `interval` of them.
+/// Returns the share of time that checkpoints of `write` seconds take every `interval` steps of
+/// `step` seconds.
 double overhead(std::int64_t interval, double step, double write) {
   return write / (static_cast<double>(interval) * step + write);
 }
@@ -105,7 +106,7 @@ void set_write_rates(record::Checkpoint& checkpoint, const Writers& writers) {
   checkpoint.nodes = std::move(nodes);
 }
 
-/// Without a checkpoint in the measured steps.
+/// Sets the reasons where there was no checkpoint in the measured steps.
 void set_unmeasured(record::Checkpoint& checkpoint) {
   const Unknown none{"no checkpoint fell into the measured steps, or they did not end"};
   checkpoint.bytes = none;

@@ -94,7 +94,7 @@ double mean_rows(const std::vector<RankReport>& reports, std::size_t steps, std:
 
 std::int64_t whole(double bytes) { return std::llround(bytes); }
 
-/// Of tables whose gradients are collected as rows.
+/// Sets the rows of tables whose gradients are collected as rows.
 void set_rows(record::Embedding& embedding, const std::vector<RankReport>& reports,
               std::size_t steps) {
   double total = 0;

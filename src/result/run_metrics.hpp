@@ -81,7 +81,7 @@ record::Communication communication_of(const ResolvedConfig& config, const RunFa
 std::vector<record::RunRank> run_ranks(const std::vector<RankReport>& reports,
                                        const RunMetrics& metrics);
 Known<record::Input> input_of(const std::vector<RankReport>& reports, const RunMetrics& metrics);
-/// Of --length_distribution: tokens, padding and imbalance.
+/// Returns tokens, padding and imbalance under --length_distribution.
 Known<record::Lengths> lengths_of(const ResolvedConfig& config, const RunFacts& facts,
                                   const std::vector<RankReport>& reports);
 Known<record::Loss> loss_of(const ResolvedConfig& config, const std::vector<RankReport>& reports);
@@ -91,7 +91,7 @@ record::RunNoise run_noise_of(const std::vector<RankReport>& reports);
 Known<record::Checkpoint> checkpoint_of(const ResolvedConfig& config,
                                         const std::vector<RankReport>& reports,
                                         const RunMetrics& metrics);
-/// Of warm-up and measured steps.
+/// Returns the energy of warm-up and measured steps.
 record::EnergyUse energy_of(const ResolvedConfig& config, const RunFacts& facts,
                             const std::vector<RankReport>& reports, const RunMetrics& metrics);
 /// Where a rank's step goes, mean over ranks and steps.

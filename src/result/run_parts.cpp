@@ -27,7 +27,7 @@ std::optional<double> largest(const std::vector<RankReport>& reports, Get get) {
   }
   return found;
 }
-/// Of a rank, and of all ranks together: some 400 kB of text at most.
+/// Limits of the cells of a rank, and of all ranks together: some 400 kB of text at most.
 constexpr std::size_t kMostCells = 200, kMostCellsOfAll = 20'000, kFewestCells = 10;
 
 /// Means of local step less wait over `width` consecutive steps; the last may hold fewer.

@@ -64,7 +64,7 @@ struct RunFacts {
 RunResult make_run(const RecordContext& context, const RunFacts& facts,
                    const std::vector<RankReport>& reports);
 
-/// Of a run that ended without samples (failed, timeout): no throughput.
+/// Makes the record of a run that ended without samples (failed, timeout), which has no throughput.
 RunResult make_failed_run(const RecordContext& context, int world_size, const Outcome& outcome);
 /// Its record.
 Json make_failed_record(const RecordContext& context, int world_size, const Outcome& outcome);

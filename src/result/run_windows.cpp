@@ -205,7 +205,8 @@ std::string verdict_of(const RunDrift& drift) {
   return steady ? "steady" : "not shown";
 }
 
-/// Of pieces of equal length, each of two steps or more, however long the windows are.
+/// Returns the drift over pieces of equal length, each of two steps or more, however long the
+/// windows are.
 std::optional<RunDrift> drift_of(const std::vector<RankReport>& reports, double seconds,
                                  double units_per_step) {
   std::size_t pieces = kDriftValues;

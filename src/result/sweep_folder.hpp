@@ -27,12 +27,12 @@ Json record_of(const std::filesystem::path& folder, const JournalEntry& entry);
 /// ranks_per_node, cpus_per_rank, binding, env.NAME, alternate.
 bool is_of_launch(const std::string& setting);
 
-/// The same as keys of a launch; null where the point has none.
+/// Adds the settings as keys of a launch; null where the point has none.
 void add_launch_settings(MeasuredLaunch& launch, const Json& settings);
 
 /// FOLDER/planned.json.
 std::filesystem::path planned_file(const std::filesystem::path& folder);
-/// Of the files beside records that say what a step of a study was to do.
+/// The ending of files beside records that say what a step of a study was to do.
 inline constexpr std::string_view kStepPlanEnding = ".plan.json";
 
 /// What the last `scalemark sweep` of a folder was to launch: planned_file().

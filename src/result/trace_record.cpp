@@ -14,7 +14,7 @@ constexpr std::size_t kTopOperators = 20;
 constexpr const char* kHostTimes =
     "on a GPU operators only queue kernels: the host's times tell nothing of the GPU's";
 
-/// Of all ranks and traced steps.
+/// Sums over all ranks and traced steps.
 struct TracedSums {
   double steps = 0;  ///< steps of all ranks
   double ranks = 0;
@@ -58,7 +58,7 @@ std::vector<record::TopOperator> top_operators(const TracedSums& sums) {
   return top;
 }
 
-/// Of one group, in all ranks and steps.
+/// The sum of one group over all ranks and steps.
 struct GroupSum {
   double seconds = 0;
   std::optional<double> flops = 0;

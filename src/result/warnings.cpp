@@ -21,7 +21,7 @@ std::string straggler_warning(const std::vector<Rank>& ranks) {
   return list.empty() ? "" : "slower than the others (straggler): " + list;
 }
 
-/// Of --window_seconds: with what changed beside it.
+/// Returns the warning of --window_seconds, with what changed beside the drift.
 std::string drift_warning(const Known<record::Windows>& windows) {
   if (!windows || !windows->drift) return "";
   const record::Drift& drift = *windows->drift;

@@ -255,7 +255,8 @@ struct Timed {
   double seconds, residual;
 };
 
-/// Of every point the logarithms less their mean, so that points of unlike rates are one series.
+/// Returns the logarithms of every point less their mean, so that points of unlike rates are one
+/// series.
 std::vector<Timed> residuals(const Matching& matching, std::size_t set, const std::string& metric) {
   std::vector<Timed> series;
   for (const MatchedPoint& point : matching.points) {

@@ -23,15 +23,15 @@ struct CompareQuestions {
   TestQuestions test = {};  ///< alpha: of the family of all comparisons of a metric
 };
 
-/// Of one metric.
+/// The comparison by one metric.
 struct MetricComparison {
   Metric metric;
   std::vector<Difference> differences;  ///< by set, then point; one where both have the metric
   std::vector<std::string> notes, warnings;
 };
 
-/// Of one metric. Throws ConfigError where no point of two sets has it, where the sets' units
-/// differ, or where --paired sets have no repeat in common at a point.
+/// Compares sets by one metric. Throws ConfigError where no point of two sets has it, where the
+/// sets' units differ, or where --paired sets have no repeat in common at a point.
 MetricComparison compare_sets(const std::vector<ResultSet>& sets, const Matching& matching,
                               const CompareQuestions& questions);
 
@@ -72,9 +72,9 @@ std::vector<std::string> machine_notes(const std::vector<ResultSet>& sets);
 std::vector<std::string> time_warnings(const std::vector<ResultSet>& sets, const Matching& matching,
                                        const std::string& metric, double alpha);
 
-/// Of a preflight record with status ok: one a host, with the numbers of docs/preflight.md by
-/// "CHECK.STATISTIC" ("gemm.fp32.flops"); of a statistic a rank the mean over the host's ranks.
-/// What is of all hosts together, the collectives, has the first.
+/// Returns a launch for each host of a preflight record with status ok, with the numbers of
+/// docs/preflight.md by "CHECK.STATISTIC" ("gemm.fp32.flops"); a statistic of ranks is the mean
+/// over the host's ranks. The first host has what is of all hosts together, the collectives.
 std::vector<MeasuredLaunch> preflight_launches(const Json& record,
                                                const std::filesystem::path& path);
 

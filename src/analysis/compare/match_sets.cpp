@@ -132,7 +132,7 @@ ByRanks over_all_ranks(const ByRanks& values) {
   return all;
 }
 
-/// Only rank counts that both have; where there are none, all of them as one.
+/// Keeps the rank counts that both have; where there are none, all of them as one.
 void keep_common_ranks(ByRanks& a, ByRanks& b) {
   const bool common =
       std::ranges::any_of(a, [&](const auto& one) { return b.contains(one.first); });
@@ -450,7 +450,7 @@ void warn_of_hosts(std::vector<std::string>& warnings, const std::vector<ResultS
       sets.front().label, listed(first), join(others, "; ")));
 }
 
-/// Of a set: how much older the preflight of a launch is at most, and when the last one was.
+/// How much older than a launch of a set its preflight is at most, and when the last one was.
 struct Preflights {
   double age = 0, last = 0;
   std::size_t old = 0, named = 0;
@@ -557,7 +557,7 @@ void sort_by_age(std::vector<ResultSet>& parts) {
   }
 }
 
-/// Of a part that is one build: its own failures, not those of all builds.
+/// Gives a part that is one build its own failures, not those of all builds.
 void take_failures(ResultSet& part, const ResultSet& whole) {
   const auto failed = whole.failed_of.find(part.launches.front().revision);
   if (failed == whole.failed_of.end()) return;

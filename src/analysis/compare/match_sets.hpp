@@ -25,11 +25,12 @@ struct Matching {
 /// things: images are no tokens, whatever asks for the comparison.
 std::string common_unit(const std::vector<const MeasuredLaunch*>& launches,
                         const std::string& metric = "throughput");
-/// The same of all launches of a point.
+/// Returns the unit of all launches of a point.
 std::string common_unit(const MatchedPoint& point);
 
-/// Of keys that nobody has set on either side: those whose default is another in the second set,
-/// each with a sentence. A build that changes a default is compared by what it does then.
+/// Returns, of the keys that nobody has set on either side, those whose default is another in the
+/// second set, each with a sentence. A build that changes a default is compared by what it does
+/// then.
 std::map<std::string, std::string> changed_defaults(const ResultSet& base, const ResultSet& fresh);
 
 /// Matches launches by the keys of MeasuredLaunch but those in `varied`; a key that one version of

@@ -246,7 +246,7 @@ OrderFindings look_at_order(const TimedLogs& logs, double difference, double lea
 
 namespace {
 
-/// Of logarithms: what rounding can make of alike values is no disagreement.
+/// What rounding can make of the logarithms of alike values is no disagreement.
 constexpr double kLeastDisagreement = 1e-9;
 
 double percent(double log_ratio) { return 100 * std::expm1(log_ratio); }
@@ -329,7 +329,7 @@ class Detectable {
   std::map<std::pair<double, double>, double> errors_;  ///< [degrees of freedom, level]
 };
 
-/// Never fewer than an interval takes.
+/// Finds the repeats that equivalence takes, never fewer than an interval takes.
 void find_repeats_for_equivalence(Difference& difference, const PointValues& values,
                                   const TestQuestions& questions) {
   const auto repeats = repeats_for_equivalence(deviation_of(values), difference.paired(),

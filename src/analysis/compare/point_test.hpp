@@ -32,7 +32,8 @@ bool is_of_work(const std::string& metric);
 bool needs_rounds(const std::vector<const MeasuredLaunch*>& a,
                   const std::vector<const MeasuredLaunch*>& b);
 
-/// Of those that have the metric (not efficiency); `rounds`: each round of them.
+/// Returns the repeats of those launches that have the metric (not efficiency); `rounds`: each
+/// round of them.
 Repeats repeats_of(const std::vector<const MeasuredLaunch*>& launches, const std::string& metric,
                    bool rounds);
 
@@ -43,7 +44,7 @@ Repeats efficiencies(const Repeats& throughputs, const Repeats& smallest);
 
 std::vector<double> logs_of(const Repeats& repeats);
 
-/// Of throughput total units / total seconds (a rank), of others the geometric mean.
+/// Returns total units / total seconds (a rank) for throughput, the geometric mean for others.
 double value_of(const Repeats& repeats, const std::string& metric);
 
 /// Launches of one sweep by one build lie side by side: every repeat went once through all points.

@@ -17,7 +17,8 @@ struct Spread {
   const Number *low, *middle, *high;
 };
 
-/// Of launches, at least one: its middle is one of them, so that its number is that of a record.
+/// Returns the spread of launches, of which there is at least one. Its middle is one of them, so
+/// that its number is that of a record.
 Spread spread_of(const std::vector<Number>& shares) {
   std::vector<const Number*> sorted;
   for (const Number& share : shares) sorted.push_back(&share);

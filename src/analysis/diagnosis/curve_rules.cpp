@@ -25,7 +25,7 @@ struct Ends {
   const PointEvidence &base, &last;
 };
 
-/// Of the runs of a point the one of middle throughput: its numbers are those of one record.
+/// Returns the run of middle throughput of a point: its numbers are those of one record.
 const RunEvidence* middle_run(const PointEvidence& point) {
   std::vector<const RunEvidence*> runs;
   for (const RunEvidence& run : point.runs)
@@ -136,7 +136,7 @@ Findings small_batch(const CurveEvidence& curve, const Ends& ends) {
            "from the times of one run"}};
 }
 
-/// Without communication a rank of many computes more slowly than one of few.
+/// Finds that a rank of many computes more slowly than one of few, communication left out.
 Findings of_computing(const CurveEvidence& curve, const Ends& ends, Finding finding) {
   const auto& [base, last] = ends;
   if (!last.baseline_throughput || !base.resources || !last.resources) return {};

@@ -20,7 +20,7 @@ namespace scalemark::diagnosis {
 Findings diagnose(const Json& record, const std::vector<RunEvidence>& runs = {},
                   const Settings& settings = {});
 
-/// As they stand in a record.
+/// Returns findings as they stand in a record.
 std::vector<record::Finding> written(const Findings& findings);
 /// A list, as `findings` of a record.
 Json findings_json(const Findings& findings);
@@ -29,11 +29,12 @@ Json findings_json(const Findings& findings);
 void add_findings(ScalingCurve& curve, const std::vector<RunEvidence>& runs);
 /// Sets record["findings"].
 void add_findings(Json& record);
-/// Of a comparison or a gate, whose sides may have changed in what a step is spent on.
+/// Returns the findings of a comparison or a gate, whose sides may have changed in what a step is
+/// spent on.
 std::vector<record::Finding> written_findings(const Json& record,
                                               const std::vector<ResultSet>& sets,
                                               const Matching& matching);
-/// The same of a typed record.
+/// Adds the findings of a typed record to it.
 template <std::derived_from<record::Envelope> T>
 void add_findings(T& result) {
   result.findings = written(diagnose(record_json(result)));

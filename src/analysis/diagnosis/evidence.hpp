@@ -19,7 +19,7 @@ struct RankEvidence {
   bool straggler = false;
 };
 
-/// Of the throughput while a run went on.
+/// What the throughput did while a run went on.
 struct DriftEvidence {
   std::string verdict;  ///< "slower", "faster", "steady", "not shown"
   Number change, p;
@@ -137,7 +137,8 @@ struct SidesEvidence {
 /// What a sweep set for a launch, by the names of its keys.
 using Settings = std::map<std::string, std::string>;
 
-/// Of a run or an inference. `settings`: told in its name, where they are not there anyway.
+/// Returns the evidence of a run or an inference. `settings` are told in its name, where they are
+/// not there anyway.
 RunEvidence run_evidence(const Json& record, const Settings& settings = {});
 /// "resnet50 fp32, 4 ranks x 8".
 std::string run_name(const Json& record, const Settings& settings = {});
@@ -156,7 +157,8 @@ ProjectionEvidence projection_evidence(const Json& record);
 PreflightEvidence preflight_evidence(const Json& record);
 StudyEvidence study_evidence(const Json& record);
 
-/// Of every set but the first, which is the base, at each point that both have.
+/// Returns the evidence of every set but the first, which is the base, at each point that both
+/// have.
 std::vector<SidesEvidence> sides_evidence(const std::vector<ResultSet>& sets,
                                           const Matching& matching);
 

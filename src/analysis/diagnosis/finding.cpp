@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kNotThere = "\u2013";  // an en dash in place of a value
 
-/// Of UTF-8: bytes that begin a character.
+/// Counts the characters of a text in UTF-8, by the bytes that begin one.
 std::size_t code_points(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));

@@ -76,7 +76,7 @@ std::string digits(double value);  ///< four significant ones
 Sentence quoted(const Number& number, Format format = digits);
 Sentence quoted(const Bounds& bounds, Format format = digits);
 Sentence quoted(const Text& text);
-/// Of a value that is computed from the one at `from`.
+/// Quotes a value that is computed from the one at `from`.
 Quote computed(std::string name, double value, Format format, const Number& from);
 /// "8 ranks".
 Sentence quoted_ranks(const Number& ranks);

@@ -39,7 +39,7 @@ class RecordView {
   bool is_true(const Path& path) const { return flag(path) == true; }
   /// The value of a configuration key as text; empty where there is none.
   std::string config(const std::string& key) const;
-  /// Of each object in a list.
+  /// Returns a view of each object in a list.
   std::vector<RecordView> list(const Path& path) const;
 
  private:

@@ -25,9 +25,10 @@ std::span<const Rule> all_rules();
 /// Does the curve scale, and why not?
 Findings curve_findings(const CurveEvidence& curve);
 
-/// Of one run: its straggler, input, checkpoints, drift and loss.
+/// Returns the findings of one run: its straggler, input, checkpoints, drift and loss.
 Findings run_findings(const RunEvidence& run);
-/// Of several: a straggler of all is named once, and so is what takes time in many.
+/// Returns the findings of several runs: a straggler of all is named once, and so is what takes
+/// time in many.
 Findings straggler_findings(const std::vector<RunEvidence>& runs, const std::string& about = "");
 Findings runs_findings(const std::vector<RunEvidence>& runs);
 

@@ -15,9 +15,11 @@
 namespace scalemark {
 
 struct GateDesign {
-  /// Of false alarms: with no slowdown, at most the last `spent` of all gates say "regressed".
+  /// The looks for false alarms: with no slowdown, at most the last `spent` of all gates say
+  /// "regressed".
   std::vector<SequentialLook> alarm{{8, 0.004}, {10, 0.006}, {14, 0.008}, {20, 0.01}};
-  /// Of false passes: with a slowdown of `excluded`, at most the last `spent` of all say "pass".
+  /// The looks for false passes: with a slowdown of `excluded`, at most the last `spent` of all say
+  /// "pass".
   std::vector<SequentialLook> pass{{8, 0.02}, {10, 0.03}, {14, 0.04}, {20, 0.05}};
   double threshold = 0.01;       ///< least slowdown that is called a regression (fraction)
   double excluded = 0.02;        ///< mean slowdown that a pass excludes (fraction)
@@ -69,8 +71,8 @@ ShiftAnswer answer_of(const LogRates& one, const GateDesign& design);
 SlowLaunches slow_of(const LogRates& one, const GateDesign& design);
 /// log(new / base) of each pair: [point][pair].
 Series log_ratios(const LogRates& logs);
-/// Of one series: the centre of log(new / base), and the one-sided p that the fresh ones are not
-/// slower. By sign flips of pairs, by permutation of two samples.
+/// Returns the centre of log(new / base) of one series, and the one-sided p that the fresh ones are
+/// not slower, by the tests of pairs or of two samples (measure/permutation.hpp).
 double centre_of(const LogRates& logs);
 double slower_p(const LogRates& logs);
 /// 100 (1 - exp(log_ratio)).
@@ -85,8 +87,9 @@ double slowdown_percent(double log_ratio);
 /// same numbers of pairs (std::invalid_argument otherwise).
 GateDecision decide(const Series& log_ratios, const GateDesign& design = {});
 
-/// The same rule with one look at all there is, at the whole levels of `design`: for sets that are
-/// there already. `pairs` is the smaller number of repeats. Inconclusive where they can't fail.
+/// Applies the rule with one look at all there is, at the whole levels of `design`: for sets that
+/// are there already. `pairs` is the smaller number of repeats. The decision is inconclusive where
+/// they can't fail.
 GateDecision decide_once(const LogRates& logs, const GateDesign& design);
 
 }  // namespace scalemark

@@ -40,7 +40,7 @@ std::map<std::int64_t, Work> work_of(const std::vector<const MeasuredLaunch*>& l
   return work;
 }
 
-/// Of a set: repeats that have all points.
+/// Returns the repeats of a set that have all points.
 std::map<std::int64_t, std::vector<Work>> complete_repeats(const std::vector<MatchedPoint>& points,
                                                            std::size_t set) {
   std::map<std::int64_t, std::vector<Work>> repeats;

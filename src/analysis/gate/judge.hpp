@@ -40,19 +40,19 @@ struct VerdictInput {
   Json baseline;  ///< identity of the base's baseline file, or null
 };
 
-/// Of sets that were judged. Status ok.
+/// Makes the verdict, with status ok, of sets that were judged.
 Verdict make_verdict(const VerdictInput& input, const Judgement& judgement);
 
 /// What a gate was asked to keep to; it does not change once launches were looked at.
 record::GateRules rules_of(GateMode mode, const GateDesign& design);
 
-/// Of a gate that could not begin.
+/// Makes the verdict of a gate that could not begin.
 Verdict make_failed_verdict(const Outcome& outcome);
-/// Of a gate that came to none: a launch failed, or it was stopped.
+/// Makes the verdict of a gate that came to none: a launch failed, or it was stopped.
 Verdict make_failed_verdict(const Outcome& outcome, const GateDesign& design,
                             const record::GateLaunches& launches);
 
-/// As it is written.
+/// Returns the verdict as it is written.
 Json verdict_json(const Verdict& verdict);
 
 /// 1 regressed, 0 pass, 3 inconclusive.

@@ -79,7 +79,7 @@ struct SlotGroup {
       values.push_back(launch_figures(launch->instances).*figure);
     return values;
   }
-  /// Of the instance at `index`, mean over the repeats.
+  /// Returns the rate of the instance at `index`, mean over the repeats.
   double rate(std::size_t index) const {
     std::vector<double> rates;
     for (const InstanceLaunch* launch : launches)

@@ -30,7 +30,7 @@ struct MeasuredInstance {
   Window window = {};
 };
 
-/// The same from a record of status ok; `latency`: of every step or query.
+/// Returns an instance by its record of status ok; `latency`: of every step or query.
 MeasuredInstance measured_instance(const record::Measured& job, std::vector<double> latency,
                                    std::size_t slot, const Window& window);
 
@@ -41,7 +41,7 @@ struct InstanceLaunch {
   Outcome outcome = {};
 };
 
-/// Of all instances of a launch together.
+/// The figures of all instances of a launch together.
 struct LaunchFigures {
   double throughput = 0;    ///< units of all / (last end - first start)
   double sum_of_rates = 0;  ///< each in its own window

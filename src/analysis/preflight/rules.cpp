@@ -345,7 +345,7 @@ record::CommunicationSettings settings_of_ranks(const std::vector<PreflightRank>
   return settings_of(settings);
 }
 
-/// Of how fast something was.
+/// Whether a check tells how fast something was.
 bool is_speed(const record::Check& result) {
   static constexpr std::string_view kChecks[] = {"gemm.",       "memory_bandwidth", "noise_quantum",
                                                  "collective.", "scratch",          "gpu.copies.",

@@ -34,7 +34,7 @@ const Fields& rules_file_fields();
 /// Those that need no baseline, as a rules file.
 std::string_view default_preflight_rules();
 
-/// Of the file that --rules names; nullopt: those that need no baseline.
+/// Reads the rules of the file that --rules names; of nullopt those that need no baseline.
 std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>& path);
 
 /// The default rules and limits from these values, which lie `margin` (a fraction) from the worst
@@ -43,8 +43,8 @@ std::vector<PreflightRule> read_preflight_rules(const std::optional<std::string>
 Json make_preflight_rules(const std::vector<PreflightValue>& values, double margin,
                           const std::string& description);
 
-/// Of every rule and every check that it names: one result for each value beyond the limit, or one
-/// with the value nearest to it, or a skip where nothing is known.
+/// Returns, for every rule and every check that it names, one result for each value beyond the
+/// limit, or one with the value nearest to it, or a skip where nothing is known.
 std::vector<record::Check> evaluate(const std::vector<PreflightRule>& rules,
                                     const std::vector<PreflightValue>& values);
 
@@ -57,7 +57,7 @@ CheckStatus verdict_of(const std::vector<record::Check>& results);
 void apply_preflight_rules(PreflightResult& record, const std::vector<PreflightRank>& ranks,
                            const std::vector<PreflightRule>& rules);
 
-/// With what the diagnosis finds.
+/// Returns the record with what the diagnosis finds.
 Json judged_json(const PreflightResult& record);
 
 /// The judged preflight record of a rank a mask (its CPUs), in order, all on this host, which has

@@ -159,8 +159,9 @@ void add_collectives(Adder& adder, const record::Collectives& collectives) {
                   row.first_wrong.value_or(""));
 }
 
-/// Of a host its best pair, which a bad link to one other does not spoil; of a pair its part of
-/// what its hosts do elsewhere, which is small where the link between just these two is bad.
+/// Adds the best pair of each host, which a bad link to one other does not spoil, and of each pair
+/// its part of what its hosts do elsewhere, which is small where the link between just these two is
+/// bad.
 void add_pairs(std::vector<PreflightValue>& values, const std::vector<record::HostPair>& pairs) {
   std::map<std::string, record::HostPair> best;
   for (const record::HostPair& pair : pairs)

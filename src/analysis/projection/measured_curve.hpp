@@ -33,9 +33,9 @@ struct MeasuredCurve : record::FittedCurve {
   std::vector<CurvePoint> points;        ///< ascending ranks, then batch
 };
 
-/// Of launches that differ in ranks and batch alone, and in what follows from these. ConfigError
-/// where they differ in anything else (naming it), mix weak and strong, are inferences, or know no
-/// such model.
+/// Returns the curve of launches that differ in ranks and batch alone, and in what follows from
+/// these. Throws ConfigError where they differ in anything else (naming it), mix weak and strong,
+/// are inferences, or know no such model.
 MeasuredCurve curve_of(const ResultSet& set);
 MeasuredCurve curve_of(const PublishedCurve& published, const std::string& label,
                        const std::string& path);

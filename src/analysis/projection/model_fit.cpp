@@ -63,7 +63,7 @@ double trend_share(const CurveTrend& trend, std::int64_t ranks, const TunedConst
 
 namespace {
 
-/// Of the repeats within points, relative; 0 where no point has two.
+/// Returns the relative deviation of the repeats within points; 0 where no point has two.
 double pooled_deviation(const std::vector<CurvePoint>& points) {
   double squares = 0, freedom = 0;
   for (const CurvePoint& point : points) {

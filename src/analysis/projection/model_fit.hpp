@@ -23,7 +23,8 @@ struct TunedConstants {
   double evidence = 20;  ///< squared doublings of ranks after which half of a loss is believed
   double bend = 3;       ///< by how much each unseen doubling loses more than the one before
   double nearly_linear = 0.04;  ///< loss per doubling above which the cost model counts for more
-  /// Of the cost model beside the trend, where the prediction is the first to leave a node.
+  /// The share of the cost model beside the trend, where the prediction is the first to leave a
+  /// node.
   double model_share_leaving = 0.2;
   double model_share = 0;            ///< and elsewhere
   double drift_per_doubling = 0.07;  ///< of the truth from a prediction, relative, beyond the curve
@@ -49,8 +50,8 @@ struct CurveTrend {
   }
 };
 
-/// Of points in ascending ranks, at least two. `linearity` is 0 where ranks do unlike work (strong
-/// scaling, several batches): there efficiency has to change.
+/// Returns the trend of points in ascending ranks, at least two. `linearity` is 0 where ranks do
+/// unlike work (strong scaling, several batches): there efficiency has to change.
 CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling,
                        std::int64_t ranks_per_node, const TunedConstants& constants);
 
@@ -58,7 +59,7 @@ CurveTrend curve_trend(const std::vector<CurvePoint>& points, Scaling scaling,
 /// the ranks leave the node.
 double trend_seconds(const CurveTrend& trend, std::int64_t ranks, const TunedConstants& constants);
 
-/// Of the trend in a prediction, beside the cost model: 0 to 1.
+/// Returns the share of the trend in a prediction, beside the cost model: 0 to 1.
 double trend_share(const CurveTrend& trend, std::int64_t ranks, const TunedConstants& constants);
 
 /// Whether the batches of the ranks differ between points.
@@ -126,7 +127,7 @@ double step_seconds_of(const CurvePoint& point);
 /// launches differ by.
 std::vector<double> log_variances(const std::vector<CurvePoint>& points);
 
-/// Of each fitted point against the median over the draws.
+/// Returns the residual of each fitted point against the median over the draws.
 std::vector<Residual> residuals_of(const ModelFit& fit);
 
 /// Adds a warning for each fitted point that the model misses, and one for a weak curve of unlike

@@ -85,8 +85,8 @@ Interval band_of(const std::vector<StepCost>& costs, double deviation) {
   return {quantile(spread, tail), quantile(spread, 1 - tail)};
 }
 
-/// Of draws in order of their step: the mean parts of the middle half, which vary less from one
-/// rank count to the next than those of the draw in the middle, as shares of its step.
+/// Returns, of draws in order of their step, the mean parts of the middle half as shares of its
+/// step: they vary less from one rank count to the next than those of the draw in the middle.
 StepCost middle_parts(const std::vector<StepCost>& ordered) {
   StepCost parts = ordered[ordered.size() / 2];
   const double seconds = parts.seconds();

@@ -292,7 +292,7 @@ void set_efficiency(record::ScalingPoint& point, const PointRuns& base, Resource
     point.time_to_solution_efficiency = *point.time_to_solution_speedup / resources;
 }
 
-/// With communication, then baselines; they say why they have no path.
+/// Returns the repeats with communication, then the baselines; they say why they have no path.
 std::vector<record::CurveRepeat> written_repeats(const PointRuns& runs, RepeatUnit unit) {
   std::vector<record::CurveRepeat> written(runs.repeats.begin(), runs.repeats.end());
   written.insert(written.end(), runs.baselines.begin(), runs.baselines.end());

@@ -21,7 +21,8 @@ struct PointRepeat : record::CurveRepeat {
   double step_seconds_mean = 0;
   double wait_seconds_mean = 0;                 ///< mean over ranks, per step; NaN: not known
   std::optional<int> resources = std::nullopt;  ///< what the run ran on; unset: unknown
-  /// Of training, warm-up included, until the target loss was reached; unset: it was not.
+  /// Steps and seconds of training, warm-up included, until the target loss was reached; unset: it
+  /// was not.
   std::optional<double> target_steps = std::nullopt, target_seconds = std::nullopt;
 };
 
@@ -49,7 +50,7 @@ struct CurveQuestions {
 std::vector<record::ScalingPoint> scaling_points(std::vector<PointRuns> points,
                                                  const CurveQuestions& questions = {});
 
-/// With the place of each repeat where it has no number.
+/// Returns the points with the place of each repeat where it has no number.
 std::vector<PointRuns> numbered(std::vector<PointRuns> points);
 
 /// What the repeats of a point ran on; nullopt where one does not know, or where they differ.

@@ -150,7 +150,7 @@ StudyStep step_from(const StepOfFile& step, const LaunchOfStep& launch, const st
   return made;
 }
 
-/// With what the file leaves out.
+/// Returns the reading with what the file leaves out.
 Reading completed(Reading reading, const std::set<std::string>& steps, const std::string& place) {
   if (!reading.over && !(reading.over_step.empty() && reading.over_of.empty()))
     reading.over.emplace();

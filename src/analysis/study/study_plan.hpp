@@ -38,7 +38,7 @@ struct StudyStep {
   bool is_arithmetic() const;
 };
 
-/// Of a word "{NAME}", which stands for the result of that step.
+/// Returns the step that a word "{NAME}" names, which stands for its result.
 std::optional<std::string> named_step(const std::string& word);
 
 /// Settings, columns or members of a row, with the values that choose it.
@@ -101,7 +101,7 @@ struct Study {
 
 /// Throws ConfigError with the file and the JSON pointer.
 Study read_study(const std::filesystem::path& path);
-/// The same of a text; `name`: of the study, `place`: for messages.
+/// Parses the text of a study; `name`: of the study, `place`: for messages.
 Study parse_study(std::string_view text, const std::string& name, const std::string& place);
 /// The keys of such a file.
 const Fields& study_file_fields();

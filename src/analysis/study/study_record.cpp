@@ -135,7 +135,7 @@ struct NotMeasured : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Of rows without a repeat the number is 0.
+/// Values by their repeat; rows without one have the number 0.
 using ByRepeat = std::map<std::int64_t, Json>;
 
 bool is_pointer(const std::string& of) { return of.starts_with('/'); }
@@ -198,7 +198,7 @@ std::vector<double> numbers(const ByRepeat& values, const std::string& of) {
   return all;
 }
 
-/// Of the repeats that both have.
+/// Returns the ratios of the repeats that both have.
 std::vector<double> ratios(const ByRepeat& above, const ByRepeat& below, const Reading& reading) {
   std::vector<double> all;
   for (const auto& [repeat, value] : above) {
@@ -429,7 +429,7 @@ Outcome outcome_of(const std::vector<StepState>& states) {
   return {};
 }
 
-/// Of the launches of each step: how many warn, and what the first of them says.
+/// Returns how many launches of each step warn, and what the first of them says.
 std::vector<std::string> warnings_of_launches(const RowsOfSteps& rows) {
   std::vector<std::string> warnings;
   for (const auto& [step, all] : rows) {

@@ -31,19 +31,20 @@ struct StepRow {
   Json value(const std::string& name) const;
 };
 
-/// Of a sweep's folder (launches of the build `revision` alone) or a record. ResultError where it
-/// can't be read.
+/// Reads the rows of a sweep's folder (launches of the build `revision` alone) or of a record.
+/// Throws ResultError where it can't be read.
 std::vector<StepRow> read_step_rows(const std::filesystem::path& result,
                                     const std::string& revision);
-/// Of a plan that a dry run has printed into a file. Likewise.
+/// Reads the rows of a plan that a dry run has printed into a file. Throws ResultError where it
+/// can't be read.
 std::vector<StepRow> read_plan_rows(const std::filesystem::path& plan);
-/// Of one record, or of a plan that a dry run has printed.
+/// Returns the rows of one record, or of a plan that a dry run has printed.
 std::vector<StepRow> step_rows(const Json& record);
 
 /// The reason of a figure without a reading.
 inline constexpr std::string_view kNotOfThisProfile = "not of this profile";
 
-/// Of each step that has left a result.
+/// The rows of each step that has left a result.
 using RowsOfSteps = std::map<std::string, std::vector<StepRow>>;
 
 using record::MeasuredFigure;
