@@ -53,6 +53,7 @@ void print_levels(int repetitions) {
       {"heavy-tailed (t, 3)", heavy_tailed},
       {"log-normal", log_normal},
       {"one in ten 30 % slower", disturbed}};
+  const auto tests = rivals();
   for (const auto& [name, draw] : shapes)
     for (const auto [n, m, are_pairs] :
          {Sizes{5, 5}, Sizes{7, 7}, Sizes{10, 10}, Sizes{20, 20}, Sizes{8, 12}, Sizes{20, 5},
@@ -65,7 +66,7 @@ void print_levels(int repetitions) {
         int one = 0, five = 0;
         for (int i = 0; i < repetitions; ++i) {
           const Values base = drawn(n, random, draw), fresh = drawn(m, random, draw, ratio);
-          const double p = rivals()[are_pairs ? 1 : 0].p(base, fresh);
+          const double p = tests[are_pairs ? 1 : 0].p(base, fresh);
           one += p <= 0.01;
           five += p <= 0.05;
         }

@@ -228,13 +228,14 @@ ExitCode save_baseline(const GateRequest& request) {
         baseline_reference(read_record(request.baseline), request.baseline), *request.because};
   }
   ResultFile file(request.baseline);
-  const Json record = make_baseline_record(set, previous, launch_warnings(set));
+  const std::vector<std::string> kept = launch_warnings(set);
+  const Json record = make_baseline_record(set, previous, kept);
   file.write(record);
   print_view(fmt::format("{}: {} of {}, checksum {}\n", shown(file.path().string()),
                          counted(set.launches.size(), "launch"),
                          shown(set.launches.front().revision),
                          baseline_reference(record, request.baseline).checksum));
-  for (const std::string& warning : launch_warnings(set)) warn(shown(warning));
+  for (const std::string& warning : kept) warn(shown(warning));
   return ExitCode::ok;
 }
 

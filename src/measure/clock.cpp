@@ -5,7 +5,9 @@
 #include <time.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <stdexcept>
 
 namespace scalemark {
@@ -28,15 +30,21 @@ std::string utc_timestamp() {
                      (now - seconds).count());
 }
 
-double utc_milliseconds(const std::string& timestamp) {
+double utc_seconds(const std::string& timestamp) {
   std::tm utc{};
   double seconds = 0;
   if (std::sscanf(timestamp.c_str(), "%4d-%2d-%2dT%2d:%2d:%lfZ", &utc.tm_year, &utc.tm_mon,
                   &utc.tm_mday, &utc.tm_hour, &utc.tm_min, &seconds) != 6)
-    throw std::invalid_argument("no timestamp: " + timestamp);
+    return std::numeric_limits<double>::quiet_NaN();
   utc.tm_year -= 1900;
   --utc.tm_mon;
-  return 1e3 * (static_cast<double>(timegm(&utc)) + seconds);
+  return static_cast<double>(timegm(&utc)) + seconds;
+}
+
+double utc_milliseconds(const std::string& timestamp) {
+  const double seconds = utc_seconds(timestamp);
+  if (std::isnan(seconds)) throw std::invalid_argument("no timestamp: " + timestamp);
+  return 1e3 * seconds;
 }
 
 }  // namespace scalemark

@@ -25,6 +25,10 @@ struct Window {
 /// the keys started_at and created_at hold it.
 std::string utc_timestamp();
 
+/// Returns the seconds since 1970 of a timestamp in the form of utc_timestamp(), with any number of
+/// digits behind the point; NaN for any other text.
+double utc_seconds(const std::string& timestamp);
+
 /// Returns the milliseconds since 1970 of a timestamp in the form of utc_timestamp(). Throws
 /// std::invalid_argument for any other text.
 double utc_milliseconds(const std::string& timestamp);

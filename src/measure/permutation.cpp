@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -293,8 +292,7 @@ double student_p(std::span<const double> values) {
   const double centre = mean(values), deviation = standard_deviation(values);
   if (!(deviation > kRounding * std::abs(centre))) return centre > 0 ? 0 : 1;
   const auto n = static_cast<double>(values.size());
-  const boost::math::students_t student(n - 1);
-  return boost::math::cdf(boost::math::complement(student, centre / deviation * std::sqrt(n)));
+  return StudentTest{centre, deviation / std::sqrt(n), n - 1}.greater_p(0);
 }
 
 PermutationTest sign_flip_test(std::span<const double> differences, Alternative alternative,

@@ -127,8 +127,7 @@ void explain_columns(std::vector<std::string>& lines, const Comparison& record) 
   if (samples)
     lines.push_back(
         "two samples: permutation test of the winsorised mean log ratio, with the tests of Mann "
-        "and "
-        "Whitney and of Welch.");
+        "and Whitney and of Welch.");
   lines.push_back(fmt::format(
       "Intervals hold what these tests do not refuse{}; p adjusted for {} (Holm); "
       "detectable: what is found with power {:.0f} % at {:.0f} %.",

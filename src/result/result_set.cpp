@@ -252,30 +252,27 @@ std::string measured_figures(const MeasuredLaunch& launch) {
 }
 
 [[noreturn]] void refuse_copy(const ResultSet& set, const MeasuredLaunch& launch,
-                              const ResultSet& other_set, const MeasuredLaunch& other) {
+                              const ResultSet& other_set, const fs::path& other) {
   throw ConfigError(fmt::format(
       "{} ({}) and {} ({}) tell the same to the last digit under two ids: one is a copy of the "
       "other, and no measurement of its own; measure both sets",
-      other.path.string(), other_set.label, launch.path.string(), set.label));
+      other.string(), other_set.label, launch.path.string(), set.label));
 }
 
 }  // namespace
 
 void count_copies_once(std::vector<ResultSet>& sets) {
   refuse_equal_ids(sets);
-  std::map<std::string, std::pair<const ResultSet*, const MeasuredLaunch*>> of_other_sets;
+  std::map<std::string, std::pair<const ResultSet*, fs::path>> seen;  // [figures]
   for (ResultSet& set : sets) {
-    std::set<std::string> seen;
     set.copies += std::erase_if(set.launches, [&](const MeasuredLaunch& launch) {
       const std::string figures = measured_figures(launch);
-      return !figures.empty() && !seen.insert(figures).second;
+      if (figures.empty()) return false;
+      const auto [place, is_new] = seen.try_emplace(figures, &set, launch.path);
+      const auto& [first_set, path] = place->second;
+      if (!is_new && first_set != &set) refuse_copy(set, launch, *first_set, path);
+      return !is_new;
     });
-    for (const MeasuredLaunch& launch : set.launches) {
-      const std::string figures = measured_figures(launch);
-      if (figures.empty()) continue;
-      const auto [place, is_new] = of_other_sets.try_emplace(figures, &set, &launch);
-      if (!is_new) refuse_copy(set, launch, *place->second.first, *place->second.second);
-    }
     if (set.copies > 0)
       set.left_out.push_back(
           fmt::format("{} {} that tell what another one tells, to the last digit", set.copies,

@@ -18,6 +18,7 @@
 #include "analysis/preflight/values.hpp"
 #include "error.hpp"
 #include "json.hpp"
+#include "measure/clock.hpp"
 #include "measure/significance.hpp"
 #include "measure/statistics.hpp"
 #include "measure/trend.hpp"
@@ -140,21 +141,26 @@ void add_kept_warnings(std::vector<std::string>& notes, const ResultSet& set) {
         fmt::format("the baseline {} was saved with a warning: {}", set.label, warning));
 }
 
+void add_divergence(std::vector<std::string>& warnings, const ResultSet& set) {
+  const auto count = std::ranges::count_if(set.launches, &MeasuredLaunch::diverged);
+  if (count == 0) return;
+  warnings.push_back(
+      fmt::format("the loss diverged in {} of {} launches of {}: their throughput stands, but such "
+                  "a training learns nothing",
+                  count, set.launches.size(), set.label));
+}
+
 }  // namespace
 
 std::vector<std::string> divergence_warnings(const std::vector<ResultSet>& sets) {
   std::vector<std::string> warnings;
-  for (const ResultSet& set : sets)
-    if (const auto count = std::ranges::count_if(set.launches, &MeasuredLaunch::diverged))
-      warnings.push_back(fmt::format(
-          "the loss diverged in {} of {} launches of {}: their throughput stands, but such a "
-          "training learns nothing",
-          count, set.launches.size(), set.label));
+  for (const ResultSet& set : sets) add_divergence(warnings, set);
   return warnings;
 }
 
 std::vector<std::string> launch_warnings(const ResultSet& set) {
-  std::vector<std::string> warnings = divergence_warnings({set});
+  std::vector<std::string> warnings;
+  add_divergence(warnings, set);
   add_foreign_load(warnings, set);
   return warnings;
 }
@@ -265,7 +271,7 @@ std::vector<Timed> residuals(const Matching& matching, std::size_t set, const st
     const auto logs = logs_of(repeats);
     const double level = mean(logs);
     for (std::size_t i = 0; i < repeats.size(); ++i) {
-      const double seconds = seconds_of(repeats[i].launch->started_at);
+      const double seconds = utc_seconds(repeats[i].launch->started_at);
       if (std::isfinite(seconds) && std::isfinite(logs[i]))
         series.push_back({seconds, logs[i] - level});
     }

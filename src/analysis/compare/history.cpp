@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -15,6 +14,7 @@
 #include "analysis/diagnosis/diagnose.hpp"
 #include "error.hpp"
 #include "measure/significance.hpp"
+#include "measure/spreads.hpp"
 #include "measure/statistics.hpp"
 #include "measure/trend.hpp"
 #include "record/write.hpp"
@@ -39,13 +39,6 @@ std::vector<std::size_t> level_starts(const RowFindings& found) {
     if (change.goes_back) starts.push_back(change.end);
   }
   return starts;
-}
-
-/// Student's one-sided p.
-double student_tail(double t, double freedom) {
-  if (!std::isfinite(t)) return t > 0 ? 0 : 1;
-  return boost::math::cdf(
-      boost::math::complement(boost::math::students_t(std::max(1., freedom)), t));
 }
 
 /// Distances of the values from their levels, of those that are used.
@@ -121,8 +114,8 @@ class Residuals {
     if (left < 1) return 1;
     const double square = distances_[i] * distances_[i] / share;
     const double variance = std::max((squares() - square) / left, least_variance);
-    return 2 * static_cast<double>(values_.size()) *
-           student_tail(std::sqrt(square / variance), left);
+    const StudentTest test{std::sqrt(square), std::sqrt(variance), left};
+    return 2 * static_cast<double>(values_.size()) * test.greater_p(0);
   }
 
   std::vector<double> values_, distances_, means_;
@@ -140,10 +133,10 @@ std::vector<double> without_drift(std::vector<double> values, const RowDrift& dr
 
 }  // namespace
 
-double Continued::slower_p() const { return student_tail(-difference / error, freedom); }
+double Continued::slower_p() const { return StudentTest{-difference, error, freedom}.greater_p(0); }
 
 double Continued::excluded_p(double slowdown) const {
-  return student_tail((difference - std::log1p(-slowdown)) / error, freedom);
+  return StudentTest{difference, error, freedom}.greater_p(std::log1p(-slowdown));
 }
 
 std::optional<Continued> continue_row(const LevelRow& row, double alpha, ChangeTest& test) {

@@ -5,11 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -19,6 +16,7 @@
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "result/result_set.hpp"
 
@@ -334,18 +332,6 @@ MatchedPoint point_of(const KeyGroup& group, const std::vector<std::string>& tel
 
 }  // namespace
 
-double seconds_of(const std::string& time) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
-  double second = 0;
-  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%lfZ", &year, &month, &day, &hour, &minute,
-                  &second) != 6)
-    return std::numeric_limits<double>::quiet_NaN();
-  using namespace std::chrono;
-  const sys_days date = std::chrono::year(year) / month / day;
-  return 86400. * static_cast<double>(date.time_since_epoch().count()) + 3600. * hour +
-         60. * minute + second;
-}
-
 std::string settings_text(const MatchedPoint& point) {
   std::string text;
   for (const auto& [name, value] : point.settings.items())
@@ -459,8 +445,8 @@ struct Preflights {
 Preflights preflights_of(const ResultSet& set) {
   Preflights found;
   for (const MeasuredLaunch& launch : set.launches) {
-    const double made = seconds_of(launch.preflight_at);
-    const double age = seconds_of(launch.started_at) - made;
+    const double made = utc_seconds(launch.preflight_at);
+    const double age = utc_seconds(launch.started_at) - made;
     if (!std::isfinite(age)) continue;
     ++found.named;
     found.old += age > kOldPreflight ? 1 : 0;

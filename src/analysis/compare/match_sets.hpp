@@ -54,9 +54,6 @@ std::vector<std::string> set_warnings(const std::vector<ResultSet>& sets, bool b
 std::vector<ResultSet> split_by(const ResultSet& set, const std::vector<std::string>& keys,
                                 const std::vector<std::string>& values);
 
-/// Seconds since 1970 of an RFC 3339 time in UTC, "2026-01-31T12:00:00.5Z"; NaN where it is none.
-double seconds_of(const std::string& time);
-
 /// " model=resnet50 precision=bf16": what tells a point from others of its rank count.
 std::string settings_text(const MatchedPoint& point);
 

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "measure/clock.hpp"
 #include "measure/hodges_lehmann.hpp"
 #include "measure/significance.hpp"
 #include "measure/statistics.hpp"
@@ -146,7 +147,7 @@ constexpr double kOrderLevel = 0.01, kTrendLevel = 0.05;
 
 std::vector<double> starts_of(const Repeats& repeats) {
   std::vector<double> starts;
-  for (const Repeat& repeat : repeats) starts.push_back(seconds_of(repeat.launch->started_at));
+  for (const Repeat& repeat : repeats) starts.push_back(utc_seconds(repeat.launch->started_at));
   return starts;
 }
 

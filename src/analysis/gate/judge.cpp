@@ -15,6 +15,7 @@
 #include "analysis/diagnosis/diagnose.hpp"
 #include "error.hpp"
 #include "json.hpp"
+#include "measure/clock.hpp"
 #include "measure/permutation.hpp"
 #include "measure/shift_answer.hpp"
 #include "measure/slow_launches.hpp"
@@ -167,7 +168,7 @@ class Judge {
     std::map<std::int64_t, double> first;
     for (const MatchedPoint& point : points_)
       for (const Repeat& repeat : repeats_of(point.launches[set], "throughput", /*rounds=*/false)) {
-        const double seconds = seconds_of(repeat.launch->started_at);
+        const double seconds = utc_seconds(repeat.launch->started_at);
         const auto [known, is_new] = first.try_emplace(repeat.number, seconds);
         if (!is_new) known->second = std::min(known->second, seconds);
       }

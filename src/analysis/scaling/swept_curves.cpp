@@ -12,7 +12,6 @@
 #include <map>
 #include <tuple>
 
-#include "analysis/compare/compare.hpp"
 #include "analysis/compare/match_sets.hpp"
 #include "analysis/diagnosis/diagnose.hpp"
 #include "analysis/scaling/scaling.hpp"
@@ -21,6 +20,7 @@
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "measure/clock.hpp"
 #include "record/read.hpp"
 #include "record/run.hpp"
 #include "record/write.hpp"
@@ -525,7 +525,7 @@ std::string unlike_days(const SweptCurve& curve) {
     end = std::min(end, *std::ranges::max_element(times));
     start = std::max(start, *std::ranges::min_element(times));
   }
-  if (!(scalemark::seconds_of(start) - scalemark::seconds_of(end) >= kDay)) return "";
+  if (!(utc_seconds(start) - utc_seconds(end) >= kDay)) return "";
   return fmt::format(
       "launches of the rank counts lie apart in time ({} to {}): what the machine did in between "
       "reads as scaling",

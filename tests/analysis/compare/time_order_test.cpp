@@ -8,6 +8,7 @@
 
 #include "analysis/compare/compare.hpp"
 #include "analysis/compare/compare_support.hpp"
+#include "measure/clock.hpp"
 
 namespace scalemark::time_order_test {
 namespace {
@@ -128,10 +129,10 @@ TEST(TimeOrder, ATrendThatMakesTheDifferenceIsConfounded) {
 }
 
 TEST(TimeOrder, ReadsTimesOfRecords) {
-  EXPECT_EQ(seconds_of("1970-01-02T00:00:01.5Z"), 86401.5);
-  EXPECT_EQ(seconds_of("2026-01-31T12:00:00.000Z") - seconds_of("2025-01-31T12:00:00Z"),
+  EXPECT_EQ(utc_seconds("1970-01-02T00:00:01.5Z"), 86401.5);
+  EXPECT_EQ(utc_seconds("2026-01-31T12:00:00.000Z") - utc_seconds("2025-01-31T12:00:00Z"),
             365 * 86400.);
-  EXPECT_TRUE(std::isnan(seconds_of("")));
+  EXPECT_TRUE(std::isnan(utc_seconds("")));
 }
 
 }  // namespace
