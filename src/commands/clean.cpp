@@ -6,6 +6,7 @@
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "platform/processes.hpp"
+#include "record/write.hpp"
 #include "report/shown_text.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
@@ -13,36 +14,50 @@
 namespace scalemark {
 namespace {
 
+/// What became of a leftover.
+struct Cleared {
+  std::string path, what;
+  std::int64_t bytes;
+  bool removed = false;
+  std::optional<std::string> failure = {};
+  static void describe(Fields& fields) {
+    fields.add("path", &Cleared::path);
+    fields.add("what", &Cleared::what);
+    fields.add("bytes", &Cleared::bytes);
+    fields.add("removed", &Cleared::removed);
+    fields.add("failure", &Cleared::failure);
+  }
+};
+
+struct ClearedList {
+  std::vector<Cleared> leftovers;
+  static void describe(Fields& fields) { fields.add("leftovers", &ClearedList::leftovers); }
+};
+
 /// Removes a leftover, or keeps it where it is only listed.
-Json cleared(Leftover leftover, bool dry_run) {
-  Json one{{"path", leftover.path.string()},
-           {"what", leftover.what},
-           {"bytes", leftover.bytes},
-           {"removed", false},
-           {"failure", nullptr}};
+Cleared cleared(Leftover leftover, bool dry_run) {
+  Cleared one{leftover.path.string(), leftover.what, leftover.bytes};
   if (dry_run) {
     leave_leftover(std::move(leftover));
     return one;
   }
   const std::string failure = remove_leftover(std::move(leftover));
-  one["removed"] = failure.empty();
-  if (failure.empty()) return one;
-  one["failure"] = failure;
-  say_error(fmt::format("{}: {}", shown(one["path"].get<std::string>()), failure));
+  one.removed = failure.empty();
+  if (one.removed) return one;
+  one.failure = failure;
+  say_error(fmt::format("{}: {}", shown(one.path), failure));
   return one;
 }
 
-std::string table_of(const Json& list, bool dry_run) {
+std::string table_of(const std::vector<Cleared>& list, bool dry_run) {
   if (list.empty()) return "nothing is left behind\n";
   std::string text;
   double bytes = 0;
-  for (const Json& one : list) {
-    const std::int64_t size = one.at("bytes");
-    bytes += static_cast<double>(size);
-    if (!one.at("failure").is_null()) continue;
+  for (const Cleared& one : list) {
+    bytes += static_cast<double>(one.bytes);
+    if (one.failure) continue;
     text += fmt::format("{} {} ({}, {} kB)\n", dry_run ? "would remove" : "removed",
-                        shown(one.at("path").get<std::string>()), one.at("what").get<std::string>(),
-                        (size + 1023) / 1024);
+                        shown(one.path), one.what, (one.bytes + 1023) / 1024);
   }
   return text + fmt::format("together {:.1f} MB\n", 1e-6 * bytes);
 }
@@ -78,13 +93,13 @@ ExitCode commands::clean(const CommandLine& line) {
   Leftovers leftovers = find_leftovers(places);
   for (const std::string& undecided : leftovers.undecided)
     say_error("left alone: " + shown(undecided));
-  Json list = Json::array();
+  ClearedList list;
   for (Leftover& leftover : leftovers.found)
-    list.push_back(cleared(std::move(leftover), flags.has("dry_run")));
-  const bool failed =
-      std::ranges::any_of(list, [](const Json& one) { return !one["failure"].is_null(); });
-  print_data(flags.has("json") ? record_text({{"leftovers", list}})
-                               : table_of(list, flags.has("dry_run")));
+    list.leftovers.push_back(cleared(std::move(leftover), flags.has("dry_run")));
+  const bool failed = std::ranges::any_of(
+      list.leftovers, [](const Cleared& one) { return one.failure.has_value(); });
+  print_data(flags.has("json") ? record_text(part_json(list))
+                               : table_of(list.leftovers, flags.has("dry_run")));
   return failed ? ExitCode::result : ExitCode::ok;
 }
 

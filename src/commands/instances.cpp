@@ -63,6 +63,12 @@ FlagGroup own_flags() {
 struct Words {
   std::map<std::string, std::string> own;
   std::vector<std::string> job;
+
+  /// The value of an own flag that was given.
+  std::optional<std::string> given(const char* flag) const {
+    const auto found = own.find(flag);
+    return found == own.end() ? std::nullopt : std::optional(found->second);
+  }
 };
 
 /// Refuses a misspelt flag of `instances`, which would otherwise be refused as one of the job.
@@ -97,16 +103,17 @@ Words split(std::span<const std::string> arguments) {
 }
 
 Command read_job(const Words& words) {
-  const auto given = words.own.find("job");
-  if (given == words.own.end() || given->second == "run") return Command::run;
-  if (given->second == "infer") return Command::infer;
-  refuse_at("--job", fmt::format("{} is no job{} (legal: run, infer)", quote(given->second),
-                                 did_you_mean(given->second, {"run", "infer"})));
+  const std::string job = words.given("job").value_or("run");
+  if (job == "run") return Command::run;
+  if (job == "infer") return Command::infer;
+  refuse_at("--job", fmt::format("{} is no job{} (legal: run, infer)", quote(job),
+                                 did_you_mean(job, {"run", "infer"})));
 }
 
-/// Reads a flag as a key of this name would be read.
+/// Reads a flag as a key of this name would be read. Null: not given.
 Json read_as(const char* key, const Words& words, const char* flag) {
-  return parse_value(*find_key(key), words.own.at(flag), fmt::format("--{}", flag));
+  const auto given = words.given(flag);
+  return given ? Json(parse_value(*find_key(key), *given, fmt::format("--{}", flag))) : Json();
 }
 
 std::vector<std::int64_t> up_to(std::int64_t largest) {
@@ -117,18 +124,16 @@ std::vector<std::int64_t> up_to(std::int64_t largest) {
 
 /// Finds the slots, and with them the numbers of instances that are measured.
 void place(InstancesPlan& plan, const Words& words) {
-  const auto asked = words.own.find("instances");
-  const std::string text = asked == words.own.end() ? "all" : asked->second;
+  const std::string text = words.given("instances").value_or("all");
   const bool listed = text != "all" && text != "auto";
   if (listed)
     plan.instances = read_as("ranks", words, "instances").get<std::vector<std::int64_t>>();
-  const auto layout = words.own.find("slots");
-  if (layout != words.own.end()) check_text(layout->second, "--slots");
+  const std::optional<std::string> layout = words.given("slots");
+  if (layout) check_text(*layout, "--slots");
   const Device device = plan.config.config.device;
-  plan.slots =
-      make_slots({layout == words.own.end() ? std::nullopt : std::optional(layout->second),
-                  listed ? std::optional(plan.instances.back()) : std::nullopt, device, plan.ranks},
-                 slot_source(device));
+  plan.slots = make_slots(
+      {layout, listed ? std::optional(plan.instances.back()) : std::nullopt, device, plan.ranks},
+      slot_source(device));
   find_numa(plan.slots);
   const auto slots = static_cast<std::int64_t>(plan.slots.size());
   if (!listed) plan.instances = text == "all" ? up_to(slots) : default_ranks(slots);
@@ -153,7 +158,7 @@ record::Settings own_config(const InstancesPlan& plan, const Words& words, doubl
   };
   add("job", std::string(name_of(plan.config.command)));
   add("instances", plan.instances);
-  add("slots", words.own.contains("slots") ? Json(words.own.at("slots")) : Json());
+  add("slots", or_null(words.given("slots")));
   add("repeats", plan.repeats);
   add("launch_timeout", launch_timeout);
   return config;
@@ -193,22 +198,22 @@ InstancesRequest read_instances_request(std::span<const std::string> arguments) 
   InstancesPlan& plan = request.plan;
   request.arguments = words.job;
   std::vector<std::string> all = words.job;
-  if (words.own.contains("inject")) {
+  if (const auto inject = words.given("inject")) {
     request.inject = parse_injection(read_as("inject", words, "inject").get<std::string>());
-    all.push_back("--inject=" + words.own.at("inject"));
+    all.push_back("--inject=" + *inject);
   }
   const auto environment = environment_lines();
   plan.config = load_config(read_job(words), all, environment);
   const ResolvedConfig& config = plan.config.config;
   if (!config.ranks.empty()) plan.ranks = config.ranks.front();
   check_job(config, plan.ranks);
-  plan.repeats =
-      words.own.contains("repeats") ? read_as("repeats", words, "repeats").get<std::int64_t>() : 3;
+  const Json repeats = read_as("repeats", words, "repeats");
+  plan.repeats = repeats.is_null() ? 3 : repeats.get<std::int64_t>();
   // Both are seconds that something may take.
-  if (words.own.contains("launch_timeout"))
-    request.launch_timeout = read_as("timeout", words, "launch_timeout");
-  request.dry_run = plan.config.config.dry_run ||
-                    (words.own.contains("dry_run") && read_as("dry_run", words, "dry_run") == true);
+  if (const Json seconds = read_as("timeout", words, "launch_timeout"); !seconds.is_null())
+    request.launch_timeout = seconds;
+  request.dry_run =
+      plan.config.config.dry_run || read_as("dry_run", words, "dry_run") == Json(true);
   place(plan, words);
   plan.own_config = own_config(plan, words, request.launch_timeout);
   return request;

@@ -11,6 +11,7 @@
 #include "config/text.hpp"
 #include "launch/launch.hpp"
 #include "launch/launch_builder.hpp"
+#include "record/write.hpp"
 #include "report/sweep_table.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
@@ -88,9 +89,9 @@ ExitCode commands::sweep(const CommandLine& line) {
   const HeldSignals until_the_table_is_printed;
   SweepProgress progress;
   const SweepEnd end = run_sweep(request.plan, request.output, request.again, progress);
-  const Json points = sweep_json(end.results, request.plan.standard);
+  const SweepSummary points = summary_of(end.results, request.plan.standard);
   if (request.json)
-    print_data(record_text(points));
+    print_data(record_text(part_json(points)));
   else
     print_view(sweep_table(points));
   return end.code;

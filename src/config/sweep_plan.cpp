@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
@@ -25,6 +26,161 @@
 
 namespace scalemark {
 namespace {
+
+/// A plan as it stands in its text; a member that was left out is null.
+struct PlanText {
+  const Json *schema, *description, *command, *settings, *axes, *points, *standard, *repeats, *seed,
+      *launch_timeout, *command_timeout, *before, *after, *alternate;
+};
+
+/// A level of "alternate" as it stands in the text of its plan.
+struct LevelText {
+  const Json *level, *settings, *before, *after;
+};
+
+/// The commands beside the settings of a point.
+struct PointText {
+  const Json *before, *after;
+};
+
+template <typename Text>
+struct Member {
+  const char* name;
+  const Json* Text::*value;
+};
+
+constexpr std::array kPlanMembers{Member{"$schema", &PlanText::schema},
+                                  Member{"description", &PlanText::description},
+                                  Member{"command", &PlanText::command},
+                                  Member{"settings", &PlanText::settings},
+                                  Member{"axes", &PlanText::axes},
+                                  Member{"points", &PlanText::points},
+                                  Member{"default", &PlanText::standard},
+                                  Member{"repeats", &PlanText::repeats},
+                                  Member{"seed", &PlanText::seed},
+                                  Member{"launch_timeout", &PlanText::launch_timeout},
+                                  Member{"command_timeout", &PlanText::command_timeout},
+                                  Member{"before", &PlanText::before},
+                                  Member{"after", &PlanText::after},
+                                  Member{"alternate", &PlanText::alternate}};
+constexpr std::array kLevelMembers{
+    Member{"level", &LevelText::level}, Member{"before", &LevelText::before},
+    Member{"after", &LevelText::after}, Member{"set", &LevelText::settings}};
+constexpr std::array kPointMembers{Member{"before", &PointText::before},
+                                   Member{"after", &PointText::after}};
+
+/// Returns the members of an object that have a place in `Text`, and calls `other` with the name of
+/// each that has none.
+template <typename Text, std::size_t n, typename Other>
+Text members_of(const Json& object, const std::array<Member<Text>, n>& members, Other other) {
+  Text text{};
+  for (const auto& [name, value] : object.items()) {
+    const auto member = std::ranges::find(members, std::string_view(name), &Member<Text>::name);
+    if (member == members.end())
+      other(name);
+    else
+      text.*member->value = &value;
+  }
+  return text;
+}
+
+/// Refuses a member of `what` that has no place.
+[[noreturn]] void refuse_member(const std::string& name, const std::vector<std::string>& legal,
+                                const char* what, const std::string& place) {
+  refuse_at(place, fmt::format("no member of {}{} (legal: {})", what, did_you_mean(name, legal),
+                               join(legal, ", ")));
+}
+
+template <typename Text, std::size_t n>
+std::vector<std::string> names_of_members(const std::array<Member<Text>, n>& members) {
+  std::vector<std::string> names;
+  for (const Member<Text>& member : members) names.push_back(member.name);
+  return names;
+}
+
+// The functions below read what a sweep runs around its launches, and its levels.
+
+constexpr std::string_view kLevel = "{level}";
+
+/// A level of "alternate".
+struct Level {
+  std::string name;  ///< "level"
+  Json settings;     ///< "set": of its launches alone
+  LaunchCommands commands;
+};
+
+/// `has_levels`: the plan alternates, so that {level} has a meaning. `place` begins every message.
+CommandWords read_command_words(const Json& words, bool has_levels, const std::string& place) {
+  if (!words.is_array() || words.empty())
+    refuse_at(place, "is no command; one is a list of words such as [\"sleep\", \"1\"]");
+  CommandWords command;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string here = fmt::format("{}/{}", place, i);
+    if (!words[i].is_string()) refuse_at(here, "a word of a command is a text");
+    command.push_back(words[i]);
+    if (i == 0 || !command.back().empty()) check_text(command.back(), here);
+    if (!has_levels && command.back().find(kLevel) != std::string::npos)
+      refuse_at(here, "{level} is the name of one, and the plan has no \"alternate\"");
+  }
+  return command;
+}
+
+std::vector<CommandWords> read_command_list(const Json* list, bool has_levels,
+                                            const std::string& place) {
+  std::vector<CommandWords> commands;
+  if (!list) return commands;
+  if (!list->is_array()) refuse_at(place, "is no list of commands such as [[\"sleep\", \"1\"]]");
+  for (std::size_t i = 0; i < list->size(); ++i)
+    commands.push_back(read_command_words((*list)[i], has_levels, fmt::format("{}/{}", place, i)));
+  return commands;
+}
+
+/// Reads "before" and "after" of a plan, a point or a level.
+template <typename Text>
+LaunchCommands read_commands(const Text& text, bool has_levels, const std::string& place) {
+  return {read_command_list(text.before, has_levels, place + "/before"),
+          read_command_list(text.after, has_levels, place + "/after")};
+}
+
+Level read_level(const SettingsContext& context, const Json& object, const std::string& place) {
+  LevelText text{};
+  if (object.is_object())
+    text = members_of(object, kLevelMembers, [&](const std::string& name) {
+      refuse_member(name, names_of_members(kLevelMembers), "a level", place + pointer_to(name));
+    });
+  if (!text.level || !text.level->is_string())
+    refuse_at(place, "is no level such as {\"level\": \"1gbit\", \"before\": [[\"tc\", ...]]}");
+  Level level{*text.level, Json::object(), read_commands(text, true, place)};
+  check_text(level.name, place + "/level");
+  if (text.settings) level.settings = check_settings(context, *text.settings, place + "/set");
+  return level;
+}
+
+/// Reads "alternate" of a plan. Throws ConfigError: fewer than two levels, names that are not
+/// unique.
+std::vector<Level> read_levels(const SettingsContext& context, const Json& levels,
+                               const std::string& place) {
+  if (!levels.is_array() || levels.size() < 2)
+    refuse_at(place, "is no list of two levels or more, which are launched side by side");
+  std::vector<Level> all;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const std::string here = fmt::format("{}/{}", place, i);
+    all.push_back(read_level(context, levels[i], here));
+    const std::string& name = all.back().name;
+    if (std::ranges::count(all, name, &Level::name) > 1)
+      refuse_at(here + "/level", quote(name) + " is there twice");
+  }
+  return all;
+}
+
+/// Returns the commands of `inner` within those of `outer`: they run later before the launch, and
+/// earlier after it.
+LaunchCommands nested(const LaunchCommands& outer, const LaunchCommands& inner) {
+  LaunchCommands both = outer;
+  both.before.insert(both.before.end(), inner.before.begin(), inner.before.end());
+  both.after.insert(both.after.begin(), inner.after.begin(), inner.after.end());
+  return both;
+}
 
 // The functions below make the points of a sweep's plan, by crossing "points", "axes" and
 // "alternate".
@@ -80,34 +236,32 @@ std::vector<Json> read_axis(const SettingsContext& context, const std::string& n
 }
 
 /// Reads the settings of a point, and the commands beside them.
-PlannedPoint read_point(const SettingsContext& context, Json object, bool has_levels,
+PlannedPoint read_point(const SettingsContext& context, const Json& object, bool has_levels,
                         const std::string& place) {
-  PlannedPoint point;
-  if (object.is_object()) {
-    point.commands = read_commands(object, has_levels, place);
-    object.erase("before");
-    object.erase("after");
-  }
-  point.settings = check_settings(context, object, place);
-  return point;
+  if (!object.is_object()) return {check_settings(context, object, place)};
+  Json settings = Json::object();
+  const PointText text = members_of(
+      object, kPointMembers, [&](const std::string& name) { settings[name] = object[name]; });
+  return {check_settings(context, settings, place), read_commands(text, has_levels, place)};
 }
 
-std::vector<PlannedPoint> read_points(const SettingsContext& context, const Json& plan,
+std::vector<PlannedPoint> read_points(const SettingsContext& context, const PlanText& plan,
                                       const std::string& name) {
   std::vector<PlannedPoint> points(1);
-  const std::string place = name + ": ";
-  if (const auto listed = plan.find("points"); listed != plan.end()) {
-    if (!listed->is_array() || listed->empty())
-      refuse_at(place + "/points", "is no list of settings such as [{\"ranks\": 2}]");
+  if (plan.points) {
+    const std::string place = name + ": /points";
+    if (!plan.points->is_array() || plan.points->empty())
+      refuse_at(place, "is no list of settings such as [{\"ranks\": 2}]");
     points.clear();
-    for (std::size_t i = 0; i < listed->size(); ++i)
-      points.push_back(read_point(context, (*listed)[i], plan.contains("alternate"),
-                                  fmt::format("{}/points/{}", place, i)));
+    for (std::size_t i = 0; i < plan.points->size(); ++i)
+      points.push_back(read_point(context, (*plan.points)[i], plan.alternate != nullptr,
+                                  fmt::format("{}/{}", place, i)));
   }
-  if (const auto axes = plan.find("axes"); axes != plan.end()) {
-    if (!axes->is_object()) refuse_at(place + "/axes", "is no object of lists");
-    for (const auto& [member, values] : axes->items()) {
-      const std::string here = place + "/axes" + pointer_to(member);
+  if (plan.axes) {
+    const std::string place = name + ": /axes";
+    if (!plan.axes->is_object()) refuse_at(place, "is no object of lists");
+    for (const auto& [member, values] : plan.axes->items()) {
+      const std::string here = place + pointer_to(member);
       points = product(points, read_axis(context, member, values, here), here);
     }
   }
@@ -120,8 +274,8 @@ std::string text_of(const Json& value) {
 
 PointLaunch launch_of(const Json& settings) {
   PointLaunch launch;
-  launch.ranks = settings.value("ranks", 1);
   for (const auto& [name, value] : settings.items()) {
+    if (name == "ranks") launch.ranks = value.get<int>();
     if (name == "ranks_per_node") launch.ranks_per_node = value.get<int>();
     if (name == "cpus_per_rank") launch.cpus_per_rank = value.get<int>();
     if (name == "binding") launch.binding = from_string<Binding>(value.get<std::string>());
@@ -136,21 +290,27 @@ PointLaunch launch_of(const Json& settings) {
   return launch;
 }
 
+/// Hashed, so every key stays as it is.
 std::string id_of(const SweepPoint& point) {
   const PointLaunch& launch = point.launch;
-  nlohmann::json identity{{"config_hash", point.config_hash}, {"environment", nlohmann::json()}};
+  nlohmann::json environment;
   for (const auto& [name, value] : launch.environment)
-    identity["environment"][name] = value ? nlohmann::json(*value) : nlohmann::json();
-  identity["ranks"] = launch.ranks;
-  identity["ranks_per_node"] = launch.ranks_per_node.value_or(0);
-  identity["cpus_per_rank"] = launch.cpus_per_rank.value_or(0);
+    environment[name] = value ? nlohmann::json(*value) : nlohmann::json();
+  nlohmann::json identity{{"config_hash", point.config_hash},
+                          {"environment", environment},
+                          {"ranks", launch.ranks},
+                          {"ranks_per_node", launch.ranks_per_node.value_or(0)},
+                          {"cpus_per_rank", launch.cpus_per_rank.value_or(0)}};
   if (point.config.container)
-    identity["container"] = {*point.config.container,
-                             point.config.container_runtime.value_or(kStandardRuntimes)};
-  if (launch.binding) identity["binding"] = to_string(*launch.binding);
-  if (point.settings.contains(kLevelSetting)) identity["level"] = point.settings[kLevelSetting];
+    identity.push_back(
+        {"container",
+         {*point.config.container, point.config.container_runtime.value_or(kStandardRuntimes)}});
+  if (launch.binding) identity.push_back({"binding", to_string(*launch.binding)});
+  if (const auto level = point.settings.find(kLevelSetting); level != point.settings.end())
+    identity.push_back({"level", *level});
   if (!point.commands.empty())
-    identity["commands"] = {{"before", point.commands.before}, {"after", point.commands.after}};
+    identity.push_back(
+        {"commands", {{"before", point.commands.before}, {"after", point.commands.after}}});
   return sha256_hex(identity.dump());
 }
 
@@ -208,10 +368,10 @@ void refuse_same_settings(const CommonOfPoints& common, const SweepPoint& point,
 }
 
 /// Returns each point once, with those of a group in a row. Throws ConfigError.
-std::vector<SweepPoint> make_points(const CommonOfPoints& common, const Json& plan) {
+std::vector<SweepPoint> make_points(const CommonOfPoints& common, const PlanText& plan) {
   std::vector<Level> levels;
-  if (plan.contains("alternate"))
-    levels = read_levels(common.context, plan["alternate"], common.name + ": /alternate");
+  if (plan.alternate)
+    levels = read_levels(common.context, *plan.alternate, common.name + ": /alternate");
   std::vector<SweepPoint> points;
   std::set<std::string> ids;
   std::size_t group = 0;
@@ -227,79 +387,7 @@ std::vector<SweepPoint> make_points(const CommonOfPoints& common, const Json& pl
   return points;
 }
 
-const std::vector<std::string> kLevelMembers{"level", "before", "after", "set"};
-constexpr std::string_view kLevel = "{level}";
-
-CommandWords read_command_words(const Json& words, bool has_levels, const std::string& place) {
-  if (!words.is_array() || words.empty())
-    refuse_at(place, "is no command; one is a list of words such as [\"sleep\", \"1\"]");
-  CommandWords command;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string here = fmt::format("{}/{}", place, i);
-    if (!words[i].is_string()) refuse_at(here, "a word of a command is a text");
-    command.push_back(words[i]);
-    if (i == 0 || !command.back().empty()) check_text(command.back(), here);
-    if (!has_levels && command.back().find(kLevel) != std::string::npos)
-      refuse_at(here, "{level} is the name of one, and the plan has no \"alternate\"");
-  }
-  return command;
-}
-
-std::vector<CommandWords> read_command_list(const Json& object, const char* member, bool has_levels,
-                                            const std::string& place) {
-  std::vector<CommandWords> commands;
-  const auto found = object.find(member);
-  if (found == object.end()) return commands;
-  const std::string here = fmt::format("{}/{}", place, member);
-  if (!found->is_array()) refuse_at(here, "is no list of commands such as [[\"sleep\", \"1\"]]");
-  for (std::size_t i = 0; i < found->size(); ++i)
-    commands.push_back(read_command_words((*found)[i], has_levels, fmt::format("{}/{}", here, i)));
-  return commands;
-}
-
-Level read_level(const SettingsContext& context, const Json& object, const std::string& place) {
-  if (!object.is_object() || !object.contains("level") || !object["level"].is_string())
-    refuse_at(place, "is no level such as {\"level\": \"1gbit\", \"before\": [[\"tc\", ...]]}");
-  for (const auto& [member, value] : object.items())
-    if (std::ranges::find(kLevelMembers, member) == kLevelMembers.end())
-      refuse_at(place + pointer_to(member),
-                fmt::format("no member of a level{} (legal: {})",
-                            did_you_mean(member, kLevelMembers), join(kLevelMembers, ", ")));
-  Level level{object["level"], Json::object(), read_commands(object, true, place)};
-  check_text(level.name, place + "/level");
-  if (object.contains("set"))
-    level.settings = check_settings(context, object["set"], place + "/set");
-  return level;
-}
-
 }  // namespace
-
-LaunchCommands read_commands(const Json& object, bool has_levels, const std::string& place) {
-  return {read_command_list(object, "before", has_levels, place),
-          read_command_list(object, "after", has_levels, place)};
-}
-
-std::vector<Level> read_levels(const SettingsContext& context, const Json& levels,
-                               const std::string& place) {
-  if (!levels.is_array() || levels.size() < 2)
-    refuse_at(place, "is no list of two levels or more, which are launched side by side");
-  std::vector<Level> all;
-  for (std::size_t i = 0; i < levels.size(); ++i) {
-    const std::string here = fmt::format("{}/{}", place, i);
-    all.push_back(read_level(context, levels[i], here));
-    const std::string& name = all.back().name;
-    if (std::ranges::count(all, name, &Level::name) > 1)
-      refuse_at(here + "/level", quote(name) + " is there twice");
-  }
-  return all;
-}
-
-LaunchCommands nested(const LaunchCommands& outer, const LaunchCommands& inner) {
-  LaunchCommands both = outer;
-  both.before.insert(both.before.end(), inner.before.begin(), inner.before.end());
-  both.after.insert(both.after.begin(), inner.after.begin(), inner.after.end());
-  return both;
-}
 
 CommandWords filled_in(const CommandWords& command, const LaunchWords& words) {
   CommandWords filled = command;
@@ -317,55 +405,31 @@ namespace {
 
 constexpr std::int64_t kMostLaunches = 100'000;
 
-/// The members of a plan.
-const std::vector<std::string> kMembers{"$schema",
-                                        "description",
-                                        "command",
-                                        "settings",
-                                        "axes",
-                                        "points",
-                                        "default",
-                                        "repeats",
-                                        "seed",
-                                        "launcher",
-                                        "hostfile",
-                                        "container",
-                                        "launch_timeout",
-                                        "before",
-                                        "after",
-                                        "container_runtime",
-                                        "container_program",
-                                        "alternate",
-                                        "command_timeout"};
-
-bool is_one_of(const std::vector<std::string>& words, const std::string& word) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-Command read_command(const Json& plan, const std::string& name) {
-  const std::string word = plan.value("command", Json("run")).dump();
+Command read_command(const Json* command, const std::string& place) {
+  const std::string word = command ? command->dump() : "\"run\"";
   if (word == "\"run\"") return Command::run;
   if (word == "\"infer\"") return Command::infer;
-  refuse_at(name + ": /command", word + " is no command of a sweep (legal: run, infer)");
+  refuse_at(place, word + " is no command of a sweep (legal: run, infer)");
 }
 
-void read_seconds(const Json& plan, const char* member, double& seconds, const std::string& place) {
-  const auto found = plan.find(member);
-  if (found == plan.end()) return;
-  if (!found->is_number() || *found < 1 || *found > 1e7)
-    refuse_at(place, found->dump() + " is no number of seconds from 1 to 1e7");
-  seconds = *found;
+double read_seconds(const Json* seconds, double standard, const std::string& place) {
+  if (!seconds) return standard;
+  if (!seconds->is_number() || *seconds < 1 || *seconds > 1e7)
+    refuse_at(place, seconds->dump() + " is no number of seconds from 1 to 1e7");
+  return *seconds;
 }
 
-void check_members(const Json& plan, const std::string& name) {
-  for (const auto& [member, value] : plan.items()) {
-    const std::string place = fmt::format("{}: {}", name, pointer_to(member));
-    if (!is_one_of(kMembers, member))
-      refuse_at(place, fmt::format("no member of a plan{} (legal: {})",
-                                   did_you_mean(member, kMembers), join(kMembers, ", ")));
-    if ((member == "$schema" || member == "description") && !value.is_string())
-      refuse_at(place, "must be a text");
-  }
+PlanText read_plan_text(const Json& plan, const std::string& name) {
+  const PlanText text = members_of(plan, kPlanMembers, [&](const std::string& member) {
+    if (std::ranges::find(kLaunchKeys, member) != kLaunchKeys.end()) return;
+    std::vector<std::string> legal = names_of_members(kPlanMembers);
+    legal.insert(legal.end(), kLaunchKeys.begin(), kLaunchKeys.end());
+    refuse_member(member, legal, "a plan", fmt::format("{}: {}", name, pointer_to(member)));
+  });
+  if (text.schema && !text.schema->is_string()) refuse_at(name + ": /$schema", "must be a text");
+  if (text.description && !text.description->is_string())
+    refuse_at(name + ": /description", "must be a text");
+  return text;
 }
 
 std::size_t find_standard(const std::vector<SweepPoint>& points, const SettingsContext& context,
@@ -412,17 +476,18 @@ LaunchWords SweepPoint::words(std::int64_t repeat) const {
 
 SweepPlan parse_sweep_plan(const Json& json, const std::string& name,
                            std::span<const std::string> environment, int cores) {
-  check_members(json, name);
+  const PlanText text = read_plan_text(json, name);
   const auto place = [&](const char* member) { return fmt::format("{}: /{}", name, member); };
 
   SweepPlan plan;
-  plan.command = read_command(json, name);
+  plan.command = read_command(text.command, place("command"));
   const SettingsContext context{plan.command, cores, &plan.warnings};
-  if (json.contains("repeats"))
-    plan.repeats = whole_number(json["repeats"], 1, 10'000, place("repeats"));
-  if (json.contains("seed")) plan.seed = whole_number(json["seed"], 0, INT64_MAX, place("seed"));
-  read_seconds(json, "launch_timeout", plan.launch_timeout, place("launch_timeout"));
-  read_seconds(json, "command_timeout", plan.command_timeout, place("command_timeout"));
+  if (text.repeats) plan.repeats = whole_number(*text.repeats, 1, 10'000, place("repeats"));
+  if (text.seed) plan.seed = whole_number(*text.seed, 0, INT64_MAX, place("seed"));
+  plan.launch_timeout =
+      read_seconds(text.launch_timeout, plan.launch_timeout, place("launch_timeout"));
+  plan.command_timeout =
+      read_seconds(text.command_timeout, plan.command_timeout, place("command_timeout"));
   RunConfig launch;
   for (const char* key : kLaunchKeys)
     if (json.contains(key))
@@ -431,15 +496,14 @@ SweepPlan parse_sweep_plan(const Json& json, const std::string& name,
 
   const CommonOfPoints common{
       context, name,
-      json.contains("settings") ? check_settings(context, json["settings"], place("settings"))
-                                : Json::object(),
-      read_commands(json, json.contains("alternate"), name + ": "), environment};
-  plan.points = make_points(common, json);
+      text.settings ? check_settings(context, *text.settings, place("settings")) : Json::object(),
+      read_commands(text, text.alternate != nullptr, name + ": "), environment};
+  plan.points = make_points(common, text);
   if (static_cast<std::int64_t>(plan.points.size()) * plan.repeats > kMostLaunches)
     refuse_at(name + ": /repeats", fmt::format("{} points x {} repeats are more than {} launches",
                                                plan.points.size(), plan.repeats, kMostLaunches));
-  if (json.contains("default"))
-    plan.standard = find_standard(plan.points, context, json["default"], place("default"));
+  if (text.standard)
+    plan.standard = find_standard(plan.points, context, *text.standard, place("default"));
   return plan;
 }
 

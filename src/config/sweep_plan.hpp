@@ -17,8 +17,8 @@
 
 namespace scalemark {
 
-// The types below describe what a sweep runs around its launches, and the levels between which it
-// alternates. They serve what no setting and no variable reaches, such as the rate of a link.
+// The types below describe what a sweep runs around its launches: what no setting and no variable
+// reaches, such as the rate of a link.
 
 /// A program and its arguments, each one word, never through a shell.
 using CommandWords = std::vector<std::string>;
@@ -27,27 +27,6 @@ struct LaunchCommands {
   std::vector<CommandWords> before, after;  ///< in the order in which they run
   bool empty() const { return before.empty() && after.empty(); }
 };
-
-/// A level of "alternate".
-struct Level {
-  std::string name;                 ///< "level"
-  nlohmann::ordered_json settings;  ///< "set": of its launches alone
-  LaunchCommands commands;
-};
-
-/// Reads "before" and "after" of a plan, a point or a level. `has_levels` says that the plan
-/// alternates, so that {level} has a meaning. `place` begins every message. Throws ConfigError.
-LaunchCommands read_commands(const nlohmann::ordered_json& object, bool has_levels,
-                             const std::string& place);
-
-/// Reads "alternate" of a plan. Throws ConfigError: fewer than two levels, names that are not
-/// unique.
-std::vector<Level> read_levels(const SettingsContext& context, const nlohmann::ordered_json& levels,
-                               const std::string& place);
-
-/// Returns the commands of `inner` within those of `outer`: they run later before the launch, and
-/// earlier after it.
-LaunchCommands nested(const LaunchCommands& outer, const LaunchCommands& inner);
 
 /// The values of {ranks}, {repeat} and {level} in the words of a command.
 struct LaunchWords {

@@ -31,38 +31,38 @@ std::optional<double> factor(const SweepResult& result, const SweepResult& stand
   return value_of(throughputs_of(result), kMetric) / value_of(throughputs_of(standard), kMetric);
 }
 
-/// Returns null where fewer than two points have launches.
-Json fastest_json(const std::vector<SweepResult>& results, const SweepResult& standard) {
+/// Returns nothing where fewer than two points have launches.
+std::optional<FastestPoint> fastest_of(const std::vector<SweepResult>& results,
+                                       const SweepResult& standard) {
   std::vector<Repeats> points;
   for (const SweepResult& result : results)
     points.push_back(factor(result, standard) ? throughputs_of(result) : Repeats());
   const auto fastest = find_fastest(points);
-  if (!fastest) return nullptr;
+  if (!fastest) return std::nullopt;
   const SweepResult& best = results[fastest->point];
-  return {{"point", best.title},
-          {"over", standard.title},
-          {"factor", *factor(best, standard)},
-          {"shown", fastest->shown},
-          {"p", fastest->p},
-          {"as_fast", fastest->as_fast},
-          {"repeats_needed", fastest->too_few ? Json(fastest->repeats_needed) : Json(nullptr)}};
+  FastestPoint found{.point = best.title,
+                     .over = standard.title,
+                     .factor = *factor(best, standard),
+                     .shown = fastest->shown,
+                     .p = fastest->p,
+                     .as_fast = fastest->as_fast,
+                     .repeats_needed = {}};
+  if (fastest->too_few) found.repeats_needed = fastest->repeats_needed;
+  return found;
 }
 
 /// Names the fastest point only where the launches show it.
-std::string fastest_line(const Json& fastest) {
-  if (fastest.is_null()) return "";
+std::string fastest_line(const FastestPoint& fastest) {
   const std::string named =
-      fmt::format("{}, {:.3f} x {}", shown(fastest["point"].get<std::string>()),
-                  fastest["factor"].get<double>(), shown(fastest["over"].get<std::string>()));
-  if (fastest["shown"] == true)
+      fmt::format("{}, {:.3f} x {}", shown(fastest.point), fastest.factor, shown(fastest.over));
+  if (fastest.shown)
     return fmt::format("fastest: {} (faster than every other point, p = {:.4f})\n", named,
-                       fastest["p"].get<double>());
-  return fmt::format(
-      "fastest: not shown; {} (largest mean: {})\n",
-      fastest["repeats_needed"].is_null()
-          ? counted(fastest["as_fast"].get<std::size_t>(), "other point") + " may be as fast"
-          : fmt::format("repeat {} times", fastest["repeats_needed"].dump()),
-      named);
+                       fastest.p);
+  return fmt::format("fastest: not shown; {} (largest mean: {})\n",
+                     fastest.repeats_needed
+                         ? fmt::format("repeat {} times", *fastest.repeats_needed)
+                         : counted(fastest.as_fast, "other point") + " may be as fast",
+                     named);
 }
 
 }  // namespace
@@ -82,48 +82,78 @@ void SweepProgress::finish(double seconds, const std::string& outcome) {
   say_progress(fmt::format("    {} ({})", shown(outcome), format_duration(seconds)));
 }
 
-Json sweep_json(const std::vector<SweepResult>& results, std::optional<std::size_t> standard) {
-  Json points = Json::array();
-  for (const SweepResult& result : results) {
-    const Repeats rates = throughputs_of(result);
-    Json records = Json::array(), throughput;
-    for (const MeasuredLaunch& launch : result.launches) records.push_back(launch.path.string());
-    if (!rates.empty()) {
-      const auto [smallest, largest] = std::ranges::minmax(rates, {}, &Repeat::value);
-      throughput = {{"mean", value_of(rates, kMetric)},
-                    {"smallest", smallest.value},
-                    {"largest", largest.value}};
-    }
-    points.push_back({{"point", result.title},
-                      {"launches", rates.size()},
-                      {"failed", result.failed},
-                      {"unit", rates.empty() ? Json() : Json(result.launches.front().unit)},
-                      {"throughput", throughput},
-                      {"records", records}});
-    if (standard) points.back()["over_default"] = or_null(factor(result, results[*standard]));
-  }
-  return {{"points", points},
-          {"fastest", standard ? fastest_json(results, results[*standard]) : Json()}};
+void SweepRates::describe(Fields& fields) {
+  fields.add("mean", &SweepRates::mean);
+  fields.add("smallest", &SweepRates::smallest);
+  fields.add("largest", &SweepRates::largest);
 }
 
-std::string sweep_table(const Json& sweep) {
+void SweptPoint::describe(Fields& fields) {
+  fields.add("point", &SweptPoint::point);
+  fields.add("launches", &SweptPoint::launches);
+  fields.add("failed", &SweptPoint::failed);
+  fields.add("unit", &SweptPoint::unit);
+  fields.add("throughput", &SweptPoint::throughput);
+  fields.add("records", &SweptPoint::records);
+  fields.add("over_default", &SweptPoint::over_default);
+}
+
+void FastestPoint::describe(Fields& fields) {
+  fields.add("point", &FastestPoint::point);
+  fields.add("over", &FastestPoint::over);
+  fields.add("factor", &FastestPoint::factor);
+  fields.add("shown", &FastestPoint::shown);
+  fields.add("p", &FastestPoint::p);
+  fields.add("as_fast", &FastestPoint::as_fast);
+  fields.add("repeats_needed", &FastestPoint::repeats_needed);
+}
+
+void SweepSummary::describe(Fields& fields) {
+  fields.add("points", &SweepSummary::points);
+  fields.add("fastest", &SweepSummary::fastest);
+}
+
+SweepSummary summary_of(const std::vector<SweepResult>& results,
+                        std::optional<std::size_t> standard) {
+  SweepSummary sweep;
+  sweep.has_standard = standard.has_value();
+  for (const SweepResult& result : results) {
+    SweptPoint& point = sweep.points.emplace_back();
+    point.point = result.title;
+    point.failed = result.failed;
+    for (const MeasuredLaunch& launch : result.launches)
+      point.records.push_back(launch.path.string());
+    if (const Repeats rates = throughputs_of(result); !rates.empty()) {
+      const auto [smallest, largest] = std::ranges::minmax(rates, {}, &Repeat::value);
+      point.launches = rates.size();
+      point.unit = result.launches.front().unit;
+      point.throughput = {value_of(rates, kMetric), smallest.value, largest.value};
+    }
+    if (standard) point.over_default = factor(result, results[*standard]);
+  }
+  if (standard) sweep.fastest = fastest_of(results, results[*standard]);
+  return sweep;
+}
+
+std::string sweep_table(const SweepSummary& sweep) {
   std::vector<std::vector<std::string>> rows{
       {"point", "launches", "failed", "mean", "smallest", "largest", "unit"}};
-  for (const Json& point : sweep["points"]) {
-    std::vector<std::string> row{shown(point["point"].get<std::string>()), point["launches"].dump(),
-                                 point["failed"].dump()};
-    const Json& rate = point["throughput"];
-    for (const char* key : {"mean", "smallest", "largest"})
-      row.push_back(rate.is_null() ? "-" : four_digits(rate[key], rate["mean"].get<double>()));
-    row.push_back(rate.is_null() ? "-" : point["unit"].get<std::string>());
-    if (const auto over = point.find("over_default"); over != point.end())
-      row.push_back(over->is_null() ? "-" : fmt::format("{:.3f}", over->get<double>()));
+  if (sweep.has_standard) rows.front().push_back("x default");
+  for (const SweptPoint& point : sweep.points) {
+    std::vector<std::string> row{shown(point.point), std::to_string(point.launches),
+                                 std::to_string(point.failed)};
+    const auto& rate = point.throughput;
+    for (double SweepRates::*const value :
+         {&SweepRates::mean, &SweepRates::smallest, &SweepRates::largest})
+      row.push_back(rate ? four_digits(*rate.*value, rate->mean) : "-");
+    row.push_back(rate ? *point.unit : "-");
+    if (sweep.has_standard)
+      row.push_back(point.over_default ? fmt::format("{:.3f}", *point.over_default) : "-");
     rows.push_back(std::move(row));
   }
-  if (rows.back().size() > rows.front().size()) rows.front().push_back("x default");
   return text_table(rows) +
          "mean: units of all launches / their seconds, as scalemark compare has it\n" +
-         fastest_line(sweep["fastest"]);
+         (sweep.fastest ? fastest_line(*sweep.fastest) : "");
 }
 
 }  // namespace scalemark

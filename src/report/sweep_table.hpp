@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "json.hpp"
 #include "launch/sweep.hpp"
+#include "record/describe.hpp"
 
 namespace scalemark {
 
@@ -24,13 +24,46 @@ class SweepProgress : public LaunchProgress {
   double seconds_ = 0;  ///< of the finished launches
 };
 
-/// Returns, for each point, the number of launches and of failed ones, the mean, smallest and
-/// largest throughput, and its records within the sweep's folder. With a `standard` point it also
-/// has the factor over that point, and which point is fastest, if the launches show it. Rates of
-/// different units are not compared.
-Json sweep_json(const std::vector<SweepResult>& results, std::optional<std::size_t> standard);
+/// Of all launches of a point, in its unit.
+struct SweepRates {
+  double mean, smallest, largest;
+  static void describe(Fields& fields);
+};
 
-/// Returns the result of sweep_json() as a table for a terminal, with a line per point.
-std::string sweep_table(const Json& sweep);
+struct SweptPoint {
+  std::string point;
+  std::size_t launches = 0;
+  int failed = 0;
+  std::optional<std::string> unit;
+  std::optional<SweepRates> throughput;
+  std::vector<std::string> records;    ///< within the sweep's folder
+  std::optional<double> over_default;  ///< throughput over that of the standard point
+  static void describe(Fields& fields);
+};
+
+struct FastestPoint {
+  std::string point, over;
+  double factor = 0;
+  bool shown = false;  ///< by the launches
+  double p = 1;
+  std::size_t as_fast = 0;                     ///< other points that may be as fast
+  std::optional<std::int64_t> repeats_needed;  ///< unset: there are enough launches
+  static void describe(Fields& fields);
+};
+
+struct SweepSummary {
+  std::vector<SweptPoint> points;
+  std::optional<FastestPoint> fastest;
+  bool has_standard = false;
+  static void describe(Fields& fields);
+};
+
+/// Sums up each point of a sweep, and which one is fastest, where the launches show it. Rates of
+/// different units are not compared.
+SweepSummary summary_of(const std::vector<SweepResult>& results,
+                        std::optional<std::size_t> standard);
+
+/// Returns a table for a terminal, with a line per point.
+std::string sweep_table(const SweepSummary& sweep);
 
 }  // namespace scalemark

@@ -1,5 +1,6 @@
 // Records that scalemark has written, read into their types and written again: nothing is lost,
 // and nothing is added but the keys that are newer than the record.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -76,6 +77,47 @@ void expect_the_same(const Json& given, const fs::path& path, Order order) {
       << path;
 }
 
+/// Takes the keys out of `value` that came after `revision`, and their reasons; `path`: of the
+/// value.
+void make_older(Json& value, const Fields& fields, int revision, const std::string& path,
+                Json& reasons) {
+  for (const Field& field : fields) {
+    const auto found = value.find(field.key);
+    if (found == value.end()) continue;
+    const std::string below = path + field.key;
+    if (field.first_revision > revision) {
+      value.erase(field.key);
+      const Json all = reasons;
+      for (const auto& [place, reason] : all.items())
+        if (place == below || place.starts_with(below + ".")) reasons.erase(place);
+      continue;
+    }
+    if (field.shape->fields() == nullptr) continue;
+    const bool list = field.shape->path() == "[]";
+    if (list && found->is_array())
+      for (Json& part : *found)
+        make_older(part, *field.shape->fields(), revision, below + ".", reasons);
+    else if (field.shape->path().empty() && found->is_object())
+      make_older(*found, *field.shape->fields(), revision, below + ".", reasons);
+  }
+}
+
+/// As each program before the one that wrote it would have written it: without the newer keys.
+template <typename T>
+void expect_older_ones_to_be_read(const Json& given, const fs::path& path) {
+  for (int revision = given.value("schema_revision", 1) - 1; revision > 0; --revision) {
+    Json older = given;
+    Json reasons = older["unavailable"];
+    older["schema_revision"] = revision;
+    make_older(older, fields_of<T>(), revision, "", reasons);
+    if (revision == 1) older.erase("schema_revision");
+    older["unavailable"] = reasons;
+    EXPECT_EQ(contradiction(older), std::nullopt) << path << " as of revision " << revision;
+    expect_the_same<T>(older, fmt::format("{} as of revision {}", path.string(), revision),
+                       Order::any);
+  }
+}
+
 /// Of files and folders: how many records of the kind they hold.
 template <typename T>
 int check_all(const fs::path& folder, const std::string& kind, Order order = Order::of_fields) {
@@ -85,6 +127,7 @@ int check_all(const fs::path& folder, const std::string& kind, Order order = Ord
     const Json json = record_at(entry.path());
     if (!json.is_object() || json.value("kind", Json()) != kind) continue;
     expect_the_same<T>(json, entry.path(), order);
+    expect_older_ones_to_be_read<T>(json, entry.path());
     ++found;
   }
   return found;

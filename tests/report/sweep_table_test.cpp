@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "record/write.hpp"
+
 namespace scalemark::sweep_table_test {
 namespace {
 
@@ -23,13 +25,13 @@ SweepResult result(const std::string& title, const std::vector<Work>& works) {
 }
 
 std::string table(const std::vector<SweepResult>& results, std::optional<std::size_t> standard) {
-  return sweep_table(sweep_json(results, standard));
+  return sweep_table(summary_of(results, standard));
 }
 
 TEST(SweepTable, IsThereAsJsonToo) {
   SweepResult failed = result("b", {});
   failed.failed = 2;
-  const Json sweep = sweep_json({result("a", {{100, 10}, {100, 40}}), failed}, 0);
+  const Json sweep = part_json(summary_of({result("a", {{100, 10}, {100, 40}}), failed}, 0));
   EXPECT_EQ(sweep["points"][0]["throughput"],
             (Json{{"mean", 4.}, {"smallest", 2.5}, {"largest", 10.}}));
   EXPECT_EQ(sweep["points"][0]["over_default"], 1);
