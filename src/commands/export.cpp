@@ -89,12 +89,12 @@ class Export {
 
   void add_record(const fs::path& path, const fs::path& name) {
     const Json record = read_record_or_study(path);
-    const std::string kind = record.at("kind");
+    const std::string kind = kind_of(record);
     if (!has_flat_rows(kind)) {
       ++left_out_[kind];
       return;
     }
-    if (!seen_.insert(record.at("id").get<std::string>()).second) {
+    if (!seen_.insert(envelope_of(record).id).second) {
       copies_.push_back(name.string());
       return;
     }

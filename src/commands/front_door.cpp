@@ -112,11 +112,10 @@ becomes it.
 
 /// Returns the manual page scalemark.1, in the man macros of roff.
 std::string manual_page() {
-  const Json build = build_info();
-  const Json& time = build.at("committed_at");
-  std::string page = fmt::format(".TH SCALEMARK 1 \"{}\" \"scalemark {}\" \"User Commands\"\n{}",
-                                 time.is_string() ? time.get<std::string>().substr(0, 10) : "",
-                                 build.at("version").get<std::string>(), kHead);
+  const record::Build build = build_info();
+  std::string page =
+      fmt::format(".TH SCALEMARK 1 \"{}\" \"scalemark {}\" \"User Commands\"\n{}",
+                  build.committed_at.value_or("").substr(0, 10), build.version, kHead);
   for (const Subcommand& subcommand : kSubcommands)
     page += entry(fmt::format(".B {}", subcommand.name), std::string(subcommand.purpose));
   page += ".SH FLAGS\n";

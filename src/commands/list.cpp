@@ -13,6 +13,7 @@
 #include "launch/engine_start.hpp"
 #include "launch/gate_builds.hpp"
 #include "models/catalog.hpp"
+#include "record/write.hpp"
 #include "report/tables.hpp"
 #include "result/records.hpp"
 #include "streams.hpp"
@@ -103,27 +104,32 @@ std::vector<std::filesystem::path> shipped_study_files(const std::filesystem::pa
   return files;
 }
 
-Json configs_json(const std::vector<std::filesystem::path>& configs) {
-  Json list = Json::array();
+void ShippedConfig::describe(Fields& fields) {
+  fields.add("path", &ShippedConfig::path);
+  fields.add("kind", &ShippedConfig::kind);
+  fields.add("description", &ShippedConfig::description);
+}
+
+std::vector<ShippedConfig> read_configs(const std::vector<std::filesystem::path>& configs) {
+  std::vector<ShippedConfig> list;
   for (const auto& path : configs) {
     const Json json = read_json_object(path, "file");
     const auto member = [&](const char* name) {
       const Json text = json.value(name, Json());
       return text.is_string() ? text.get<std::string>() : std::string();
     };
-    list.push_back({{"path", path.string()},
-                    {"kind", member("$schema").ends_with("sweep.schema.json") ? "plan"
-                             : is_study(path)                                 ? "study"
-                             : path.parent_path().filename() == "rules"       ? "rules"
-                             : member("kind") == "published_curve"            ? "published_curve"
-                                                                              : "config"},
-                    {"description", member(is_study(path) ? "title" : "description")}});
+    list.push_back({path.string(),
+                    member("$schema").ends_with("sweep.schema.json") ? "plan"
+                    : is_study(path)                                 ? "study"
+                    : path.parent_path().filename() == "rules"       ? "rules"
+                    : member("kind") == "published_curve"            ? "published_curve"
+                                                                     : "config",
+                    member(is_study(path) ? "title" : "description")});
   }
   return list;
 }
 
-std::string configs_table(const std::vector<std::filesystem::path>& configs) {
-  const Json list = configs_json(configs);
+std::string configs_table(const std::vector<ShippedConfig>& configs) {
   std::string text;
   for (const auto& [kind, title] :
        {std::pair{"config", "config (give its path to --config)\n"},
@@ -132,19 +138,25 @@ std::string configs_table(const std::vector<std::filesystem::path>& configs) {
         {"rules", "\nrules (give its path to scalemark preflight --rules)\n"},
         {"study", "\nstudy (scalemark list studies)\n"}}) {
     text += title;
-    for (const Json& config : list)
-      if (config["kind"] == kind)
-        text += fmt::format("{}\n    {}\n", config["path"].get<std::string>(),
-                            config["description"].get<std::string>());
+    for (const ShippedConfig& config : configs)
+      if (config.kind == kind) text += fmt::format("{}\n    {}\n", config.path, config.description);
   }
   return text;
 }
 
+namespace {
+struct ConfigList {
+  std::vector<ShippedConfig> configs;
+  static void describe(Fields& fields) { fields.add("configs", &ConfigList::configs); }
+};
+}  // namespace
+
 std::string version_text() {
-  const Json facts = build_info();
-  std::string text = "scalemark " + facts.value("version", "") + "\n";
+  const record::Build build = build_info();
+  std::string text = "scalemark " + build.version + "\n";
+  const Json facts = part_json(build);
   for (const auto& [name, value] : facts.items())
-    if (name != "version")
+    if (name != key_of(&record::Build::version))
       text += fmt::format("  {:<14} {}\n", name,
                           value.is_string() ? value.get<std::string>() : value.dump());
   text += fmt::format("  {:<14} {}\n", "kernels", has_own_kernels() ? "scalemark, torch" : "torch");
@@ -172,18 +184,18 @@ ExitCode commands::list(const CommandLine& line) {
   Json lists = Json::object();
   std::vector<std::string> tables;
   if (wanted("models")) {
-    lists["models"] = models_json();
+    lists.emplace("models", models_json());
     tables.push_back(models_table());
   }
   if (wanted("configs")) {
-    const auto configs = shipped_configs(own_path());
-    lists["configs"] = configs_json(configs);
-    tables.push_back(configs_table(configs));
+    const ConfigList configs{read_configs(shipped_configs(own_path()))};
+    lists.update(part_json(configs));
+    tables.push_back(configs_table(configs.configs));
   }
   if (what == "studies" || flags.has("json")) {
     std::vector<Study> studies;
     for (const auto& path : shipped_study_files(own_path())) studies.push_back(read_study(path));
-    if (wanted("studies")) lists["studies"] = studies_json(studies);
+    if (wanted("studies")) lists.emplace("studies", studies_json(studies));
     if (what == "studies") tables.push_back(studies_table(studies));
   }
   print_data(flags.has("json") ? record_text(lists) : join(tables, "\n"));

@@ -28,10 +28,13 @@ std::string with_installed_paths(std::string text, const std::filesystem::path& 
 std::vector<std::filesystem::path> shipped_configs(const std::filesystem::path& program);
 /// Returns those of its folder studies/.
 std::vector<std::filesystem::path> shipped_study_files(const std::filesystem::path& program);
-/// Returns, for each, its path, kind ("config", "plan", "published_curve", "rules" or "study") and
-/// description.
-Json configs_json(const std::vector<std::filesystem::path>& configs);
-std::string configs_table(const std::vector<std::filesystem::path>& configs);
+struct ShippedConfig {
+  std::string path, kind;  ///< "config", "plan", "published_curve", "rules" or "study"
+  std::string description;
+  static void describe(Fields& fields);
+};
+std::vector<ShippedConfig> read_configs(const std::vector<std::filesystem::path>& configs);
+std::string configs_table(const std::vector<ShippedConfig>& configs);
 
 /// Returns "scalemark 0.1.0" and what it was built with, one fact on each line.
 std::string version_text();

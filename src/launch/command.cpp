@@ -122,10 +122,7 @@ std::vector<std::string> environment_command(const LaunchRequest& request) {
 
 }  // namespace
 
-bool built_for_hydra() {
-  const Json mpi = build_info().at("mpi");
-  return mpi.is_string() && mpi.get<std::string>().starts_with("MPICH");
-}
+bool built_for_hydra() { return build_info().mpi.value_or("").starts_with("MPICH"); }
 
 std::string launcher_program(const LaunchRequest& request) {
   if (request.direct) return "scalemark";

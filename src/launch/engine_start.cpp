@@ -51,8 +51,7 @@ std::string torch_library_path(const fs::path& torch) {
   std::error_code error;
   if (!fs::exists(torch / "lib" / "libtorch_cpu.so", error))
     refuse_at("--torch", quote(torch.string()) + " holds no lib/libtorch_cpu.so");
-  const Json linked = build_info().at("libtorch");
-  const std::string needed = linked.is_string() ? release_of(linked.get<std::string>()) : "";
+  const std::string needed = release_of(build_info().libtorch.value_or(""));
   const std::string found = release_in(torch);
   if (!found.empty() && !needed.empty() && found != needed)
     throw EnvironmentError(

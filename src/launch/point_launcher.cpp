@@ -100,12 +100,17 @@ Launcher launcher_of(const SweepPlan& plan, const std::map<std::string, std::str
 
 }  // namespace
 
-Build own_build() { return {own_path(), build_info().at("revision"), true, true}; }
+namespace {
+/// What a record with status ok has.
+const Json::json_pointer kMean("/throughput/mean"), kUnit("/unit");
+}  // namespace
+
+Build own_build() { return {own_path(), build_info().revision, true, true}; }
 
 std::string outcome_of(const JournalEntry& entry, const Json& record) {
   if (entry.status == "ok")
-    return fmt::format("{} {}", four_digits(record.at("throughput").at("mean").get<double>()),
-                       record.at("unit").get<std::string>());
+    return fmt::format("{} {}", four_digits(record[kMean].get<double>()),
+                       record[kUnit].get<std::string>());
   return fmt::format("{}: {}", entry.status, entry.reason.empty() ? "see its log" : entry.reason);
 }
 
@@ -300,22 +305,21 @@ void PointLauncher::conclude(JournalEntry& entry, std::size_t index, const JobEn
 
 /// Describes how a launch ended. The ranks' own words take precedence over the exit code.
 void PointLauncher::describe(JournalEntry& entry, const fs::path& path) const {
-  const Json record = read_record(path);
+  const record::Envelope record = envelope_of(read_record(path));
   entry.record = fs::relative(path, folder_).string();
-  entry.status = record.at("status");
-  if (record.at("reason").is_string()) entry.reason = record["reason"];
+  entry.status = to_string(record.status);
+  entry.reason = record.reason;
 }
 
 Json PointLauncher::record_of(const JournalEntry& entry) const {
   if (entry.record.empty() && entry.status != "ok") return {};
   const fs::path path = folder_ / entry.record;
   Json record = read_record(path);
-  const auto is = [&](const char* pointer, auto&& of_type) {
-    const Json::json_pointer place(pointer);
+  const auto is = [&](const Json::json_pointer& place, auto&& of_type) {
     return record.contains(place) && of_type(record[place]);
   };
-  if (entry.status == "ok" && !(is("/throughput/mean", std::mem_fn(&Json::is_number)) &&
-                                is("/unit", std::mem_fn(&Json::is_string))))
+  if (entry.status == "ok" &&
+      !(is(kMean, std::mem_fn(&Json::is_number)) && is(kUnit, std::mem_fn(&Json::is_string))))
     throw ResultError(fmt::format(
         "record {}: it has no /throughput/mean and /unit, but the journal says that it is ok",
         path.string()));

@@ -122,7 +122,7 @@ PartialResults no_curve(const LoadedConfig& loaded, int ranks, const Outcome& ou
   measured.config = first.config;
   PartialResults partial;
   partial.record = curve_json(make_scaling_record(context_of(measured), ranks, {}, {}, outcome));
-  if (first.config.output) partial.path = curve_path(*first.config.output, first.name);
+  if (first.config.output) partial.path = curve_path(*first.config.output, first.name).string();
   return partial;
 }
 

@@ -60,7 +60,7 @@ void Envelope::describe_origin(Fields& fields, const char* kind) {
            "[`verdict`](#verdict-record), [`history`](#history-record), [`baseline`](#baseline), "
            "[`projection`](#projection-record), [`study`](#study-record) or "
            "[`preflight`](preflight.md)")
-      .one_of({kind})
+      .one_of(kind ? Json{kind} : Json())
       .column(2, "kind", "of the record");
   fields.add("id", &Envelope::id, "random UUID")
       .pattern(kUuidPattern)

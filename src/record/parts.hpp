@@ -39,6 +39,7 @@ struct Build {
   std::string version, revision, compiler, build_type;
   std::optional<std::string> libtorch, mpi, cuda, nccl, committed_at;
   static void describe(Fields& fields);
+  bool operator==(const Build&) const = default;
 };
 
 /// A number in a sentence of a finding.
@@ -68,11 +69,16 @@ struct Envelope {
   std::string reason;
   std::vector<std::string> warnings;
   std::vector<Finding> findings;
-  /// `kind`: the only legal one; `statuses`: likewise, where not all of them are.
+  /// `kind`: the only legal one (null: any); `statuses`: likewise, where not all of them are.
   static void describe(Fields& fields, const char* kind, Json statuses = nullptr);
   /// The first of them, up to `created_at`.
   static void describe_origin(Fields& fields, const char* kind);
   static void describe_warnings(Fields& fields);
+};
+
+/// What records of all kinds say.
+struct AnyRecord : Envelope {
+  static void describe(Fields& fields) { Envelope::describe(fields, nullptr); }
 };
 
 /// A key of the configuration that a record was made with.

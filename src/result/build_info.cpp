@@ -1,5 +1,7 @@
 // What this binary is and was built with. The only file that knows the git revision, so the only
 // one that a commit recompiles.
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "build_facts.hpp"
@@ -9,20 +11,26 @@
 
 namespace scalemark {
 namespace {
-Json or_unknown(std::string_view text) { return text.empty() ? "unknown" : text; }
+std::string or_unknown(std::string_view text) {
+  return std::string(text.empty() ? "unknown" : text);
+}
+
+std::optional<std::string> if_any(std::string_view text) {
+  return text.empty() ? std::nullopt : std::optional<std::string>(text);
+}
 }  // namespace
 
-Json build_info() {
+record::Build build_info() {
   namespace facts = build_facts;
-  return {{"version", facts::kVersion},
-          {"revision", or_unknown(facts::kRevision)},
-          {"compiler", facts::kCompiler},
-          {"build_type", facts::kBuildType},
-          {"libtorch", null_if_empty(facts::kTorch)},
-          {"mpi", null_if_empty(facts::kMpi)},
-          {"cuda", null_if_empty(facts::kCuda)},
-          {"nccl", null_if_empty(facts::kNccl)},
-          {"committed_at", null_if_empty(facts::kCommittedAt)}};
+  return {.version = facts::kVersion,
+          .revision = or_unknown(facts::kRevision),
+          .compiler = facts::kCompiler,
+          .build_type = facts::kBuildType,
+          .libtorch = if_any(facts::kTorch),
+          .mpi = if_any(facts::kMpi),
+          .cuda = if_any(facts::kCuda),
+          .nccl = if_any(facts::kNccl),
+          .committed_at = if_any(facts::kCommittedAt)};
 }
 
 bool has_own_kernels() { return build_facts::kKernels; }

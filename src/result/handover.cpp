@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "platform/posix_file.hpp"
+#include "record/read.hpp"
+#include "record/write.hpp"
 
 namespace scalemark {
 namespace {
@@ -19,12 +21,18 @@ constexpr const char* kListens = "listens";
 constexpr const char* kStopHeard = "stop_heard";
 constexpr const char* kPulse = "pulse";
 
-/// Null where there is none; a rank may have been killed at any moment.
-Json read_object(const std::filesystem::path& path) {
+/// Nothing where there is none, or none that is whole.
+template <typename T>
+std::optional<T> read_object(const std::filesystem::path& path) {
   std::ifstream file(path);
-  if (!file) return nullptr;
-  Json object = Json::parse(file, nullptr, false);
-  return object.is_object() ? object : Json(nullptr);
+  if (!file) return std::nullopt;
+  try {
+    return part_from<T>(Json::parse(file));
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  } catch (const RecordFault&) {
+    return std::nullopt;
+  }
 }
 
 /// Whole or not at all: the supervisor may read at any moment.
@@ -42,6 +50,17 @@ void replace_file(const std::filesystem::path& path, const std::string& text) {
 
 }  // namespace
 
+void PartialResults::describe(Fields& fields) {
+  fields.add("finished", &PartialResults::finished);
+  fields.add("record", &PartialResults::record);
+  fields.add("path", &PartialResults::path);
+}
+
+void AbortNotice::describe(Fields& fields) {
+  fields.add("exit_code", &AbortNotice::exit_code);
+  fields.add("reason", &AbortNotice::reason);
+}
+
 HandoverFolder::HandoverFolder(const std::filesystem::path& parent) : folder_(parent) {
   setenv(kHandoverVariable, path().c_str(), 1);
 }
@@ -53,17 +72,11 @@ std::optional<int> HandoverFolder::exit_code() const {
 }
 
 std::optional<AbortNotice> HandoverFolder::abort() const {
-  const Json notice = read_object(path() / kAbort);
-  if (notice.is_null()) return std::nullopt;
-  return AbortNotice{notice.at("exit_code").get<int>(), notice.at("reason").get<std::string>()};
+  return read_object<AbortNotice>(path() / kAbort);
 }
 
 std::optional<PartialResults> HandoverFolder::partial() const {
-  const Json partial = read_object(path() / kPartial);
-  if (partial.is_null()) return std::nullopt;
-  const Json& file = partial.at("path");
-  return PartialResults{partial.at("finished"), partial.at("record"),
-                        file.is_null() ? "" : file.get<std::string>()};
+  return read_object<PartialResults>(path() / kPartial);
 }
 
 bool HandoverFolder::listens() const { return std::filesystem::exists(path() / kListens); }
@@ -89,11 +102,7 @@ void Handover::publish(const char* name, const std::string& text) const {
 }
 
 void Handover::publish_partial(const PartialResults& partial) const {
-  if (!speaks_) return;
-  const Json file = partial.path.empty() ? Json(nullptr) : Json(partial.path.string());
-  publish(
-      kPartial,
-      record_text({{"finished", partial.finished}, {"record", partial.record}, {"path", file}}));
+  if (speaks_) publish(kPartial, record_text(part_json(partial)));
 }
 
 void Handover::publish_exit_code(ExitCode code) const {
@@ -111,9 +120,7 @@ void Handover::beat() const {
 }
 
 void Handover::publish_abort(const AbortNotice& abort) const {
-  if (!folder_.empty())
-    replace_file(folder_ / kAbort,
-                 record_text({{"exit_code", abort.exit_code}, {"reason", abort.reason}}));
+  if (!folder_.empty()) replace_file(folder_ / kAbort, record_text(part_json(abort)));
 }
 
 }  // namespace scalemark

@@ -21,13 +21,15 @@ inline constexpr const char* kHandoverVariable = "SMK_INTERNAL_HANDOVER";
 struct PartialResults {
   Json finished = Json::array();  ///< records of the curves that are written already
   Json record;                    ///< of the curve that is measured; null where it has no run yet
-  std::filesystem::path path;     ///< of its file; empty without --output
+  std::string path;               ///< of its file; empty without --output
+  static void describe(Fields& fields);
 };
 
 /// Why rank 0 aborted the job.
 struct AbortNotice {
   int exit_code = 0;
   std::string reason;
+  static void describe(Fields& fields);
 };
 
 /// The supervisor's end; the folder is gone with the object.

@@ -403,22 +403,23 @@ std::vector<MeasuredLaunch> measured_launches(const Json& record, const fs::path
   }
 }
 
-std::set<std::string> runs_within(const Json& record, const fs::path& path) {
-  std::set<std::string> ids;
+LaunchesWithin launches_within(const Json& record, const fs::path& path) {
+  LaunchesWithin within;
   try {
     if (kind_of(record) == "scaling") {
       const auto curve = record_from<ScalingCurve>(record);
       for (const record::ScalingPoint& point : curve.points)
-        for (const record::CurveRepeat& repeat : point.repeats) ids.insert(repeat.run);
+        for (const record::CurveRepeat& repeat : point.repeats) within.runs.insert(repeat.run);
+      within.failed = curve.failed_launches;
     } else if (kind_of(record) == "instances") {
       const auto result = record_from<InstancesResult>(record);
-      for (const record::SlotAlone& slot : result.alone) add_ids(ids, slot.repeats);
-      for (const record::InstancesPoint& point : result.points) add_ids(ids, point.repeats);
+      for (const record::SlotAlone& slot : result.alone) add_ids(within.runs, slot.repeats);
+      for (const record::InstancesPoint& point : result.points) add_ids(within.runs, point.repeats);
     }
   } catch (const RecordFault& fault) {
     refuse(record, path, fault);
   }
-  return ids;
+  return within;
 }
 
 }  // namespace scalemark

@@ -81,8 +81,13 @@ void check_figures(const MeasuredLaunch& launch);
 /// A number of ranks; std::invalid_argument where no launch has so many.
 int ranks_of(std::int64_t ranks);
 
-/// Ids of the runs that a scaling or instances record is made of. ResultError as above.
-std::set<std::string> runs_within(const Json& record, const std::filesystem::path& path);
+/// What a scaling or instances record says of the launches that it is made of.
+struct LaunchesWithin {
+  std::set<std::string> runs;  ///< ids of their records
+  std::int64_t failed = 0;     ///< that it is without
+};
+/// ResultError as above.
+LaunchesWithin launches_within(const Json& record, const std::filesystem::path& path);
 
 /// What every kind of record tells: id, time, build, configuration.
 MeasuredLaunch start_launch(const record::Envelope& record, const record::Settings& config,

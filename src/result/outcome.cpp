@@ -43,8 +43,6 @@ void set_outcome(Json& record, const Outcome& outcome) {
   record["reason"] = outcome.reason;
 }
 
-Status status_of(const Json& record) { return status_from(record.at("status")); }
-
 Outcome outcome_of_run(const std::vector<RankReport>& reports, const RunMetrics& metrics) {
   if (!reports.empty())
     if (Outcome ended = outcome_of_loop(reports.front().samples.stop_reason, "at a step boundary");

@@ -17,7 +17,6 @@ struct InferenceMetrics;
 
 /// Returns the status with this name; `failed` for a word that names none.
 Status status_from(const std::string& word);
-Status status_of(const Json& record);
 
 struct Outcome {
   Status status = Status::ok;

@@ -95,6 +95,10 @@ Json parse_record(std::string_view text, const fs::path& path) {
   return record;
 }
 
+record::AnyRecord envelope_of(const Json& record) {
+  return record_from<record::AnyRecord>(record, MissingKeys::allowed);
+}
+
 std::string kind_of(const Json& record) { return record.at("kind"); }
 
 Json read_record(const fs::path& path) { return parse_record(read_file(path), path); }

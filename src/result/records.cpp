@@ -46,24 +46,12 @@ std::string random_uuid() {
                      w[2] >> 16, w[2] & 0xffffU, w[3]);
 }
 
-Json envelope(const std::string& kind, Status status, const std::string& reason) {
-  return {{"schema_version", kSchemaVersion},
-          {"schema_revision", schema_revision()},
-          {"kind", kind},
-          {"id", random_uuid()},
-          {"build", build_info()},
-          {"created_at", utc_timestamp()},
-          {"status", to_string(status)},
-          {"reason", reason_of({status, reason})},
-          {"warnings", Json::array()}};
-}
-
 void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome) {
   record.schema_version = kSchemaVersion;
   record.schema_revision = schema_revision();
   record.kind = kind;
   record.id = random_uuid();
-  record.build = part_from<record::Build>(build_info());
+  record.build = build_info();
   record.created_at = utc_timestamp();
   record.status = outcome.status;
   record.reason = reason_of(outcome);

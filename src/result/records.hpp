@@ -17,22 +17,17 @@ namespace scalemark {
 
 inline constexpr int kSchemaVersion = 1;
 
-/// What this binary is: version, git revision, compiler, build type, LibTorch, MPI, NCCL versions
-/// it was built with.
-Json build_info();
+/// What this binary is, and what it was built with.
+record::Build build_info();
 
 /// libtorch_cpu.so that the engine was linked with; empty in a build without one.
 std::string linked_torch();
 
-/// {"schema_version", "schema_revision", "kind", "id", "build", "created_at", "status", "reason",
-/// "warnings"}; id is a random UUID (version 4), the warnings are empty. A status other than ok
-/// without a reason gets words.
-Json envelope(const std::string& kind, Status status, const std::string& reason = {});
-
 /// RFC 4122, version 4, from the kernel's random numbers: ranks and hosts never share a seed.
 std::string random_uuid();
 
-/// Sets the envelope of a typed record.
+/// Sets what records of all kinds say: `id` is a random UUID (version 4). A status other than ok
+/// without a reason gets words.
 void set_envelope(record::Envelope& record, const std::string& kind, const Outcome& outcome);
 
 /// The text of a record as it is written: indented, valid UTF-8 whatever the strings hold, with a
@@ -117,6 +112,9 @@ Json record_at(const std::filesystem::path& path);
 
 /// Returns the kind of a record that was read: "run", "scaling", ...
 std::string kind_of(const Json& record);
+
+/// Returns what records of all kinds say, of one that was read.
+record::AnyRecord envelope_of(const Json& record);
 
 /// Parses the text of a record; `path` is where it came from.
 Json parse_record(std::string_view text, const std::filesystem::path& path);

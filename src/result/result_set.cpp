@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "error.hpp"
+#include "record/write.hpp"
 #include "result/baseline.hpp"
 #include "result/sweep_folder.hpp"
 
@@ -31,11 +32,8 @@ struct FailedBuild {
   std::string revision, committed_at, started_at;
 };
 
-FailedBuild build_of(const Json& record) {
-  const Json& build = record.at("build");
-  const Json committed = build.value("committed_at", Json());
-  return {build.at("revision"), committed.is_string() ? committed.get<std::string>() : "",
-          record.at("created_at")};
+FailedBuild build_of(const record::Envelope& record) {
+  return {record.build.revision, record.build.committed_at.value_or(""), record.created_at};
 }
 
 FailedBuild build_of(const JournalEntry& entry) { return {entry.revision, "", entry.started_at}; }
@@ -55,10 +53,8 @@ class LeftOut {
     failed.started_at = std::max(failed.started_at, build.started_at);
   }
   /// Launches of a sweep that a curve of it is without.
-  void add_failed_of(const Json& record) {
-    const Json failed = record.value("failed_launches", Json());
-    for (int i = 0; failed.is_number() && i < failed.get<int>(); ++i)
-      add_failed("failed, of a curve", build_of(record));
+  void add_failed_within(const LaunchesWithin& within, const FailedBuild& build) {
+    for (std::int64_t i = 0; i < within.failed; ++i) add_failed("failed, of a curve", build);
   }
   void tell(ResultSet& set) const {
     for (const auto& [why, count] : count_)
@@ -75,7 +71,8 @@ class LeftOut {
 
 /// What is kept of a record while others, which may name it, are read: ten thousand are large.
 struct Found {
-  std::string id, status;
+  std::string id;
+  Status status;
   FailedBuild build;
   std::vector<MeasuredLaunch> launches;
 };
@@ -89,15 +86,16 @@ void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
       left_out.add("of kind " + kind_of(record));
       continue;
     }
-    parts.merge(runs_within(record, path));
-    left_out.add_failed_of(record);
-    Found& found =
-        all.emplace_back(Found{record.at("id"), record.at("status"), build_of(record), {}});
-    if (found.status == "ok") found.launches = reader.launches(record, path);
+    LaunchesWithin within = launches_within(record, path);
+    const record::Envelope envelope = envelope_of(record);
+    Found& found = all.emplace_back(Found{envelope.id, envelope.status, build_of(envelope), {}});
+    parts.merge(within.runs);
+    left_out.add_failed_within(within, found.build);
+    if (found.status == Status::ok) found.launches = reader.launches(record, path);
   }
   for (Found& found : all) {
     if (parts.contains(found.id)) continue;
-    if (found.status != "ok") left_out.add_failed(found.status, found.build);
+    if (found.status != Status::ok) left_out.add_failed(to_string(found.status), found.build);
     std::ranges::move(found.launches, std::back_inserter(set.launches));
   }
   std::ranges::stable_sort(set.launches, {}, &MeasuredLaunch::started_at);
@@ -136,22 +134,22 @@ void add_file(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   if (kind_of(record) == "baseline") {
     set.baseline = part_json(baseline_reference(record, set.path));
     set.launches = launches_of_baseline(record, set.path);
-    set.warnings = record.value("warnings", set.warnings);
+    set.warnings = envelope_of(record).warnings;
     return;
   }
-  const std::string status = record.at("status");
   if (!is_read(reader, record))
     throw ConfigError(fmt::format(
         "{}: a record of kind {} has nothing of what is to be compared; give records of "
         "kind {} or baseline",
         set.path, kind_of(record), fmt::join(reader.kinds, ", ")));
-  if (status != "ok")
-    left_out.add_failed(
-        fmt::format("{}: {}", status, record.value("reason", Json("")).dump(-1, ' ', true)),
-        build_of(record));
+  const record::Envelope envelope = envelope_of(record);
+  if (envelope.status != Status::ok)
+    left_out.add_failed(fmt::format("{}: {}", to_string(envelope.status),
+                                    Json(envelope.reason).dump(-1, ' ', true)),
+                        build_of(envelope));
   else
     set.launches = reader.launches(record, set.path);
-  left_out.add_failed_of(record);
+  left_out.add_failed_within(launches_within(record, set.path), build_of(envelope));
 }
 
 /// Whether the file is a trace of --trace, which may be larger than any record.

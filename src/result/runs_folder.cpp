@@ -23,7 +23,7 @@ void collect_paths(const Json& json, std::set<std::string>& paths) {
 RunsFolder::RunsFolder(const std::filesystem::path& record)
     : folder_(std::filesystem::path(record).replace_extension(".runs")) {
   const Json older = record_at(record);
-  if (!older.is_null()) finished_ = status_of(older) == Status::ok;
+  if (!older.is_null()) finished_ = envelope_of(older).status == Status::ok;
   for (const char* key : {"points", "alone"})
     if (older.contains(key)) collect_paths(older[key], older_);
   std::error_code error;

@@ -63,18 +63,18 @@ void Curve::resume() {
     if (!files_) return;
     std::vector<std::int64_t> ranks;
     for (const Point& point : points_) ranks.push_back(point.runs.ranks);
-    const Json now = curve_json(make_record({Status::failed, "not measured yet"}));
-    const auto same = [&](const Json& run, const CurveSegment& segment) {
+    const ScalingCurve now = make_record({Status::failed, "not measured yet"});
+    const auto same = [&](const RunResult& run, const CurveSegment& segment) {
       const std::int64_t n = ranks[segment.point];
       const ResolvedConfig point = point_config(config(), n, ranks.front());
-      bool there = run["ranks"].size() == static_cast<std::size_t>(n);
-      for (std::size_t i = 0; there && i < run["ranks"].size(); ++i)
-        there = run["ranks"][i]["host"] == hosts[i];
-      return there && run["config_hash"] == config_hash(point, static_cast<int>(n)) &&
-             same_machine_and_build(run, now);
+      bool there = run.ranks.size() == static_cast<std::size_t>(n);
+      for (std::size_t i = 0; there && i < run.ranks.size(); ++i)
+        there = run.ranks[i].host == hosts[i];
+      return there && run.config_hash == config_hash(point, static_cast<int>(n)) &&
+             Origins{run.build, run.system} == Origins{now.build, *now.system};
     };
     for (const KeptRun& run : files_->unfinished(plan_, ranks, same)) {
-      take(run.segment, record_from<RunResult>(run.record), run.path);
+      take(run.segment, run.record, run.path);
       kept_rounds_ = run.segment.round + 1;
     }
     if (kept_rounds_ > 0)
@@ -179,8 +179,7 @@ void Curve::trace(const CurveSegment& segment, std::optional<RunResult>& run) {
       std::stoi(session_.world.broadcast(std::to_string(static_cast<int>(code)))));
   session_.world.agree_on([&] {
     if (!session_.is_root()) return;
-    if (files_)
-      files_->write_run(measured_json(*run), point.runs.ranks, segment.round + 1, segment.baseline);
+    if (files_) files_->write_run(*run, point.runs.ranks, segment.round + 1, segment.baseline);
     session_.say(run->trace ? trace_summary(*run) : "no trace: " + run->trace.why());
   });
 }
@@ -208,8 +207,7 @@ void Curve::keep(const CurveSegment& segment, Point& point, const RunResult& run
   std::exception_ptr unwritten;
   try {
     if (files_)
-      path = files_->write_run(measured_json(run), point.runs.ranks, segment.round + 1,
-                               segment.baseline);
+      path = files_->write_run(run, point.runs.ranks, segment.round + 1, segment.baseline);
   } catch (const ResultError&) {
     unwritten = std::current_exception();  // the run counts: the curve may still find room
   }

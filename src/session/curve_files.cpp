@@ -23,16 +23,13 @@ std::string name_begin(std::int64_t ranks, int round, bool baseline) {
 
 }  // namespace
 
-bool same_machine_and_build(const Json& record, const Json& other) {
-  const auto machine = [](const Json& one) {
-    return machine_of(part_from<record::System>(one.at("system")));
-  };
-  return record.at("build") == other.at("build") && machine(record) == machine(other);
+bool Origins::operator==(const Origins& other) const {
+  return build == other.build && machine_of(system) == machine_of(other.system);
 }
 
 std::vector<KeptRun> CurveFiles::unfinished(
     const std::vector<CurveSegment>& plan, const std::vector<std::int64_t>& ranks,
-    const std::function<bool(const Json&, const CurveSegment&)>& same) {
+    const std::function<bool(const RunResult&, const CurveSegment&)>& same) {
   const std::set<std::string> names = runs_.unnamed();
   const auto newest = [&](const CurveSegment& segment) {
     const std::string begin = name_begin(ranks[segment.point], segment.round + 1, segment.baseline);
@@ -41,10 +38,10 @@ std::vector<KeptRun> CurveFiles::unfinished(
     for (auto name = names.lower_bound(begin); name != names.end() && name->starts_with(begin);
          ++name) {
       if (name->size() != length) continue;
-      Json record = record_at(runs_.path() / *name);
-      if (record.is_null() || status_of(record) != Status::ok || !same(record, segment)) continue;
-      if (!found || found->record["created_at"] < record["created_at"])
-        found = KeptRun{segment, runs_.name_of(*name), std::move(record)};
+      auto record = result_at<RunResult>(runs_.path() / *name);
+      if (!record || record->status != Status::ok || !same(*record, segment)) continue;
+      if (!found || found->record.created_at < record->created_at)
+        found = KeptRun{segment, runs_.name_of(*name), *std::move(record)};
     }
     return found;
   };
@@ -61,11 +58,11 @@ std::vector<KeptRun> CurveFiles::unfinished(
   return kept;
 }
 
-std::string CurveFiles::write_run(const Json& record, int ranks, int round, bool baseline) {
-  const std::string id = record.at("id").get<std::string>().substr(0, kIdLetters);
+std::string CurveFiles::write_run(const RunResult& record, int ranks, int round, bool baseline) {
+  const std::string id = record.id.substr(0, kIdLetters);
   ResultFile file(runs_.path() / (name_begin(ranks, round, baseline) + id + ".json"),
                   /*reserved_bytes=*/0);
-  file.write(record);
+  file.write(measured_json(record));
   return runs_.name_of(file.path());
 }
 

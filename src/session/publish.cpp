@@ -29,7 +29,7 @@ ExitCode publish_record(Session& session, ResultFile* output, const record::Meas
                            {"record", output ? Json(output->path().string()) : Json()}});
   session.say(summary());
   if (output) {
-    session.handover.publish_partial({Json::array({record}), nullptr, output->path()});
+    session.handover.publish_partial({Json::array({record}), nullptr, output->path().string()});
     session.say("record: " + output->path().string());
   }
   return exit_code_of(run.status);

@@ -89,13 +89,14 @@ class Family {
       if (!session_.is_root() || !session_.config().output) return;
       const auto largest =
           static_cast<int>(curve_ranks(session_.config(), session_.world.size()).back());
-      const Json now =
-          curve_json(make_scaling_record(session_.record_context(session_.loaded), largest, {}, {},
-                                         {Status::failed, "not measured yet"}));
+      const ScalingCurve now =
+          make_scaling_record(session_.record_context(session_.loaded), largest, {}, {},
+                              {Status::failed, "not measured yet"});
       for (std::size_t i = 0; i < curves_.size(); ++i) {
         auto curve = finished_curve(files_[i]->path());
         if (!curve || curve->config_hash != config_hash(curves_[i].config, largest) ||
-            !same_machine_and_build(curve_json(*curve), now))
+            !curve->system ||
+            Origins{curve->build, *curve->system} != Origins{now.build, *now.system})
           break;
         finished_.push_back(*std::move(curve));
       }
@@ -154,7 +155,7 @@ class Family {
   void publish(std::size_t i, const std::optional<ScalingCurve>& curve) {
     so_far_ = curve;
     session_.handover.publish_partial({finished_json(), curve ? curve_json(*curve) : Json(),
-                                       files_[i] ? files_[i]->path() : std::filesystem::path()});
+                                       files_[i] ? files_[i]->path().string() : ""});
   }
 
   Json finished_json() const {

@@ -39,7 +39,7 @@ std::string differences(const nlohmann::json& mine, const nlohmann::json& other)
 /// of what computes: the build and its MPI.
 nlohmann::json comparable(const LoadedConfig& loaded, const std::string& mpi) {
   nlohmann::json values{{"build.mpi (as loaded)", mpi}};
-  const Json build = build_info();
+  const Json build = part_json(build_info());
   for (const auto& [key, value] : build.items()) values["build." + key] = value;
   const auto configuration = config_to_json(loaded);
   for (const auto& [key, entry] : configuration.items())

@@ -153,7 +153,7 @@ void MeasuredRecord::keep_untraced(Untraced record) {
   const Json kept = record("the trace pass did not come to its end");
   if (output_) output_->write(kept);
   session_.handover.publish_partial(
-      {Json::array({kept}), nullptr, output_ ? output_->path() : std::filesystem::path()});
+      {Json::array({kept}), nullptr, output_ ? output_->path().string() : ""});
   const std::lock_guard lock(mutex_);
   record_ = std::move(record);
 }

@@ -172,10 +172,10 @@ TEST(Lists, ModelsAndConfigs) {
   EXPECT_THAT(models_table(), HasSubstr("25557032"));
   const auto configs = shipped_configs(SCALEMARK_SOURCE_DIR "/build/dev/bin/scalemark");
   EXPECT_GE(configs.size(), 4u);
-  EXPECT_THAT(configs_table(configs), HasSubstr("quickstart.json"));
-  EXPECT_THAT(configs_table(configs), HasSubstr("sweeps/threads.json"));
+  EXPECT_THAT(configs_table(read_configs(configs)), HasSubstr("quickstart.json"));
+  EXPECT_THAT(configs_table(read_configs(configs)), HasSubstr("sweeps/threads.json"));
   EXPECT_THROW(shipped_configs("/nowhere/at/all/bin/scalemark"), EnvironmentError);
-  EXPECT_THAT(configs_table(configs), HasSubstr("studies/link_rate.json"));
+  EXPECT_THAT(configs_table(read_configs(configs)), HasSubstr("studies/link_rate.json"));
 }
 
 }  // namespace

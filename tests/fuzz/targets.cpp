@@ -60,7 +60,7 @@ void use(std::vector<MeasuredLaunch> launches) {
 
 void read_record_text(std::string_view text) {
   const Json record = parse_record(text, "fuzz.json");
-  runs_within(record, "fuzz.json");
+  launches_within(record, "fuzz.json");
   const std::string kind = record.at("kind");
   if (kind == "run" || kind == "inference" || kind == "scaling" || kind == "instances")
     use(measured_launches(record, "fuzz.json"));

@@ -154,8 +154,7 @@ TEST_F(Supervised, AKilledFamilyKeepsItsFinishedCurves) {
   const auto publish = [](const std::string& partial) {
     return "echo '" + partial + "' > $SMK_INTERNAL_HANDOVER/partial.json\nexit 137";
   };
-  EXPECT_EQ(run(publish(R"({"finished": [)" + finished + R"(], "record": null, "path": null})")),
-            4);
+  EXPECT_EQ(run(publish(R"({"finished": [)" + finished + R"(], "record": null, "path": ""})")), 4);
   EXPECT_FALSE(std::filesystem::exists(output())) << "the second curve has no run yet";
 
   const std::string second = folder_ / "curve-bf16.json";

@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "result/envelope.hpp"
 #include "result/record_kinds.hpp"
 #include "result/support.hpp"
 
@@ -37,7 +38,7 @@ TEST(Status, LeadsToTheExitCodeOfTheCommand) {
 TEST(Status, ItsWordsComeBack) {
   for (const Status status :
        {Status::ok, Status::invalid, Status::failed, Status::interrupted, Status::timeout})
-    EXPECT_EQ(status_of(envelope("run", status)), status);
+    EXPECT_EQ(envelope_of(envelope("run", status)).status, status);
   EXPECT_EQ(status_from("surprise"), Status::failed);
 }
 

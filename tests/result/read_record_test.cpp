@@ -5,6 +5,7 @@
 
 #include "error.hpp"
 #include "record/comparison.hpp"
+#include "result/envelope.hpp"
 #include "result/measured_launch.hpp"
 #include "result/record_kinds.hpp"
 #include "result/support.hpp"

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "error.hpp"
+#include "result/envelope.hpp"
 #include "result/support.hpp"
 #include "support/in_child.hpp"
 

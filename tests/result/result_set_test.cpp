@@ -7,6 +7,7 @@
 #include "analysis/scaling/scaling.hpp"
 #include "error.hpp"
 #include "record/read.hpp"
+#include "result/envelope.hpp"
 #include "result/inference_record.hpp"
 #include "result/support.hpp"
 

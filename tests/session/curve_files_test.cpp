@@ -7,6 +7,8 @@
 
 #include "error.hpp"
 #include "platform/posix_file.hpp"
+#include "result/envelope.hpp"
+#include "result/support.hpp"
 
 namespace scalemark::curve_files_test {
 namespace {
@@ -15,9 +17,10 @@ namespace fs = std::filesystem;
 
 class CurveFilesTest : public testing::Test {
  protected:
-  Json run(const std::string& id) {
-    Json record = envelope("run", Status::ok);
-    record["id"] = id;
+  RunResult run(const std::string& begin) {
+    RunResult record = make_run(test::make_context(), test::make_facts(1),
+                                {test::make_report(0, {0.5, 0.5}, {0, 0})});
+    record.id = begin + record.id.substr(begin.size());
     return record;
   }
   Json curve(const std::string& path) {
@@ -60,22 +63,23 @@ TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
 TEST_F(CurveFilesTest, WholeRoundsOfAnUnfinishedCurveAreKept) {
   const std::vector<std::int64_t> ranks{1, 2};
   const std::vector<CurveSegment> plan = curve_segments(ranks, 3, true, 1);
-  const auto all = [](const Json&, const CurveSegment&) { return true; };
+  const auto all = [](const RunResult&, const CurveSegment&) { return true; };
   std::set<std::string> written;
   {
     CurveFiles files(folder_ / "s.json");
     for (std::size_t i = 0; i < 5; ++i) {  // of nine: a round has one run of 1 and two of 2 ranks
       const CurveSegment& s = plan[i];
-      Json record = run(fmt::format("{}2345678-", i + 1));
-      if (i == 4) record["status"] = "failed";
+      RunResult record = run(fmt::format("{}2345678-", i + 1));
+      if (i == 4) record = make_failed_run(test::make_context(), 2, {Status::failed, "a test"});
       written.insert(
           files.write_run(record, static_cast<int>(ranks[s.point]), s.round + 1, s.baseline));
     }
     EXPECT_TRUE(CurveFiles(folder_ / "other.json").unfinished(plan, ranks, all).empty());
   }
   CurveFiles files(folder_ / "s.json");
-  EXPECT_TRUE(files.unfinished(plan, ranks, [](const Json&, const CurveSegment&) { return false; })
-                  .empty());
+  EXPECT_TRUE(
+      files.unfinished(plan, ranks, [](const RunResult&, const CurveSegment&) { return false; })
+          .empty());
   const auto kept = files.unfinished(plan, ranks, all);
   ASSERT_EQ(kept.size(), 3u) << "the second round is not whole";
   Json points = Json::array();
@@ -104,7 +108,7 @@ TEST_F(CurveFilesTest, WhatAnUnfinishedCurveNamesStaysWhereItIsKept) {
   }
   CurveFiles files(folder_ / "s.json");
   const auto kept =
-      files.unfinished(plan, ranks, [](const Json&, const CurveSegment&) { return true; });
+      files.unfinished(plan, ranks, [](const RunResult&, const CurveSegment&) { return true; });
   ASSERT_EQ(kept.size(), 1u);
   files.write_curve(curve(kept[0].path));
   EXPECT_TRUE(fs::exists(folder_ / kept[0].path));

@@ -13,6 +13,9 @@
 #include "config/text.hpp"
 #include "error.hpp"
 #include "measure/statistics.hpp"
+#include "record/instances.hpp"
+#include "record/preflight.hpp"
+#include "record/scaling.hpp"
 #include "result/outcome.hpp"
 #include "result/records.hpp"
 #include "result/sweep_folder.hpp"
@@ -20,6 +23,9 @@
 namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
+
+/// A column of a row.
+constexpr const char* kThroughput = "throughput";
 
 Json columns_of(const std::vector<Json>& row) {
   Json columns = Json::object();
@@ -30,18 +36,19 @@ Json columns_of(const std::vector<Json>& row) {
 
 /// The repeats of a curve's point or of instances: their throughput, with what else the point is.
 void add_rounds(std::vector<StepRow>& rows, const StepRow& point) {
-  const auto repeats = point.part.find("repeats");
+  using record::CurveRepeat;
+  const auto repeats = point.part.find(key_of(&record::ScalingPoint::repeats));
   if (repeats == point.part.end()) return;
   std::int64_t number = 0, baselines = 0;
   for (const Json& repeat : *repeats) {
     StepRow row = point;
-    const bool baseline = repeat.value("baseline", false);
+    const bool baseline = repeat.value(key_of(&CurveRepeat::baseline), false);
     const std::int64_t place = ++(baseline ? baselines : number);
-    const Json own = repeat.value("repeat", Json());
+    const Json own = repeat.value(key_of(&CurveRepeat::repeat), Json());
     row.repeat = own.is_number_integer() ? own.get<std::int64_t>() : place;
     row.part = repeat;
-    row.part["baseline"] = baseline;
-    row.columns["throughput"] = repeat.at("throughput");
+    row.part[key_of(&CurveRepeat::baseline)] = baseline;
+    row.columns[kThroughput] = repeat.at(key_of(&CurveRepeat::throughput));
     row.of_round = true;
     rows.push_back(std::move(row));
   }
@@ -49,10 +56,10 @@ void add_rounds(std::vector<StepRow>& rows, const StepRow& point) {
 
 /// Each slot of instances without neighbours.
 void add_alone(std::vector<StepRow>& rows, const Json& record) {
-  for (const Json& slot : record.at("alone")) {
+  for (const Json& slot : record.at(key_of(&InstancesResult::alone))) {
     StepRow row{.columns = {{"alone", true},
-                            {"slot", slot.at("slot")},
-                            {"throughput", slot.at("throughput")}},
+                            {"slot", slot.at(key_of(&record::SlotAlone::slot))},
+                            {kThroughput, slot.at(key_of(&record::SlotAlone::throughput))}},
                 .part = slot};
     rows.push_back(row);
     add_rounds(rows, row);
@@ -96,18 +103,16 @@ Json StepRow::value(const std::string& name) const {
 }
 
 std::vector<StepRow> step_rows(const Json& record) {
-  const std::string kind = record.value("kind", "plan");
-  if (kind == "preflight") return parts_of(record, "checks");
-  if (!has_flat_rows(kind)) {
-    auto points = parts_of(record, "points");
-    for (StepRow& point : points) point.planned = kind == "plan";
-    return points;
-  }
+  const char* points_key = key_of(&ScalingCurve::points);
+  const std::string kind = kind_of(record);
+  if (kind == "preflight") return parts_of(record, key_of(&PreflightResult::checks));
+  if (!has_flat_rows(kind)) return parts_of(record, points_key);
   const auto flat = flat_rows(record, {});
   std::vector<StepRow> rows;
   for (std::size_t i = 0; i < flat.size(); ++i) {
-    const bool point = record.contains("points") && i < record["points"].size();
-    rows.push_back({.columns = columns_of(flat[i]), .part = point ? record["points"][i] : record});
+    const bool point = record.contains(points_key) && i < record[points_key].size();
+    rows.push_back(
+        {.columns = columns_of(flat[i]), .part = point ? record[points_key][i] : record});
   }
   for (std::size_t i = 0; i < flat.size(); ++i) add_rounds(rows, StepRow(rows[i]));
   if (kind == "instances") add_alone(rows, record);
@@ -118,9 +123,15 @@ std::vector<StepRow> read_step_rows(const fs::path& result, const std::string& r
   return fs::is_directory(result) ? launches_of(result, revision) : step_rows(read_record(result));
 }
 
+std::vector<StepRow> plan_rows(const Json& plan) {
+  auto points = parts_of(plan, key_of(&ScalingCurve::points));
+  for (StepRow& point : points) point.planned = true;
+  return points;
+}
+
 std::vector<StepRow> read_plan_rows(const fs::path& plan) {
   try {
-    return step_rows(parse_json_text(read_input_file(plan, kLargestRecord), kDeepestRecord));
+    return plan_rows(parse_json_text(read_input_file(plan, kLargestRecord), kDeepestRecord));
   } catch (const InputFault& fault) {
     throw ResultError(fmt::format("{}: {}", plan.string(), fault.what()));
   } catch (const JsonFault& fault) {

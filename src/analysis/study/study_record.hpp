@@ -38,7 +38,9 @@ std::vector<StepRow> read_step_rows(const std::filesystem::path& result,
 /// Reads the rows of a plan that a dry run has printed into a file. Throws ResultError where it
 /// can't be read.
 std::vector<StepRow> read_plan_rows(const std::filesystem::path& plan);
-/// Returns the rows of one record, or of a plan that a dry run has printed.
+/// Returns the rows of such a plan.
+std::vector<StepRow> plan_rows(const Json& plan);
+/// Returns the rows of one record.
 std::vector<StepRow> step_rows(const Json& record);
 
 /// The reason of a figure without a reading.

@@ -12,10 +12,14 @@ namespace {
 
 const std::filesystem::path kSource = SCALEMARK_SOURCE_DIR;
 
-double measured(const Json& record, const Reading& reading) {
-  const auto figure = measure_figure({"f", "ratio", {}, reading}, {{"s", step_rows(record)}});
+double measured(const std::vector<StepRow>& rows, const Reading& reading) {
+  const auto figure = measure_figure({"f", "ratio", {}, reading}, {{"s", rows}});
   EXPECT_EQ(figure.why(), "");
   return figure->value;
+}
+
+double measured(const Json& record, const Reading& reading) {
+  return measured(step_rows(record), reading);
 }
 
 TEST(StepRows, OfACurveAreItsPointsAndTheirRounds) {
@@ -39,7 +43,7 @@ TEST(StepRows, OfACurveAreItsPointsAndTheirRounds) {
 }
 
 TEST(StepRows, OfADryRunAreArithmetic) {
-  EXPECT_TRUE(step_rows({{"points", {{{"ranks", 2}}}}}).front().planned);
+  EXPECT_TRUE(plan_rows({{"points", {{{"ranks", 2}}}}}).front().planned);
   EXPECT_FALSE(step_rows({{"kind", "projection"}, {"points", {{{"ranks", 2}}}}}).front().planned)
       << "a projection is fitted to what was measured";
 }
@@ -71,7 +75,8 @@ TEST(StepRows, OfPlansAndPreflights) {
   const Json plan =
       Json::parse(R"({"points": [{"ranks": 64, "bytes": 128}, {"ranks": 1, "bytes": 2}]})");
   EXPECT_DOUBLE_EQ(
-      measured(plan, {"s", "bytes", {{"ranks", 64}}, Where{{"ranks", 1}}, "s", "bytes"}), 64);
+      measured(plan_rows(plan), {"s", "bytes", {{"ranks", 64}}, Where{{"ranks", 1}}, "s", "bytes"}),
+      64);
   const Json preflight = Json::parse(
       R"({"kind": "preflight", "checks": [{"name": "gemm.fp32", "statistic": "flops", "value": 2e9},
                                           {"name": "noise", "statistic": "steal", "value": 0}]})");
