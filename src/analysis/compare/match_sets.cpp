@@ -526,10 +526,10 @@ void sort_by_age(std::vector<ResultSet>& parts) {
     return !part.launches.front().committed_at.empty();
   };
   std::ranges::stable_sort(parts, {}, first_start);
-  const auto untold = std::ranges::stable_partition(parts, told);
-  std::vector<ResultSet> others(std::make_move_iterator(untold.begin()),
-                                std::make_move_iterator(untold.end()));
-  parts.erase(untold.begin(), untold.end());
+  const auto untold = std::stable_partition(parts.begin(), parts.end(), told);
+  std::vector<ResultSet> others(std::make_move_iterator(untold),
+                                std::make_move_iterator(parts.end()));
+  parts.erase(untold, parts.end());
   std::ranges::stable_sort(
       parts, {}, [](const ResultSet& part) { return part.launches.front().committed_at; });
   const bool in_order = measured_in_order(parts);
