@@ -270,9 +270,8 @@ bool is_newer(const FailedLaunches& build, const ResultSet& set) {
 void name_all_failed(const ResultSet& whole, const std::vector<ResultSet>& parts,
                      std::vector<std::string>& warnings) {
   for (const auto& [revision, failed] : whole.failed_of) {
-    const bool in_row = std::ranges::any_of(
-        parts, [&](const ResultSet& part) { return part.launches.front().revision == revision; });
-    if (in_row) continue;
+    const auto revision_of = [](const ResultSet& part) { return part.launches.front().revision; };
+    if (std::ranges::find(parts, revision, revision_of) != parts.end()) continue;
     const std::string text =
         fmt::format("no launch of revision={} ended well ({}: {})", revision,
                     counted(failed.count, "launch"), fmt::join(failed.statuses, ", "));
