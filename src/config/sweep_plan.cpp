@@ -49,25 +49,25 @@ struct Member {
   const Json* Text::*value;
 };
 
-constexpr std::array kPlanMembers{Member{"$schema", &PlanText::schema},
-                                  Member{"description", &PlanText::description},
-                                  Member{"command", &PlanText::command},
-                                  Member{"settings", &PlanText::settings},
-                                  Member{"axes", &PlanText::axes},
-                                  Member{"points", &PlanText::points},
-                                  Member{"default", &PlanText::standard},
-                                  Member{"repeats", &PlanText::repeats},
-                                  Member{"seed", &PlanText::seed},
-                                  Member{"launch_timeout", &PlanText::launch_timeout},
-                                  Member{"command_timeout", &PlanText::command_timeout},
-                                  Member{"before", &PlanText::before},
-                                  Member{"after", &PlanText::after},
-                                  Member{"alternate", &PlanText::alternate}};
+constexpr std::array kPlanMembers{Member<PlanText>{"$schema", &PlanText::schema},
+                                  Member<PlanText>{"description", &PlanText::description},
+                                  Member<PlanText>{"command", &PlanText::command},
+                                  Member<PlanText>{"settings", &PlanText::settings},
+                                  Member<PlanText>{"axes", &PlanText::axes},
+                                  Member<PlanText>{"points", &PlanText::points},
+                                  Member<PlanText>{"default", &PlanText::standard},
+                                  Member<PlanText>{"repeats", &PlanText::repeats},
+                                  Member<PlanText>{"seed", &PlanText::seed},
+                                  Member<PlanText>{"launch_timeout", &PlanText::launch_timeout},
+                                  Member<PlanText>{"command_timeout", &PlanText::command_timeout},
+                                  Member<PlanText>{"before", &PlanText::before},
+                                  Member<PlanText>{"after", &PlanText::after},
+                                  Member<PlanText>{"alternate", &PlanText::alternate}};
 constexpr std::array kLevelMembers{
-    Member{"level", &LevelText::level}, Member{"before", &LevelText::before},
-    Member{"after", &LevelText::after}, Member{"set", &LevelText::settings}};
-constexpr std::array kPointMembers{Member{"before", &PointText::before},
-                                   Member{"after", &PointText::after}};
+    Member<LevelText>{"level", &LevelText::level}, Member<LevelText>{"before", &LevelText::before},
+    Member<LevelText>{"after", &LevelText::after}, Member<LevelText>{"set", &LevelText::settings}};
+constexpr std::array kPointMembers{Member<PointText>{"before", &PointText::before},
+                                   Member<PointText>{"after", &PointText::after}};
 
 /// Returns the members of an object that have a place in `Text`, and calls `other` with the name of
 /// each that has none.
