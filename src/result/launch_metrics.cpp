@@ -35,8 +35,8 @@ std::vector<MetricRow> made_table() {
     visit_fields(fields, [&](const Field& field, const std::string& pointer) {
       if (!field.compared) return;
       const auto& [name, unit, better, per] = *field.compared;
-      const auto same = [&](const MetricRow& row) { return row.metric.name == name; };
-      const auto found = std::ranges::find_if(table, same);
+      const auto name_of = [](const MetricRow& row) { return std::string_view(row.metric.name); };
+      const auto found = std::ranges::find(table, std::string_view(name), name_of);
       if (found != table.end()) return static_cast<void>(found->kinds.insert(kind));
       std::string key = whole ? pointer.substr(1) : "";
       std::ranges::replace(key, '/', '.');
