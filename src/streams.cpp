@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "error.hpp"
 
@@ -60,16 +61,63 @@ int write_whole(int descriptor, std::string_view bytes) noexcept {
   return 0;
 }
 
+namespace {
+
+int data_descriptor = STDOUT_FILENO;
+
+/// As it is to leave this process.
+std::string marked(std::string_view text) {
+  if (std::getenv(kMarksData) == nullptr || data_descriptor == STDOUT_FILENO)
+    return std::string(text);
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t length = std::min(text.find('\n'), text.size() - 1) + 1;
+    lines.append(kDataMark).append(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return lines;
+}
+
+}  // namespace
+
+void keep_stdout_for_data() {
+  std::fflush(stdout);
+  const int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (kept < 0) return;
+  data_descriptor = kept;
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+DataLines::Parts DataLines::pass(std::string_view bytes) {
+  Parts parts;
+  for (const char c : bytes) {
+    line_ += c;
+    if (c != '\n') continue;
+    Parts last = rest();
+    parts.data += last.data;
+    parts.others += last.others;
+  }
+  return parts;
+}
+
+DataLines::Parts DataLines::rest() {
+  const std::string line = std::exchange(line_, {});
+  const std::size_t mark = line.find(kDataMark);
+  if (mark == line.npos) return {"", line};
+  return {line.substr(mark + kDataMark.size()), ""};
+}
+
 void print_data(std::string_view text) {
   std::fflush(stdout);  // what a library has printed comes first
-  if (const int error = write_whole(STDOUT_FILENO, in_colour(text, STDOUT_FILENO)); error != 0)
+  const int error = write_whole(data_descriptor, marked(in_colour(text, data_descriptor)));
+  if (error != 0)
     throw StdoutError((error == EBADF ? "it is closed" : write_error_words(error)) +
                       ": what was asked for there is lost");
 }
 
 void print_view(std::string_view text) noexcept {
   std::fflush(stdout);
-  write_whole(STDOUT_FILENO, text);
+  write_whole(data_descriptor, marked(text));
 }
 
 namespace {

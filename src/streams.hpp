@@ -37,6 +37,31 @@ std::optional<std::size_t> output_columns();
 /// What was asked for on stdout, whole. Throws StdoutError where it does not get there.
 void print_data(std::string_view text);
 
+/// From now on stdout has nothing but what print_data() and print_view() write: what libraries
+/// print there goes to stderr (--json). A rank whose lines pass through a launcher of ours marks
+/// them (kMarksData).
+void keep_stdout_for_data();
+
+/// Set, ranks begin each line of data with it: a launcher puts words of its own before lines, and
+/// lines of its own between them. It can stand in no JSON.
+inline constexpr const char* kMarksData = "SMK_INTERNAL_MARKS_DATA";
+inline constexpr std::string_view kDataMark = "\x1e";
+
+/// Splits what a launcher passes on into the lines of data, without what it put before them, and
+/// others.
+class DataLines {
+ public:
+  struct Parts {
+    std::string data, others;
+  };
+  Parts pass(std::string_view bytes);
+  /// What came after the last line's end.
+  Parts rest();
+
+ private:
+  std::string line_;
+};
+
 /// What people watch on stdout while a result is kept elsewhere. Never throws.
 void print_view(std::string_view text) noexcept;
 

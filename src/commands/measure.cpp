@@ -70,6 +70,21 @@ ExitCode judge_cpu_masks(LoadedConfig loaded) {
   return record.verdict == CheckStatus::fail ? ExitCode::failed : ExitCode::ok;
 }
 
+/// Unsets the variables by which hwloc shows another machine than this one: ranks would be planned,
+/// bound and recorded by it. Returns what to say of it; empty where none is set.
+std::string forget_other_machine() {
+  constexpr std::array kShowing{"HWLOC_SYNTHETIC", "HWLOC_XMLFILE", "HWLOC_FSROOT"};
+  std::vector<std::string> set;
+  for (const char* name : kShowing)
+    if (std::getenv(name)) set.emplace_back(name);
+  if (set.empty()) return "";
+  if (const Topology topology = load_topology();
+      topology && hwloc_topology_is_thissystem(topology.get()))
+    return "";
+  for (const char* name : kShowing) unsetenv(name);
+  return join(set, " and ") + " shows another machine than this one: it is ignored here; unset it";
+}
+
 namespace fs = std::filesystem;
 
 /// The keys that can be asked of finished launches.
@@ -251,26 +266,21 @@ ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>&
   return ExitCode::ok;
 }
 
-/// Ends a rank of srun without PMI, which Open MPI would end within MPI_Init. A single task needs
-/// no other and runs alone: it is often a shell of `srun --pty`, which Open MPI recognises by the
-/// step's number. Returns false for a rank that leaves too, but whose host need not say why again.
+/// Ends a rank of srun without PMI, which Open MPI would end within MPI_Init. Returns false for a
+/// rank that leaves too, but whose host need not say why again.
 bool leave_srun_without_pmi() {
   const auto environment = process_environment();
   if (!is_srun_without_pmi(environment)) return true;
-  if (const auto tasks = launcher_hint(environment)->tasks; tasks > 1) {
-    if (!speaks()) return false;
-    throw EnvironmentError(fmt::format(
-        "srun started {} tasks without PMIx: each of them would see a world of one rank. Remedy: "
-        "srun --mpi=pmix (see srun --mpi=list), or mpirun inside the allocation. Nothing was "
-        "measured and no file was written.",
-        tasks));
-  }
-  for (const char* name : {"SLURM_STEP_ID", "SLURM_STEPID"}) unsetenv(name);
-  return true;
+  if (!speaks()) return false;
+  throw EnvironmentError(fmt::format(
+      "srun started {} tasks without PMIx: each of them would see a world of one rank. Remedy: "
+      "srun --mpi=pmix (see srun --mpi=list), or mpirun inside the allocation. Nothing was "
+      "measured and no file was written.",
+      launcher_hint(environment)->tasks));
 }
 
 ExitCode measure(Command command, const CommandLine& line) {
-  const LoadedConfig loaded = load_config(command, line.arguments, environment_lines());
+  LoadedConfig loaded = load_config(command, line.arguments, environment_lines());
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   if (loaded.config.quiet) be_quiet();
   if (loaded.config.cpu_masks) return judge_cpu_masks(loaded);
@@ -281,6 +291,8 @@ ExitCode measure(Command command, const CommandLine& line) {
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
   const bool starts_ranks = command == Command::scale || !loaded.config.ranks.empty();
   if (hint || !starts_ranks) refuse_outside_container(loaded.config, hint.has_value());
+  if (const std::string ignored = forget_other_machine(); !ignored.empty())
+    starts_ranks && !hint ? warn(ignored) : loaded.warnings.push_back(ignored);
   if (starts_ranks && !hint) return start_ranks(loaded, line.arguments);
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
   if (!leave_srun_without_pmi()) return ExitCode::environment;

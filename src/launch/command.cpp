@@ -27,6 +27,8 @@ bool may_share_cores(const LaunchRequest& request) {
 /// Returns "n0,n1"; for mpirun each host is followed by `separator` and its number of ranks.
 std::string host_list(const LaunchRequest& request, const std::string& separator = "") {
   std::string list;
+  for (const auto& [host, ranks] : request.ranks_on)
+    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", host, ranks);
   for (const std::string& host : request.hosts)
     list +=
         (list.empty() ? "" : ",") + host +
@@ -39,8 +41,9 @@ std::string host_list(const LaunchRequest& request, const std::string& separator
 std::vector<std::string> hydra_command(const LaunchRequest& request) {
   std::vector<std::string> words{launcher_program(request), "-n", std::to_string(request.ranks)};
   if (request.hostfile) words.insert(words.end(), {"-f", *request.hostfile});
-  if (!request.hosts.empty()) words.insert(words.end(), {"-hosts", host_list(request)});
-  if (request.ranks_per_node)
+  if (!request.hosts.empty() || !request.ranks_on.empty())
+    words.insert(words.end(), {"-hosts", host_list(request)});
+  if (request.ranks_per_node && request.ranks_on.empty())
     words.insert(words.end(), {"-ppn", std::to_string(*request.ranks_per_node)});
   const std::string cores = ":" + std::to_string(request.cpus_per_rank);
   words.insert(
@@ -59,9 +62,10 @@ std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_ro
   if (is_root) add({"--allow-run-as-root"});
   add({"-n", std::to_string(request.ranks)});
   if (request.hostfile) add({"--hostfile", *request.hostfile});
-  if (!request.hosts.empty()) add({"--host", host_list(request, ":")});
+  if (!request.hosts.empty() || !request.ranks_on.empty()) add({"--host", host_list(request, ":")});
+  const bool per_node = request.ranks_per_node && request.ranks_on.empty();
   const std::string place =
-      request.ranks_per_node ? "ppr:" + std::to_string(*request.ranks_per_node) + ":node" : "slot";
+      per_node ? "ppr:" + std::to_string(*request.ranks_per_node) + ":node" : "slot";
   const std::string binding = to_string(request.binding);
   if (!request.is_bound())  // it refuses to bind more ranks than cores
     add({"--map-by", place + (may_share_cores(request) ? ":OVERSUBSCRIBE" : ""), "--bind-to",
@@ -69,7 +73,7 @@ std::vector<std::string> mpirun_command(const LaunchRequest& request, bool is_ro
   else if (request.binding == Binding::core)
     add({"--map-by", place + ":PE=" + std::to_string(request.cpus_per_rank), "--bind-to", "core"});
   else  // in turns, or both ranks of two sockets would share the first
-    add({"--map-by", request.ranks_per_node ? place : binding, "--bind-to", binding});
+    add({"--map-by", per_node ? place : binding, "--bind-to", binding});
   for (const std::string& name : request.forward) add({"-x", name});
   for (const auto& [name, value] : request.environment)
     if (value) add({"-x", name});

@@ -147,24 +147,22 @@ std::vector<std::pair<std::string, std::string>> engine_variables(
     const ResolvedConfig& config, int usable_cpus,
     const std::map<std::string, std::string>& environment) {
   std::vector<std::pair<std::string, std::string>> variables;
-  const std::string threads = std::to_string(config.num_intra_threads.value_or(usable_cpus));
+  // LibTorch takes MKL's number where MKL has one: what a user has set of one variable goes for
+  // both.
+  std::string threads = std::to_string(config.num_intra_threads.value_or(usable_cpus));
+  for (const char* name : {"MKL_NUM_THREADS", "OMP_NUM_THREADS"})
+    if (const auto set = environment.find(name);
+        !config.num_intra_threads && set != environment.end())
+      threads = set->second.substr(0, set->second.find(','));
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
     if (config.num_intra_threads || !environment.contains(name))
       variables.emplace_back(name, threads);
-  const auto unless_set = [&](const char* name, const char* value) {
-    if (!environment.contains(name)) variables.emplace_back(name, value);
+  const auto unless_set = [&](std::string_view name, std::string_view value) {
+    if (!environment.contains(std::string(name))) variables.emplace_back(name, value);
   };
   // This makes the driver's numbers, by which ranks find the CPUs near their GPU, are CUDA's.
   unless_set("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-  // A training step frees and takes the same large blocks again and again: giving them back to the
-  // kernel costs page faults in every step.
-  unless_set("TCMALLOC_RELEASE_RATE", "0");
-  unless_set("TCMALLOC_AGGRESSIVE_DECOMMIT", "0");
-  // LibTorch asks for huge pages for blocks of 2 MiB and more: weights and gradients are read once
-  // a step, each 4 KiB of them by a page walk otherwise.
-  unless_set("THP_MEM_ALLOC_ENABLE", "1");
-  // Large blocks are normal here, so none of them is reported on stderr.
-  unless_set("TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0");
+  for (const auto& [name, value] : kAllocatorDefaults) unless_set(name, value);
   return variables;
 }
 
@@ -237,7 +235,9 @@ ReportProgram find_report_program(const std::filesystem::path& program,
 }
 
 void become_report(const ReportProgram& report, const std::vector<std::string>& words) {
-  std::vector<std::string> all{report.python.string(), report.script.string()};
+  // Without what the variables of Python and the packages of this user would put in front of its
+  // own.
+  std::vector<std::string> all{report.python.string(), "-E", "-s", report.script.string()};
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());

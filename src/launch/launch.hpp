@@ -33,6 +33,9 @@ struct LaunchRequest {
   /// The hosts of all ranks, with `ranks_per_node` on each. Where it is empty, the launcher
   /// chooses.
   std::vector<std::string> hosts;
+  /// Hosts with the number of ranks of each, one after the other: in place of `hostfile`, `hosts`
+  /// and `ranks_per_node`.
+  std::vector<std::pair<std::string, int>> ranks_on;
   bool binds_itself = false;         ///< ranks do (platform/slots.hpp): the launcher is not to
   bool direct = false;               ///< one rank here, which needs no launcher
   bool oversubscribe = false;        ///< more ranks than cores: binding is impossible and said so
@@ -95,12 +98,12 @@ struct Supervision {
   std::function<void()> on_wake = {};  ///< called whenever we wake, at least once a second
 };
 
-/// Runs a command as a child in its own process group, passes stdin, stdout and stderr through, and
-/// leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1, but for those that our parent had
-/// us ignore, reach the job as SIGUSR1 (mpirun and srun pass it to the ranks: the agreed stop; on
-/// SIGTERM mpirun would kill within a second). When it still runs after the grace, or at a second
-/// signal, it gets SIGTERM, and five seconds later, or at a third signal, SIGKILL; likewise a job
-/// that is over, overdue or hung.
+/// Runs a command as a child in its own process group, passes stdout and stderr through, gives it
+/// an empty stdin, and leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1, but for those
+/// that our parent had us ignore, reach the job as SIGUSR1 (mpirun and srun pass it to the ranks:
+/// the agreed stop; on SIGTERM mpirun would kill within a second). When it still runs after the
+/// grace, or at a second signal, it gets SIGTERM, and five seconds later, or at a third signal,
+/// SIGKILL; likewise a job that is over, overdue or hung.
 SupervisedExit supervise(const std::vector<std::string>& command, const Supervision& how);
 
 /// A process that is watched together with others.

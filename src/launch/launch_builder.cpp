@@ -3,11 +3,13 @@
 #include "launch/launch_builder.hpp"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -19,6 +21,7 @@
 #include "json.hpp"
 #include "platform/container.hpp"
 #include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "platform/slots.hpp"
 
 namespace scalemark {
@@ -39,18 +42,25 @@ Resources find_resources(Device device, const std::optional<std::string>& hostfi
   resources.cores_per_host = cores_per_host();
   if (device != Device::cpu) resources.gpus_per_host = static_cast<int>(visible_gpus().gpus.size());
   const auto nodes = environment.find("SLURM_JOB_NUM_NODES");
-  const auto named = hostfile ? hosts_in(*hostfile) : std::set<std::string>();
   if (hostfile)
-    resources.hosts = static_cast<int>(named.size());
+    resources.named = hosts_in(*hostfile);
+  else if (nodes == environment.end())
+    resources.named = allocated_hosts(environment);
+  if (!resources.named.empty())
+    resources.hosts = static_cast<int>(resources.named.size());
   else if (nodes != environment.end())
     resources.hosts = static_cast<int>(
         std::clamp<std::int64_t>(parse_integer(nodes->second).value_or(1), 1, 1 << 20));
-  resources.elsewhere = resources.hosts > 1 || !std::ranges::all_of(named, is_this_host);
+  resources.elsewhere =
+      resources.hosts > 1 || !std::ranges::all_of(resources.named, is_this_host, &HostSlots::name);
   return resources;
 }
 
 Placement place_ranks(int ranks, const Resources& resources, std::optional<int> ranks_per_node) {
-  const int per_host = ranks_per_node.value_or((ranks + resources.hosts - 1) / resources.hosts);
+  int per_host = ranks_per_node.value_or((ranks + resources.hosts - 1) / resources.hosts);
+  if (!resources.named.empty() && !ranks_per_node)
+    for (const auto& [host, count] : spread_ranks(ranks, resources.named, {}))
+      per_host = std::max(per_host, count);
   return {std::max(1, resources.cores_per_host / per_host), per_host > resources.cores_per_host};
 }
 
@@ -63,22 +73,124 @@ void refuse_too_few_hosts(int ranks, const Resources& resources, int ranks_per_n
       resources.hosts == 1 ? "is" : "are", resources.hosts));
 }
 
-std::set<std::string> hosts_in(const std::string& hostfile) {
-  std::istringstream lines;
+namespace {
+
+/// Adds the slots of a line to those of its host.
+void add_slots(std::vector<HostSlots>& hosts, const std::string& name, std::optional<int> slots) {
+  const auto found = std::ranges::find(hosts, name, &HostSlots::name);
+  if (found == hosts.end())
+    hosts.push_back({name, slots});
+  else
+    found->slots = found->slots.value_or(1) + slots.value_or(1);
+}
+
+/// A number of slots from 1 on.
+std::optional<int> slots_in(std::string_view text) {
+  const auto slots = parse_integer(std::string(text));
+  if (!slots || *slots < 1 || *slots > (1 << 20)) return std::nullopt;
+  return static_cast<int>(*slots);
+}
+
+/// "n0", "n0:4" or "n0 slots=4"; `place` begins what is refused.
+void add_line(std::vector<HostSlots>& hosts, std::string line, const std::string& place) {
+  line = line.substr(0, line.find('#'));
+  for (std::size_t at; (at = line.find(" =")) != line.npos;) line.erase(at, 1);
+  for (std::size_t at; (at = line.find("= ")) != line.npos;) line.erase(at + 1, 1);
+  std::istringstream words(line);
+  std::string host;
+  if (!(words >> host)) return;
+  std::optional<int> slots;
+  if (const std::size_t colon = host.rfind(':');
+      colon != host.npos && slots_in(host.substr(colon + 1))) {
+    slots = slots_in(host.substr(colon + 1));
+    host.resize(colon);
+  }
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    if (key == "slots" && equals != word.npos && slots_in(word.substr(equals + 1)))
+      slots = slots_in(word.substr(equals + 1));
+    else if (key != "max_slots" && key != "max-slots")
+      refuse_at(place, fmt::format("{} is none of the words that may follow a host (slots=N)",
+                                   quote(word)));
+  }
+  add_slots(hosts, host, slots);
+}
+
+std::vector<HostSlots> read_hosts(const std::string& path, const std::string& flag) {
+  std::string text;
   try {
-    lines.str(read_input_file(hostfile, kLargestHostfile));
+    text = read_input_file(path, kLargestHostfile);
   } catch (const InputFault& fault) {
-    refuse_at("--hostfile", fmt::format("{} can't be read ({}); give a file with one host a line",
-                                        quote(hostfile), fault.what()));
+    refuse_at(flag, fmt::format("{} can't be read ({}); give a file with one host a line",
+                                quote(path), fault.what()));
   }
-  std::set<std::string> hosts;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string host;
-    if (words >> host && host[0] != '#') hosts.insert(host);
-  }
-  if (hosts.empty()) refuse_at("--hostfile", quote(hostfile) + " names no host");
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  std::erase(text, '\r');
+  std::istringstream lines(text);
+  std::vector<HostSlots> hosts;
+  int number = 0;
+  for (std::string line; std::getline(lines, line);)
+    add_line(hosts, line, fmt::format("{} {}, line {}", flag, quote(path), ++number));
+  if (hosts.empty()) refuse_at(flag, quote(path) + " names no host");
   return hosts;
+}
+
+/// "n0 2 n1 2", and of each line of Grid Engine's file the first two words.
+std::vector<HostSlots> pairs_in(std::istream& words, bool by_lines) {
+  std::vector<HostSlots> hosts;
+  for (std::string host, slots, rest; words >> host >> slots;) {
+    add_slots(hosts, host, slots_in(slots).value_or(1));
+    if (by_lines) std::getline(words, rest);
+  }
+  return hosts;
+}
+
+}  // namespace
+
+std::vector<HostSlots> hosts_in(const std::string& hostfile) {
+  return read_hosts(hostfile, "--hostfile");
+}
+
+std::vector<HostSlots> allocated_hosts(const std::map<std::string, std::string>& environment) {
+  for (const char* name : {"PBS_NODEFILE", "LSB_DJOB_HOSTFILE"})
+    if (const auto file = environment.find(name); file != environment.end()) {
+      std::vector<HostSlots> hosts = read_hosts(file->second, name);
+      for (HostSlots& host : hosts) host.slots = host.slots.value_or(1);
+      return hosts;
+    }
+  if (const auto list = environment.find("LSB_MCPU_HOSTS"); list != environment.end()) {
+    std::istringstream words(list->second);
+    return pairs_in(words, /*by_lines=*/false);
+  }
+  if (const auto file = environment.find("PE_HOSTFILE"); file != environment.end()) {
+    std::ifstream words(file->second);
+    return pairs_in(words, /*by_lines=*/true);
+  }
+  return {};
+}
+
+std::vector<std::pair<std::string, int>> spread_ranks(int ranks,
+                                                      const std::vector<HostSlots>& hosts,
+                                                      std::optional<int> ranks_per_node) {
+  std::vector<int> counts(hosts.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      const int most = ranks_per_node.value_or(hosts[i].slots.value_or(ranks));
+      if (counts[i] < most && (!best || (!ranks_per_node && counts[i] < counts[*best]))) best = i;
+    }
+    if (!best)
+      throw ConfigError(fmt::format(
+          "{} ranks, but the {} hosts hold {}: give fewer ranks, or more slots or hosts", ranks,
+          hosts.size(), rank));
+    ++counts[*best];
+  }
+  std::vector<std::pair<std::string, int>> spread;
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    if (counts[i] > 0) spread.emplace_back(hosts[i].name, counts[i]);
+  return spread;
 }
 
 namespace {
@@ -104,6 +216,10 @@ void place(LaunchRequest& request, const LaunchDescription& described,
   request.ranks_per_node = described.ranks_per_node;
   request.hostfile = described.hostfile;
   request.hosts = described.hosts;
+  if (!described.named.empty() && described.hosts.empty() && request.launcher != Launcher::srun) {
+    request.ranks_on = spread_ranks(described.ranks, described.named, described.ranks_per_node);
+    request.hostfile.reset();
+  }
   for (std::string& host : request.hosts)
     if (host.empty()) host = request.launcher == Launcher::srun ? host_name() : "localhost";
   // mpirun starts its daemons by steps of Slurm, beside those of other instances.
@@ -141,6 +257,7 @@ LaunchRequest build_launch(const LaunchDescription& described, const Environment
   if (!described.fixed_threads) keep_threads(request, environment);
   put_in_container(request, described.container,
                    {described.results, described.gpus, described.own_program});
+  do_without_account(request, environment);
   do_without_ssh(request, environment, described.elsewhere);
   // Where Slurm puts a step is known only where the ranks are told their host.
   request.here = !request.elsewhere && (request.launcher != Launcher::srun || request.binds_itself);
@@ -339,6 +456,17 @@ bool lacks_ssh(const LaunchRequest& request, Environment environment) {
 }
 
 }  // namespace
+
+void do_without_account(LaunchRequest& request, const Environment& environment) {
+  if (request.direct || request.hydra || request.launcher != Launcher::mpirun) return;
+  const auto has_underscore = [](const std::string& name) { return name.find('_') != name.npos; };
+  bool any = has_underscore(host_name()) || std::ranges::any_of(request.hosts, has_underscore);
+  for (const auto& [host, ranks] : request.ranks_on) any = any || has_underscore(host);
+  if (any && !environment.contains("OMPI_MCA_regx"))
+    request.environment.emplace_back("OMPI_MCA_regx", "naive");
+  if (!environment.contains("HOME") && getpwuid(geteuid()) == nullptr)
+    request.environment.emplace_back("HOME", temporary_folder().string());
+}
 
 void do_without_ssh(LaunchRequest& request, const Environment& environment, bool elsewhere) {
   const bool managed = any_is_set({"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}, environment);

@@ -22,12 +22,21 @@ namespace scalemark {
 /// Returns the number of physical cores within this process's mask and CPU quota.
 int cores_per_host();
 
+/// A host and how many ranks it is to hold at most; unset: nobody says.
+struct HostSlots {
+  std::string name;
+  std::optional<int> slots;
+  bool operator==(const HostSlots&) const = default;
+};
+
 /// Describes what this machine, or the allocation, offers.
 struct Resources {
   int cores_per_host = 1;
   int gpus_per_host = 0;   ///< visible; 0 where the run is for the CPU
   int hosts = 1;           ///< of the host file or the Slurm allocation
   bool elsewhere = false;  ///< one of them, or the only one, is another than this
+  /// The hosts of the host file, or of an allocation of PBS, LSF or Grid Engine, which name theirs.
+  std::vector<HostSlots> named = {};
 };
 Resources find_resources(Device device, const std::optional<std::string>& hostfile,
                          const std::map<std::string, std::string>& environment);
@@ -44,9 +53,22 @@ Placement place_ranks(int ranks, const Resources& resources,
 /// Throws ConfigError where the hosts hold fewer than `ranks` with `ranks_per_node` on each.
 void refuse_too_few_hosts(int ranks, const Resources& resources, int ranks_per_node);
 
-/// Returns the hosts in an Open MPI host file: lines that are neither empty nor comments, each name
-/// once. Throws ConfigError where it does not exist or names none.
-std::set<std::string> hosts_in(const std::string& hostfile);
+/// Returns the hosts in a host file of Open MPI, each once: lines that are neither empty nor
+/// comments, "n0", "n0 slots=4" or "n0:4"; a host without slots has one for each of its lines where
+/// it has several. Line ends of Windows and a byte order mark are passed by. Throws ConfigError
+/// where there is no such file, where it names no host, and for a word that it does not know.
+std::vector<HostSlots> hosts_in(const std::string& hostfile);
+
+/// Returns the hosts that PBS (PBS_NODEFILE), LSF (LSB_DJOB_HOSTFILE, LSB_MCPU_HOSTS) or Grid
+/// Engine (PE_HOSTFILE) has allocated; none outside of their jobs.
+std::vector<HostSlots> allocated_hosts(const std::map<std::string, std::string>& environment);
+
+/// Returns how many ranks each host gets, as even as their slots allow, or `ranks_per_node` on each
+/// but the last; hosts without ranks are left out. Throws ConfigError where there are too few
+/// slots.
+std::vector<std::pair<std::string, int>> spread_ranks(int ranks,
+                                                      const std::vector<HostSlots>& hosts,
+                                                      std::optional<int> ranks_per_node);
 
 /// Describes what is launched, before this machine decides how.
 struct LaunchDescription {
@@ -66,9 +88,10 @@ struct LaunchDescription {
   Launcher launcher = Launcher::automatic;  ///< automatic: detect_launcher()
   std::optional<std::string> hostfile;
   std::vector<std::string> hosts;  ///< as in LaunchRequest; "": this one
-  bool elsewhere = false;          ///< some of the ranks, or all, run on other hosts
-  bool binds_itself = false;       ///< as in LaunchRequest
-  bool direct = false;             ///< as in LaunchRequest
+  std::vector<HostSlots> named;  ///< the hosts among which the ranks are spread, if they are known
+  bool elsewhere = false;        ///< some of the ranks, or all, run on other hosts
+  bool binds_itself = false;     ///< as in LaunchRequest
+  bool direct = false;           ///< as in LaunchRequest
 
   /// The variables of this launch alone. A variable without a value is removed.
   std::vector<std::pair<std::string, std::optional<std::string>>> environment;
@@ -116,6 +139,12 @@ void refuse_outside_container(const ContainerSettings& settings, bool is_launche
 
 // The functions below deal with the programs that a launch needs: the launcher itself, and those by
 // which it reaches other hosts.
+
+/// Makes mpirun work where Open MPI 4 ends by an error of its own: in a host name with an
+/// underscore, and for a user without account or HOME, as containers have them. What the user has
+/// set stands.
+void do_without_account(LaunchRequest& request,
+                        const std::map<std::string, std::string>& environment);
 
 /// Makes mpirun work without ssh. Without ssh and rsh in PATH Open MPI 4's mpirun ends, even where
 /// it has no other host to reach. There, and where a resource manager reaches the hosts, its

@@ -160,6 +160,7 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   described.fixed_threads = point.config.num_intra_threads.has_value();
   described.launcher = launcher_;
   described.hostfile = hostfile;
+  described.named = resources.named;
   described.elsewhere = resources.elsewhere;
   described.environment = point.launch.environment;
   described.container = plan_.container.container ? plan_.container : point.config;

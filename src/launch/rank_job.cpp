@@ -36,8 +36,9 @@ namespace {
 
 class Relay {
  public:
-  /// Throws EnvironmentError where there are no descriptors or threads left.
-  Relay();
+  /// `only_data`: of stdout, lines that ranks have marked go there, others to stderr. Throws
+  /// EnvironmentError where there are no descriptors or threads left.
+  explicit Relay(bool only_data);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -57,12 +58,13 @@ class Relay {
     std::atomic<bool> lost = false;
     std::thread thread;
   };
-  static void pass_on(Pipe& pipe, int destination);
+  void pass_on(Pipe& pipe, int destination) const;
 
+  bool only_data_;
   std::array<Pipe, 2> pipes_;
 };
 
-Relay::Relay() {
+Relay::Relay(bool only_data) : only_data_(only_data) {
   // Signals are for the thread that supervises.
   sigset_t all, before;
   sigfillset(&all);
@@ -76,8 +78,8 @@ Relay::Relay() {
     pipes_[i].read_end = ends[0];
     pipes_[i].write_end = ends[1];
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pipes_[i].thread =
-        std::thread(pass_on, std::ref(pipes_[i]), i == 0 ? STDOUT_FILENO : STDERR_FILENO);
+    pipes_[i].thread = std::thread(&Relay::pass_on, this, std::ref(pipes_[i]),
+                                   i == 0 ? STDOUT_FILENO : STDERR_FILENO);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 }
@@ -93,21 +95,30 @@ void Relay::finish() {
   }
 }
 
-void Relay::pass_on(Pipe& pipe, int destination) {
+void Relay::pass_on(Pipe& pipe, int destination) const {
   std::array<char, 65536> buffer;
   LauncherOutputFilter filter;  // on stderr alone: stdout is data
-  const bool filtered = destination == STDERR_FILENO;
+  DataLines lines;
+  const bool filtered = destination == STDERR_FILENO, split = only_data_ && !filtered;
   const auto write = [&](std::string_view bytes) {
     // What follows a loss is no data any more.
     if (!pipe.lost && write_whole(destination, bytes) != 0) pipe.lost = true;
+  };
+  const auto write_parts = [&](const DataLines::Parts& parts) {
+    write(parts.data);
+    write_whole(STDERR_FILENO, parts.others);
   };
   for (;;) {
     const ssize_t got = read(pipe.read_end, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-    write(filtered ? filter.pass(bytes) : bytes);
+    if (split)
+      write_parts(lines.pass(bytes));
+    else
+      write(filtered ? filter.pass(bytes) : bytes);
   }
+  if (split) write_parts(lines.rest());
   if (filtered) write(filter.rest());
 }
 
@@ -135,6 +146,16 @@ PartialResults nothing_measured(const LoadedConfig& loaded, int ranks, const Out
   partial.record = make(context_of(loaded), ranks, outcome);
   partial.path = loaded.config.output.value_or("");
   return partial;
+}
+
+/// Launchers tag what they read, which need not be whole lines: they are not to, where the lines
+/// are data.
+void ask_for_marked_data() {
+  for (const char* name :
+       {"OMPI_MCA_orte_tag_output", "OMPI_MCA_orte_timestamp_output", "OMPI_MCA_orte_xml_output",
+        "PRTE_MCA_prte_tag_output", "PRTE_MCA_prte_timestamp_output", "SLURM_LABELIO"})
+    unsetenv(name);
+  setenv(kMarksData, "1", 1);
 }
 
 /// Writes the record that the job could not write itself: the partial results, with the reason.
@@ -183,7 +204,9 @@ void announce(const RankJob& job) {
 }
 
 std::filesystem::path result_folder(const ResolvedConfig& config) {
-  return config.output ? folder_of(*config.output) : std::filesystem::temp_directory_path();
+  // Launchers need it too.
+  const std::filesystem::path temporary = temporary_folder();
+  return config.output ? folder_of(*config.output) : temporary;
 }
 
 }  // namespace
@@ -222,6 +245,7 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   described.oversubscribe = points.placement.oversubscribe;
   described.launcher = config.launcher;
   described.hostfile = config.hostfile;
+  described.named = resources.named;
   described.elsewhere = resources.elsewhere;
   described.container = config;
   described.results = result_folder(config);
@@ -232,10 +256,11 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
 ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   const ResolvedConfig& config = loaded.config;
   const HandoverFolder handover(result_folder(config));
+  if (config.json) ask_for_marked_data();
   tell_ranks(job.request);
   announce(job);
   lend_colours();
-  Relay relay;
+  Relay relay(config.json);
   const Job launched{job.request, handover, {}, {}, {relay.out(), relay.err()}};
   const JobEnd end = run_jobs({launched}, supervision_of(config.timeout)).jobs.front();
   relay.finish();

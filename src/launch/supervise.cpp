@@ -93,8 +93,11 @@ class Guard {
   int signals_ = -1, was_subreaper_ = 0;
 };
 
-/// Redirects stdout and stderr of the child.
+/// Redirects stdout and stderr of the child, and stdin from nothing: a launcher would read what is
+/// meant for whoever called this program, as the rest of a script.
 bool redirect(const ChildProcess& process) {
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) return false;
   auto [out, err] = process.streams;
   if (!process.output.empty())
     out = err = open(process.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -60,7 +60,10 @@ constexpr std::array<std::string_view, 12> kOfOneLaunch{"OMPI_MCA_ess",
                                                         "OMPI_MCA_orte_tmpdir_base",
                                                         "OMPI_MCA_orte_top_session_dir"};
 
-bool allowed(std::string_view name) {
+/// What users set. What scalemark sets in every launch, where they have not, tells nothing.
+bool allowed(std::string_view name, std::string_view value) {
+  if (std::ranges::find(kAllocatorDefaults, std::pair(name, value)) != kAllocatorDefaults.end())
+    return false;
   // This variable is set by a user or by comm/mca.cpp, and not by mpirun.
   if (name == "OMPI_MCA_ess_singleton_isolated") return true;
   if (begins_with_one_of(name, kOfOneLaunch)) return false;
@@ -101,10 +104,23 @@ bool is_srun_without_pmi(const Environment& environment) {
          !environment.contains("PMI_RANK");
 }
 
+std::vector<std::string> variables_of_lone_task(const Environment& environment) {
+  if (environment.contains("OMPI_COMM_WORLD_SIZE") || slurm_step_tasks(environment) != 1) return {};
+  const bool is_terminal = environment.contains("SLURM_PTY_PORT");
+  std::vector<std::string> names{"SLURM_STEP_ID", "SLURM_STEPID"};
+  for (const auto& [name, value] : environment)
+    if (name.starts_with("PMIX_") || name.starts_with("PMI_")) {
+      if (!is_terminal) return {};  // a launch of one rank
+      names.push_back(name);
+    }
+  return names;
+}
+
 Environment recorded_environment(const Environment& environment) {
   Environment recorded;
   for (const auto& [name, value] : environment)
-    if (allowed(name) && !names_a_secret(name)) recorded.emplace(name, shown_variable(name, value));
+    if (allowed(name, value) && !names_a_secret(name))
+      recorded.emplace(name, shown_variable(name, value));
   return recorded;
 }
 

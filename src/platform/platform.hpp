@@ -28,6 +28,12 @@ struct Affinity {
 };
 Affinity achieved_affinity();
 
+/// Returns the CPUs on which any thread of this process may run, where they are others than
+/// `known`: OpenMP binds each of its threads, the first one too, where OMP_PROC_BIND or
+/// GOMP_CPU_AFFINITY says so. `tasks`: the folder in /proc.
+Affinity affinity_of_threads(Affinity known,
+                             const std::filesystem::path& tasks = "/proc/self/task");
+
 /// Formats CPUs in the list format of the kernel, "0-3,8".
 std::string format_cpu_list(const std::vector<int>& cpus);
 
@@ -53,6 +59,11 @@ std::optional<LauncherHint> launcher_hint(const std::map<std::string, std::strin
 /// Returns whether this is a task of srun that MPI cannot connect to others, since srun offers it
 /// neither PMIx nor PMI (`--mpi=none`).
 bool is_srun_without_pmi(const std::map<std::string, std::string>& environment);
+/// Returns the variables by which a shell of `srun --pty`, or a task that srun started alone,
+/// passes for a rank of a launch; empty in every other process. Without them it may start ranks
+/// itself.
+std::vector<std::string> variables_of_lone_task(
+    const std::map<std::string, std::string>& environment);
 /// Returns the environment of the process as a map.
 std::map<std::string, std::string> process_environment();
 
@@ -203,6 +214,20 @@ inline constexpr auto kCommunicationVariables = std::to_array<std::string_view>(
     {"NCCL_", "GLOO_", "OMPI_MCA_", "UCX_", "HCOLL_", "SHARP_", "FI_", "PSM2_"});
 inline constexpr auto kThreadVariables =
     std::to_array<std::string_view>({"OMP_", "KMP_", "GOMP_", "MKL_"});
+/// What scalemark sets of them for a step that frees and takes the same large blocks again and
+/// again, where the user has not: giving them back to the kernel costs page faults in every step.
+/// LibTorch asks for huge pages for blocks of 2 MiB and more, since weights and gradients are read
+/// once a step. Large blocks are normal here, so none of them is reported on stderr.
+inline constexpr auto kAllocatorDefaults =
+    std::to_array<std::pair<std::string_view, std::string_view>>(
+        {{"TCMALLOC_RELEASE_RATE", "0"},
+         {"TCMALLOC_AGGRESSIVE_DECOMMIT", "0"},
+         {"THP_MEM_ALLOC_ENABLE", "1"},
+         {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "0"}});
+/// Variables that change what computes, how, or where its memory comes from.
+inline constexpr auto kArithmeticVariables = std::to_array<std::string_view>(
+    {"ONEDNN_", "DNNL_", "ATEN_", "TORCH_", "PYTORCH_", "LD_PRELOAD", "MALLOC_", "TCMALLOC_",
+     "THP_", "GLIBC_TUNABLES", "HWLOC_"});
 
 inline bool begins_with_one_of(std::string_view name, const auto& prefixes) {
   return std::ranges::any_of(prefixes, [&](auto prefix) { return name.starts_with(prefix); });
@@ -213,7 +238,8 @@ inline bool is_communication_variable(std::string_view name) {
 }
 
 inline bool is_library_variable(std::string_view name) {
-  return is_communication_variable(name) || begins_with_one_of(name, kThreadVariables);
+  return is_communication_variable(name) || begins_with_one_of(name, kThreadVariables) ||
+         begins_with_one_of(name, kArithmeticVariables);
 }
 
 // Lists the signals that ask a scalemark program to stop, for ranks and supervisors alike.

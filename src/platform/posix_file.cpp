@@ -201,8 +201,20 @@ std::filesystem::path TemporaryFolder::make_in(const std::filesystem::path& pare
   return !error && mkdtemp(path.data()) ? std::filesystem::path(path) : make_temporary();
 }
 
+std::filesystem::path temporary_folder() {
+  std::error_code error;
+  const auto folder = std::filesystem::temp_directory_path(error);
+  if (!error) return folder;
+  for (const char* name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"})
+    if (const char* value = std::getenv(name))
+      throw EnvironmentError(
+          fmt::format("{} is {}, which is no folder here: set it to one that exists, or unset it",
+                      name, value));
+  throw EnvironmentError("there is no folder /tmp: set TMPDIR to a folder that exists");
+}
+
 std::filesystem::path TemporaryFolder::make_temporary() {
-  std::string path = (std::filesystem::temp_directory_path() / "scalemark-XXXXXX").string();
+  std::string path = (temporary_folder() / "scalemark-XXXXXX").string();
   if (!mkdtemp(path.data()))
     throw EnvironmentError(fmt::format("cannot make a folder {}: {}", path, std::strerror(errno)));
   return path;

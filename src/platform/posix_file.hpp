@@ -76,6 +76,10 @@ ScratchRates measure_scratch_file(const std::filesystem::path& folder, std::int6
 
 // Provides a private folder, in the system's temporary folder or elsewhere.
 
+/// Returns the system's temporary folder. Throws EnvironmentError, with the variable that names it,
+/// where it is not there.
+std::filesystem::path temporary_folder();
+
 /// Creates a folder and removes it with all its content at the end of its life. It is locked
 /// (flock) while its maker lives, where the file system supports that.
 class TemporaryFolder {

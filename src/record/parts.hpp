@@ -28,7 +28,8 @@ inline constexpr std::string_view kKeyPattern = "^[a-z][a-z0-9_]*$";
 /// Variables that records show; see platform's recorded_environment().
 inline constexpr std::string_view kVariablePattern =
     "^(NCCL_|GLOO_|OMPI_MCA_|UCX_|OMP_|KMP_|GOMP_|HCOLL_|SHARP_|FI_|PSM2_|MKL_|"
-    "CUDA_VISIBLE_DEVICES$|CUDA_DEVICE_ORDER$|SLURM_[A-Z_]+$)";
+    "ONEDNN_|DNNL_|ATEN_|TORCH_|PYTORCH_|LD_PRELOAD$|MALLOC_|TCMALLOC_|THP_|GLIBC_TUNABLES$|"
+    "HWLOC_|CUDA_VISIBLE_DEVICES$|CUDA_DEVICE_ORDER$|SLURM_[A-Z_]+$)";
 inline constexpr std::string_view kSha256Pattern = "^[0-9a-f]{64}$";
 
 /// Units of rates.

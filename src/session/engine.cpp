@@ -93,6 +93,7 @@ int engine_main(int argc, char** argv) {
   }
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   if (loaded.config.quiet) be_quiet();
+  if (loaded.config.json) keep_stdout_for_data();
   const auto& injection = loaded.config.inject;
   if (injection && injection->kind == "exit_before_init" && injection->rank == rank_before_mpi())
     std::_Exit(0);

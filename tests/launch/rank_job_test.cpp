@@ -44,9 +44,40 @@ TEST(PlanRanks, CoresOfARankAreTheSameAtEveryPoint) {
 TEST(CountHosts, LinesNamesAndComments) {
   const TestFolder folder;
   EXPECT_THAT(hosts_in(folder.write("hosts", "# two\nn0 slots=4\n\nn1\nn0 slots=1\n")),
-              ElementsAre("n0", "n1"));
+              ElementsAre(HostSlots{"n0", 5}, HostSlots{"n1", std::nullopt}));
+  EXPECT_THAT(hosts_in(folder.write("windows", "\xef\xbb\xbfn0 slots = 2\r\nn1:3 # a rack\r\n")),
+              ElementsAre(HostSlots{"n0", 2}, HostSlots{"n1", 3}));
+  EXPECT_THAT(hosts_in(folder.write("lines", "n0\nn0\nn1\n")),
+              ElementsAre(HostSlots{"n0", 2}, HostSlots{"n1", std::nullopt}));
+  EXPECT_THROW(hosts_in(folder.write("word", "n0 slot=2\n")), ConfigError);
   EXPECT_THROW(hosts_in(folder.write("none", "# nobody\n")), ConfigError);
   EXPECT_THROW(hosts_in(folder / "missing"), ConfigError);
+}
+
+TEST(AllocatedHosts, OfPbsLsfAndGridEngine) {
+  const TestFolder folder;
+  const std::vector<HostSlots> two{{"n0", 2}, {"n1", 1}};
+  const std::string lines = folder.write("nodes", "n0\nn0\nn1\n");
+  EXPECT_EQ(allocated_hosts({{"PBS_NODEFILE", lines}}), two);
+  EXPECT_EQ(allocated_hosts({{"LSB_DJOB_HOSTFILE", lines}}), two);
+  EXPECT_EQ(allocated_hosts({{"LSB_MCPU_HOSTS", "n0 2 n1 1"}}), two);
+  EXPECT_EQ(allocated_hosts({{"PE_HOSTFILE", folder.write("pe",
+                                                          "n0 2 all.q@n0 UNDEFINED\n"
+                                                          "n1 1 all.q@n1 UNDEFINED\n")}}),
+            two);
+  EXPECT_TRUE(allocated_hosts({}).empty());
+  EXPECT_THROW(allocated_hosts({{"PBS_NODEFILE", "/gone"}}), ConfigError);
+  EXPECT_EQ(find_resources(Device::cpu, {}, {{"PBS_NODEFILE", lines}}).hosts, 2);
+}
+
+TEST(SpreadRanks, IsAsEvenAsTheSlotsAllow) {
+  using Spread = std::vector<std::pair<std::string, int>>;
+  const std::vector<HostSlots> hosts{{"n0", 4}, {"n1", 2}, {"n2", {}}};
+  EXPECT_EQ(spread_ranks(2, hosts, {}), (Spread{{"n0", 1}, {"n1", 1}}));
+  EXPECT_EQ(spread_ranks(7, hosts, {}), (Spread{{"n0", 3}, {"n1", 2}, {"n2", 2}}));
+  EXPECT_EQ(spread_ranks(12, hosts, {}), (Spread{{"n0", 4}, {"n1", 2}, {"n2", 6}}));
+  EXPECT_EQ(spread_ranks(5, hosts, 3), (Spread{{"n0", 3}, {"n1", 2}}));
+  EXPECT_THROW(spread_ranks(7, {{"n0", 4}, {"n1", 2}}, {}), ConfigError);
 }
 
 TEST(FindResources, WhetherAnotherHostTakesPart) {
@@ -71,6 +102,10 @@ TEST(EngineVariables, ThreadsFollowTheMaskUnlessSaidOtherwise) {
   EXPECT_THAT(engine_variables(config, 3, {}), Contains(Pair("OMP_NUM_THREADS", "3")));
   EXPECT_THAT(engine_variables(config, 3, {{"OMP_NUM_THREADS", "1"}}),
               Not(Contains(Pair("OMP_NUM_THREADS", ::testing::_))));
+  EXPECT_THAT(engine_variables(config, 3, {{"OMP_NUM_THREADS", "1,4"}}),
+              Contains(Pair("MKL_NUM_THREADS", "1")));
+  EXPECT_THAT(engine_variables(config, 3, {{"MKL_NUM_THREADS", "2"}}),
+              Contains(Pair("OMP_NUM_THREADS", "2")));
   config.num_intra_threads = 2;
   EXPECT_THAT(engine_variables(config, 3, {{"OMP_NUM_THREADS", "1"}}),
               Contains(Pair("OMP_NUM_THREADS", "2")));
