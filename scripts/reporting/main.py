@@ -7,7 +7,7 @@ import shlex
 import sys
 import urllib.parse
 
-OK, USAGE, RESULT, ENVIRONMENT = 0, 2, 6, 7
+OK, USAGE, FAILED, RESULT, ENVIRONMENT = 0, 2, 4, 6, 7
 
 
 # One of a kind, several of it.

@@ -44,11 +44,12 @@ constexpr OtherColumn kOtherColumns[] = {
     {31, "bucket_mb", "/config/bucket_mb/value", ""},
     {32, "repeats", "", "that the point is made of"},
     {91, "warnings", "", "between semicolons"},
+    {92, "label", "/config/label/value", "what `--label` said"},
 };
 
 /// A curve and instances repeat what was asked for of these; a launch alone tells what came of it.
-constexpr const char* kAskedColumns[] = {"mode",    "precision",  "device", "communicator",
-                                         "reducer", "wire_dtype", "overlap"};
+constexpr const char* kAskedColumns[] = {"mode",    "precision",  "device",  "communicator",
+                                         "reducer", "wire_dtype", "overlap", "label"};
 
 Pointers pointer_from(const std::string& text) {
   return text.empty() ? Pointers() : Pointers{Json::json_pointer(text)};

@@ -161,13 +161,28 @@ std::string derive_transport(const TransportFacts& facts) {
   };
   const bool renamed =
       facts.library_major >= 5;  // Open MPI 5 calls vader sm, and still accepts the old name
-  const bool shared = usable("vader") || (renamed && usable("sm"));
+  const bool shared = facts.shares_memory && (usable("vader") || (renamed && usable("sm")));
   const std::string within = shared ? (renamed ? "sm" : "vader") : usable("tcp") ? "tcp" : "";
   const std::string across = usable("tcp") ? "tcp" : "";
   if (facts.hosts == 1) return within;
   if (facts.hosts == facts.ranks || within == across) return across;
   return within.empty() || across.empty() ? "" : within + "+" + across;
 }
+
+namespace {
+
+/// Open MPI leaves the component out without a word where /dev/shm is too small for its segment, as
+/// in containers; what it has mapped is what it uses.
+bool has_mapped_segment() {
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return true;  // nothing is known
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("vader_segment") != line.npos || line.find("sm_segment") != line.npos)
+      return true;
+  return false;
+}
+
+}  // namespace
 
 TransportFacts transport_facts(int ranks, int hosts) {
   TransportFacts facts;
@@ -184,6 +199,7 @@ TransportFacts transport_facts(int ranks, int hosts) {
   int length = 0;
   MPI_Get_library_version(version, &length);
   if (std::sscanf(version, "Open MPI v%d", &facts.library_major) != 1) facts.library_major = 0;
+  facts.shares_memory = has_mapped_segment();
   return facts;
 }
 

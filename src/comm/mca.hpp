@@ -65,10 +65,11 @@ std::int64_t allreduce_wire_bytes(AllreduceAlgorithm algorithm, std::int64_t byt
 struct TransportFacts {
   int ranks = 1;
   int hosts = 1;
-  std::string pml = {};   ///< OMPI_MCA_pml; empty: unset
-  std::string btl = {};   ///< OMPI_MCA_btl
-  bool fabric = false;    ///< a host channel adapter is present: UCX or libfabric may be chosen
-  int library_major = 4;  ///< version of Open MPI; 0: another MPI, whose transport is unknown
+  std::string pml = {};       ///< OMPI_MCA_pml; empty: unset
+  std::string btl = {};       ///< OMPI_MCA_btl
+  bool fabric = false;        ///< a host channel adapter is present: UCX or libfabric may be chosen
+  int library_major = 4;      ///< version of Open MPI; 0: another MPI, whose transport is unknown
+  bool shares_memory = true;  ///< its component for ranks of one host has mapped its segment
 };
 /// Returns "vader" / "sm", "tcp", "vader+tcp", "ucx" …, or an empty text where the transport cannot
 /// be derived.

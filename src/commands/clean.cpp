@@ -72,18 +72,21 @@ CommandHelp commands::clean_help(const CommandLine&) {
           {"[RESULTS...] [--flag]..."},
           {{"Flags",
             {{.name = "dry_run", .text = "only lists it", .often_used = true, .letter = 'n'},
+             {.name = "all_users", .text = "of root: what other users have left, too"},
              {.name = "json", .text = "the list as JSON on stdout, nothing else"}}}},
           {"scalemark clean --dry_run", "scalemark clean", "scalemark clean results"},
           "RESULTS: folders with results, looked through with all below them; without one the "
-          "system's temporary folder and /dev/shm alone. Of Open MPI it is this user's (of root: "
-          "everybody's) that is a minute old and that no process has open.\n"
+          "system's temporary folder and /dev/shm alone. Of Open MPI it is what is "
+          "a minute old and what no process has open. Of other users nothing is touched without "
+          "--all_users.\n"
           "Exit codes: 0 all is gone, 2 usage, 6 something could not be removed.\n"};
 }
 
 ExitCode commands::clean(const CommandLine& line) {
   const FlagReader flags(clean_help(line), "results", line.arguments);
   LeftoverPlaces places;
-  places.temporary = std::filesystem::temp_directory_path();
+  places.all_users = flags.has("all_users");
+  places.temporary = temporary_folder();
   for (const std::string& folder : flags.positionals("results")) {
     std::error_code error;
     if (!std::filesystem::is_directory(folder, error))

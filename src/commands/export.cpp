@@ -50,7 +50,8 @@ class Export {
                         ": no such file or folder; give a record, or a folder of records");
     if (!fs::is_directory(path, error)) return add_record(path, path.filename());
     for (const fs::path& journal : files_below(path, ".jsonl")) add_journal(journal, path);
-    for (const fs::path& file : files_below(path, ".json")) try_record(file, path);
+    const auto passed_by = [](const std::string& what) { say_error("left out: " + shown(what)); };
+    for (const fs::path& file : files_below(path, ".json", passed_by)) try_record(file, path);
     add_losses();
   }
   void tell_left_out() const {

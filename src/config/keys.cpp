@@ -340,6 +340,10 @@ std::string item_of(std::string_view place, std::size_t i) {
 }
 
 Json check_integer(const Key& key, const Json& value, std::string_view place) {
+  // 50.0 is one, as JSON of other programs and shells has it.
+  if (value.is_number_float() && std::abs(value.get<double>()) < 9e15 &&
+      value.get<double>() == std::trunc(value.get<double>()))
+    return check_integer(key, static_cast<std::int64_t>(value.get<double>()), place);
   if (!value.is_number_integer()) {
     // A whole number beyond 64 bits reaches us as floating point.
     if (value.is_number_float() && std::abs(value.get<double>()) > 9e18)
@@ -412,8 +416,8 @@ Json parse_boolean(const Key& key, std::string_view text, std::string_view place
 Json parse_integer_json(std::string_view text) {
   if (const auto number = parse_integer(text)) return *number;
   const bool digits =
-      !text.empty() && text.find_first_not_of("0123456789", text[0] == '-') == text.npos;
-  if (const auto big = parse_real(text); big && digits && text != "-") return *big;
+      !text.empty() && text.find_first_not_of("0123456789.", text[0] == '-') == text.npos;
+  if (const auto real = parse_real(text); real && digits && text != "-") return *real;
   return std::string(text);
 }
 

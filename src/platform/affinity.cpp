@@ -6,13 +6,16 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
 
 #include "error.hpp"
 #include "platform/binding.hpp"
+#include "platform/slots.hpp"
 #include "platform/sources.hpp"
 
 namespace scalemark {
@@ -43,15 +46,33 @@ int cut_by_quota(int cpus) {
 }
 }  // namespace
 
-Affinity achieved_affinity() {
+namespace {
+Affinity affinity_on(std::vector<int> cpus) {
   Affinity affinity;
-  affinity.cpus = allowed_cpus();
+  affinity.cpus = std::move(cpus);
   if (const Topology topology = load_topology())
     affinity = affinity_of(topology.get(), std::move(affinity.cpus));
   const int count = affinity.cpus.empty() ? static_cast<int>(std::thread::hardware_concurrency())
                                           : static_cast<int>(affinity.cpus.size());
   affinity.usable = cut_by_quota(count);
   return affinity;
+}
+}  // namespace
+
+Affinity achieved_affinity() { return affinity_on(allowed_cpus()); }
+
+Affinity affinity_of_threads(Affinity known, const std::filesystem::path& tasks) {
+  std::set<int> cpus;
+  std::error_code error;
+  for (std::filesystem::directory_iterator task(tasks, error), end; !error && task != end;
+       task.increment(error)) {
+    const auto list =
+        line_value(read_text(task->path() / "status").value_or(""), "Cpus_allowed_list");
+    for (const int cpu : parse_cpu_list(list.value_or("")).value_or(std::vector<int>()))
+      cpus.insert(cpu);
+  }
+  const std::vector<int> all(cpus.begin(), cpus.end());
+  return all.empty() || all == known.cpus ? std::move(known) : affinity_on(all);
 }
 
 std::string format_cpu_list(const std::vector<int>& cpus) {

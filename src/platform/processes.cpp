@@ -149,8 +149,10 @@ std::unique_ptr<FileLock> free_lock(const fs::path& file) {
   }
 }
 
-void find_ours(const fs::path& folder, bool with_records, Leftovers& leftovers) {
+void find_ours(const fs::path& folder, bool with_records, bool all_users, Leftovers& leftovers) {
   for (const fs::path& path : entries_of(folder)) {
+    if (const auto facts = facts_of(path); !all_users && facts && facts->user != geteuid())
+      continue;
     const std::string name = path.filename().string();
     std::error_code error;
     if (is_private_folder(path)) {
@@ -229,8 +231,8 @@ void find_open_mpis(const LeftoverPlaces& places, Leftovers& leftovers) {
   const uid_t self = geteuid();
   const auto consider = [&](const fs::path& path, const char* what) {
     const auto facts = facts_of(path);
-    if (!facts || (self != 0 && facts->user != self) || facts->age_seconds < kYoungSeconds ||
-        processes.use(path))
+    if (!facts || (!places.all_users && facts->user != self) ||
+        facts->age_seconds < kYoungSeconds || processes.use(path))
       return;
     if (const auto hidden = processes.hidden_of(facts->user))
       leftovers.undecided.push_back(
@@ -256,9 +258,10 @@ void find_open_mpis(const LeftoverPlaces& places, Leftovers& leftovers) {
 
 Leftovers find_leftovers(const LeftoverPlaces& places) {
   Leftovers leftovers;
-  find_ours(places.temporary, /*with_records=*/false, leftovers);
+  find_ours(places.temporary, /*with_records=*/false, places.all_users, leftovers);
   for (const fs::path& results : places.results)
-    for (const fs::path& folder : folders_below(results)) find_ours(folder, true, leftovers);
+    for (const fs::path& folder : folders_below(results))
+      find_ours(folder, /*with_records=*/true, places.all_users, leftovers);
   find_open_mpis(places, leftovers);
   return leftovers;
 }

@@ -46,6 +46,7 @@ struct Leftover {
 struct LeftoverPlaces {
   std::vector<std::filesystem::path> results;  ///< looked through with the folders below
   std::filesystem::path temporary, shared_memory = "/dev/shm", proc = "/proc";
+  bool all_users = false;  ///< of root: what others have left is looked for, too
 };
 
 /// All leftovers of this host.
@@ -55,11 +56,11 @@ struct Leftovers {
       undecided;  ///< paths that may be in use, with the reason why this is unknown
 };
 
-/// Finds three kinds of leftovers:
+/// Finds three kinds of leftovers of this user, or of everybody with `all_users`:
 /// - In `temporary` and `results`: private folders ("scalemark-XXXXXX", hidden beside results) that
 ///   are at least a minute old and whose lock nobody holds.
 /// - In `results`: temporary files of records (".NAME.tmp") whose lock nobody holds.
-/// - Of Open MPI, at least a minute old and of this user (for root: of everybody): session folders
+/// - Of Open MPI, at least a minute old: session folders
 ///   `temporary`/ompi.HOST.UID/pid.PID whose mpirun has ended, and segments in `shared_memory`,
 ///   where no process of this host has anything of it open or mapped. While a process of that user
 ///   cannot be inspected, none of these is found.

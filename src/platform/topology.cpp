@@ -27,8 +27,22 @@ std::vector<int> cpus_of(hwloc_topology_t topology, hwloc_obj_type_t type, int c
   return {};
 }
 
+/// Returns whether a node is a further memory of CPUs that have one of their own, as HBM, Optane
+/// and CXL are: its CPUs are those of another node, or of several.
+bool is_further_memory(hwloc_topology_t topology, hwloc_obj_t node) {
+  for (hwloc_obj_t other = nullptr;
+       (other = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, other)) != nullptr;) {
+    if (other == node || other->cpuset == nullptr || hwloc_bitmap_iszero(other->cpuset) ||
+        !hwloc_bitmap_isincluded(other->cpuset, node->cpuset))
+      continue;
+    if (!hwloc_bitmap_isequal(other->cpuset, node->cpuset) || other->os_index < node->os_index)
+      return true;
+  }
+  return false;
+}
+
 /// Returns the NUMA nodes that share a CPU with `cpus` and satisfy `accepts(CPUs of the node, these
-/// CPUs)`.
+/// CPUs)`. Further memories of a node's CPUs are none of their own.
 template <typename Accepts>
 std::vector<int> numa_where(hwloc_topology_t topology, const std::vector<int>& cpus,
                             Accepts accepts) {
@@ -37,7 +51,7 @@ std::vector<int> numa_where(hwloc_topology_t topology, const std::vector<int>& c
   for (hwloc_obj_t node = nullptr;
        (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr;)
     if (node->cpuset != nullptr && hwloc_bitmap_intersects(node->cpuset, mask.set) &&
-        accepts(node->cpuset, mask.set))
+        accepts(node->cpuset, mask.set) && !is_further_memory(topology, node))
       nodes.push_back(static_cast<int>(node->os_index));
   return nodes;
 }

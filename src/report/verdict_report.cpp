@@ -129,12 +129,18 @@ std::string escaped_command(const std::string& raw) {
 std::string sentence_of(const Verdict& verdict) {
   if (!verdict.verdict)
     return fmt::format("no verdict ({}): {}", to_string(verdict.status), verdict.reason);
-  const auto& bounds = verdict.interval_percent;
-  return fmt::format(
-      "{}: {} is {:.1f} %{} slower than {} ({} {}, p = {}){}", to_string(*verdict.verdict),
-      label(verdict, 1), verdict.slowdown_percent.value_or(0),
-      bounds ? fmt::format(" [{:.1f}, {:.1f}]", bounds->lo, bounds->hi) : "", label(verdict, 0),
-      verdict.repeats.value_or(0), repeats_unit(verdict), probability(verdict.p), meaning(verdict));
+  const double slower = verdict.slowdown_percent.value_or(0);
+  // A change that is printed as 0 has no direction.
+  const bool faster = slower <= -0.05;
+  const auto bounds = [&](const Interval& of) {
+    return faster ? fmt::format(" [{:.1f}, {:.1f}]", -of.hi, -of.lo)
+                  : fmt::format(" [{:.1f}, {:.1f}]", of.lo, of.hi);
+  };
+  return fmt::format("{}: {} is {:.1f} %{} {} than {} ({} {}, p = {}){}",
+                     to_string(*verdict.verdict), label(verdict, 1), faster ? -slower : slower,
+                     verdict.interval_percent ? bounds(*verdict.interval_percent) : "",
+                     faster ? "faster" : "slower", label(verdict, 0), verdict.repeats.value_or(0),
+                     repeats_unit(verdict), probability(verdict.p), meaning(verdict));
 }
 
 std::string outcome_of(const Verdict& verdict, const std::string& sentence) {

@@ -5,6 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+
+#include "platform/slots.hpp"
 
 namespace scalemark {
 
@@ -18,6 +21,10 @@ void NoiseSummary::add_rank(const record::RankPlacement& rank) {
   if (binding.near_gpu == false)
     misplaced_.insert(
         fmt::format("{}, which are not near its GPU {}", where, rank.gpu.value_or(0)));
+  if (const auto cpus = parse_cpu_list(rank.cpus.value_or(""));
+      cpus && !cpus->empty() && static_cast<std::int64_t>(cpus->size()) < rank.threads)
+    misplaced_.insert(
+        fmt::format("{} with {} threads, which take turns on them", where, rank.threads));
   if (binding.crosses_numa == true)
     misplaced_.insert(fmt::format("{}, which cross NUMA nodes {}", where,
                                   fmt::join(rank.numa.value_or({}), ", ")));

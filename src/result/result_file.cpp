@@ -108,6 +108,8 @@ std::string record_text(const Json& record) {
 
 ResultFile::ResultFile(const fs::path& asked, std::size_t reserved_bytes, std::string flag)
     : flag_(std::move(flag)) {
+  if (asked == "-")
+    throw ConfigError(flag_ + " -: give the name of a file; --json writes the record to stdout");
   if (!asked.has_filename())
     throw ResultError(
         fmt::format("result \"{}\": no file name; give a path such as run.json with {}",

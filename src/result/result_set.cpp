@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <set>
@@ -80,7 +83,8 @@ struct Found {
 void add_folder(ResultSet& set, LeftOut& left_out, const RecordReader& reader) {
   std::vector<Found> all;
   std::set<std::string> parts;
-  for (const fs::path& path : files_below(set.path, ".json")) {
+  const auto passed_by = [&](const std::string& what) { set.left_out.push_back(what); };
+  for (const fs::path& path : files_below(set.path, ".json", passed_by)) {
     const Json record = read_record_or_study(path);
     if (!is_read(reader, record)) {
       left_out.add("of kind " + kind_of(record));
@@ -168,14 +172,41 @@ bool is_plan(const fs::path& path) {
 
 }  // namespace
 
-std::vector<fs::path> files_below(const fs::path& folder, const std::string& extension) {
+namespace {
+
+/// Whether what is below a folder is looked through. What cannot be, or was left by a killed job,
+/// is named; folders that editors and file systems hide are passed by.
+bool is_looked_through(const fs::path& folder, const PassedBy& passed_by) {
+  const std::string name = folder.filename().string();
+  if (name.starts_with(".scalemark-"))
+    passed_by(
+        fmt::format("{}: what a killed job left (scalemark clean removes it)", folder.string()));
+  if (name.starts_with(".")) return false;
+  if (access(folder.c_str(), R_OK | X_OK) == 0) return true;
+  passed_by(fmt::format("{}: cannot be read: {}", folder.string(), std::strerror(errno)));
+  return false;
+}
+
+}  // namespace
+
+std::vector<fs::path> files_below(const fs::path& folder, const std::string& extension,
+                                  const PassedBy& passed_by) {
   std::vector<fs::path> paths;
-  std::error_code error;
+  std::error_code error, ignored;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error))
-    if (it->path().extension() == extension && !it->path().filename().string().starts_with(".") &&
-        !is_plan(it->path()) && !is_trace(it->path()))
-      paths.push_back(it->path());
+       it.increment(error)) {
+    const fs::path& path = it->path();
+    if (it->is_directory(ignored)) {
+      if (!it->is_symlink(ignored) && !is_looked_through(path, passed_by))
+        it.disable_recursion_pending();
+      continue;
+    }
+    if (path.extension() != extension || path.filename().string().starts_with(".")) continue;
+    if (!fs::exists(path, ignored))
+      passed_by(path.string() + ": a link to nothing");
+    else if (!is_plan(path) && !is_trace(path))
+      paths.push_back(path);
+  }
   if (error)
     throw ResultError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   std::ranges::sort(paths);

@@ -40,11 +40,16 @@ struct RecordReader {
       measured_launches;
 };
 
-/// Sorted, but for hidden ones, traces and what sweeps and studies keep of their plans; `extension`
-/// as ".json". ResultError where the folder
-/// can't be read.
-std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
-                                               const std::string& extension);
+/// Called with what is not read and why: "results/latest.json: a link to nothing".
+using PassedBy = std::function<void(const std::string&)>;
+
+/// Returns the files with an extension such as ".json", sorted. Hidden files and folders are left
+/// out, as editors, notebooks and snapshots have them, and so are traces and what sweeps and
+/// studies keep of their plans; `passed_by` hears of links to nothing, of folders that can't be
+/// read and of what a killed job left. Throws ResultError where `folder` itself can't be read.
+std::vector<std::filesystem::path> files_below(
+    const std::filesystem::path& folder, const std::string& extension,
+    const PassedBy& passed_by = [](const std::string&) {});
 
 /// Reads `path`: a record of the reader's kinds or a baseline; a folder with the journal of
 /// a sweep, whose last entry of each launch counts; or any other folder, with every *.json below

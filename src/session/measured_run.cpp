@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "analysis/diagnosis/diagnose.hpp"
 #include "config/names.hpp"
@@ -129,7 +130,7 @@ RankReport rank_report(const Session& session, int rank, Samples samples,
   RankReport report;
   report.rank = rank;
   report.host = host_name();
-  report.affinity = session.affinity;
+  report.affinity = affinity_of_threads(session.affinity);
   report.affinity_requested = requested_binding(session.environment);
   if (RequestedBinding& asked = report.affinity_requested; !asked.cores)
     asked.cores = cores_of_policy(asked.text, report.affinity.cpus);
@@ -180,6 +181,22 @@ double forward_flops_per_sample(const ResolvedConfig& config, double counted) {
   return model.forward_flops_per_sample;
 }
 
+namespace {
+
+/// Tells of ranks of one host that send to each other by TCP although nobody asked for that.
+void warn_of_tcp_within_host(Session& session, const RunGroup& group) {
+  const std::set<std::string> hosts(session.hosts.begin(), session.hosts.end());
+  if (hosts.size() > 1 || session.environment.contains("OMPI_MCA_btl") ||
+      group.measured.config().reducer != Reducer::scalemark ||
+      group.communicator->transport() != "tcp")
+    return;
+  session.warn_once(
+      "the ranks of this host send to each other by TCP: Open MPI has found no room for shared "
+      "memory (df -h /dev/shm; of a container --shm-size=1g)");
+}
+
+}  // namespace
+
 RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig& measured,
                         bool baseline) {
   const ResolvedConfig& config = measured.config();
@@ -195,6 +212,7 @@ RunGroup make_run_group(Session& session, RankGroup ranks, const MeasuredConfig&
     else
       group.communicator = make_communicator(kind, group.ranks, cuda_device, config.wire_dtype);
   });
+  warn_of_tcp_within_host(session, group);
   return group;
 }
 

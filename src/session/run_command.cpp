@@ -16,6 +16,21 @@
 #include "session/trace_pass.hpp"
 
 namespace scalemark {
+namespace {
+
+/// Writes the log of --mllog, if it was asked for. One that cannot be written changes nothing of
+/// what was measured.
+ExitCode write_log(ResultFile* log, const RunResult& run) {
+  try {
+    if (log) log->write_text(mllog_text(run));
+    return ExitCode::ok;
+  } catch (const std::exception& error) {
+    say_error(fmt::format("--mllog: no log was written: {}", error.what()));
+    return ExitCode::result;
+  }
+}
+
+}  // namespace
 
 ExitCode run_command(Session& session) {
   const ResolvedConfig& config = session.config();
@@ -28,14 +43,16 @@ ExitCode run_command(Session& session) {
   TracePass trace(session, config.trace);
   MeasuredRecord kept(session, output.get());
   MeasuredConfig measured{session.loaded};
+  bool is_recorded = false;
   const auto leave = [&](int exit_code, const std::string& message) {
+    if (is_recorded) return;
     if (kept.is_kept()) return kept.leave(message);
     if (!output && !mllog) return;
     const RunResult failed =
         make_failed_run(session.record_context(measured.loaded), session.world.size(),
                         {status_of_exit(exit_code), message});
+    write_log(mllog.get(), failed);
     if (output) output->write(unmeasured_json(failed));
-    if (mllog) mllog->write_text(mllog_text(failed));
   };
   return recording_failures(session, leave, [&] {
     measured = choose_batch(session, session.loaded, /*keeps_weights=*/false);
@@ -52,10 +69,9 @@ ExitCode run_command(Session& session) {
           return trainer.trace(group.ranks, *group.communicator, steps, to);
         });
     const ExitCode code = publish(session, printer, output.get(), run, run_summary);
-    session.world.agree_on([&] {
-      if (mllog) mllog->write_text(mllog_text(*run));
-    });
-    return code == ExitCode::ok ? traced : code;
+    is_recorded = true;
+    const ExitCode logged = publish_at_root(session, [&] { return write_log(mllog.get(), *run); });
+    return code != ExitCode::ok ? code : logged != ExitCode::ok ? logged : traced;
   });
 }
 

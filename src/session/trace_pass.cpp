@@ -29,10 +29,12 @@ std::size_t most_spans_of_rank(int ranks) {
 struct TracedRank {
   RankTrace totals;
   std::int64_t events = 0;
+  double first_seconds = 0;  ///< when the first of them began, by the clock of rank 0
   double offset_seconds = 0, uncertainty_seconds = 0;
   static void describe(Fields& fields) {
     fields.add("totals", &TracedRank::totals);
     fields.add("events", &TracedRank::events);
+    fields.add("first_seconds", &TracedRank::first_seconds);
     fields.add("offset_seconds", &TracedRank::offset_seconds);
     fields.add("uncertainty_seconds", &TracedRank::uncertainty_seconds);
   }
@@ -40,8 +42,10 @@ struct TracedRank {
 
 std::vector<TracedRank> gather_totals(RankGroup& ranks, const RankTrace& mine,
                                       const ClockAlignment& clocks) {
-  const TracedRank me{mine, static_cast<std::int64_t>(mine.spans.size()), clocks.before.seconds,
-                      clocks.uncertainty_seconds()};
+  double first = clocks.before.measured_at;
+  for (const Span& span : mine.spans) first = std::min(first, clocks.on_rank_0(span.begin));
+  const TracedRank me{mine, static_cast<std::int64_t>(mine.spans.size()), first,
+                      clocks.before.seconds, clocks.uncertainty_seconds()};
   std::vector<TracedRank> all;
   for (const std::string& text : ranks.gather(to_wire(me)))
     all.push_back(from_wire<TracedRank>(text));
@@ -115,8 +119,11 @@ void TracePass::trace(const Traced& traced, RankGroup& ranks, const Steps& steps
   const ClockAlignment& clocks = trace.clocks();
   ranks.watchdog().enter("gather trace");
   const std::vector<TracedRank> all = gather_totals(ranks, mine, clocks);
-  // The origin is a time of rank 0's clock.
-  const double origin = std::stod(ranks.broadcast(fmt::format("{}", clocks.before.measured_at)));
+  // Some readers drop what lies before 0, and with --overlap step a bucket may have been sent
+  // before the first step began.
+  double origin = clocks.before.measured_at;
+  for (const TracedRank& rank : all) origin = std::min(origin, rank.first_seconds);
+  origin = std::stod(ranks.broadcast(fmt::format("{}", origin)));
   const std::string events =
       trace_events(mine, ranks.rank(), session_.hosts.at(session_.world.rank()),
                    [&](double t) { return clocks.on_rank_0(t) - origin; });

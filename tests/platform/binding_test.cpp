@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "platform/platform.hpp"
+#include "platform/tree.hpp"
 
 namespace scalemark::binding_test {
 namespace {
@@ -165,6 +166,33 @@ TEST(Binding, PartsOfSeveralNumaNodesCrossThemAndWholeNodesDoNot) {
   EXPECT_EQ(crosses({0, 1, 2}), true);  // a whole one and a part
   EXPECT_EQ(partial_numa_of(topology.get(), {0, 1, 2}), std::vector<int>{1});
   EXPECT_EQ(binding_verdicts({place(0, "a", {0, 1})})[0].crosses_numa, std::nullopt);
+}
+
+TEST(Binding, AFurtherMemoryOfTheSameCpusIsNoOtherNumaNode) {
+  setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode] [NUMANode] Core:2 PU:1", 1);
+  const Topology topology = load_topology();
+  unsetenv("HWLOC_SYNTHETIC");
+  ASSERT_TRUE(topology);
+  const auto numa = [&](const std::vector<int>& cpus) {
+    return affinity_of(topology.get(), cpus).numa.size();
+  };
+  EXPECT_EQ(numa({0}), 1u) << "DDR and HBM of a socket";
+  EXPECT_EQ(numa({0, 1}), 1u);
+  EXPECT_EQ(numa({1, 2}), 2u) << "parts of two sockets";
+}
+
+TEST(Affinity, OfThreadsIsThatOfAllOfThem) {
+  const auto on = [](std::vector<int> cpus) {
+    Affinity affinity;
+    affinity.cpus = std::move(cpus);
+    return affinity;
+  };
+  test::Tree tree;
+  tree.file("7/status", "Name:\tx\nCpus_allowed_list:\t0\n");
+  tree.file("8/status", "Name:\tx\nCpus_allowed_list:\t1\n");
+  const Affinity both = affinity_of_threads(on({0}), tree.root());
+  EXPECT_EQ(both.cpus, (std::vector<int>{0, 1}));
+  EXPECT_EQ(affinity_of_threads(on({5}), "/nowhere").cpus, std::vector<int>{5});
 }
 
 TEST(Affinity, OfThisProcessCanBeSetAndIsReadBack) {

@@ -131,7 +131,12 @@ class BuildCommit(unittest.TestCase):
                 self.assertEqual(self.build("HEAD", clone=clone).read_text(), "of commit two with nothing\n")
 
     def test_no_commit(self):
-        self.assertIn("nowhere is no commit of this repository", self.call("nowhere", expect=2).stderr)
+        said = self.call("nowhere", expect=2).stderr
+        self.assertIn("nowhere is no commit of this repository", said)
+        self.assertNotIn("unshallow", said)
+        shallow = self.folder / "shallow"
+        subprocess.run(["git", "clone", "--quiet", "--depth", "1", f"file://{self.clone}", shallow], check=True)
+        self.assertIn("a shallow clone of depth 1: git fetch --unshallow", self.call("HEAD~1", clone=shallow, expect=2).stderr)
         for words in (["--base"], [], ["HEAD", "HEAD"]):
             self.assertIn("scripts/build_commit COMMIT", self.call(*words, expect=2).stderr)
 

@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import time
+import unittest
 
 from support import SCALEMARK, SOURCE, SMALL, ProgramTest, main, mpirun
 
@@ -111,6 +112,17 @@ class Clean(ProgramTest):
         self.assertFalse(dead.exists())
         self.assertTrue(other.exists())
         self.assertTrue(young.exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can make files of others")
+    def test_what_others_left_is_theirs(self):
+        for name in ("scalemark-abcdef", "ompi." + os.uname().nodename.split(".")[0] + ".12345"):
+            (self.temporary / name / "pid.99999999").mkdir(parents=True)
+        self.make_old(*self.temporary.iterdir())
+        for path in (*self.temporary.iterdir(), *self.temporary.rglob("pid.*")):
+            os.chown(path, 12345, 12345)
+        self.assertEqual(self.clean(), [])
+        self.assertEqual(len(self.clean("--all_users")), 2)
+        self.assertFalse((self.temporary / "scalemark-abcdef").exists())
 
     def test_wrong_words(self):
         _, err = self.run_program(SCALEMARK, "clean", "/nowhere", expect=2)

@@ -105,10 +105,11 @@ std::vector<std::string> distinct(const ResultSet& set, std::string MeasuredLaun
   return {values.begin(), values.end()};
 }
 
-/// Variables that say how launches communicate; those of a job or of a place differ by themselves.
+/// Variables that say how launches communicate and compute; those of a job or of a place differ by
+/// themselves, and a record has the number of threads for itself.
 bool tells(const std::string& name) {
   if (name.starts_with("OMPI_MCA_")) return name.find("btl") != name.npos;
-  return is_communication_variable(name);
+  return is_library_variable(name) && name != "OMP_NUM_THREADS" && name != "MKL_NUM_THREADS";
 }
 
 std::map<std::string, std::set<std::string>> variables_of(const ResultSet& set) {

@@ -100,6 +100,27 @@ PreflightRule rule_from(const RuleOfFile& from) {
   return rule;
 }
 
+/// What checks are called, or how the names of several begin, up to a dot.
+const std::vector<std::string> kChecks{
+    "binding",    "collective",       "fabric",     "gemm",       "gpu.clock",     "gpu.copies",
+    "gpu.direct", "gpu.ecc",          "gpu.memory", "gpu.nvlink", "gpu.peers",     "gpu.xid",
+    "host",       "memory_bandwidth", "nic",        "noise",      "noise_quantum", "pair.host",
+    "pair.link",  "scratch",          "settings"};
+
+/// A rule that no check is ever called by would pass for ever.
+void refuse_misspelt(const PreflightRule& rule, const std::string& place) {
+  const bool open = rule.check.ends_with("*");
+  const std::string name = rule.check.substr(0, rule.check.size() - (open ? 1 : 0));
+  const auto is_meant = [&](const std::string& check) {
+    return name == check || name.starts_with(check + ".") || (open && check.starts_with(name));
+  };
+  if (std::ranges::none_of(kChecks, is_meant))
+    refuse_at(place, fmt::format("no check is called {}{} (legal: {}, or one of these and what "
+                                 "follows it after a dot)",
+                                 quote(rule.check), did_you_mean(rule.check, kChecks),
+                                 join(kChecks, ", ")));
+}
+
 bool is_rate_of_size(const PreflightValue& value, bool small) {
   const std::size_t dot = value.check.rfind('.');
   return (std::stod(value.check.substr(dot + 1)) < kLatencyBelow) == small;
@@ -132,6 +153,8 @@ std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::str
   const auto file = written_in<RulesFile>(text, name, "rules file");
   std::vector<PreflightRule> rules;
   std::ranges::transform(file.rules, std::back_inserter(rules), rule_from);
+  for (std::size_t i = 0; i < rules.size(); ++i)
+    refuse_misspelt(rules[i], fmt::format("{}: /rules/{}/check", name, i));
   return rules;
 }
 

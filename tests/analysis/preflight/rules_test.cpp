@@ -99,7 +99,7 @@ TEST(PreflightRules, WhatIsNotThereIsSkippedAndSaysSo) {
 }
 
 TEST(PreflightRules, AFileThatIsWrongIsRefusedWithThePlace) {
-  const std::string good = R"("check": "a", "statistic": "b", "min": 1, "level": "fail")";
+  const std::string good = R"("check": "host", "statistic": "b", "min": 1, "level": "fail")";
   EXPECT_EQ(refusal(R"({"rules": [{)" + good + "}]}"), "");
   for (const auto& [text, part] :
        {std::pair<std::string, std::string>{"[]", "rules file"},
@@ -108,9 +108,12 @@ TEST(PreflightRules, AFileThatIsWrongIsRefusedWithThePlace) {
         {R"({"rules": [1]})", "/rules/0"},
         {R"({"rule": []})", "/rule"},
         {R"({"rules": [{)" + good + R"(, "max": 2}]})", "has 2"},
-        {R"({"rules": [{"check": "a", "statistic": "b", "level": "fail"}]})", "has 0"},
-        {R"({"rules": [{"check": "a", "statistic": "b", "min": "1", "level": "fail"}]})", "number"},
-        {R"({"rules": [{"check": "a", "statistic": "b", "min": 1, "level": "error"}]})", "warn"},
+        {R"({"rules": [{"check": "host", "statistic": "b", "level": "fail"}]})", "has 0"},
+        {R"({"rules": [{"check": "gem.*", "statistic": "b", "min": 1, "level": "fail"}]})",
+         "no check is called"},
+        {R"({"rules": [{"check": "host", "statistic": "b", "min": "1", "level": "fail"}]})",
+         "number"},
+        {R"({"rules": [{"check": "host", "statistic": "b", "min": 1, "level": "error"}]})", "warn"},
         {R"({"rules": [{"statistic": "b", "min": 1, "level": "fail"}]})",
          "/rules/0/check is missing"},
         {R"({"rules": [{)" + good + R"(, "statistics": 2}]})", "statistic"}})
