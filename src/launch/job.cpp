@@ -15,13 +15,30 @@
 
 #include "error.hpp"
 #include "launch/launch_builder.hpp"
+#include "launch/program_output.hpp"
 #include "measure/clock.hpp"
 #include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
+#include "result/records.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
 namespace {
+
+/// Where the first mpirun in PATH belongs to another MPI than the ranks, says so: it knows other
+/// words, or starts ranks that do not find each other.
+std::string other_launcher(const LaunchRequest& request) {
+  if (launcher_program(request) != "mpirun") return "";
+  const ProgramOutput said = output_of({.command = {"mpirun", "--version"},
+                                        .errors = ErrorStream::with_output,
+                                        .deadline_seconds = 10});
+  for (const char* own : {"Open MPI", "OpenRTE", "PRTE"})
+    if (!said.is_ok() || said.text.find(own) != said.text.npos) return "";
+  return fmt::format(
+      "; the first mpirun in PATH says of itself \"{}\", and this program was built with {}: put "
+      "the mpirun of that first in PATH (module load openmpi)",
+      said.text.substr(0, said.text.find('\n')), build_info().mpi.value_or("no MPI"));
+}
 
 std::string what_happened(const SupervisedExit& exit, const Job& job, const Supervision& how,
                           const MemoryKills& memory) {
@@ -40,8 +57,9 @@ std::string what_happened(const SupervisedExit& exit, const Job& job, const Supe
   if (is_signal_status(exit.raw_status))
     return fmt::format("a rank or {0} itself was {1} ({0} status {2}){3}", launcher,
                        end_words(exit.raw_status), exit.raw_status, memory.told());
-  return fmt::format("{} {}; its own message is {}", launcher, end_words(exit.raw_status),
-                     job.output.empty() ? "above" : "in " + job.output);
+  return fmt::format("{} {}; its own message is {}{}", launcher, end_words(exit.raw_status),
+                     job.output.empty() ? "above" : "in " + job.output,
+                     other_launcher(job.request));
 }
 
 /// Observes whether the jobs are alive: their rank 0 gives a sign every second. Only our own waking

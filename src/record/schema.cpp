@@ -11,6 +11,14 @@
 namespace scalemark {
 namespace {
 
+// The words of JSON Schema (draft 2020-12) that are written.
+constexpr const char *kAllOf = "allOf", *kComment = "$comment", *kConst = "const",
+                     *kDescription = "description", *kElse = "else", *kEnum = "enum", *kIf = "if",
+                     *kItems = "items", *kMaxItems = "maxItems", *kMinItems = "minItems",
+                     *kNot = "not", *kOneOf = "oneOf", *kPattern = "pattern",
+                     *kProperties = "properties", *kPropertyNames = "propertyNames",
+                     *kRequired = "required", *kSince = "since", *kThen = "then", *kType = "type";
+
 void add_limits(Json& schema, const Limits& limits) {
   const auto add = [&](const char* key, const std::optional<double>& limit) {
     if (!limit) return;
@@ -30,7 +38,7 @@ void add_sizes(Json& schema, const Limits& limits, const std::string& of) {
 }
 
 Json words_schema(const Json& words) {
-  return words.size() == 1 ? Json{{"const", words[0]}} : Json{{"enum", words}};
+  return words.size() == 1 ? Json{{kConst, words[0]}} : Json{{kEnum, words}};
 }
 
 void add_conditions(Json& schema, const Fields& fields);
@@ -49,18 +57,18 @@ Json object_schema(const Fields& fields) {
     if (field.first_revision == 1 && !field.may_lack) required.push_back(field.key);
     Json property = field.shape->schema(field);
     if (property.is_boolean()) property = Json::object();
-    if (field.first_revision > 1) property["since"] = field.first_revision;
+    if (field.first_revision > 1) property[kSince] = field.first_revision;
     if (*field.text != '\0')
-      property["description"] = *field.of == '\0' ? std::string(field.text)
-                                                  : fmt::format("{} ({})", field.text, field.of);
+      property[kDescription] = *field.of == '\0' ? std::string(field.text)
+                                                 : fmt::format("{} ({})", field.text, field.of);
     properties[field.key] = std::move(property);
   }
-  Json schema{{"type", "object"},
+  Json schema{{kType, "object"},
               {"additionalProperties", false},
-              {"required", std::move(required)},
-              {"properties", std::move(properties)}};
+              {kRequired, std::move(required)},
+              {kProperties, std::move(properties)}};
   for (const std::string& key : fields.alternatives())
-    schema["oneOf"].push_back({{"required", {key}}});
+    schema[kOneOf].push_back({{kRequired, {key}}});
   if (is_outcome(fields)) add_conditions(schema, fields);
   add_unknown_where(schema, fields);
   return schema;
@@ -69,25 +77,25 @@ Json object_schema(const Fields& fields) {
 /// That a value is known, by the schema of what it may be.
 Json known_schema(const Json& schema) {
   Json known = Json::object();
-  if (schema.contains("type")) {
-    const Json& type = schema["type"];
-    known["type"] = type.is_array() ? type[0] : type;
-    if (known["type"] == "array") known["minItems"] = 1;
+  if (schema.contains(kType)) {
+    const Json& type = schema[kType];
+    known[kType] = type.is_array() ? type[0] : type;
+    if (known[kType] == "array") known[kMinItems] = 1;
   } else {
-    known["not"] = {{"type", "null"}};
+    known[kNot] = {{kType, "null"}};
   }
   return known;
 }
 
-const Json kNull{{"type", "null"}};
+const Json kNull{{kType, "null"}};
 
 /// That a value is unknown; a list that is never null is then empty.
 Json unknown_schema(const Field& field) {
   const bool empty = !field.shape->may_be_unknown() && field.shape->path() == "[]";
-  return empty ? Json{{"maxItems", 0}} : kNull;
+  return empty ? Json{{kMaxItems, 0}} : kNull;
 }
 
-Json of_status(Json words) { return {{"properties", {{"status", words_schema(words)}}}}; }
+Json of_status(Json words) { return {{kProperties, {{"status", words_schema(words)}}}}; }
 
 /// What a status that is ok asks of a part that has one of its own: the same, and all of its
 /// values.
@@ -95,7 +103,7 @@ Json asked_of_outcome(const Fields& fields) {
   Json asked = of_status({"ok"});
   for (const Field& field : fields)
     if (field.presence == Presence::when_all_ok)
-      asked["properties"][field.key] = known_schema(field.shape->schema(field));
+      asked[kProperties][field.key] = known_schema(field.shape->schema(field));
   return asked;
 }
 
@@ -122,11 +130,11 @@ Json asked(const Fields& fields, bool ok) {
       if (!below.empty() && path.empty())
         of_field.update(below);
       else if (!below.empty())
-        of_field["items"] = std::move(below);
+        of_field[kItems] = std::move(below);
     }
     if (!of_field.empty()) properties[field.key] = std::move(of_field);
   }
-  return properties.empty() ? Json::object() : Json{{"properties", std::move(properties)}};
+  return properties.empty() ? Json::object() : Json{{kProperties, std::move(properties)}};
 }
 
 /// By the text of another key of the object.
@@ -134,29 +142,29 @@ void add_unknown_where(Json& schema, const Fields& fields) {
   Json rule = Json::object();
   for (const Field& field : fields) {
     if (field.unknown_by == nullptr) continue;
-    rule["if"] = {{"properties", {{field.unknown_by, {{"const", field.unknown_word}}}}}};
-    rule["then"]["properties"][field.key] = kNull;
+    rule[kIf] = {{kProperties, {{field.unknown_by, {{kConst, field.unknown_word}}}}}};
+    rule[kThen][kProperties][field.key] = kNull;
     if (field.known_elsewhere)
-      rule["else"]["properties"][field.key] = known_schema(field.shape->schema(field));
+      rule[kElse][kProperties][field.key] = known_schema(field.shape->schema(field));
   }
-  if (schema.contains("if") && !rule.empty())
-    schema["allOf"] = Json::array({std::move(rule)});
+  if (schema.contains(kIf) && !rule.empty())
+    schema[kAllOf] = Json::array({std::move(rule)});
   else
     schema.update(rule);
 }
 
 void add_conditions(Json& schema, const Fields& fields) {
-  schema["if"] = of_status({"ok"});
-  schema["then"] = asked(fields, true);
-  schema["then"]["properties"]["reason"] = {{"const", ""}};
-  schema["else"] = asked(fields, false);
-  schema["else"]["properties"]["reason"] = {{"minLength", 1}};
+  schema[kIf] = of_status({"ok"});
+  schema[kThen] = asked(fields, true);
+  schema[kThen][kProperties]["reason"] = {{kConst, ""}};
+  schema[kElse] = asked(fields, false);
+  schema[kElse][kProperties]["reason"] = {{"minLength", 1}};
   Json properties = Json::object();
   for (const Field& field : fields)
     if (field.presence == Presence::when_partial) properties[field.key] = kNull;
   if (properties.empty()) return;
-  schema["else"]["if"] = of_status({"interrupted", "timeout"});
-  schema["else"]["else"] = {{"properties", std::move(properties)}};
+  schema[kElse][kIf] = of_status({"interrupted", "timeout"});
+  schema[kElse][kElse] = {{kProperties, std::move(properties)}};
 }
 
 constexpr std::size_t kLine = 120;
@@ -178,9 +186,9 @@ std::string pretty(const Json& value, std::size_t indent, std::size_t used) {
 /// " (`weak`, `strong`)": legal words that the text does not tell itself.
 std::string words_of(const Field& field) {
   const Json schema = field.shape->schema(field);
-  if (!schema.is_object() || !schema.contains("enum")) return "";
+  if (!schema.is_object() || !schema.contains(kEnum)) return "";
   std::string words;
-  for (const Json& word : schema["enum"]) {
+  for (const Json& word : schema[kEnum]) {
     if (!word.is_string()) continue;
     const std::string shown = fmt::format("`{}`", word.get<std::string>());
     if (std::string_view(field.text).find(shown) != std::string_view::npos) return "";
@@ -219,11 +227,11 @@ Json with_null(Json types) {
 Json ScalarShape::schema(const Field& field) const {
   if (!field.limits.words.is_null()) return words_schema(field.limits.words);
   constexpr const char* kTypes[] = {"boolean", "integer", "number", "string"};
-  Json schema{{"type", kTypes[static_cast<std::size_t>(scalar_)]}};
+  Json schema{{kType, kTypes[static_cast<std::size_t>(scalar_)]}};
   if (scalar_ == Scalar::whole || scalar_ == Scalar::number) add_limits(schema, field.limits);
   if (scalar_ != Scalar::text) return schema;
   add_sizes(schema, field.limits, "Length");
-  if (!field.limits.pattern.empty()) schema["pattern"] = field.limits.pattern;
+  if (!field.limits.pattern.empty()) schema[kPattern] = field.limits.pattern;
   return schema;
 }
 
@@ -236,7 +244,7 @@ Json NameShape::schema(const Field& field) const {
 
 Json AnyShape::schema(const Field& field) const {
   if (field.json_types.is_null()) return true;
-  return {{"type", field.json_types.size() == 1 ? field.json_types[0] : field.json_types}};
+  return {{kType, field.json_types.size() == 1 ? field.json_types[0] : field.json_types}};
 }
 
 Json ObjectShape::schema(const Field& field) const {
@@ -246,27 +254,27 @@ Json ObjectShape::schema(const Field& field) const {
 }
 
 Json ListShape::schema(const Field& field) const {
-  Json schema{{"type", "array"}, {"items", inner_.schema(field.inner())}};
+  Json schema{{kType, "array"}, {kItems, inner_.schema(field.inner())}};
   add_sizes(schema, field.limits, "Items");
-  if (fixed() > 0) schema["minItems"] = schema["maxItems"] = fixed();
+  if (fixed() > 0) schema[kMinItems] = schema[kMaxItems] = fixed();
   return schema;
 }
 
 Json NumbersShape::schema(const Field& field) const {
   Json items = shape_of<double>().schema(field.inner());
-  if (field.null_numbers != nullptr) items["type"] = {"number", "null"};
-  Json schema{{"type", "array"}, {"items", std::move(items)}};
+  if (field.null_numbers != nullptr) items[kType] = {"number", "null"};
+  Json schema{{kType, "array"}, {kItems, std::move(items)}};
   add_sizes(schema, field.limits, "Items");
   return schema;
 }
 
 Json IntervalShape::schema(const Field&) const {
-  return {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}};
+  return {{kType, "array"}, {kItems, {{kType, "number"}}}, {kMinItems, 2}, {kMaxItems, 2}};
 }
 
 Json MapShape::schema(const Field& field) const {
-  Json schema{{"type", "object"}, {"additionalProperties", inner_.schema(field.inner())}};
-  if (!field.limits.keys.empty()) schema["propertyNames"] = {{"pattern", field.limits.keys}};
+  Json schema{{kType, "object"}, {"additionalProperties", inner_.schema(field.inner())}};
+  if (!field.limits.keys.empty()) schema[kPropertyNames] = {{kPattern, field.limits.keys}};
   add_sizes(schema, field.limits, "Properties");
   return schema;
 }
@@ -274,32 +282,32 @@ Json MapShape::schema(const Field& field) const {
 Json NullableShape::schema(const Field& field) const {
   Json schema = inner_.schema(field);
   if (!schema.is_object() || field.may_lack) return schema;
-  if (schema.contains("const")) return {{"enum", {schema["const"], nullptr}}};
-  if (schema.contains("enum"))
-    schema["enum"].push_back(nullptr);
+  if (schema.contains(kConst)) return {{kEnum, {schema[kConst], nullptr}}};
+  if (schema.contains(kEnum))
+    schema[kEnum].push_back(nullptr);
   else
-    schema["type"] = with_null(schema["type"]);
+    schema[kType] = with_null(schema[kType]);
   return schema;
 }
 
 Json format_schema(const std::string& title, const Fields& fields) {
   Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
               {"title", title},
-              {"$comment", "Generated from the descriptions in src."}};
+              {kComment, "Generated from the descriptions in src."}};
   schema.update(object_schema(fields));
   return schema;
 }
 
 Json record_schema(const std::string& kind, const Fields& fields) {
   Json schema = format_schema(fmt::format("scalemark {} record", kind), fields);
-  schema["$comment"] =
+  schema[kComment] =
       "Generated from src/record. A key with since: N belongs to records of schema_revision N and "
       "later, which must have it.";
-  schema["required"].push_back("unavailable");
-  schema["properties"]["unavailable"] = {
-      {"type", "object"},
-      {"additionalProperties", {{"type", "string"}, {"minLength", 1}}},
-      {"description", "why a key is null, by its dotted path without indices of arrays"}};
+  schema[kRequired].push_back("unavailable");
+  schema[kProperties]["unavailable"] = {
+      {kType, "object"},
+      {"additionalProperties", {{kType, "string"}, {"minLength", 1}}},
+      {kDescription, "why a key is null, by its dotted path without indices of arrays"}};
   return schema;
 }
 

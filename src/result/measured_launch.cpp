@@ -165,8 +165,7 @@ MeasuredLaunch of_run(const Run& run, const fs::path& path) {
   launch.unit = run.unit.value_or("");
   if (run.preflight) launch.preflight_at = run.preflight->created_at;
   launch.ranks = ranks_of(run.world_size);
-  launch.keys["kind"] = run.kind;
-  launch.keys["ranks"] = launch.ranks;
+  set_kind(launch, run.kind);
   add_own(launch, run);
   add_metrics(launch, run);
   if (run.noise.foreign) launch.foreign = *run.noise.foreign;
@@ -206,8 +205,7 @@ MeasuredLaunch of_point(const ScalingCurve& curve, const record::ScalingPoint& p
   launch.unit = curve.unit;
   if (curve.preflight) launch.preflight_at = curve.preflight->created_at;
   launch.ranks = ranks_of(point.ranks);
-  launch.keys["kind"] = "run";
-  launch.keys["ranks"] = launch.ranks;
+  set_kind(launch, "run");
   add_batch(launch, point.batch_size_per_rank, point.global_batch_size);
   const auto run = run_beside(repeats, path.parent_path());
   if (run) {
@@ -268,8 +266,7 @@ MeasuredLaunch of_instances(const InstancesResult& result, const record::Instanc
     launch.keys.erase(name);
     launch.defaults.erase(name);
   }
-  launch.keys["kind"] = "instances";
-  launch.keys["ranks"] = launch.ranks;
+  set_kind(launch, "instances");
   launch.keys["instances"] = point.instances;
   launch.keys["ranks_per_instance"] = result.ranks_per_instance.value_or(1);  // of older records
   add_place(launch, result.system, result.environment);
@@ -376,6 +373,11 @@ Json machine_of(const record::System& system) {
   Json& gpus = machine["gpus"] = Json::array();
   for (const record::Gpu& gpu : system.gpus) gpus.push_back(or_null(gpu.name));
   return machine;
+}
+
+void set_kind(MeasuredLaunch& launch, const std::string& kind) {
+  launch.keys["kind"] = kind;
+  launch.keys["ranks"] = launch.ranks;
 }
 
 MeasuredLaunch start_launch(const record::Envelope& record, const record::Settings& config,

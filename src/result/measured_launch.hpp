@@ -93,6 +93,9 @@ LaunchesWithin launches_within(const Json& record, const std::filesystem::path& 
 MeasuredLaunch start_launch(const record::Envelope& record, const record::Settings& config,
                             const std::filesystem::path& path);
 
+/// Sets the keys by which launches of unlike kinds and rank counts are told apart.
+void set_kind(MeasuredLaunch& launch, const std::string& kind);
+
 /// The names of kHardwareKeys and kSoftwareKeys, with their values.
 Json machine_of(const record::System& system);
 

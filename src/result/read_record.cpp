@@ -18,6 +18,9 @@ namespace scalemark {
 namespace {
 namespace fs = std::filesystem;
 
+/// What says that a file is a record, before its type is known.
+constexpr const char *kVersion = "schema_version", *kRevision = "schema_revision", *kKind = "kind";
+
 /// What scripts, and sweeps, write beside records.
 constexpr std::array<std::string_view, 4> kStudies{"speed", "gate_study", "published_curve",
                                                    "planned_launches"};
@@ -37,9 +40,9 @@ std::string read_file(const fs::path& path) {
 }
 
 void check_envelope(const fs::path& path, const Json& record) {
-  if (!record.is_object() || !record.contains("schema_version") || !record.contains("kind"))
+  if (!record.is_object() || !record.contains(kVersion) || !record.contains(kKind))
     refuse_record(path, "not a record of scalemark: /schema_version and /kind are missing");
-  const Json& version = record["schema_version"];
+  const Json& version = record[kVersion];
   if (!version.is_number_integer()) refuse_record(path, "/schema_version is not an integer");
   if (version < kSchemaVersion)
     refuse_record(
@@ -49,9 +52,9 @@ void check_envelope(const fs::path& path, const Json& record) {
     refuse_record(
         path, fmt::format("/schema_version {} is newer than {}: use the scalemark that wrote it",
                           version.dump(), kSchemaVersion));
-  if (record.contains("schema_revision") && !record["schema_revision"].is_number_integer())
+  if (record.contains(kRevision) && !record[kRevision].is_number_integer())
     refuse_record(path, "/schema_revision is not an integer");
-  const Json& kind = record["kind"];
+  const Json& kind = record[kKind];
   const auto& kinds = record_kinds();
   if (!kind.is_string() || std::ranges::find(kinds, kind.get<std::string>()) == kinds.end())
     refuse_record(path, fmt::format("/kind {} is not a kind of record ({})",
@@ -99,7 +102,7 @@ record::AnyRecord envelope_of(const Json& record) {
   return record_from<record::AnyRecord>(record, MissingKeys::allowed);
 }
 
-std::string kind_of(const Json& record) { return record.at("kind"); }
+std::string kind_of(const Json& record) { return record.at(kKind); }
 
 Json read_record(const fs::path& path) { return parse_record(read_file(path), path); }
 
@@ -114,8 +117,8 @@ Json record_at(const fs::path& path) {
 Json read_record_or_study(const fs::path& path) {
   Json content = parse_json(read_file(path), path);
   const bool study =
-      content.is_object() && content.value("kind", Json()).is_string() &&
-      std::ranges::find(kStudies, content["kind"].get<std::string>()) != kStudies.end();
+      content.is_object() && content.value(kKind, Json()).is_string() &&
+      std::ranges::find(kStudies, content[kKind].get<std::string>()) != kStudies.end();
   if (study) return content;
   complete(path, content);
   return content;

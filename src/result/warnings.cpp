@@ -36,6 +36,19 @@ std::string drift_warning(const Known<record::Windows>& windows) {
                      slower ? "" : "; more --num_warmup_batches leave the rise out");
 }
 
+/// Arrivals are random: few of them come at quite another rate than the one that is offered.
+std::string few_arrivals_warning(const InferenceResult& inference) {
+  constexpr double kOtherRate = 1.25;
+  if (!inference.server || inference.server->ended_by != ServerEnd::all_served) return "";
+  const record::Server& server = *inference.server;
+  if (server.achieved_rate < kOtherRate * server.arrival_rate) return "";
+  return fmt::format(
+      "{} queries/s were answered, and {} offered: {} came too soon after one another to tell of "
+      "that rate; more --num_batches do",
+      four_digits(server.achieved_rate), four_digits(server.arrival_rate),
+      server.queries_offered == 1 ? "the one" : fmt::format("the {}", server.queries_offered));
+}
+
 template <typename Run>
 std::vector<std::string> warnings_of(const Run& run, const std::string& divergence) {
   NoiseSummary noise;
@@ -79,7 +92,9 @@ std::vector<std::string> run_warnings(const RunResult& run) {
 }
 
 std::vector<std::string> run_warnings(const InferenceResult& inference) {
-  return warnings_of(inference, "");
+  std::vector<std::string> all = warnings_of(inference, "");
+  add_warnings(all, {few_arrivals_warning(inference)});
+  return all;
 }
 
 void add_warnings(std::vector<std::string>& all, const std::vector<std::string>& warnings) {

@@ -32,7 +32,6 @@ TEST(File, ValuesHaveTheirPlaceAndRange) {
   EXPECT_THAT(refused_text(R"({"seed": "7"})"),
               AllOf(HasSubstr("run.json: /seed"), HasSubstr("whole number")));
   EXPECT_THAT(refused_text(R"({"seed": 7.5})"), HasSubstr("/seed"));
-  EXPECT_EQ(refused_text(R"({"seed": 7.0})"), "");
   EXPECT_THAT(refused_text(R"({"seed": 1e30})"), HasSubstr("out of range"));
   EXPECT_THAT(refused_text(R"({"seed": 18446744073709551615})"), HasSubstr("out of range"));
   EXPECT_THAT(refused_text(R"({"seed": null})"), HasSubstr("/seed"));

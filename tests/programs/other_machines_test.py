@@ -130,6 +130,15 @@ class Launching(ProgramTest):
                 _, err = self.run_program(SCALEMARK, *words, expect=7, env=self.environment(TMPDIR=GONE))
                 self.assertIn(f"TMPDIR is {GONE}", err)
 
+    def test_another_mpis_mpirun_is_named(self):
+        (self.folder / "bin").mkdir()
+        other = self.folder / "bin/mpirun"
+        other.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "HYDRA build details:" && exit 0\necho "unrecognized argument" >&2; exit 255\n')
+        other.chmod(0o755)
+        _, err = self.run_program(SCALEMARK, *RUN, "--ranks", "2", expect=7,
+                                  env=self.environment(PATH=f"{other.parent}:{os.environ['PATH']}"))
+        self.assertIn('the first mpirun in PATH says of itself "HYDRA build details:"', err)
+
     def test_a_shell_of_srun_starts_ranks(self):
         stale = {"SLURM_STEP_ID": "0", "SLURM_STEPID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "1", "SLURM_NPROCS": "1",
                  "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}

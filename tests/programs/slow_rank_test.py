@@ -8,16 +8,26 @@ from limits import half_a_cpu
 from support import SCALEMARK, ProgramTest, main, mpirun
 
 
+OTHERS = 0.1  # CPUs from which on other processes may slow the other rank as much
+
+
 class SlowRank(ProgramTest):
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two ranks need a core each to be compared")
     def test_21_a_rank_with_half_a_cpu_is_the_straggler(self):
         words = ["run", "--model", "smallnet", "--batch_size", "64", "--num_intra_threads", "1", "--num_batches", "150",
                  "--num_warmup_batches", "2", "--output", "r.json"]
-        with half_a_cpu() as tasks:
-            slowed = ["sh", "-c", f'test "$OMPI_COMM_WORLD_RANK" = 1 && echo $$ >{tasks}; exec "$@"', "sh"]
-            _, err = self.run_program(*mpirun(2, *slowed, SCALEMARK, *words))
-        record = self.read("r.json")
-        self.assertEqual([rank["straggler"] for rank in record["ranks"]], [False, True])
+        for _ in range(3):
+            with half_a_cpu() as tasks:
+                slowed = ["sh", "-c", f'test "$OMPI_COMM_WORLD_RANK" = 1 && echo $$ >{tasks}; exec "$@"', "sh"]
+                _, err = self.run_program(*mpirun(2, *slowed, SCALEMARK, *words))
+            record = self.read("r.json")
+            stragglers = [rank["straggler"] for rank in record["ranks"]]
+            others = (record["noise"]["foreign"] or {"cpus": 0})["cpus"]
+            if stragglers == [False, True] or others < OTHERS:
+                break
+        else:
+            self.skipTest(f"other processes took {others:.1f} CPUs in each of three runs")
+        self.assertEqual(stragglers, [False, True])
         self.assertRegex(err, "rank 1.*straggler|straggler.*rank 1")
         [finding] = [finding for finding in record["findings"] if finding["rule"] == "straggler"]
         host = record["ranks"][1]["host"]

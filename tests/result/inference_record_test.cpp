@@ -169,6 +169,8 @@ TEST(ServerRecord, RatesAreTheOfferedAndTheAnsweredOfAllRanks) {
   const Json& server = record["server"];
   EXPECT_EQ(server["arrival_rate"], 10.);
   EXPECT_EQ(server["achieved_rate"], 20.);  // 2000 in 100 s
+  EXPECT_NE(record["warnings"].dump().find("20.00 queries/s were answered, and 10.00 offered"),
+            std::string::npos);
   EXPECT_EQ(server["queries_offered"], 2000);
   EXPECT_EQ(server["batch_size_mean"], 2.);
   EXPECT_NEAR(server["queue_seconds"]["p50"].get<double>(), 0.5005 / 2, 1e-3);

@@ -44,8 +44,7 @@ MeasuredLaunch of_host(const PreflightResult& preflight, const std::string& host
   launch.host = host;
   launch.ranks =
       static_cast<int>(std::ranges::count(preflight.ranks, host, &record::CheckedRank::host));
-  launch.keys["kind"] = "preflight";
-  launch.keys["ranks"] = launch.ranks;
+  set_kind(launch, "preflight");
   launch.keys["device"] = preflight.device.value_or("");
   if (preflight.system.host == host) launch.machine = machine_of(preflight.system);
   return launch;

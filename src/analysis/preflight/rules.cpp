@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <set>
 
@@ -13,7 +14,9 @@
 #include "error.hpp"
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
+#include "record/preflight.hpp"
 #include "record/read.hpp"
+#include "record/schema.hpp"
 #include "record/write.hpp"
 #include "result/foreign_load.hpp"
 #include "result/preflight_parts.hpp"
@@ -107,7 +110,24 @@ const std::vector<std::string> kChecks{
     "host",       "memory_bandwidth", "nic",        "noise",      "noise_quantum", "pair.host",
     "pair.link",  "scratch",          "settings"};
 
-/// A rule that no check is ever called by would pass for ever.
+/// The statistics that are no key of a record's own.
+constexpr std::array kCounted{
+    "ats",       "as_asked",    "corrected_new",   "crosses_numa",      "differing",
+    "errors",    "events",      "free_bytes",      "inactive",          "kernel_log",
+    "near_gpu",  "of_hosts",    "overlaps",        "power_capped",      "sm_fraction",
+    "slowdowns", "uncorrected", "memory_fraction", "throttled_fraction"};
+
+const std::vector<std::string>& all_statistics() {
+  static const auto names = [] {
+    std::set<std::string> all(kCounted.begin(), kCounted.end());
+    visit_fields(fields_of<PreflightResult>(),
+                 [&](const Field& field, const std::string&) { all.insert(field.key); });
+    return std::vector<std::string>(all.begin(), all.end());
+  }();
+  return names;
+}
+
+/// A rule by whose name nothing is ever called would be skipped for ever.
 void refuse_misspelt(const PreflightRule& rule, const std::string& place) {
   const bool open = rule.check.ends_with("*");
   const std::string name = rule.check.substr(0, rule.check.size() - (open ? 1 : 0));
@@ -115,10 +135,16 @@ void refuse_misspelt(const PreflightRule& rule, const std::string& place) {
     return name == check || name.starts_with(check + ".") || (open && check.starts_with(name));
   };
   if (std::ranges::none_of(kChecks, is_meant))
-    refuse_at(place, fmt::format("no check is called {}{} (legal: {}, or one of these and what "
-                                 "follows it after a dot)",
-                                 quote(rule.check), did_you_mean(rule.check, kChecks),
-                                 join(kChecks, ", ")));
+    refuse_at(
+        place + "/check",
+        fmt::format("no check is called {}{} (legal: {}, or one of these and what "
+                    "follows it after a dot)",
+                    quote(rule.check), did_you_mean(rule.check, kChecks), join(kChecks, ", ")));
+  const auto& statistics = all_statistics();  // settings are those of MPI
+  if (name != "settings" && std::ranges::find(statistics, rule.statistic) == statistics.end())
+    refuse_at(place + "/statistic",
+              fmt::format("no check has a statistic {}{}", quote(rule.statistic),
+                          did_you_mean(rule.statistic, statistics)));
 }
 
 bool is_rate_of_size(const PreflightValue& value, bool small) {
@@ -154,7 +180,7 @@ std::vector<PreflightRule> parse_preflight_rules(std::string_view text, std::str
   std::vector<PreflightRule> rules;
   std::ranges::transform(file.rules, std::back_inserter(rules), rule_from);
   for (std::size_t i = 0; i < rules.size(); ++i)
-    refuse_misspelt(rules[i], fmt::format("{}: /rules/{}/check", name, i));
+    refuse_misspelt(rules[i], fmt::format("{}: /rules/{}", name, i));
   return rules;
 }
 

@@ -83,9 +83,11 @@ struct CurveSettings {
              "starts the ranks; auto: srun in a Slurm allocation with PMIx, else mpirun")
         .role(Role::output)
         .of(kEverywhere);
-    rows.add("hostfile", &S::hostfile, "FILE", "hosts for mpirun")
+    rows.add("hostfile", &S::hostfile, "FILE",
+             "hosts for mpirun, a line each (n0 slots=4), over which ranks are spread as evenly as "
+             "the slots allow")
         .role(Role::output)
-        .otherwise("this machine, or the allocation")
+        .otherwise("this machine, or the allocation of Slurm, PBS, LSF or Grid Engine")
         .of(kEverywhere);
     rows.add("torch", &S::torch, "FOLDER",
              "LibTorch's, with lib/ in it, of the release that this program was built with")

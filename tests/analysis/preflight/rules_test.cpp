@@ -84,7 +84,7 @@ TEST(PreflightRules, WhatIsNotThereIsSkippedAndSaysSo) {
   values.push_back({"host", "governor", "", true, "powersave", std::nullopt, "n0", ""});
   values.push_back({"host", "smt", "", true, nullptr, std::nullopt, "n0", ""});
   const auto results = evaluate(
-      rules(kRelative + R"(, {"check": "gpu.*", "statistic": "x", "min": 1, "level": "fail"},
+      rules(kRelative + R"(, {"check": "gpu.*", "statistic": "events", "min": 1, "level": "fail"},
              {"check": "host", "statistic": "smt", "equals": false, "level": "fail"},
              {"check": "host", "statistic": "governor", "min": 1, "level": "fail"},
              {"check": "host", "statistic": "governor", "equals": "performance", "level": "warn"})"),
@@ -99,7 +99,7 @@ TEST(PreflightRules, WhatIsNotThereIsSkippedAndSaysSo) {
 }
 
 TEST(PreflightRules, AFileThatIsWrongIsRefusedWithThePlace) {
-  const std::string good = R"("check": "host", "statistic": "b", "min": 1, "level": "fail")";
+  const std::string good = R"("check": "host", "statistic": "smt", "min": 1, "level": "fail")";
   EXPECT_EQ(refusal(R"({"rules": [{)" + good + "}]}"), "");
   for (const auto& [text, part] :
        {std::pair<std::string, std::string>{"[]", "rules file"},
@@ -108,13 +108,16 @@ TEST(PreflightRules, AFileThatIsWrongIsRefusedWithThePlace) {
         {R"({"rules": [1]})", "/rules/0"},
         {R"({"rule": []})", "/rule"},
         {R"({"rules": [{)" + good + R"(, "max": 2}]})", "has 2"},
-        {R"({"rules": [{"check": "host", "statistic": "b", "level": "fail"}]})", "has 0"},
-        {R"({"rules": [{"check": "gem.*", "statistic": "b", "min": 1, "level": "fail"}]})",
+        {R"({"rules": [{"check": "host", "statistic": "smt", "level": "fail"}]})", "has 0"},
+        {R"({"rules": [{"check": "gem.*", "statistic": "smt", "min": 1, "level": "fail"}]})",
          "no check is called"},
-        {R"({"rules": [{"check": "host", "statistic": "b", "min": "1", "level": "fail"}]})",
+        {R"({"rules": [{"check": "gemm.*", "statistic": "flop", "min": 1, "level": "fail"}]})",
+         "did you mean flops"},
+        {R"({"rules": [{"check": "host", "statistic": "smt", "min": "1", "level": "fail"}]})",
          "number"},
-        {R"({"rules": [{"check": "host", "statistic": "b", "min": 1, "level": "error"}]})", "warn"},
-        {R"({"rules": [{"statistic": "b", "min": 1, "level": "fail"}]})",
+        {R"({"rules": [{"check": "host", "statistic": "smt", "min": 1, "level": "error"}]})",
+         "warn"},
+        {R"({"rules": [{"statistic": "smt", "min": 1, "level": "fail"}]})",
          "/rules/0/check is missing"},
         {R"({"rules": [{)" + good + R"(, "statistics": 2}]})", "statistic"}})
     EXPECT_THAT(refusal(text), AllOf(HasSubstr("r.json"), HasSubstr(part))) << text;
