@@ -48,8 +48,9 @@ constexpr OtherColumn kOtherColumns[] = {
 };
 
 /// A curve and instances repeat what was asked for of these; a launch alone tells what came of it.
-constexpr const char* kAskedColumns[] = {"mode",    "precision",  "device",  "communicator",
-                                         "reducer", "wire_dtype", "overlap", "label"};
+constexpr const char* kAskedColumns[] = {"model",      "mode",         "precision",
+                                         "device",     "communicator", "reducer",
+                                         "wire_dtype", "overlap",      "label"};
 
 Pointers pointer_from(const std::string& text) {
   return text.empty() ? Pointers() : Pointers{Json::json_pointer(text)};
@@ -172,10 +173,24 @@ std::vector<Json> row_of_point(const Json& point, const Json& record, const Flat
   return row;
 }
 
+/// A text that a spreadsheet would take for a formula begins with an apostrophe, and control
+/// characters, which a terminal would obey, are escaped as in JSON.
+std::string harmless(const std::string& text) {
+  std::string cell;
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)
+    cell += '\'';
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    const bool obeyed = (code < 0x20 && c != '\n') || code == 0x7f;
+    cell += obeyed ? fmt::format("\\u{:04x}", code) : std::string(1, c);
+  }
+  return cell;
+}
+
 std::string csv_cell(const Json& value) {
   if (value.is_null()) return "";
   const std::string text = value.is_string()
-                               ? value.get<std::string>()
+                               ? harmless(value.get_ref<const std::string&>())
                                : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string quoted = "\"";

@@ -200,17 +200,17 @@ class OpenFile {
     if (static_cast<std::size_t>(there.st_size) > most_bytes) refuse_size(most_bytes);
   }
 
-  /// Reads the text. The reported size may be wrong (/proc), or the file may grow meanwhile.
-  std::string text(std::size_t most_bytes) const {
-    std::string text;
+  /// Reads it. The reported size may be wrong (/proc), or the file may grow meanwhile.
+  template <typename Take>
+  void read_all(std::size_t most_bytes, Take take) const {
     std::array<char, 1 << 16> block;
-    for (;;) {
+    for (std::size_t size = 0;;) {
       const ssize_t got = read(file_, block.data(), block.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) refuse_with_errno("cannot be read");
-      if (got == 0) return text;
-      text.append(block.data(), static_cast<std::size_t>(got));
-      if (text.size() > most_bytes) refuse_size(most_bytes);
+      if (got == 0) return;
+      if ((size += static_cast<std::size_t>(got)) > most_bytes) refuse_size(most_bytes);
+      take(std::string_view(block.data(), static_cast<std::size_t>(got)));
     }
   }
 
@@ -271,9 +271,16 @@ std::string pointer_to(const std::string& member) {
 }
 
 std::string read_input_file(const std::filesystem::path& path, std::size_t most_bytes) {
+  std::string text;
+  read_in_parts(path, most_bytes, [&](std::string_view part) { text += part; });
+  return text;
+}
+
+void read_in_parts(const std::filesystem::path& path, std::size_t most_bytes,
+                   const std::function<void(std::string_view part)>& take) {
   const OpenFile file(path);
   file.check(most_bytes);
-  return file.text(most_bytes);
+  file.read_all(most_bytes, take);
 }
 
 }  // namespace scalemark

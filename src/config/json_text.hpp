@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -64,5 +65,9 @@ inline constexpr std::size_t kLargestText = 1 << 20, kLargestRecord = 32 << 20;
 /// Returns the content of a regular file of at most `most_bytes`. Pipes, devices, sockets and
 /// folders are refused unread, since the first two may never end. Throws InputFault.
 std::string read_input_file(const std::filesystem::path& path, std::size_t most_bytes);
+/// Does the same, and calls `take` with one part of it after the other, for files that are larger
+/// than memory should be.
+void read_in_parts(const std::filesystem::path& path, std::size_t most_bytes,
+                   const std::function<void(std::string_view part)>& take);
 
 }  // namespace scalemark

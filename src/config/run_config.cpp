@@ -216,7 +216,9 @@ std::string digest_of_file(std::string_view flag, const std::string& path) {
   std::string& digest = known[path];
   if (!digest.empty()) return digest;
   try {
-    return digest = sha256_hex(read_input_file(path, kLargestModel));
+    Sha256 sum;
+    read_in_parts(path, kLargestModel, [&](std::string_view part) { sum.add(part); });
+    return digest = sum.hex();
   } catch (const InputFault& fault) {
     const std::string what = fmt::format("{} {}: {}", flag, path, fault.what());
     if (fault.missing) throw ConfigError(what);

@@ -90,12 +90,38 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return nearest.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, nearest);
 }
 
-std::string sha256_hex(std::string_view text) {
+namespace {
+void require(int done) {
+  if (done != 1) throw EnvironmentError("OpenSSL refuses SHA-256");
+}
+}  // namespace
+
+struct Sha256::State {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
+                                                                  &EVP_MD_CTX_free};
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  require(EVP_DigestInit_ex(state_->context.get(), EVP_sha256(), nullptr));
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::add(std::string_view part) {
+  require(EVP_DigestUpdate(state_->context.get(), part.data(), part.size()));
+}
+
+std::string Sha256::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
-  if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1)
-    throw EnvironmentError("OpenSSL refuses SHA-256");
+  require(EVP_DigestFinal_ex(state_->context.get(), digest.data(), &length));
   return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + length, ""));
+}
+
+std::string sha256_hex(std::string_view text) {
+  Sha256 digest;
+  digest.add(text);
+  return digest.hex();
 }
 
 }  // namespace scalemark

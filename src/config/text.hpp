@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +64,23 @@ inline std::optional<double> parse_real(std::string_view text) {
 }
 
 // The function below identifies configurations.
+
+/// The SHA-256 of what comes in parts.
+class Sha256 {
+ public:
+  /// Throws EnvironmentError where OpenSSL refuses.
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+  void add(std::string_view part);
+  /// Returns it in hexadecimal digits, once.
+  std::string hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Returns the SHA-256 in hexadecimal digits.
 std::string sha256_hex(std::string_view text);

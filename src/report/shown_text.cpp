@@ -123,8 +123,11 @@ std::string shown_lines(std::string_view text) {
   std::string all;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string line = shown(text.substr(0, end));
-    if (line.starts_with("::")) all += ' ';
+    std::string line = shown(text.substr(0, end));
+    // A CI takes a line for its command that begins so, also after blanks.
+    if (const std::size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
+        line.compare(begin, 2, "::") == 0 || line.compare(begin, 2, "##") == 0)
+      line.insert(begin + 1, " ");
     all += line;
     if (end < text.size()) all += '\n';
     text.remove_prefix(std::min(end + 1, text.size()));

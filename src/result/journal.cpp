@@ -7,9 +7,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <string_view>
 
 #include "config/json_text.hpp"
+#include "config/text.hpp"
 #include "error.hpp"
 #include "platform/posix_file.hpp"
 #include "record/parts.hpp"
@@ -28,13 +30,30 @@ JournalEntry parse_line(std::string_view line) {
   }
 }
 
+/// Throws JsonFault where another launch's entry names the same record: figures of one would be
+/// those of another.
+void refuse_other_record(const std::vector<JournalEntry>& entries, const JournalEntry& added,
+                         std::map<std::string, std::size_t>& places) {
+  if (added.record.empty()) return;
+  const auto [place, is_new] = places.try_emplace(added.record, entries.size());
+  if (is_new) return;
+  const JournalEntry& first = entries[place->second];
+  // Another build, and a repeated launch, write over the same file.
+  if (first.point != added.point || first.repeat != added.repeat)
+    throw JsonFault(
+        fmt::format("it names {}, which is the record of another launch", quote(added.record)));
+}
+
 /// Appends the entry of every whole line; returns where the last of them ends.
 std::size_t parse_lines(std::string_view text, const std::filesystem::path& path,
                         std::vector<JournalEntry>& entries) {
   std::size_t begin = 0, number = 1;
+  std::map<std::string, std::size_t> places;
   for (std::size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
     try {
-      entries.push_back(parse_line(text.substr(begin, end - begin)));
+      JournalEntry entry = parse_line(text.substr(begin, end - begin));
+      refuse_other_record(entries, entry, places);
+      entries.push_back(std::move(entry));
     } catch (const JsonFault& fault) {
       throw ResultError(fmt::format(
           "journal {}, line {}: {}; give another --output, or repair or remove the file",

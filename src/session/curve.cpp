@@ -64,14 +64,18 @@ void Curve::resume() {
     std::vector<std::int64_t> ranks;
     for (const Point& point : points_) ranks.push_back(point.runs.ranks);
     const ScalingCurve now = make_record({Status::failed, "not measured yet"});
+    bool other_origins = false;
     const auto same = [&](const RunResult& run, const CurveSegment& segment) {
       const std::int64_t n = ranks[segment.point];
       const ResolvedConfig point = point_config(config(), n, ranks.front());
       bool there = run.ranks.size() == static_cast<std::size_t>(n);
       for (std::size_t i = 0; there && i < run.ranks.size(); ++i)
         there = run.ranks[i].host == hosts[i];
-      return there && run.config_hash == config_hash(point, static_cast<int>(n)) &&
-             Origins{run.build, run.system} == Origins{now.build, *now.system};
+      if (!there || run.config_hash != config_hash(point, static_cast<int>(n))) return false;
+      const bool alike = Origins{run.build, run.system, run.environment} ==
+                         Origins{now.build, *now.system, *now.environment};
+      other_origins = other_origins || !alike;
+      return alike;
     };
     for (const KeptRun& run : files_->unfinished(plan_, ranks, same)) {
       take(run.segment, run.record, run.path);
@@ -82,6 +86,10 @@ void Curve::resume() {
           "going on after {} of {} rounds that an earlier command measured; to begin anew, remove "
           "{}",
           kept_rounds_, config().repeats, files_->runs_folder().string()));
+    if (other_origins)
+      session_.say(
+          "what an earlier command measured with another build, on another machine or under other "
+          "variables is measured again");
   });
   kept_rounds_ = std::stoi(session_.world.broadcast(std::to_string(kept_rounds_)));
   std::erase_if(plan_, [&](const CurveSegment& s) { return s.round < kept_rounds_; });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -24,7 +25,13 @@ std::string name_begin(std::int64_t ranks, int round, bool baseline) {
 }  // namespace
 
 bool Origins::operator==(const Origins& other) const {
-  return build == other.build && machine_of(system) == machine_of(other.system);
+  const auto settings = [](const Entries<std::string>& environment) {
+    std::map<std::string, std::string> all(environment.begin(), environment.end());
+    std::erase_if(all, [](const auto& variable) { return variable.first.starts_with("SLURM_"); });
+    return all;
+  };
+  return build == other.build && machine_of(system) == machine_of(other.system) &&
+         settings(environment) == settings(other.environment);
 }
 
 std::vector<KeptRun> CurveFiles::unfinished(

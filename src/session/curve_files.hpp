@@ -13,11 +13,13 @@
 
 namespace scalemark {
 
-/// Where and by what something was measured.
+/// Where, by what and under which variables something was measured.
 struct Origins {
   const record::Build& build;
   const record::System& system;
-  /// Whether it is one program on one machine.
+  const Entries<std::string>& environment;  ///< as records have it
+  /// Whether it is one program on one machine, with the same variables but for those of Slurm,
+  /// whose next job goes on with what the last one began.
   bool operator==(const Origins& other) const;
 };
 

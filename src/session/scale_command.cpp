@@ -95,8 +95,9 @@ class Family {
       for (std::size_t i = 0; i < curves_.size(); ++i) {
         auto curve = finished_curve(files_[i]->path());
         if (!curve || curve->config_hash != config_hash(curves_[i].config, largest) ||
-            !curve->system ||
-            Origins{curve->build, *curve->system} != Origins{now.build, *now.system})
+            !curve->system || !curve->environment ||
+            Origins{curve->build, *curve->system, *curve->environment} !=
+                Origins{now.build, *now.system, *now.environment})
           break;
         finished_.push_back(*std::move(curve));
       }

@@ -121,6 +121,15 @@ TEST(FlatRows, CsvQuotesWhatWouldBeTwoCells) {
   EXPECT_TRUE(line.ends_with("\r\n"));
 }
 
+TEST(FlatRows, ACellIsNoFormulaAndNoCommandOfATerminal) {
+  Json run = kRun;
+  run["reason"] = "=HYPERLINK(1)";
+  run["warnings"] = {"\x1b]0;owned\x07"};
+  const std::string line = csv_line(flat_rows(run, {"a"})[0]);
+  EXPECT_THAT(line, HasSubstr(",'=HYPERLINK(1),"));
+  EXPECT_THAT(line, HasSubstr("\\u001b]0;owned\\u0007"));
+}
+
 TEST(FlatRows, ALineOfJsonHasEveryColumn) {
   const Json line = Json::parse(json_line(flat_rows(kRun, {"a"})[0]));
   EXPECT_EQ(line.size(), flat_columns().size());

@@ -125,6 +125,21 @@ class Families(ProgramTest):
         self.assertNotEqual(again["id"], first["id"])
         self.assertEqual(again["kept_rounds"], 0)
 
+    def test_other_variables_are_measured_anew(self):
+        words = [SCALEMARK, "scale", *STRONG, "--global_batch_size", "4", "--ranks", "1,2", "--repeats", "2", "--num_batches", "100",
+                 "--nobaseline", "--output", "s.json"]
+        process = self.start(*words, start_new_session=True)
+        self.wait_for_line(process.stderr, "[3/4]")
+        for pid in self.processes_left():
+            os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        _, err = self.run_program(*words, env=self.environment(OMPI_MCA_btl="tcp,self"))
+        self.assertIn("under other variables is measured again", err)
+        record = self.read("s.json")
+        self.assertEqual(record["kept_rounds"], 0)
+        runs = [json.loads((self.folder / repeat["path"]).read_text()) for repeat in record["points"][1]["repeats"]]
+        self.assertEqual({run["communication"]["transport"] for run in runs}, {"tcp"})
+
     def test_a_killed_rank_keeps_the_finished_curve_and_what_the_other_had(self):
         process = self.start(SCALEMARK, "scale", *STRONG, "--global_batch_size", "4,8", "--ranks", "1,2", "--repeats", "20",
                              "--num_batches", "10", "--nobaseline", "--output", "s.json")

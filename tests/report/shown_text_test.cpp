@@ -87,7 +87,8 @@ TEST(ShownText, RecordsKeepTheirShape) {
 
 TEST(ShownLines, KeepLinesAndBeginNoCommand) {
   EXPECT_EQ(shown_lines("a\nb"), "a\nb");
-  EXPECT_EQ(shown_lines("a\x1b[2J\n::error::x\n"), "a\xef\xbf\xbd[2J\n ::error::x\n");
+  EXPECT_EQ(shown_lines("a\x1b[2J\n::error::x\n"), "a\xef\xbf\xbd[2J\n: :error::x\n");
+  EXPECT_EQ(shown_lines("a\n  ::error::x\n##[error]y"), "a\n  : :error::x\n# #[error]y");
   EXPECT_EQ(shown_lines(""), "");
 }
 

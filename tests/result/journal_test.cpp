@@ -83,6 +83,33 @@ TEST(Journal, RefusesWhatIsNone) {
   }
 }
 
+TEST(Journal, ARecordIsThatOfOneLaunch) {
+  const Tree tree;
+  const auto path = tree.root() / "journal.jsonl";
+  const auto named = [](const std::string& point, std::int64_t repeat,
+                        const std::string& revision) {
+    JournalEntry made = entry(std::string(64, point[0]), repeat, "ok");
+    made.config_hash = std::string(64, '0');
+    made.revision = revision;
+    made.record = "runs/one.json";
+    return made;
+  };
+  {
+    Journal journal(path);
+    journal.append(named("a", 1, "abc"));
+    journal.append(named("a", 1, "def"));  // another build writes over it
+  }
+  EXPECT_EQ(read_journal(path).size(), 2u);
+  Journal(path).append(named("b", 1, "abc"));
+  try {
+    read_journal(path);
+    ADD_FAILURE();
+  } catch (const ResultError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("line 3"));
+    EXPECT_THAT(error.what(), HasSubstr("the record of another launch"));
+  }
+}
+
 TEST(Journal, NamesLineAndPlaceOfAValueThatIsWrong) {
   const Tree tree;
   const auto path = tree.root() / "journal.jsonl";
