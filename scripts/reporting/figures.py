@@ -28,7 +28,6 @@ ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)
 
 matplotlib.rcdefaults()  # a user's own matplotlibrc may ask for LaTeX, or for fonts that are not here
-matplotlib.use("Agg")
 matplotlib.rcParams.update({
     "svg.fonttype": "none", "svg.hashsalt": "scalemark", "text.parse_math": False, "axes.unicode_minus": True,
     "font.family": "sans-serif", "font.size": 11, "axes.labelsize": 11, "axes.titlesize": 11, "xtick.labelsize": 10,

@@ -95,7 +95,7 @@ class Export {
       ++left_out_[kind];
       return;
     }
-    if (!seen_.insert(envelope_of(record).id).second) {
+    if (!seen_.insert(id_of(record)).second) {
       copies_.push_back(name.string());
       return;
     }

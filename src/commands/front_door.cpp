@@ -180,8 +180,8 @@ ExitCode dispatch(int argc, char** argv) {
     std::fputs(overview().c_str(), stderr);
     return ExitCode::usage;
   }
-  for (const std::string& variable : variables_of_lone_task(process_environment())) {
-    unsetenv(variable.c_str());
+  if (const auto variables = variables_of_lone_task(process_environment()); !variables.empty()) {
+    for (const std::string& variable : variables) unsetenv(variable.c_str());
     setenv("SLURM_OVERLAP", "1", 0);  // steps that are started from here share its cores
   }
   const std::string name = argv[1];

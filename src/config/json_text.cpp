@@ -201,8 +201,8 @@ class OpenFile {
   }
 
   /// Reads it. The reported size may be wrong (/proc), or the file may grow meanwhile.
-  template <typename Take>
-  void read_all(std::size_t most_bytes, Take take) const {
+  void read_all(std::size_t most_bytes,
+                const std::function<void(std::string_view part)>& take) const {
     std::array<char, 1 << 16> block;
     for (std::size_t size = 0;;) {
       const ssize_t got = read(file_, block.data(), block.size());

@@ -32,8 +32,9 @@ std::string other_launcher(const LaunchRequest& request) {
   const ProgramOutput said = output_of({.command = {"mpirun", "--version"},
                                         .errors = ErrorStream::with_output,
                                         .deadline_seconds = 10});
+  if (!said.is_ok()) return "";
   for (const char* own : {"Open MPI", "OpenRTE", "PRTE"})
-    if (!said.is_ok() || said.text.find(own) != said.text.npos) return "";
+    if (said.text.find(own) != said.text.npos) return "";
   return fmt::format(
       "; the first mpirun in PATH says of itself \"{}\", and this program was built with {}: put "
       "the mpirun of that first in PATH (module load openmpi)",

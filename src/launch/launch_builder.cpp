@@ -445,7 +445,7 @@ bool any_is_set(std::initializer_list<const char*> names, const Environment& env
 
 /// Returns whether mpirun would find neither ssh nor rsh.
 bool lacks_ssh(const LaunchRequest& request, Environment environment) {
-  if (request.direct || request.hydra || request.launcher != Launcher::mpirun) return false;
+  if (launcher_program(request) != "mpirun") return false;
   for (const auto& [name, value] : request.environment) environment.emplace(name, "");
   // These variables hold the user's choice, and the agents of Grid Engine and LoadLeveler.
   if (any_is_set({kPlm, "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_rsh_agent",
@@ -458,7 +458,7 @@ bool lacks_ssh(const LaunchRequest& request, Environment environment) {
 }  // namespace
 
 void do_without_account(LaunchRequest& request, const Environment& environment) {
-  if (request.direct || request.hydra || request.launcher != Launcher::mpirun) return;
+  if (launcher_program(request) != "mpirun") return;
   const auto has_underscore = [](const std::string& name) { return name.find('_') != name.npos; };
   bool any = has_underscore(host_name()) || std::ranges::any_of(request.hosts, has_underscore);
   for (const auto& [host, ranks] : request.ranks_on) any = any || has_underscore(host);

@@ -98,9 +98,6 @@ Launcher launcher_of(const SweepPlan& plan, const std::map<std::string, std::str
   return launcher == Launcher::automatic ? detect_launcher(environment) : launcher;
 }
 
-}  // namespace
-
-namespace {
 /// What a record with status ok has.
 const Json::json_pointer kMean("/throughput/mean"), kUnit("/unit");
 }  // namespace

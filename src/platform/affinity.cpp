@@ -44,9 +44,6 @@ int cut_by_quota(int cpus) {
   if (quota) cpus = std::min(cpus, static_cast<int>(std::ceil(*quota)));
   return std::max(cpus, 1);
 }
-}  // namespace
-
-namespace {
 Affinity affinity_on(std::vector<int> cpus) {
   Affinity affinity;
   affinity.cpus = std::move(cpus);

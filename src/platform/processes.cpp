@@ -104,6 +104,13 @@ std::optional<Facts> facts_of(const fs::path& path) {
           static_cast<double>(facts.st_mtim.tv_sec)};
 }
 
+/// Nothing also for what is another user's, without `all_users`.
+std::optional<Facts> facts_of_leftover(const fs::path& path, bool all_users) {
+  auto facts = facts_of(path);
+  if (facts && !all_users && facts->user != geteuid()) facts.reset();
+  return facts;
+}
+
 std::int64_t bytes_of(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(fs::symlink_status(path, error)))
@@ -151,16 +158,17 @@ std::unique_ptr<FileLock> free_lock(const fs::path& file) {
 
 void find_ours(const fs::path& folder, bool with_records, bool all_users, Leftovers& leftovers) {
   for (const fs::path& path : entries_of(folder)) {
-    if (const auto facts = facts_of(path); !all_users && facts && facts->user != geteuid())
-      continue;
     const std::string name = path.filename().string();
-    std::error_code error;
-    if (is_private_folder(path)) {
+    const bool is_record = with_records && name.starts_with('.') && name.ends_with(".json.tmp");
+    if (!is_private_folder(path) && !is_record) continue;
+    const auto facts = facts_of_leftover(path, all_users);
+    if (!facts) continue;
+    if (!is_record) {
       const FileDescriptor lock(lock_folder(path));
-      const auto facts = facts_of(path);
-      if (lock.fd >= 0 && facts && facts->age_seconds >= kYoungSeconds)
+      if (lock.fd >= 0 && facts->age_seconds >= kYoungSeconds)
         leftovers.found.push_back({path, "private folder", bytes_of(path), nullptr});
-    } else if (with_records && name.starts_with('.') && name.ends_with(".json.tmp")) {
+    } else {
+      std::error_code error;
       const fs::path lock = folder / (name.substr(0, name.size() - 4) + ".lock");
       auto held = fs::exists(lock, error) ? free_lock(lock) : nullptr;
       if (!held) continue;
@@ -228,12 +236,9 @@ std::optional<std::int64_t> number_behind(const std::string& name, const std::st
 
 void find_open_mpis(const LeftoverPlaces& places, Leftovers& leftovers) {
   const Processes processes(places.proc);
-  const uid_t self = geteuid();
   const auto consider = [&](const fs::path& path, const char* what) {
-    const auto facts = facts_of(path);
-    if (!facts || (!places.all_users && facts->user != self) ||
-        facts->age_seconds < kYoungSeconds || processes.use(path))
-      return;
+    const auto facts = facts_of_leftover(path, places.all_users);
+    if (!facts || facts->age_seconds < kYoungSeconds || processes.use(path)) return;
     if (const auto hidden = processes.hidden_of(facts->user))
       leftovers.undecided.push_back(
           fmt::format("{}: process {} of its user can't be looked into", path.string(), *hidden));

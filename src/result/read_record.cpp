@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What says that a file is a record, before its type is known.
-constexpr const char *kVersion = "schema_version", *kRevision = "schema_revision", *kKind = "kind";
+constexpr const char *kVersion = "schema_version", *kRevision = "schema_revision", *kKind = "kind",
+                     *kId = "id";
 
 /// What scripts, and sweeps, write beside records.
 constexpr std::array<std::string_view, 4> kStudies{"speed", "gate_study", "published_curve",
@@ -60,7 +61,7 @@ void check_envelope(const fs::path& path, const Json& record) {
     refuse_record(path, fmt::format("/kind {} is not a kind of record ({})",
                                     kind.dump(-1, ' ', true, Json::error_handler_t::replace),
                                     fmt::join(kinds, ", ")));
-  for (const char* key : {"id", "status"})
+  for (const char* key : {kId, "status"})
     if (!record.contains(key) || !record[key].is_string())
       refuse_record(path, fmt::format("/{} is not a string", key));
 }
@@ -103,6 +104,8 @@ record::AnyRecord envelope_of(const Json& record) {
 }
 
 std::string kind_of(const Json& record) { return record.at(kKind); }
+
+std::string id_of(const Json& record) { return record.at(kId); }
 
 Json read_record(const fs::path& path) { return parse_record(read_file(path), path); }
 

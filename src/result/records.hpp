@@ -113,6 +113,9 @@ Json record_at(const std::filesystem::path& path);
 /// Returns the kind of a record that was read: "run", "scaling", ...
 std::string kind_of(const Json& record);
 
+/// Returns its id.
+std::string id_of(const Json& record);
+
 /// Returns what records of all kinds say, of one that was read.
 record::AnyRecord envelope_of(const Json& record);
 

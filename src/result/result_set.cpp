@@ -170,10 +170,6 @@ bool is_plan(const fs::path& path) {
   return path == planned_file(path.parent_path()) || path.string().ends_with(kStepPlanEnding);
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether what is below a folder is looked through. What cannot be, or was left by a killed job,
 /// is named; folders that editors and file systems hide are passed by.
 bool is_looked_through(const fs::path& folder, const PassedBy& passed_by) {
