@@ -69,10 +69,12 @@ struct EnvironmentError : Error {
 /// The code that all ranks leave with when they disagree: the first of kExitCodes.
 ExitCode most_severe(ExitCode a, ExitCode b) noexcept;
 
-/// The exit code of any exception: Error's own; std::bad_alloc and all others are `failed`.
+/// The exit code of any exception: Error's own; `environment` where no thread could be made;
+/// std::bad_alloc and all others are `failed`.
 ExitCode exit_code_of(const std::exception& error) noexcept;
 
-/// what() without the frames of the stack that LibTorch's errors end in.
+/// what() without the frames of the stack that LibTorch's errors end in, and with the remedy where
+/// no thread could be made.
 std::string words_of(const std::exception& error);
 
 }  // namespace scalemark

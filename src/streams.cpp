@@ -14,11 +14,16 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "error.hpp"
@@ -59,6 +64,119 @@ int write_whole(int descriptor, std::string_view bytes) noexcept {
     }
   }
   return 0;
+}
+
+struct Aside::Impl {
+  std::size_t most_waiting = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> tasks;
+  bool busy = false, ends = false;
+  std::thread thread;
+
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return ends || !tasks.empty(); });
+      if (tasks.empty()) return;
+      const std::function<void()> task = std::move(tasks.front());
+      tasks.pop_front();
+      busy = true;
+      lock.unlock();
+      task();
+      lock.lock();
+      busy = false;
+      changed.notify_all();
+    }
+  }
+};
+
+Aside::Aside(std::size_t most_waiting) : impl_(std::make_unique<Impl>()) {
+  impl_->most_waiting = most_waiting;
+  sigset_t all, before;  // signals are for the threads that wait for them
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    impl_->thread = std::thread([impl = impl_.get()] { impl->work(); });
+  } catch (const std::system_error&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Aside::~Aside() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->ends = true;
+  }
+  impl_->changed.notify_all();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+bool Aside::add(std::function<void()> task) noexcept {
+  try {
+    if (!impl_->thread.joinable()) return task(), true;
+    const std::lock_guard lock(impl_->mutex);
+    if (impl_->tasks.size() >= impl_->most_waiting) return false;
+    impl_->tasks.push_back(std::move(task));
+    impl_->changed.notify_all();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool Aside::finish(std::optional<double> seconds) noexcept {
+  std::unique_lock lock(impl_->mutex);
+  const auto done = [&] { return impl_->tasks.empty() && !impl_->busy; };
+  if (seconds) return impl_->changed.wait_for(lock, std::chrono::duration<double>(*seconds), done);
+  impl_->changed.wait(lock, done);
+  return true;
+}
+
+namespace {
+
+constexpr std::size_t kMostLines = 4096;  // that wait for their reader
+
+std::atomic<Aside*> printer = nullptr;  // never destroyed: others print until the process ends
+std::atomic<std::size_t> dropped = 0;
+
+void tell_of_dropped() {
+  const std::size_t lines = dropped.exchange(0);
+  if (lines == 0) return;
+  const std::string text =
+      fmt::format("{} not printed, since nobody read what came before", counted(lines, "line"));
+  if (uses_event_lines())
+    write_event("warning", {{"text", text}});
+  else
+    write_whole(STDERR_FILENO, "warning: " + text + "\n");
+}
+
+void put(int descriptor, std::string text) noexcept {
+  const auto write = [descriptor, text = std::move(text)] {
+    std::fflush(stdout);  // what a library has printed comes first
+    write_whole(descriptor, text);
+  };
+  Aside* const aside = printer;
+  if (aside == nullptr) return write();
+  const auto print = [write] {
+    write();
+    tell_of_dropped();
+  };
+  try {
+    if (!aside->add(print)) ++dropped;
+  } catch (...) {  // no memory
+    ++dropped;
+  }
+}
+
+}  // namespace
+
+void print_aside() {
+  if (printer == nullptr) printer = new Aside(kMostLines);
+}
+
+void finish_printing(std::optional<double> seconds) noexcept {
+  if (Aside* const aside = printer) aside->finish(seconds);
 }
 
 namespace {
@@ -108,6 +226,7 @@ DataLines::Parts DataLines::rest() {
 }
 
 void print_data(std::string_view text) {
+  finish_printing();
   std::fflush(stdout);  // what a library has printed comes first
   const int error = write_whole(data_descriptor, marked(in_colour(text, data_descriptor)));
   if (error != 0)
@@ -115,10 +234,7 @@ void print_data(std::string_view text) {
                       ": what was asked for there is lost");
 }
 
-void print_view(std::string_view text) noexcept {
-  std::fflush(stdout);
-  write_whole(data_descriptor, marked(text));
-}
+void print_view(std::string_view text) noexcept { put(data_descriptor, marked(text)); }
 
 namespace {
 
@@ -132,7 +248,7 @@ void print_line(std::string_view prefix, std::string_view text) {
     return write_event(warning ? "warning" : "message", {{"text", text}});
   }
   const std::string line = in_colour(std::string(prefix) + std::string(text), STDERR_FILENO) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  put(STDERR_FILENO, line);
 }
 
 }  // namespace
@@ -173,7 +289,7 @@ void write_event(std::string_view event, const Json& fields) noexcept {
     const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
     Json line = {{"event", event}, {"time", now.count()}};
     line.update(fields);
-    write_whole(STDERR_FILENO, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    put(STDERR_FILENO, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   } catch (...) {  // no memory: what was to be said is lost, and nothing else
   }
 }

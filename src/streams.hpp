@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,7 +40,7 @@ std::optional<std::size_t> output_columns();
 void print_data(std::string_view text);
 
 /// From now on stdout has nothing but what print_data() and print_view() write: what libraries
-/// print there goes to stderr (--json). A rank whose lines pass through a launcher of ours marks
+/// and models print there goes to stderr. A rank whose lines pass through a launcher of ours marks
 /// them (kMarksData).
 void keep_stdout_for_data();
 
@@ -64,6 +66,34 @@ class DataLines {
 
 /// What people watch on stdout while a result is kept elsewhere. Never throws.
 void print_view(std::string_view text) noexcept;
+
+// Nothing that is measured waits for a reader that pauses (Ctrl-S, a pager) or a slow file.
+
+/// Does what may block on a thread of its own, one task after the other.
+class Aside {
+ public:
+  /// Where no thread can be made, tasks are done at once by whoever adds them.
+  explicit Aside(std::size_t most_waiting);
+  /// Waits for all tasks.
+  ~Aside();
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+  /// Returns false where so many tasks wait that this one is left out.
+  bool add(std::function<void()> task) noexcept;
+  /// Waits until all tasks are done, for at most `seconds` where given; returns whether they are.
+  bool finish(std::optional<double> seconds = std::nullopt) noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// From now on all functions of this header but print_data() return at once, and what they print
+/// follows. Of what a reader does not take, lines beyond some thousand are dropped, and counted.
+void print_aside();
+/// Waits until all is printed, for at most `seconds` where given.
+void finish_printing(std::optional<double> seconds = std::nullopt) noexcept;
 
 /// Writes all of it, also to a descriptor that does not block. 0 or the errno of what went wrong.
 int write_whole(int descriptor, std::string_view bytes) noexcept;

@@ -1,5 +1,5 @@
-// Implements abort_job(): it prints the message, lets AbortHandler run, calls MPI_Abort, and calls
-// _exit 5 s after it began even if any of these hangs.
+// Implements abort_job(): it has the message printed, lets AbortHandler run, calls MPI_Abort, and
+// calls _exit 5 s after it began even if any of these hangs.
 #include "comm/abort.hpp"
 
 #include <unistd.h>
@@ -14,11 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "streams.hpp"
+
 namespace scalemark {
 namespace {
 
 constexpr std::chrono::seconds hard_exit_after{5};
 constexpr std::chrono::seconds handler_limit{2};
+constexpr double print_limit = 1;  // seconds
 
 struct AbortState {
   std::atomic<bool> under_way{false};
@@ -42,11 +45,6 @@ void start_detached(F f, int exit_code) {
   } catch (const std::system_error&) {
     _exit(exit_code);  // without a thread nothing guards against a hang
   }
-}
-
-void write_to_stderr(const std::string& message) {
-  const std::string line = "scalemark: " + message + "\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
 }
 
 void call_handler(const std::function<void(int, const std::string&)>& say,
@@ -111,14 +109,14 @@ void await_exit() noexcept {
 
 void abort_job(int exit_code, const std::string& message) {
   if (state().under_way.exchange(true)) await_exit();  // the first one decides the exit code
-  // The thread is started before anything that may block, such as a write to a full stderr.
+  // The thread is started before anything that may block, such as a handler.
   start_detached(
       [exit_code] {
         std::this_thread::sleep_for(hard_exit_after);
         _exit(exit_code);
       },
       exit_code);
-  write_to_stderr(message);
+  say_error(message);
   std::function<void(int)> abort;
   std::function<void(int, const std::string&)> handler;
   {
@@ -127,6 +125,7 @@ void abort_job(int exit_code, const std::string& message) {
     handler = state().handler;
   }
   call_handler(handler, message, exit_code);
+  finish_printing(print_limit);
   if (!abort) _exit(exit_code);
   abort(exit_code);
   release_what_was_left();

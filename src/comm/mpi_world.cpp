@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "comm/abort.hpp"
 #include "comm/mpi.hpp"
 #include "error.hpp"
+#include "platform/memory_limit.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
 #include "streams.hpp"
@@ -55,8 +55,7 @@ std::vector<std::string> gather_hosts(int size) {
   return hosts;
 }
 
-constexpr rlim_t kFewestDescriptors = 32;   // a single rank needs 26
-constexpr rlim_t kManyDescriptors = 65536;  // for a connection to each peer
+constexpr std::uint64_t kFewestDescriptors = 32;  // a single rank needs 26
 
 std::atomic<bool> is_starting{false};
 
@@ -75,19 +74,6 @@ extern "C" void end_of_start() {
   if (is_starting) _exit(1);
 }
 
-void want_descriptors() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  if (limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, kManyDescriptors));
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  if (limit.rlim_cur < kFewestDescriptors)
-    throw EnvironmentError(fmt::format(
-        "only {} open files are allowed, and MPI needs {} or more: raise the limit (ulimit -n)",
-        limit.rlim_cur, kFewestDescriptors));
-}
-
 /// Calls MPI_Init_thread with MPI_THREAD_SERIALIZED. Returns false where this MPI requires all
 /// calls from the thread that started it. An MPI that cannot start ends the process from within, by
 /// exit() or by _exit(), with status 1 and its own message. Both are intercepted meanwhile, so that
@@ -95,7 +81,7 @@ void want_descriptors() {
 /// allowed; too few are refused. Throws EnvironmentError, and ResultError where several ranks may
 /// not share files of the size that they need.
 bool start_mpi() {
-  want_descriptors();
+  require_descriptors(kFewestDescriptors, "MPI");
   const auto hint = launcher_hint(process_environment());
   if (hint && hint->tasks > 1) refuse_too_small_for_ranks();
   std::atexit(end_of_start);

@@ -2,6 +2,7 @@
 // MPI itself hangs.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -61,6 +62,29 @@ class PhaseScope {
 
  private:
   Watchdog& watchdog_;
+  const char* before_;
+};
+
+/// The phase of a job in which the root reads or writes files and the others wait for it. It may
+/// take ten minutes where --timeout is shorter: nothing is measured meanwhile, and a file server
+/// that stalls is to cost no result. For the lifetime of the scope, on all ranks.
+class StoragePhase {
+ public:
+  explicit StoragePhase(Watchdog& watchdog, const char* phase = "result files")
+      : watchdog_(watchdog), timeout_(watchdog.timeout()), before_(watchdog.exchange(phase)) {
+    watchdog_.set_timeout(std::max(timeout_, kStorageSeconds));
+  }
+  ~StoragePhase() {
+    watchdog_.enter(before_);
+    watchdog_.set_timeout(timeout_);
+  }
+  StoragePhase(const StoragePhase&) = delete;
+  StoragePhase& operator=(const StoragePhase&) = delete;
+
+ private:
+  static constexpr double kStorageSeconds = 600;
+  Watchdog& watchdog_;
+  double timeout_;
   const char* before_;
 };
 

@@ -231,7 +231,7 @@ int front_door(int argc, char** argv) {
   try {
     return static_cast<int>(dispatch(argc, argv));
   } catch (const std::exception& error) {
-    say_error_before_mpi(exit_code_of(error), shown_lines(error.what()));
+    say_error_before_mpi(exit_code_of(error), shown_lines(words_of(error)));
     return static_cast<int>(exit_code_of(error));
   }
 }

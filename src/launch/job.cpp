@@ -25,6 +25,9 @@
 namespace scalemark {
 namespace {
 
+/// With fewer, mpirun hangs.
+constexpr std::uint64_t kDescriptors = 48;
+
 /// Where the first mpirun in PATH belongs to another MPI than the ranks, says so: it knows other
 /// words, or starts ranks that do not find each other.
 std::string other_launcher(const LaunchRequest& request) {
@@ -110,6 +113,13 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   end.told = aborted.has_value();
   if ((!agreed || end.hung) && end.code != ExitCode::ok)
     end.reason = aborted ? aborted->reason : what_happened(exit, job, how, memory);
+  if (!agreed && !aborted && !end.stopped && end.code != ExitCode::ok) {
+    std::error_code ignored;
+    const auto temporary = std::filesystem::temp_directory_path(ignored);
+    const std::string full = full_folder({job.handover.path(), temporary, "/dev/shm"});
+    if (!full.empty()) end.code = ExitCode::result;
+    end.reason += full;
+  }
   return end;
 }
 
@@ -128,7 +138,10 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   std::vector<ChildProcess> processes;
   for (const Job& job : jobs) {
     require_programs(job.request);
-    if (!job.request.direct) refuse_too_small_for_ranks();
+    if (!job.request.direct) {
+      refuse_too_small_for_ranks();
+      require_descriptors(kDescriptors, launcher_program(job.request).c_str());
+    }
     processes.push_back({launch_command(job.request, geteuid() == 0), job.output, [&job] {
                            setenv(kHandoverVariable, job.handover.path().c_str(), 1);
                            if (job.request.launcher == Launcher::srun)

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "analysis/scaling/scaling.hpp"
@@ -37,7 +38,7 @@ namespace {
 class Relay {
  public:
   /// `only_data`: of stdout, lines that ranks have marked go there, others to stderr. Throws
-  /// EnvironmentError where there are no descriptors or threads left.
+  /// EnvironmentError where there are no descriptors left, std::system_error without threads.
   explicit Relay(bool only_data);
   ~Relay();
   Relay(const Relay&) = delete;
@@ -78,8 +79,14 @@ Relay::Relay(bool only_data) : only_data_(only_data) {
     pipes_[i].read_end = ends[0];
     pipes_[i].write_end = ends[1];
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pipes_[i].thread = std::thread(&Relay::pass_on, this, std::ref(pipes_[i]),
-                                   i == 0 ? STDOUT_FILENO : STDERR_FILENO);
+    try {
+      pipes_[i].thread = std::thread(&Relay::pass_on, this, std::ref(pipes_[i]),
+                                     i == 0 ? STDOUT_FILENO : STDERR_FILENO);
+    } catch (const std::system_error&) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      finish();
+      throw;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 }

@@ -16,6 +16,32 @@
 #include "platform/topology.hpp"
 
 namespace scalemark {
+
+void require_descriptors(std::uint64_t fewest, const char* who) {
+  constexpr rlim_t kMany = 65536;  // for a connection to each peer
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, kMany));
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (limit.rlim_cur < fewest)
+    throw EnvironmentError(fmt::format(
+        "only {} open files are allowed, and {} needs {} or more: raise the limit (ulimit -n)",
+        limit.rlim_cur, who, fewest));
+}
+
+std::string full_folder(const std::vector<std::filesystem::path>& folders) {
+  constexpr std::uintmax_t kLeast = 1 << 20;
+  for (const std::filesystem::path& folder : folders) {
+    std::error_code error;
+    const auto space = std::filesystem::space(folder, error);
+    if (!error && space.available < kLeast)
+      return fmt::format(", and {} has no room left: free some space there", folder.string());
+  }
+  return "";
+}
+
 namespace {
 
 /// Returns a function of tcmalloc's C interface, or null with another allocator.

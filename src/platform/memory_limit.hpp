@@ -1,5 +1,5 @@
 // Determines how much memory this process holds and may still take, so that work that is too large
-// is refused before the kernel's OOM killer ends it.
+// is refused before the kernel's OOM killer ends it, and what else it may run out of.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,14 @@ class MemoryKills {
   std::filesystem::path root_;
   double before_;
 };
+
+/// Raises the limit of open files as far as allowed. Throws EnvironmentError, naming `who` needs
+/// them, where it is below `fewest` all the same.
+void require_descriptors(std::uint64_t fewest, const char* who);
+
+/// Returns ", and FOLDER has no room left" for the first of the folders whose file system is full,
+/// or an empty text.
+std::string full_folder(const std::vector<std::filesystem::path>& folders);
 
 /// Returns the allocator's free pages to the kernel.
 void release_free_memory();

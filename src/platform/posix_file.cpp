@@ -30,6 +30,24 @@ FileDescriptor::~FileDescriptor() {
   if (fd >= 0) close(fd);
 }
 
+bool is_planted(const struct stat& file, const std::filesystem::path& folder) {
+  struct stat place {};
+  if (stat(folder.c_str(), &place) != 0) return false;
+  const bool shared = (place.st_mode & S_ISVTX) != 0 && (place.st_mode & (S_IWOTH | S_IWGRP)) != 0;
+  return shared && file.st_uid != geteuid() && file.st_uid != place.st_uid;
+}
+
+int open_own(const std::filesystem::path& path, int flags) {
+  const int file = open(path.c_str(), flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  if (file < 0) return file;
+  struct stat there {};
+  if (fstat(file, &there) == 0 && S_ISREG(there.st_mode) && !is_planted(there, folder_of(path)))
+    return file;
+  close(file);
+  errno = EPERM;
+  return -1;
+}
+
 int write_all(int file, std::string_view bytes) {
   if (const int error = write_whole(file, bytes); error != 0) return error;
   return fsync(file) == 0 ? 0 : errno;

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+struct stat;
+
 namespace scalemark {
 
 /// Closes its descriptor at the end of its life. A negative number stands for none.
@@ -18,6 +20,16 @@ struct FileDescriptor {
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
 };
+
+/// Opens a file of ours to write to it, and makes it where it is not there. Returns a negative
+/// number and errno: where it is a link (ELOOP), no regular file, or planted (EPERM).
+int open_own(const std::filesystem::path& path, int flags);
+
+/// Returns whether another user may have put this file or link there so that we write over
+/// something: `folder` is one of those that all may write to, such as /tmp, and the file is neither
+/// ours nor of the owner of the folder. So does Linux judge (fs.protected_symlinks,
+/// fs.protected_regular).
+bool is_planted(const struct stat& file, const std::filesystem::path& folder);
 
 /// Writes all bytes and waits until they are on disk. Returns 0, or errno of what failed. A full
 /// disk may be reported by the write or by the wait.

@@ -88,8 +88,7 @@ void replace_text(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::path temporary = path;
   temporary.replace_filename("." + path.filename().string() + ".tmp");
   {
-    const FileDescriptor file{
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)};
+    const FileDescriptor file{open_own(temporary, O_WRONLY | O_TRUNC)};
     if (file.fd < 0) refuse(path, "cannot create a file beside it");
     if (const int error = write_whole(file.fd, text); error != 0) {
       unlink(temporary.c_str());

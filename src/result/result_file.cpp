@@ -6,11 +6,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "error.hpp"
 #include "platform/posix_file.hpp"
@@ -83,6 +88,9 @@ fs::path followed(fs::path path, const std::string& flag) {
   std::error_code error;
   for (int links = 0; fs::is_symlink(path, error); ++links) {
     if (links == kMostLinks) refuse({path, flag}, "symbolic links lead in a circle", ELOOP);
+    struct stat link {};
+    if (lstat(path.c_str(), &link) == 0 && is_planted(link, folder_of(path)))
+      refuse({path, flag}, "another user's symbolic link in a folder that all may write to", EPERM);
     const fs::path target = fs::read_symlink(path, error);
     if (error) refuse({path, flag}, "the symbolic link cannot be read", error.value());
     path = folder_of(path) / target;  // an absolute one replaces the folder
@@ -97,6 +105,8 @@ void refuse_other_than_file(const Asked& asked) {
   if (!S_ISREG(there.st_mode))
     throw ResultError(fmt::format("result {}: not a regular file; choose another path with {}",
                                   asked.path.string(), asked.flag));
+  if (is_planted(there, folder_of(asked.path)))
+    refuse(asked, "another user's file in a folder that all may write to", EPERM);
   if (access(asked.path.c_str(), W_OK) != 0)
     refuse(asked, "the file that is there may not be replaced", errno);
 }
@@ -152,8 +162,12 @@ void ResultFile::refuse_write(std::string_view what, int error) {
 /// Over what is reserved, where nothing was written yet. Its name is ours alone because we hold the
 /// lock.
 void ResultFile::write_temporary(std::string_view bytes, std::string_view what) {
-  const FileDescriptor file{
-      open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)};
+  FileDescriptor file{open_own(temporary_, O_WRONLY)};
+  if (file.fd < 0 && errno == ENOENT) {  // somebody has removed the folder meanwhile
+    std::error_code ignored;
+    fs::create_directories(folder_of(path_), ignored);
+    file.fd = open_own(temporary_, O_WRONLY);
+  }
   if (file.fd < 0)
     refuse({path_, flag_}, fmt::format("cannot create a file in {}", folder_of(path_).string()),
            errno);
@@ -169,15 +183,73 @@ void ResultFile::put_in_place() {
   sync_folder(folder_of(path_));
 }
 
+namespace {
+
+/// Tells of a storage that does not answer, and keeps the text elsewhere meanwhile: whoever gives
+/// up waiting finds it there.
+class Patience {
+ public:
+  Patience(const fs::path& path, std::string_view text) {
+    try {
+      waiter_ = std::thread([this, path, text] { wait(path, text); });
+    } catch (const std::system_error&) {  // no threads left: nobody hears of it
+    }
+  }
+  ~Patience() {
+    {
+      const std::lock_guard lock(mutex_);
+      written_ = true;
+    }
+    changed_.notify_all();
+    if (waiter_.joinable()) waiter_.join();
+    if (!copy_.empty()) unlink(copy_.c_str());
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+ private:
+  static constexpr std::chrono::seconds kSilence{5};
+
+  void wait(const fs::path& path, std::string_view text) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kSilence, [&] { return written_; })) return;
+    lock.unlock();
+    const std::string kept = keep_copy(text);
+    say_info(fmt::format("result {}: its storage has not answered for {} s; waiting for it{}",
+                         path.string(), kSilence.count(),
+                         kept.empty() ? "" : ", with a copy in " + kept));
+  }
+
+  std::string keep_copy(std::string_view text) noexcept {
+    try {
+      std::string copy = (temporary_folder() / "scalemark-result-XXXXXX").string();
+      const FileDescriptor file{mkostemp(copy.data(), O_CLOEXEC)};
+      if (file.fd < 0) return "";
+      copy_ = copy;
+      if (write_whole(file.fd, text) == 0) return copy_;
+    } catch (const std::exception&) {
+    }
+    return "";
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool written_ = false;
+  std::string copy_;
+  std::thread waiter_;  // the last member: it uses the others
+};
+
+}  // namespace
+
 void ResultFile::write_text(std::string_view text) {
+  const Patience patience(path_, text);
   write_temporary(text, "cannot be written");
   put_in_place();
 }
 
 void ResultFile::append(std::string_view part) {
   if (!parts_) {
-    parts_ = std::make_unique<FileDescriptor>(
-        open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+    parts_ = std::make_unique<FileDescriptor>(open_own(temporary_, O_WRONLY | O_TRUNC));
     if (parts_->fd < 0) refuse_write("cannot be written", errno);
   }
   if (const int error = write_whole(parts_->fd, part); error != 0)

@@ -14,6 +14,7 @@
 #include <future>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -328,7 +329,11 @@ std::vector<ResultSet> read_labelled_sets(const std::vector<std::string>& argume
   {
     const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
     std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < std::min(most, tasks.size()); ++i) threads.emplace_back(read);
+    try {
+      for (std::size_t i = 1; i < std::min(most, tasks.size()); ++i) threads.emplace_back(read);
+    } catch (const std::system_error&) {  // no threads left: this one reads
+    }
+    read();
   }
   std::vector<ResultSet> sets;
   for (auto& task : tasks) sets.push_back(task.get_future().get());

@@ -59,7 +59,7 @@ ExitCode Curve::run() {
 /// by this build and with this configuration, before it was ended.
 void Curve::resume() {
   const auto& hosts = session_.hosts;
-  session_.world.agree_on([&] {
+  session_.agree_on_files([&] {
     if (!files_) return;
     std::vector<std::int64_t> ranks;
     for (const Point& point : points_) ranks.push_back(point.runs.ranks);
@@ -153,7 +153,7 @@ Status Curve::measure(const CurveSegment& segment) {
   }
   await_point(group.has_value());
   session_.world.agree(code, message);
-  session_.world.agree_on([&] {
+  session_.agree_on_files([&] {
     if (session_.is_root()) keep(segment, point, *run);
   });
   trace(segment, run);
@@ -185,7 +185,7 @@ void Curve::trace(const CurveSegment& segment, std::optional<RunResult>& run) {
   await_point(point.group.has_value());
   traced_ = static_cast<ExitCode>(
       std::stoi(session_.world.broadcast(std::to_string(static_cast<int>(code)))));
-  session_.world.agree_on([&] {
+  session_.agree_on_files([&] {
     if (!session_.is_root()) return;
     if (files_) files_->write_run(*run, point.runs.ranks, segment.round + 1, segment.baseline);
     session_.say(run->trace ? trace_summary(*run) : "no trace: " + run->trace.why());
@@ -258,8 +258,7 @@ ScalingCurve Curve::make_record(const Outcome& outcome) const {
 }
 
 void Curve::finish(Status status) {
-  session_.world.watchdog().enter("write results");
-  session_.world.agree_on([&] {
+  session_.agree_on_files([&] {
     if (!session_.is_root()) return;
     const std::string reason =
         status == Status::ok

@@ -2,7 +2,9 @@
 #include "session/engine.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -69,9 +71,21 @@ ExitCode run_in_world(LoadedConfig loaded, RankGroup& world, StartBarrier& start
   return code;
 }
 
-}  // namespace
+std::atomic<bool> has_returned = false;
 
-int engine_main(int argc, char** argv) {
+/// A library that gives up calls exit(1), which is no code of ours: libgomp where it gets no
+/// threads.
+extern "C" void name_foreign_exit(int status, void*) {
+  if (has_returned || status != 1) return;
+  say_error(
+      "a library has ended this process with status 1; its own message is above. Where it got no "
+      "threads, raise the limit of processes (ulimit -u, or pids.max of the control group), or "
+      "lower --num_intra_threads");
+  finish_printing(1);
+  _exit(static_cast<int>(ExitCode::environment));
+}
+
+int run_engine(int argc, char** argv) {
   const auto command = command_of(argc > 1 ? argv[1] : "");
   if (!command) {
     say_error(
@@ -93,7 +107,7 @@ int engine_main(int argc, char** argv) {
   }
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   if (loaded.config.quiet) be_quiet();
-  if (loaded.config.json) keep_stdout_for_data();
+  keep_stdout_for_data();  // libraries and models print what they like
   const auto& injection = loaded.config.inject;
   if (injection && injection->kind == "exit_before_init" && injection->rank == rank_before_mpi())
     std::_Exit(0);
@@ -101,23 +115,35 @@ int engine_main(int argc, char** argv) {
   flush_denormals(loaded.config.flush_denormals);  // must come before there are other threads
   install_stop_signals();
   Handover handover(process_environment(), rank_before_mpi() == 0);
-  Watchdog watchdog(loaded.config.timeout);
-  watchdog.set_beat([&handover] {
-    handover.beat();
-    if (stop_requested()) handover.publish_stop_heard();
-  });
   try {
+    Watchdog watchdog(loaded.config.timeout);
+    watchdog.set_beat([&handover] {
+      handover.beat();
+      if (stop_requested()) handover.publish_stop_heard();
+    });
     StartBarrier start_barrier(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);
     handover.publish_listens();
+    print_aside();
     const ExitCode code = run_in_world(std::move(loaded), world, start_barrier, handover);
     watchdog.enter("finalize");
     RankGroup::finalize(world);
+    finish_printing();
     return static_cast<int>(code);
   } catch (const std::exception& error) {
-    say_error_before_mpi(exit_code_of(error), error.what());
+    say_error_before_mpi(exit_code_of(error), words_of(error));
+    finish_printing();
     return static_cast<int>(exit_code_of(error));
   }
+}
+
+}  // namespace
+
+int engine_main(int argc, char** argv) {
+  on_exit(name_foreign_exit, nullptr);
+  const int code = run_engine(argc, argv);
+  has_returned = true;
+  return code;
 }
 
 }  // namespace scalemark

@@ -87,7 +87,7 @@ ExitCode infer_command(Session& session) {
   const ResolvedConfig& config = session.config();
   RankGroup& world = session.world;
   std::unique_ptr<ResultFile> output;
-  world.agree_on([&] {
+  session.agree_on_files([&] {
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
   });
   TracePass trace(session, config.trace);

@@ -15,7 +15,8 @@
 namespace scalemark {
 namespace {
 
-constexpr double kPeriod = 1;  // seconds
+constexpr double kPeriod = 1;       // seconds
+constexpr double kLastSeconds = 5;  // for the file, after the run
 
 }  // namespace
 
@@ -33,11 +34,16 @@ LiveState idle_state(const Session& session, int ranks) {
 }
 
 LiveReport::LiveReport(Session& session, int ranks, double units_per_step)
-    : session_(session), units_per_step_(units_per_step), state_(idle_state(session, ranks)) {}
+    : session_(session),
+      units_per_step_(units_per_step),
+      state_(idle_state(session, ranks)),
+      file_writer_(1) {}
 
 LiveReport::~LiveReport() {
   state_.running = false;
+  file_writer_.finish(kLastSeconds);
   write_file();
+  if (file_failed_) session_.warn_once(file_error_);
 }
 
 void LiveReport::step(long step, double loss, const std::vector<double>& step_seconds) {
@@ -89,16 +95,21 @@ double LiveReport::seconds_left() const {
                                most - state_.elapsed_seconds));
 }
 
-/// Writes the state to the file of --openmetrics. A file that fails later than at the start costs
-/// only a warning, not the measurement.
+/// Has the state written to the file of --openmetrics, but not while the last one is still being
+/// written. A file that fails later than at the start costs only a warning, not the measurement.
 void LiveReport::write_file() {
   const auto& path = session_.config().openmetrics;
   if (!path) return;
-  try {
-    replace_text(*path, openmetrics_text(state_));
-  } catch (const std::exception& error) {
-    session_.warn_once(error.what());
-  }
+  if (file_failed_) session_.warn_once(file_error_);
+  file_writer_.add([this, path = *path, text = openmetrics_text(state_)] {
+    try {
+      replace_text(path, text);
+    } catch (const std::exception& error) {
+      if (file_failed_) return;
+      file_error_ = error.what();
+      file_failed_ = true;
+    }
+  });
 }
 
 }  // namespace scalemark

@@ -2,6 +2,7 @@
 // of --openmetrics, once per second at most.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "record/measured.hpp"
 #include "result/openmetrics.hpp"
 #include "session/session.hpp"
+#include "streams.hpp"
 
 namespace scalemark {
 
@@ -38,6 +40,9 @@ class LiveReport {
   LiveState state_;
   std::size_t told_steps_ = 0;  ///< steps that the last state told
   double last_ = 0;             ///< steady_seconds() of the last state
+  std::atomic<bool> file_failed_ = false;
+  std::string file_error_;  ///< of the first failure; read it where file_failed_
+  Aside file_writer_;       ///< the last member: its tasks use the others
 };
 
 }  // namespace scalemark

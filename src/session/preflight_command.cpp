@@ -29,7 +29,7 @@ struct Destination {
 Destination open_destination(Session& session) {
   const ResolvedConfig& config = session.config();
   Destination to;
-  session.world.agree_on([&] {
+  session.agree_on_files([&] {
     if (!session.is_root()) return;
     to.rules = read_preflight_rules(config.rules);
     if (config.output) to.output = std::make_unique<ResultFile>(*config.output);

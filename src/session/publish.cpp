@@ -11,7 +11,7 @@ namespace scalemark {
 
 ExitCode publish_at_root(Session& session, const std::function<ExitCode()>& publish) {
   ExitCode code = ExitCode::ok;
-  session.world.agree_on([&] {
+  session.agree_on_files([&] {
     if (session.is_root()) code = publish();
   });
   return static_cast<ExitCode>(

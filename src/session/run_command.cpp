@@ -35,7 +35,7 @@ ExitCode write_log(ResultFile* log, const RunResult& run) {
 ExitCode run_command(Session& session) {
   const ResolvedConfig& config = session.config();
   std::unique_ptr<ResultFile> output, mllog;
-  session.world.agree_on([&] {
+  session.agree_on_files([&] {
     if (!config.largest_batch) plan_batch(config, session.world.size());
     if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
     if (session.is_root() && config.mllog) mllog = std::make_unique<ResultFile>(*config.mllog);

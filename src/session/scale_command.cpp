@@ -55,7 +55,7 @@ class Family {
  public:
   /// Checks that the file of every result can be written.
   explicit Family(Session& session) : session_(session), curves_(curves_of(session.config())) {
-    session.world.agree_on([&] {
+    session.agree_on_files([&] {
       check_launch(session);
       for (const CurveConfig& curve : curves_)
         files_.push_back(
@@ -73,7 +73,7 @@ class Family {
     ExitCode code = ExitCode::ok;
     for (std::size_t i = take_finished(); i < curves_.size() && code == ExitCode::ok; ++i)
       code = measure(i);
-    session_.world.agree_on([&] {
+    session_.agree_on_files([&] {
       if (session_.is_root()) print();
     });
     return code == ExitCode::ok ? traced_ : code;
@@ -85,7 +85,7 @@ class Family {
   std::size_t take_finished() {
     // A batch that is still to be found may differ from the one found before.
     if (curves_.size() == 1 || session_.config().largest_batch) return 0;
-    session_.world.agree_on([&] {
+    session_.agree_on_files([&] {
       if (!session_.is_root() || !session_.config().output) return;
       const auto largest =
           static_cast<int>(curve_ranks(session_.config(), session_.world.size()).back());

@@ -42,6 +42,13 @@ class Session {
   void warn(const std::string& warning);
   /// Prints a warning once, however often it is called with it.
   void warn_once(const std::string& warning);
+  /// world.agree_on() of what reads or writes files at rank 0, which may take longer than
+  /// --timeout.
+  template <typename F>
+  void agree_on_files(const F& work) {
+    const StoragePhase phase(world.watchdog());
+    world.agree_on(work);
+  }
 
   const LoadedConfig loaded;          ///< the configuration of the whole command
   std::vector<std::string> warnings;  ///< that the user has been told

@@ -84,7 +84,7 @@ Json about_trace(const record::Measured& run, const std::vector<TracedRank>& ran
 }  // namespace
 
 TracePass::TracePass(Session& session, const std::optional<std::string>& path) : session_(session) {
-  session.world.agree_on([&] {
+  session.agree_on_files([&] {
     if (session.is_root() && path) file_ = std::make_unique<TraceFile>(*path);
   });
   const std::int64_t mine = file_ ? session.config().trace_steps : 0;
@@ -139,6 +139,7 @@ void TracePass::trace(const Traced& traced, RankGroup& ranks, const Steps& steps
 
 /// Writes one rank after the other, so that rank 0 never holds the events of more than two.
 void TracePass::write(RankGroup& ranks, const std::string& events, const Json& about) {
+  const StoragePhase phase(ranks.watchdog());
   std::exception_ptr failure;
   for (int rank = 0; rank < ranks.size(); ++rank) {
     ranks.watchdog().enter("write trace", rank);
