@@ -7,6 +7,8 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "config/text.hpp"
 
@@ -174,6 +176,39 @@ bool looks_like_a_credential(std::string_view value) {
   // long.
   constexpr std::size_t kLongest = 4096;
   return value.size() > kLongest || std::regex_search(value.begin(), value.end(), *kShapes);
+}
+
+std::string without_credentials(std::string_view text) {
+  if (!looks_like_a_credential(text) && text.find("--") == text.npos) return std::string(text);
+  constexpr std::size_t kLongest = 4096;  // as above
+  if (text.size() > kLongest) return "***";
+  using Rule = std::pair<std::regex, const char*>;
+  constexpr auto kOptions = std::regex::icase | std::regex::optimize;
+  static const auto* const kRules = new std::vector<Rule>{
+      {std::regex("(://)[^/@\\s,;]+@", kOptions), "$1***@"},
+      {std::regex("((bearer|basic)\\s+)[A-Za-z0-9._~+/=-]{8,}", kOptions), "$1***"},
+      // "password=...", "API_TOKEN: ...", "--secret ..."
+      {std::regex("((pass|passwd|password|pwd|token|secret|credential|(api|access)[-_]?key)[\"']?"
+                  "\\s*[=:]\\s*|--[\\w-]*(password|token|secret|credential|key)\\s+)"
+                  "(\"[^\"]*\"|'[^']*'|[^\\s,;&]+)",
+                  kOptions),
+       "$1***"},
+      {std::regex("\\b(AKIA|ASIA)[0-9A-Z]{16}|\\b(gh[pousr]_|hf_)[A-Za-z0-9]{20,}"
+                  "|\\b(glpat-|xox[abprs]-)[\\w-]+|\\beyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_.-]+"
+                  "|-----BEGIN [A-Z ]*PRIVATE[^]*",
+                  kOptions),
+       "***"}};
+  std::string shown(text);
+  for (const auto& [pattern, instead] : *kRules)
+    shown = std::regex_replace(shown, pattern, instead);
+  return shown;
+}
+
+Json json_without_credentials(Json json) {
+  if (json.is_string()) return without_credentials(json.get_ref<const std::string&>());
+  if (json.is_structured())
+    for (Json& value : json) value = json_without_credentials(std::move(value));
+  return json;
 }
 
 std::string shown_variable(std::string_view name, std::string_view value) {

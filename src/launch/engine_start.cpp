@@ -3,6 +3,7 @@
 #include "launch/engine_start.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -203,6 +204,31 @@ void become_engine(const LoadedConfig& loaded, char** argv) {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Whether only `owner`, this user and root can have put there what is there.
+bool is_guarded(const fs::path& path, uid_t owner) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) return true;
+  return (found.st_mode & S_IWOTH) == 0 &&
+         (found.st_uid == owner || found.st_uid == geteuid() || found.st_uid == 0);
+}
+
+}  // namespace
+
+fs::path folder_above(const fs::path& file, const fs::path& within) {
+  struct stat folder {};
+  const uid_t owner = stat(file.parent_path().c_str(), &folder) == 0 ? folder.st_uid : geteuid();
+  std::error_code error;
+  for (fs::path up = file.parent_path(); up != up.parent_path(); up = up.parent_path()) {
+    if (!is_guarded(up, owner)) return {};
+    const fs::path found = up / within;
+    if (fs::exists(found, error))
+      return is_guarded(found.parent_path(), owner) && is_guarded(found, owner) ? up : fs::path();
+  }
+  return {};
+}
+
 fs::path installed_share(const fs::path& program) {
   return program.parent_path().parent_path() / "share" / "scalemark";
 }
@@ -211,8 +237,7 @@ fs::path find_shipped(const fs::path& program, const fs::path& within) {
   std::error_code error;
   const fs::path installed = installed_share(program) / within;
   if (fs::exists(installed, error)) return installed;
-  for (fs::path up = program.parent_path(); up != up.parent_path(); up = up.parent_path())
-    if (fs::exists(up / within, error)) return up / within;
+  if (const fs::path up = folder_above(program, within); !up.empty()) return up / within;
   throw EnvironmentError(
       fmt::format("scalemark: {} is missing, and no folder above {} has {}: install again",
                   installed.string(), program.string(), within.string()));
@@ -229,8 +254,8 @@ ReportProgram find_report_program(const std::filesystem::path& program,
   std::error_code error;
   const fs::path own = script.parent_path().parent_path() / ".venv" / "bin" / "python";
   if (fs::exists(own, error)) return {own, script};
-  for (fs::path up = torch.parent_path(); up != up.parent_path(); up = up.parent_path())
-    if (fs::exists(up / "pyvenv.cfg", error)) return {up / "bin" / "python", script};
+  if (const fs::path up = folder_above(torch, "pyvenv.cfg"); !up.empty())
+    return {up / "bin" / "python", script};
   return {"python3", script};
 }
 

@@ -29,11 +29,17 @@ std::filesystem::path own_path();
 // The functions below find the files that come with the program, in an installed tree or in the
 // source tree that it was built in.
 
+/// Returns the nearest folder above `file` that has `within`, or an empty path. Another user can
+/// not put one in its way: the search ends at a folder that all may write to, and everything
+/// belongs to the owner of its folder, to this user or to root.
+std::filesystem::path folder_above(const std::filesystem::path& file,
+                                   const std::filesystem::path& within);
+
 /// Returns <prefix>/share/scalemark for an installed <prefix>/bin/scalemark.
 std::filesystem::path installed_share(const std::filesystem::path& program);
 
 /// Returns the file or folder `within` ("scripts/report", "configs") of installed_share(), or of
-/// the nearest folder above the program that has it. Throws EnvironmentError where none has it.
+/// folder_above() the program. Throws EnvironmentError where none has it.
 std::filesystem::path find_shipped(const std::filesystem::path& program,
                                    const std::filesystem::path& within);
 

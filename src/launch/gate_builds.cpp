@@ -64,7 +64,7 @@ bool launch_interleaved(const SweepPlan& plan, const std::array<PointLauncher, 2
   std::vector<JournalEntry> entries;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const PointLauncher& side = sides[order[i]];
-    entries.push_back(side.begin(point, repeat));
+    entries.push_back(side.begin(*journals[order[i]], point, repeat));
     jobs.push_back(side.job_of(point, repeat, handovers[i]));
     jobs.back().environment = session_folder(local[i].path());
     jobs.back().environment["SMK_INTERNAL_TURNS"] = giver.address(i);
@@ -107,12 +107,7 @@ bool is_program(const fs::path& path) {
 }
 
 /// Returns the source tree that this program was built in, or an empty path where it was installed.
-fs::path source_tree() {
-  std::error_code error;
-  for (fs::path up = own_path().parent_path(); up != up.parent_path(); up = up.parent_path())
-    if (fs::exists(up / "scripts" / "build_commit", error)) return up;
-  return {};
-}
+fs::path source_tree() { return folder_above(own_path(), fs::path("scripts") / "build_commit"); }
 
 fs::path built_commit(const std::string& commit, const std::string& flag) {
   const fs::path tree = source_tree();
@@ -251,7 +246,10 @@ class BuildGate {
     ResultFile file(asked_.folder / "verdict.json");
     Journal base(sides_[0].folder() / "journal.jsonl"), fresh(sides_[1].folder() / "journal.jsonl");
     journals_ = {&base, &fresh};
-    for (std::size_t side = 0; side < 2; ++side) refuse_other_launches(side);
+    for (std::size_t side = 0; side < 2; ++side) {
+      refuse_other_launches(side);
+      sides_[side].refuse_other_variables(*journals_[side]);
+    }
     refuse_other_design();
     announce();
     no_verdict({Status::interrupted, "the gate has not ended"});
@@ -335,6 +333,14 @@ class BuildGate {
   }
   bool done(const Couple& couple) const { return done(couple, 0) && done(couple, 1); }
 
+  /// Returns whether a launch of the pair has begun, here or in an earlier call: the look before it
+  /// gave no verdict.
+  bool is_begun(const Couple& couple) const {
+    for (std::size_t side = 0; side < 2; ++side)
+      if (journals_[side]->find(sides_[side].entry_of(couple.point, couple.pair))) return true;
+    return false;
+  }
+
   ExitCode launch_until_clear(LaunchProgress& progress) {
     progress.expect(static_cast<std::size_t>(
         std::ranges::count_if(couples_, [&](const Couple& couple) { return !done(couple); })));
@@ -343,8 +349,10 @@ class BuildGate {
       if (i % points == 0 && out_of_time(i / points)) return judge_what_is_there();
       if (!done(couples_[i]))
         if (const auto failure = measure(progress, couples_[i])) return *failure;
-      if ((i + 1) % points == 0 && is_look((i + 1) / points))
-        if (const auto verdict = look()) return *verdict;
+      const std::size_t pairs = (i + 1) / points;
+      const bool begun = i + 1 < couples_.size() && is_begun(couples_[i + 1]);
+      if ((i + 1) % points == 0 && is_look(pairs) && !begun)
+        if (const auto verdict = look(pairs)) return *verdict;
     }
     return judge_what_is_there();
   }
@@ -410,9 +418,15 @@ class BuildGate {
                                [&](const SequentialLook& look) { return look.pairs == pairs; });
   }
 
-  Judgement judge_pairs() {
+  /// Judges the first `pairs` pairs: an earlier call that was ended may have left a part of the
+  /// next.
+  Judgement judge_pairs(std::size_t pairs) {
     sets_ = {read_result_set(kSides[0], sides_[0].folder().string()),
              read_result_set(kSides[1], sides_[1].folder().string())};
+    for (ResultSet& set : sets_)
+      std::erase_if(set.launches, [&](const MeasuredLaunch& launch) {
+        return launch.repeat > static_cast<std::int64_t>(pairs);
+      });
     matching_ = match_sets(sets_, varied_keys());
     return judge(sets_, matching_, GateMode::sequential, asked_.design, asked_.allowed_to_fail);
   }
@@ -430,8 +444,8 @@ class BuildGate {
     return known;
   }
 
-  std::optional<ExitCode> look() {
-    const Judgement judgement = judge_pairs();
+  std::optional<ExitCode> look(std::size_t pairs) {
+    const Judgement judgement = judge_pairs(pairs);
     const GateDecision& decision = judgement.decision;
     if (decision.verdict != GateVerdict::more_pairs) return conclude(judgement, "verdict");
     const bool first = decision.pairs == 0;
@@ -447,7 +461,7 @@ class BuildGate {
   ExitCode judge_what_is_there() {
     const bool any = done(couples_.front());
     if (!any) return no_verdict({Status::timeout, "no pair fits into --max_seconds"});
-    Judgement judgement = judge_pairs();
+    Judgement judgement = judge_pairs(most_pairs());
     const bool all = judgement.decision.verdict != GateVerdict::more_pairs;
     if (!all) judgement.decision.verdict = GateVerdict::inconclusive;
     return conclude(judgement, all ? "pairs" : "max_seconds");

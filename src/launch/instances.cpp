@@ -44,6 +44,23 @@ class Files {
     }
   }
 
+  /// What an earlier command with this output had measured when it was ended.
+  std::optional<InstancesResult> begun() const {
+    return runs_ ? result_at<InstancesResult>(partial()) : std::nullopt;
+  }
+  /// The run record by its name in the record.
+  fs::path file_of(const std::string& name) const { return folder_of(record_->path()) / name; }
+  /// The files with these names are of this command, too; what else earlier ones have left goes.
+  void take_over(const std::vector<std::string>& names) {
+    if (!runs_) return;
+    for (const std::string& name : names) runs_->keep(name);
+    runs_->remove_strays();
+  }
+  /// Lets the same command go on from here.
+  void keep(const InstancesResult& so_far) const {
+    if (runs_) ResultFile(partial(), /*reserved_bytes=*/0).write(record_json(so_far));
+  }
+
   fs::path folder() const { return fs::absolute(runs_ ? runs_->path() : temporary_->path()); }
   /// Returns the name by which the record refers to a file of the folder, or an empty text where
   /// the file is not kept.
@@ -52,10 +69,15 @@ class Files {
     deliver(record_json(result), record_.get(), json);
     if (!record_) return;
     runs_->remove_older();
+    std::error_code ignored;
+    if (result.status == Status::ok) fs::remove(partial(), ignored);
     say_progress("record: " + record_->path().string());
   }
 
  private:
+  /// Readers of folders pass it by.
+  fs::path partial() const { return runs_->path() / ".partial"; }
+
   std::unique_ptr<ResultFile> record_;
   std::unique_ptr<RunsFolder> runs_;
   std::unique_ptr<TemporaryFolder> temporary_;
@@ -91,8 +113,10 @@ class Instances {
         say_progress(fmt::format("slot {} has fewer CPUs than ranks: they share them", i));
     }
     const auto order = launch_order(sets_.size(), plan_.repeats, config.seed);
-    progress.expect(order.size());
+    resume(files);
+    progress.expect(order.size() - launches_.size());
     for (const auto& [index, repeat] : order) {
+      if (is_done(sets_[index], repeat)) continue;
       progress.start(title(sets_[index]), repeat);
       if (measure(files, sets_[index], repeat, progress)) break;
     }
@@ -103,6 +127,76 @@ class Instances {
   }
 
  private:
+  bool is_done(const std::vector<std::size_t>& slots, std::int64_t repeat) const {
+    return std::ranges::any_of(launches_, [&](const InstanceLaunch& launch) {
+      return launch.repeat == repeat &&
+             std::ranges::equal(launch.instances, slots, {}, &MeasuredInstance::slot);
+    });
+  }
+
+  /// Takes over the launches that an earlier command has measured whole, on these slots, by this
+  /// build and under these variables, before it was ended.
+  void resume(Files& files) {
+    std::vector<std::string> names;
+    if (const auto begun = files.begun()) {
+      const InstancesResult now = make_record();
+      const bool alike = begun->config_hash == now.config_hash &&
+                         Origins{begun->build, begun->system, begun->environment} ==
+                             Origins{now.build, now.system, now.environment} &&
+                         std::ranges::equal(begun->slots, now.slots, {}, part_json<record::Slot>,
+                                            part_json<record::Slot>);
+      if (alike) {
+        for (const record::SlotAlone& alone : begun->alone) take(alone.repeats, files, names);
+        for (const record::InstancesPoint& point : begun->points) take(point.repeats, files, names);
+      }
+      say_progress(launches_.empty()
+                       ? "what an earlier command measured otherwise, by another build, on another "
+                         "machine or under other variables is measured again"
+                       : fmt::format("{} of an earlier command {} done",
+                                     counted(launches_.size(), "launch"),
+                                     launches_.size() == 1 ? "is" : "are"));
+    }
+    files.take_over(names);
+  }
+
+  void take(const std::vector<record::LaunchOfJobs>& repeats, const Files& files,
+            std::vector<std::string>& names) {
+    for (const record::LaunchOfJobs& repeat : repeats) {
+      InstanceLaunch launch{repeat.repeat, {}, {}};
+      std::vector<std::size_t> slots;
+      for (const record::LaunchedJob& job : repeat.instances) {
+        if (auto instance = read(job, files)) launch.instances.push_back(*std::move(instance));
+        slots.push_back(job.slot);
+      }
+      if (repeat.status != Status::ok || launch.instances.size() != slots.size() ||
+          is_done(slots, repeat.repeat))
+        continue;
+      for (const MeasuredInstance& instance : launch.instances) names.push_back(instance.run_path);
+      launches_.push_back(std::move(launch));
+    }
+  }
+
+  /// An instance by its run record and the window that the barrier saw; nothing where it is gone.
+  std::optional<MeasuredInstance> read(const record::LaunchedJob& job, const Files& files) const {
+    if (!job.path || !job.run || !job.window_seconds) return std::nullopt;
+    const fs::path file = files.file_of(*job.path);
+    return plan_.config.command == Command::infer
+               ? read(job, result_at<InferenceResult>(file), &InferenceResult::latency_seconds)
+               : read(job, result_at<RunResult>(file), &RunResult::step_seconds);
+  }
+
+  template <typename T, typename Times>
+  static std::optional<MeasuredInstance> read(const record::LaunchedJob& job,
+                                              const std::optional<T>& run, Known<Times> T::*times) {
+    if (!run || run->id != *job.run || run->status != Status::ok || !run->throughput ||
+        !run->wall_seconds || !((*run).*times))
+      return std::nullopt;
+    MeasuredInstance instance = measured_instance(*run, ((*run).*times)->samples, job.slot,
+                                                  {job.window_seconds->lo, job.window_seconds->hi});
+    instance.run_path = *job.path;
+    return instance;
+  }
+
   static std::string title(const std::vector<std::size_t>& slots) {
     return slots.size() == 1 ? fmt::format("slot {} alone", slots.front())
                              : fmt::format("{} instances", slots.size());
@@ -128,6 +222,7 @@ class Instances {
     else
       code_ = most_severe(code_, launched.code);
     launches_.push_back(std::move(launched.launch));
+    files.keep(make_record());
     // A file that cannot be written now cannot be written by the next launch either.
     return stopped_ || launched.code == ExitCode::result;
   }

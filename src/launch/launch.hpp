@@ -96,10 +96,13 @@ struct Supervision {
   std::string output = {};                        ///< file of its stdout and stderr; empty: ours
   std::function<std::vector<int>()> inputs = {};  ///< descriptors that wake us when they have input
   std::function<void()> on_wake = {};  ///< called whenever we wake, at least once a second
+  /// What has left the job's process group goes on after its end, as daemons do.
+  bool keeps_daemons = false;
 };
 
 /// Runs a command as a child in its own process group, passes stdout and stderr through, gives it
-/// an empty stdin, and leaves no process behind. SIGTERM, SIGINT, SIGHUP and SIGUSR1, but for those
+/// an empty stdin, and leaves no process of it behind: those that it has started, and no others
+/// that happen to be children of this process. SIGTERM, SIGINT, SIGHUP and SIGUSR1, but for those
 /// that our parent had us ignore, reach the job as SIGUSR1 (mpirun and srun pass it to the ranks:
 /// the agreed stop; on SIGTERM mpirun would kill within a second). When it still runs after the
 /// grace, or at a second signal, it gets SIGTERM, and five seconds later, or at a third signal,

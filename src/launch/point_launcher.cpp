@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,32 +11,35 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <set>
 
 #include "config/keys.hpp"
 #include "config/names.hpp"
+#include "config/shown_variables.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/launch.hpp"
 #include "launch/launch_builder.hpp"
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
 namespace {
 
-void make_descriptor(int number, const char* path, int flags) {
-  const int file = open(path, flags | O_CLOEXEC, 0666);
+void make_descriptor(int number, int file, const char* path) {
   if (file < 0 || dup2(file, number) < 0)
     throw ResultError(fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
 /// Runs in the child: appends its output to `log` below the words of the command.
 void prepare_child(const CommandWords& command, Moment moment, const std::filesystem::path& log) {
-  make_descriptor(STDIN_FILENO, "/dev/null", O_RDONLY);
+  const char* nothing = "/dev/null";
+  make_descriptor(STDIN_FILENO, open(nothing, O_RDONLY | O_CLOEXEC), nothing);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO})
-    make_descriptor(number, log.c_str(), O_WRONLY | O_CREAT | O_APPEND);
-  print_view(fmt::format("$ {}\n", shell_quoted(command)));
+    make_descriptor(number, open_own(log, O_WRONLY | O_APPEND), log.c_str());
+  print_view(fmt::format("$ {}\n", without_credentials(shell_quoted(command))));
   if (moment == Moment::after) signal(SIGUSR1, SIG_IGN);  // the supervisor's request to stop
 }
 
@@ -54,13 +58,15 @@ CommandsEnd run_one(const CommandWords& command, Moment moment, double limit_sec
   process.before_exec = [&] { prepare_child(command, moment, log); };
   Supervision how;
   how.limit_seconds = limit_seconds;
+  how.keeps_daemons = true;  // a command before a launch may start what that is measured with
   if (moment == Moment::after) how.grace_seconds = limit_seconds;
   const SupervisedExits exits = supervise_all({process}, how);
   CommandsEnd end;
   end.stopped = exits.stopped_by_us;
   if (exits.raw_status.front() == 0 && !exits.overdue) return end;
   end.code = exits.overdue ? ExitCode::timeout : ExitCode::environment;
-  end.reason = fmt::format("{}: {} {}; see {}", to_string(moment), shell_quoted(command),
+  end.reason = fmt::format("{}: {} {}; see {}", to_string(moment),
+                           without_credentials(shell_quoted(command)),
                            how_it_failed(exits, limit_seconds), log.string());
   return end;
 }
@@ -124,7 +130,9 @@ JournalEntry PointLauncher::entry_of(std::size_t index, std::int64_t repeat) con
   entry.config_hash = plan_.points[index].config_hash;
   entry.revision = build_.revision;
   entry.repeat = repeat;
-  entry.settings = plan_.points[index].settings;
+  entry.settings = json_without_credentials(plan_.points[index].settings);
+  const auto shown = without_variables_of_job(recorded_environment(environment_));
+  entry.environment.emplace(shown.begin(), shown.end());
   return entry;
 }
 
@@ -197,6 +205,37 @@ std::vector<std::string> PointLauncher::command_lines(std::size_t index,
   return lines;
 }
 
+void PointLauncher::refuse_other_variables(const Journal& journal) const {
+  const auto now = without_variables_of_job(recorded_environment(environment_));
+  const auto words = [](const std::map<std::string, std::string>& all, const std::string& name) {
+    const auto found = all.find(name);
+    return found == all.end() ? name + " unset" : name + "=" + found->second;
+  };
+  for (const JournalEntry& entry : journal.entries()) {
+    if (entry.revision != build_.revision || !entry.environment) continue;
+    const JournalEntry* last = journal.find(entry);
+    if (last != &entry || entry.status == to_string(Status::interrupted)) continue;
+    const std::map<std::string, std::string> then(entry.environment->begin(),
+                                                  entry.environment->end());
+    std::set<std::string> differing;
+    for (const auto& [one, other] : {std::pair(&then, &now), std::pair(&now, &then)})
+      for (const auto& [name, value] : *one)
+        if (const auto found = other->find(name); found == other->end() || found->second != value)
+          differing.insert(name);
+    if (differing.empty()) continue;
+    std::vector<std::string> before, here;
+    for (const std::string& name : differing) {
+      before.push_back(words(then, name));
+      here.push_back(words(now, name));
+    }
+    throw ConfigError(fmt::format(
+        "{} holds launches that were started with {}, and now it is {}: their figures do not "
+        "belong "
+        "together; set the variables as they were, or choose another folder with --output",
+        folder_.string(), fmt::join(before, ", "), fmt::join(here, ", ")));
+  }
+}
+
 void PointLauncher::prepare_folders() const {
   for (const char* name : {"runs", "logs"}) {
     std::error_code error;
@@ -225,7 +264,7 @@ JobEnd PointLauncher::launch_prepared(JournalEntry& entry, std::size_t index,
 }
 
 bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t repeat) const {
-  JournalEntry entry = begin(index, repeat);
+  JournalEntry entry = begin(journal, index, repeat);
   JobEnd end;
   try {
     end = launch_prepared(entry, index, repeat);
@@ -247,11 +286,21 @@ bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t rep
   return end.stopped || after.stopped;
 }
 
-JournalEntry PointLauncher::begin(std::size_t index, std::int64_t repeat) const {
-  discard_record(index, repeat);  // of an attempt that the journal does not count
+JournalEntry PointLauncher::begin(Journal& journal, std::size_t index, std::int64_t repeat) const {
   JournalEntry entry = entry_of(index, repeat);
   entry.started_at = utc_timestamp();
+  if (const JournalEntry* earlier = journal.find(entry); earlier && earlier->status == "ok")
+    revoke(journal, entry, "measured again, with those that it is compared to");
+  discard_record(index, repeat);
   return entry;
+}
+
+void PointLauncher::revoke(Journal& journal, JournalEntry launch, const std::string& reason) {
+  launch.status = to_string(Status::interrupted);
+  launch.exit_code = static_cast<int>(ExitCode::failed);
+  launch.reason = reason;
+  launch.record.clear();
+  journal.append(launch);
 }
 
 void PointLauncher::discard_record(std::size_t index, std::int64_t repeat) const {

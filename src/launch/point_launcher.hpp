@@ -17,7 +17,8 @@
 namespace scalemark {
 
 // The functions below run the commands of a plan before and after a launch. Their output is kept,
-// and the processes that they start end with them.
+// and the processes that they start end with them, but for daemons, which have left their process
+// group (setsid).
 
 enum class Moment { before, after };
 std::string to_string(Moment moment);
@@ -66,6 +67,11 @@ class PointLauncher {
   /// Returns the command of a launch between the commands around it.
   std::vector<std::string> command_lines(std::size_t point, std::int64_t repeat) const;
 
+  /// Has the journal say that a launch which is done does not count, and why.
+  static void revoke(Journal& journal, JournalEntry launch, const std::string& reason);
+  /// Throws ConfigError where launches that count were started under other variables than this one
+  /// would be: its figures could not be told apart from theirs.
+  void refuse_other_variables(const Journal& journal) const;
   /// Makes the folders. Throws ResultError where that fails.
   void prepare_folders() const;
   /// Runs a launch between the point's commands, waits for its end and appends it to the journal. A
@@ -74,7 +80,9 @@ class PointLauncher {
   /// requested.
   bool launch(Journal& journal, std::size_t point, std::int64_t repeat) const;
   /// These are the parts of launch(), for callers that watch more than one launch at a time.
-  JournalEntry begin(std::size_t point, std::int64_t repeat) const;
+  /// What an earlier attempt has left is void from here on: the journal says so before its record
+  /// goes.
+  JournalEntry begin(Journal& journal, std::size_t point, std::int64_t repeat) const;
   void discard_record(std::size_t point, std::int64_t repeat) const;
   Job job_of(std::size_t point, std::int64_t repeat, const HandoverFolder& handover) const;
   Supervision supervision(std::size_t point) const;

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "config/text.hpp"
 #include "launch/launch.hpp"
 #include "platform/platform.hpp"
+#include "platform/posix_file.hpp"
 #include "platform/processes.hpp"
 #include "streams.hpp"
 
@@ -32,6 +34,8 @@ constexpr double kKillAfterSeconds = 5;  // from SIGTERM to SIGKILL
 constexpr double kStopFollowsSeconds = 1;
 constexpr double kAskAgainSeconds = 1;
 constexpr double kAskBlindlySeconds = 20;  // of a job whose ranks cannot say that they listen
+/// Names the jobs that a process belongs to, the innermost one last: "123.4567/234.5678/".
+constexpr const char* kJobVariable = "SMK_INTERNAL_JOB";
 
 Clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -99,8 +103,7 @@ bool redirect(const ChildProcess& process) {
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) return false;
   auto [out, err] = process.streams;
-  if (!process.output.empty())
-    out = err = open(process.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (!process.output.empty()) out = err = open_own(process.output, O_WRONLY | O_TRUNC);
   return out >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0;
 }
 
@@ -114,8 +117,9 @@ std::vector<char*> argv_of(const ChildProcess& process) {
 }
 
 [[noreturn]] void become(const ChildProcess& process, char* const* argv, const sigset_t& mask,
-                         pid_t supervisor) {
+                         pid_t supervisor, const std::string& job) {
   setpgid(0, 0);
+  setenv(kJobVariable, job.c_str(), 1);
   if (!redirect(process)) {
     say_error(fmt::format("cannot write {}: {}", process.output, std::strerror(errno)));
     _exit(static_cast<int>(ExitCode::result));
@@ -136,26 +140,51 @@ std::vector<char*> argv_of(const ChildProcess& process) {
   _exit(127);
 }
 
-std::vector<pid_t> children() {
-  std::vector<pid_t> found;
-  for (const ProcessStat& process : processes())
-    if (process.parent == getpid()) found.push_back(process.pid);
-  return found;
-}
-
-/// Kills the processes that the job left behind. Orphans are adopted one generation at a time, so
-/// it repeats until none is left.
-void kill_leftovers() {
-  const auto deadline = Clock::now() + std::chrono::seconds(5);
-  while (Clock::now() < deadline) {
-    const std::vector<pid_t> left = children();
-    for (const pid_t pid : left) kill(pid, SIGKILL);
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    if (left.empty()) return;
-    usleep(1000);
+/// Which processes are of a job. This process may have other children, such as those of the script
+/// that it has taken the place of by exec.
+class Membership {
+ public:
+  explicit Membership(bool keeps_daemons) : keeps_daemons_(keeps_daemons) {
+    const char* outer = std::getenv(kJobVariable);
+    name_ = fmt::format("{}{}.{}/", outer ? outer : "", getpid(),
+                        Clock::now().time_since_epoch().count());
   }
-}
+  const std::string& name() const { return name_; }
+  void add_group(pid_t group) { groups_.push_back(group); }
+
+  /// Kills what the job has left behind. Orphans are adopted one generation at a time, so it
+  /// repeats until none is left.
+  void kill_leftovers() const {
+    const auto deadline = Clock::now() + std::chrono::seconds(5);
+    while (Clock::now() < deadline) {
+      bool any = false;
+      for (const ProcessStat& process : processes())
+        if (process.parent == getpid() && has(process.pid)) {
+          any = true;
+          kill(process.pid, SIGKILL);
+        }
+      while (waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+      if (!any) return;
+      usleep(1000);
+    }
+  }
+
+ private:
+  bool has(pid_t pid) const {
+    if (std::ranges::find(groups_, getpgid(pid)) != groups_.end()) return true;
+    if (keeps_daemons_) return false;
+    std::ifstream file(fmt::format("/proc/{}/environ", pid));
+    const std::string begin = std::string(kJobVariable) + "=" + name_;
+    for (std::string variable; std::getline(file, variable, '\0');)
+      if (variable.starts_with(begin)) return true;
+    return false;
+  }
+
+  bool keeps_daemons_;
+  std::string name_;
+  std::vector<pid_t> groups_;
+};
 
 /// Returns whether a stop follows the end of a launcher. Whoever stops a job from outside often
 /// signals each of its processes, as Slurm does at a requeue, so the launcher may be gone before
@@ -174,7 +203,7 @@ int exit_status(int status) {
 /// The processes of a job. Those that have ended are sent no more signals.
 class Children {
  public:
-  Children(const std::vector<ChildProcess>& processes, const sigset_t& mask)
+  Children(const std::vector<ChildProcess>& processes, const sigset_t& mask, Membership& job)
       : statuses_(processes.size(), 0) {
     std::fflush(nullptr);
     const pid_t supervisor = getpid();
@@ -183,12 +212,13 @@ class Children {
       const pid_t child = fork();
       if (child < 0) {
         const int error = errno;
-        kill_leftovers();
+        job.kill_leftovers();
         throw EnvironmentError(fmt::format("cannot start a process: {}", std::strerror(error)));
       }
-      if (child == 0) become(process, argv.data(), mask, supervisor);
+      if (child == 0) become(process, argv.data(), mask, supervisor, job.name());
       setpgid(child, child);  // also here: whoever comes first
       running_.push_back(child);
+      job.add_group(child);
     }
   }
 
@@ -287,7 +317,8 @@ class Stopping {
 
 SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how) {
   const Guard guard;
-  Children children(processes, guard.mask_of_children());
+  Membership job(how.keeps_daemons);
+  Children children(processes, guard.mask_of_children(), job);
   Stopping stopping(children, how);
   const auto limit =
       how.limit_seconds ? Clock::now() + to_duration(*how.limit_seconds) : Clock::time_point::max();
@@ -324,7 +355,7 @@ SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const 
     }
   }
   if (children.first_failed() && !stopping.begun()) exits.stopped_by_us = stop_follows(guard);
-  kill_leftovers();
+  job.kill_leftovers();
   exits.raw_status = children.statuses();
   exits.first_failed = children.first_failed();
   return exits;

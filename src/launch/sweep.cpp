@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <set>
 #include <utility>
 
+#include "config/shown_variables.hpp"
 #include "config/text.hpp"
 #include "launch/point_launcher.hpp"
 #include "result/sweep_folder.hpp"
@@ -25,6 +27,7 @@ class Sweep {
   SweepEnd run(LaunchProgress& progress) {
     launcher_.prepare_folders();
     Journal journal(journal_of(launcher_.folder()));
+    launcher_.refuse_other_variables(journal);
     write_planned(launcher_.folder(), planned());
     find_lost(journal);
     const auto left = launches_left(journal);
@@ -34,6 +37,7 @@ class Sweep {
       const bool stopped = launcher_.launch(journal, index, repeat);
       const JournalEntry& entry = journal.entries().back();
       progress.finish(entry.seconds, outcome_of(entry, launcher_.record_of(entry)));
+      refuse_other_ground(journal);
       if (stopped) {
         say_progress("interrupted: the same command goes on from here");
         break;
@@ -43,9 +47,45 @@ class Sweep {
   }
 
  private:
+  /// Where a launch was measured.
+  struct Ground {
+    std::string record;
+    Json facts;  ///< of the machine, and the transport
+  };
+
+  /// Returns the ground of the first launch of the same point that counts, and its own.
+  std::pair<Ground, Ground> grounds_of(const JournalEntry& entry) {
+    const MeasuredLaunch launch =
+        measured_launches(launcher_.record_of(entry), entry.record).front();
+    Ground own{entry.record, launch.machine};
+    const auto transport = launch.keys.find("transport");
+    own.facts["transport"] = transport == launch.keys.end() ? Json() : transport->second;
+    return {grounds_.try_emplace(entry.point, own).first->second, own};
+  }
+
+  /// Throws ConfigError where the last launch has come out on another machine than those of its
+  /// point that are kept, or on another transport.
+  void refuse_other_ground(Journal& journal) {
+    const JournalEntry entry = journal.entries().back();
+    if (entry.status != "ok") return;
+    const auto [kept, own] = grounds_of(entry);
+    for (const auto& [name, before] : kept.facts.items()) {
+      const Json now = own.facts.value(name, Json());
+      if (now == before) continue;
+      const std::string what = fmt::format("it has {} {}, where {} has {}", name, now.dump(),
+                                           kept.record, before.dump());
+      PointLauncher::revoke(journal, entry, what);
+      throw ConfigError(fmt::format(
+          "{}: {}: their figures do not belong together; go on where the sweep was begun, or "
+          "choose another folder with --output",
+          (launcher_.folder() / own.record).string(), what));
+    }
+  }
+
   PlannedLaunches planned() const {
     PlannedLaunches all{launcher_.build().revision, plan_.repeats, {}};
-    for (const SweepPoint& point : plan_.points) all.points.push_back({point.id, point.settings});
+    for (const SweepPoint& point : plan_.points)
+      all.points.push_back({point.id, json_without_credentials(point.settings)});
     return all;
   }
 
@@ -57,7 +97,7 @@ class Sweep {
       const JournalEntry* entry = journal.find(launcher_.entry_of(launch.first, launch.second));
       if (!entry || entry->status != "ok") continue;
       try {
-        launcher_.record_of(*entry);
+        grounds_of(*entry);
       } catch (const Error&) {
         lost_.insert(launch);
         if (names.size() < kMostNamed) names.push_back(quote(entry->record));
@@ -149,6 +189,7 @@ class Sweep {
   PointLauncher launcher_;
   LaunchedAgain again_;
   std::set<std::pair<std::size_t, std::int64_t>> lost_;  // point and repeat
+  std::map<std::string, Ground> grounds_;                // by point
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "config/shown_variables.hpp"
+
 namespace scalemark {
 namespace {
 
@@ -69,7 +71,7 @@ void add_container(SystemInfo& info, const std::map<std::string, std::string>& e
         {"runtime", facts.runtime, kNotTold},
         {"digest", facts.digest, facts.no_digest.empty() ? kNotTold : facts.no_digest},
         {"mpi", facts.mpi, "ranks were started by a launcher that does not tell where it runs"}}) {
-    container[key] = value.empty() ? Json(nullptr) : Json(value);
+    container[key] = value.empty() ? Json(nullptr) : Json(without_credentials(value));
     if (value.empty()) info.unavailable[std::string("system.container.") + key] = reason;
   }
 }

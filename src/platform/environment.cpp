@@ -124,4 +124,13 @@ Environment recorded_environment(const Environment& environment) {
   return recorded;
 }
 
+Environment without_variables_of_job(Environment recorded) {
+  const bool job = recorded.contains("SLURM_JOB_ID");
+  std::erase_if(recorded, [&](const auto& variable) {
+    return variable.first.starts_with("SLURM_") ||
+           (job && variable.first == "CUDA_VISIBLE_DEVICES");
+  });
+  return recorded;
+}
+
 }  // namespace scalemark

@@ -71,6 +71,10 @@ std::map<std::string, std::string> process_environment();
 /// a record.
 std::map<std::string, std::string> recorded_environment(
     const std::map<std::string, std::string>& environment);
+/// Returns those that a later job of the same user can have too. The others are Slurm's: it numbers
+/// jobs and steps, and hands out GPUs.
+std::map<std::string, std::string> without_variables_of_job(
+    std::map<std::string, std::string> recorded);
 
 /// The `system` object of a record: host name, kernel, distribution, virtualisation (virtual, bare
 /// metal or container), CPU model, sockets, cores, threads, NUMA nodes, memory bytes, BIOS,

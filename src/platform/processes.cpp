@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <map>
@@ -156,14 +157,38 @@ std::unique_ptr<FileLock> free_lock(const fs::path& file) {
   }
 }
 
+/// A folder in the place of the one that --checkpoint_dir did not name. Each of its writers holds
+/// the lock of a file there.
+bool is_checkpoint_folder(const fs::path& path) {
+  constexpr std::string_view kBegin = "scalemark-checkpoints-";
+  const std::string name = path.filename().string();
+  std::error_code error;
+  return name.starts_with(kBegin) && name.size() == kBegin.size() + 6 &&
+         fs::is_directory(fs::symlink_status(path, error));
+}
+
+bool has_writers(const fs::path& checkpoints) {
+  for (const fs::path& file : entries_of(checkpoints))
+    if (file.extension() == ".lock") {
+      auto lock = free_lock(file);
+      if (!lock) return true;
+      FileLock::leave(std::move(lock));
+    }
+  return false;
+}
+
 void find_ours(const fs::path& folder, bool with_records, bool all_users, Leftovers& leftovers) {
   for (const fs::path& path : entries_of(folder)) {
     const std::string name = path.filename().string();
     const bool is_record = with_records && name.starts_with('.') && name.ends_with(".json.tmp");
-    if (!is_private_folder(path) && !is_record) continue;
+    const bool is_checkpoints = !is_record && is_checkpoint_folder(path);
+    if (!is_private_folder(path) && !is_record && !is_checkpoints) continue;
     const auto facts = facts_of_leftover(path, all_users);
     if (!facts) continue;
-    if (!is_record) {
+    if (is_checkpoints) {
+      if (facts->age_seconds >= kYoungSeconds && !has_writers(path))
+        leftovers.found.push_back({path, "checkpoints", bytes_of(path), nullptr});
+    } else if (!is_record) {
       const FileDescriptor lock(lock_folder(path));
       if (lock.fd >= 0 && facts->age_seconds >= kYoungSeconds)
         leftovers.found.push_back({path, "private folder", bytes_of(path), nullptr});
@@ -188,10 +213,20 @@ class Processes {
       const auto facts = facts_of(path);
       if (!facts || has_ended(path)) continue;
       running_.insert(*pid);
+      std::string name = read_text(path / "comm").value_or("");
+      if (name.ends_with('\n')) name.pop_back();
+      any_daemon_ = any_daemon_ || std::ranges::find(kDaemons, name) != kDaemons.end();
       if (!look_into(path)) hidden_[facts->user] = *pid;
     }
   }
   bool runs(std::int64_t pid) const { return running_.contains(pid); }
+  /// Returns whether a process may have made a job family of this number, which is 16 bits of the
+  /// id of a process without a launcher, and a number of their own of daemons.
+  bool may_be_of_family(std::int64_t family) const {
+    return any_daemon_ || std::ranges::any_of(running_, [&](std::int64_t pid) {
+             return (pid & 0xffff) == (family & 0xffff);
+           });
+  }
   /// Returns the id of a process of this user that cannot be inspected; for root, of any process.
   std::optional<std::int64_t> hidden_of(uid_t user) const {
     const auto found = hidden_.find(user);
@@ -224,6 +259,9 @@ class Processes {
     return true;
   }
 
+  static constexpr std::array<std::string_view, 6> kDaemons{"orted",   "orterun", "mpirun",
+                                                            "prterun", "prted",   "prte"};
+  bool any_daemon_ = false;
   std::set<std::int64_t> running_;
   std::map<uid_t, std::int64_t> hidden_;
   std::set<std::string> used_;
@@ -245,18 +283,28 @@ void find_open_mpis(const LeftoverPlaces& places, Leftovers& leftovers) {
     else
       leftovers.found.push_back({path, what, bytes_of(path), nullptr});
   };
-  const std::string host = host_name();
+  constexpr const char* kSession = "Open MPI's session folder";
+  const std::string host = host_name(), short_host = host.substr(0, host.find('.'));
   for (const fs::path& sessions : entries_of(places.temporary)) {
-    if (!sessions.filename().string().starts_with("ompi." + host.substr(0, host.find('.')) + "."))
-      continue;
+    const std::string name = sessions.filename().string();
+    // Of version 5: "prterun.session.HOST.USER.PROCESS".
+    const std::size_t of_host = name.find(".session." + short_host + ".");
+    const auto launcher = parse_integer(name.substr(name.rfind('.') + 1));
+    if (of_host != name.npos && launcher && !processes.runs(*launcher))
+      consider(sessions, kSession);
+    if (!name.starts_with("ompi." + short_host + ".")) continue;
     for (const fs::path& session : entries_of(sessions)) {
-      const auto launcher = number_behind(session.filename().string(), "pid.");
-      if (launcher && !processes.runs(*launcher)) consider(session, "Open MPI's session folder");
+      const std::string part = session.filename().string();
+      const auto process = number_behind(part, "pid."), family = number_behind(part, "jf.");
+      if ((process && !processes.runs(*process)) ||
+          (family && !processes.may_be_of_family(*family)))
+        consider(session, kSession);
     }
   }
   for (const fs::path& segment : entries_of(places.shared_memory))
-    if (segment.filename().string().starts_with("vader_segment."))
-      consider(segment, "Open MPI's shared memory");
+    for (const char* begin : {"vader_segment.", "sm_segment."})
+      if (segment.filename().string().starts_with(begin))
+        consider(segment, "Open MPI's shared memory");
 }
 
 }  // namespace

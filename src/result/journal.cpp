@@ -98,6 +98,10 @@ void JournalEntry::describe(Fields& fields) {
       .add("settings", &J::settings,
            "that make the point differ from the others; alternate: its level")
       .types({"object"});
+  fields
+      .add("environment", &J::environment,
+           "shown variables of whoever started the launch, without those of a job of Slurm")
+      .optional();
 }
 
 Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
@@ -118,7 +122,7 @@ Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
                     "--output. Where no other is at work, one that was killed on a file system "
                     "without locks has left {}: remove it",
                     path_.string(), lock_file.string()));
-  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  file_ = open_own(path_, O_RDWR);
   if (file_ < 0) refuse(errno);
   sync_folder(folder);
   try {
@@ -158,8 +162,9 @@ const JournalEntry* Journal::find(const JournalEntry& launch) const {
 }
 
 void Journal::append(const JournalEntry& entry) {
-  const std::string line =
-      part_json(entry).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json told = part_json(entry);
+  if (!entry.environment) told.erase("environment");
+  const std::string line = told.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   if (const int error = write_all(file_, line); error != 0)
     throw ResultError(
         fmt::format("journal {}: cannot be written: {}", path_.string(), write_error_words(error)));

@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "platform/posix_file.hpp"
-#include "record/describe.hpp"
+#include "record/parts.hpp"
 #include "result/records.hpp"
 
 namespace scalemark {
@@ -29,6 +30,8 @@ struct JournalEntry {
   double seconds = 0;      ///< from its start to its end
   std::string started_at;  ///< UTC
   Json settings;           ///< that make the point differ
+  /// Of who has started it, as records show variables; unknown where an older version wrote it.
+  std::optional<Entries<std::string>> environment;
   static void describe(Fields& fields);
 
   /// The code of a command that goes no further for this launch, which is not ok.

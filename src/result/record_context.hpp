@@ -20,6 +20,16 @@ struct RecordContext {
   std::optional<record::PreflightReference> preflight = {};  ///< of --preflight FILE
 };
 
+/// Where, by what and under which variables something was measured.
+struct Origins {
+  const record::Build& build;
+  const record::System& system;
+  const Entries<std::string>& environment;  ///< as records have it
+  /// Whether it is one program on one machine, with the same variables but for those of a job,
+  /// since the next one goes on with what the last one began.
+  bool operator==(const Origins& other) const;
+};
+
 /// What a typed record says of its surroundings.
 record::Settings settings_of(const LoadedConfig& config);
 record::System system_of(const RecordContext& context);

@@ -47,6 +47,19 @@ std::set<std::string> RunsFolder::unnamed() const {
   return names;
 }
 
+void RunsFolder::remove_strays() {
+  std::error_code ignored;
+  for (const std::string& name : unnamed())
+    if (!older_.contains(name_of(name)) && !kept_.contains(name) &&
+        (name.ends_with(".json") || name.ends_with(".log")))
+      std::filesystem::remove(folder_ / name, ignored);
+}
+
+void RunsFolder::keep(const std::filesystem::path& file) {
+  older_.erase(name_of(file));
+  kept_.insert(file.filename().string());
+}
+
 void RunsFolder::remove_older() {
   for (const std::string& path : older_) {
     std::error_code ignored;

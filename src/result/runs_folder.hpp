@@ -24,14 +24,17 @@ class RunsFolder {
   }
   /// What is there and no finished record names, by file name.
   std::set<std::string> unnamed() const;
+  /// Removes the runs and logs that an earlier command has left, and that no record names.
+  void remove_strays();
   /// The record to come names it too.
-  void keep(const std::filesystem::path& file) { older_.erase(name_of(file)); }
+  void keep(const std::filesystem::path& file);
   /// Removes what only the record that has been replaced named.
   void remove_older();
 
  private:
   std::filesystem::path folder_;
   std::set<std::string> older_;  ///< files that the record which is to be replaced names
+  std::set<std::string> kept_;   ///< names of files that keep() was told of
   bool finished_ = false;        ///< that record is
 };
 

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 
 #include "record/read.hpp"
-#include "result/measured_launch.hpp"
+#include "record/write.hpp"
 #include "result/outcome.hpp"
 
 namespace scalemark {
@@ -23,16 +22,6 @@ std::string name_begin(std::int64_t ranks, int round, bool baseline) {
 }
 
 }  // namespace
-
-bool Origins::operator==(const Origins& other) const {
-  const auto settings = [](const Entries<std::string>& environment) {
-    std::map<std::string, std::string> all(environment.begin(), environment.end());
-    std::erase_if(all, [](const auto& variable) { return variable.first.starts_with("SLURM_"); });
-    return all;
-  };
-  return build == other.build && machine_of(system) == machine_of(other.system) &&
-         settings(environment) == settings(other.environment);
-}
 
 std::vector<KeptRun> CurveFiles::unfinished(
     const std::vector<CurveSegment>& plan, const std::vector<std::int64_t>& ranks,

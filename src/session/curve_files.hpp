@@ -8,20 +8,11 @@
 
 #include "config/curves.hpp"
 #include "record/run.hpp"
+#include "result/record_context.hpp"
 #include "result/records.hpp"
 #include "result/runs_folder.hpp"
 
 namespace scalemark {
-
-/// Where, by what and under which variables something was measured.
-struct Origins {
-  const record::Build& build;
-  const record::System& system;
-  const Entries<std::string>& environment;  ///< as records have it
-  /// Whether it is one program on one machine, with the same variables but for those of Slurm,
-  /// whose next job goes on with what the last one began.
-  bool operator==(const Origins& other) const;
-};
 
 /// Holds a run of a curve that an earlier command left.
 struct KeptRun {

@@ -124,6 +124,36 @@ class Clean(ProgramTest):
         self.assertEqual(len(self.clean("--all_users")), 2)
         self.assertFalse((self.temporary / "scalemark-abcdef").exists())
 
+    def test_checkpoints_of_a_run_that_was_killed(self):
+        words = ["run", *LONG, "--checkpoint_every", "1"]
+        dead, _ = self.start_measuring(SCALEMARK, *words)
+        self.wait_until(lambda: list(self.temporary.glob("scalemark-checkpoints-*/*.pt")))
+        self.kill_everything(dead)
+        dead, = self.temporary.glob("scalemark-checkpoints-*")
+        alive, _ = self.start_measuring(SCALEMARK, *words)
+        self.make_old(self.temporary)
+        out = self.clean()
+        self.assertEqual([line for line in out if "checkpoints" in line and str(dead) in line], [line for line in out if "(checkpoints, " in line])
+        self.assertFalse(dead.exists())
+        self.assertEqual(len(list(self.temporary.glob("scalemark-checkpoints-*"))), 1)
+        alive.send_signal(signal.SIGTERM)
+        alive.communicate(timeout=60)
+        self.assertEqual(list(self.temporary.glob("scalemark-checkpoints-*")), [])
+
+    def test_what_version_5_of_open_mpi_leaves(self):
+        host, ended = os.uname().nodename.split(".")[0], 4194305  # beyond the largest process id
+        dead = self.temporary / f"prterun.session.{host}.{os.geteuid()}.{ended}"
+        alive = self.temporary / f"prterun.session.{host}.{os.geteuid()}.{os.getpid()}"
+        segment = SHARED_MEMORY / f"sm_segment.{host}.{os.geteuid()}.{self.tag}.0"
+        self.addCleanup(lambda: segment.unlink(missing_ok=True))
+        for folder in (dead, alive):
+            folder.mkdir()
+        segment.touch()
+        self.ours.add(segment)
+        self.make_old(dead, alive, segment)
+        self.assertEqual(len(self.clean()), 2)
+        self.assertEqual([path.exists() for path in (dead, alive, segment)], [False, True, False])
+
     def test_wrong_words(self):
         _, err = self.run_program(SCALEMARK, "clean", "/nowhere", expect=2)
         self.assertIn("/nowhere is no folder", err)

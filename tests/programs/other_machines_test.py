@@ -161,6 +161,76 @@ class Launching(ProgramTest):
         self.assertEqual(self.read("nobody.json")["world_size"], 2)
 
 
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root may become another user")
+class OthersFolders(ProgramTest):
+    """A folder in which all may make files, such as /tmp, and what another user has put there for us."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder.chmod(0o755)
+        self.shared = self.folder / "shared"
+        self.shared.mkdir()
+        self.shared.chmod(0o1777)
+
+    def as_another(self, script):
+        self.run_program("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", script)
+
+    def test_no_script_of_theirs_is_run(self):
+        place = self.shared / "opt/bin"
+        place.mkdir(parents=True)
+        shutil.copy(SCALEMARK, place)
+        self.as_another("mkdir -p shared/scripts shared/configs; printf '#!/bin/sh\ntouch ran; exit 2\n' >shared/scripts/build_commit;"
+                        "cp shared/scripts/build_commit shared/scripts/report; chmod 755 shared/scripts/*")
+        _, err = self.run_program(place / "scalemark", "gate", SOURCE / "configs/ci.json", "--base", "buidl", "--new", "HEAD", "--output", "g",
+                                  expect=2)
+        self.assertIn("has no source tree to build a commit from", err)
+        _, err = self.run_program(place / "scalemark", "report", CURVES, expect=7)
+        self.assertIn("install again", err)
+        self.assertFalse((self.folder / "ran").exists())
+
+    def test_no_link_or_file_of_theirs_is_written_through(self):
+        victim = self.folder / "victim"
+        victim.write_text("mine")
+        self.as_another(f"ln -s {victim} shared/link.json; echo theirs >shared/file.json; ln -s {victim} shared/.new.json.tmp")
+        for name, said in (("link.json", "another user's symbolic link"), ("file.json", "another user's file")):
+            with self.subTest(name=name):
+                _, err = self.run_program(SCALEMARK, *RUN, "--output", self.shared / name, expect=6)
+                self.assertIn(said, err)
+        self.run_program(SCALEMARK, *RUN, "--output", self.shared / "new.json")
+        self.assertEqual(self.read(self.shared / "new.json")["status"], "ok")
+        (self.shared / "own.json").symlink_to(self.folder / "real.json")
+        self.run_program(SCALEMARK, *RUN, "--output", self.shared / "own.json")
+        self.assertEqual(self.read("real.json")["status"], "ok")
+        self.assertEqual(victim.read_text(), "mine")
+
+
+class Credentials(ProgramTest):
+    WORDS = ["docker://user:hunter2secret@reg.example/x:1", "--env=PASSWORD=hunter2secret", "--token hunter2secret"]
+
+    def test_of_containers_are_not_recorded(self):
+        runtime = self.folder / "runtime.sh"
+        runtime.write_text('#!/bin/sh\nshift 4; exec "$@"\n')
+        runtime.chmod(0o755)
+        self.run_program(SCALEMARK, *RUN, "--ranks", "1", "--container", self.WORDS[0], "--container_runtime", f"{runtime} {self.WORDS[1]} {self.WORDS[2]} {{image}}",
+                         "--container_program", SCALEMARK, "--output", "c.json")
+        record = self.read("c.json")
+        self.assertNotIn("hunter2", json.dumps(record))
+        self.assertEqual(record["config"]["container"]["value"], "docker://***@reg.example/x:1")
+        self.assertEqual(record["system"]["container"]["image"], "docker://***@reg.example/x:1")
+
+    def test_of_commands_before_launches_are_not_logged(self):
+        plan = {"settings": {"model": "trivial", "num_batches": 3, "num_warmup_batches": 1}, "repeats": 1, "launcher": "mpirun",
+                "before": [["sh", "-c", "exit 0", "--password=hunter2secret"]],
+                "after": [["sh", "-c", "exit 1", self.WORDS[0]]]}
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        _, err = self.run_program(SCALEMARK, "sweep", "plan.json", "--output", "out", expect=7)
+        self.assertIn("docker://***@reg.example", err)
+        self.assertNotIn("hunter2", err)
+        for path in (self.folder / "out").rglob("*"):
+            if path.is_file():
+                self.assertNotIn("hunter2", path.read_text(), path)
+
+
 class Folders(ProgramTest):
     def setUp(self):
         super().setUp()
