@@ -48,8 +48,15 @@ class Additions(unittest.TestCase):
         """docs/third_party.md: what scripts/setup installs and fetches, and what CMake looks for."""
         with open(os.path.join(ROOT, "scripts/setup"), encoding="utf-8") as file:
             setup = re.sub(r" +#.*", "", file.read())
-        named = {word.split("==")[0] for words in re.findall(r"^(?:readonly )?(?!PIP)[A-Z_]+\+?=\(([^$)]+)\)", setup, re.MULTILINE)
-                 for word in words.split()} | {"torch", "numpy", "jsonschema", "libfaketime"}
+        named = {word for words in re.findall(r"^(?:readonly )?(?!PIP)[A-Z_]+\+?=\(([^$)]+)\)", setup, re.MULTILINE)
+                 for word in words.split()} | {"libfaketime"}
+        with open(os.path.join(ROOT, "scripts/lock/make"), encoding="utf-8") as file:
+            wheels = re.findall(r'"(\w+)(?:==[^"]+)?"', "".join(re.findall(r"^[A-Z_]+ = \[.*?\]$", file.read(), re.M | re.S)))
+        self.assertGreater(len(wheels), 12)
+        named.update(wheels)
+        # What is wanted by name is in a list.
+        locked = subprocess.run(["grep", "-rhoE", "^[a-z0-9-]+==[^;]+", "scripts/lock"], cwd=ROOT, text=True, stdout=subprocess.PIPE).stdout
+        self.assertEqual(set(wheels) - {line.split("==")[0].replace("-", "_") for line in locked.splitlines()}, set())
         for path in "CMakeLists.txt", "tests/CMakeLists.txt":
             with open(os.path.join(ROOT, path), encoding="utf-8") as file:
                 named.update(re.findall(r"find_package\((\w+)", file.read()))

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # scripts/setup refuses what it should: unknown arguments and settings (2), a TORCH_ROOT without LibTorch or with one that is
 # too old (7), and for a plain user with a missing package it prints the one line to run (7) and touches nothing. Without
-# CUDA it fetches none.
+# CUDA it fetches none. Whatever pip fetches has a hash, and every package and file that the lists of scripts/lock want one.
 set -uo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/scripts" "$folder/bin"
-cp "$source"/scripts/{setup,progress.sh,compile_seconds,compile_weights.awk,compile_left.awk} "$folder/scripts/"
+cp -r "$source"/scripts/{setup,lock,progress.sh,compile_seconds,compile_weights.awk,compile_left.awk} "$folder/scripts/"
 expect() { # CODE TEXT COMMAND...
   local code=$1 text=$2 output got=0; shift 2
   output=$("$@" 2>&1) || got=$?
@@ -19,6 +19,7 @@ expect 0 "TORCH_ROOT" "$setup" --help
 expect 2 "unknown argument --fast" "$setup" --fast
 expect 2 "neither ON nor OFF" env SCALEMARK_CUDA=no "$setup"
 expect 2 "set SCALEMARK_CUDA=OFF too" env SCALEMARK_TORCH_INDEX=folder "$setup"
+expect 2 "is no SHA-256" env SCALEMARK_TORCH_HASH=abc "$setup"
 expect 7 "no include/ATen/ATen.h" env TORCH_ROOT="$folder" "$setup"
 
 # What a distribution installs tells its version in a header alone.
@@ -59,10 +60,35 @@ words_of_pip() { # SETTING...
   expect 7 "pip failed" env PATH="$folder/bin:$PATH" TORCH_ROOT= "$@" "$setup"
   words=$(head -n 1 "$folder/pip")
 }
+readonly LISTS=" --no-deps --only-binary=:all: --require-hashes -r scripts/lock/"
 words_of_pip SCALEMARK_CUDA=OFF
-[[ $words == *" --no-deps torch=="*" nvidia_cuda_runtime=="*" nvidia_cuda_cupti=="* ]] || { echo "$words"; exit 1; }
-words_of_pip SCALEMARK_CUDA=OFF SCALEMARK_TORCH_INDEX=/wheels
-[[ $words == *" --extra-index-url=/wheels torch=="*"+cpu" ]] || { echo "$words"; exit 1; }
+[[ $words == *"${LISTS}torch.txt -r scripts/lock/report.txt" ]] || { echo "$words"; exit 1; }
 words_of_pip SCALEMARK_CUDA=ON
-[[ $words != *--no-deps* && $words == *" torch=="*" nvidia_cuda_crt=="* ]] || { echo "$words"; exit 1; }
+[[ $words == *"${LISTS}torch.txt -r scripts/lock/torch_cuda.txt -r scripts/lock/torch_python.txt -r scripts/lock/report.txt" ]] || { echo "$words"; exit 1; }
+words_of_pip SCALEMARK_CUDA=OFF SCALEMARK_TORCH_INDEX=/wheels
+[[ $words == *" --index-url=/wheels -r build/log/cpu_wheel.txt" ]] || { echo "$words"; exit 1; }
+grep -qxE 'torch==[0-9.]+\+cpu' "$folder/build/log/cpu_wheel.txt" || { cat "$folder/build/log/cpu_wheel.txt"; exit 1; }
+digest=$(sha256sum </dev/null | cut -d' ' -f1)
+words_of_pip SCALEMARK_CUDA=OFF SCALEMARK_TORCH_INDEX=/wheels SCALEMARK_TORCH_HASH="$digest"
+grep -qxE "torch==[0-9.]+\\+cpu --hash=sha256:$digest" "$folder/build/log/cpu_wheel.txt" || { cat "$folder/build/log/cpu_wheel.txt"; exit 1; }
+
+# What is there by a list of today is not asked for again; by one of yesterday it is.
+mkdir -p "$folder/.venv/lock"
+cp "$source"/scripts/lock/{torch,report}.txt "$folder/.venv/lock/"
+echo >>"$folder/.venv/lock/report.txt"
+rm -rf "$folder/pip" "$folder/build"
+env PATH="$folder/bin:$PATH" TORCH_ROOT= SCALEMARK_CUDA=OFF "$setup" >/dev/null 2>&1 || true  # CMake stands in here
+[[ $(<"$folder/pip") == *"${LISTS}report.txt" ]] || { cat "$folder/pip"; exit 1; }
+
+# Every line of a list is a version, with a hash after it, or a hash; what setup names has a list.
+for list in "$source"/scripts/lock/*.txt; do
+  awk 'NR == 1 && /^# Written by/ { next }
+    /^[a-z0-9-]+==[0-9][0-9a-z.]*(; [a-z_]+ [<>=]+ \047[a-z0-9_.*]+\047)? \\$/ && !more { more = 1; next }
+    /^    --hash=sha256:[0-9a-f]+( \\)?$/ && length($1) == 78 && more { more = / \\$/; hashes++; next }
+    { print FILENAME ": " $0; exit bad = 1 }
+    END { exit bad || more || !hashes }' "$list" || { echo "$list is no list of versions with hashes"; exit 1; }
+done
+for group in torch torch_cuda torch_python report tests sbom; do
+  [[ -s $source/scripts/lock/$group.txt ]] || { echo "scripts/lock has no $group.txt"; exit 1; }
+done
 echo "refusals are as promised"
