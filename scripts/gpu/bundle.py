@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 from loader import unresolved
 
@@ -102,6 +103,7 @@ class Bundle:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(self.place_elf, self.elf))
         self.built_with()
+        self.parts()
         self.manifest()
 
     def add(self, group, source, relative, elf=None):
@@ -194,6 +196,13 @@ class Bundle:
         release = ".".join(re.split(r"[.+]", self.version["libtorch"])[:2])
         (self.folder / "built_with").write_text(f"{release} {self.version.get('cuda', 'none').split('.')[0]}\n")
         self.groups["scripts"].append("built_with")
+
+    def parts(self):
+        """sbom.spdx.json: the packages that the files are from, by those that they are copies of."""
+        python = SOURCE / ".venv/bin/python"
+        output_of(python if python.exists() else sys.executable, SOURCE / "scripts/packaging/sbom", "--output", self.folder / "sbom.spdx.json",
+                  self.build / "bin/scalemark", *sorted(set(self.elf.values())))
+        self.groups["scripts"].append("sbom.spdx.json")
 
     def manifest(self):
         files = [{"path": path, "group": group, "bytes": (self.folder / path).stat().st_size}

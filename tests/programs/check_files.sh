@@ -9,7 +9,7 @@ else
   mapfile -t files < <(find . -type f -not -path './.git/*' -not -path './build/*' -not -path './.venv/*' -not -path './results/*')
 fi
 ((${#files[@]} > 50)) || { echo "found only ${#files[@]} files"; exit 1; }
-top=" .ci .clang-format .clang-tidy .gitignore CHANGELOG.md CMakeLists.txt CMakePresets.json CONTRIBUTING.md
+top=" .ci .clang-format .clang-tidy .containerignore .gitignore CHANGELOG.md CMakeLists.txt CMakePresets.json CONTRIBUTING.md
  LICENSE README.md bench cmake configs docs lab models results scripts src tests "
 failed=0
 for file in "${files[@]}"; do

@@ -51,6 +51,10 @@ class Folder(ProgramTest):
             self.assertIn(name, paths)
         self.assertEqual(self.manifest["bytes"], sum(file["bytes"] for file in paths.values()))
         self.assertLess(self.manifest["bytes"] + bundle.source_bytes(), 64 << 20)
+        parts = json.loads((self.bundle / "sbom.spdx.json").read_text())
+        packages = {package["SPDXID"]: package["name"] for package in parts["packages"]}
+        relations = {packages[one["relatedSpdxElement"]]: one["relationshipType"] for one in parts["relationships"]}
+        self.assertEqual((relations["openmpi-bin"], relations["libc6"]), ("CONTAINS", "DEPENDS_ON"))
         self.assertRegex(self.said, r"(?m)^libraries +\d+ files +\d")
         for name in paths:
             self.assertNotRegex(name, r"lib(c|stdc\+\+|gcc_s|torch\w*|c10\w*|cud\w+|nccl)\.so")
