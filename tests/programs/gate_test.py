@@ -214,6 +214,20 @@ class Examples(GateTest):
                 for flag in re.findall(r"--[a-z_]+", command):
                     self.assertRegex(help_text, rf"{flag}\b")
 
+    def test_root_installs_a_fixed_list_and_all_that_is_fetched_is_pinned(self):
+        packages = re.search(r"^readonly PACKAGES=\(([^)]*)\)", (SOURCE / "scripts/setup").read_text(), re.MULTILINE)[1].split()
+        for path in sorted((SOURCE / "docs/ci").iterdir()):
+            with self.subTest(path=path.name):
+                text = path.read_text()
+                listed = re.search(r"install -y --no-install-recommends git ccache(.*?) python3-venv\n", text, re.DOTALL)[1]
+                self.assertEqual([*listed.replace("\\", "").split(), "python3-venv"], packages)
+                self.assertNotRegex(text, r"sudo[^\n]*(scripts|scalemark)")
+                for pinned in re.findall(r"^ +(?:- uses|image): *(.*)", text, re.MULTILINE):
+                    self.assertRegex(pinned, r"^[\w/-]+@([0-9a-f]{40}|sha256:[0-9a-f]{64}) # \S")
+        bases = {digest for path in ("docs/ci/gitlab.yml", "scripts/packaging/Containerfile", "scripts/packaging/scalemark.def")
+                 for digest in re.findall(r"debian@(sha256:[0-9a-f]{64})", (SOURCE / path).read_text())}
+        self.assertEqual(len(bases), 1, bases)
+
 
 if __name__ == "__main__":
     main()
