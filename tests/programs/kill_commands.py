@@ -27,6 +27,7 @@ class Command:
     codes: tuple = (0,)  # of a call that comes to its end
     retry: str = ""  # measures again what has failed
     pairs: bool = False  # a pair of launches counts whole
+    idle: str = ""  # takes no part in that launch: it hears of a stop at its next one
     final: str = ""  # what the front door writes at the end: where there is none, ranks write it
 
     def prepare(self, folder, timeout):
@@ -64,7 +65,7 @@ COMMANDS = {
     "infer": Command(["infer", "--ranks=2", *STEPS, "--output", "out/r.json"], 1),
     # Two rounds of two runs; the last is hit.
     "scale": Command(["scale", "--ranks=1,2", "--repeats=2", "--baseline=false", *STEPS, "--output", "out/r.json"], 4,
-                     launch=r'"run_begin".*"number":4', warm_up='"event":"run_begin"', phases=BETWEEN),
+                     launch=r'"run_begin".*"number":4', warm_up='"event":"run_begin"', phases=BETWEEN, idle="last rank"),
     "sweep": Command(["sweep", "plan.json", "--output", "out"], 3, launch=r"\[2/3\]", plan=swept(axes={"seed": [1, 2, 3]}),
                      phases=BETWEEN, retry="--retry_failed"),
     "alternate": Command(["sweep", "plan.json", "--output", "out"], 4, launch=r"\[4/4\]", phases=BETWEEN, retry="--retry_failed",
