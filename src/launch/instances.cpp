@@ -50,11 +50,12 @@ class Files {
   }
   /// The run record by its name in the record.
   fs::path file_of(const std::string& name) const { return folder_of(record_->path()) / name; }
-  /// The files with these names are of this command, too; what else earlier ones have left goes.
+  /// The files with these names are of this command, too; what else earlier ones have left goes at
+  /// its end.
   void take_over(const std::vector<std::string>& names) {
     if (!runs_) return;
     for (const std::string& name : names) runs_->keep(name);
-    runs_->remove_strays();
+    runs_->replace_strays();
   }
   /// Lets the same command go on from here.
   void keep(const InstancesResult& so_far) const {
@@ -288,8 +289,7 @@ class Launch {
                  any_elsewhere(request.plan)) {}
 
   LaunchedInstances run() {
-    Supervision how;
-    how.grace_seconds = request_.plan.config.config.timeout + 10;
+    Supervision how = supervision_of(request_.plan.config.config.timeout);
     how.end_seconds = 0;
     how.limit_seconds = request_.launch_timeout;
     how.inputs = [this] { return starter_.inputs(); };

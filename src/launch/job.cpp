@@ -84,8 +84,12 @@ class Pulses {
       heard_[i] = pulse != heard_[i].pulse || !expected ? Heard{pulse, 0}
                                                         : Heard{pulse, heard_[i].silence + waited};
     }
-    return std::ranges::any_of(heard_, [&](const Heard& h) { return h.silence > most_seconds_; });
+    for (std::size_t i = 0; i < heard_.size() && !lost_; ++i)
+      if (heard_[i].silence > most_seconds_) lost_ = i;
+    return lost_.has_value();
   }
+  /// The first job of which nothing was heard for too long.
+  std::optional<std::size_t> lost() const { return lost_; }
 
  private:
   struct Heard {
@@ -95,7 +99,21 @@ class Pulses {
   const std::vector<Job>& jobs_;
   double most_seconds_, last_ = steady_seconds();
   std::vector<Heard> heard_;
+  std::optional<std::size_t> lost_;
 };
+
+bool is_silent(const Job& job) {
+  std::error_code error;
+  return job.output.empty() ? job.is_silent && job.is_silent()
+                            : std::filesystem::file_size(job.output, error) == 0;
+}
+
+/// Whether a launcher has ended as mpirun does that is told to while it starts: with status 1 and
+/// without a word.
+bool was_told_to_end(const SupervisedExit& exit, const Job& job) {
+  return exit.raw_status == 1 && !exit.overdue && !exit.hung && !exit.stopped_by_us &&
+         !job.request.direct && !job.handover.listens() && is_silent(job);
+}
 
 JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how,
               const MemoryKills& memory) {
@@ -111,6 +129,15 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   else
     end.code = map_launcher_exit(exit, aborted ? std::optional(aborted->exit_code) : agreed);
   end.told = aborted.has_value();
+  if (!agreed && !aborted && was_told_to_end(exit, job)) {
+    end.code = ExitCode::failed;
+    end.reason = fmt::format("{} was told to end before its ranks had begun",
+                             launcher_program(job.request));
+    return end;
+  }
+  if (agreed == 0 && end.code == ExitCode::ok && exit.raw_status != 0 && !end.stopped)
+    warn(fmt::format("{} {}, after the record was complete", launcher_program(job.request),
+                     end_words(exit.raw_status)));
   if ((!agreed || end.hung) && end.code != ExitCode::ok)
     end.reason = aborted ? aborted->reason : what_happened(exit, job, how, memory);
   if (!agreed && !aborted && !end.stopped && end.code != ExitCode::ok) {
@@ -174,9 +201,12 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   ends.first_failed = exits.first_failed;
   for (std::size_t i = 0; i < jobs.size(); ++i)
     ends.jobs.push_back(
-        end_of(jobs[i], {exits.raw_status[i], exits.stopped_by_us, exits.overdue, exits.hung}, how,
-               memory));
+        end_of(jobs[i],
+               {exits.raw_status[i], exits.stopped_by_us, exits.overdue,
+                exits.hung && pulses.lost() == i},
+               how, memory));
   for (std::size_t i = 0; i < jobs.size(); ++i) ends.jobs[i].ran_out = exits.ran_out[i];
+  if (exits.hung) ends.first_failed = pulses.lost();
   const auto aborted = std::ranges::find_if(ends.jobs, &JobEnd::told);
   if (aborted != ends.jobs.end())
     ends.first_failed = static_cast<std::size_t>(aborted - ends.jobs.begin());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ struct Job {
   std::string output;  ///< file of its stdout and stderr; empty: `streams`
   std::map<std::string, std::string> environment = {};  ///< of this job alone
   std::array<int, 2> streams{STDOUT_FILENO, STDERR_FILENO};
+  std::function<bool()> is_silent = {};  ///< of a job without `output`: it has printed nothing
 };
 
 struct JobEnds {

@@ -50,13 +50,14 @@ class Relay {
 
   /// Passes on the rest. Call it when no process of the job is left.
   void finish();
+  bool is_silent() const { return !pipes_[0].any && !pipes_[1].any; }
   /// Returns, after finish(), whether some of the job's stdout has reached nobody.
   bool has_lost_data() const { return pipes_[0].lost; }
 
  private:
   struct Pipe {
     int read_end = -1, write_end = -1;
-    std::atomic<bool> lost = false;
+    std::atomic<bool> lost = false, any = false;  ///< some of it reached nobody; there was some
     std::thread thread;
   };
   void pass_on(Pipe& pipe, int destination) const;
@@ -119,6 +120,7 @@ void Relay::pass_on(Pipe& pipe, int destination) const {
     const ssize_t got = read(pipe.read_end, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
+    pipe.any = true;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
     if (split)
       write_parts(lines.pass(bytes));
@@ -268,7 +270,10 @@ ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   announce(job);
   lend_colours();
   Relay relay(config.json);
-  const Job launched{job.request, handover, {}, {}, {relay.out(), relay.err()}};
+  const Job launched{job.request, handover,
+                     {},          {},
+                     {relay.out(), relay.err()},
+                     [&relay] { return relay.is_silent(); }};
   const JobEnd end = run_jobs({launched}, supervision_of(config.timeout)).jobs.front();
   relay.finish();
   if (!end.reason.empty()) {

@@ -374,6 +374,12 @@ HeldSignals::HeldSignals() {
   pthread_sigmask(SIG_BLOCK, &held, &before_);
 }
 
-HeldSignals::~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+HeldSignals::~HeldSignals() {
+  const sigset_t held = stop_signal_set();
+  const timespec at_once{};
+  while (sigtimedwait(&held, nullptr, &at_once) > 0) {  // it came too late to stop anything
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 }  // namespace scalemark

@@ -157,6 +157,12 @@ std::unique_ptr<FileLock> free_lock(const fs::path& file) {
   }
 }
 
+/// A file that is there while somebody uses what it is named after.
+bool is_lock(const std::string& name) {
+  return name == ".study.lock" || name == ".journal.jsonl.lock" ||
+         (name.starts_with('.') && name.ends_with(".json.lock"));
+}
+
 /// A folder in the place of the one that --checkpoint_dir did not name. Each of its writers holds
 /// the lock of a file there.
 bool is_checkpoint_folder(const fs::path& path) {
@@ -178,14 +184,21 @@ bool has_writers(const fs::path& checkpoints) {
 }
 
 void find_ours(const fs::path& folder, bool with_records, bool all_users, Leftovers& leftovers) {
-  for (const fs::path& path : entries_of(folder)) {
+  const std::vector<fs::path> entries = entries_of(folder);
+  for (const fs::path& path : entries) {
     const std::string name = path.filename().string();
     const bool is_record = with_records && name.starts_with('.') && name.ends_with(".json.tmp");
     const bool is_checkpoints = !is_record && is_checkpoint_folder(path);
-    if (!is_private_folder(path) && !is_record && !is_checkpoints) continue;
+    const bool is_lone_lock =
+        with_records && is_lock(name) &&
+        !std::ranges::binary_search(entries, fs::path(path).replace_extension(".tmp"));
+    if (!is_private_folder(path) && !is_record && !is_checkpoints && !is_lone_lock) continue;
     const auto facts = facts_of_leftover(path, all_users);
     if (!facts) continue;
-    if (is_checkpoints) {
+    if (is_lone_lock) {
+      if (auto held = facts->age_seconds >= kYoungSeconds ? free_lock(path) : nullptr)
+        leftovers.found.push_back({path, "lock that nobody holds", bytes_of(path), std::move(held)});
+    } else if (is_checkpoints) {
       if (facts->age_seconds >= kYoungSeconds && !has_writers(path))
         leftovers.found.push_back({path, "checkpoints", bytes_of(path), nullptr});
     } else if (!is_record) {

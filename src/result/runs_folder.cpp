@@ -47,12 +47,10 @@ std::set<std::string> RunsFolder::unnamed() const {
   return names;
 }
 
-void RunsFolder::remove_strays() {
-  std::error_code ignored;
+void RunsFolder::replace_strays() {
   for (const std::string& name : unnamed())
-    if (!older_.contains(name_of(name)) && !kept_.contains(name) &&
-        (name.ends_with(".json") || name.ends_with(".log")))
-      std::filesystem::remove(folder_ / name, ignored);
+    if (!kept_.contains(name) && (name.ends_with(".json") || name.ends_with(".log")))
+      older_.insert(name_of(name));
 }
 
 void RunsFolder::keep(const std::filesystem::path& file) {

@@ -24,8 +24,9 @@ class RunsFolder {
   }
   /// What is there and no finished record names, by file name.
   std::set<std::string> unnamed() const;
-  /// Removes the runs and logs that an earlier command has left, and that no record names.
-  void remove_strays();
+  /// What an earlier command has left, and no record names, goes with what the record names that is
+  /// replaced; but for what is kept.
+  void replace_strays();
   /// The record to come names it too.
   void keep(const std::filesystem::path& file);
   /// Removes what only the record that has been replaced named.

@@ -266,8 +266,8 @@ void Curve::finish(Status status) {
             : fmt::format("ended after {} of {} runs: see the last run record", done_, runs_);
     record_ = make_record({status, reason});
     diagnosis::add_findings(record_, evidence_);
-    publish_(record_);
     if (files_) files_->write_curve(curve_json(record_));
+    publish_(record_);
     if (uses_event_lines())
       write_event("result", {{"status", to_string(status)},
                              {"reason", reason},

@@ -51,6 +51,7 @@ std::vector<KeptRun> CurveFiles::unfinished(
     round.clear();
   }
   for (const KeptRun& run : kept) runs_.keep(run.path);
+  runs_.replace_strays();
   return kept;
 }
 

@@ -31,6 +31,7 @@ ExitCode publish_record(Session& session, ResultFile* output, const record::Meas
   if (output) {
     session.handover.publish_partial({Json::array({record}), nullptr, output->path().string()});
     session.say("record: " + output->path().string());
+    session.settle(exit_code_of(run.status));
   }
   return exit_code_of(run.status);
 }
@@ -40,17 +41,20 @@ ExitCode recording_failures(
     const std::function<void(int exit_code, const std::string& message)>& leave,
     const std::function<ExitCode()>& measure) {
   const AbortHandler words([&](int exit_code, const std::string& message) {
+    if (session.is_settled()) return;
     leave(exit_code, message);
     session.handover.publish_abort({exit_code, message});
   });
   try {
     return measure();
   } catch (const AgreedError& error) {
-    if (leaves_a_record(error.code()) || dynamic_cast<const AgreedWhileMeasuring*>(&error))
+    if (!session.is_settled() &&
+        (leaves_a_record(error.code()) || dynamic_cast<const AgreedWhileMeasuring*>(&error)))
       leave(static_cast<int>(error.code()), error.what());
     throw;
   } catch (const std::exception& error) {  // an error of this rank alone, which was measuring
-    leave(static_cast<int>(exit_code_of(error)), measuring_words(error, session));
+    if (!session.is_settled())
+      leave(static_cast<int>(exit_code_of(error)), measuring_words(error, session));
     throw;
   }
 }

@@ -43,9 +43,7 @@ ExitCode run_command(Session& session) {
   TracePass trace(session, config.trace);
   MeasuredRecord kept(session, output.get());
   MeasuredConfig measured{session.loaded};
-  bool is_recorded = false;
   const auto leave = [&](int exit_code, const std::string& message) {
-    if (is_recorded) return;
     if (kept.is_kept()) return kept.leave(message);
     if (!output && !mllog) return;
     const RunResult failed =
@@ -69,7 +67,6 @@ ExitCode run_command(Session& session) {
           return trainer.trace(group.ranks, *group.communicator, steps, to);
         });
     const ExitCode code = publish(session, printer, output.get(), run, run_summary);
-    is_recorded = true;
     const ExitCode logged = publish_at_root(session, [&] { return write_log(mllog.get(), *run); });
     return code != ExitCode::ok ? code : logged != ExitCode::ok ? logged : traced;
   });

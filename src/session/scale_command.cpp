@@ -155,8 +155,15 @@ class Family {
 
   void publish(std::size_t i, const std::optional<ScalingCurve>& curve) {
     so_far_ = curve;
-    session_.handover.publish_partial({finished_json(), curve ? curve_json(*curve) : Json(),
+    const bool complete = curve && curve->status == Status::ok;
+    Json finished = finished_json();
+    if (complete) finished.push_back(curve_json(*curve));
+    session_.handover.publish_partial({std::move(finished),
+                                       curve && !complete ? curve_json(*curve) : Json(),
                                        files_[i] ? files_[i]->path().string() : ""});
+    if (complete && files_[i] && i + 1 == curves_.size() && !traces_[i]->wanted() &&
+        !session_.config().json)
+      session_.settle(ExitCode::ok);
   }
 
   Json finished_json() const {
@@ -195,7 +202,7 @@ class Family {
 
 ExitCode scale_command(Session& session) {
   const AbortHandler words([&](int exit_code, const std::string& message) {
-    session.handover.publish_abort({exit_code, message});
+    if (!session.is_settled()) session.handover.publish_abort({exit_code, message});
   });
   return Family(session).run();
 }

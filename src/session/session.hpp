@@ -2,6 +2,7 @@
 // results go.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,13 @@ class Session {
   void warn(const std::string& warning);
   /// Prints a warning once, however often it is called with it.
   void warn_once(const std::string& warning);
+  /// The record of the command is where it belongs: whatever becomes of ranks from now on costs
+  /// neither it nor its exit code.
+  void settle(ExitCode code) {
+    handover.publish_exit_code(code);
+    settled_ = true;
+  }
+  bool is_settled() const { return settled_; }
   /// world.agree_on() of what reads or writes files at rank 0, which may take longer than
   /// --timeout.
   template <typename F>
@@ -74,6 +82,8 @@ class Session {
   void open_metrics();
   void warn_of_unused_gpus();
   void check_gpus_apart();
+
+  std::atomic<bool> settled_ = false;
 };
 
 /// Returns whose malloc this process uses: "tcmalloc", "jemalloc" or "glibc".

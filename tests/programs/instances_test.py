@@ -236,6 +236,18 @@ class Failures(InstancesTest):
         self.assertIn("the instance on slot 1", record["points"][1]["reason"])
         self.assertNotIn("slot 0", record["points"][1]["reason"])
 
+    def test_one_that_was_stopped_is_named_at_the_timeout(self):
+        process = self.start(SCALEMARK, "instances", *TWO, *ENDLESS, "--timeout", "3", "--seed", BOTH_FIRST, "--output", "i.json")
+        self.wait_for_line(process.stderr, "[1/3] 2 instances")
+        self.wait_until_they_measure("2-instances", 2)
+        os.kill(self.engines()[1], signal.SIGSTOP)
+        self.wait_for_line(process.stderr, "[2/3] slot")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        point = self.read("i.json")["points"][1]
+        self.assertEqual(point["status"], "timeout")
+        self.assertRegex(point["reason"], r"slot 1 \(.*nothing was heard")
+
     def test_an_instance_that_never_comes_to_the_start_is_told_from_those_that_wait(self):
         self.instances(*BRIEF, "--inject", "stop:rank=1:step=0", "--launch_timeout", "10", "--output", "i.json", expect=5)
         reason = self.read("i.json")["points"][1]["reason"]

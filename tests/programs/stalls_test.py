@@ -67,6 +67,15 @@ class Storage(ProgramTest):
                 self.assertIn("its storage has not answered for 5 s; waiting for it, with a copy in", err)
                 self.assertFalse(list(pathlib.Path(tempfile.gettempdir()).glob("scalemark-result-*")))
 
+    def test_a_stop_that_comes_while_the_record_is_written_changes_no_exit_code(self):
+        process = self.start(SCALEMARK, "instances", "--slots", "0", "--instances", "1", "--repeats", "1", *TINY, "--num_batches", "5",
+                             "--output", "slow.json", env=self.environment(LD_PRELOAD=str(FAULTY), SMK_TEST_SLOW_FSYNC="/.slow.json:1:7"))
+        self.wait_for_line(process.stderr, "its storage has not answered")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.read("slow.json")["status"], "ok")
+
     def test_a_folder_that_vanishes_is_made_again(self):
         process = self.start(SCALEMARK, "run", *TINY, "--num_batches", "100000", "--max_seconds", "2", "--output", "gone/r.json",
                              "--display_every", "1")

@@ -115,6 +115,42 @@ class Levels(ResumeTest):
                 os.rename(self.folder / "out", self.folder / f"out-{how.name}")
 
 
+class Curves(ResumeTest):
+    def test_the_runs_of_a_round_that_was_broken_off_go(self):
+        words = [SCALEMARK, "scale", *TINY, "--ranks", "1,2", "--repeats", "2", "--baseline=false", "--num_batches", "60",
+                 "--inject", "delay:milliseconds=20", "--output", "s.json"]
+        process = self.start(*words)
+        self.wait_until(lambda: list(self.folder.glob("s.runs/ranks1-round1-*.json")))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4)
+        self.run_program(*words)
+        named = {repeat["path"] for point in self.read("s.json")["points"] for repeat in point["repeats"]}
+        self.assertEqual(named, {f"s.runs/{path.name}" for path in self.folder.glob("s.runs/*.json")})
+
+
+class Gates(ResumeTest):
+    def test_one_that_is_stopped_in_every_pair_goes_on(self):
+        """Each look judges its own pairs, once."""
+        self.plan(settings={**SETTINGS, "num_batches": 60, "inject": "delay:milliseconds=5"})
+        words = [SCALEMARK, "gate", "plan.json", "--base", SCALEMARK, "--new", SCALEMARK, "--new_set", "seed=2", "--output", "g",
+                 "--pairs", "8", "--delta", "50"]
+        looks, code = [], 4
+        for _ in range(9):
+            process = self.start(*words)
+            for line in process.stderr:
+                looks += [line] if "no verdict yet" in line else []
+                if line.startswith("[2/"):
+                    process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+            code = process.returncode
+            if code != 4:
+                break
+        self.assertIn(code, (0, 1, 3))
+        self.assertEqual(len(looks), len(set(looks)), looks)
+        self.assertEqual(self.read("g/verdict.json")["status"], "ok")
+
+
 @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two CPUs")
 class Instances(ResumeTest):
     def setUp(self):
