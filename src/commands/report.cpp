@@ -92,6 +92,9 @@ CommandHelp commands::report_help(const CommandLine&) {
               .text = "the page; plots go to FILE_plots/",
               .standard = "report.html in the first folder",
               .often_used = true},
+             {.name = "standalone",
+              .text = "a page to be mailed: no link leads out of it, and there is no FILE_plots/",
+              .often_used = true},
              {.name = "findings",
               .text = "no page: the verdict in words as JSON on stdout, of records of any age"}}}},
           {"scalemark report results/quickstart",
@@ -113,11 +116,13 @@ ExitCode commands::report(const CommandLine& line) {
   const auto output = flags.text("output");
   if (flags.has("findings")) {
     if (output) refuse_at("--output", "is the page's; --findings writes to stdout");
+    if (flags.has("standalone")) refuse_at("--standalone", "is the page's; --findings makes none");
     print_data(record_text(findings_of(files_of(paths))));
     return ExitCode::ok;
   }
   std::vector<std::string> words{"--program", own_path()};
   if (output) words.insert(words.end(), {"--output", *output});
+  if (flags.has("standalone")) words.emplace_back("--standalone");
   words.emplace_back("--");
   words.insert(words.end(), paths.begin(), paths.end());
   become_report(find_report_program(own_path(), linked_torch(), process_environment()), words);
