@@ -35,7 +35,7 @@ struct Published {
 };
 struct MeasuredFigure {
   Json value = nullptr;       ///< in the unit of the publication: a number, word or truth value
-  Known<Interval> ci95 = {};  ///< Student's t on logarithms over repeats, paired for ratios
+  Known<Interval> ci95 = {};  ///< Student's t on logarithms over repeats or pairs
   std::size_t repeats = 0;
   static void describe(Fields& fields);
 };

@@ -209,6 +209,47 @@ std::vector<double> numbers(const ByRepeat& values, const std::string& of) {
   return all;
 }
 
+/// Whether both sides of the ratio are of one step, which measures them side by side.
+bool is_paired(const Reading& reading) {
+  return reading.over_step.empty() || reading.over_step == reading.step;
+}
+
+/// Returns the logarithms; each value must be above 0.
+std::vector<double> positive_logs(const ByRepeat& values, const std::string& of) {
+  std::vector<double> logs;
+  for (const double value : numbers(values, of)) {
+    if (!(value > 0))
+      throw NotMeasured(fmt::format("{} of a ratio of two steps is not above 0", of));
+    logs.push_back(std::log(value));
+  }
+  return logs;
+}
+
+/// Returns the ratio of two geometric means, with Welch's interval where both have repeats: what
+/// was measured one after the other has no pairs.
+MeasuredFigure unpaired_ratio(const ByRepeat& above, const ByRepeat& below,
+                              const Reading& reading) {
+  const std::vector<double> x = positive_logs(above, reading.of),
+                            y = positive_logs(below, reading.over_of);
+  const double shift = mean(x) - mean(y);
+  MeasuredFigure measured{.value = std::exp(shift), .repeats = std::min(x.size(), y.size())};
+  if (measured.repeats < 2) return measured;
+  const auto square = [](const std::vector<double>& logs) {
+    return std::pow(standard_deviation(logs), 2) / static_cast<double>(logs.size());
+  };
+  const auto freedom = [](const std::vector<double>& logs) {
+    return static_cast<double>(logs.size() - 1);
+  };
+  const double a = square(x), b = square(y);
+  const double half =
+      a + b > 0
+          ? std::sqrt(a + b) * student_quantile(0.95, std::pow(a + b, 2) /
+                                                          (a * a / freedom(x) + b * b / freedom(y)))
+          : 0;
+  measured.ci95 = Interval{std::exp(shift - half), std::exp(shift + half)};
+  return measured;
+}
+
 /// Returns the ratios of the repeats that both have.
 std::vector<double> ratios(const ByRepeat& above, const ByRepeat& below, const Reading& reading) {
   std::vector<double> all;
@@ -265,11 +306,14 @@ MeasuredFigure measure(const Figure& figure, const RowsOfSteps& rows) {
         throw NotMeasured(fmt::format("{} is not the same in every repeat", reading.of));
     return {.value = first, .repeats = above.size()};
   }
-  MeasuredFigure measured = summarised(
-      !reading.over
-          ? numbers(above, reading.of)
-          : ratios(above, select(rows_of(rows, reading.over_step), reading.over_of, *reading.over),
-                   reading));
+  MeasuredFigure measured;
+  if (!reading.over) {
+    measured = summarised(numbers(above, reading.of));
+  } else {
+    const ByRepeat below = select(rows_of(rows, reading.over_step), reading.over_of, *reading.over);
+    measured = is_paired(reading) ? summarised(ratios(above, below, reading))
+                                  : unpaired_ratio(above, below, reading);
+  }
   if (measured.repeats == 1 && !reading.over)
     measured.ci95 = own_interval(rows_of(rows, reading.step), reading);
   transform(measured, [&](double value) {
@@ -400,6 +444,16 @@ std::string verdict_warning(const record::StudyFigure& figure) {
       figure.name);
 }
 
+/// What a machine did between two steps is in a figure of both.
+std::string drift_warning(const Figure& figure, const RowsOfSteps& rows) {
+  if (!figure.reading || !figure.reading->over || is_paired(*figure.reading)) return "";
+  if (is_exact(figure, rows) || !measure_figure(figure, rows)) return "";
+  return fmt::format(
+      "{}: {} and {} were measured one after the other: a drift of the machine between them is in "
+      "it",
+      figure.name, figure.reading->step, figure.reading->over_step);
+}
+
 record::MeasuredOn measured_on(const RowsOfSteps& rows) {
   const auto first = [&](const char* column) {
     for (const auto& [step, all] : rows)
@@ -498,6 +552,9 @@ StudyResult make_study_record(const Study& study, const StudyProfile& profile,
   for (const StepState& state : states) result.wall_seconds += state.seconds.value_or(0);
   for (const Figure& figure : profile.figures) result.figures.push_back(figure_of(figure, rows));
   result.warnings = warnings_of(states, result.figures, rows);
+  for (const Figure& figure : profile.figures)
+    if (const std::string words = drift_warning(figure, rows); !words.empty())
+      result.warnings.push_back(words);
   diagnosis::add_findings(result);
   return result;
 }

@@ -51,9 +51,10 @@ using RowsOfSteps = std::map<std::string, std::vector<StepRow>>;
 
 using record::MeasuredFigure;
 
-/// Values of repeats, or pairs of them: their geometric mean where all are positive. As percent,
-/// and for "same", 100 (ratio - 1). The interval of a value that has no repeats of its own is the
-/// one that stands beside it in the record, in `NAME_ci95`.
+/// Values of repeats, or pairs of them: their geometric mean where all are positive. A ratio of two
+/// steps, which were measured one after the other, is that of their geometric means and has no
+/// pairs. As percent, and for "same", 100 (ratio - 1). The interval of a value that has no repeats
+/// of its own is the one that stands beside it in the record, in `NAME_ci95`.
 Known<MeasuredFigure> measure_figure(const Figure& figure, const RowsOfSteps& rows);
 
 /// Whether a number of the figure would be the same at every repeat: it comes from a dry run, or

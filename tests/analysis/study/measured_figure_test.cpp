@@ -42,6 +42,42 @@ TEST(MeasuredFigure, ARatioIsPairedByRepeat) {
   EXPECT_EQ(measured->repeats, 2U);
 }
 
+TEST(MeasuredFigure, ARatioOfTwoStepsHasNoPairs) {
+  // Each side rises by 44 % from one repeat to the next, in the opposite order of the other: pairs
+  // by number would say 1 and 2.0736, and another order another interval.
+  const auto steps = [](double first, double second) {
+    return RowsOfSteps{{"a", {launch(2, 1, first), launch(2, 2, second)}},
+                       {"b", {launch(1, 1, 10), launch(1, 2, 14.4)}}};
+  };
+  const Figure over = figure("ratio", Reading{"a", "throughput", {}, Where{}, "b", "throughput"});
+  const auto measured = measure_figure(over, steps(14.4, 10 * 1.44 * 1.44));
+  const auto turned = measure_figure(over, steps(10 * 1.44 * 1.44, 14.4));
+  EXPECT_NEAR(measured->value, 1.44, 1e-12);
+  EXPECT_EQ(measured->value, turned->value);
+  // Welch: both sides have the variance log(1.44)^2 / 2 of one value, so 2 degrees of freedom.
+  const double half = 4.30265273 * std::log(1.44) / std::sqrt(2.0);
+  for (const auto& found : {measured, turned}) {
+    ASSERT_TRUE(found->ci95);
+    EXPECT_NEAR(found->ci95->lo, 1.44 * std::exp(-half), 1e-6);
+    EXPECT_NEAR(found->ci95->hi, 1.44 * std::exp(half), 1e-6);
+    EXPECT_EQ(found->repeats, 2U);
+  }
+  RowsOfSteps one = steps(14.4, 20);
+  one["b"].pop_back();
+  EXPECT_FALSE(measure_figure(over, one)->ci95) << "one value has no spread";
+}
+
+TEST(MeasuredFigure, OfTwoStepsWarnsOfDrift) {
+  const RowsOfSteps rows{{"a", {launch(2, 1, 14), launch(2, 2, 15)}},
+                         {"b", {launch(1, 1, 10), launch(1, 2, 10)}}};
+  StudyProfile profile;
+  profile.figures = {figure("ratio", Reading{"a", "throughput", {}, Where{}, "b", "throughput"})};
+  EXPECT_THAT(make_study_record({}, profile, "here", {}, rows).warnings,
+              testing::ElementsAre(HasSubstr("f: a and b were measured one after the other")));
+  profile.figures = {figure("ratio", ratio())};
+  EXPECT_TRUE(make_study_record({}, profile, "here", {}, two_by_two()).warnings.empty());
+}
+
 TEST(MeasuredFigure, PercentAndFactorsChangeTheIntervalToo) {
   Reading half = ratio();
   half.times = 0.5;
