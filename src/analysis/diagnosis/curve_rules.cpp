@@ -100,6 +100,28 @@ std::vector<std::string> against_a_slow_link(const CurveEvidence& curve) {
   return tries;
 }
 
+/// Leaving communication out costs no time, so such a baseline was disturbed.
+bool has_slow_baseline(const PointEvidence& point) {
+  return point.baseline_throughput &&
+         *point.baseline_throughput < (1 - kWorthAWord) * *point.throughput;
+}
+
+/// The baseline is slower than what it is the baseline of.
+Findings slow_baseline(const CurveEvidence& curve, const Ends& ends) {
+  const PointEvidence& last = ends.last;
+  if (!has_slow_baseline(last)) return {};
+  return {{"baseline",
+           Tone::note,
+           curve.name,
+           Sentence("The baseline at ", quoted_ranks(last.ranks),
+                    " is slower than the measurement: noise or foreign load."),
+           Sentence("Without communication ", quoted(last.baseline_throughput), ", with it ",
+                    quoted(last.throughput), " " + curve.unit + "."),
+           {"measure again with more repeats (--repeats 5) on a quiet machine (--wait_for_idle)"},
+           Certainty::sure,
+           "leaving communication out costs no time"}};
+}
+
 /// Communication that is not hidden takes more than 5 % of the step.
 Findings link(const CurveEvidence& curve, const Ends& ends) {
   const PointEvidence& last = ends.last;
@@ -107,13 +129,16 @@ Findings link(const CurveEvidence& curve, const Ends& ends) {
   const bool shown = last.exposed_ci95 ? (*last.exposed_ci95).lo > 0
                                        : last.ci95 && last.baseline_throughput &&
                                              (*last.ci95).hi < *last.baseline_throughput;
+  const bool open = last.exposed_ci95 && (*last.exposed_ci95).lo <= 0;
   const auto [sure, because] = surety_of(curve, shown);
   Sentence why("Exposed communication: ", quoted(last.exposed_seconds, milliseconds), " a step");
   if (last.exposed_ci95)
     why.add(Sentence(" (95 % interval ", quoted(last.exposed_ci95, milliseconds), ")"));
   why.add(Sentence(", ", *exposed_share(last), " of it, at ", quoted_ranks(last.ranks), "."));
-  return {{"link", Tone::bad, curve.name, Sentence("The link: ranks wait for gradients."), why,
-           against_a_slow_link(curve), sure, because}};
+  return {{"link", open ? Tone::note : Tone::bad, curve.name,
+           Sentence(open ? "The link: ranks may wait for gradients; the interval includes 0."
+                         : "The link: ranks wait for gradients."),
+           why, against_a_slow_link(curve), sure, because}};
 }
 
 /// Communication lasts longer than the computing that could hide it.
@@ -140,6 +165,7 @@ Findings small_batch(const CurveEvidence& curve, const Ends& ends) {
 Findings of_computing(const CurveEvidence& curve, const Ends& ends, Finding finding) {
   const auto& [base, last] = ends;
   if (!last.baseline_throughput || !base.resources || !last.resources) return {};
+  if (has_slow_baseline(last)) return {};
   const double ratio = *last.resources / *base.resources;
   const double kept = *last.baseline_throughput / *base.throughput / ratio;
   if (!(ratio > 1) || !(kept < 1 - kWorthAWord)) return {};
@@ -253,7 +279,8 @@ Findings curve_findings(const CurveEvidence& curve) {
   append(reasons, straggler_findings(ends.last.runs, curve.name));
   Findings findings = scales(curve, ends, !reasons.empty());
   append(findings, reasons);
-  for (const auto rule : {dip, better_than_ideal, noise}) append(findings, rule(curve, ends));
+  for (const auto rule : {slow_baseline, dip, better_than_ideal, noise})
+    append(findings, rule(curve, ends));
   return findings;
 }
 

@@ -11,6 +11,7 @@
 
 #include "analysis/diagnosis/record_view.hpp"
 #include "record/comparison.hpp"
+#include "record/measured.hpp"
 
 namespace scalemark::diagnosis {
 namespace {
@@ -23,6 +24,18 @@ RankEvidence rank_evidence(const RecordView& rank) {
 DriftEvidence drift_evidence(const RecordView& run) {
   return {run.words("windows/drift/verdict"), run.number("windows/drift/change"),
           run.number("windows/drift/p"), run.bounds("windows/drift/ci95")};
+}
+
+/// What other processes used while this was measured; unknown where it is no more than usual.
+Number foreign_cpus(const RecordView& run) {
+  constexpr double kMostCpus = 1e6;
+  const auto number = [&](const char* key) {
+    return std::clamp(run.number(std::string("noise/foreign/") + key).value.value_or(0), 0.,
+                      kMostCpus);
+  };
+  const record::ForeignLoad load{"", number("cpus"), static_cast<std::int64_t>(number("of_cpus")),
+                                 number("seconds")};
+  return load.notable() ? run.number("noise/foreign/cpus") : Number{};
 }
 
 /// Whose kernels computed; nothing where an older record does not tell.
@@ -76,6 +89,7 @@ RunEvidence run_evidence(const Json& record, const Settings& settings) {
                        .first_loss = run.number("loss/first"),
                        .last_loss = run.number("loss/last"),
                        .diverged = run.is_true("loss/diverged"),
+                       .foreign_cpus = foreign_cpus(run),
                        .drift = drift_evidence(run),
                        .ranks = {}};
   for (const RecordView& rank : run.list("ranks")) evidence.ranks.push_back(rank_evidence(rank));
@@ -221,7 +235,7 @@ namespace {
 
 std::string evidence_words(const std::string& name) {
   if (name == "effect") return "the effect itself";
-  if (name == "stand_in") return "a stand-in";
+  if (name == "stand_in") return kStandIn;
   return name == "arithmetic" ? "arithmetic" : "evidence";
 }
 

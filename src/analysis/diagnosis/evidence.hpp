@@ -36,6 +36,7 @@ struct RunEvidence {
   Number input_share, checkpoint_share;           ///< of a step
   Number first_loss, last_loss;
   bool diverged = false;
+  Number foreign_cpus;  ///< of other processes, where they are more than every machine has
   DriftEvidence drift;
   std::vector<RankEvidence> ranks;
 };
@@ -113,6 +114,9 @@ struct PreflightEvidence {
   };
   std::vector<Check> failed;
 };
+
+/// StudyEvidence::evidence of what can't show the published effect itself.
+inline constexpr const char* kStandIn = "a stand-in";
 
 struct StudyEvidence {
   struct Figure {

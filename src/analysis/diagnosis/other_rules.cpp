@@ -1,10 +1,10 @@
 // Rules of records that are no curves and no runs.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
+#include <utility>
 
 #include "analysis/diagnosis/rules.hpp"
 #include "streams.hpp"
@@ -196,25 +196,64 @@ Findings projection_findings(const ProjectionEvidence& of) {
   return {finding};
 }
 
-/// Checks of nodes that failed.
-Findings preflight_findings(const PreflightEvidence& of) {
-  constexpr std::size_t kMostHosts = 6;
-  if (of.failed.empty()) return {};
-  std::set<std::string> hosts;
+namespace {
+
+/// "n0 - n2" is the link between two nodes, of which neither is shown to be at fault.
+bool is_link(const std::string& place) { return place.find(" - ") != place.npos; }
+
+/// Returns the places of failed checks, nodes before links, the one with most of them first.
+std::vector<std::string> worst_places(const PreflightEvidence& of) {
+  std::map<std::string, int> count;
   for (const PreflightEvidence::Check& check : of.failed)
-    if (!check.host.empty()) hosts.insert(check.host);
-  std::vector<std::string> named(hosts.begin(), hosts.end());
-  named.resize(std::min(named.size(), kMostHosts));
-  return {
-      {"preflight",
-       Tone::bad,
-       "preflight",
-       Sentence(fmt::format("Preflight failed: {}{}.", counted(of.failed.size(), "check"),
-                            named.empty() ? "" : fmt::format(" on {}", fmt::join(named, ", ")))),
-       Sentence(quoted(of.failed.front().message), "."),
-       {"mend or leave out these nodes before measuring on them"},
-       Certainty::sure,
-       "measured against its rules"}};
+    if (!check.host.empty()) ++count[check.host];
+  std::vector<std::string> places;
+  for (const auto& [place, failed] : count) places.push_back(place);
+  std::ranges::stable_sort(places, {}, [&](const std::string& place) {
+    return std::pair(is_link(place), -count.at(place));
+  });
+  return places;
+}
+
+std::string places_words(const std::vector<std::string>& places) {
+  constexpr std::size_t kMostPlaces = 6;
+  std::string nodes, links;
+  for (std::size_t i = 0; i < std::min(places.size(), kMostPlaces); ++i) {
+    std::string& list = is_link(places[i]) ? links : nodes;
+    list += (list.empty() ? "" : ", ") + places[i];
+  }
+  return (nodes.empty() ? "" : " on " + nodes) + (links.empty() ? "" : " between " + links);
+}
+
+/// What other processes did meanwhile looks like a slow node.
+bool is_of_busy_node(const PreflightEvidence::Check& check) {
+  return check.message.value.value_or("").starts_with("other processes used ");
+}
+
+std::string preflight_try(const std::vector<std::string>& places, bool busy) {
+  if (busy) return "measure again without other load: a node that is busy is not broken";
+  if (!places.empty() && is_link(places.front()))
+    return "look at the way between these two: each of them is as fast with others";
+  return "mend or leave out these nodes before measuring on them";
+}
+
+}  // namespace
+
+/// Checks that failed, of nodes or of what is between two.
+Findings preflight_findings(const PreflightEvidence& of) {
+  if (of.failed.empty()) return {};
+  const std::vector<std::string> places = worst_places(of);
+  const bool busy = std::ranges::all_of(of.failed, is_of_busy_node);
+  const auto first = std::ranges::find(of.failed, places.empty() ? "" : places.front(),
+                                       &PreflightEvidence::Check::host);
+  return {{"preflight",
+           busy ? Tone::note : Tone::bad,
+           "preflight",
+           Sentence(fmt::format("Preflight failed: {}{}.", counted(of.failed.size(), "check"),
+                                places_words(places))),
+           Sentence(quoted(first->message), "."),
+           {preflight_try(places, busy)},
+           busy ? Certainty::hint : Certainty::sure,
+           busy ? "other processes were at work meanwhile" : "measured against its rules"}};
 }
 
 /// Whether a published effect shows here.
@@ -232,19 +271,21 @@ Findings study_findings(const StudyEvidence& of) {
       why.add(Sentence("; ", quoted(figure.name), ": " + figure.verdict));
   }
   const bool all = shown == of.judged.size();
+  const bool of_effect = of.evidence != kStandIn;
   Finding finding{"study",
-                  all        ? Tone::good
-                  : opposite ? Tone::bad
-                             : Tone::note,
+                  all && of_effect ? Tone::good
+                  : opposite       ? Tone::bad
+                                   : Tone::note,
                   of.name,
                   {},
                   {},
                   {},
-                  all ? Certainty::sure : Certainty::hint,
+                  all && of_effect ? Certainty::sure : Certainty::hint,
                   of.evidence + ", at this size"};
-  finding.what =
-      Sentence((all ? "The published effect shows: " : "Not every published effect shows: ") +
-               of.title + ".");
+  finding.what = Sentence((!all        ? "Not every published effect shows: "
+                           : of_effect ? "The published effect shows: "
+                                       : "The published direction shows, of a stand-in: ") +
+                          of.title + ".");
   finding.why = Sentence(fmt::format("{} of {} figures are as expected, whole interval included",
                                      shown, of.judged.size()),
                          why, ".");

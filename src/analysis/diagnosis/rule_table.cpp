@@ -23,6 +23,9 @@ constexpr std::array kRules{
          "a larger global batch, fewer ranks"},
     Rule{"host", "the host", "weak scaling: ranks slow each other down without communication",
          "the same", "more cores or bandwidth per rank, binding"},
+    Rule{"baseline", "a slow baseline", "the baseline is slower than the measurement",
+         "throughput without communication is more than 5 % below that with it",
+         "measure again; a quiet machine"},
     Rule{"dip", "a dip", "a point is worse than its neighbours suggest", "`trend.dip`",
          "placement, the allreduce"},
     Rule{"better_than_ideal", "a slow base", "look at the base",
@@ -30,8 +33,10 @@ constexpr std::array kRules{
     Rule{"noise", "noise", "small differences are not shown",
          "a 95 % interval is wider than 10 % to each side",
          "more, longer repeats; a quiet machine"},
-    Rule{"straggler", "a straggler", "a rank holds the others up", "`ranks[].straggler`",
-         "preflight on its host"},
+    Rule{"straggler", "a straggler",
+         "a rank holds the others up; a note beside other processes, or where each rank does in "
+         "some run",
+         "`ranks[].straggler`", "preflight on its host"},
     Rule{"input", "", "ranks wait for batches", "above 5 % of a step", "`--input device`"},
     Rule{"checkpoint", "", "checkpoints take time", "above 5 % of a step",
          "a longer interval, node writers"},
@@ -53,7 +58,8 @@ constexpr std::array kRules{
          "all or not all of `errors.points` in the band", "more rank counts"},
     Rule{"study", "", "the published effect shows, or not every one does", "`figures[].verdict`",
          "more repeats, the full profile"},
-    Rule{"preflight", "", "checks failed", "a check is `fail`", "mend the node"},
+    Rule{"preflight", "", "checks failed, on which node or between which two", "a check is `fail`",
+         "mend the node, look at the link; beside other processes measure again"},
 };
 
 }  // namespace

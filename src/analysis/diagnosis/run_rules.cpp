@@ -43,6 +43,20 @@ Sentence straggler_times(const Seen& seen) {
   return Sentence("It computes ", own(*seen.rank), " a step, the fastest rank ", own(*fastest));
 }
 
+bool is_beside_others(const Seen& seen) { return bool(seen.run->foreign_cpus); }
+
+/// What other processes did meanwhile looks like a slow rank.
+Finding excused(Finding finding, const Seen& seen) {
+  finding.tone = Tone::note;
+  finding.what = Sentence("Rank ", quoted(seen.rank->rank, whole), " on ", quoted(seen.rank->host),
+                          " was slower than the others, beside other processes.");
+  finding.why.add(Sentence(" Others used ", quoted(seen.run->foreign_cpus), " CPUs meanwhile."));
+  finding.tries = {"measure again on a quiet machine (--wait_for_idle)"};
+  finding.sure = Certainty::hint;
+  finding.because = "other processes were at work meanwhile";
+  return finding;
+}
+
 Finding straggler_finding(const std::vector<Seen>& seen, std::size_t runs,
                           const std::string& about) {
   const RankEvidence& rank = *seen.front().rank;
@@ -51,16 +65,49 @@ Finding straggler_finding(const std::vector<Seen>& seen, std::size_t runs,
     why.add(fmt::format("{} {} of {} run{} with several ranks", why.empty() ? "In" : "; in",
                         seen.size(), runs, runs == 1 ? "" : "s"));
   const bool several = seen.size() > 1;
+  const Finding finding{
+      "straggler",
+      Tone::bad,
+      about.empty() ? seen.front().run->name : about,
+      Sentence("A straggler: rank ", quoted(rank.rank, whole), " on ", quoted(rank.host),
+               " holds the others up."),
+      Sentence(why, "."),
+      {"scalemark preflight on that host; look for foreign load, throttling and its binding",
+       "leave the host out and measure again"},
+      several ? Certainty::likely : Certainty::hint,
+      several ? "in several runs" : "in one run"};
+  return std::ranges::all_of(seen, is_beside_others) ? excused(finding, seen.front()) : finding;
+}
+
+/// A place of a rank.
+using Place = std::pair<std::string, double>;
+
+Place place_of(const RankEvidence& rank) {
+  return {rank.host.value.value_or(""), rank.rank.value.value_or(-1)};
+}
+
+/// Whether every rank that some run has is slower than the others in some run.
+bool take_turns(const std::map<Place, std::vector<Seen>>& slow,
+                const std::vector<RunEvidence>& runs) {
+  if (slow.size() < 2) return false;
+  for (const RunEvidence& run : runs)
+    for (const RankEvidence& rank : run.ranks)
+      if (run.world_size && *run.world_size > 1 && !slow.contains(place_of(rank))) return false;
+  return true;
+}
+
+Finding turns_finding(const std::vector<Seen>& first, std::size_t ranks, std::size_t runs,
+                      const std::string& about) {
   return {"straggler",
-          Tone::bad,
-          about.empty() ? seen.front().run->name : about,
-          Sentence("A straggler: rank ", quoted(rank.rank, whole), " on ", quoted(rank.host),
-                   " holds the others up."),
-          Sentence(why, "."),
-          {"scalemark preflight on that host; look for foreign load, throttling and its binding",
-           "leave the host out and measure again"},
-          several ? Certainty::likely : Certainty::hint,
-          several ? "in several runs" : "in one run"};
+          Tone::note,
+          about.empty() ? first.front().run->name : about,
+          Sentence("Ranks take turns at being slower than the others: noise, no straggler."),
+          Sentence(fmt::format("Each of {} ranks is it in some of {} runs; rank ", ranks, runs),
+                   quoted(first.front().rank->rank, whole), " on ",
+                   quoted(first.front().rank->host), fmt::format(" in {}.", first.size())),
+          {"a quiet machine (--wait_for_idle), more and longer runs"},
+          Certainty::likely,
+          "no rank alone is slow"};
 }
 
 /// What takes a share of a step.
@@ -132,19 +179,21 @@ Findings diverged(const RunEvidence& run) {
 
 Findings straggler_findings(const std::vector<RunEvidence>& runs, const std::string& about) {
   std::size_t together = 0;
-  std::map<std::pair<std::string, double>, std::vector<Seen>> by_rank;
+  std::map<Place, std::vector<Seen>> by_rank;
   std::vector<const std::vector<Seen>*> found;  // in the order of their first runs
   for (const RunEvidence& run : runs) {
     if (!run.world_size || *run.world_size <= 1) continue;
     ++together;
     for (const RankEvidence& rank : run.ranks) {
       if (!rank.straggler) continue;
-      auto& seen = by_rank[{rank.host.value.value_or(""), rank.rank.value.value_or(-1)}];
+      auto& seen = by_rank[place_of(rank)];
       if (seen.empty()) found.push_back(&seen);
       seen.push_back({&run, &rank});
     }
   }
   std::ranges::stable_sort(found, std::ranges::greater(), [](auto* seen) { return seen->size(); });
+  if (take_turns(by_rank, runs))
+    return {turns_finding(*found.front(), by_rank.size(), together, about)};
   Findings findings;
   for (const auto* seen : found)
     if (findings.size() < kMost) findings.push_back(straggler_finding(*seen, together, about));

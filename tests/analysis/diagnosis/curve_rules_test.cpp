@@ -76,7 +76,10 @@ TEST(Link, IsTheCommunicationThatIsNotHidden) {
 }
 
 TEST(Link, IsAHintWhereItMayBeNothing) {
-  EXPECT_EQ(found(curve_to(exposed_point(240, {-0.01, 0.08})), "link")->sure, Certainty::hint);
+  const auto open = found(curve_to(exposed_point(240, {-0.01, 0.08})), "link").value();
+  EXPECT_EQ(open.sure, Certainty::hint);
+  EXPECT_EQ(open.tone, Tone::note);
+  EXPECT_EQ(open.what.text(), "The link: ranks may wait for gradients; the interval includes 0.");
   EXPECT_FALSE(found(curve_to(exposed_point(375, {0.03, 0.04})), "link")) << "1 % of a step";
   EXPECT_FALSE(found(curve_to(made_point(4, 240)), "link")) << "nobody measured it";
 }
@@ -128,6 +131,26 @@ TEST(Host, IsWhatRanksLoseWithoutCommunicationInWeakScaling) {
   const Json strong = curve_to(last(250), {{"scaling", "strong"}});
   EXPECT_FALSE(found(strong, "host"));
   EXPECT_TRUE(found(strong, "small_share"));
+}
+
+TEST(Baseline, ThatIsSlowerThanTheMeasurementIsNoise) {
+  const auto last = [](double baseline) {
+    return with_keys(made_point(4, 395.6),
+                     {{"baseline_throughput", baseline}, {"exposed_seconds", -0.272}});
+  };
+  for (const char* scaling : {"weak", "strong"}) {
+    const auto findings = diagnose(curve_to(last(332), {{"scaling", scaling}}));
+    const auto noise = found(findings, "baseline").value();
+    EXPECT_EQ(noise.tone, Tone::note);
+    EXPECT_EQ(noise.what.text(),
+              "The baseline at 4 ranks is slower than the measurement: noise or foreign load.");
+    EXPECT_EQ(noise.why.text(), "Without communication 332.0, with it 395.6 images/sec.");
+    for (const char* denied : {"host", "small_share", "link"})
+      EXPECT_FALSE(found(findings, denied))
+          << denied << ": 83 % without, 98.9 % with communication";
+  }
+  EXPECT_FALSE(found(curve_to(last(390)), "baseline")) << "1 % is not worth a word";
+  EXPECT_FALSE(found(curve_to(made_point(4, 388)), "baseline")) << "nobody measured one";
 }
 
 TEST(SmallShare, IsOfStrongScalingAlone) {

@@ -142,35 +142,75 @@ TEST(Doubt, IsWhatARecordsOwnWarningsAddToItsEffects) {
   EXPECT_EQ(found(note, "compared")->sure, Certainty::sure) << "too few launches are too few";
 }
 
+Json made_study(const std::vector<Json>& verdicts, const std::string& evidence = "effect") {
+  Json figures = Json::array();
+  for (const Json& verdict : verdicts)
+    figures.push_back({{"name", "gain " + std::to_string(figures.size())}, {"verdict", verdict}});
+  return made_record(
+      "study", "s",
+      {{"study", "links"}, {"title", "Links"}, {"evidence", evidence}, {"figures", figures}});
+}
+
 TEST(Study, ShowsTheEffectOrNot) {
-  const auto study = [](const std::vector<Json>& verdicts) {
-    Json figures = Json::array();
-    for (const Json& verdict : verdicts)
-      figures.push_back({{"name", "gain " + std::to_string(figures.size())}, {"verdict", verdict}});
-    return made_record(
-        "study", "s",
-        {{"study", "links"}, {"title", "Links"}, {"evidence", "stand_in"}, {"figures", figures}});
-  };
-  const auto shown = found(study({"shown", "shown", nullptr}), "study").value();
+  const auto shown = found(made_study({"shown", "shown", nullptr}), "study").value();
   EXPECT_EQ(shown.tone, Tone::good);
   EXPECT_EQ(shown.sure, Certainty::sure);
   EXPECT_THAT(shown.why.text(), HasSubstr("2 of 2 figures"));
-  EXPECT_EQ(shown.because, "a stand-in, at this size");
-  const auto open = found(study({"shown", "not shown"}), "study").value();
+  EXPECT_EQ(shown.because, "the effect itself, at this size");
+  const auto open = found(made_study({"shown", "not shown"}), "study").value();
   EXPECT_EQ(open.tone, Tone::note);
   EXPECT_THAT(open.why.text(), HasSubstr("; gain 1: not shown."));
-  EXPECT_EQ(found(study({"opposite"}), "study")->tone, Tone::bad);
-  EXPECT_FALSE(found(study({nullptr}), "study"));
+  EXPECT_EQ(found(made_study({"opposite"}), "study")->tone, Tone::bad);
+  EXPECT_FALSE(found(made_study({nullptr}), "study"));
+}
+
+TEST(Study, OfAStandInIsNeverSure) {
+  const auto shown = found(made_study({"shown"}, "stand_in"), "study").value();
+  EXPECT_EQ(shown.tone, Tone::note);
+  EXPECT_EQ(shown.sure, Certainty::hint);
+  EXPECT_EQ(shown.what.text(), "The published direction shows, of a stand-in: Links.");
+  EXPECT_EQ(shown.because, "a stand-in, at this size");
+}
+
+Json failed_checks(const std::vector<std::pair<std::string, std::string>>& checks) {
+  Json list = Json::array();
+  for (const auto& [host, message] : checks)
+    list.push_back({{"status", "fail"}, {"host", host}, {"message", message}});
+  return made_record("preflight", "p", {{"checks", list}});
 }
 
 TEST(Preflight, NamesTheHosts) {
-  const auto checks = [](const std::string& status) {
-    return made_record(
-        "preflight", "p",
-        {{"checks", Json::array({{{"status", status}, {"host", "n3"}, {"message", "slow"}}})}});
-  };
-  EXPECT_EQ(found(checks("fail"), "preflight")->what.text(), "Preflight failed: 1 check on n3.");
-  EXPECT_FALSE(found(checks("warn"), "preflight"));
+  const auto one = found(failed_checks({{"n3", "slow"}}), "preflight").value();
+  EXPECT_EQ(one.what.text(), "Preflight failed: 1 check on n3.");
+  EXPECT_EQ(one.tone, Tone::bad);
+  EXPECT_THAT(one.tries, testing::ElementsAre(HasSubstr("mend or leave out")));
+  Json warned = failed_checks({{"n3", "slow"}});
+  warned["checks"][0]["status"] = "warn";
+  EXPECT_FALSE(found(warned, "preflight"));
+}
+
+TEST(Preflight, LeadsWithTheNodeThatFailsMost) {
+  const auto worst =
+      found(failed_checks({{"n0", "once"}, {"n0 - n1", "way"}, {"n2", "first"}, {"n2", "second"}}),
+            "preflight")
+          .value();
+  EXPECT_EQ(worst.what.text(), "Preflight failed: 4 checks on n2, n0 between n0 - n1.");
+  EXPECT_EQ(worst.why.text(), "first.");
+}
+
+TEST(Preflight, APairIsNoNode) {
+  const auto pair = found(failed_checks({{"n0 - n1", "way"}}), "preflight").value();
+  EXPECT_EQ(pair.what.text(), "Preflight failed: 1 check between n0 - n1.");
+  EXPECT_THAT(pair.tries, testing::ElementsAre(HasSubstr("the way between these two")));
+}
+
+TEST(Preflight, BesideOtherProcessesIsANote) {
+  const std::string busy = "other processes used 1.9 of 2 CPUs of n1 meanwhile; n1: slow";
+  const auto all = found(failed_checks({{"n1", busy}}), "preflight").value();
+  EXPECT_EQ(all.tone, Tone::note);
+  EXPECT_EQ(all.sure, Certainty::hint);
+  EXPECT_THAT(all.tries, testing::ElementsAre(HasSubstr("measure again")));
+  EXPECT_EQ(found(failed_checks({{"n1", busy}, {"n2", "slow"}}), "preflight")->tone, Tone::bad);
 }
 
 }  // namespace

@@ -33,6 +33,40 @@ TEST(Straggler, OfSeveralRunsIsNamedOnce) {
   EXPECT_EQ(findings[0].sure, Certainty::likely);
 }
 
+Json beside_others(Json run, double cpus) {
+  run["noise"]["foreign"] = {{"host", "n0"}, {"cpus", cpus}, {"of_cpus", 2}, {"seconds", 9.0}};
+  return run;
+}
+
+TEST(Straggler, BesideOtherProcessesIsANote) {
+  const Json slow = with_straggler(made_run(3), 2, 0.205, "n7");
+  const auto excused = found(beside_others(slow, 1.2), "straggler").value();
+  EXPECT_EQ(excused.tone, Tone::note);
+  EXPECT_EQ(excused.sure, Certainty::hint);
+  EXPECT_EQ(excused.what.text(),
+            "Rank 2 on n7 was slower than the others, beside other processes.");
+  EXPECT_THAT(excused.why.text(), HasSubstr("Others used 1.200 CPUs meanwhile."));
+  EXPECT_THAT(excused.tries, testing::ElementsAre(HasSubstr("--wait_for_idle")));
+  EXPECT_EQ(found(beside_others(slow, 0.01), "straggler")->tone, Tone::bad)
+      << "what every host has";
+  const auto both = straggler_findings(all_of({beside_others(slow, 1.2), slow}));
+  EXPECT_EQ(both.at(0).tone, Tone::bad) << "one of the runs was undisturbed";
+}
+
+TEST(Straggler, WhereEachRankIsItInTurnIsNoise) {
+  const std::vector<Json> runs{with_straggler(made_run(2, "a"), 0, 0.13, "n0"), made_run(2, "b"),
+                               with_straggler(made_run(2, "c"), 1, 0.13, "n0")};
+  const auto findings = straggler_findings(all_of(runs));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].tone, Tone::note);
+  EXPECT_EQ(findings[0].what.text(),
+            "Ranks take turns at being slower than the others: noise, no straggler.");
+  EXPECT_EQ(findings[0].why.text(), "Each of 2 ranks is it in some of 3 runs; rank 0 on n0 in 1.");
+  std::vector<Json> wider = runs;
+  wider.push_back(made_run(3, "d"));
+  EXPECT_EQ(straggler_findings(all_of(wider)).size(), 2U) << "the third rank is never slow";
+}
+
 TEST(Straggler, OfAnInferenceHasNoTimes) {
   const Json replicas =
       made_record("inference", "i",
