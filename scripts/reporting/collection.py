@@ -2,7 +2,20 @@
 import collections
 import dataclasses
 
+from reporting.machines import placed
 from reporting.record import View
+
+
+# One of a kind, several of it.
+NAMES = {"study": ("study", "studies"), "run": ("run", "runs"), "scaling": ("curve", "curves"), "inference": ("inference", "inferences"),
+         "instances": ("set of jobs side by side", "sets of jobs side by side"), "comparison": ("comparison", "comparisons"),
+         "verdict": ("gate", "gates"), "history": ("history", "histories"), "projection": ("projection", "projections"),
+         "preflight": ("preflight", "preflights"), "baseline": ("baseline", "baselines")}
+
+
+def counted(kinds):
+    """"12 runs, 3 curves" of a Counter of kinds."""
+    return ", ".join(f"{kinds[kind]} {words[kinds[kind] > 1]}" for kind, words in NAMES.items() if kinds[kind])
 
 
 @dataclasses.dataclass
@@ -39,14 +52,19 @@ class Collection:
     def of(self, kind):
         return self.by_kind.get(kind, [])
 
+    def all_roots(self):
+        return [curve.root for curve in self.curves] + self.runs + [root for of in self.by_kind.values() for root in of]
+
 
 def names_of(roots, word):
-    """A name for each record: `word(root)`, and where two are alike the name of the file too, or its path."""
-    words = [word(root) for root in roots]
-    alike = collections.Counter(words)
-    longer = [f"{text}, {root.record.stem}" if alike[text] > 1 else text for text, root in zip(words, roots)]
-    alike = collections.Counter(longer)
-    return [f"{text} ({root.record.shown})" if alike[text] > 1 else text for text, root in zip(longer, roots)]
+    """A name for each record: `word(root)` and its machine, and where two are alike the launch too, or the name of the file, or
+    its path."""
+    names = [placed(word(root), root) for root in roots]
+    for more in (lambda record: f", launch {record.repeat}" if record.repeat else "", lambda record: f", {record.stem}",
+                 lambda record: f" ({record.shown})"):
+        alike = collections.Counter(names)
+        names = [name + more(root.record) if alike[name] > 1 else name for name, root in zip(names, roots)]
+    return names
 
 
 def curve_word(root):

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 
-from reporting.record import Record, clean, link_from
+from reporting.record import Record, clean, finite, link_from
 
 # What `scalemark` writes and the report shows; of what scripts write it says only that it is there.
 KINDS = ("run", "scaling", "inference", "instances", "comparison", "verdict", "history", "projection", "preflight",
@@ -88,12 +88,16 @@ PLAN_ENDING = ".plan.json"  # of a step of a study
 
 @dataclasses.dataclass
 class Launch:
-    """A line of a sweep's journal. `record`: its real path; empty where the launch left none."""
+    """A line of a sweep's journal. `record`: its real path; empty where the launch left none. `point`: of the plan, the same
+    in every sweep of it."""
     record: str
     settings: dict
     status: str
     reason: str
     href: str
+    folder: str
+    point: str
+    repeat: int
 
 
 def journal(folder, page_folder):
@@ -107,7 +111,8 @@ def journal(folder, page_folder):
                     entry = json.loads(line)
                     record = os.path.realpath(os.path.join(folder, entry["record"])) if entry["record"] else ""
                     settings = {clean(key, 40): clean(value, 60) for key, value in dict(entry["settings"]).items()}
-                    launches.append(Launch(record, settings, clean(entry["status"], 20), clean(entry["reason"]), href))
+                    launches.append(Launch(record, settings, clean(entry["status"], 20), clean(entry["reason"]), href, folder,
+                                           clean(entry.get("point", ""), 80), int(finite(entry.get("repeat")) or 0)))
                 except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                     bad += 1
     except OSError as error:
@@ -143,7 +148,7 @@ def read_paths(paths, page_folder):
     for some, entry in journals(paths, page_folder):
         launches += some
         files.append(entry)
-    settings = {launch.record: launch.settings for launch in launches if launch.record}
+    launched = {launch.record: launch for launch in launches if launch.record}
     records, seen, ids = [], set(), {}
     for path in (path for given in paths for path in json_files(given)):
         real = os.path.realpath(path)
@@ -157,5 +162,8 @@ def read_paths(paths, page_folder):
         files.append(File(clean(path), link_from(page_folder, path), status, what))
         if status == "read":
             ids[content["id"]] = clean(path)
-            records.append(Record(path, clean(path), link_from(page_folder, path), content, settings.get(real, {})))
+            record = Record(path, clean(path), link_from(page_folder, path), content)
+            if launch := launched.get(real):
+                record.settings, record.repeat = launch.settings, launch.repeat
+            records.append(record)
     return records, files, launches

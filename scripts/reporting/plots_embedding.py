@@ -1,5 +1,7 @@
 """What gradients of embedding tables take of a rank's memory and of the network, by ranks and strategy."""
-from reporting.figures import DASHES, MARKERS, SERIES, Table, axes, name_series, rank_axis, short
+from reporting.figures import DASHES, MARKERS, SERIES, Table, axes, name_series, rank_axis
+from reporting.labels import labels
+from reporting.machines import placed
 from reporting.record import milliseconds, scaled_bytes, whole
 
 
@@ -13,8 +15,8 @@ def strategy(run):
     how = run.text("communication/embedding/strategy")
     tied = run.text("communication/embedding/tied_gradient")
     batch = run.number("batch_size_per_rank")
-    name = how + (", tied gradient sparse" if how == "sparse" and tied == "sparse" else "")
-    return f"{run.text('model', 60)} x {batch:.0f}, {name}" if batch else f"{run.text('model', 60)}, {name}"
+    way = how + (", tied gradient sparse" if how == "sparse" and tied == "sparse" else "")
+    return placed(f"{run.text('model', 60)} x {batch:.0f}, {way}" if batch else f"{run.text('model', 60)}, {way}", run)
 
 
 def plots(album, collection):
@@ -32,10 +34,11 @@ def plots(album, collection):
         buffers[run.number("world_size") or 1] = run.number("communication/embedding/buffer_bytes_per_rank")
     figure, axis = axes()
     ends = []
-    for i, (name, points) in enumerate(list(series.items())[:6]):
+    shown = list(series.items())[:6]
+    for i, (name, (_, points)) in enumerate(zip(labels([name for name, _ in shown]), shown)):
         x, y = list(points), [value / 2**20 for value in points.values()]
-        axis.plot(x, y, color=SERIES[i], marker=MARKERS[i], linestyle=DASHES[i], label=short(name))
-        ends.append((x[-1], y[-1], short(name), SERIES[i]))
+        axis.plot(x, y, color=SERIES[i], marker=MARKERS[i], linestyle=DASHES[i], label=name)
+        ends.append((x[-1], y[-1], name, SERIES[i]))
     rank_axis(axis, [n for points in series.values() for n in points])
     axis.set_ylabel("buffer of a rank, MiB")
     axis.set_ylim(bottom=0)

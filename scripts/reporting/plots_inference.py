@@ -1,6 +1,7 @@
 """Inference records: quantiles of the latency; and jobs side by side."""
 from reporting.collection import kernels_words, names_of
 from reporting.figures import DASHES, MARKERS, PALETTE, SERIES, Table, axes, log_axis, name_series, short
+from reporting.labels import in_common, labels
 from reporting.record import four_digits, milliseconds, percent, whole
 
 QUANTILES = (("p50", "50"), ("p90", "90"), ("p99", "99"), ("p99_9", "99.9"))
@@ -22,11 +23,11 @@ def latency_table(roots, names):
 def draw_latency(axis, able):
     """`able`: (record, name). Where the last points are, for the names."""
     ends = []
-    for i, (root, name) in enumerate(able):
+    for i, ((root, _), name) in enumerate(zip(able, labels([name for _, name in able]))):
         known = [(at, 1e3 * root.number(f"latency_seconds/{key}")) for at, (key, _) in enumerate(QUANTILES)
                  if (root.number(f"latency_seconds/{key}") or 0) > 0]
-        axis.plot(*zip(*known), color=SERIES[i], marker=MARKERS[i], linestyle=DASHES[i], label=short(name))
-        ends.append((*known[-1], short(name), SERIES[i]))
+        axis.plot(*zip(*known), color=SERIES[i], marker=MARKERS[i], linestyle=DASHES[i], label=name)
+        ends.append((*known[-1], name, SERIES[i]))
         if bound := root.number("server/latency_bound_seconds"):
             axis.axhline(1e3 * bound, color=SERIES[i], linewidth=1, linestyle=(0, (2, 2)))
     axis.set_xticks(range(len(QUANTILES)), [f"{text} %" for _, text in QUANTILES])
@@ -51,7 +52,8 @@ def latency(album, roots):
                                               for key, text in QUANTILES if root.number(f"latency_seconds/{key}"))
                      for root, name in shown)
     more = f" {len(able) - MOST_SERIES} more are in the table." if len(able) > MOST_SERIES else ""
-    return [album.add(figure, "latency", "Latency", f"Quantiles over all queries of all ranks; dotted: the bound of a server.{more}",
+    title = in_common([name for _, name in shown]) if len(shown) > 1 else shown[0][1]
+    return [album.add(figure, "latency", f"Latency: {short(title, 70)}" if title else "Latency", f"Quantiles over all queries of all ranks; dotted: the bound of a server.{more}",
                       says, table)]
 
 
@@ -85,7 +87,7 @@ def instances(album, root, name):
     axis.set_ylabel(root.text("unit") or "units/sec")
     says = "; ".join(f"{point.cell('instances', whole).text} jobs {point.cell('cumulative/mean').text}, efficiency "
                      f"{point.cell('efficiency', percent).text}" for point in points)
-    plot = album.add(figure, f"instances_{name}", f"Jobs side by side: {short(name, 60)}",
+    plot = album.add(figure, f"instances_{name}", f"Jobs side by side: {short(name, 100)}",
                      "All jobs together; within the bars the efficiency against the same slots alone; dashed: no loss to neighbours.",
                      says, table)
     return [plot, each]

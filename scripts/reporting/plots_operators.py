@@ -1,6 +1,7 @@
 """Which operators a step spends its time in, as the steps that --trace recorded say (docs/measurements.md, A trace)."""
 from reporting.collection import names_of, run_word
-from reporting.figures import PALETTE, SERIES, Table, axes, legend_above, short
+from reporting.figures import PALETTE, SERIES, Table, axes, legend_above
+from reporting.labels import labels
 from reporting.record import four_digits, milliseconds, percent
 
 GROUPS = ("convolution", "matrix_product", "normalisation", "optimizer", "communication", "other")
@@ -52,7 +53,7 @@ def plots(album, collection):
             axis.barh(place, 100 * share, left=100 * left, color=color, height=0.6,
                       label=words_of(group) if place == 0 else None)
             left += share
-    axis.set_yticks(range(len(shown)), [short(name, 34) for name, _ in shown], fontsize=9)
+    axis.set_yticks(range(len(shown)), labels([name for name, _ in shown], 34), fontsize=9)
     axis.set_ylim(len(shown) - 0.5, -0.5)
     axis.set_xlabel("share of a traced step, %")
     legend_above(axis, columns=3, colored=False)

@@ -1,7 +1,7 @@
 """Curves: throughput, speedup and efficiency over the number of ranks."""
-import os
-
 from reporting.figures import DASHES, MARKERS, PALETTE, SERIES, Table, axes, name_series, rank_axis, short
+from reporting.labels import labels
+from reporting.machines import by_machine
 from reporting.record import four_digits, percent, whole
 
 # More series than this can't be told apart in one plot; more plots than this nobody looks at.
@@ -20,7 +20,8 @@ def interval_words(curves):
 def groups_of(curves):
     """[((unit, model and scaling), curves that share an axis)], at most MOST_SERIES together; and how many are left out."""
     found = {}
-    for curve in curves:
+    places = {id(root): place for place, root in enumerate(root for _, of in by_machine([curve.root for curve in curves]) for root in of)}
+    for curve in sorted(curves, key=lambda curve: places[id(curve.root)]):
         if curve.measured:
             words = (curve.root.config("model"), curve.root.text("scaling"))
             found.setdefault((curve.root.text("unit"), words), []).append(curve)
@@ -28,30 +29,30 @@ def groups_of(curves):
     return parts[:MOST_FIGURES], sum(len(group) for _, group in parts[MOST_FIGURES:])
 
 
-def labels_of(curves):
-    """Their names without the words that all of them begin with."""
-    names = [curve.name for curve in curves]
-    begin = os.path.commonprefix(names)
-    cut = begin.rfind(" ") + 1 if len(names) > 1 else 0
-    return [short(name[cut:]) for name in names]
+def styles_of(curves):
+    """A number of colour, marker and dashes each: that of its machine where each curve has one of its own, else its place."""
+    numbers = [curve.root.record.machine.number for curve in curves if curve.root.record.machine]
+    alone = len(set(numbers)) == len(curves) and max(numbers, default=0) < MOST_SERIES
+    return numbers if alone else range(len(curves))
 
 
 def draw(axis, curves, key, interval, scale=1.0):
     """A series each with its intervals, moved apart a little; where the last points are, for their names."""
     ends = []
-    for i, (curve, label) in enumerate(zip(curves, labels_of(curves))):
+    styles = styles_of(curves)
+    for i, (curve, label) in enumerate(zip(curves, labels([curve.name for curve in curves]))):
         points = [point for point in curve.measured if point.number(key) is not None]
         if not points:
             continue
         apart = 2 ** (0.035 * (i - (len(curves) - 1) / 2))
         x = [apart * point.number("ranks") for point in points]
         y = [scale * point.number(key) for point in points]
-        axis.plot(x, y, color=SERIES[i], marker=MARKERS[i], linestyle=DASHES[i], label=label, zorder=3)
+        axis.plot(x, y, color=SERIES[styles[i]], marker=MARKERS[styles[i]], linestyle=DASHES[styles[i]], label=label, zorder=3)
         for point, at, value in zip(points, x, y):
             if pair := point.pair(interval):
                 bars = [[max(0, value - scale * pair[0])], [max(0, scale * pair[1] - value)]]
-                axis.errorbar([at], [value], yerr=bars, color=SERIES[i], capsize=4, linewidth=1.5, zorder=2)
-        ends.append((x[-1], y[-1], label, SERIES[i]))
+                axis.errorbar([at], [value], yerr=bars, color=SERIES[styles[i]], capsize=4, linewidth=1.5, zorder=2)
+        ends.append((x[-1], y[-1], label, SERIES[styles[i]]))
     return ends
 
 

@@ -1,10 +1,12 @@
 """Runs: where a step goes, how step times are distributed, which rank is slow, and the loss."""
 from reporting.collection import names_of, run_word
 from reporting.figures import DASHES, PALETTE, SERIES, Table, axes, legend_above, log_axis, short
+from reporting.labels import in_common, labels
+from reporting.machines import by_machine
 from reporting.record import NOT_THERE, Number, four_digits, milliseconds, numbers_in, percent, whole
 from reporting.step_parts import PARTS, exposed_share, parts_of
 
-MOST_BARS, MOST_RUNS, MOST_MAPS, MOST_LOSSES = 10, 10, 4, 6
+MOST_BARS, MOST_PARTS, MOST_MAPS, MOST_LOSSES, MOST_LINES = 10, 6, 4, 6, 5
 OTHER = "all the rest"  # where the records of the runs are not there
 PART_COLOURS = dict(zip((*PARTS, OTHER), (PALETTE["s1"], PALETTE["s2"], PALETTE["s5"], PALETTE["s3"], PALETTE["s4"],
                                          PALETTE["s6"])))
@@ -26,13 +28,20 @@ def bars_of_curve(curve):
     return bars
 
 
+def doubts_of(curve):
+    """Where communication seems to cost less than nothing."""
+    ranks = [point.cell("ranks", whole).text for point in curve.measured if (exposed_share(point) or 0) < 0]
+    return f" At {', '.join(ranks)} ranks the baseline is slower than the measurement: noise or foreign load." if ranks else ""
+
+
 def bars_of_runs(runs):
+    """As of a curve, by names."""
     bars = []
     for run, name in zip(runs, names_of(runs, run_word)):
         parts = parts_of(run)
         if parts and sum(parts.values()) > 0:
             step = sum(parts.values())
-            bars.append((short(name, 30), run, {part: seconds / step for part, seconds in parts.items()}, step))
+            bars.append((name, run, {part: seconds / step for part, seconds in parts.items()}, step))
     return bars
 
 
@@ -70,12 +79,18 @@ def parts_table(bars, heading):
     return Table("Where a step goes", [heading, "step", *PART_COLOURS], rows)
 
 
+def titled(title, names):
+    """With what all names say, which their labels leave out."""
+    words = in_common(names) if len(names) > 1 else names[0]
+    return f"{title}: {short(words or 'runs', 70)}"
+
+
 def parts_plot(album, name, title, bars, of, heading):
     shown = bars[:MOST_BARS]
     figure, axis = axes(height=1.2 + 0.36 * len(shown))
     draw_parts(axis, shown)
     by_ranks = heading == "ranks"
-    axis.set_yticks(range(len(shown)), [label for label, *_ in shown], fontsize=10 if by_ranks else 9)
+    axis.set_yticks(range(len(shown)), labels([label for label, *_ in shown], 30), fontsize=10 if by_ranks else 9)
     axis.set_ylabel(heading if by_ranks else "")
     legend_above(axis, 2, False)
     says = "; ".join(f"{label}: " + ", ".join(f"{part} {100 * share:.0f} %" for part, share in shares.items() if share >= 0.005)
@@ -83,7 +98,7 @@ def parts_plot(album, name, title, bars, of, heading):
     caption = (f"{of} Waiting for slower ranks: the slowest rank's own time less the mean rank's; exposed communication: what "
                "ranks wait beyond that.")
     if any(step is None for *_, step in shown):
-        caption = ("Exposed communication: 1 - throughput / throughput without communication. The run records are not here, so "
+        caption = (f"{of} Exposed communication: 1 - throughput / throughput without communication. The run records are not here, so "
                    "the rest is not divided further.")
     return album.add(figure, name, title, caption, says, parts_table(bars, heading))
 
@@ -94,11 +109,13 @@ def step_parts(album, collection):
         bars = bars_of_curve(curve)
         if bars and len(made) < 4:
             made.append(parts_plot(album, f"step_{curve.name}", f"Where a step goes: {short(curve.name, 60)}", bars,
-                                   "By ranks, of the run with the middle throughput of each point.", "ranks"))
-    bars = bars_of_runs([run for run in collection.lone_runs if run.text("status") == "ok"])
-    if bars:
-        left = f" {len(bars) - MOST_BARS} more are in the table." if len(bars) > MOST_BARS else ""
-        made.append(parts_plot(album, "step_runs", "Where a step goes: runs", bars, f"Mean over ranks and steps.{left}", "run"))
+                                   f"By ranks, of the run with the middle throughput of each point.{doubts_of(curve)}", "ranks"))
+    for machine, runs in by_machine([run for run in collection.lone_runs if run.text("status") == "ok"]):
+        bars = bars_of_runs(runs)
+        if bars and len(made) < MOST_PARTS:
+            left = f" {len(bars) - MOST_BARS} more are in the table." if len(bars) > MOST_BARS else ""
+            made.append(parts_plot(album, "step_runs", titled("Where a step goes", [name for name, *_ in bars[:MOST_BARS]]), bars,
+                                   f"Mean over ranks and steps.{left}", "run"))
     return made
 
 
@@ -113,11 +130,11 @@ def with_samples(collection):
 
 def distribution(album, runs):
     """Empirical distribution of the step times of each run, against its median."""
-    shown = runs[:5]  # as many as can be told apart
-    names = names_of(shown, run_word)
+    every = names_of(runs, run_word)
+    shown, names = runs[:MOST_LINES], every[:MOST_LINES]
     figure, axis = axes()
     longest = []
-    for i, (run, name) in enumerate(zip(shown, names)):
+    for i, (run, label) in enumerate(zip(shown, labels(names))):
         samples = sorted(x for x in run.numbers("step_seconds/samples") if x is not None and x > 0)
         middle = run.number("step_seconds/p50")
         if not samples or not middle:
@@ -125,7 +142,7 @@ def distribution(album, runs):
         stride = max(1, len(samples) // 200)
         values = [100 * (k + 1) / len(samples) for k in range(len(samples))]
         axis.plot([x / middle for x in samples[::stride]] + [samples[-1] / middle], values[::stride] + [100], color=SERIES[i],
-                  linestyle=DASHES[i], drawstyle="steps-post", label=short(name))
+                  linestyle=DASHES[i], drawstyle="steps-post", label=label)
         longest.append((run.number("step_seconds/p99") or samples[-1]) / middle)
     if not longest:
         return None
@@ -135,13 +152,12 @@ def distribution(album, runs):
     axis.set_xlabel("step time / median of the run")
     axis.set_ylabel("steps at most so long, %")
     legend_above(axis)
-    every = names_of(runs, run_word)
     keys = ("p50", "p90", "p99", "mean")
     rows = [[run.words(name), *(run.cell(f"step_seconds/{key}", milliseconds) for key in keys)] for run, name in zip(runs, every)]
     says = "; ".join(f"{name}: median {run.cell('step_seconds/p50', milliseconds).text}, 99 % within "
                      f"{run.cell('step_seconds/p99', milliseconds).text}" for run, name in zip(shown, names))
     more = f" {len(runs) - len(shown)} more runs are in the table." if len(runs) > len(shown) else ""
-    return album.add(figure, "step_times", "Distribution of step times",
+    return album.add(figure, "step_times", titled("Distribution of step times", names),
                      "Of each step the slowest rank's time, divided by the median of its run: a steep line is a steady run, a "
                      f"long top a tail of slow steps.{more}", says,
                      Table("Quantiles of step times", ["run", "median", "90 %", "99 %", "mean"], rows))
@@ -194,7 +210,7 @@ def heat_map(album, run, name):
                   "straggler" if rank.true("straggler") else ""] for rank in ranks]
     hosts = ", ".join(f"rank {i} on {ranks[i].text('host', 60)}" for i in slow)
     cells = f" A column is {width:.0f} steps." if width > 1 else ""
-    return album.add(figure, f"ranks_by_steps_{name}", f"Ranks by steps: {short(name, 60)}",
+    return album.add(figure, f"ranks_by_steps_{name}", f"Ranks by steps: {short(name, 100)}",
                      "Own time of each rank (step less wait) against the middle rank of the same step: a bright row is a slow "
                      f"rank, a bright cell one that was held up alone.{cells}",
                      f"Slower than the others over the run: {hosts}." if slow else "No rank is a straggler.",
@@ -210,6 +226,7 @@ def heat_maps(album, runs):
 
 
 def losses(album, runs):
+    """Of runs of one machine."""
     able = [run for run in runs if len([x for x in run.numbers("loss/trace") if x is not None]) > 1]
     able.sort(key=lambda run: not run.true("loss/diverged"))
     if not able:
@@ -217,11 +234,11 @@ def losses(album, runs):
     shown, names = able[:MOST_LOSSES], names_of(able, run_word)
     figure, axis = axes()
     lowest = []
-    for i, (run, name) in enumerate(zip(shown, names)):
+    for i, (run, label) in enumerate(zip(shown, labels(names[:MOST_LOSSES], 30))):
         stride = run.number("loss/trace_stride") or 1
         trace = [(1 + k * stride, x) for k, x in enumerate(run.numbers("loss/trace")) if x is not None]
         mark = " (diverged)" if run.true("loss/diverged") else ""
-        axis.plot(*zip(*trace), color=SERIES[i], linestyle=DASHES[i], linewidth=1.6, label=short(name, 40 - len(mark)) + mark)
+        axis.plot(*zip(*trace), color=SERIES[i], linestyle=DASHES[i], linewidth=1.6, label=label + mark)
         lowest.append(min(x for _, x in trace))
     if min(lowest) > 0:
         axis.set_yscale("log")
@@ -235,18 +252,17 @@ def losses(album, runs):
     says = "; ".join(f"{name}: from {run.cell('loss/first').text} to {run.cell('loss/last').text}"
                      + (", diverged" if run.true("loss/diverged") else "") for run, name in zip(shown, names))
     more = f" {len(able) - len(shown)} more runs are in the table." if len(able) > len(shown) else ""
-    return album.add(figure, "loss", "Loss", f"Global mean loss of the measured steps.{more}", says,
+    return album.add(figure, "loss", titled("Loss", names[:MOST_LOSSES]), f"Global mean loss of the measured steps.{more}", says,
                      Table("Loss", ["run", "first", "last", ""], rows))
 
 
 def plots(album, collection):
     runs = with_samples(collection)
     made = step_parts(album, collection)
-    if runs:
-        made += [plot for plot in (distribution(album, runs),) if plot] + heat_maps(album, runs)
-    return made
+    made += [distribution(album, of) for _, of in by_machine(runs)[:MOST_PARTS]]
+    return [plot for plot in made if plot] + heat_maps(album, runs)
 
 
 def loss_plots(album, collection):
-    plot = losses(album, with_samples(collection))
-    return [plot] if plot else []
+    plots_of = [losses(album, runs) for _, runs in by_machine(with_samples(collection))[:MOST_PARTS]]
+    return [plot for plot in plots_of if plot]

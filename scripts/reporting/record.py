@@ -50,12 +50,16 @@ class Number:
 
 @dataclasses.dataclass
 class Record:
-    """One file that was read. `shown`: its path as people read it; `href`: relative to the page."""
+    """One file that was read. `shown`: its path as people read it; `href`: relative to the page. `settings` and `repeat`: of a
+    launch of a sweep, what makes its point differ from the others, and which launch of the point it is."""
     path: str
     shown: str
     href: str
     data: dict
-    settings: dict = dataclasses.field(default_factory=dict)  # of a sweep: what makes its point differ from the others
+    settings: dict = dataclasses.field(default_factory=dict)
+    repeat: int = 0
+    machine: object = None  # reporting.machines tells; None where the record does not
+    what: str = ""  # of a comparison that the page made itself: what its sets measure
 
     @property
     def kind(self):
@@ -183,6 +187,11 @@ def signed_percent(value):
 
 def milliseconds(value):
     return f"{four_digits(1e3 * value)} ms"
+
+
+def exposed(value):
+    """Seconds that communication adds to a step, which are never below 0."""
+    return milliseconds(value) + (", noise" if value < 0 else "")
 
 
 def whole(value):

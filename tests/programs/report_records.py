@@ -17,6 +17,11 @@ def config(**values):
     return {key: {"value": value, "origin": "default"} for key, value in values.items()}
 
 
+def system(host, cpu_model="EPYC", gpus=(), speed_mbps=10000):
+    return {"host": host, "cpu_model": cpu_model, "cores": 2, "gpus": list(gpus), "rdma": [],
+            "nics": [{"name": "eth0", "state": "up", "speed_mbps": speed_mbps, "driver": "x"}]}
+
+
 def run(ranks=2, **keys):
     """A run of ranks that are alike; a step of 100 ms of which 5 ms are waited."""
     one = {"host": "n0", "step_seconds_mean": 0.1, "wait_seconds_mean": 0.005, "straggler": False,
