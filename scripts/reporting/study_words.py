@@ -1,8 +1,11 @@
-"""Figures of a study in words: what is published, and what was measured."""
-from reporting.record import NOT_THERE, Number, clean, four_digits, percent, signed_percent
+"""Figures of a study in words: what is published, what was measured, and three words on both: the direction, the size, and
+whether it transfers."""
+from reporting.record import NOT_THERE, Number, four_digits, percent, signed_percent
 
-NOT_OF_THIS_PROFILE = "not of this profile"
-EVIDENCE = {"effect": "the effect itself", "stand_in": "a stand-in", "arithmetic": "arithmetic"}
+DIRECTIONS = {"shown": "as published", "opposite": "opposite", "not shown": "not shown"}
+COMPATIBLE = "compatible"
+TRANSFERS = {"effect": "the effect itself", "stand_in": "a stand-in, which says nothing of the size of the real effect",
+             "arithmetic": "arithmetic, which needs no measurement"}
 
 
 def form_of(unit):
@@ -23,6 +26,16 @@ def published_words(figure):
     return ("about " if figure.true("published/about") else "") + words
 
 
+def published_range(figure):
+    """(low, high) of what is published, or None; one of them is None where it is open."""
+    value, low, high = (figure.number(f"published/{key}") for key in ("value", "low", "high"))
+    if figure.text("unit") == "same":
+        value = 0
+    if value is not None:
+        return value, value
+    return None if low is None and high is None else (low, high)
+
+
 def measured_cell(figure):
     value = figure.raw("measured/value")
     if isinstance(value, (bool, str)):
@@ -39,3 +52,32 @@ def unit_words(figure):
 def difference(figure):
     unit = " %" if figure.text("difference/unit") == "percent" else " points"
     return figure.cell("difference/amount", lambda value: f"{value:+.1f}{unit}")
+
+
+def direction(figure):
+    """"" where nothing is expected, or nothing was measured."""
+    return DIRECTIONS.get(figure.text("verdict"), "")
+
+
+def slack(figure):
+    """Part of a published number that is no difference: of one that is published as about, and of one value without an interval."""
+    return 0.05 if figure.true("published/about") else 0.01 if figure.pair("measured/ci95") is None else 1e-9
+
+
+def size(figure):
+    """"larger" or "smaller" than published, or "compatible" where the interval reaches it; "" where there is no number of either."""
+    value, published = figure.number("measured/value"), published_range(figure)
+    if value is None or published is None:
+        return ""
+    least, most = figure.pair("measured/ci95") or (value, value)
+    low, high = published
+    if high is not None and least > high + slack(figure) * abs(high):
+        return "larger"
+    if low is not None and most < low - slack(figure) * abs(low):
+        return "smaller"
+    return COMPATIBLE
+
+
+def transfers(root):
+    words = TRANSFERS.get(root.text("evidence"), "unknown")
+    return f"{words}, at the size of a laptop" if root.text("evidence") == "effect" and root.text("profile") == "laptop" else words
