@@ -2,11 +2,11 @@
 import dataclasses
 import sys
 
-from reporting import plots_compare, plots_embedding, plots_inference, plots_operators, plots_projection, plots_runs, plots_scaling, plots_steps, plots_study
+from reporting import plots_compare, plots_embedding, plots_gate, plots_inference, plots_operators, plots_projection, plots_runs, plots_scaling, plots_steps, plots_study
 from reporting.checklist import MOST_LISTS, checklists
 from reporting.collection import names_of, run_word
 from reporting.figures import Plot, Table
-from reporting.record import clean, four_digits, milliseconds, percent, whole
+from reporting.record import clean, exposed, four_digits, milliseconds, percent, whole
 
 
 @dataclasses.dataclass
@@ -76,9 +76,8 @@ def comparison(album, collection):
 
 
 def gate(album, collection):
-    parts = plots_compare.gate_plots(album, collection) + plots_compare.baselines(collection)
-    notes = (left_out(collection.of("verdict"), plots_compare.MOST_COMPARISONS),
-             left_out(collection.of("history"), plots_compare.MOST_HISTORIES))
+    parts = plots_gate.gate_plots(album, collection) + plots_gate.baselines(collection)
+    notes = (left_out(collection.of("verdict"), plots_gate.MOST_GATES), left_out(collection.of("history"), plots_gate.MOST_HISTORIES))
     return of_parts("gate", "Gate", parts, " ".join(filter(None, notes)))
 
 
@@ -103,7 +102,7 @@ def all_curves(_, collection):
     if collection.curves:
         rows = [[curve.root.words(curve.name), point.cell("ranks", whole), point.cell("throughput", four_digits),
                  curve.root.text("unit"), point.cell("efficiency", percent), point.interval("efficiency_ci95", percent),
-                 point.cell("exposed_seconds", milliseconds)] for curve in collection.curves for point in curve.points]
+                 point.cell("exposed_seconds", exposed)] for curve in collection.curves for point in curve.points]
         tables.append(Table("Curves", ["curve", "ranks", "throughput", "unit", "efficiency", "95 % interval", "exposed"], rows))
     if collection.runs:
         rows = [[run.words(name), run.text("status", 20), run.cell("throughput/mean", four_digits), run.text("unit", 20),
@@ -115,7 +114,9 @@ def all_curves(_, collection):
     return Section("records", "All curves and runs", tables=tables) if tables else None
 
 
-SECTIONS = (studies, scaling, runs, steps, operators, loss, inference, instances, comparison, gate, projection, embedding, preflight, all_curves)
+# What a gate or a comparison answers is what the page was made for.
+SECTIONS = (gate, comparison, studies, scaling, runs, steps, operators, loss, inference, instances, projection, embedding, preflight,
+            all_curves)
 
 
 def sections(album, collection, makers=SECTIONS):
