@@ -128,10 +128,10 @@ def short(text, longest=40):
 
 
 class Album:
-    """Saves figures in a folder beside the page and hands them on as Plots."""
+    """Hands figures on as Plots, and saves them in a folder beside the page where they are `kept`."""
 
-    def __init__(self, folder, href):
-        self.folder, self.href, self.count, self.names = folder, href, 0, set()
+    def __init__(self, folder, href, kept=True):
+        self.folder, self.href, self.kept, self.count, self.names = folder, href, kept, 0, set()
 
     def add(self, figure, name, title, caption, says, table):
         self.count += 1
@@ -141,13 +141,17 @@ class Album:
         self.names.add(name)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Title": title})
+        files = self.save(figure, name, text.getvalue()) if self.kept else ()
+        pyplot.close(figure)
+        return Plot(name, title, caption, says, table, inline(text.getvalue(), f"plot{self.count}", title, says), files)
+
+    def save(self, figure, name, svg):
+        """Links to its files."""
         os.makedirs(self.folder, exist_ok=True)
         with open(os.path.join(self.folder, name + ".svg"), "w", encoding="utf-8") as file:
-            file.write(text.getvalue())
+            file.write(svg)
         figure.savefig(os.path.join(self.folder, name + ".png"), dpi=144)
-        pyplot.close(figure)
-        files = tuple((f"{self.href}/{name}.{ending}", ending.upper()) for ending in ("png", "svg"))
-        return Plot(name, title, caption, says, table, inline(text.getvalue(), f"plot{self.count}", title, says), files)
+        return tuple((f"{self.href}/{name}.{ending}", ending.upper()) for ending in ("png", "svg"))
 
 
 COLOURS = re.compile("|".join(PALETTE.values()), re.IGNORECASE)

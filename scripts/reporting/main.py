@@ -5,16 +5,11 @@ import datetime
 import os
 import shlex
 import sys
+import tempfile
 import urllib.parse
 
 OK, USAGE, FAILED, RESULT, ENVIRONMENT = 0, 2, 4, 6, 7
 
-
-# One of a kind, several of it.
-NAMES = {"study": ("study", "studies"), "run": ("run", "runs"), "scaling": ("curve", "curves"), "inference": ("inference", "inferences"),
-         "instances": ("set of jobs side by side", "sets of jobs side by side"), "comparison": ("comparison", "comparisons"),
-         "verdict": ("gate", "gates"), "history": ("history", "histories"), "projection": ("projection", "projections"),
-         "preflight": ("preflight", "preflights"), "baseline": ("baseline", "baselines")}
 
 
 def tell(text):
@@ -28,6 +23,8 @@ def parse(words):
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a record, or a folder with records")
     parser.add_argument("--program", metavar="PATH", help="scalemark, which judges the records; default: that of this tree, or of PATH")
     parser.add_argument("--output", metavar="FILE.html", help="default: report.html in the first folder; plots go to FILE_plots/")
+    parser.add_argument("--standalone", action="store_true", help="one file alone, to be mailed: key facts of the records in the page, "
+                        "no link to a file, no FILE_plots/")
     return parser.parse_args(words)
 
 
@@ -57,52 +54,87 @@ def missing_packages():
 
 def summary(kept, files):
     """"12 run, 3 scaling; 1 damaged"."""
-    kinds = collections.Counter(record.kind for record in kept)
+    from reporting.collection import counted
     others = collections.Counter(file.status for file in files if file.status != "read")
-    return ", ".join(f"{count} {NAMES[kind][count > 1]}" for kind, count in sorted(kinds.items(), key=lambda item: list(NAMES).index(item[0]))), ", ".join(f"{n} {status}" for status, n in others.items())
+    return counted(collections.Counter(record.kind for record in kept)), ", ".join(f"{n} {status}" for status, n in others.items())
 
 
-def write(paths, output, program):
-    """Reads, lets the program judge, draws and writes; the exit code."""
-    from reporting.collection import collect  # matplotlib is imported late: its absence has its own exit code
-    from reporting.figures import Album
-    from reporting.files import read_paths
+def compared(program, folder, page_folder, read):
+    """The collection, to which the program adds comparisons of sets of one plan, with records in `folder`; and why it did not, as
+    [(what, why)]."""
+    from reporting import sets
+    from reporting.collection import collect
+    records, files, launches = read
+    collection = collect(records)
+    found = sets.plans(launches, records, collection)
+    if not found:
+        return collection, []
+    made, more, failed = sets.comparisons(program, found, folder, page_folder)
+    records += made
+    files += more
+    return collect(records), failed
+
+
+def content(asked, program, album, folder, read):
+    """What render() takes. `folder`: for records that the page makes itself."""
+    from reporting.facts import facts_of, stand_alone
     from reporting.glance import glance, grouped
+    from reporting.machines import assign
+    from reporting.measured import cards
     from reporting.notices import notices
-    from reporting.page import render, write_whole
     from reporting.record import clean
     from reporting.sections import sections
-    from reporting.verdict import NoProgram, find_program, verdict
+    from reporting.verdict import verdict
 
-    folder = os.path.dirname(os.path.abspath(output))
-    records, files, launches = read_paths(paths, folder)
+    records, files, launches = read
+    kinds, others = summary(records, files)
+    machines = assign(records)
+    collection, failed = compared(program, folder, os.path.dirname(os.path.abspath(asked.output)), read)
+    if asked.standalone:
+        stand_alone(records, files, launches)
+    findings, unread = verdict(program, collection, records)
+    for path, why in unread:
+        tell(f"not judged: {path}: {why}")
+    measured, further = cards(collection)
+    return {"title": ", ".join(clean(path, 80) for path in asked.paths[:4]), "kinds": kinds, "others": others, "measured": measured,
+            "further": further, "machines": machines if len(machines) > 1 else [], "glance": glance(collection, findings),
+            "groups": grouped(findings), "notices": notices(collection, files, launches, failed), "sections": sections(album, collection),
+            "files": files, "facts": [facts_of(record) for record in records] if asked.standalone else [],
+            "made_at": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}
+
+
+def write(asked):
+    """Reads, lets the program judge, draws and writes; the exit code."""
+    from reporting.figures import Album  # matplotlib is imported late: its absence has its own exit code
+    from reporting.files import read_paths
+    from reporting.page import render, write_whole
+    from reporting.record import clean
+    from reporting.verdict import NoProgram, find_program
+
+    folder = os.path.dirname(os.path.abspath(asked.output))
+    read = records, files, _ = read_paths(asked.paths, folder)
     kinds, others = summary(records, files)
     if not records:
-        tell(f"no record of scalemark can be read in {', '.join(map(clean, paths))}" + (f": {others}" if others else ": no *.json file"))
+        tell(f"no record of scalemark can be read in {', '.join(map(clean, asked.paths))}" + (f": {others}" if others else ": no *.json file"))
         for file in files[:10]:
             tell(f"  {file.shown}: {file.what}")
         return RESULT
-    stem = os.path.splitext(os.path.basename(output))[0]
-    album = Album(os.path.join(folder, stem + "_plots"), urllib.parse.quote(os.fsencode(stem + "_plots")))
-    collected = collect(records)
+    stem = os.path.splitext(os.path.basename(asked.output))[0]
+    album = Album(os.path.join(folder, stem + "_plots"), urllib.parse.quote(os.fsencode(stem + "_plots")), not asked.standalone)
     try:
-        findings, unread = verdict(program or find_program(), collected, records)
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="scalemark-report-") as scratch:
+            made = content(asked, asked.program or find_program(), album, scratch if asked.standalone else album.folder, read)
+        write_whole(asked.output, render(**made))
     except NoProgram as error:
         tell(clean(error))
         return ENVIRONMENT
-    for path, why in unread:
-        tell(f"not judged: {path}: {why}")
-    try:
-        os.makedirs(folder, exist_ok=True)
-        text = render(title=", ".join(clean(path, 80) for path in paths[:4]), glance=glance(collected, findings),
-                      groups=grouped(findings), notices=notices(collected, files, launches), sections=sections(album, collected), files=files, kinds=kinds, others=others,
-                      made_at=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"))
-        write_whole(output, text)
     except OSError as error:
-        tell(f"{clean(error.filename or output)} cannot be written: {error.strerror}")
+        tell(f"{clean(error.filename or asked.output)} cannot be written: {error.strerror}")
         return RESULT
-    tell(f"{kinds}" + (f"; not shown: {others}" if others else "") + f"; {album.count} plots in {clean(album.folder)}")
-    print(output)
+    where = "the page" if asked.standalone else clean(album.folder)
+    tell(f"{kinds}" + (f"; not shown: {others}" if others else "") + f"; {album.count} plots in {where}")
+    print(asked.output)
     return OK
 
 
@@ -112,9 +144,9 @@ def main(words):
         if not os.path.exists(path):
             tell(f"{path!r} does not exist; give a record or a folder with records")
             return USAGE
-    output = output_of(asked)
-    if not output.endswith((".html", ".htm")):
-        tell(f"--output {output!r}: the name must end in .html")
+    asked.output = output_of(asked)
+    if not asked.output.endswith((".html", ".htm")):
+        tell(f"--output {asked.output!r}: the name must end in .html")
         return USAGE
     if sys.version_info < (3, 9):
         tell(f"{sys.executable} is Python {sys.version.split()[0]}, and 3.9 is needed: name another one, SCALEMARK_PYTHON=/path/to/python")
@@ -123,4 +155,4 @@ def main(words):
         tell(f"{' and '.join(missing)} missing in {sys.executable}: run scripts/setup, or\n  {sys.executable} -m pip install "
              f"{shlex.join(missing)}\nor name a Python that has them: SCALEMARK_PYTHON=/path/to/python")
         return ENVIRONMENT
-    return write(asked.paths, output, asked.program)
+    return write(asked)

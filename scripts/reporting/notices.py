@@ -1,9 +1,10 @@
 """What a reader must know before trusting the numbers: warnings of records, failures, and sets that do not belong together."""
 import collections
 import dataclasses
+import math
 import re
 
-from reporting.record import Number
+from reporting.record import Number, whole
 
 MOST_EXAMPLES = 5
 
@@ -16,11 +17,11 @@ class Notice:
     grave: bool = False
 
 
-def examples(views, words):
+def examples(views, words, key=""):
     """Links to the first few, and how many more there are."""
     parts = []
     for view in views[:MOST_EXAMPLES]:
-        parts += [", " if parts else "", view.words(words(view))]
+        parts += [", " if parts else "", view.words(words(view), key)]
     if len(views) > MOST_EXAMPLES:
         parts.append(f" and {len(views) - MOST_EXAMPLES} more")
     return parts
@@ -86,16 +87,26 @@ def told(roots):
     return notices
 
 
-def mixtures(roots):
-    """Builds, machines and devices that differ between records: a difference between them may be that."""
-    notices = []
-    for what, key in (("builds", "build/revision"), ("processors", "system/cpu_model"), ("devices", "device_name")):
-        found = collections.Counter(root.text(key, 80) for root in roots if root.text(key))
-        if len(found) > 1:
-            words = ", ".join(f"{value} ({count})" for value, count in found.most_common(MOST_EXAMPLES))
-            more = f" and {len(found) - MOST_EXAMPLES} more" if len(found) > MOST_EXAMPLES else ""
-            notices.append(Notice(f"Mixed {what}", [f"{words}{more}. Numbers of different {what} side by side differ by these too."]))
-    return notices
+def builds(roots):
+    """Builds that differ between records: a difference between them may be that. Machines that differ are told apart everywhere."""
+    found = collections.Counter(root.text("build/revision", 80) for root in roots if root.text("build/revision"))
+    if len(found) < 2:
+        return []
+    words = ", ".join(f"{value} ({count})" for value, count in found.most_common(MOST_EXAMPLES))
+    more = f" and {len(found) - MOST_EXAMPLES} more" if len(found) > MOST_EXAMPLES else ""
+    return [Notice("Mixed builds", [f"{words}{more}. Numbers of different builds side by side differ by these too."])]
+
+
+def slow_baselines(collection):
+    """Points whose baseline, which leaves communication out, is slower than the point: that is noise, no communication."""
+    slow = [(curve, point) for curve in collection.curves for point in curve.measured
+            if (point.number("baseline_throughput") or math.inf) < point.number("throughput")]
+    if not slow:
+        return []
+    views = [point for _, point in slow]
+    return [Notice("A baseline is slower than what it is the baseline of", [
+        "Leaving communication out cannot cost time, so this is noise or foreign load, and exposed communication below 0 means nothing: ",
+        *examples(views, lambda point: f"{point.cell('ranks', whole).text} ranks of {point.record.stem}", "baseline_throughput"), "."])]
 
 
 def one_launch(collection):
@@ -118,11 +129,11 @@ def lost_launches(launches):
     return [Notice(f"{len(lost)} launch{'es' if len(lost) > 1 else ''} left no record", [Number(words, lost[0].href), "."], True)]
 
 
-def notices(collection, files, launches):
-    roots = [curve.root for curve in collection.curves] + collection.runs + [
-        root for of in collection.by_kind.values() for root in of]
+def notices(collection, files, launches, failed=()):
+    roots = collection.all_roots()
     broken = [file for file in files if file.status in ("damaged", "other version")]
     found = failures(roots) + lost_launches(launches) + preflights(roots) + bindings(roots) + throttled(roots)
     if broken:
         found.append(Notice(f"{len(broken)} files could not be read", [Number("see all files", "#files"), "."], True))
-    return found + mixtures(roots) + one_launch(collection) + told(roots)
+    found += [Notice("Not compared", [f"The sets of {what} are of one plan, but: {why}."]) for what, why in failed]
+    return found + slow_baselines(collection) + builds(roots) + one_launch(collection) + told(roots)

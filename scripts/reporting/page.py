@@ -16,6 +16,11 @@ def parts(value):
     return value if isinstance(value, list) else [value]
 
 
+def is_sentence(value):
+    """Among numbers, a cell that may be broken."""
+    return sum(len(part if isinstance(part, str) else part.text) for part in parts(value)) > 32
+
+
 def flags(text):
     """Names of flags are not broken at their dashes."""
     return markupsafe.Markup("").join(
@@ -28,6 +33,7 @@ def environment():
                               trim_blocks=True, lstrip_blocks=True)
     made.filters["parts"] = parts
     made.filters["flags"] = flags
+    made.tests["sentence"] = is_sentence
     made.tests["linked"] = lambda value: isinstance(value, Number) and bool(value.href)
     return made
 

@@ -4,8 +4,14 @@ import os
 import shutil
 import subprocess
 
+from reporting import study_verdict
 from reporting.finding import finding_of
+from reporting.machines import by_machine, placed
+from reporting.plots_compare import comparison_word
 from reporting.record import clean
+
+# Where there is a gate, its answer is what the page was made for, and then a comparison.
+FIRST = ("verdict", "comparison", "study")
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -47,17 +53,38 @@ def ask(program, records):
     raise NoProgram(f"{program} cannot judge the records: {clean(done.stderr.strip()) or f'exit code {done.returncode}'}")
 
 
+def about_words(made, of_record, curves, stems):
+    """The curve by its name; what else has its file or its machine to be told by."""
+    of, about = made.get("of"), clean(made["about"], 120) if isinstance(made.get("about"), str) else ""
+    if of in curves:
+        return curves[of]
+    if about in ("gate", "history", "projection") and of in stems:
+        return f"{about}: {stems[of]}"
+    if (one := of_record.get(of)) and one.what:
+        return comparison_word(one.root)
+    numbers = made.get("numbers") if isinstance(made.get("numbers"), list) else []
+    told = [of_record.get(number.get("record")) for number in numbers if isinstance(number, dict) and
+            isinstance(number.get("record"), str)]
+    one = of_record.get(of) or next(filter(None, told), None)
+    return placed(about, one.root) if one and one.machine else about
+
+
 def verdict(program, collection, records):
-    """(findings, [(path, what was wrong)] of the records that the program could not read)."""
-    answer = ask(program, records)
+    """(findings, [(path, what was wrong)] of the records that the program could not read). The program is asked of one machine at a
+    time, so that runs of one are not counted among those of another. What a study found is said in three words (study_verdict)."""
     hrefs = {record.data["id"]: record.href for record in records}
+    of_record = {record.data["id"]: record for record in records}
     curves = {curve.root.text("id"): curve.name for curve in collection.curves}
     stems = {record.data["id"]: record.stem for record in records if record.kind in ("verdict", "history", "projection")}
-    findings = []
-    for made in answer["findings"]:
-        of, about = made.get("of"), clean(made["about"], 120) if isinstance(made.get("about"), str) else ""
-        about = curves[of] if of in curves else f"{about}: {stems[of]}" if about in ("gate", "history", "projection") else about
-        label = answer["rules"].get(made.get("rule"), "") if isinstance(made.get("rule"), str) else ""
-        findings.append(finding_of(made, about, hrefs, label))
-    unread = [(clean(file["path"]), clean(file["why"])) for file in answer["unread"]]
-    return [finding for finding in findings if finding is not None], unread
+    found, unread = [(FIRST.index("study"), finding) for finding in study_verdict.findings(collection)], []
+    for _, of in by_machine([record.root for record in records]):
+        answer = ask(program, [root.record for root in of])
+        unread += [(clean(file["path"]), clean(file["why"])) for file in answer["unread"]]
+        for made in answer["findings"]:
+            rule, one = made.get("rule"), of_record.get(made.get("of"))
+            if not isinstance(rule, str) or rule == "study" or rule == "straggler" and one and one.what:
+                continue  # ranks of two machines are not each other's stragglers
+            about = about_words(made, of_record, curves, stems)
+            place = FIRST.index(one.kind) if one and one.kind in FIRST else len(FIRST)
+            found.append((place, finding_of(made, about, hrefs, answer["rules"].get(rule, ""))))
+    return [finding for _, finding in sorted(found, key=lambda pair: pair[0]) if finding is not None], unread

@@ -68,6 +68,11 @@ class Page(unittest.TestCase):
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
+        (cls.folder / "mail").mkdir()
+        done = subprocess.run([sys.executable, SOURCE / "scripts/report", "--program", support.SCALEMARK, cls.folder / "published/studies",
+                               "--standalone", "--output", cls.folder / "mail/page.html"], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
         cls.browser = Browser()
         cls.addClassCleanup(cls.browser.close)
 
@@ -96,6 +101,24 @@ class Page(unittest.TestCase):
                     ink = self.browser.ask("getComputedStyle(document.querySelector('figure svg text')).fill")
                     self.assertEqual(brightness(paper) < brightness(ink), dark, (paper, ink))
 
+    def test_no_column_is_cut_off(self):
+        self.browser.open(self.page)
+        self.browser.driver.execute_script("document.querySelectorAll('details').forEach(details => details.open = true)")
+        wide = self.browser.ask("""[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth + 1)
+                                .map(box => box.getAttribute('aria-label'))""")
+        self.assertEqual(wide, [])
+
+    def test_a_page_that_stands_alone(self):
+        for width in (1400, 390):
+            self.browser.open(self.folder / "mail/page.html", width)
+            self.assert_nothing_sticks_out(width)
+        self.assertEqual(self.browser.violations(), [])
+        links = self.browser.ask("[...document.querySelectorAll('main a')].map(a => a.getAttribute('href'))")
+        self.assertGreater(len(links), 100)
+        ids = set(self.browser.ask("[...document.querySelectorAll('[id]')].map(element => element.id)"))
+        self.assertEqual({link for link in links if link[:1] != "#" or link[1:] not in ids}, set())
+        self.browser.console(), self.browser.requests()  # the next test's are its own
+
     def test_what_checks_can_complain(self):
         self.browser.open(self.page)
         self.browser.console(), self.browser.requests()
@@ -112,8 +135,8 @@ class Page(unittest.TestCase):
     def test_all_sections_and_landmarks_are_there(self):
         self.browser.open(self.page)
         sections = self.browser.ask("[...document.querySelectorAll('main > section')].map(section => section.id)")
-        self.assertEqual(sections, ["warnings", "verdict", "studies", "scaling", "runs", "steps", "loss", "latency", "instances", "comparison", "gate",
-                                    "projection", "embedding", "preflight", "records", "files"])
+        self.assertEqual(sections, ["measured", "warnings", "verdict", "gate", "comparison", "studies", "scaling", "runs", "steps", "loss",
+                                    "latency", "instances", "projection", "embedding", "preflight", "records", "files"])
         for tag in ("header", "nav", "main", "footer", "h1"):
             self.assertEqual(self.browser.ask("document.querySelectorAll(arguments[0]).length", tag), 1, tag)
         drawings = self.browser.ask("[...document.querySelectorAll('figure svg')].map(svg => [svg.getAttribute('role'), ...svg"
@@ -158,7 +181,7 @@ class Page(unittest.TestCase):
         self.browser.open(self.page)
         self.browser.driver.switch_to.active_element.send_keys(Keys.TAB)
         self.assertEqual(self.browser.ask("document.activeElement.getAttribute('href')"), "#verdict")
-        self.browser.ask("document.querySelector('figure details:not([open]) summary').focus()")
+        self.browser.ask("document.querySelector('details.numbers:not([open]) summary').focus()")
         self.browser.driver.switch_to.active_element.send_keys(Keys.ENTER)
         self.assertTrue(self.browser.ask("document.activeElement.parentElement.open"))
 
@@ -167,6 +190,10 @@ class Page(unittest.TestCase):
         self.assert_nothing_sticks_out(690)
         self.assertGreater(brightness(self.browser.ask("getComputedStyle(document.documentElement).getPropertyValue('--paper')")), 700)
         self.assertEqual(self.browser.ask("getComputedStyle(document.querySelector('nav')).display"), "none")
+        numbers = self.browser.ask("""[...document.querySelectorAll('details.numbers:not(.long)')].filter(details =>
+            details.closest('#records') === null).map(details => details.querySelector('table').getBoundingClientRect().height)""")
+        self.assertGreater(len(numbers), 15)
+        self.assertGreater(min(numbers), 10, "tables of numbers are printed")
         self.browser.open(self.page)
         pdf = self.browser.pdf()
         self.assertTrue(pdf.startswith(b"%PDF"))

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import uuid
 
+from made_records import rescale
 from report_records import curve, point, record, run, with_runs
 from support import SCALEMARK, SMALL, SOURCE, ProgramTest, environment, main
 
@@ -107,6 +109,60 @@ class OfCommands(Report):
         self.assertLessEqual(set.union(*(wanted for _, wanted in COMMANDS.values())) | {"gate"}, sections_of(page))
         self.assertIn("copy", page)  # the gate's sets are runs of the curve
         self.assertTrue(list((self.folder / "all_plots").glob("throughput*.svg")))
+
+
+class TwoMachines(Report):
+    """A sweep, and the same of another machine, which is the first one's records with another host and processor."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.made = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="scalemark-reports-")))
+        plan = {"settings": {"model": "trivial", "batch_size": 4, "num_batches": 5, "num_warmup_batches": 1}, "axes": {"ranks": [1]},
+                "repeats": 6}
+        (cls.made / "plan.json").write_text(json.dumps(plan))
+        subprocess.run([SCALEMARK, "sweep", "plan.json", "--output", "here"], cwd=cls.made, env=environment(), capture_output=True, check=True)
+        shutil.copytree(cls.made / "here", cls.made / "there")
+        for path in (cls.made / "there/runs").glob("*.json"):
+            record = json.loads(path.read_text())
+            cls.host = record["system"]["host"]
+            record["id"] = str(uuid.uuid4())
+            record["system"].update(host="elsewhere", cpu_model="Another CPU")
+            rescale(record, 0.5)
+            path.write_text(json.dumps(record).replace(f'"host": "{cls.host}"', '"host": "elsewhere"'))
+
+    def setUp(self):
+        super().setUp()
+        for name in ("here", "there"):
+            shutil.copytree(self.made / name, self.folder / "sets" / name)
+
+    def test_share_no_row_and_are_compared(self):
+        page = self.page("sets")
+        for host in (self.host, "elsewhere"):
+            self.assertEqual(page.count(f">trivial fp32 1 rank x 4, scalemark kernels, on {host}<"), 6)
+            self.assertIn(f"<h3><span class=\"machine s{1 + (host == 'elsewhere')}\"", page)
+        self.assertLessEqual({"measured", "comparison"}, sections_of(page))
+        self.assertIn(f"elsewhere against {self.host}", page)
+        self.assertNotIn("traggler", page[page.index('id="verdict"'):page.index('id="comparison"')])
+        [record] = (self.folder / "sets/report_plots").glob("compare_trivial*.json")
+        [point] = json.loads(record.read_text())["points"]
+        low, high = point["interval_percent"]
+        self.assertIn(f'title="/points/0/interval_percent">{low:+.1f} % to {high:+.1f} %</a>', page)
+
+    def test_what_is_compared_already_is_not_compared_again(self):
+        self.run_program(SCALEMARK, "compare", "sets/here", "sets/there", "--output", "sets/c.json")
+        page = self.page("sets")
+        self.assertIn("there against here", page)
+        self.assertFalse(list((self.folder / "sets/report_plots").glob("compare_*.json")))
+
+    def test_a_page_that_stands_alone_has_no_link_to_a_file(self):
+        self.put("sets/broken.json", "{")
+        page = self.page("sets", "--standalone", "--output", "mail/page.html") if not (self.folder / "mail").mkdir() else ""
+        self.assertEqual([path.name for path in (self.folder / "mail").iterdir()], ["page.html"])
+        links = set(re.findall(r'<a [^>]*href="([^"]*)"', page))
+        self.assertEqual({link for link in links if not link.startswith("#")}, set())
+        self.assertLessEqual({link[1:] for link in links}, set(re.findall(r' id="([^"]+)"', page)))
+        self.assertIn("<dt>system/cpu_model</dt><dd>Another CPU</dd>", page)
+        self.assertIn("difference_percent -", page)  # of the comparison, which lies nowhere else
 
 
 class Reading(Report):
