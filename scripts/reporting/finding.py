@@ -6,6 +6,7 @@ from reporting.record import Number, clean, finite
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 SURE = {"sure": "sure", "likely": "likely", "hint": "a hint"}
+HINT = SURE["hint"]
 LONGEST = 2000
 
 

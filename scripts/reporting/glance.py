@@ -5,6 +5,7 @@ from reporting.figures import Table
 from reporting.finding import BAD, GOOD, NOTE
 from reporting.record import NOT_THERE, percent, whole
 
+OPEN = ("link", "straggler")  # as a note these may be no reason
 WORDS = {GOOD: "scales", NOTE: "not shown", BAD: "does not scale"}
 
 
@@ -36,7 +37,7 @@ def glance(collection, findings):
         if verdict is None:
             continue
         last = curve.measured[-1]
-        reasons = [finding.label for finding in of if finding.label]
+        reasons = [finding.label for finding in of if finding.label and not (finding.weight == NOTE and finding.rule in OPEN)]
         rows.append([curve.root.words(curve.name), last.cell("ranks", whole), last.cell("efficiency", percent),
                      last.interval("efficiency_ci95", percent), WORDS[verdict.weight], ", ".join(dict.fromkeys(reasons)) or NOT_THERE,
                      verdict.sure])

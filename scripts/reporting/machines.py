@@ -51,7 +51,8 @@ def links(root):
         for nic in root.views("system/nics"):
             name, speed = nic.text("name", 30), nic.number("speed_mbps")
             if nic.text("state") == "up" and not name.startswith(NOT_LINKS):
-                found.append(f"{name} {gigabits(speed)}" if speed and speed > 0 else f"{name} ({nic.text('driver', 30) or 'speed unknown'})")
+                unknown = f"({nic.text('driver', 30) or 'speed unknown'})"
+                found.append(f"{name} {gigabits(speed) if speed and speed > 0 else unknown}")
     return ", ".join(found[:4])
 
 

@@ -115,7 +115,7 @@ def write(asked):
     read = records, files, _ = read_paths(asked.paths, folder)
     kinds, others = summary(records, files)
     if not records:
-        tell(f"no record of scalemark can be read in {', '.join(map(clean, asked.paths))}" + (f": {others}" if others else ": no *.json file"))
+        tell(f"no record of scalemark can be read in {', '.join(map(clean, asked.paths))}: {others or 'no *.json file'}")
         for file in files[:10]:
             tell(f"  {file.shown}: {file.what}")
         return RESULT

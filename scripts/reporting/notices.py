@@ -82,7 +82,7 @@ def told(roots):
     notices = []
     for of in sorted(found.values(), key=len, reverse=True):
         root, text, i = of[0]
-        more = f" (and alike in {len(of) - 1} more records)" if len(of) > 1 else ""
+        more = f" (and alike in {len(of) - 1} more record{'s' if len(of) > 2 else ''})" if len(of) > 1 else ""
         notices.append(Notice("Recorded warning", [Number(text, root.record.href, f"/warnings/{i}"), more]))
     return notices
 

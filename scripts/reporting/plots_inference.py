@@ -53,7 +53,8 @@ def latency(album, roots):
                      for root, name in shown)
     more = f" {len(able) - MOST_SERIES} more are in the table." if len(able) > MOST_SERIES else ""
     title = in_common([name for _, name in shown]) if len(shown) > 1 else shown[0][1]
-    return [album.add(figure, "latency", f"Latency: {short(title, 70)}" if title else "Latency", f"Quantiles over all queries of all ranks; dotted: the bound of a server.{more}",
+    return [album.add(figure, "latency", f"Latency: {short(title, 70)}" if title else "Latency",
+                      f"Quantiles over all queries of all ranks; dotted: the bound of a server.{more}",
                       says, table)]
 
 

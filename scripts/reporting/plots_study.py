@@ -54,7 +54,8 @@ def draw(axis, figures, factor):
         if pair:
             axis.plot([factor * end for end in pair], [place, place], color=colour(figure), linewidth=3, alpha=0.45, zorder=2,
                       solid_capstyle="butt")
-        axis.plot([value], [place], color=colour(figure), marker=MARKERS[0], linestyle="none", zorder=4, label="measured" if place == 0 else None)
+        axis.plot([value], [place], color=colour(figure), marker=MARKERS[0], linestyle="none", zorder=4,
+                  label="measured" if place == 0 else None)
     axis.set_yticks(range(len(figures)), labels([figure.text("name") for figure in figures], 44), fontsize=9)
     axis.set_ylim(len(figures) - 0.5, -0.5)
     axis.grid(axis="y", visible=False)

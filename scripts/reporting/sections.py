@@ -2,10 +2,12 @@
 import dataclasses
 import sys
 
-from reporting import plots_compare, plots_embedding, plots_gate, plots_inference, plots_operators, plots_projection, plots_runs, plots_scaling, plots_steps, plots_study
+from reporting import plots_compare, plots_embedding, plots_gate, plots_inference, plots_operators, plots_projection, plots_runs
+from reporting import plots_scaling, plots_steps, plots_study
 from reporting.checklist import MOST_LISTS, checklists
 from reporting.collection import names_of, run_word
 from reporting.figures import Plot, Table
+from reporting.machines import by_machine
 from reporting.record import clean, exposed, four_digits, milliseconds, percent, whole
 
 
@@ -105,10 +107,11 @@ def all_curves(_, collection):
                  point.cell("exposed_seconds", exposed)] for curve in collection.curves for point in curve.points]
         tables.append(Table("Curves", ["curve", "ranks", "throughput", "unit", "efficiency", "95 % interval", "exposed"], rows))
     if collection.runs:
+        runs = [run for _, of in by_machine(collection.runs) for run in of]
         rows = [[run.words(name), run.text("status", 20), run.cell("throughput/mean", four_digits), run.text("unit", 20),
                  run.interval("throughput/ci95"), run.cell("step_seconds/p50", milliseconds),
                  run.cell("step_seconds/p99", milliseconds)]
-                for run, name in zip(collection.runs, names_of(collection.runs, run_word))]
+                for run, name in zip(runs, names_of(runs, run_word))]
         tables.append(Table("Runs (the interval is of one launch)",
                             ["run", "status", "throughput", "unit", "95 % interval", "median step", "99 %"], rows, 2))
     return Section("records", "All curves and runs", tables=tables) if tables else None

@@ -7,8 +7,10 @@ import subprocess
 
 from reporting.collection import curve_word, run_word
 from reporting.files import File, classified, read_json
+from reporting.finding import HINT, NOTE, Finding
 from reporting.labels import in_common
-from reporting.record import Record, clean, link_from
+from reporting.plots_compare import comparison_word
+from reporting.record import Record, clean, link_from, signed_percent, whole
 
 MOST_PLANS, MOST_SETS = 4, 6
 
@@ -86,6 +88,18 @@ def compare(program, sets, path):
     except (OSError, ValueError) as error:
         return clean(error)
     return "" if done.returncode == 0 else clean(done.stderr.strip()) or f"exit code {done.returncode}"
+
+
+def unshown(root):
+    """Of a comparison in which no point differs, whose largest difference is told all the same; else None."""
+    points = [point for point in root.views("points") if point.number("difference_percent") is not None]
+    if not points or any(point.text("verdict") != "no difference shown" for point in points):
+        return None
+    most = max(points, key=lambda point: abs(point.number("difference_percent")))
+    ranks = most.cell("ranks", whole)
+    return Finding("compared", NOTE, comparison_word(root), [f"No difference is shown at {len(points)} of {len(points)} points."], [
+        "Most at ", ranks, f" rank{'s' if ranks.text != '1' else ''}: ", most.cell("difference_percent", signed_percent), ", interval ",
+        most.interval("interval_percent", signed_percent), "."], ["more repeats"], HINT, "a difference that is not shown may be there")
 
 
 def comparisons(program, found, folder, page_folder):

@@ -1,11 +1,10 @@
 """What a study found, in three words: whether the direction is the published one, whether the size is, and whether that transfers.
 The judgement of each figure is the record's; here they are counted."""
-from reporting.finding import BAD, GOOD, NOTE, SURE, Finding
+from reporting.finding import BAD, GOOD, HINT, NOTE, Finding
 from reporting.machines import placed
 from reporting.study_words import COMPATIBLE, difference, direction, measured_cell, published_words, size, transfers
 
 MOST_NAMED = 3
-HINT = SURE["hint"]
 
 
 def named(figures, words):
@@ -39,20 +38,24 @@ def finding(root):
         return None
     opposite = [figure for figure in judged if direction(figure) == "opposite"]
     shown = judged and all(direction(figure) == "as published" for figure in judged)
-    compatible = all(size(figure) == COMPATIBLE for figure in sized)
+    compatible = {size(figure) for figure in sized} <= {COMPATIBLE}
     stand_in = root.text("evidence") == "stand_in"
     ways = ("The opposite of what is published" if opposite else "The direction is the published one" if shown else
             "The published direction is not shown" if judged else "No direction is judged")
-    sizes = "" if not sized else ", the size is compatible" if compatible else ", the size is another one"
+    words = list(dict.fromkeys(map(size, sized)))
+    others = [word for word in words if word != COMPATIBLE]
+    sizes = f", the size is {others[0] if len(others) == 1 else 'another one' if others else COMPATIBLE}" if words else ""
     why = counted(judged, lambda f: direction(f) == "as published", "Direction", ("as published", lambda f: [direction(f)]))
     why += counted(sized, lambda f: size(f) == COMPATIBLE, "Size", ("compatible", off))
     why.append(f"Transfers: {transfers(root)}.")
-    sure = HINT if stand_in or not shown else "sure" if compatible and not root.texts("warnings") else "likely"
-    because = ("a stand-in for the published setting" if stand_in else "not every interval is on one side" if not shown else
-               "the whole intervals are as published" + ("" if compatible else ", other sizes are not") +
-               ("; but the record warns" if root.texts("warnings") else ""))
-    weight = BAD if opposite else GOOD if shown and compatible and not stand_in else NOTE
-    tries = [] if shown and compatible and not stand_in else ["the full profile, where the published setting is at hand"] if shown else [
+    good, warned = shown and compatible and not stand_in, bool(root.texts("warnings"))
+    sure = HINT if stand_in or not (shown or opposite) else "sure" if good and not warned else "likely"
+    because = ("a stand-in for the published setting" if stand_in else "a whole interval is on the other side" if opposite else
+               "not every whole interval is as published" if not shown else
+               "the whole intervals are as published" + ("" if compatible else ", sizes are not") +
+               ("; but the record warns" if warned else ""))
+    weight = BAD if opposite else GOOD if good else NOTE
+    tries = [] if good else ["the full profile, where the published setting is at hand"] if shown else [
         "more repeats, a quieter machine, the full profile"]
     return Finding("study", weight, placed(f"study: {root.text('study', 60)}", root), [f"{ways}{sizes}: {root.text('title', 200)}."], why,
                    tries, sure, because)

@@ -60,8 +60,8 @@ def direction(figure):
 
 
 def slack(figure):
-    """Part of a published number that is no difference: of one that is published as about, and of one value without an interval."""
-    return 0.05 if figure.true("published/about") else 0.01 if figure.pair("measured/ci95") is None else 1e-9
+    """Part of a published number that is no difference: numbers are rounded, and those that are published as about more so."""
+    return 0.05 if figure.true("published/about") else 0.01
 
 
 def size(figure):
@@ -69,6 +69,8 @@ def size(figure):
     value, published = figure.number("measured/value"), published_range(figure)
     if value is None or published is None:
         return ""
+    if figure.text("unit") == "same" and direction(figure) == DIRECTIONS["shown"]:
+        return COMPATIBLE  # within the margin of what counts as no difference
     least, most = figure.pair("measured/ci95") or (value, value)
     low, high = published
     if high is not None and least > high + slack(figure) * abs(high):

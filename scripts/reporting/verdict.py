@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from reporting import study_verdict
+from reporting import sets, study_verdict
 from reporting.finding import finding_of
 from reporting.machines import by_machine, placed
 from reporting.plots_compare import comparison_word
@@ -77,6 +77,7 @@ def verdict(program, collection, records):
     curves = {curve.root.text("id"): curve.name for curve in collection.curves}
     stems = {record.data["id"]: record.stem for record in records if record.kind in ("verdict", "history", "projection")}
     found, unread = [(FIRST.index("study"), finding) for finding in study_verdict.findings(collection)], []
+    found += [(FIRST.index("comparison"), sets.unshown(root)) for root in collection.of("comparison") if root.record.what]
     for _, of in by_machine([record.root for record in records]):
         answer = ask(program, [root.record for root in of])
         unread += [(clean(file["path"]), clean(file["why"])) for file in answer["unread"]]

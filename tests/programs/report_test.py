@@ -120,7 +120,8 @@ class TwoMachines(Report):
         plan = {"settings": {"model": "trivial", "batch_size": 4, "num_batches": 5, "num_warmup_batches": 1}, "axes": {"ranks": [1]},
                 "repeats": 6}
         (cls.made / "plan.json").write_text(json.dumps(plan))
-        subprocess.run([SCALEMARK, "sweep", "plan.json", "--output", "here"], cwd=cls.made, env=environment(), capture_output=True, check=True)
+        subprocess.run([SCALEMARK, "sweep", "plan.json", "--output", "here"], cwd=cls.made, env=environment(), capture_output=True,
+                       check=True)
         shutil.copytree(cls.made / "here", cls.made / "there")
         for path in (cls.made / "there/runs").glob("*.json"):
             record = json.loads(path.read_text())

@@ -115,7 +115,7 @@ class Study(unittest.TestCase):
                                                 ({"value": 30}, 32.8, (20.1, 46.8), "compatible"), ({"low": 2, "high": 3}, 5, (4, 6), "larger"),
                                                 ({"low": 90}, 95, (93, 97), "compatible"), ({"high": 75}, 75.03, (64, 86), "compatible"),
                                                 ({"value": 7.56}, 11.32, None, "larger"), ({"value": 82, "about": True}, 83.7, None, "compatible"),
-                                                ({"value": 12.5}, 12.5, None, "compatible"), ({}, 3.0, (2, 4), "")):
+                                                ({"value": 12.5}, 12.5, None, "compatible"), ({"value": 10.16}, 10.15625, (10.15625, 10.15625), "compatible"), ({}, 3.0, (2, 4), "")):
             made = figure("ratio", measured, ci95)
             made["published"] = published
             root = collected(record("study", figures=[made])).of("study")[0]
@@ -130,7 +130,7 @@ class Study(unittest.TestCase):
     def test_another_size_is_not_good(self):
         [found] = self.finding({**figure(value=32.8, ci95=(20.1, 46.8)), "published": {"value": 6}})
         self.assertEqual((found.weight, found.sure), ("note", "likely"))
-        self.assertEqual(text_of(found.says), "The direction is the published one, the size is another one: Links.")
+        self.assertEqual(text_of(found.says), "The direction is the published one, the size is larger: Links.")
         self.assertIn("Size: 0 of 1 figure compatible; gain: +32.8 % against +6.0 % (+4.0 points).", text_of(found.why))
 
     def test_figures_of_which_nothing_is_expected_count_in_their_size(self):
@@ -139,7 +139,7 @@ class Study(unittest.TestCase):
         self.assertIn("Size: 1 of 2 figures compatible; step: 11.32 against 7.560", text_of(found.why))
         self.assertEqual(found.weight, "note")
         [found] = self.finding(unjudged)
-        self.assertEqual(text_of(found.says), "No direction is judged, the size is another one: Links.")
+        self.assertEqual(text_of(found.says), "No direction is judged, the size is larger: Links.")
 
     def test_all_three_are_good_or_the_opposite_is_bad(self):
         [found] = self.finding(figure())
@@ -147,7 +147,7 @@ class Study(unittest.TestCase):
         [found] = self.finding(figure(), warnings=["busy"])
         self.assertEqual(found.sure, "likely")
         [found] = self.finding(figure(value=-10.0, ci95=(-15.0, -5.0), verdict="opposite"))
-        self.assertEqual((found.weight, found.sure), ("bad", "a hint"))
+        self.assertEqual((found.weight, found.sure), ("bad", "likely"))
         self.assertEqual(self.finding(), [])
 
 
@@ -199,6 +199,20 @@ class Gate(unittest.TestCase):
 
     def test_samples_have_no_pairs(self):
         self.assertEqual(self.gate("samples"), [[], [0.0, -10.0], [10.0, -21.0]])
+
+
+class Comparison(unittest.TestCase):
+    def test_no_difference_is_said_with_its_interval(self):
+        from reporting.sets import unshown
+        points = [{"set": "b", "ranks": ranks, "difference_percent": -3.0 * ranks, "interval_percent": [-9.0, 2.0],
+                   "verdict": "no difference shown"} for ranks in (1, 2)]
+        made = record("comparison", base="a", sets=[{"label": "a"}, {"label": "b"}], points=points)
+        found = unshown(collected(made).of("comparison")[0])
+        self.assertEqual((found.about, found.weight, found.sure), ("b against a", "note", "a hint"))
+        self.assertEqual(text_of(found.says + [" "] + found.why),
+                         "No difference is shown at 2 of 2 points. Most at 2 ranks: -6.0 %, interval -9.0 % to +2.0 %.")
+        points[0]["verdict"] = "slower"
+        self.assertIsNone(unshown(collected(made).of("comparison")[0]))
 
 
 class Facts(unittest.TestCase):
