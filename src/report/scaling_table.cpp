@@ -47,6 +47,7 @@ std::string exposed(const ScalingPoint& point) {
     return fmt::format("not distinguishable from 0 [{}, {}] ms", milliseconds(bounds->lo),
                        milliseconds(bounds->hi));
   const std::string text = with_interval(point.exposed_seconds, bounds, milliseconds) + " ms";
+  if (*point.exposed_seconds < 0) return text + ": noise, the baseline is slower";
   if (point.exposed_method != "baseline") return text;
   const double share = 1 - *point.throughput / *point.baseline_throughput;
   return fmt::format("{} ({:.1f} %)", text, 100 * share);

@@ -77,6 +77,10 @@ TEST(ScalingTable, SaysWhereExposedCommunicationMayBeNone) {
               testing::HasSubstr("  not distinguishable from 0 [-1.2, 200.0] ms\n"));
   record.points[1].exposed_ci95 = Unknown{};
   EXPECT_THAT(scaling_table(record), testing::HasSubstr("  134.2 ms (3.1 %)\n"));
+  record.points[1].exposed_seconds = -0.272;
+  record.points[1].exposed_ci95 = Interval{-0.3, -0.25};
+  EXPECT_THAT(scaling_table(record),
+              testing::HasSubstr("  -272.0 [-300.0, -250.0] ms: noise, the baseline is slower\n"));
 }
 
 TEST(ScalingTable, OfACurveWithBaselines) {
