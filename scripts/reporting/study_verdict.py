@@ -44,7 +44,7 @@ def finding(root):
             "The published direction is not shown" if judged else "No direction is judged")
     words = list(dict.fromkeys(map(size, sized)))
     others = [word for word in words if word != COMPATIBLE]
-    sizes = f", the size is {others[0] if len(others) == 1 else 'another one' if others else COMPATIBLE}" if words else ""
+    sizes = f", the size is {others[0] if len(others) == 1 else 'another one' if others else COMPATIBLE}" if words and (shown or not judged) else ""
     why = counted(judged, lambda f: direction(f) == "as published", "Direction", ("as published", lambda f: [direction(f)]))
     why += counted(sized, lambda f: size(f) == COMPATIBLE, "Size", ("compatible", off))
     why.append(f"Transfers: {transfers(root)}.")

@@ -34,8 +34,7 @@ constexpr std::array kRules{
          "a 95 % interval is wider than 10 % to each side",
          "more, longer repeats; a quiet machine"},
     Rule{"straggler", "a straggler",
-         "a rank holds the others up; a note beside other processes, or where each rank does in "
-         "some run",
+         "a rank holds the others up; a note beside other processes, or where ranks take turns",
          "`ranks[].straggler`", "preflight on its host"},
     Rule{"input", "", "ranks wait for batches", "above 5 % of a step", "`--input device`"},
     Rule{"checkpoint", "", "checkpoints take time", "above 5 % of a step",

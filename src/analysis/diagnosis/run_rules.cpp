@@ -86,10 +86,15 @@ Place place_of(const RankEvidence& rank) {
   return {rank.host.value.value_or(""), rank.rank.value.value_or(-1)};
 }
 
-/// Whether every rank that some run has is slower than the others in some run.
+/// Whether every rank that some run has is slower than the others in some run, none of them far
+/// more often than another.
 bool take_turns(const std::map<Place, std::vector<Seen>>& slow,
                 const std::vector<RunEvidence>& runs) {
+  constexpr std::size_t kFarMoreOften = 3;
   if (slow.size() < 2) return false;
+  const auto often = [](const auto& of) { return of.second.size(); };
+  const auto [least, most] = std::ranges::minmax_element(slow, {}, often);
+  if (often(*most) >= kFarMoreOften * often(*least)) return false;
   for (const RunEvidence& run : runs)
     for (const RankEvidence& rank : run.ranks)
       if (run.world_size && *run.world_size > 1 && !slow.contains(place_of(rank))) return false;

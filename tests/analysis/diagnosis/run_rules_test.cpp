@@ -62,6 +62,10 @@ TEST(Straggler, WhereEachRankIsItInTurnIsNoise) {
   EXPECT_EQ(findings[0].what.text(),
             "Ranks take turns at being slower than the others: noise, no straggler.");
   EXPECT_EQ(findings[0].why.text(), "Each of 2 ranks is it in some of 3 runs; rank 0 on n0 in 1.");
+  std::vector<Json> one_more_often = runs;
+  for (const char* id : {"e", "f"})
+    one_more_often.push_back(with_straggler(made_run(2, id), 1, 0.13, "n0"));
+  EXPECT_EQ(straggler_findings(all_of(one_more_often)).at(0).tone, Tone::bad) << "3 runs against 1";
   std::vector<Json> wider = runs;
   wider.push_back(made_run(3, "d"));
   EXPECT_EQ(straggler_findings(all_of(wider)).size(), 2U) << "the third rank is never slow";
