@@ -113,8 +113,7 @@ def comparisons(program, found, folder, page_folder):
         try:
             content = None if why else read_json(path)
             if content is not None and classified(content) == ("read", "comparison"):
-                shown = os.path.join(os.path.basename(folder), os.path.basename(path))
-                records.append(Record(path, shown, link_from(page_folder, path), content, what=sets[0].word))
+                records.append(Record(path, os.path.basename(path), link_from(page_folder, path), content, what=sets[0].word))
                 files.append(File(records[-1].shown, records[-1].href, "read", "comparison that this page made of two sets or more"))
                 continue
         except (OSError, ValueError) as error:

@@ -117,6 +117,8 @@ class Page(unittest.TestCase):
         self.assertGreater(len(links), 100)
         ids = set(self.browser.ask("[...document.querySelectorAll('[id]')].map(element => element.id)"))
         self.assertEqual({link for link in links if link[:1] != "#" or link[1:] not in ids}, set())
+        self.browser.driver.execute_script("document.querySelector('#verdict a[href^=\"#record-\"]').click()")
+        self.assertTrue(self.browser.ask("document.querySelector(location.hash).closest('details').open"), "a link shows what it leads to")
         self.browser.console(), self.browser.requests()  # the next test's are its own
 
     def test_what_checks_can_complain(self):
