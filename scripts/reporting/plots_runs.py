@@ -55,5 +55,8 @@ def launches(album, model, unit, rows):
 
 
 def plots(album, collection):
+    """And what is not drawn, in words."""
     groups = groups_of([run for run in collection.lone_runs if run.text("status") == "ok"])
-    return [launches(album, model, unit, rows) for (model, unit, _), rows in list(groups.items())[:MOST_FIGURES]]
+    drawn = [launches(album, model, unit, rows) for (model, unit, _), rows in list(groups.items())[:MOST_FIGURES]]
+    left = sum(sum(map(len, rows.values())) for rows in list(groups.values())[MOST_FIGURES:])
+    return drawn, f"{left} further launches are not drawn; they are in the table of all runs." if left else ""

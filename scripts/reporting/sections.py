@@ -47,11 +47,14 @@ def scaling(album, collection):
 
 
 def steps(album, collection):
-    return of_parts("steps", "Where the time goes", plots_steps.plots(album, collection))
+    machines = len(by_machine(collection.runs))
+    note = f"Runs of the first {plots_steps.MOST_PARTS} of {machines} machines." if machines > plots_steps.MOST_PARTS else ""
+    parts = plots_steps.plots(album, collection)
+    return of_parts("steps", "Where the time goes", parts, note if parts else "")
 
 
 def runs(album, collection):
-    return of_parts("runs", "Launches", plots_runs.plots(album, collection))
+    return of_parts("runs", "Launches", *plots_runs.plots(album, collection))
 
 
 def operators(album, collection):

@@ -51,7 +51,7 @@ def curves(collection):
 def is_compared(sets, roots):
     """Whether one of these records has them all, each as a set of its own."""
     for root in roots:
-        known = [set(one.raw("records") or ()) for one in root.views("sets") if isinstance(one.raw("records"), list)]
+        known = [set(one.texts("records")) for one in root.views("sets")]
         places = [next((i for i, ids in enumerate(known) if ids & one.ids), None) for one in sets]
         if None not in places and len(set(places)) == len(sets):
             return True

@@ -214,6 +214,13 @@ class Comparison(unittest.TestCase):
         points[0]["verdict"] = "slower"
         self.assertIsNone(unshown(collected(made).of("comparison")[0]))
 
+    def test_sets_that_a_record_has_are_compared(self):
+        from reporting.sets import Set, is_compared
+        a, b = (Set(name, None, (), "", ids) for name, ids in (("a", {"a1", "a2"}), ("b", {"b1"})))
+        for sets, known in (([{"records": ["a1"]}, {"records": ["b1", "x"]}], True), ([{"records": ["a1", "b1"]}], False),
+                            ([{"records": ["a1"]}, {"records": [["b1"], None]}], False), ([], False)):
+            self.assertEqual(is_compared([a, b], collected(record("verdict", sets=sets)).of("verdict")), known, sets)
+
 
 class Facts(unittest.TestCase):
     def test_a_record_becomes_a_place_in_the_page(self):
