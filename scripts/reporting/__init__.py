@@ -1,5 +1,5 @@
 """The package behind `scalemark report`: records in, one page and its plots out.
 
-files -> record -> collection -> rules, notices, sections (with plots_*) -> page. Nothing is computed here that a record
-already says; docs/report.md has the few rules that need more than a comparison.
+files -> machines -> collection -> sets (which the program compares) -> measured, verdict, notices, sections (with plots_*) -> page.
+Nothing is computed here that a record already says; docs/report.md has the few rules that need more than a comparison.
 """
