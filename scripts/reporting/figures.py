@@ -22,6 +22,7 @@ PALETTE = {"s1": "#0b5fa5", "s2": "#b8430f", "s3": "#00704e", "s4": "#8a3f8f", "
 SERIES = [PALETTE[f"s{i}"] for i in range(1, 7)]
 MARKERS = ["o", "s", "^", "D", "v", "P"]
 DASHES = ["-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2))]
+MOST_ROWS = 1000  # of a table: a browser takes seconds for more
 SIZE = (5.2, 3.4)  # inches: legible on a phone, three side by side on a wide screen
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 ElementTree.register_namespace("", SVG)
@@ -41,11 +42,16 @@ matplotlib.rcParams.update({
 
 @dataclasses.dataclass
 class Table:
-    """Cells are text or Number. Columns after the first `words` hold numbers."""
+    """Cells are text or Number. Columns after the first `words` hold numbers. `more`: rows beyond those that a page can hold."""
     caption: str
     columns: list
     rows: list
     words: int = 1
+    more: int = 0
+
+    def __post_init__(self):
+        self.more = max(0, len(self.rows) - MOST_ROWS)
+        self.rows = self.rows[:MOST_ROWS]
 
 
 @dataclasses.dataclass

@@ -1,9 +1,12 @@
 """Finds and reads the files of folders. Nothing that a file holds ends the report: what is damaged, of others or of
 another version is listed with what was wrong.
 """
+import array
 import dataclasses
+import hashlib
 import json
 import os
+import sys
 
 from reporting.record import Record, clean, finite, link_from
 
@@ -13,7 +16,9 @@ KINDS = ("run", "scaling", "inference", "instances", "comparison", "verdict", "h
 STUDIES = ("speed", "gate_study", "published_curve")
 SCHEMA_VERSION = 1
 LARGEST_BYTES = 64 << 20
-MOST_FILES = 20000
+MOST_FILES = 100000
+# Of many records these parts are the same.
+REPEATED = ("config", "system", "environment", "build", "unavailable", "noise")
 
 
 @dataclasses.dataclass
@@ -56,6 +61,30 @@ def read_json(path):
         return json.loads(text, parse_constant=refuse_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+class Compact:
+    """Makes what was read small: equal parts of records are one object, long lists of numbers are arrays."""
+
+    def __init__(self):
+        self.parts = {}
+
+    def of(self, content):
+        whole = {sys.intern(key): self.packed(value) for key, value in content.items() if key not in REPEATED}
+        for key in REPEATED:
+            if key in content:
+                digest = hashlib.sha1(json.dumps(content[key]).encode("utf-8", "surrogatepass")).digest()
+                whole[key] = self.parts.setdefault(digest, content[key])
+        return whole
+
+    def packed(self, value):
+        if isinstance(value, dict):
+            return {sys.intern(key): self.packed(item) for key, item in value.items()}
+        if not isinstance(value, list):
+            return value
+        if len(value) > 8 and all(type(item) is float for item in value):  # NaN is none of JSON
+            return array.array("d", value)
+        return [self.packed(item) for item in value]
 
 
 def is_trace(path):
@@ -149,7 +178,7 @@ def read_paths(paths, page_folder):
         launches += some
         files.append(entry)
     launched = {launch.record: launch for launch in launches if launch.record}
-    records, seen, ids = [], set(), {}
+    records, seen, ids, compact = [], set(), {}, Compact()
     for path in (path for given in paths for path in json_files(given)):
         real = os.path.realpath(path)
         if real in seen or os.path.basename(path) in PLANS or path.endswith(PLAN_ENDING):
@@ -162,7 +191,7 @@ def read_paths(paths, page_folder):
         files.append(File(clean(path), link_from(page_folder, path), status, what))
         if status == "read":
             ids[content["id"]] = clean(path)
-            record = Record(path, clean(path), link_from(page_folder, path), content)
+            record = Record(path, clean(path), link_from(page_folder, path), compact.of(content))
             if launch := launched.get(real):
                 record.settings, record.repeat = launch.settings, launch.repeat
             records.append(record)

@@ -59,6 +59,14 @@ def summary(kept, files):
     return counted(collections.Counter(record.kind for record in kept)), ", ".join(f"{n} {status}" for status, n in others.items())
 
 
+def of_interest(files):
+    """Those that were not read first; of those that were, no more than a table holds."""
+    from reporting.figures import MOST_ROWS
+    others = sorted((file for file in files if file.status != "read"), key=lambda file: file.status)
+    read = [file for file in files if file.status == "read"]
+    return others + read[:max(0, MOST_ROWS - len(others))]
+
+
 def compared(program, folder, page_folder, read):
     """The collection, to which the program adds comparisons of sets of one plan, with records in `folder`; and why it did not, as
     [(what, why)]."""
@@ -99,7 +107,7 @@ def content(asked, program, album, folder, read):
     return {"title": ", ".join(clean(path, 80) for path in asked.paths[:4]), "kinds": kinds, "others": others, "measured": measured,
             "further": further, "machines": machines if len(machines) > 1 else [], "glance": glance(collection, findings),
             "groups": grouped(findings), "notices": notices(collection, files, launches, failed), "sections": sections(album, collection),
-            "files": files, "facts": [facts_of(record) for record in records] if asked.standalone else [],
+            "files": files, "shown_files": of_interest(files), "facts": [facts_of(record) for record in records] if asked.standalone else [],
             "made_at": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")}
 
 

@@ -1,6 +1,7 @@
 """A record as the rest of the package sees it: typed access by JSON pointer, so that a value of another type than the
 schema's is no value, and every number knows the file and the place it comes from.
 """
+import array
 import dataclasses
 import math
 import os
@@ -36,7 +37,7 @@ def finite(value):
 
 def numbers_in(value):
     """Of a list each finite number, and None in place of what is none."""
-    return [finite(item) for item in value] if isinstance(value, list) else []
+    return [finite(item) for item in value] if isinstance(value, (list, array.array)) else []
 
 
 @dataclasses.dataclass(frozen=True)

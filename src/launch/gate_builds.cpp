@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -109,12 +110,32 @@ bool is_program(const fs::path& path) {
 /// Returns the source tree that this program was built in, or an empty path where it was installed.
 fs::path source_tree() { return folder_above(own_path(), fs::path("scripts") / "build_commit"); }
 
+/// Refuses a name such as HEAD~1 in a folder of another repository: whoever writes it there means a
+/// commit of that one. A hash is of ours wherever it is written.
+void refuse_foreign_commit(const fs::path& tree, const std::string& commit,
+                           const std::string& flag) {
+  if (commit.size() >= 7 && commit.find_first_not_of("0123456789abcdef") == commit.npos) return;
+  const ProgramOutput said = output_of(
+      {.command = {"git", "rev-parse", "--show-toplevel"}, .deadline_seconds = kLookUpSeconds});
+  std::error_code error;
+  if (!said.is_ok()) return;
+  const fs::path here = said.text.substr(0, said.text.find('\n'));
+  if (fs::equivalent(here, tree, error) || error) return;
+  refuse_at(flag,
+            fmt::format("{} would be a commit of scalemark itself, in {}, and this folder belongs to "
+                        "{}: to judge a change of yours, give the same build twice and say what is "
+                        "new with --new_set (model_file=, torch=, container=, env.NAME=); for a "
+                        "commit of scalemark give its hash",
+                        quote(commit), tree.string(), here.string()));
+}
+
 fs::path built_commit(const std::string& commit, const std::string& flag) {
   const fs::path tree = source_tree();
   if (tree.empty())
     refuse_at(flag, quote(commit) +
                         " is no program and no folder with one, and this scalemark has no source "
                         "tree to build a commit from; give the folder of a build");
+  refuse_foreign_commit(tree, commit, flag);
   const ProgramOutput said =
       output_of({.command = {(tree / "scripts" / "build_commit").string(), commit}});
   if (!said.is_ok()) {
@@ -431,17 +452,28 @@ class BuildGate {
     return judge(sets_, matching_, GateMode::sequential, asked_.design, asked_.allowed_to_fail);
   }
 
-  /// Returns the keys of --new_set that records contain, and those whose default the build changes.
-  /// A variable may be one that records lack.
+  /// Returns the keys of --new_set that records contain, those that differ because of it (the digest
+  /// of another model, the transport of another variable), and those whose default the build
+  /// changes.
   std::vector<std::string> varied_keys() const {
-    std::vector<std::string> known;
-    for (const std::string& name : asked_.varied)
-      if (std::ranges::any_of(sets_[1].launches, [&](const MeasuredLaunch& launch) {
-            return launch.keys.contains(name);
-          }))
-        known.push_back(name);
-    for (const auto& [name, sentence] : changed_defaults(sets_[0], sets_[1])) known.push_back(name);
-    return known;
+    std::set<std::string> known;
+    if (!asked_.varied.empty()) {
+      std::array<std::map<std::string, std::set<Json>>, 2> values;
+      for (std::size_t side = 0; side < 2; ++side)
+        for (const MeasuredLaunch& launch : sets_[side].launches)
+          for (const auto& [name, value] : launch.keys) values[side][name].insert(value);
+      for (const auto& [name, seen] : values[1]) {
+        const bool everywhere = std::ranges::all_of(sets_, [&, key = name](const ResultSet& set) {
+          return std::ranges::all_of(set.launches, [&](const MeasuredLaunch& launch) {
+            return launch.keys.contains(key);
+          });
+        });
+        if ((everywhere || name.starts_with(kVariablePrefix)) && values[0][name] != seen)
+          known.insert(name);
+      }
+    }
+    for (const auto& [name, sentence] : changed_defaults(sets_[0], sets_[1])) known.insert(name);
+    return {known.begin(), known.end()};
   }
 
   std::optional<ExitCode> look(std::size_t pairs) {

@@ -387,6 +387,12 @@ class Launch {
     launched.code = exit_code_of(outcome.status);
     if (!outcome.ok() || !failed) return;
     launched.code = ends_.jobs[*failed].code;
+    // Woken to be ended, it may still have said that it was asked to stop.
+    if (ends_.jobs[*failed].hung) {
+      outcome = {Status::timeout,
+                 fmt::format("{}: {}", title(*failed), ends_.jobs[*failed].reason)};
+      return;
+    }
     outcome = {status_of_failed(launched.code, outcomes_[*failed]), cause(*failed)};
   }
 

@@ -131,7 +131,7 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   end.told = aborted.has_value();
   if (!agreed && !aborted && was_told_to_end(exit, job)) {
     end.code = ExitCode::failed;
-    end.reason = fmt::format("{} was told to end before its ranks had begun",
+    end.reason = fmt::format("{} ended before its ranks had begun, and said nothing: it was told to end",
                              launcher_program(job.request));
     return end;
   }

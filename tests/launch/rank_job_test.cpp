@@ -6,6 +6,8 @@
 #include "launch/engine_start.hpp"
 #include "launch_support.hpp"
 #include "platform/platform.hpp"
+#include "record/scaling.hpp"
+#include "result/records.hpp"
 
 namespace scalemark::rank_job_test {
 namespace {
@@ -146,9 +148,15 @@ TEST_F(Supervised, TheAgreedCodeWins) {
 }
 
 TEST_F(Supervised, LauncherFailuresAreTheEnvironment) {
-  EXPECT_EQ(run("exit 1"), 7);
+  EXPECT_EQ(run("echo no such flag >&2; exit 1"), 7);
   EXPECT_THAT(read_text(folder_ / "stderr"), HasSubstr("status 1"));
   EXPECT_FALSE(std::filesystem::exists(output()));
+}
+
+TEST_F(Supervised, ALauncherThatIsToldToEndBeforeItsRanksHaveBegunLeavesARecord) {
+  EXPECT_EQ(run("exit 1"), 4);
+  EXPECT_THAT(read_text(folder_ / "stderr"), HasSubstr("before its ranks had begun"));
+  EXPECT_EQ(result_at<ScalingCurve>(output())->status, Status::failed);
 }
 
 TEST_F(Supervised, AKilledRankLeavesWhatWasMeasured) {
