@@ -121,12 +121,12 @@ void refuse_foreign_commit(const fs::path& tree, const std::string& commit,
   if (!said.is_ok()) return;
   const fs::path here = said.text.substr(0, said.text.find('\n'));
   if (fs::equivalent(here, tree, error) || error) return;
-  refuse_at(flag,
-            fmt::format("{} would be a commit of scalemark itself, in {}, and this folder belongs to "
-                        "{}: to judge a change of yours, give the same build twice and say what is "
-                        "new with --new_set (model_file=, torch=, container=, env.NAME=); for a "
-                        "commit of scalemark give its hash",
-                        quote(commit), tree.string(), here.string()));
+  refuse_at(flag, fmt::format(
+                      "{} would be a commit of scalemark itself, in {}, and this folder belongs to "
+                      "{}: to judge a change of yours, give the same build twice and say what is "
+                      "new with --new_set (model_file=, torch=, container=, env.NAME=); for a "
+                      "commit of scalemark give its hash",
+                      quote(commit), tree.string(), here.string()));
 }
 
 fs::path built_commit(const std::string& commit, const std::string& flag) {
@@ -452,8 +452,8 @@ class BuildGate {
     return judge(sets_, matching_, GateMode::sequential, asked_.design, asked_.allowed_to_fail);
   }
 
-  /// Returns the keys of --new_set that records contain, those that differ because of it (the digest
-  /// of another model, the transport of another variable), and those whose default the build
+  /// Returns the keys of --new_set that records contain, those that differ because of it (the
+  /// digest of another model, the transport of another variable), and those whose default the build
   /// changes.
   std::vector<std::string> varied_keys() const {
     std::set<std::string> known;

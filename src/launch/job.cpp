@@ -131,8 +131,9 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   end.told = aborted.has_value();
   if (!agreed && !aborted && was_told_to_end(exit, job)) {
     end.code = ExitCode::failed;
-    end.reason = fmt::format("{} ended before its ranks had begun, and said nothing: it was told to end",
-                             launcher_program(job.request));
+    end.reason =
+        fmt::format("{} ended before its ranks had begun, and said nothing: it was told to end",
+                    launcher_program(job.request));
     return end;
   }
   if (agreed == 0 && end.code == ExitCode::ok && exit.raw_status != 0 && !end.stopped)
@@ -200,11 +201,10 @@ JobEnds run_jobs(const std::vector<Job>& jobs, Supervision how) {
   JobEnds ends;
   ends.first_failed = exits.first_failed;
   for (std::size_t i = 0; i < jobs.size(); ++i)
-    ends.jobs.push_back(
-        end_of(jobs[i],
-               {exits.raw_status[i], exits.stopped_by_us, exits.overdue,
-                exits.hung && pulses.lost() == i},
-               how, memory));
+    ends.jobs.push_back(end_of(
+        jobs[i],
+        {exits.raw_status[i], exits.stopped_by_us, exits.overdue, exits.hung && pulses.lost() == i},
+        how, memory));
   for (std::size_t i = 0; i < jobs.size(); ++i) ends.jobs[i].ran_out = exits.ran_out[i];
   if (exits.hung) ends.first_failed = pulses.lost();
   const auto aborted = std::ranges::find_if(ends.jobs, &JobEnd::told);

@@ -270,8 +270,10 @@ ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   announce(job);
   lend_colours();
   Relay relay(config.json);
-  const Job launched{job.request, handover,
-                     {},          {},
+  const Job launched{job.request,
+                     handover,
+                     {},
+                     {},
                      {relay.out(), relay.err()},
                      [&relay] { return relay.is_silent(); }};
   const JobEnd end = run_jobs({launched}, supervision_of(config.timeout)).jobs.front();

@@ -197,7 +197,8 @@ void find_ours(const fs::path& folder, bool with_records, bool all_users, Leftov
     if (!facts) continue;
     if (is_lone_lock) {
       if (auto held = facts->age_seconds >= kYoungSeconds ? free_lock(path) : nullptr)
-        leftovers.found.push_back({path, "lock that nobody holds", bytes_of(path), std::move(held)});
+        leftovers.found.push_back(
+            {path, "lock that nobody holds", bytes_of(path), std::move(held)});
     } else if (is_checkpoints) {
       if (facts->age_seconds >= kYoungSeconds && !has_writers(path))
         leftovers.found.push_back({path, "checkpoints", bytes_of(path), nullptr});
