@@ -136,7 +136,7 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
                     launcher_program(job.request));
     return end;
   }
-  if (agreed == 0 && end.code == ExitCode::ok && exit.raw_status != 0 && !end.stopped)
+  if (agreed == 0 && end.code == ExitCode::ok && is_signal_status(exit.raw_status) && !end.stopped)
     warn(fmt::format("{} {}, after the record was complete", launcher_program(job.request),
                      end_words(exit.raw_status)));
   if ((!agreed || end.hung) && end.code != ExitCode::ok)

@@ -5,9 +5,11 @@ import re
 import signal
 import stat
 import subprocess
+import sys
+import unittest
 import xml.etree.ElementTree as xml
 
-from support import BINARY, SCALEMARK, SOURCE, ProgramTest, main, mpirun
+from support import BINARY, PYTHON_HAS_TORCH, SCALEMARK, SOURCE, ProgramTest, main, mpirun
 
 SETTINGS = {"model": "trivial", "batch_size": 4, "num_warmup_batches": 1, "num_batches": 20, "num_intra_threads": 1}
 
@@ -197,6 +199,29 @@ class Builds(GateTest):
         _, err = self.gate("plan.json", "--base", "HEAD", "--new", commit[:20], "--output", "out", expect=2)
         self.assertIn("is the commit of --base", err)
         self.assertNotIn("building", err)
+
+    def test_a_name_of_a_commit_of_another_repository_is_refused(self):
+        for words in (["init", "-q"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "theirs"]):
+            subprocess.run(["git", *words], cwd=self.folder, check=True)
+        _, err = self.gate(*self.plan()[:1], "--base", "HEAD", "--new", SCALEMARK, "--output", "out", expect=2)
+        self.assertRegex(err, rf'--base: "HEAD" would be a commit of scalemark itself, in {SOURCE}, .*--new_set \(model_file=')
+
+    @unittest.skipUnless(PYTHON_HAS_TORCH, "without torch in Python no model file is made")
+    def test_another_model_and_another_variable_are_judged(self):
+        script = ("import torch, torch.nn as nn\n"
+                  "for name, width in (('a.pt', 32), ('b.pt', 48)):\n"
+                  "    torch.jit.save(torch.jit.script(nn.Sequential(nn.Flatten(), nn.Linear(64, width), nn.Linear(width, 10))), name)")
+        self.run_program(sys.executable, "-c", script)
+        plan = self.plan(settings={"model_file": "a.pt", "input_shape": "64", "batch_size": 4, "num_batches": 20, "num_warmup_batches": 1,
+                                   "num_intra_threads": 1, "ranks": 2})
+        for setting, differs in (("model_file=b.pt", "model_digest"), ("env.OMPI_MCA_btl=self,tcp", "env.OMPI_MCA_btl")):
+            with self.subTest(setting=setting):
+                process = self.start(SCALEMARK, "gate", *plan[:-1], f"out-{differs}", "--new_set", setting, "--pairs", "8")
+                out, err = process.communicate(timeout=200)
+                self.assertIn(process.returncode, (0, 1, 3), err)
+                verdict = self.read(f"out-{differs}/verdict.json")
+                self.assertEqual((verdict["status"], verdict["repeats"]), ("ok", 8))
+                self.assertNotIn("default", out)
 
     def test_what_is_no_build(self):
         for build, text in (("no-such-commit", "no commit"), (self.folder, "holds no scalemark")):
