@@ -136,6 +136,12 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
                     launcher_program(job.request));
     return end;
   }
+  constexpr int kFirstOfOpenMpi = 160;  // beyond those of signals: its own codes, as 205
+  if (agreed == static_cast<int>(ExitCode::failed) && !aborted && !end.stopped && !end.hung &&
+      exit.raw_status >= kFirstOfOpenMpi) {
+    end.lost_daemon = true;
+    end.reason = what_happened(exit, job, how, memory);
+  }
   if (agreed == 0 && end.code == ExitCode::ok && is_signal_status(exit.raw_status) && !end.stopped)
     warn(fmt::format("{} {}, after the record was complete", launcher_program(job.request),
                      end_words(exit.raw_status)));

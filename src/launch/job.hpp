@@ -22,6 +22,7 @@ struct JobEnd {
   bool stopped = false;  ///< from outside: a signal reached the supervisor
   bool hung = false;     ///< nothing was heard of it: ended for that
   bool ran_out = false;  ///< it still ran when the limit of the launch was over
+  bool lost_daemon = false;  ///< its launcher gave up; the ranks take that for a stop from outside
 };
 
 /// One of several jobs that run side by side.

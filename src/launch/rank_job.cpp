@@ -176,7 +176,8 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
   // The final message of a single measurement is its record already.
   if (!partial && end.told && loaded.command != Command::scale) return;
   if (!partial && !leaves_a_record(end.code)) return;
-  if (!partial) partial = nothing_measured(loaded, ranks, outcome);
+  const bool single = loaded.command != Command::scale;
+  if (!partial || (end.lost_daemon && single)) partial = nothing_measured(loaded, ranks, outcome);
   Json& records = partial->finished;
   Json& record = partial->record;
   // Ranks that were ended because nothing was heard of them may still have written theirs.

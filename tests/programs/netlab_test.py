@@ -228,6 +228,18 @@ class Ends(ProgramTest):
                          "--output", "s.json", "--inject", "kill:rank=1:step=4", expect=4)
         self.assertEqual(self.read("s.json")["status"], "failed")
 
+    def test_a_daemon_that_is_killed_is_no_stop_from_outside(self):
+        """Open MPI then ends the ranks by SIGTERM."""
+        (self.folder / "job").write_text(f"""
+            (read -r line <began; pkill -KILL -x orted) &
+            {SCALEMARK} run {' '.join(LONG)} --ranks 2 --ranks_per_node 1 --output r.json | tee >(grep -m 1 images/sec: >began)
+            exit ${{PIPESTATUS[0]}}""")
+        os.mkfifo(self.folder / "began")
+        self.run_program(NETLAB, "--", "bash", "job", expect=4)
+        record = self.read("r.json")
+        self.assertEqual(record["status"], "failed")
+        self.assertIn("mpirun ended with status", record["reason"])
+
     def test_19_a_link_that_goes_down_is_a_timeout_that_names_the_rank(self):
         """tcp_retries2: mpirun itself waits for its lost daemon as long as TCP does, by default a quarter of an hour."""
         (self.folder / "job").write_text(f"""
