@@ -452,6 +452,13 @@ class BuildGate {
     return judge(sets_, matching_, GateMode::sequential, asked_.design, asked_.allowed_to_fail);
   }
 
+  /// Returns the defaults that the builds do not share, with a sentence each. Of one build, what
+  /// differs unasked follows from --new_set.
+  std::map<std::string, std::string> defaults_of_builds() const {
+    if (sides_[0].build().revision == sides_[1].build().revision) return {};
+    return changed_defaults(sets_[0], sets_[1]);
+  }
+
   /// Returns the keys of --new_set that records contain, those that differ because of it (the
   /// digest of another model, the transport of another variable), and those whose default the build
   /// changes.
@@ -472,7 +479,7 @@ class BuildGate {
           known.insert(name);
       }
     }
-    for (const auto& [name, sentence] : changed_defaults(sets_[0], sets_[1])) known.insert(name);
+    for (const auto& [name, sentence] : defaults_of_builds()) known.insert(name);
     return {known.begin(), known.end()};
   }
 
@@ -512,7 +519,7 @@ class BuildGate {
 
   std::vector<std::string> default_notes() const {
     std::vector<std::string> notes;
-    for (const auto& [name, sentence] : changed_defaults(sets_[0], sets_[1]))
+    for (const auto& [name, sentence] : defaults_of_builds())
       notes.push_back(sentence);
     return notes;
   }

@@ -17,11 +17,11 @@ namespace scalemark {
 /// The end of a job.
 struct JobEnd {
   ExitCode code = ExitCode::ok;
-  std::string reason;    ///< why the code is not ok; empty where the ranks' record says it
-  bool told = false;     ///< the ranks have printed the reason
-  bool stopped = false;  ///< from outside: a signal reached the supervisor
-  bool hung = false;     ///< nothing was heard of it: ended for that
-  bool ran_out = false;  ///< it still ran when the limit of the launch was over
+  std::string reason;        ///< why the code is not ok; empty where the ranks' record says it
+  bool told = false;         ///< the ranks have printed the reason
+  bool stopped = false;      ///< from outside: a signal reached the supervisor
+  bool hung = false;         ///< nothing was heard of it: ended for that
+  bool ran_out = false;      ///< it still ran when the limit of the launch was over
   bool lost_daemon = false;  ///< its launcher gave up; the ranks take that for a stop from outside
 };
 

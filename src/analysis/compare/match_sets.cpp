@@ -349,7 +349,6 @@ std::string plain_value(const Json& value) {
 std::map<std::string, std::string> changed_defaults(const ResultSet& base, const ResultSet& fresh) {
   std::map<std::string, std::string> changed;
   const MeasuredLaunch &before = base.launches.front(), &after = fresh.launches.front();
-  if (before.revision == after.revision) return changed;  // what differs follows from other keys
   for (const std::string& name : after.defaults) {
     const auto was = before.keys.find(name), is = after.keys.find(name);
     if (!before.defaults.contains(name) || was == before.keys.end() || is == after.keys.end() ||
