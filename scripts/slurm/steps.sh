@@ -2,6 +2,12 @@
 # What the batch scripts share, after site.conf: how a command becomes the ranks of the job, and the preflight of its
 # nodes.
 
+if [[ -n ${SLURM_HET_SIZE-} ]]; then
+  echo "this is a heterogeneous job: ranks on unlike components make no measurement; submit each component as a job of its own" >&2
+  exit 2
+fi
+: "${SLURM_CPUS_PER_TASK:=1}"  # unset without --cpus-per-task
+
 # The words that start a command as every task of the job, bound to its cores, in the container that site.conf names.
 if [[ $LAUNCHER == mpirun ]]; then
   launch=(mpirun -n "$SLURM_NTASKS" --map-by "slot:PE=$SLURM_CPUS_PER_TASK" --bind-to core)

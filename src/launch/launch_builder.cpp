@@ -36,10 +36,35 @@ int cores_per_host() {
   return cores;
 }
 
+namespace {
+
+/// Returns the fewest CPUs of a node by Slurm's list, such as "4,2(x3)"; nothing where it is none.
+std::optional<int> fewest_cpus(const std::string& list) {
+  std::optional<std::int64_t> fewest;
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const auto cpus = parse_integer(part.substr(0, part.find('(')));
+    if (!cpus || *cpus < 1 || *cpus > (1 << 20)) return std::nullopt;
+    fewest = std::min(fewest.value_or(*cpus), *cpus);
+  }
+  return fewest ? std::optional(static_cast<int>(*fewest)) : std::nullopt;
+}
+
+/// Returns the cores of a host: of this one, but where salloc has left us on the host that it was
+/// called on, those of the allocation.
+int cores_of_allocation(const std::map<std::string, std::string>& environment) {
+  const auto cpus = environment.find("SLURM_JOB_CPUS_PER_NODE");
+  if (cpus == environment.end() || environment.contains("SLURMD_NODENAME"))
+    return cores_per_host();
+  return fewest_cpus(cpus->second).value_or(cores_per_host());
+}
+
+}  // namespace
+
 Resources find_resources(Device device, const std::optional<std::string>& hostfile,
                          const std::map<std::string, std::string>& environment) {
   Resources resources;
-  resources.cores_per_host = cores_per_host();
+  resources.cores_per_host = cores_of_allocation(environment);
   if (device != Device::cpu) resources.gpus_per_host = static_cast<int>(visible_gpus().gpus.size());
   const auto nodes = environment.find("SLURM_JOB_NUM_NODES");
   if (hostfile)

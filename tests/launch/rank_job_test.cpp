@@ -72,6 +72,18 @@ TEST(AllocatedHosts, OfPbsLsfAndGridEngine) {
   EXPECT_EQ(find_resources(Device::cpu, {}, {{"PBS_NODEFILE", lines}}).hosts, 2);
 }
 
+TEST(FindResources, OfSallocsShellAreThoseOfTheAllocation) {
+  const auto cores = [](std::map<std::string, std::string> environment) {
+    environment["SLURM_JOB_NUM_NODES"] = "4";
+    return find_resources(Device::cpu, {}, environment).cores_per_host;
+  };
+  EXPECT_EQ(cores({{"SLURM_JOB_CPUS_PER_NODE", "1(x4)"}}), 1);
+  EXPECT_EQ(cores({{"SLURM_JOB_CPUS_PER_NODE", "96,64(x2),128"}}), 64);
+  EXPECT_EQ(cores({{"SLURM_JOB_CPUS_PER_NODE", "none"}}), cores_per_host());
+  EXPECT_EQ(cores({{"SLURM_JOB_CPUS_PER_NODE", "96(x4)"}, {"SLURMD_NODENAME", "n0"}}),
+            cores_per_host());
+}
+
 TEST(SpreadRanks, IsAsEvenAsTheSlotsAllow) {
   using Spread = std::vector<std::pair<std::string, int>>;
   const std::vector<HostSlots> hosts{{"n0", 4}, {"n1", 2}, {"n2", {}}};

@@ -76,6 +76,36 @@ class Words(unittest.TestCase):
                  for word in measured]
         self.assertEqual(words, printed)
 
+    def test_submit_asks_scalemark_first(self):
+        (self.folder / "sbatch").write_text(STAND_IN)
+        (self.folder / "sbatch").chmod(0o755)
+        (self.folder / "scalemark").write_text('#!/bin/sh\ncase "$*" in *--modle*) echo "scalemark: unknown flag --modle" >&2; exit 2;; '
+                                               '*cuda*) exit 7;; esac\n')
+        taken_down = self.folder / "taken_down"
+        environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "TAKEN_DOWN": str(taken_down)}
+
+        def submit(*words, expect=0):
+            taken_down.unlink(missing_ok=True)
+            done = subprocess.run(["bash", self.scripts / "submit", *words], env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, expect, done.stderr)
+            self.assertEqual(taken_down.exists(), expect == 0)
+            return done.stderr
+
+        self.assertIn("SCALEMARK of", submit("run.sbatch", expect=2))
+        submit("--no_check", "run.sbatch")
+        with open(self.scripts / "site.conf", "a", encoding="utf-8") as file:
+            file.write(f"SCALEMARK='{self.folder}/scalemark'\n")
+        submit("run.sbatch", "--nodes=2", "--", "--model", "resnet50")
+        submit("curve.sbatch", "--", "--device", "cuda")  # which this host need not have
+        for script, words in (("run.sbatch", ["--modle", "x"]), ("sweep.sbatch", ["a.json", "--modle"])):
+            self.assertIn("submit: unknown flag --modle", submit(script, "--", *words, expect=2))
+
+    def test_a_heterogeneous_job_is_refused(self):
+        os.environ["SLURM_HET_SIZE"] = "2"
+        self.addCleanup(os.environ.pop, "SLURM_HET_SIZE")
+        _, err = self.started("run.sbatch", "", expect=2)
+        self.assertIn("submit each component as a job of its own", err)
+
     def test_without_a_container_there_are_no_words_of_one(self):
         for launcher in ("srun", "mpirun"):
             commands, _ = self.started("run.sbatch", f"LAUNCHER={launcher}")
@@ -132,7 +162,7 @@ class Words(unittest.TestCase):
                 environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "TAKEN_DOWN": str(taken_down)}
                 printed = subprocess.run([self.scripts / "submit", flag, *words], env=environment, capture_output=True, text=True, check=True)
                 self.assertFalse(taken_down.exists())
-                for command in (["bash", "-c", printed.stdout], [self.scripts / "submit", *words]):
+                for command in (["bash", "-c", printed.stdout], [self.scripts / "submit", "--no_check", *words]):
                     subprocess.run(command, env=environment, check=True)
                 would, did = taken_down.read_text().splitlines()
                 taken_down.unlink()
@@ -153,7 +183,7 @@ class Words(unittest.TestCase):
             with self.subTest(words=words):
                 done = subprocess.run([self.scripts / "submit", *words], capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, code)
-                self.assertIn("usage: submit [--dry_run] SCRIPT", done.stderr if code else done.stdout)
+                self.assertIn("usage: submit [--dry_run] [--no_check] SCRIPT", done.stderr if code else done.stdout)
 
 
 if __name__ == "__main__":
