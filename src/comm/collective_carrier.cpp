@@ -12,12 +12,13 @@
 namespace scalemark {
 namespace {
 
-/// Returns the seconds of every call of `work`.
-template <typename Work>
-std::vector<double> each_timed(int repetitions, Work work) {
+/// Returns the seconds of every call of `work`, each after a call of `prepare`.
+template <typename Work, typename Prepare>
+std::vector<double> each_timed(int repetitions, Work work, Prepare prepare) {
   std::vector<double> seconds;
   seconds.reserve(static_cast<std::size_t>(repetitions));
   for (int i = 0; i < repetitions; ++i) {
+    prepare();
     const double start = steady_seconds();
     work();
     seconds.push_back(steady_seconds() - start);
@@ -56,7 +57,14 @@ class MpiCarrier : public HostCarrier {
 
   std::vector<double> run(Collective collective, std::size_t elements, int repetitions) override {
     return impl_->world->call("collective", [&] {
-      return each_timed(repetitions, [&] { call_mpi(collective, static_cast<int>(elements)); });
+      // The root of a broadcast goes on before anybody has the data, so that one would follow the
+      // other without ever arriving. All begin together, and the last one's time is the arrival.
+      const auto prepare = [&] {
+        if (collective == Collective::broadcast)
+          check_mpi(MPI_Barrier(impl_->communicator), "MPI_Barrier");
+      };
+      return each_timed(
+          repetitions, [&] { call_mpi(collective, static_cast<int>(elements)); }, prepare);
     });
   }
 
@@ -91,9 +99,12 @@ class ScalemarkCarrier : public HostCarrier {
   bool carries(Collective collective) const override { return collective == Collective::allreduce; }
 
   std::vector<double> run(Collective, std::size_t elements, int repetitions) override {
-    return each_timed(repetitions, [&] {
-      communicator_->allreduce({received_.data(), elements, DataType::f32});
-    });
+    return each_timed(
+        repetitions,
+        [&] {
+          communicator_->allreduce({received_.data(), elements, DataType::f32});
+        },
+        [] {});
   }
 
  private:

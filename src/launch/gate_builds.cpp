@@ -519,8 +519,7 @@ class BuildGate {
 
   std::vector<std::string> default_notes() const {
     std::vector<std::string> notes;
-    for (const auto& [name, sentence] : defaults_of_builds())
-      notes.push_back(sentence);
+    for (const auto& [name, sentence] : defaults_of_builds()) notes.push_back(sentence);
     return notes;
   }
 

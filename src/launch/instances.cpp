@@ -57,9 +57,12 @@ class Files {
     for (const std::string& name : names) runs_->keep(name);
     runs_->replace_strays();
   }
-  /// Lets the same command go on from here.
+  /// Lets the same command go on from here, where there is room for that.
   void keep(const InstancesResult& so_far) const {
-    if (runs_) ResultFile(partial(), /*reserved_bytes=*/0).write(record_json(so_far));
+    try {
+      if (runs_) ResultFile(partial(), /*reserved_bytes=*/0).write(record_json(so_far));
+    } catch (const ResultError&) {
+    }
   }
 
   fs::path folder() const { return fs::absolute(runs_ ? runs_->path() : temporary_->path()); }

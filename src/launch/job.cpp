@@ -150,9 +150,9 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
   if (!agreed && !aborted && !end.stopped && end.code != ExitCode::ok) {
     std::error_code ignored;
     const auto temporary = std::filesystem::temp_directory_path(ignored);
-    const std::string full = full_folder({job.handover.path(), temporary, "/dev/shm"});
+    const std::string full = full_folder({job.handover.path()});  // where results go
     if (!full.empty()) end.code = ExitCode::result;
-    end.reason += full;
+    end.reason += full.empty() ? full_folder({temporary, "/dev/shm"}) : full;
   }
   return end;
 }

@@ -54,8 +54,7 @@ std::optional<int> fewest_cpus(const std::string& list) {
 /// called on, those of the allocation.
 int cores_of_allocation(const std::map<std::string, std::string>& environment) {
   const auto cpus = environment.find("SLURM_JOB_CPUS_PER_NODE");
-  if (cpus == environment.end() || environment.contains("SLURMD_NODENAME"))
-    return cores_per_host();
+  if (cpus == environment.end() || environment.contains("SLURMD_NODENAME")) return cores_per_host();
   return fewest_cpus(cpus->second).value_or(cores_per_host());
 }
 

@@ -336,6 +336,8 @@ SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const 
         std::min({stopping.deadline(), limit, Clock::now() + std::chrono::seconds(1)});
     const int signal = guard.next_signal(until, how.inputs ? how.inputs() : std::vector<int>());
     if (signal != 0 && signal != SIGCHLD) {
+      if (how.listens && !stopping.begun())
+        say_info("stopping after this step; a second signal ends it at once");
       exits.stopped_by_us = true;
       stopping.request();
     } else if (signal == 0 && Clock::now() >= stopping.deadline()) {

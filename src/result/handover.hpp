@@ -60,6 +60,8 @@ class HandoverFolder {
 class Handover {
  public:
   Handover(const std::map<std::string, std::string>& environment, bool is_root);
+  /// Whether there is a supervisor, which hears what is said here.
+  bool is_heard() const { return !folder_.empty(); }
   void publish_partial(const PartialResults& partial) const;
   void publish_exit_code(ExitCode code) const;
   /// Instead of the exit code, where this rank aborts the job: rank 0 may be the one that hangs.

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "comm/abort.hpp"
 #include "config/keys.hpp"
@@ -117,9 +118,13 @@ int run_engine(int argc, char** argv) {
   Handover handover(process_environment(), rank_before_mpi() == 0);
   try {
     Watchdog watchdog(loaded.config.timeout);
-    watchdog.set_beat([&handover] {
+    const bool alone = rank_before_mpi() == 0 && !handover.is_heard();
+    watchdog.set_beat([&handover, alone, said = false]() mutable {
       handover.beat();
-      if (stop_requested()) handover.publish_stop_heard();
+      if (!stop_requested()) return;
+      handover.publish_stop_heard();
+      if (alone && !std::exchange(said, true))
+        say_info("stopping after this step; a second Ctrl-C ends it at once");
     });
     StartBarrier start_barrier(process_environment());  // before MPI starts processes of its own
     RankGroup world = RankGroup::world(watchdog);

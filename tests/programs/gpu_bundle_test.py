@@ -45,7 +45,7 @@ class Folder(ProgramTest):
         paths = {file["path"]: file for file in self.manifest["files"]}
         self.assertEqual(set(paths) | {"manifest.json"},
                          {str(path.relative_to(self.bundle)) for path in self.bundle.rglob("*") if path.is_file()})
-        for name in ("bin/scalemark", "bin/mpirun", "libexec/scalemark-engine", "libexec/scalemark-engine-cpu", "bin/comm_gpu_test",
+        for name in ("bin/scalemark", "bin/mpirun", "libexec/scalemark-engine", "bin/comm_gpu_test",
                      "bin/probe_gpu_test", "bin/train_gpu_test", "lib/libmpi.so.40", "scripts/gpu_check", "scripts/gpu/facts.py",
                      "lab/peers/pytorch_resnet.py", "run"):
             self.assertIn(name, paths)
