@@ -89,6 +89,14 @@ std::vector<std::string> verdict_footer(const Verdict& verdict) {
   lines.push_back(
       fmt::format("without a slowdown at most {:g} % of such gates say regressed; threshold {:g} %",
                   100 * rules.alpha, rules.threshold_percent));
+  const bool unlike = std::ranges::any_of(*verdict.points, [](const record::JudgedPoint& point) {
+    constexpr double kPercent = 0.5;
+    return std::abs(100 * (1 - point.value / point.base_value) - point.slowdown_percent) > kPercent;
+  });
+  if (unlike)
+    lines.push_back(
+        "rates are all units over all time; a difference is the centre of the launches' ratios, on "
+        "which single slow launches weigh less");
   if (rules.looks)
     lines.push_back("interval and p are of these pairs, and do not allow for the looks");
   for (const record::ComparedSet& set : *verdict.sets)
@@ -101,9 +109,13 @@ std::vector<std::string> verdict_footer(const Verdict& verdict) {
   return lines;
 }
 
-std::string test_case(const std::string& name, const std::string& outcome) {
-  return fmt::format("    <testcase classname=\"scalemark.gate\" name=\"{}\">{}</testcase>\n",
-                     xml_text(name), outcome);
+/// `seconds`: a `time` of JUnit; empty: unknown.
+std::string test_case(const std::string& name, const std::string& seconds,
+                      const std::string& outcome, const std::string& said) {
+  return fmt::format(
+      "    <testcase classname=\"scalemark.gate\" name=\"{}\"{}>{}<system-out>{}</system-out>"
+      "</testcase>\n",
+      xml_text(name), seconds, outcome, xml_text(said));
 }
 
 std::string outcome_element(const char* element, const std::string& message) {
@@ -149,6 +161,14 @@ std::string outcome_of(const Verdict& verdict, const std::string& sentence) {
   return verdict.verdict == GateVerdict::pass ? "" : outcome_element("skipped", sentence);
 }
 
+/// The outcome of one point: only a pass of the gate is one of each of its points.
+std::string outcome_of(const Verdict& verdict, const record::JudgedPoint& point) {
+  if (point.regressed) return outcome_element("failure", shown(point_sentence(point)));
+  return verdict.verdict == GateVerdict::pass
+             ? ""
+             : outcome_element("skipped", "no verdict of its own: " + shown(point_sentence(point)));
+}
+
 /// Returns the judged points, or none for a gate without a verdict.
 std::vector<record::JudgedPoint> judged_points(const Verdict& verdict) {
   return verdict.points.value_or({});
@@ -175,18 +195,24 @@ std::string verdict_markdown(const Verdict& verdict) {
 std::string verdict_junit(const Verdict& verdict) {
   const auto points = judged_points(verdict);
   const auto failed = std::ranges::count_if(points, &record::JudgedPoint::regressed);
-  std::string cases = test_case("all points", outcome_of(verdict, verdict_sentence(verdict)));
+  const bool passed = verdict.verdict == GateVerdict::pass;
+  const auto skipped = passed ? 0 : static_cast<std::ptrdiff_t>(points.size()) - failed;
+  const std::string seconds =
+      verdict.launches ? fmt::format(" time=\"{:.3f}\"", verdict.launches->seconds) : "";
+  std::string cases =
+      test_case("all points", seconds, outcome_of(verdict, verdict_sentence(verdict)),
+                verdict_sentence(verdict));
   for (const record::JudgedPoint& point : points)
-    cases +=
-        test_case(shown(point_name(point)),
-                  point.regressed ? outcome_element("failure", shown(point_sentence(point))) : "");
+    cases += test_case(
+        shown(point_name(point)), "", outcome_of(verdict, point),
+        shown(fmt::format("{}, p = {}", point_sentence(point), probability(point.p_adjusted))));
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"scalemark "
-      "gate\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" timestamp=\"{}\">\n{}"
+      "gate\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"{} timestamp=\"{}\">\n{}"
       "  </testsuite>\n</testsuites>\n",
       1 + points.size(), failed + (verdict.verdict == GateVerdict::regressed ? 1 : 0),
-      verdict.verdict ? 0 : 1, verdict.verdict == GateVerdict::inconclusive ? 1 : 0,
-      verdict.created_at, cases);
+      verdict.verdict ? 0 : 1, skipped + (verdict.verdict == GateVerdict::inconclusive ? 1 : 0),
+      seconds, verdict.created_at, cases);
 }
 
 std::string verdict_annotation(const Verdict& verdict) {

@@ -67,6 +67,10 @@ TEST(VerdictReport, MarkdownHasTheSame) {
 TEST(VerdictReport, JUnitCountsAndEscapes) {
   EXPECT_THAT(verdict_junit(record_of(0.05)), HasSubstr(R"(tests="2" failures="2" errors="0")"));
   EXPECT_THAT(verdict_junit(record_of(0)), HasSubstr(R"(tests="2" failures="0" errors="0")"));
+  Verdict open = record_of(0);
+  open.verdict = GateVerdict::inconclusive;
+  EXPECT_THAT(verdict_junit(open), HasSubstr(R"(failures="0" errors="0" skipped="2")"));
+  EXPECT_THAT(verdict_junit(record_of(0)), HasSubstr("<system-out>"));
   const std::string failed = verdict_junit(failed_record());
   EXPECT_THAT(failed, HasSubstr("killed &lt;by&gt; &quot;signal&quot;"));
   EXPECT_THAT(failed, HasSubstr(R"(tests="1" failures="0" errors="1")"));
