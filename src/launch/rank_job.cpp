@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -167,6 +168,18 @@ void ask_for_marked_data() {
   setenv(kMarksData, "1", 1);
 }
 
+/// Whether all curves that were asked for are measured and written: what comes after that is lost
+/// for nobody.
+bool is_complete(const LoadedConfig& loaded, const HandoverFolder& handover) {
+  if (loaded.command != Command::scale) return false;
+  const auto partial = handover.partial();
+  return partial && partial->record.is_null() &&
+         partial->finished.size() == curves_of(loaded.config).size() &&
+         std::ranges::all_of(partial->finished, [](const Json& record) {
+           return envelope_of(record).status == Status::ok;
+         });
+}
+
 /// Writes the record that the job could not write itself: the partial results, with the reason.
 void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder& handover,
                      const JobEnd& end) {
@@ -281,6 +294,10 @@ ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
   relay.finish();
   if (!end.reason.empty()) {
     if (!end.told) say_error(end.reason);
+    if (!config.json && is_complete(loaded, handover)) {
+      warn("that was after the record was complete");
+      return ExitCode::ok;
+    }
     publish_partial(loaded, job.points.largest, handover, end);
   }
   if (end.code == ExitCode::ok && relay.has_lost_data() && (config.json || !config.output))
