@@ -182,6 +182,7 @@ void finish_printing(std::optional<double> seconds) noexcept {
 namespace {
 
 int data_descriptor = STDOUT_FILENO;
+bool kept_has_colours = false;  // of stdout, where keep_stdout_for_data() has moved it
 
 /// As it is to leave this process.
 std::string marked(std::string_view text) {
@@ -202,6 +203,7 @@ void keep_stdout_for_data() {
   std::fflush(stdout);
   const int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (kept < 0) return;
+  kept_has_colours = has_colours(STDOUT_FILENO);
   data_descriptor = kept;
   dup2(STDERR_FILENO, STDOUT_FILENO);
 }
@@ -228,7 +230,10 @@ DataLines::Parts DataLines::rest() {
 void print_data(std::string_view text) {
   finish_printing();
   std::fflush(stdout);  // what a library has printed comes first
-  const int error = write_whole(data_descriptor, marked(in_colour(text, data_descriptor)));
+  const bool colours =
+      data_descriptor == STDOUT_FILENO ? has_colours(STDOUT_FILENO) : kept_has_colours;
+  const int error =
+      write_whole(data_descriptor, marked(colours ? coloured(text) : std::string(text)));
   if (error != 0)
     throw StdoutError((error == EBADF ? "it is closed" : write_error_words(error)) +
                       ": what was asked for there is lost");
@@ -349,7 +354,10 @@ void lend_colours() {
 }
 
 std::string in_colour(std::string_view text, int descriptor) {
-  if (!has_colours(descriptor)) return std::string(text);
+  return has_colours(descriptor) ? coloured(text) : std::string(text);
+}
+
+std::string coloured(std::string_view text) {
   std::string all;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());

@@ -149,6 +149,8 @@ void lend_colours();
 /// The text with the first word of lines such as "warning: ...", "fail: ..." and "verdict: pass"
 /// coloured; as it is where there are no colours.
 std::string in_colour(std::string_view text, int descriptor);
+/// The same whatever it is written to.
+std::string coloured(std::string_view text);
 
 // The size that files of this process may have (RLIMIT_FSIZE, ulimit -f). prepare_streams() has
 // SIGXFSZ ignored, so that a write beyond it fails and says so.

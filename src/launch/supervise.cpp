@@ -175,9 +175,14 @@ class Membership {
     if (std::ranges::find(groups_, getpgid(pid)) != groups_.end()) return true;
     if (keeps_daemons_) return false;
     std::ifstream file(fmt::format("/proc/{}/environ", pid));
+    if (!file && errno == EACCES) return false;  // another user's
     const std::string begin = std::string(kJobVariable) + "=" + name_;
-    for (std::string variable; std::getline(file, variable, '\0');)
+    std::string variable;
+    // One that is dying has no environment any more, but still its locks: it is waited for.
+    if (!std::getline(file, variable, '\0')) return true;
+    do
       if (variable.starts_with(begin)) return true;
+    while (std::getline(file, variable, '\0'));
     return false;
   }
 
