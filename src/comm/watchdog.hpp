@@ -70,12 +70,14 @@ class PhaseScope {
 /// that stalls is to cost no result. For the lifetime of the scope, on all ranks.
 class StoragePhase {
  public:
-  explicit StoragePhase(Watchdog& watchdog, const char* phase = "result files")
-      : watchdog_(watchdog), timeout_(watchdog.timeout()), before_(watchdog.exchange(phase)) {
+  explicit StoragePhase(Watchdog& watchdog)
+      : watchdog_(watchdog),
+        timeout_(watchdog.timeout()),
+        before_(watchdog.exchange("result files")) {
     watchdog_.set_timeout(std::max(timeout_, kStorageSeconds));
   }
   ~StoragePhase() {
-    watchdog_.enter(before_);
+    watchdog_.enter(before_);  // first: what this phase took may be more than the old timeout
     watchdog_.set_timeout(timeout_);
   }
   StoragePhase(const StoragePhase&) = delete;

@@ -23,6 +23,7 @@
 #include "measure/clock.hpp"
 #include "platform/platform.hpp"
 #include "platform/posix_file.hpp"
+#include "result/sweep_folder.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -122,6 +123,7 @@ PointLauncher::PointLauncher(const SweepPlan& plan, Build build, fs::path folder
       build_(std::move(build)),
       folder_(std::move(folder)),
       environment_(process_environment()),
+      shown_(without_variables_of_job(recorded_environment(environment_))),
       launcher_(launcher_of(plan, environment_)) {}
 
 JournalEntry PointLauncher::entry_of(std::size_t index, std::int64_t repeat) const {
@@ -131,8 +133,7 @@ JournalEntry PointLauncher::entry_of(std::size_t index, std::int64_t repeat) con
   entry.revision = build_.revision;
   entry.repeat = repeat;
   entry.settings = json_without_credentials(plan_.points[index].settings);
-  const auto shown = without_variables_of_job(recorded_environment(environment_));
-  entry.environment.emplace(shown.begin(), shown.end());
+  entry.environment.emplace(shown_.begin(), shown_.end());
   return entry;
 }
 
@@ -206,19 +207,18 @@ std::vector<std::string> PointLauncher::command_lines(std::size_t index,
 }
 
 void PointLauncher::refuse_other_variables(const Journal& journal) const {
-  const auto now = without_variables_of_job(recorded_environment(environment_));
   const auto words = [](const std::map<std::string, std::string>& all, const std::string& name) {
     const auto found = all.find(name);
     return found == all.end() ? name + " unset" : name + "=" + found->second;
   };
-  for (const JournalEntry& entry : journal.entries()) {
-    if (entry.revision != build_.revision || !entry.environment) continue;
-    const JournalEntry* last = journal.find(entry);
-    if (last != &entry || entry.status == to_string(Status::interrupted)) continue;
+  for (const JournalEntry& entry : last_entries(journal.entries())) {
+    if (entry.revision != build_.revision || !entry.environment ||
+        entry.status == to_string(Status::interrupted))
+      continue;
     const std::map<std::string, std::string> then(entry.environment->begin(),
                                                   entry.environment->end());
     std::set<std::string> differing;
-    for (const auto& [one, other] : {std::pair(&then, &now), std::pair(&now, &then)})
+    for (const auto& [one, other] : {std::pair(&then, &shown_), std::pair(&shown_, &then)})
       for (const auto& [name, value] : *one)
         if (const auto found = other->find(name); found == other->end() || found->second != value)
           differing.insert(name);
@@ -226,7 +226,7 @@ void PointLauncher::refuse_other_variables(const Journal& journal) const {
     std::vector<std::string> before, here;
     for (const std::string& name : differing) {
       before.push_back(words(then, name));
-      here.push_back(words(now, name));
+      here.push_back(words(shown_, name));
     }
     throw ConfigError(fmt::format(
         "{} holds launches that were started with {}, and now it is {}: their figures do not "

@@ -113,6 +113,7 @@ class PointLauncher {
   Build build_;
   std::filesystem::path folder_;
   std::map<std::string, std::string> environment_;
+  std::map<std::string, std::string> shown_;  ///< of it, what the journal tells
   Launcher launcher_;
 };
 

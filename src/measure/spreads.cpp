@@ -102,9 +102,13 @@ std::optional<StudentTest> student_test(std::span<const double> x) {
   return StudentTest{sample.mean, sample.error, sample.degrees_of_freedom};
 }
 
+std::optional<StudentTest> welch_shift(std::span<const double> a, std::span<const double> b) {
+  return test_of(plain_sample(a), plain_sample(b));
+}
+
 std::optional<StudentTest> welch_test(std::span<const double> a, std::span<const double> b) {
   if (!enough(a, b) || !are_alike(a.size(), b.size())) return std::nullopt;
-  return test_of(plain_sample(a), plain_sample(b));
+  return welch_shift(a, b);
 }
 
 std::optional<StudentTest> winsorised_welch_test(std::span<const double> a,

@@ -42,7 +42,10 @@ inline constexpr std::size_t kLeastStudentValues = 5;
 /// Returns the test of the mean of x. Returns nullopt where x has fewer than kLeastStudentValues,
 /// or no spread.
 std::optional<StudentTest> student_test(std::span<const double> x);
-/// Returns Welch's test (1947) of the shift from a to b, which holds its level where their spreads
+/// Returns the shift from the mean of a to that of b with Welch's error and degrees of freedom
+/// (1947), of samples of at least 2 values. Returns nullopt where neither has a spread.
+std::optional<StudentTest> welch_shift(std::span<const double> a, std::span<const double> b);
+/// Returns Welch's test of the shift from a to b, which holds its level where their spreads
 /// differ. Where the sizes differ by more than a quarter it does not hold it for skewed noise.
 /// Returns nullopt there, where a sample has fewer than kLeastStudentValues, and where neither has
 /// a spread.

@@ -12,6 +12,7 @@
 #include "config/json_text.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "measure/spreads.hpp"
 #include "measure/statistics.hpp"
 #include "record/instances.hpp"
 #include "record/preflight.hpp"
@@ -234,18 +235,8 @@ MeasuredFigure unpaired_ratio(const ByRepeat& above, const ByRepeat& below,
   const double shift = mean(x) - mean(y);
   MeasuredFigure measured{.value = std::exp(shift), .repeats = std::min(x.size(), y.size())};
   if (measured.repeats < 2) return measured;
-  const auto square = [](const std::vector<double>& logs) {
-    return std::pow(standard_deviation(logs), 2) / static_cast<double>(logs.size());
-  };
-  const auto freedom = [](const std::vector<double>& logs) {
-    return static_cast<double>(logs.size() - 1);
-  };
-  const double a = square(x), b = square(y);
-  const double half =
-      a + b > 0
-          ? std::sqrt(a + b) * student_quantile(0.95, std::pow(a + b, 2) /
-                                                          (a * a / freedom(x) + b * b / freedom(y)))
-          : 0;
+  const auto test = welch_shift(y, x);
+  const double half = test ? test->error * student_quantile(0.95, test->degrees_of_freedom) : 0;
   measured.ci95 = Interval{std::exp(shift - half), std::exp(shift + half)};
   return measured;
 }
