@@ -96,7 +96,7 @@ struct Supervision {
   std::string output = {};                        ///< file of its stdout and stderr; empty: ours
   std::function<std::vector<int>()> inputs = {};  ///< descriptors that wake us when they have input
   std::function<void()> on_wake = {};  ///< called whenever we wake, at least once a second
-  /// What has left the job's process group goes on after its end, as daemons do.
+  /// What a job that has succeeded leaves running goes on, as a monitor that it was to start.
   bool keeps_daemons = false;
 };
 

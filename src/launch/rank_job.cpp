@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,9 +15,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "analysis/scaling/scaling.hpp"
 #include "config/curves.hpp"
@@ -49,7 +54,9 @@ class Relay {
   int out() const { return pipes_[0].write_end; }
   int err() const { return pipes_[1].write_end; }
 
-  /// Passes on the rest. Call it when no process of the job is left.
+  /// Passes on the rest of what was written. Call it when no process of the job is left. Others may
+  /// still hold an end of the pipes, such as what a launcher's agent has started: they are not
+  /// waited for.
   void finish();
   bool is_silent() const { return !pipes_[0].any && !pipes_[1].any; }
   /// Returns, after finish(), whether some of the job's stdout has reached nobody.
@@ -57,8 +64,8 @@ class Relay {
 
  private:
   struct Pipe {
-    int read_end = -1, write_end = -1;
-    std::atomic<bool> lost = false, any = false;  ///< some of it reached nobody; there was some
+    int read_end = -1, write_end = -1, over = -1;  ///< over: readable when the job has ended
+    std::atomic<bool> lost = false, any = false;   ///< some of it reached nobody; there was some
     std::thread thread;
   };
   void pass_on(Pipe& pipe, int destination) const;
@@ -73,11 +80,13 @@ Relay::Relay(bool only_data) : only_data_(only_data) {
   sigfillset(&all);
   for (std::size_t i = 0; i < pipes_.size(); ++i) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    pipes_[i].over = eventfd(0, EFD_CLOEXEC);
+    if (pipes_[i].over < 0 || pipe2(ends, O_CLOEXEC) != 0) {
       const int error = errno;
       finish();
       throw EnvironmentError(fmt::format("cannot make a pipe: {}", std::strerror(error)));
     }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);  // of this end alone
     pipes_[i].read_end = ends[0];
     pipes_[i].write_end = ends[1];
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -98,9 +107,11 @@ Relay::~Relay() { finish(); }
 void Relay::finish() {
   for (Pipe& pipe : pipes_) {
     if (pipe.write_end >= 0) close(pipe.write_end);
+    if (pipe.over >= 0) eventfd_write(pipe.over, 1);
     if (pipe.thread.joinable()) pipe.thread.join();
-    if (pipe.read_end >= 0) close(pipe.read_end);
-    pipe.read_end = pipe.write_end = -1;
+    for (int* const descriptor : {&pipe.read_end, &pipe.over})
+      if (*descriptor >= 0) close(std::exchange(*descriptor, -1));
+    pipe.write_end = -1;
   }
 }
 
@@ -117,10 +128,16 @@ void Relay::pass_on(Pipe& pipe, int destination) const {
     write(parts.data);
     write_whole(STDERR_FILENO, parts.others);
   };
+  std::optional<int> left;  // bytes that are in the pipe when the job has ended
   for (;;) {
+    std::array<pollfd, 2> watched{{{pipe.read_end, POLLIN, 0}, {pipe.over, POLLIN, 0}}};
+    if (!left && poll(watched.data(), watched.size(), -1) < 0) continue;
+    if (!left && watched[1].revents != 0) ioctl(pipe.read_end, FIONREAD, &left.emplace(0));
+    if (left && *left <= 0) break;
     const ssize_t got = read(pipe.read_end, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || (errno == EAGAIN && !left))) continue;
     if (got <= 0) break;
+    if (left) *left -= static_cast<int>(got);
     pipe.any = true;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
     if (split)

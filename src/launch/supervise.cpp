@@ -144,7 +144,7 @@ std::vector<char*> argv_of(const ChildProcess& process) {
 /// that it has taken the place of by exec.
 class Membership {
  public:
-  explicit Membership(bool keeps_daemons) : keeps_daemons_(keeps_daemons) {
+  Membership() {
     const char* outer = std::getenv(kJobVariable);
     name_ = fmt::format("{}{}.{}/", outer ? outer : "", getpid(),
                         Clock::now().time_since_epoch().count());
@@ -173,7 +173,6 @@ class Membership {
  private:
   bool has(pid_t pid) const {
     if (std::ranges::find(groups_, getpgid(pid)) != groups_.end()) return true;
-    if (keeps_daemons_) return false;
     std::ifstream file(fmt::format("/proc/{}/environ", pid));
     if (!file && errno == EACCES) return false;  // another user's
     const std::string begin = std::string(kJobVariable) + "=" + name_;
@@ -186,7 +185,6 @@ class Membership {
     return false;
   }
 
-  bool keeps_daemons_;
   std::string name_;
   std::vector<pid_t> groups_;
 };
@@ -322,7 +320,7 @@ class Stopping {
 
 SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const Supervision& how) {
   const Guard guard;
-  Membership job(how.keeps_daemons);
+  Membership job;
   Children children(processes, guard.mask_of_children(), job);
   Stopping stopping(children, how);
   const auto limit =
@@ -362,7 +360,8 @@ SupervisedExits supervise_all(const std::vector<ChildProcess>& processes, const 
     }
   }
   if (children.first_failed() && !stopping.begun()) exits.stopped_by_us = stop_follows(guard);
-  job.kill_leftovers();
+  const bool succeeded = !children.first_failed() && !stopping.begun();
+  if (!how.keeps_daemons || !succeeded) job.kill_leftovers();
   exits.raw_status = children.statuses();
   exits.first_failed = children.first_failed();
   return exits;

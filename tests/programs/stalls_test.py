@@ -133,14 +133,22 @@ class Neighbours(ProgramTest):
         os.kill(monitor, 0)
         os.kill(monitor, signal.SIGKILL)
 
-    def test_a_daemon_of_a_command_before_a_launch_goes_on_until_it_is_ended(self):
+    def swept(self, before, after, expect=0):
         plan = {"settings": {"model": "trivial", "batch_size": 4, "num_batches": 2, "num_warmup_batches": 0}, "repeats": 1,
-                "launcher": "mpirun",
-                "before": [["sh", "-c", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >daemon.pid"]],
-                "after": [["sh", "-c", "kill $(cat daemon.pid) && echo ended >daemon.log"]]}
+                "launcher": "mpirun", "before": [["sh", "-c", before]], "after": [["sh", "-c", after]]}
         (self.folder / "plan.json").write_text(json.dumps(plan))
-        self.run_program(SCALEMARK, "sweep", "plan.json", "--output", "out")
-        self.assertEqual((self.folder / "daemon.log").read_text(), "ended\n")
+        self.run_program(SCALEMARK, "sweep", "plan.json", "--output", "out", expect=expect)
+
+    def test_a_daemon_of_a_command_before_a_launch_goes_on_until_it_is_ended(self):
+        for start in ("setsid sleep 1000", "sleep 1000"):  # also one in the process group of the command
+            self.swept(f"{start} </dev/null >/dev/null 2>&1 & echo $! >daemon.pid", "kill $(cat daemon.pid) && echo ended >daemon.log")
+            self.assertEqual((self.folder / "daemon.log").read_text(), "ended\n", start)
+            shutil.rmtree(self.folder / "out")
+            (self.folder / "daemon.log").unlink()
+
+    def test_a_command_that_fails_leaves_nothing(self):
+        self.swept("setsid sleep 1000 & sleep 1000 & exit 3", "true", expect=7)
+        self.assertEqual(self.processes_left(), [])
 
 
 if __name__ == "__main__":
