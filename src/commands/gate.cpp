@@ -27,6 +27,7 @@
 #include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "error.hpp"
+#include "launch/bisect.hpp"
 #include "launch/gate_builds.hpp"
 #include "launch/launch_builder.hpp"
 #include "platform/posix_file.hpp"
@@ -155,7 +156,7 @@ struct GateRequest {
   std::size_t allowed_to_fail = 0;  ///< launches of either set that need not be ok
 
   GatedBuilds builds;
-  bool dry_run = false;
+  bool dry_run = false, bisect = false;
 
   // Of a baseline.
   std::string baseline;                ///< the file
@@ -416,6 +417,7 @@ FlagGroup build_flags() {
         .standard = "20",
         .often_used = true},
        {.name = "max_seconds", .value_name = "S", .text = "no pair begins that would end later"},
+       {.name = "bisect", .text = "of two commits: name the one between that is slower"},
        {.name = "seed", .value_name = "N", .text = "of the order", .standard = "the plan's"},
        launcher_flag("the plan's"),
        hostfile_flag("the plan's"),
@@ -460,6 +462,7 @@ const std::vector<std::string> kOfBuilds{"base",
                                          "new",
                                          "pairs",
                                          "max_seconds",
+                                         "bisect",
                                          "seed",
                                          "launcher",
                                          "hostfile",
@@ -557,6 +560,9 @@ class Reader {
     builds.folder = request_.output.value_or("gate");
     builds.base = *flags_.text("base");
     builds.fresh = flags_.text("new").value_or(builds.base);
+    request_.bisect = flags_.has("bisect");
+    if (request_.bisect)
+      refuse({"new_set"}, "is no commit between --base and --new: leave out --bisect");
     if (!flags_.has("new_set")) refuse_same_commit(builds.base, builds.fresh);
     const std::string& path = request_.sets.front();
     const Json plan = read_json_object(path, "plan");
@@ -639,8 +645,9 @@ class Reader {
 
 ExitCode gate_two_builds(const GateRequest& request) {
   SweepProgress progress;
-  return gate_builds(request.builds, progress,
-                     [&](const Verdict& verdict) { report_verdict(verdict, request.reports); });
+  return (request.bisect ? bisect_builds : gate_builds)(
+      request.builds, progress,
+      [&](const Verdict& verdict) { report_verdict(verdict, request.reports); });
 }
 
 ExitCode gate_as_asked(const CommandLine& line) {
@@ -649,7 +656,7 @@ ExitCode gate_as_asked(const CommandLine& line) {
   const GateRequest request = Reader(flags).read();
   if (request.kind != GateRequest::Kind::builds) return gate_sets(request);
   if (!request.dry_run) return gate_two_builds(request);
-  print_gate(request.builds);
+  (request.bisect ? print_bisection : print_gate)(request.builds);
   return ExitCode::ok;
 }
 

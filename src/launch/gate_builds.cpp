@@ -160,7 +160,18 @@ std::string commit_of(const std::string& word) {
       output_of({.command = {"git", "-C", tree.string(), "rev-parse", "--verify", "--quiet",
                              "--end-of-options", word + "^{commit}"},
                  .deadline_seconds = kLookUpSeconds});
-  return said.is_ok() ? said.text : "";
+  return said.is_ok() ? said.text.substr(0, said.text.find('\n')) : "";
+}
+
+/// Returns the lines that git prints in the source tree.
+std::vector<std::string> lines_of_git(const fs::path& tree, std::vector<std::string> words) {
+  words.insert(words.begin(), {"git", "-C", tree.string()});
+  const ProgramOutput said = output_of({.command = words, .deadline_seconds = kLookUpSeconds});
+  if (!said.is_ok()) throw EnvironmentError(fmt::format("{} failed", fmt::join(words, " ")));
+  std::vector<std::string> lines;
+  std::istringstream text(said.text);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
 }
 
 /// Returns the build that `PROGRAM --version` describes.
@@ -204,6 +215,36 @@ void refuse_same_commit(const std::string& base, const std::string& fresh) {
               fmt::format("{} is the commit of --base, {}; give another one, or with --new_set "
                           "KEY=VALUE what it is to do otherwise",
                           quote(fresh), commit.substr(0, 12)));
+}
+
+std::vector<Commit> commits_between(const std::string& base, const std::string& fresh) {
+  const fs::path tree = source_tree();
+  const std::array hashes{commit_of(base), commit_of(fresh)};
+  for (std::size_t side = 0; side < 2; ++side) {
+    const std::string flag = fmt::format("--{}", side == 0 ? "base" : "new");
+    const std::string& word = side == 0 ? base : fresh;
+    if (hashes[side].empty())
+      refuse_at(flag, quote(word) +
+                          " is no commit of a source tree that this scalemark was built in; "
+                          "--bisect builds the commits between --base and --new");
+    refuse_foreign_commit(tree, word, flag);
+  }
+  std::vector<Commit> commits;
+  const std::string range = hashes[0] + ".." + hashes[1];
+  for (const std::string& line :
+       lines_of_git(tree, {"log", "-1", "--format=%H %s", hashes[0], "--"}))
+    commits.push_back({line.substr(0, 40), line.substr(41)});
+  for (const std::string& line :
+       lines_of_git(tree, {"log", "--first-parent", "--reverse", "--format=%H %s", range, "--"}))
+    commits.push_back({line.substr(0, 40), line.substr(41)});
+  const bool follows = output_of({.command = {"git", "-C", tree.string(), "merge-base",
+                                              "--is-ancestor", hashes[0], hashes[1]},
+                                  .deadline_seconds = kLookUpSeconds})
+                           .is_ok();
+  if (!follows || commits.size() < 2)
+    refuse_at("--base", fmt::format("{} is no commit before {}: --bisect looks at those between",
+                                    quote(base), quote(fresh)));
+  return commits;
 }
 
 namespace {

@@ -30,6 +30,15 @@ Build build_of(const std::string& word, const std::string& flag);
 /// Throws ConfigError where both words name one commit, so that there is nothing to judge.
 void refuse_same_commit(const std::string& base, const std::string& fresh);
 
+struct Commit {
+  std::string hash, subject;
+};
+
+/// Returns the commit `base` of the source tree and those after it up to `fresh`, along the first
+/// parents, so that a merge is one. Throws ConfigError where both are not commits, or none follows
+/// `base`.
+std::vector<Commit> commits_between(const std::string& base, const std::string& fresh);
+
 /// Says in what the two builds of a pair alternate.
 enum class Alternate { automatic, steps, launches };
 

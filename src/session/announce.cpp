@@ -1,4 +1,5 @@
-// Describes a run on one line, and estimates how long its steps take.
+// Describes a run on one line, estimates how long its steps take, and samples the load by others
+// until it is low enough.
 #include "session/announce.hpp"
 
 #include <ATen/Parallel.h>
@@ -6,15 +7,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "config/names.hpp"
+#include "measure/clock.hpp"
 #include "models/catalog.hpp"
 #include "platform/binding.hpp"
 #include "probe/gemm.hpp"
 #include "report/console.hpp"
+#include "result/foreign_load.hpp"
+#include "result/run_record.hpp"
 #include "streams.hpp"
 #include "train/arithmetic.hpp"
+#include "train/signals.hpp"
 
 namespace scalemark {
 namespace {
@@ -81,6 +88,43 @@ void announce_time(const Session& session, RankGroup& ranks, const ResolvedConfi
       fmt::format("this will take about {}, {:.2g} s a step in {}; fewer --num_batches and "
                   "--num_warmup_batches, a smaller --batch_size or another --precision take less",
                   format_duration(seconds), step, to_string(config.precision)));
+}
+
+namespace {
+
+constexpr std::chrono::seconds kLook{1};
+
+/// Returns how much others use this host during one second in which the ranks sleep.
+ForeignLoad look(const Session& session) {
+  const NoiseSnapshot before = session.noise_now();
+  std::this_thread::sleep_for(kLook);
+  RankReport report;
+  report.host = host_name();
+  report.cpus_of_host = session.cpus_of_host();
+  report.noise = noise_between(before, session.noise_now());
+  const auto loads = foreign_loads({report});
+  return loads.empty() ? ForeignLoad{} : loads.front();
+}
+
+}  // namespace
+
+void wait_for_idle(Session& session, RankGroup& ranks) {
+  const double limit = session.config().wait_for_idle;
+  if (limit <= 0) return;
+  const double begin = steady_seconds();
+  for (bool told = false;; told = true) {
+    ranks.watchdog().enter("wait for an idle machine");
+    const ForeignLoad load = look(session);
+    const bool late = steady_seconds() - begin >= limit;
+    const auto sums =
+        ranks.all_sum({load.notable() ? 1. : 0., late ? 1. : 0., stop_requested() ? 1. : 0.});
+    if (sums[0] == 0 || sums[2] > 0) return;
+    const std::string who = load.notable() ? load.words() : "other hosts are used by others";
+    if (sums[1] > 0)
+      return session.warn(fmt::format(
+          "the machine did not become idle in {:g} s (--wait_for_idle): {}", limit, who));
+    if (!told) session.say(fmt::format("waiting up to {:g} s for an idle machine: {}", limit, who));
+  }
 }
 
 }  // namespace scalemark

@@ -1,4 +1,5 @@
-// Says what is about to be measured, before it begins.
+// What comes before a measurement: says what is about to be measured, and waits for a quiet
+// machine.
 #pragma once
 
 #include <optional>
@@ -24,5 +25,10 @@ double expected_seconds(const ResolvedConfig& config, double step_seconds);
 /// Says nothing where one of the two is not known. All ranks call it.
 void announce_time(const Session& session, RankGroup& ranks, const ResolvedConfig& config,
                    double flops_per_step, std::optional<double> gemm_flops);
+
+/// Waits until no host of the group has been used by others for a second, or until --wait_for_idle
+/// seconds have passed, which is a warning; a stop ends it too. It does nothing where the option is
+/// not set. All ranks call it.
+void wait_for_idle(Session& session, RankGroup& ranks);
 
 }  // namespace scalemark

@@ -15,7 +15,6 @@
 #include "platform/platform.hpp"
 #include "result/early_error.hpp"
 #include "session/commands.hpp"
-#include "session/error_words.hpp"
 #include "session/measured_run.hpp"
 #include "streams.hpp"
 #include "train/arithmetic.hpp"

@@ -15,7 +15,6 @@
 #include "session/server_trials.hpp"
 #include "session/step_printer.hpp"
 #include "session/trace_pass.hpp"
-#include "session/wait_for_idle.hpp"
 #include "train/inferencer.hpp"
 
 namespace scalemark {

@@ -16,7 +16,6 @@
 #include "probe/gemm.hpp"
 #include "record/wire.hpp"
 #include "session/announce.hpp"
-#include "session/wait_for_idle.hpp"
 #include "train/arithmetic.hpp"
 #include "train/c10d_reducer.hpp"
 

@@ -10,10 +10,10 @@
 #include "platform/fabric.hpp"
 #include "record/wire.hpp"
 #include "report/tables.hpp"
+#include "session/announce.hpp"
 #include "session/commands.hpp"
 #include "session/preflight_measure.hpp"
 #include "session/publish.hpp"
-#include "session/wait_for_idle.hpp"
 #include "streams.hpp"
 #include "train/signals.hpp"
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "comm/abort.hpp"
-#include "session/error_words.hpp"
 #include "streams.hpp"
 
 namespace scalemark {

@@ -89,4 +89,8 @@ class Session {
 /// Returns whose malloc this process uses: "tcmalloc", "jemalloc" or "glibc".
 std::string allocator_name();
 
+/// Returns words_of() an error that ends a measurement. Where memory ran out, the text also names
+/// the batch, what this rank has held, and the remedy.
+std::string measuring_words(const std::exception& error, const Session& session);
+
 }  // namespace scalemark

@@ -1,13 +1,16 @@
 // Preloaded into a program, stands for a system that does not do what is asked of it:
-//   SMK_TEST_SLOW_FSYNC=NAME:SKIP:SECONDS  fsync of a file whose path has NAME takes so long, but
-//   for the first SKIP of them SMK_TEST_THREADS=N                     the process gets no more than
-//   N threads
+//   SMK_TEST_SLOW_FSYNC=NAME:SKIP:SECONDS: fsync of a file whose path has NAME takes so long, but
+//   for the first SKIP of them.
+//   SMK_TEST_THREADS=N: the process gets no more than N threads.
+//   SMK_TEST_SLOW_OPENMP=MICROSECONDS: each time that OpenMP is asked for its threads takes so
+//   long.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -43,6 +46,15 @@ void stall(int file) {
 extern "C" int fsync(int file) {
   stall(file);
   return next<int(int)>("fsync")(file);
+}
+
+extern "C" int omp_get_max_threads() {
+  const char* slow = std::getenv("SMK_TEST_SLOW_OPENMP");
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(slow ? std::atol(slow) : 0);
+  while (std::chrono::steady_clock::now() < end) {
+  }
+  return next<int()>("omp_get_max_threads")();
 }
 
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,

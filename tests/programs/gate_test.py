@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -252,6 +253,85 @@ class Examples(GateTest):
         bases = {digest for path in ("docs/ci/gitlab.yml", "scripts/packaging/Containerfile", "scripts/packaging/scalemark.def")
                  for digest in re.findall(r"debian@(sha256:[0-9a-f]{64})", (SOURCE / path).read_text())}
         self.assertEqual(len(bases), 1, bases)
+
+
+SETUP = f"""#!/bin/sh
+# Stands for the set-up of a commit: this build, with what its file says.
+[ "$(cat state)" = broken ] && exit 7
+mkdir -p build/release/bin
+[ "$(cat state)" = slow ] && slow="export LD_PRELOAD={BINARY}/bin/libfaulty_system.so SMK_TEST_SLOW_OPENMP=200"
+printf '#!/bin/sh\\n%s\\nexec {SCALEMARK} "$@"\\n' "$slow" >build/release/bin/scalemark
+chmod +x build/release/bin/scalemark
+"""
+
+
+class Bisection(GateTest):
+    def tree(self, states):
+        """A repository with a commit a state, and its scalemark."""
+        tree = self.folder / "tree"
+        (tree / "scripts").mkdir(parents=True)
+        for name in ("build_commit", "progress.sh", "compile_seconds"):
+            shutil.copy(SOURCE / "scripts" / name, tree / "scripts")
+        (tree / "scripts/setup").write_text(SETUP)
+        (tree / "scripts/setup").chmod(0o755)
+        (tree / ".gitignore").write_text("/build\n")
+        git = ["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run([*git, "init", "--quiet"], check=True)
+        for number, state in enumerate(states):
+            (tree / "state").write_text(state)
+            subprocess.run([*git, "add", "--all"], check=True)
+            subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", f"{number} {state}"], check=True)
+        shutil.copytree(BINARY / "bin", tree / "build/release/bin", ignore=lambda _, names: [name for name in names if name != "scalemark"])
+        for path in BINARY.iterdir():
+            if path.name not in ("bin", "setup.env"):
+                (tree / "build/release" / path.name).symlink_to(path)
+        (self.folder / "plan.json").write_text(json.dumps({"settings": SETTINGS, "launcher": "mpirun"}))
+        return tree / "build/release/bin/scalemark"
+
+    def bisect(self, program, *words, expect):
+        env = self.environment(XDG_CACHE_HOME=str(self.folder / "cache"))
+        return self.run_program(program, "gate", "plan.json", "--bisect", "--pairs", "8", "--output", "out", *words, expect=expect, env=env)
+
+    def test_the_commit_is_named_and_what_can_not_be_built_left_out(self):
+        program = self.tree(["fast", "fast", "fast", "broken", "fast", "slow", "slow", "slow"])
+        git = ["git", "-C", self.folder / "tree", "rev-parse"]
+        hashes = [subprocess.run([*git, f"HEAD~{7 - number}"], check=True, capture_output=True, text=True).stdout.strip()
+                  for number in range(8)]
+        words = ["--base", hashes[0], "--new", hashes[7], "--junit", "j.xml"]
+        out, _ = self.bisect(program, *words, "--dry_run", expect=0)
+        self.assertEqual([line.split('"')[1] for line in out.splitlines()][3], "3 broken")
+        out, err = self.bisect(program, *words, expect=1)
+        named = f'the first slow commit is {hashes[5][:12]} "5 slow": '
+        verdict = self.read("out/verdict.json")
+        self.assertTrue(verdict["notes"][0].startswith(named), verdict["notes"])
+        self.assertIn(named, out)
+        self.assertEqual((verdict["verdict"], verdict["repeats"]), ("regressed", 8))
+        self.assertIn(f'{hashes[3][:12]} "3 broken" can\'t be told: left out', err)
+        self.assertRegex((self.folder / "j.xml").read_text(), "<failure")
+        folders = sorted(path.name for path in (self.folder / "out").iterdir() if path.is_dir())
+        self.assertEqual(folders, sorted(f"{hashes[a][:12]}-{hashes[b][:12]}" for a, b in ((0, 7), (0, 4), (0, 5), (4, 5))))
+        before = {path: path.read_bytes() for path in (self.folder / "out").glob("*/*/journal.jsonl")}
+        self.bisect(program, *words, expect=1)  # goes on where it was, at the end
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
+
+    def test_several_are_named_where_those_between_can_not_be_told(self):
+        program = self.tree(["fast", "broken", "slow"])
+        commit = subprocess.run(["git", "-C", self.folder / "tree", "rev-parse", "HEAD", "HEAD~2"], check=True, capture_output=True,
+                                text=True).stdout.split()
+        out, _ = self.bisect(program, "--base", commit[1], "--new", commit[0], expect=1)
+        self.assertRegex(out, r'the first slow commit is one of these 2: \w+ "1 broken" \(can\'t be told\), \w+ "2 slow"')
+
+    def test_what_is_not_slower_has_no_commit_to_name(self):
+        program = self.tree(["fast", "broken", "fast"])
+        commit = subprocess.run(["git", "-C", self.folder / "tree", "rev-parse", "HEAD", "HEAD~2"], check=True, capture_output=True,
+                                text=True).stdout.split()
+        self.bisect(program, "--base", commit[1], "--new", commit[0], "--threshold", "20", "--delta", "40", "--point_delta", "40", expect=0)
+        self.assertEqual(self.read("out/verdict.json")["verdict"], "pass")
+        for words, naming in ((["--base", commit[0], "--new", commit[1]], "is no commit before"),
+                              (["--base", BINARY, "--new", commit[0]], "is no commit of a source tree"),
+                              (["--base", commit[1], "--new", commit[0], "--new_set", "precision=bf16"], "leave out --bisect")):
+            _, err = self.bisect(program, *words, expect=2)
+            self.assertIn(naming, err)
 
 
 if __name__ == "__main__":
