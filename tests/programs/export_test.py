@@ -1,8 +1,12 @@
-"""scalemark export and run --mllog: real records, read by Python's own csv; damaged, foreign and missing files."""
+"""scalemark export and run --mllog: real records, read by Python's own csv and by pandas as docs/export.md does; damaged,
+foreign and missing files."""
 
+import contextlib
 import csv
 import io
 import json
+import math
+import re
 import shutil
 import unittest
 
@@ -47,6 +51,78 @@ class Export(ProgramTest):
         self.assertEqual(sorted(json.loads(row["settings"])["batch_size"] for row in rows if row["status"] == "ok"), [1, 2])
         self.assertEqual([(row["repeat"], row["reason"]) for row in rows if row["status"] == "timeout"],
                          [("2", "hung, \"quietly\"")])
+
+    def tables_of_the_page(self, *words):
+        """What the Python of docs/export.md makes of the export of these paths, and what it prints."""
+        _, err = self.run_program(SCALEMARK, "export", *words, "--output", "table.csv")
+        script, = re.findall(r"^```python\n(.*?)^```", (SOURCE / "docs/export.md").read_text(), re.MULTILINE | re.DOTALL)
+        self.assertIn("results/example.csv", script)
+        names, printed = {}, io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(script.replace("results/example.csv", str(self.folder / "table.csv")), names)
+        return names, printed.getvalue(), err
+
+    def test_the_page_reads_every_kind_with_pandas(self):
+        self.run_program(SCALEMARK, "run", *TRIVIAL, "--output", "r/run.json")
+        self.run_program(SCALEMARK, "infer", *TRIVIAL, "--output", "r/infer.json")
+        self.run_program(SCALEMARK, "scale", *TRIVIAL, "--ranks", "1,2", "--repeats", "2", "--output", "r/curve.json")
+        plan = {"axes": {"batch_size": [1, 2]}, "settings": {"model": "trivial", "num_batches": 30}, "repeats": 2}
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        self.run_program(SCALEMARK, "sweep", "plan.json", "--output", "r/sweep")
+        journal = self.folder / "r/sweep/journal.jsonl"
+        entries = [json.loads(line) for line in journal.read_text().splitlines()]
+        lost = next(entry for entry in entries if entry["settings"]["batch_size"] == 2)
+        journal.write_text(journal.read_text() + json.dumps(dict(lost, repeat=3, status="timeout", exit_code=5, record="")) + "\n")
+        for name in ("instances", "instances_failed", "baseline_of_sweep", "comparison", "history", "preflight_timeout", "projection",
+                     "verdict"):
+            shutil.copy(SOURCE / f"tests/record/files/{name}.json", self.folder / "r")
+        shutil.copy(SOURCE / "results/baselines/studies/bert_sriov.json", self.folder / "r/study.json")
+
+        names, printed, err = self.tables_of_the_page("r")
+        curve = self.read("r/curve.json")["points"]
+        self.assertEqual(names["curves"].to_dict(),
+                         {("trivial", "curve.json"): {point["ranks"]: point["efficiency"] for point in curve}})
+        jobs = names["jobs"]
+        self.assertEqual(list(jobs), [("resnet50", "instances.json"), ("resnet50", "instances_failed.json")])
+        self.assertEqual(jobs["resnet50", "instances.json"].to_dict(), {1: 1.0, 2: 0.5})
+        self.assertTrue(math.isnan(jobs["resnet50", "instances_failed.json"][2]))
+
+        rates = names["rates"].reset_index().astype(object)
+        rates = rates.where(rates.notna(), None).to_dict("records")
+        of_sweep = [row for row in rates if row["settings"]]
+        measured = {size: [self.read(f"r/sweep/{entry['record']}")["throughput"]["mean"] for entry in entries
+                           if entry["settings"]["batch_size"] == size] for size in (1, 2)}
+        self.assertEqual(sorted((row["settings"], row["count"], row["model"] or "") for row in of_sweep),
+                         [('{"batch_size":1}', 2, "trivial"), ('{"batch_size":2}', 0, ""), ('{"batch_size":2}', 2, "trivial")])
+        for row in of_sweep:
+            if row["count"]:
+                self.assertAlmostEqual(row["mean"], sum(measured[json.loads(row["settings"])["batch_size"]]) / 2)
+        alone = [(row["kind"], row["model"], row["ranks"], row["communicator"] == "none", row["count"])
+                 for row in rates if not row["settings"]]
+        self.assertCountEqual(alone, [("inference", "trivial", 1, False, 1), ("run", "trivial", 1, True, 3),
+                                      ("run", "trivial", 2, False, 2), ("run", "trivial", 2, True, 2)])
+        for text in ("trivial", "resnet50", "curve.json", "inference", '{"batch_size":2}'):
+            self.assertIn(text, printed)
+        for kind in ("baseline", "comparison", "history", "preflight", "projection", "study", "verdict"):
+            self.assertIn(f"left out: 1 record of kind {kind}, which has no rows", err)
+
+    def test_the_page_reads_each_kind_alone_with_pandas(self):
+        files = {path.stem: json.loads(path.read_text()) for path in sorted((SOURCE / "tests/record/files").glob("*.json"))}
+        seen = set()
+        for name, record in files.items():
+            if record["kind"] not in ("run", "inference", "scaling", "instances"):
+                self.run_program(SCALEMARK, "export", SOURCE / f"tests/record/files/{name}.json", expect=2)
+                continue
+            with self.subTest(name):
+                names, _, err = self.tables_of_the_page(SOURCE / f"tests/record/files/{name}.json")
+                seen.add(record["kind"])
+                self.assertEqual(err, "")
+                self.assertTrue(names["table"]["model"].notna().all())
+                sizes = [len(names[table]) for table in ("curves", "jobs", "rates")]
+                rows = len(record.get("points", [record]))
+                self.assertEqual(sizes, [rows if kind == record["kind"] else 0 for kind in ("scaling", "instances")]
+                                 + [rows if record["kind"] in ("run", "inference") else 0])
+        self.assertEqual(len(seen), 4)
 
     def test_a_copy_is_written_once(self):
         files = SOURCE / "tests/record/files"
