@@ -92,6 +92,23 @@ class BuildCommit(unittest.TestCase):
             self.assertEqual((tree / "scripts/setup").read_text(), SETUP)
             self.assertFalse((tree / "new_source").exists())
 
+    def test_a_cache_of_a_ci_holds_where_the_clone_lies_in_the_same_place(self):
+        program = self.build("HEAD~1")
+        archive, elsewhere = self.folder / "cache.tar", self.folder / "elsewhere"
+        subprocess.run(["tar", "-cf", archive, "-C", self.folder, "cache"], check=True)
+        subprocess.run(["git", "clone", "--quiet", f"file://{self.clone}", elsewhere], check=True)  # as another job does
+        shutil.rmtree(self.clone)
+        shutil.rmtree(self.cache)
+        subprocess.run(["tar", "-xf", archive, "-C", self.folder], check=True)
+        self.assertEqual(self.build("HEAD~1", clone=elsewhere), program)  # of a clone that is gone: anew
+        self.assertEqual((program.parents[3] / ".git/objects/info/alternates").read_text(), f"{elsewhere}/.git/objects\n")
+        shutil.rmtree(self.cache)
+        subprocess.run(["tar", "-xf", archive, "-C", self.folder], check=True)
+        elsewhere.rename(self.clone)
+        self.assertEqual(self.build("HEAD~1"), program)
+        self.assertEqual((program.parents[3] / ".git/objects/info/alternates").read_text(), f"{self.clone}/.git/objects\n")
+        self.assertEqual(self.call("HEAD~1").stderr, "")  # nothing is built
+
     def test_the_same_libtorch_and_settings(self):
         torch = self.clone / ".venv/lib/python3.11/site-packages/torch"
         torch.mkdir(parents=True)

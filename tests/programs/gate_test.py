@@ -1,7 +1,6 @@
 """scalemark gate with real launches of builds."""
 
 import json
-import re
 import shutil
 import signal
 import stat
@@ -228,31 +227,6 @@ class Builds(GateTest):
         for build, text in (("no-such-commit", "no commit"), (self.folder, "holds no scalemark")):
             _, err = self.gate(*self.plan(), "--new", build, expect=2)
             self.assertIn(text, err)
-
-
-class Examples(GateTest):
-    def test_the_jobs_of_docs_ci_call_what_is_there(self):
-        help_text, _ = self.gate("--help", "all")
-        for path in sorted((SOURCE / "docs/ci").iterdir()):
-            command, = re.findall(r"./scalemark gate (.*(?:\n  .*)*?--summary \S+)", path.read_text())
-            with self.subTest(path=path.name):
-                self.assertTrue((SOURCE / command.split()[0]).exists())
-                for flag in re.findall(r"--[a-z_]+", command):
-                    self.assertRegex(help_text, rf"{flag}\b")
-
-    def test_root_installs_a_fixed_list_and_all_that_is_fetched_is_pinned(self):
-        packages = re.search(r"^readonly PACKAGES=\(([^)]*)\)", (SOURCE / "scripts/setup").read_text(), re.MULTILINE)[1].split()
-        for path in sorted((SOURCE / "docs/ci").iterdir()):
-            with self.subTest(path=path.name):
-                text = path.read_text()
-                listed = re.search(r"install -y --no-install-recommends git ccache(.*?) python3-venv\n", text, re.DOTALL)[1]
-                self.assertEqual([*listed.replace("\\", "").split(), "python3-venv"], packages)
-                self.assertNotRegex(text, r"sudo[^\n]*(scripts|scalemark)")
-                for pinned in re.findall(r"^ +(?:- uses|image): *(.*)", text, re.MULTILINE):
-                    self.assertRegex(pinned, r"^[\w/-]+@([0-9a-f]{40}|sha256:[0-9a-f]{64}) # \S")
-        bases = {digest for path in ("docs/ci/gitlab.yml", "scripts/packaging/Containerfile", "scripts/packaging/scalemark.def")
-                 for digest in re.findall(r"debian@(sha256:[0-9a-f]{64})", (SOURCE / path).read_text())}
-        self.assertEqual(len(bases), 1, bases)
 
 
 SETUP = f"""#!/bin/sh
