@@ -41,6 +41,8 @@ ExitCode preflight(const CommandLine& line);
 CommandHelp preflight_help(const CommandLine& line);
 ExitCode sweep(const CommandLine& line);
 CommandHelp sweep_help(const CommandLine& line);
+ExitCode tune(const CommandLine& line);
+CommandHelp tune_help(const CommandLine& line);
 ExitCode study(const CommandLine& line);
 CommandHelp study_help(const CommandLine& line);
 ExitCode instances(const CommandLine& line);
@@ -81,6 +83,8 @@ inline constexpr auto kSubcommands = std::to_array<Subcommand>({
      commands::preflight_help},
     {"sweep", "fresh launches of many settings in random order", commands::sweep,
      commands::sweep_help},
+    {"tune", "the fastest ranks, batch and communication of a job here", commands::tune,
+     commands::tune_help},
     {"study", "a published experiment: its figures beside those measured here", commands::study,
      commands::study_help},
     {"instances", "jobs side by side on disjoint cores, GPUs or MIG slices", commands::instances,

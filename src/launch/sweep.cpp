@@ -32,9 +32,10 @@ class Sweep {
     find_lost(journal);
     const auto left = launches_left(journal);
     progress.expect(left.size());
+    bool stopped = false;
     for (const auto& [index, repeat] : left) {
       progress.start(plan_.points[index].title(), repeat);
-      const bool stopped = launcher_.launch(journal, index, repeat);
+      stopped = launcher_.launch(journal, index, repeat);
       const JournalEntry& entry = journal.entries().back();
       progress.finish(entry.seconds, outcome_of(entry, launcher_.record_of(entry)));
       refuse_other_ground(journal);
@@ -43,7 +44,7 @@ class Sweep {
         break;
       }
     }
-    return {worst(journal), results_of(journal)};
+    return {worst(journal), results_of(journal), stopped};
   }
 
  private:

@@ -27,6 +27,7 @@ struct SweepEnd {
   /// earlier sweep has recorded the failure.
   ExitCode code = ExitCode::ok;
   std::vector<SweepResult> results;  ///< a point each
+  bool stopped = false;              ///< from outside, before all were launched
 };
 
 /// Says which launches that have ended are launched again.

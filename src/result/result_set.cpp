@@ -166,9 +166,11 @@ bool is_trace(const fs::path& path) {
   return std::string_view(begin.data()).find("\"traceEvents\"") != std::string_view::npos;
 }
 
-/// What a sweep was to launch, or what a step of a study was to do.
+/// What a sweep was to launch, what a step of a study was to do, or what a tuning has picked.
 bool is_plan(const fs::path& path) {
-  return path == planned_file(path.parent_path()) || path.string().ends_with(kStepPlanEnding);
+  const fs::path folder = path.parent_path();
+  return path == planned_file(folder) || path == tuned_file(folder) ||
+         path.string().ends_with(kStepPlanEnding);
 }
 
 /// Whether what is below a folder is looked through. What cannot be, or was left by a killed job,

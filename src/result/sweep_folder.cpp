@@ -32,6 +32,10 @@ std::filesystem::path planned_file(const std::filesystem::path& folder) {
   return folder / "planned.json";
 }
 
+std::filesystem::path tuned_file(const std::filesystem::path& folder) {
+  return folder / "tuned.json";
+}
+
 std::vector<JournalEntry> last_entries(const std::vector<JournalEntry>& entries) {
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> last_of;
   for (std::size_t i = 0; i < entries.size(); ++i)

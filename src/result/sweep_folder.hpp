@@ -32,6 +32,8 @@ void add_launch_settings(MeasuredLaunch& launch, const Json& settings);
 
 /// FOLDER/planned.json.
 std::filesystem::path planned_file(const std::filesystem::path& folder);
+/// FOLDER/tuned.json: the configuration that `scalemark tune` has picked.
+std::filesystem::path tuned_file(const std::filesystem::path& folder);
 /// The ending of files beside records that say what a step of a study was to do.
 inline constexpr std::string_view kStepPlanEnding = ".plan.json";
 
