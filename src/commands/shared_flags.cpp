@@ -45,6 +45,14 @@ FlagGroup container_flags() {
   return group;
 }
 
+FlagHelp value_flag() {
+  return {.name = "value",
+          .value_name = "NAME=TEXT",
+          .text = "what {NAME} in commands of the plan stands for",
+          .standard = "the plan's",
+          .repeated = true};
+}
+
 std::vector<FlagHelp> record_flags() {
   return {{.name = "output",
            .value_name = "FILE",

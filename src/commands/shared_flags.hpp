@@ -24,6 +24,8 @@ FlagHelp launcher_flag(const std::string& standard);
 FlagHelp hostfile_flag(const std::string& standard);
 /// Returns the flags of containers as keys, which the plan may have too.
 FlagGroup container_flags();
+/// Returns the flag of replace_values().
+FlagHelp value_flag();
 
 // The functions below say where the record of a command that only reads goes: to a file, and to
 // stdout in one of three forms.

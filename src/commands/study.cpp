@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "commands/list.hpp"
+#include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/load.hpp"
@@ -29,7 +30,8 @@ struct StudyRequest {
   Study study;
   std::string profile, site;
   std::optional<std::string> output;
-  std::vector<std::string> sites;  ///< two, where these are compared
+  std::vector<std::string> sites;   ///< two, where these are compared
+  std::vector<std::string> values;  ///< "NAME=TEXT", of the plans of its sweeps
   bool dry_run = false, json = false, markdown = false;
 
   fs::path folder(const std::string& of_site) const {
@@ -61,11 +63,10 @@ StudyRequest read_request(const FlagReader& flags) {
     throw ConfigError(
         sites ? "scalemark study: --sites takes two: scalemark study NAME --sites A B"
               : "scalemark study takes one study: scalemark study NAME (scalemark list studies)");
-  StudyRequest request{find_study(words.front()),
-                       flags.text("profile").value_or("laptop"),
-                       flags.text("site").value_or("here"),
-                       flags.text("output"),
-                       {words.begin() + 1, words.end()}};
+  StudyRequest request{
+      find_study(words.front()),           flags.text("profile").value_or("laptop"),
+      flags.text("site").value_or("here"), flags.text("output"),
+      {words.begin() + 1, words.end()},    flags.texts("value")};
   request.study.profile(request.profile);
   check_site(request.site);
   for (const std::string& site : request.sites) check_site(site);
@@ -74,7 +75,8 @@ StudyRequest read_request(const FlagReader& flags) {
   request.markdown = flags.has("markdown");
   if (request.dry_run + request.json + request.markdown > 1)
     throw ConfigError("scalemark study: of --dry_run, --json and --markdown give one");
-  if (sites && (request.output || request.dry_run || request.json || request.markdown))
+  if (sites && (request.output || request.dry_run || request.json || request.markdown ||
+                !request.values.empty()))
     throw ConfigError("scalemark study: --sites reads what --site has measured, and prints tables");
   return request;
 }
@@ -218,6 +220,7 @@ CommandHelp commands::study_help(const CommandLine&) {
               .text = "folder of study.json and the results of its steps",
               .standard = "results/studies/NAME/PROFILE/LABEL",
               .often_used = true},
+             value_flag(),
              {.name = "dry_run",
               .text = "print every command and launch, start nothing",
               .often_used = true},
@@ -235,8 +238,12 @@ CommandHelp commands::study_help(const CommandLine&) {
 ExitCode commands::study(const CommandLine& line) {
   refuse_ranks("scalemark study launches its ranks itself");
   const StudyRequest request = read_request(FlagReader(study_help(line), "study", line.arguments));
-  const StudyProfile& profile = request.study.profile(request.profile);
+  StudyProfile profile = request.study.profile(request.profile);
   if (!request.sites.empty()) return compare_sites(request, profile);
+  std::vector<Json*> plans;
+  for (StudyStep& step : profile.steps)
+    if (step.is_sweep()) plans.push_back(&step.plan);
+  replace_values(plans, request.values);
   const StudyPlace place = study_place(request.folder(request.site));
   return request.dry_run ? print_study(profile, place) : run_study(request, profile, place);
 }

@@ -31,7 +31,8 @@ SweepRequest read_sweep(const FlagReader& flags) {
   if (plans.size() != 1)
     throw ConfigError("scalemark sweep takes one plan: scalemark sweep PLAN.json --output DIR");
   SweepRequest request;
-  request.plan = read_sweep_plan(plans.front(), environment_lines(), cores_per_host());
+  request.plan =
+      read_sweep_plan(plans.front(), environment_lines(), cores_per_host(), flags.texts("value"));
   for (const std::string& warning : request.plan.warnings) warn(warning);
   request.dry_run = flags.has("dry_run");
   request.json = flags.has("json");
@@ -69,6 +70,7 @@ CommandHelp commands::sweep_help(const CommandLine&) {
          {.name = "repair",
           .text = "launch again what is done but has lost its record",
           .often_used = true},
+         value_flag(),
          launcher_flag("the plan's, else auto"),
          hostfile_flag("the plan's")}},
        container_flags()},

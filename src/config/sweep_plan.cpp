@@ -2,6 +2,7 @@
 #include "config/sweep_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -30,7 +31,7 @@ namespace {
 /// A plan as it stands in its text; a member that was left out is null.
 struct PlanText {
   const Json *schema, *description, *command, *settings, *axes, *points, *standard, *repeats, *seed,
-      *launch_timeout, *command_timeout, *before, *after, *alternate;
+      *launch_timeout, *command_timeout, *values, *before, *after, *alternate;
 };
 
 /// A level of "alternate" as it stands in the text of its plan.
@@ -41,6 +42,11 @@ struct LevelText {
 /// The commands beside the settings of a point.
 struct PointText {
   const Json *before, *after;
+};
+
+/// A command that is no list of words.
+struct CommandText {
+  const Json* each_host;
 };
 
 template <typename Text>
@@ -60,6 +66,7 @@ constexpr std::array kPlanMembers{Member<PlanText>{"$schema", &PlanText::schema}
                                   Member<PlanText>{"seed", &PlanText::seed},
                                   Member<PlanText>{"launch_timeout", &PlanText::launch_timeout},
                                   Member<PlanText>{"command_timeout", &PlanText::command_timeout},
+                                  Member<PlanText>{"values", &PlanText::values},
                                   Member<PlanText>{"before", &PlanText::before},
                                   Member<PlanText>{"after", &PlanText::after},
                                   Member<PlanText>{"alternate", &PlanText::alternate}};
@@ -68,6 +75,7 @@ constexpr std::array kLevelMembers{
     Member<LevelText>{"after", &LevelText::after}, Member<LevelText>{"set", &LevelText::settings}};
 constexpr std::array kPointMembers{Member<PointText>{"before", &PointText::before},
                                    Member<PointText>{"after", &PointText::after}};
+constexpr std::array kCommandMembers{Member<CommandText>{"each_host", &CommandText::each_host}};
 
 /// Returns the members of an object that have a place in `Text`, and calls `other` with the name of
 /// each that has none.
@@ -101,6 +109,71 @@ std::vector<std::string> names_of_members(const std::array<Member<Text>, n>& mem
 // The functions below read what a sweep runs around its launches, and its levels.
 
 constexpr std::string_view kLevel = "{level}";
+/// What every launch has a value of its own for (LaunchWords).
+constexpr std::array<std::string_view, 3> kLaunchWords{"ranks", "repeat", "level"};
+
+/// What stands for something between braces in commands of a plan.
+struct CommandNames {
+  std::map<std::string, std::string> values;  ///< that the plan gives
+  bool has_levels = false;                    ///< it alternates, so that {level} has a meaning
+};
+
+bool is_value_name(std::string_view name) {
+  return !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
+}
+
+std::map<std::string, std::string> read_values(const Json* values, const std::string& place) {
+  std::map<std::string, std::string> read;
+  if (!values) return read;
+  if (!values->is_object()) refuse_at(place, "is no object such as {\"device\": \"eth0\"}");
+  for (const auto& [name, value] : values->items()) {
+    const std::string here = place + pointer_to(name);
+    if (!is_value_name(name) || std::ranges::find(kLaunchWords, name) != kLaunchWords.end())
+      refuse_at(here, fmt::format("is no name of a value: one has small letters, digits and _, and "
+                                  "is none of {}",
+                                  fmt::join(kLaunchWords, ", ")));
+    if (!value.is_string()) refuse_at(here, value.dump() + " is no text, which a value is");
+    check_text(value.get_ref<const std::string&>(), here);
+    read[name] = value;
+  }
+  return read;
+}
+
+/// Returns a word with the plan's values in place of their names; those of a launch stay. Throws
+/// ConfigError, which begins with `place`, for a name that nothing is known of. "${NAME}" may be a
+/// variable of a shell.
+std::string with_values(const std::string& word, const CommandNames& names,
+                        const std::string& place) {
+  std::string made;
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t open = word.find('{', at), close = word.find('}', open);
+    if (close == word.npos) return made + word.substr(at);
+    const std::string name = word.substr(open + 1, close - open - 1);
+    if (!is_value_name(name)) {
+      made += word.substr(at, open + 1 - at);
+      at = open + 1;
+      continue;
+    }
+    if (name == "level" && !names.has_levels)
+      refuse_at(place, "{level} is the name of one, and the plan has no \"alternate\"");
+    const auto value = names.values.find(name);
+    const bool known =
+        value != names.values.end() || std::ranges::find(kLaunchWords, name) != kLaunchWords.end();
+    if (!known && (open == 0 || word[open - 1] != '$')) {
+      std::vector<std::string> legal(kLaunchWords.begin(), kLaunchWords.end());
+      for (const auto& [other, text] : names.values) legal.push_back(other);
+      refuse_at(place, fmt::format("{{{}}} stands for nothing{}: give it a text in the plan's "
+                                   "\"values\", or write it with a space where the program is to "
+                                   "see the braces (known: {})",
+                                   name, did_you_mean(name, legal), join(legal, ", ")));
+    }
+    made += word.substr(at, open - at);
+    made += value != names.values.end() ? value->second : word.substr(open, close + 1 - open);
+    at = close + 1;
+  }
+  return made;
+}
 
 /// A level of "alternate".
 struct Level {
@@ -109,8 +182,9 @@ struct Level {
   LaunchCommands commands;
 };
 
-/// `has_levels`: the plan alternates, so that {level} has a meaning. `place` begins every message.
-CommandWords read_command_words(const Json& words, bool has_levels, const std::string& place) {
+/// `place` begins every message.
+CommandWords read_command_words(const Json& words, const CommandNames& names,
+                                const std::string& place) {
   if (!words.is_array() || words.empty())
     refuse_at(place, "is no command; one is a list of words such as [\"sleep\", \"1\"]");
   CommandWords command;
@@ -119,30 +193,42 @@ CommandWords read_command_words(const Json& words, bool has_levels, const std::s
     if (!words[i].is_string()) refuse_at(here, "a word of a command is a text");
     command.push_back(words[i]);
     if (i == 0 || !command.back().empty()) check_text(command.back(), here);
-    if (!has_levels && command.back().find(kLevel) != std::string::npos)
-      refuse_at(here, "{level} is the name of one, and the plan has no \"alternate\"");
+    command.back() = with_values(command.back(), names, here);
   }
   return command;
 }
 
-std::vector<CommandWords> read_command_list(const Json* list, bool has_levels,
-                                            const std::string& place) {
-  std::vector<CommandWords> commands;
+PlanCommand read_plan_command(const Json& command, const CommandNames& names,
+                              const std::string& place) {
+  if (!command.is_object()) return {read_command_words(command, names, place)};
+  const auto text = members_of(command, kCommandMembers, [&](const std::string& name) {
+    refuse_member(name, names_of_members(kCommandMembers), "a command", place + pointer_to(name));
+  });
+  if (!text.each_host)
+    refuse_at(place, "is no command; one on each host is {\"each_host\": [\"ethtool\", ...]}");
+  return {read_command_words(*text.each_host, names, place + "/each_host"), true};
+}
+
+std::vector<PlanCommand> read_command_list(const Json* list, const CommandNames& names,
+                                           const std::string& place) {
+  std::vector<PlanCommand> commands;
   if (!list) return commands;
   if (!list->is_array()) refuse_at(place, "is no list of commands such as [[\"sleep\", \"1\"]]");
   for (std::size_t i = 0; i < list->size(); ++i)
-    commands.push_back(read_command_words((*list)[i], has_levels, fmt::format("{}/{}", place, i)));
+    commands.push_back(read_plan_command((*list)[i], names, fmt::format("{}/{}", place, i)));
   return commands;
 }
 
 /// Reads "before" and "after" of a plan, a point or a level.
 template <typename Text>
-LaunchCommands read_commands(const Text& text, bool has_levels, const std::string& place) {
-  return {read_command_list(text.before, has_levels, place + "/before"),
-          read_command_list(text.after, has_levels, place + "/after")};
+LaunchCommands read_commands(const Text& text, const CommandNames& names,
+                             const std::string& place) {
+  return {read_command_list(text.before, names, place + "/before"),
+          read_command_list(text.after, names, place + "/after")};
 }
 
-Level read_level(const SettingsContext& context, const Json& object, const std::string& place) {
+Level read_level(const SettingsContext& context, const Json& object, const CommandNames& names,
+                 const std::string& place) {
   LevelText text{};
   if (object.is_object())
     text = members_of(object, kLevelMembers, [&](const std::string& name) {
@@ -150,7 +236,7 @@ Level read_level(const SettingsContext& context, const Json& object, const std::
     });
   if (!text.level || !text.level->is_string())
     refuse_at(place, "is no level such as {\"level\": \"1gbit\", \"before\": [[\"tc\", ...]]}");
-  Level level{*text.level, Json::object(), read_commands(text, true, place)};
+  Level level{*text.level, Json::object(), read_commands(text, names, place)};
   check_text(level.name, place + "/level");
   if (text.settings) level.settings = check_settings(context, *text.settings, place + "/set");
   return level;
@@ -159,13 +245,13 @@ Level read_level(const SettingsContext& context, const Json& object, const std::
 /// Reads "alternate" of a plan. Throws ConfigError: fewer than two levels, names that are not
 /// unique.
 std::vector<Level> read_levels(const SettingsContext& context, const Json& levels,
-                               const std::string& place) {
+                               const CommandNames& names, const std::string& place) {
   if (!levels.is_array() || levels.size() < 2)
     refuse_at(place, "is no list of two levels or more, which are launched side by side");
   std::vector<Level> all;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const std::string here = fmt::format("{}/{}", place, i);
-    all.push_back(read_level(context, levels[i], here));
+    all.push_back(read_level(context, levels[i], names, here));
     const std::string& name = all.back().name;
     if (std::ranges::count(all, name, &Level::name) > 1)
       refuse_at(here + "/level", quote(name) + " is there twice");
@@ -190,6 +276,7 @@ struct CommonOfPoints {
   SettingsContext context;
   std::string name;                 ///< of the plan, in messages
   nlohmann::ordered_json settings;  ///< points go before them
+  CommandNames names;
   LaunchCommands commands;
   std::span<const std::string> environment;  ///< "NAME=value" lines
 };
@@ -236,17 +323,17 @@ std::vector<Json> read_axis(const SettingsContext& context, const std::string& n
 }
 
 /// Reads the settings of a point, and the commands beside them.
-PlannedPoint read_point(const SettingsContext& context, const Json& object, bool has_levels,
-                        const std::string& place) {
+PlannedPoint read_point(const SettingsContext& context, const Json& object,
+                        const CommandNames& names, const std::string& place) {
   if (!object.is_object()) return {check_settings(context, object, place)};
   Json settings = Json::object();
   const PointText text = members_of(
       object, kPointMembers, [&](const std::string& name) { settings[name] = object[name]; });
-  return {check_settings(context, settings, place), read_commands(text, has_levels, place)};
+  return {check_settings(context, settings, place), read_commands(text, names, place)};
 }
 
 std::vector<PlannedPoint> read_points(const SettingsContext& context, const PlanText& plan,
-                                      const std::string& name) {
+                                      const CommandNames& names, const std::string& name) {
   std::vector<PlannedPoint> points(1);
   if (plan.points) {
     const std::string place = name + ": /points";
@@ -254,8 +341,8 @@ std::vector<PlannedPoint> read_points(const SettingsContext& context, const Plan
       refuse_at(place, "is no list of settings such as [{\"ranks\": 2}]");
     points.clear();
     for (std::size_t i = 0; i < plan.points->size(); ++i)
-      points.push_back(read_point(context, (*plan.points)[i], plan.alternate != nullptr,
-                                  fmt::format("{}/{}", place, i)));
+      points.push_back(
+          read_point(context, (*plan.points)[i], names, fmt::format("{}/{}", place, i)));
   }
   if (plan.axes) {
     const std::string place = name + ": /axes";
@@ -290,6 +377,15 @@ PointLaunch launch_of(const Json& settings) {
   return launch;
 }
 
+/// A command that runs here is a list of words, as before there were others.
+nlohmann::json identity_of(const std::vector<PlanCommand>& commands) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const PlanCommand& command : commands)
+    all.push_back(command.each_host ? nlohmann::json{{"each_host", command.words}}
+                                    : nlohmann::json(command.words));
+  return all;
+}
+
 /// Hashed, so every key stays as it is.
 std::string id_of(const SweepPoint& point) {
   const PointLaunch& launch = point.launch;
@@ -309,8 +405,9 @@ std::string id_of(const SweepPoint& point) {
   if (const auto level = point.settings.find(kLevelSetting); level != point.settings.end())
     identity.push_back({"level", *level});
   if (!point.commands.empty())
-    identity.push_back(
-        {"commands", {{"before", point.commands.before}, {"after", point.commands.after}}});
+    identity.push_back({"commands",
+                        {{"before", identity_of(point.commands.before)},
+                         {"after", identity_of(point.commands.after)}}});
   return sha256_hex(identity.dump());
 }
 
@@ -371,11 +468,12 @@ void refuse_same_settings(const CommonOfPoints& common, const SweepPoint& point,
 std::vector<SweepPoint> make_points(const CommonOfPoints& common, const PlanText& plan) {
   std::vector<Level> levels;
   if (plan.alternate)
-    levels = read_levels(common.context, *plan.alternate, common.name + ": /alternate");
+    levels =
+        read_levels(common.context, *plan.alternate, common.names, common.name + ": /alternate");
   std::vector<SweepPoint> points;
   std::set<std::string> ids;
   std::size_t group = 0;
-  for (const PlannedPoint& own : read_points(common.context, plan, common.name)) {
+  for (const PlannedPoint& own : read_points(common.context, plan, common.names, common.name)) {
     for (SweepPoint& point : make_group(common, own, levels)) {
       if (!ids.insert(point.id).second) continue;
       if (!point.commands.empty()) refuse_same_settings(common, point, points);
@@ -494,10 +592,15 @@ SweepPlan parse_sweep_plan(const Json& json, const std::string& name,
       find_key(key)->set(launch, check_value(*find_key(key), json[key], place(key)));
   set_launch_keys(plan, launch);
 
+  plan.values = read_values(text.values, place("values"));
+  const CommandNames names{plan.values, text.alternate != nullptr};
   const CommonOfPoints common{
-      context, name,
+      context,
+      name,
       text.settings ? check_settings(context, *text.settings, place("settings")) : Json::object(),
-      read_commands(text, text.alternate != nullptr, name + ": "), environment};
+      names,
+      read_commands(text, names, name + ": "),
+      environment};
   plan.points = make_points(common, text);
   if (static_cast<std::int64_t>(plan.points.size()) * plan.repeats > kMostLaunches)
     refuse_at(name + ": /repeats", fmt::format("{} points x {} repeats are more than {} launches",
@@ -505,6 +608,28 @@ SweepPlan parse_sweep_plan(const Json& json, const std::string& name,
   if (text.standard)
     plan.standard = find_standard(plan.points, context, *text.standard, place("default"));
   return plan;
+}
+
+void replace_values(const std::vector<Json*>& plans, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == word.npos || equals == 0)
+      refuse_at("--value", quote(word) + " is no NAME=TEXT, such as device=ib0");
+    const std::string name = word.substr(0, equals);
+    std::set<std::string> names;
+    for (Json* plan : plans) {
+      const auto values = plan->find("values");
+      if (values == plan->end() || !values->is_object()) continue;
+      for (const auto& [other, text] : values->items()) names.insert(other);
+      if (values->contains(name)) (*values)[name] = word.substr(equals + 1);
+    }
+    if (names.contains(name)) continue;
+    const std::vector<std::string> legal(names.begin(), names.end());
+    refuse_at(
+        "--value",
+        fmt::format("{} is no value of the plan{} ({})", quote(name), did_you_mean(name, legal),
+                    legal.empty() ? "it has none" : "it has " + join(legal, ", ")));
+  }
 }
 
 void set_launch_keys(SweepPlan& plan, const RunConfig& launch) {
@@ -522,9 +647,12 @@ RunConfig launch_keys(const SweepPlan& plan) {
 }
 
 SweepPlan read_sweep_plan(const std::filesystem::path& path,
-                          std::span<const std::string> environment, int cores) {
+                          std::span<const std::string> environment, int cores,
+                          const std::vector<std::string>& values) {
   check_text(path.string(), "plan");
-  return parse_sweep_plan(read_json_object(path, "plan"), path.string(), environment, cores);
+  Json plan = read_json_object(path, "plan");
+  replace_values({&plan}, values);
+  return parse_sweep_plan(plan, path.string(), environment, cores);
 }
 
 std::vector<std::pair<std::size_t, std::int64_t>> launch_order(std::size_t points,

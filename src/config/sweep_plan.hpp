@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -23,8 +24,13 @@ namespace scalemark {
 /// A program and its arguments, each one word, never through a shell.
 using CommandWords = std::vector<std::string>;
 
+struct PlanCommand {
+  CommandWords words;
+  bool each_host = false;  ///< once on every host of the launch; else where the launch is started
+};
+
 struct LaunchCommands {
-  std::vector<CommandWords> before, after;  ///< in the order in which they run
+  std::vector<PlanCommand> before, after;  ///< in the order in which they run
   bool empty() const { return before.empty() && after.empty(); }
 };
 
@@ -72,8 +78,9 @@ struct SweepPlan {
   double command_timeout = 60;   ///< seconds that a command before or after one may take
   Launcher launcher = Launcher::automatic;
   std::optional<std::string> hostfile;
-  ContainerSettings container;        ///< without an image: that of the point, if it has one
-  std::vector<std::string> warnings;  ///< of its text, for stderr
+  ContainerSettings container;  ///< without an image: that of the point, if it has one
+  std::map<std::string, std::string> values;  ///< of {NAME} in commands, which have them by now
+  std::vector<std::string> warnings;          ///< of its text, for stderr
 };
 
 /// The members of a plan, and flags of the command that launches it, that are keys of a launch.
@@ -96,11 +103,18 @@ std::vector<std::pair<std::size_t, std::int64_t>> launch_order(const SweepPlan& 
 /// levels.
 void refuse_commands(const SweepPlan& plan, const std::string& name);
 
+/// Replaces values of parsed plans by those of `words`, "NAME=TEXT" each, in every plan that has
+/// the name. Throws ConfigError, which begins with `--value`, for what is no such word, and for a
+/// name that none of the plans has.
+void replace_values(const std::vector<nlohmann::ordered_json*>& plans,
+                    const std::vector<std::string>& words);
+
 /// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; a point that is
-/// the same as an earlier one is left out. `environment`: "NAME=value" lines; `cores`: of a host.
-/// Throws ConfigError with the file and the JSON pointer.
+/// the same as an earlier one is left out. `environment`: "NAME=value" lines; `cores`: of a host;
+/// `values`: of replace_values(). Throws ConfigError with the file and the JSON pointer.
 SweepPlan read_sweep_plan(const std::filesystem::path& path,
-                          std::span<const std::string> environment, int cores);
+                          std::span<const std::string> environment, int cores,
+                          const std::vector<std::string>& values = {});
 
 /// Does the same for a parsed plan that messages call `name`.
 SweepPlan parse_sweep_plan(const nlohmann::ordered_json& plan, const std::string& name,

@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <set>
 
 #include "config/keys.hpp"
 #include "config/names.hpp"
 #include "config/shown_variables.hpp"
+#include "config/text.hpp"
 #include "launch/engine_start.hpp"
 #include "launch/job.hpp"
 #include "launch/launch.hpp"
@@ -28,34 +30,74 @@
 
 namespace scalemark {
 namespace {
+namespace fs = std::filesystem;
 
 void make_descriptor(int number, int file, const char* path) {
   if (file < 0 || dup2(file, number) < 0)
     throw ResultError(fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
+/// Returns the command as a shell reads it.
+std::string line_of(const AroundCommand& command) {
+  return without_credentials(command.on_hosts ? command_line(*command.on_hosts)
+                                              : shell_quoted(command.words));
+}
+
 /// Runs in the child: appends its output to `log` below the words of the command.
-void prepare_child(const CommandWords& command, Moment moment, const std::filesystem::path& log) {
+void prepare_child(const AroundCommand& command, Moment moment, const std::filesystem::path& log) {
   const char* nothing = "/dev/null";
   make_descriptor(STDIN_FILENO, open(nothing, O_RDONLY | O_CLOEXEC), nothing);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO})
     make_descriptor(number, open_own(log, O_WRONLY | O_APPEND), log.c_str());
-  print_view(fmt::format("$ {}\n", without_credentials(shell_quoted(command))));
+  print_view(fmt::format("$ {}\n", line_of(command)));
   if (moment == Moment::after) signal(SIGUSR1, SIG_IGN);  // the supervisor's request to stop
+  if (command.on_hosts)
+    for (const auto& [name, value] : command.on_hosts->environment)
+      value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
 }
 
-std::string how_it_failed(const SupervisedExits& exits, double limit_seconds) {
-  const int status = exits.raw_status.front();
-  if (exits.overdue) return fmt::format("took longer than {:g} s (command_timeout)", limit_seconds);
-  if (exits.stopped_by_us) return "was stopped from outside";
+std::string words_of_status(int status) {
   if (status == 127) return "cannot be started (status 127)";
   return (is_signal_status(status) ? "was " : "") + end_words(status);
 }
 
+std::string how_it_failed(const SupervisedExits& exits, double limit_seconds) {
+  if (exits.overdue) return fmt::format("took longer than {:g} s (command_timeout)", limit_seconds);
+  if (exits.stopped_by_us) return "was stopped from outside";
+  return words_of_status(exits.raw_status.front());
+}
+
+/// What comes before a host and the status of a command on it.
+constexpr std::string_view kOnHost = "scalemark: on ", kStatus = ": status ";
+
+/// Returns on which hosts a command failed and how, as its output from `begin` on tells; nothing
+/// where it did not.
+std::string failures_on_hosts(const std::filesystem::path& log, std::uintmax_t begin) {
+  constexpr std::size_t kMostNamed = 5;
+  std::ifstream file(log);
+  file.seekg(static_cast<std::streamoff>(begin));
+  std::vector<std::string> failures;
+  std::size_t all = 0;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t host = line.rfind(kOnHost), status = line.rfind(kStatus);
+    if (host == line.npos || status == line.npos || status < host) continue;
+    const auto ended = parse_integer(line.substr(status + kStatus.size()));
+    if (!ended || *ended == 0 || ++all > kMostNamed) continue;
+    const std::size_t name = host + kOnHost.size();
+    failures.push_back(fmt::format("on {} {}", line.substr(name, status - name),
+                                   words_of_status(static_cast<int>(*ended))));
+  }
+  if (all > kMostNamed) failures.push_back(fmt::format("and on {} more", all - kMostNamed));
+  return join(failures, ", ");
+}
+
 /// Runs one command and returns its outcome.
-CommandsEnd run_one(const CommandWords& command, Moment moment, double limit_seconds,
+CommandsEnd run_one(const AroundCommand& command, Moment moment, double limit_seconds,
                     const std::filesystem::path& log) {
-  ChildProcess process{command};
+  std::error_code none;
+  const std::uintmax_t begin = fs::exists(log, none) ? fs::file_size(log, none) : 0;
+  ChildProcess process{command.on_hosts ? launch_command(*command.on_hosts, geteuid() == 0)
+                                        : command.words};
   process.before_exec = [&] { prepare_child(command, moment, log); };
   Supervision how;
   how.limit_seconds = limit_seconds;
@@ -64,11 +106,14 @@ CommandsEnd run_one(const CommandWords& command, Moment moment, double limit_sec
   const SupervisedExits exits = supervise_all({process}, how);
   CommandsEnd end;
   end.stopped = exits.stopped_by_us;
-  if (exits.raw_status.front() == 0 && !exits.overdue) return end;
+  const std::string on_hosts = command.on_hosts ? failures_on_hosts(log, begin) : "";
+  if (exits.raw_status.front() == 0 && !exits.overdue && on_hosts.empty()) return end;
   end.code = exits.overdue ? ExitCode::timeout : ExitCode::environment;
-  end.reason = fmt::format("{}: {} {}; see {}", to_string(moment),
-                           without_credentials(shell_quoted(command)),
-                           how_it_failed(exits, limit_seconds), log.string());
+  const std::string where = command.on_hosts ? "on each host " : "";
+  end.reason = fmt::format(
+      "{}: {} {}; see {}", to_string(moment), without_credentials(shell_quoted(command.words)),
+      on_hosts.empty() || exits.overdue ? where + how_it_failed(exits, limit_seconds) : on_hosts,
+      log.string());
   return end;
 }
 
@@ -76,12 +121,27 @@ CommandsEnd run_one(const CommandWords& command, Moment moment, double limit_sec
 
 std::string to_string(Moment moment) { return moment == Moment::before ? "before" : "after"; }
 
-CommandsEnd run_commands(const std::vector<CommandWords>& commands, Moment moment,
+LaunchRequest on_each_host(LaunchRequest launch, const CommandWords& command, Moment moment) {
+  const char* number = launch.launcher == Launcher::srun ? "SLURM_LOCALID"
+                       : launch.hydra                    ? "MPI_LOCALRANKID"
+                                                         : "OMPI_COMM_WORLD_LOCAL_RANK";
+  // A shell is on every host. It reads no word of the command, which exec keeps from being taken
+  // for one of its own.
+  const std::string script = fmt::format(
+      "{}[ \"${{{}:-0}}\" != 0 ] || {{ (exec \"$@\"); s=$?; echo \"{}$(uname -n){}$s\"; }}",
+      moment == Moment::after ? "trap '' USR1; " : "",  // the supervisor's request to stop
+      number, kOnHost, kStatus);
+  launch.program = {"sh", "-c", script, "sh"};
+  launch.program.insert(launch.program.end(), command.begin(), command.end());
+  return launch;
+}
+
+CommandsEnd run_commands(const std::vector<AroundCommand>& commands, Moment moment,
                          double limit_seconds, const std::filesystem::path& log) {
   std::error_code ignored;
   std::filesystem::remove(log, ignored);  // of an earlier attempt
   CommandsEnd all;
-  for (const CommandWords& command : commands) {
+  for (const AroundCommand& command : commands) {
     const CommandsEnd end = run_one(command, moment, limit_seconds, log);
     all.stopped = all.stopped || end.stopped;
     if (all.code == ExitCode::ok && end.code != ExitCode::ok) {
@@ -93,8 +153,6 @@ CommandsEnd run_commands(const std::vector<CommandWords>& commands, Moment momen
   return all;
 }
 
-namespace fs = std::filesystem;
-
 namespace {
 
 /// Returns the launcher of the plan, or that of SCALEMARK_LAUNCHER, which every point has.
@@ -103,6 +161,12 @@ Launcher launcher_of(const SweepPlan& plan, const std::map<std::string, std::str
   if (launcher == Launcher::automatic && !plan.points.empty())
     launcher = plan.points.front().config.launcher;
   return launcher == Launcher::automatic ? detect_launcher(environment) : launcher;
+}
+
+Entries<std::string> shown_values(const SweepPlan& plan) {
+  Entries<std::string> shown;
+  for (const auto& [name, text] : plan.values) shown.emplace_back(name, without_credentials(text));
+  return shown;
 }
 
 /// What a record with status ok has.
@@ -134,6 +198,7 @@ JournalEntry PointLauncher::entry_of(std::size_t index, std::int64_t repeat) con
   entry.repeat = repeat;
   entry.settings = json_without_credentials(plan_.points[index].settings);
   entry.environment.emplace(shown_.begin(), shown_.end());
+  if (!plan_.values.empty()) entry.values = shown_values(plan_);
   return entry;
 }
 
@@ -145,7 +210,7 @@ fs::path PointLauncher::record_path(std::size_t index, std::int64_t repeat) cons
   return folder_ / "runs" / (name_of_launch(index, repeat) + ".json");
 }
 
-LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) const {
+LaunchDescription PointLauncher::description_of(std::size_t index, std::int64_t repeat) const {
   const SweepPoint& point = plan_.points[index];
   const auto& hostfile = plan_.hostfile ? plan_.hostfile : point.config.hostfile;
   const Resources resources = find_resources(point.config.device, hostfile, environment_);
@@ -172,7 +237,11 @@ LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) 
   described.container = plan_.container.container ? plan_.container : point.config;
   described.results = folder_;
   described.gpus = resources.gpus_per_host > 0;
-  LaunchRequest request = build_launch(described, environment_);
+  return described;
+}
+
+LaunchRequest PointLauncher::request_of(std::size_t index, std::int64_t repeat) const {
+  LaunchRequest request = build_launch(description_of(index, repeat), environment_);
   tell_ranks(request);
   return request;
 }
@@ -182,12 +251,23 @@ fs::path PointLauncher::log_path(std::size_t index, std::int64_t repeat,
   return folder_ / "logs" / (name_of_launch(index, repeat) + what + ".log");
 }
 
-std::vector<CommandWords> PointLauncher::commands_of(Moment moment, std::size_t index,
-                                                     std::int64_t repeat) const {
+std::vector<AroundCommand> PointLauncher::commands_of(Moment moment, std::size_t index,
+                                                      std::int64_t repeat) const {
   const SweepPoint& point = plan_.points[index];
-  std::vector<CommandWords> commands =
-      moment == Moment::before ? point.commands.before : point.commands.after;
-  for (CommandWords& command : commands) command = filled_in(command, point.words(repeat));
+  std::optional<LaunchRequest> launch;
+  std::vector<AroundCommand> commands;
+  for (const PlanCommand& planned :
+       moment == Moment::before ? point.commands.before : point.commands.after) {
+    AroundCommand command{filled_in(planned.words, point.words(repeat))};
+    if (planned.each_host && !launch) {
+      LaunchDescription described = description_of(index, repeat);
+      described.container = {};  // it is the host that is changed
+      launch = build_launch(described, environment_);
+      tell_ranks(*launch);
+    }
+    if (planned.each_host) command.on_hosts = on_each_host(*launch, command.words, moment);
+    commands.push_back(std::move(command));
+  }
   return commands;
 }
 
@@ -198,20 +278,43 @@ std::string PointLauncher::command_line(std::size_t index, std::int64_t repeat) 
 std::vector<std::string> PointLauncher::command_lines(std::size_t index,
                                                       std::int64_t repeat) const {
   std::vector<std::string> lines;
-  for (const CommandWords& command : commands_of(Moment::before, index, repeat))
-    lines.push_back(shell_quoted(command));
+  const auto add = [&](Moment moment) {
+    for (const AroundCommand& command : commands_of(moment, index, repeat))
+      lines.push_back(command.on_hosts ? scalemark::command_line(*command.on_hosts)
+                                       : shell_quoted(command.words));
+  };
+  add(Moment::before);
   lines.push_back(command_line(index, repeat));
-  for (const CommandWords& command : commands_of(Moment::after, index, repeat))
-    lines.push_back(shell_quoted(command));
+  add(Moment::after);
   return lines;
 }
+
+namespace {
+
+/// Throws ConfigError where a launch that is ok had another text for a value of the plan. Values of
+/// a name that one of both lacks are of other points.
+void refuse_other_values(const JournalEntry& entry, const Entries<std::string>& own,
+                         const fs::path& folder) {
+  if (entry.status != "ok" || !entry.values) return;
+  for (const auto& [name, text] : own)
+    for (const auto& [other, before] : *entry.values)
+      if (name == other && text != before)
+        throw ConfigError(fmt::format(
+            "{} holds launches with --value {}, and now it is {}: their figures do not belong "
+            "together; give the value as it was, or choose another folder with --output",
+            folder.string(), shell_quoted({name + "=" + before}), shell_quoted({text})));
+}
+
+}  // namespace
 
 void PointLauncher::refuse_other_variables(const Journal& journal) const {
   const auto words = [](const std::map<std::string, std::string>& all, const std::string& name) {
     const auto found = all.find(name);
     return found == all.end() ? name + " unset" : name + "=" + found->second;
   };
+  const Entries<std::string> own = shown_values(plan_);
   for (const JournalEntry& entry : last_entries(journal.entries())) {
+    if (entry.revision == build_.revision) refuse_other_values(entry, own, folder_);
     if (entry.revision != build_.revision || !entry.environment ||
         entry.status == to_string(Status::interrupted))
       continue;
@@ -246,14 +349,16 @@ void PointLauncher::prepare_folders() const {
   }
 }
 
-CommandsEnd PointLauncher::run_around(Moment moment, std::size_t index, std::int64_t repeat) const {
-  return run_commands(commands_of(moment, index, repeat), moment, plan_.command_timeout,
+CommandsEnd PointLauncher::run_around(const std::vector<AroundCommand>& commands, Moment moment,
+                                      std::size_t index, std::int64_t repeat) const {
+  return run_commands(commands, moment, plan_.command_timeout,
                       log_path(index, repeat, "." + to_string(moment)));
 }
 
-JobEnd PointLauncher::launch_prepared(JournalEntry& entry, std::size_t index,
+JobEnd PointLauncher::launch_prepared(JournalEntry& entry,
+                                      const std::vector<AroundCommand>& commands, std::size_t index,
                                       std::int64_t repeat) const {
-  const CommandsEnd before = run_around(Moment::before, index, repeat);
+  const CommandsEnd before = run_around(commands, Moment::before, index, repeat);
   if (before.code != ExitCode::ok) return {before.code, before.reason, false, before.stopped};
   if (before.stopped) return {ExitCode::failed, "stopped before the launch", false, true};
   const double start = steady_seconds();
@@ -264,15 +369,21 @@ JobEnd PointLauncher::launch_prepared(JournalEntry& entry, std::size_t index,
 }
 
 bool PointLauncher::launch(Journal& journal, std::size_t index, std::int64_t repeat) const {
+  // What cannot be started is refused here, where there is nothing yet to be undone.
+  const auto before_it = commands_of(Moment::before, index, repeat),
+             after_it = commands_of(Moment::after, index, repeat);
+  for (const auto* commands : {&before_it, &after_it})
+    for (const AroundCommand& command : *commands)
+      if (command.on_hosts) require_programs(*command.on_hosts);
   JournalEntry entry = begin(journal, index, repeat);
   JobEnd end;
   try {
-    end = launch_prepared(entry, index, repeat);
+    end = launch_prepared(entry, before_it, index, repeat);
   } catch (...) {
-    run_around(Moment::after, index, repeat);
+    run_around(after_it, Moment::after, index, repeat);
     throw;
   }
-  const CommandsEnd after = run_around(Moment::after, index, repeat);
+  const CommandsEnd after = run_around(after_it, Moment::after, index, repeat);
   refuse_unwritable(index, repeat, end);
   conclude(entry, index, end);
   if (after.code != ExitCode::ok) {

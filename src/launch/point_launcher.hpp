@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "error.hpp"
 #include "launch/job.hpp"
 #include "launch/launch.hpp"
+#include "launch/launch_builder.hpp"
 #include "result/journal.hpp"
 
 namespace scalemark {
@@ -31,11 +33,24 @@ struct CommandsEnd {
   bool stopped = false;  ///< from outside: a signal reached us meanwhile
 };
 
-/// Runs commands one by one on this machine, each for at most `limit_seconds`. Their output goes to
+/// A command around a launch.
+struct AroundCommand {
+  CommandWords words;
+  /// The launch of `words` on each of its hosts (on_each_host()); unset: they run on this machine.
+  std::optional<LaunchRequest> on_hosts = {};
+};
+
+/// Returns `launch` with a command in place of its program, which the first rank on each host runs:
+/// so it reaches the hosts by the same means, and no others. A line of its output says how it ended
+/// on a host, and the ranks themselves end with 0, since a launcher that sees one fail kills those
+/// of other hosts.
+LaunchRequest on_each_host(LaunchRequest launch, const CommandWords& command, Moment moment);
+
+/// Runs commands one by one, each for at most `limit_seconds`. Their output goes to
 /// `log`, which exists only if there are any. Before a launch, the first that fails is the last,
 /// and a stop ends it; after a launch all of them run whatever happens, and only a second signal
 /// ends one.
-CommandsEnd run_commands(const std::vector<CommandWords>& commands, Moment moment,
+CommandsEnd run_commands(const std::vector<AroundCommand>& commands, Moment moment,
                          double limit_seconds, const std::filesystem::path& log);
 
 /// A program `scalemark` and what it was built from.
@@ -70,7 +85,7 @@ class PointLauncher {
   /// Has the journal say that a launch which is done does not count, and why.
   static void revoke(Journal& journal, JournalEntry launch, const std::string& reason);
   /// Throws ConfigError where launches that count were started under other variables than this one
-  /// would be: its figures could not be told apart from theirs.
+  /// would be, or with other values of the plan: its figures could not be told apart from theirs.
   void refuse_other_variables(const Journal& journal) const;
   /// Makes the folders. Throws ResultError where that fails.
   void prepare_folders() const;
@@ -101,10 +116,13 @@ class PointLauncher {
   std::filesystem::path record_path(std::size_t point, std::int64_t repeat) const;
   std::filesystem::path log_path(std::size_t point, std::int64_t repeat,
                                  const std::string& what) const;
-  std::vector<CommandWords> commands_of(Moment moment, std::size_t point,
-                                        std::int64_t repeat) const;
-  CommandsEnd run_around(Moment moment, std::size_t point, std::int64_t repeat) const;
-  JobEnd launch_prepared(JournalEntry& entry, std::size_t point, std::int64_t repeat) const;
+  LaunchDescription description_of(std::size_t point, std::int64_t repeat) const;
+  std::vector<AroundCommand> commands_of(Moment moment, std::size_t point,
+                                         std::int64_t repeat) const;
+  CommandsEnd run_around(const std::vector<AroundCommand>& commands, Moment moment,
+                         std::size_t point, std::int64_t repeat) const;
+  JobEnd launch_prepared(JournalEntry& entry, const std::vector<AroundCommand>& before,
+                         std::size_t point, std::int64_t repeat) const;
   void conclude(JournalEntry& entry, std::size_t point, const JobEnd& end) const;
   void refuse_unwritable(std::size_t point, std::int64_t repeat, const JobEnd& end) const;
   void describe(JournalEntry& entry, const std::filesystem::path& path) const;

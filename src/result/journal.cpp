@@ -102,6 +102,9 @@ void JournalEntry::describe(Fields& fields) {
       .add("environment", &J::environment,
            "shown variables of whoever started the launch, without those of a job of Slurm")
       .optional();
+  fields
+      .add("values", &J::values, "of the plan, which its commands were given; absent: it has none")
+      .optional();
 }
 
 Journal::Journal(std::filesystem::path path) : path_(std::move(path)) {
@@ -164,6 +167,7 @@ const JournalEntry* Journal::find(const JournalEntry& launch) const {
 void Journal::append(const JournalEntry& entry) {
   Json told = part_json(entry);
   if (!entry.environment) told.erase("environment");
+  if (!entry.values) told.erase("values");
   const std::string line = told.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   if (const int error = write_all(file_, line); error != 0)
     throw ResultError(

@@ -32,6 +32,7 @@ struct JournalEntry {
   Json settings;           ///< that make the point differ
   /// Of who has started it, as records show variables; unknown where an older version wrote it.
   std::optional<Entries<std::string>> environment;
+  std::optional<Entries<std::string>> values;  ///< of the plan, for its commands, if it has any
   static void describe(Fields& fields);
 
   /// The code of a command that goes no further for this launch, which is not ok.

@@ -28,6 +28,13 @@ std::vector<std::string> titles(const SweepPlan& plan) {
   return all;
 }
 
+std::vector<CommandWords> words_of(const std::vector<PlanCommand>& commands,
+                                   const LaunchWords& launch) {
+  std::vector<CommandWords> all;
+  for (const PlanCommand& command : commands) all.push_back(filled_in(command.words, launch));
+  return all;
+}
+
 TEST(SweepPlan, CrossesPointsAndAxes) {
   const SweepPlan plan = parse(R"({
     "settings": {"model": "smallnet", "num-batches": 5},
@@ -132,12 +139,10 @@ TEST(SweepPlan, CommandsAroundLaunchesNest) {
   EXPECT_THAT(titles(plan), ElementsAre("ranks=2 alternate=a", "ranks=2 alternate=b",
                                         "ranks=3 alternate=a", "ranks=3 alternate=b"));
   const SweepPoint& point = plan.points.front();
-  std::vector<CommandWords> before;
-  for (const CommandWords& command : point.commands.before)
-    before.push_back(filled_in(command, point.words(7)));
-  EXPECT_THAT(before, ElementsAre(CommandWords{"plan", "2"}, CommandWords{"point", "7", ""},
-                                  CommandWords{"level", "-a-"}));
-  EXPECT_THAT(point.commands.after,
+  EXPECT_THAT(words_of(point.commands.before, point.words(7)),
+              ElementsAre(CommandWords{"plan", "2"}, CommandWords{"point", "7", ""},
+                          CommandWords{"level", "-a-"}));
+  EXPECT_THAT(words_of(point.commands.after, point.words(7)),
               ElementsAre(CommandWords{"level"}, CommandWords{"point"}, CommandWords{"plan"}));
   EXPECT_THAT(plan.points[3].arguments, ElementsAre("--model=trivial", "--precision=bf16"));
   EXPECT_EQ(plan.points[3].launch.environment.front().first, "X");
@@ -161,6 +166,56 @@ TEST(SweepPlan, CommandsAndLevelsAreWhatAPointIs) {
                                   id(labelled("y"))};
   EXPECT_EQ(ids.size(), 6u);
   EXPECT_EQ(id(R"(, "before": [])"), id(""));
+}
+
+TEST(SweepPlan, CommandsAreGivenTheValuesOfThePlan) {
+  const std::string text = R"({"settings": {"model": "trivial"},
+    "values": {"device": "eth0", "low": "{ranks}"},
+    "before": [{"each_host": ["ethtool", "-s", "{device}", "{device}.{low}-{low}"]},
+               ["sh", "-c", "x=${x} awk '{ print $1 }' {} {a,b} {{device}} {"]],
+    "points": [{"ranks": 2, "after": [{"each_host": ["{device}"]}]}]})";
+  SweepPlan plan = parse(text);
+  EXPECT_THAT(plan.values, ElementsAre(std::pair("device", "eth0"), std::pair("low", "{ranks}")));
+  const LaunchCommands& commands = plan.points.front().commands;
+  EXPECT_TRUE(commands.before[0].each_host);
+  EXPECT_FALSE(commands.before[1].each_host);
+  EXPECT_THAT(words_of(commands.before, plan.points.front().words(1)),
+              ElementsAre(CommandWords{"ethtool", "-s", "eth0", "eth0.2-2"},
+                          CommandWords{"sh", "-c", "x=${x} awk '{ print $1 }' {} {a,b} {eth0} {"}));
+  EXPECT_TRUE(commands.after[0].each_host);
+
+  Json json = parse_json_object(text, "plan.json", "plan");
+  replace_values({&json}, {"device=ib0", "low=a=b", "device=ib1"});
+  plan = parse_sweep_plan(json, "plan.json", {}, 6);
+  EXPECT_THAT(words_of(plan.points.front().commands.before, {}).front(),
+              ElementsAre("ethtool", "-s", "ib1", "ib1.a=b-a=b"));
+}
+
+TEST(SweepPlan, AValueOrAHostIsPartOfWhatAPointIs) {
+  const auto id = [](const std::string& more) {
+    return parse(R"({"settings": {"model": "trivial"}, )" + more + "}").points.front().id;
+  };
+  const std::string here = id(R"("before": [["ethtool", "eth0"]])");
+  EXPECT_EQ(id(R"("values": {"device": "eth0"}, "before": [["ethtool", "{device}"]])"), here);
+  EXPECT_NE(id(R"("values": {"device": "ib0"}, "before": [["ethtool", "{device}"]])"), here);
+  EXPECT_NE(id(R"("before": [{"each_host": ["ethtool", "eth0"]}])"), here);
+}
+
+TEST(SweepPlan, ReplacesNoValueThatThereIsNot) {
+  const auto refused = [](const std::string& word, const std::string& values) {
+    Json one = {{"before", Json::array()}},
+         other = parse_json_object(R"({"values": )" + values + "}", "plan.json", "plan");
+    return refusal([&] { replace_values({&one, &other}, {word}); });
+  };
+  EXPECT_EQ(refused("device=ib0", R"({"device": "eth0"})"), "");
+  EXPECT_THAT(refused("devise=ib0", R"({"device": "eth0", "mtu": "1"})"),
+              AllOf(HasSubstr("--value"), HasSubstr("did you mean device?"),
+                    HasSubstr("it has device, mtu")));
+  EXPECT_THAT(refused("device=ib0", "{}"), HasSubstr("it has none"));
+  EXPECT_THAT(refused("device=ib0", "7"), HasSubstr("it has none"));
+  EXPECT_THAT(refused("device", R"({"device": "eth0"})"), HasSubstr("no NAME=TEXT"));
+  EXPECT_THAT(refused("=ib0", R"({"device": "eth0"})"), HasSubstr("no NAME=TEXT"));
+  EXPECT_THAT(refusal([] { replace_values({}, {"device=ib0"}); }), HasSubstr("it has none"));
 }
 
 TEST(SweepPlan, LevelsFollowEachOtherInAnOrderOfTheSeed) {
@@ -218,6 +273,21 @@ TEST(SweepPlan, NamesThePlaceOfAWrongCommand) {
   wrong(R"("after": [["", "x"]])", "/after/0/0", "empty");
   wrong(R"("before": [["a\nb"]])", "/before/0/0", "control");
   wrong(R"("before": [["a", "{level}"]])", "/before/0/1", "no \"alternate\"");
+  wrong(R"("values": {"device": "eth0"}, "before": [["a", "x{devise}"]])", "/before/0/1",
+        "{devise} stands for nothing; did you mean device?");
+  wrong(R"("before": [["awk", "/x/ {print}"]])", "/before/0/1", "with a space");
+  wrong(R"("before": [{"each_host": "ethtool"}])", "/before/0/each_host", "list of words");
+  wrong(R"("before": [{"each_host": ["a", "{b}"]}])", "/before/0/each_host/1", "known: ranks");
+  wrong(R"("before": [{}])", "/before/0", "each_host");
+  wrong(R"("after": [{"every_host": ["a"]}])", "/after/0/every_host", "no member of a command");
+  wrong(R"("before": [{"each_host": ["a"], "on": "n0"}])", "/before/0/on", "legal: each_host");
+  wrong(R"("values": ["eth0"])", "/values", "no object");
+  wrong(R"("values": {"ranks": "2"})", "/values/ranks", "no name of a value");
+  wrong(R"("values": {"Device": "2"})", "/values/Device", "small letters");
+  wrong(R"("values": {"": "2"})", "/values/", "no name of a value");
+  wrong(R"("values": {"mtu": 1500})", "/values/mtu", "1500 is no text");
+  wrong(R"("values": {"device": ""})", "/values/device", "empty");
+  wrong(R"("values": {"device": "a\nb"})", "/values/device", "control");
   wrong(R"("points": [{"ranks": 1, "before": [7]}])", "/points/0/before/0", "list of words");
   wrong(R"("points": [{"ranks": 1}, {"ranks": 1, "before": [["a"]]}])", "ranks=1", "levels");
   wrong(R"("command_timeout": 0)", "/command_timeout", "seconds");

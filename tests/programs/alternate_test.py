@@ -130,6 +130,100 @@ class Commands(AlternateTest):
         self.assertFalse((self.folder / "g").exists())
 
 
+class EachHost(AlternateTest):
+    """On this host alone; on two of them: netlab_test.py, slurm_test.py."""
+
+    def test_once_a_host_whatever_the_number_of_ranks(self):
+        self.run_program(*self.plan(axes={"ranks": [1, 2]}, values={"what": "unset"}, before=[{"each_host": shell("echo {what} {ranks} >> trace")}],
+                                    after=[{"each_host": shell("echo after $HERE >> trace")}], settings={"env.HERE": "set"}),
+                         "--value", "what=a='b, c'")
+        expected = []
+        for entry in self.journal():
+            self.assertEqual(entry["values"], {"what": "a='b, c'"})
+            expected += [f"a=b, c {entry['settings']['ranks']}", "after set"]
+        self.assertEqual(self.lines("trace"), expected)
+        for log in self.logs("before") + self.logs("after"):
+            self.assertRegex(log, rf"\Ascalemark: on \S+: status 0\Z|\A\$ .*mpirun.*\nscalemark: on {os.uname().nodename}: status 0\n\Z")
+
+    def test_its_failure_names_the_host_and_costs_the_launch(self):
+        host = os.uname().nodename
+        self.run_program(*self.plan(before=[["true"], {"each_host": shell("echo why; exit 3")}, ["touch", "next"]]), expect=7)
+        entry, = self.journal()
+        self.assertRegex(entry["reason"], rf"before: sh -c 'echo why; exit 3' on {host} ended with status 3; see out/logs/\w+-1\.before\.log")
+        self.assertEqual(entry["record"], "")
+        self.assertFalse((self.folder / "next").exists())
+        self.run_program(*self.plan(before=[{"each_host": ["no-such-program"]}], after=[["touch", "after"]]), expect=7)
+        self.assertIn(f"no-such-program on {host} cannot be started", self.journal()[-1]["reason"])
+        self.assertTrue((self.folder / "after").exists())
+        self.run_program(*self.plan(before=[{"each_host": ["sleep", "1000"]}], command_timeout=3), expect=5)
+        self.assertIn("sleep 1000 on each host took longer than 3 s (command_timeout)", self.journal()[-1]["reason"])
+
+    def test_a_host_that_cannot_be_reached(self):
+        (self.folder / "hosts").write_text("localhost\nno-such-host.invalid\n")
+        words = self.plan(settings={"ranks": 2, "ranks_per_node": 1}, hostfile="hosts", before=[{"each_host": ["true"]}])
+        self.run_program(*words, env=self.environment(OMPI_MCA_plm_rsh_agent="false"), expect=7)
+        self.assertRegex(self.journal()[0]["reason"], "before: true on each host ended with status")
+
+    def test_without_a_launcher_nothing_is_begun(self):
+        words = self.plan(before=[["touch", "begun"], {"each_host": ["true"]}], after=[["touch", "after"]])
+        path = self.folder / "bin"
+        path.mkdir()
+        for name in ("touch", "sh", "env"):
+            (path / name).symlink_to(f"/usr/bin/{name}")
+        _, err = self.run_program(*words, env=self.environment(PATH=path), expect=7)
+        self.assertIn("mpirun is not in PATH", err)
+        self.assertEqual([(self.folder / name).exists() for name in ("begun", "after")], [False, False])
+
+    def test_a_stop_waits_for_what_undoes_it(self):
+        words = self.plan(after=[{"each_host": shell("echo up >> trace; sleep 2; echo done >> trace")}], repeats=2)
+        process = self.start(*words)
+        self.wait_until(lambda: (self.folder / "trace").exists() and self.lines("trace"))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 4)
+        self.assertEqual(self.lines("trace"), ["up", "done"])
+
+    def test_a_dry_run_prints_what_a_shell_runs(self):
+        (self.folder / "hosts").write_text("n0\nn1\n")
+        words = self.plan(before=[{"each_host": shell("echo 'a b' > dry")}], settings={"ranks": 2, "ranks_per_node": 1})
+        out, _ = self.run_program(*words, "--dry_run", "--hostfile", "hosts")
+        before, launch = out.splitlines()
+        self.assertIn("--host n0:1,n1:1 ", before)
+        self.assertIn("--host n0:1,n1:1 ", launch)
+        before = self.run_program(*self.plan(before=[{"each_host": shell("echo 'a b' > dry")}]), "--dry_run")[0].splitlines()[0]
+        self.assertFalse((self.folder / "dry").exists())
+        subprocess.run(["bash", "-c", before], check=True, cwd=self.folder, capture_output=True, env=self.environment())
+        self.assertEqual(self.lines("dry"), ["a b"])
+
+    def test_a_container_is_not_entered_for_it(self):
+        plan = self.plan(before=[{"each_host": ["true"]}], container="image", container_runtime="enter {image}")
+        before, launch = self.run_program(*plan, "--dry_run")[0].splitlines()
+        self.assertNotIn("enter image", before)
+        self.assertIn("enter image", launch)
+
+
+class Values(AlternateTest):
+    def test_a_sweep_goes_on_with_the_same_ones_alone(self):
+        words = self.plan(values={"device": "eth0", "go": "false"}, before=[["{go}"], ["echo", "{device}"]], repeats=2)
+        self.run_program(*words, expect=7)  # which leaves no figure of eth0
+        words += ["--value", "go=true", "--retry_failed"]
+        self.run_program(*words, "--value", "device=ib0")
+        _, err = self.run_program(*words, expect=2)
+        self.assertIn("out holds launches with --value device=ib0, and now it is eth0", err)
+        _, err = self.run_program(*words, "--value", "device=ib0")
+        self.assertIn("2 launches are done", err)
+
+    def test_wrong_ones_are_refused_with_what_is_right(self):
+        words = self.plan(values={"device": "eth0"}, before=[["echo", "{device}"]])
+        for value, says in (("devise=ib0", "did you mean device?"), ("device", "no NAME=TEXT"), ("device=", "/values/device"),
+                            ("x=1", "it has device")):
+            _, err = self.run_program(*words, "--value", value, expect=2)
+            self.assertIn(says, err)
+        self.assertFalse((self.folder / "out").exists())
+        _, err = self.run_program(SCALEMARK, "sweep", SOURCE / "configs/sweeps/smoke.json", "--value", "device=ib0", "--dry_run", expect=2)
+        self.assertIn("it has none", err)
+
+
 class Levels(AlternateTest):
     LEVELS = [{"level": "slow", "before": [shell("echo {level} {repeat} >> trace")], "set": {"inject": "delay:milliseconds=20"}},
               {"level": "fast", "before": [shell("echo {level} {repeat} >> trace")]}]
@@ -188,13 +282,15 @@ class Levels(AlternateTest):
         for name, said_of_each in switches.items():
             plan = json.loads((SOURCE / f"configs/sweeps/{name}.json").read_text())
             words = self.plan(**{**plan, "settings": SETTINGS, "axes": {"ranks": [1]}, "repeats": 1})
-            self.run_program(*words[:-1], name, env=env)
+            values = ["--value", "clock=900"] if name == "gpu_clocks" else ["--value=device=ib7"]
+            self.run_program(*words[:-1], name, *values, env=env)
             levels = [json.loads(line)["settings"]["alternate"] for line in self.lines(f"{name}/journal.jsonl")]
             self.assertEqual(sorted(levels), sorted(level["level"] for level in plan["alternate"]))
             said = self.lines("said")
             (self.folder / "said").unlink()
-            for word in said_of_each:
+            for word in (*said_of_each, values[-1].split("=")[-1]):
                 self.assertTrue(any(word in line for line in said), said)
+            self.assertFalse(any("eth0" in line or "1200" in line for line in said), said)
 
     def test_the_shipped_plan_of_links_alternates(self):
         out, err = self.run_program(SCALEMARK, "sweep", SOURCE / "configs/sweeps/links.json", "--launcher", "mpirun", "--dry_run")

@@ -81,6 +81,32 @@ class Ranks(ProgramTest):
         for curve in curves:
             self.assertEqual([point["resources"] for point in curve["points"]], [1, 2])
 
+    def test_a_command_on_each_host_of_a_launch(self):
+        before = "tc qdisc change dev {device} root tbf rate 3gbit burst 500000 latency 10ms".split()
+        plan = {"settings": {"model": "trivial", "batch_size": 4, "num_batches": 5, "num_intra_threads": 1},
+                "points": [{"ranks": 1, "ranks_per_node": 1}, {"ranks": 2, "ranks_per_node": 1}, {"ranks": 4, "ranks_per_node": 2}],
+                "values": {"device": "none"}, "before": [{"each_host": before}],
+                "after": [{"each_host": ["sh", "-c", "tc qdisc show dev {device}; echo {ranks} >>$(uname -n).txt"]}]}
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        self.run_program(NETLAB, "--rate", "2gbit", "--", SCALEMARK, "sweep", "plan.json", "--value", "device=eth0", "--output", "out")
+        for entry in (json.loads(line) for line in (self.folder / "out/journal.jsonl").read_text().splitlines()):
+            hosts = ["n0", "n1"][:entry["settings"]["ranks"]]
+            said = (self.folder / f"out/logs/{pathlib.Path(entry['record']).stem}.after.log").read_text()
+            self.assertEqual(said.count("rate 3Gbit"), len(hosts), said)
+            self.assertEqual(sorted(re.findall(r"^scalemark: on (n\d): status 0$", said, re.M)), hosts)
+        for host, ranks in (("n0", ["1", "2", "4"]), ("n1", ["2", "4"])):
+            self.assertEqual(sorted((self.folder / f"{host}.txt").read_text().split()), ranks)
+
+        _, err = self.run_program(NETLAB, "--", SCALEMARK, "sweep", "plan.json", "--output", "none", expect=7)
+        self.assertRegex(err, r"before: tc qdisc change dev none .* on n0 ended with status 1")
+        # What fails on one host does not end it on the other.
+        plan["points"], plan["before"] = plan["points"][1:2], [{"each_host": ["sh", "-c", "test $(uname -n) = n0 && sleep 1 && touch done"]}]
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        _, err = self.run_program(NETLAB, "--", SCALEMARK, "sweep", "plan.json", "--value", "device=eth0", "--output", "one", expect=7)
+        self.assertRegex(err, r"touch done' on n1 ended with status 1; see one/logs/")
+        self.assertNotIn("on n0 ended", err)
+        self.assertTrue((self.folder / "done").exists())
+
     def test_c10d_connects_the_hosts_and_sends_a_ring(self):
         """By the interface that the lab names, and without a name by the one that there is."""
         for words in ([], ["env", "-u", "GLOO_SOCKET_IFNAME"]):

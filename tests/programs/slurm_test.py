@@ -375,6 +375,23 @@ class Sweeps(SlurmTest):
                 self.assertEqual(rank["affinity_requested"], policies[entry["settings"]["binding"]])
                 self.assertIsNot(rank["binding"]["as_asked"], False, rank)
 
+    def test_a_command_on_each_host_of_a_launch(self):
+        commands = [{"each_host": ["sh", "-c", "echo {ranks} >>$(uname -n).txt"]}]
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                name = self.plan(launcher, axes={"ranks": [1, 2]}, settings={"ranks_per_node": 1}, before=commands)
+                self.submit("sweep.sbatch", "--nodes=2", "--", name, TEST_LAUNCHER=launcher)
+                self.assertEqual(self.end(), 0, self.said())
+                self.assertEqual([entry["status"] for entry in self.journal(launcher)], ["ok", "ok"])
+                for host, ranks in (("n0", ["1", "2"]), ("n1", ["2"])):
+                    self.assertEqual(sorted((self.folder / f"{host}.txt").read_text().split()), ranks)
+                    (self.folder / f"{host}.txt").unlink()
+        self.submit("sweep.sbatch", "--nodes=2", "--", self.plan(settings={"ranks": 2, "ranks_per_node": 1}, before=[
+            {"each_host": ["sh", "-c", "test $(uname -n) = n0 && sleep 1 && touch done"]}]))
+        self.assertEqual(self.end("FAILED"), 7, self.said())
+        self.assertIn("touch done' on n1 ended with status 1", self.journal()[0]["reason"])
+        self.assertTrue((self.folder / "done").exists())
+
     def test_at_the_time_limit_it_requeues_itself(self):
         self.submit("sweep.sbatch", "--", self.plan(axes={"seed": [1, 2, 3]}, settings={"ranks": 2, "inject": "delay:milliseconds=200"}))
         self.wait_until(lambda: self.journal(), "no launch ends")

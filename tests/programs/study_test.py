@@ -176,7 +176,31 @@ class OfWrongInput(Study):
         self.record()
 
 
+    def test_values_are_of_the_sweeps_that_have_them(self):
+        small = study()
+        small["steps"], small["figures"] = small["steps"][:2], small["figures"][1:2]
+        small["steps"][0]["plan"].update(values={"device": "eth0"}, before=[["touch", "{device}"]], axes={}, repeats=1)
+        self.put(small)
+        self.study("--value", "device=ib0")
+        self.assertTrue((self.folder / "ib0").exists())
+        self.assertEqual(self.study("--value", "device=ib0")[1].count("done before"), 2)
+        _, err = self.study(expect=2)  # eth0, in the same folder
+        self.assertIn("--value device=ib0, and now it is eth0", err)
+        for value, says in (("devise=ib0", "did you mean device?"), ("device", "no NAME=TEXT")):
+            self.assertIn(says, self.study("--value", value, "--site", "b", expect=2)[1])
+        self.assertIn("--sites reads", self.run_program(SCALEMARK, "study", "./small.json", "--sites", "a", "b", "--value", "device=ib0",
+                                                         expect=2)[1])
+
+
 class OfShippedStudies(Study):
+    def test_the_rate_of_an_interface_is_set_on_every_host(self):
+        (self.folder / "hosts").write_text("".join(f"n{host} slots=8\n" for host in range(5)))
+        out, _ = self.run_program(SCALEMARK, "study", "link_rate", "--profile", "full", "--value", "device=ib0", "--dry_run",
+                                  env=self.environment(SCALEMARK_HOSTFILE=self.folder / "hosts"))
+        lines = [line for line in out.splitlines() if "ethtool" in line]
+        self.assertTrue(all(" ethtool -s ib0 " in line for line in lines), lines)
+        self.assertEqual({line.split("--host ")[1].split()[0] for line in lines}, {"n0:1,n1:1", "n0:1,n1:1,n2:1,n3:1"})
+
     def test_every_command_of_every_study_is_printed(self):
         lists = json.loads(self.run_program(SCALEMARK, "list", "studies", "--json")[0])["studies"]
         self.assertEqual({entry["name"] for entry in lists}, {path.stem for path in (SOURCE / "configs/studies").glob("*.json")})
