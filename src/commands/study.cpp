@@ -243,7 +243,7 @@ ExitCode commands::study(const CommandLine& line) {
   std::vector<Json*> plans;
   for (StudyStep& step : profile.steps)
     if (step.is_sweep()) plans.push_back(&step.plan);
-  replace_values(plans, request.values);
+  replace_values(plans, request.values, "the profile " + profile.name);
   const StudyPlace place = study_place(request.folder(request.site));
   return request.dry_run ? print_study(profile, place) : run_study(request, profile, place);
 }

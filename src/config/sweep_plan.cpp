@@ -610,7 +610,8 @@ SweepPlan parse_sweep_plan(const Json& json, const std::string& name,
   return plan;
 }
 
-void replace_values(const std::vector<Json*>& plans, const std::vector<std::string>& words) {
+void replace_values(const std::vector<Json*>& plans, const std::vector<std::string>& words,
+                    const std::string& what) {
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     if (equals == word.npos || equals == 0)
@@ -627,7 +628,7 @@ void replace_values(const std::vector<Json*>& plans, const std::vector<std::stri
     const std::vector<std::string> legal(names.begin(), names.end());
     refuse_at(
         "--value",
-        fmt::format("{} is no value of the plan{} ({})", quote(name), did_you_mean(name, legal),
+        fmt::format("{} is no value of {}{} ({})", quote(name), what, did_you_mean(name, legal),
                     legal.empty() ? "it has none" : "it has " + join(legal, ", ")));
   }
 }

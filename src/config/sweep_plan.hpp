@@ -105,9 +105,9 @@ void refuse_commands(const SweepPlan& plan, const std::string& name);
 
 /// Replaces values of parsed plans by those of `words`, "NAME=TEXT" each, in every plan that has
 /// the name. Throws ConfigError, which begins with `--value`, for what is no such word, and for a
-/// name that none of the plans has.
+/// name that none of the plans has; messages call them `what`.
 void replace_values(const std::vector<nlohmann::ordered_json*>& plans,
-                    const std::vector<std::string>& words);
+                    const std::vector<std::string>& words, const std::string& what = "the plan");
 
 /// Reads a plan (docs/sweep.md) and checks every point as `scalemark run` would; a point that is
 /// the same as an earlier one is left out. `environment`: "NAME=value" lines; `cores`: of a host;

@@ -188,6 +188,8 @@ class OfWrongInput(Study):
         self.assertIn("--value device=ib0, and now it is eth0", err)
         for value, says in (("devise=ib0", "did you mean device?"), ("device", "no NAME=TEXT")):
             self.assertIn(says, self.study("--value", value, "--site", "b", expect=2)[1])
+        _, err = self.run_program(SCALEMARK, "study", "link_rate", "--value", "device=ib0", expect=2)
+        self.assertIn('"device" is no value of the profile laptop (it has none)', err)
         self.assertIn("--sites reads", self.run_program(SCALEMARK, "study", "./small.json", "--sites", "a", "b", "--value", "device=ib0",
                                                          expect=2)[1])
 
