@@ -1,10 +1,12 @@
 // Implements `scalemark tune`, which finds the fastest settings of a job on this machine by rounds
 // of launches in which the candidates that can't be the fastest drop out.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
