@@ -36,7 +36,7 @@ def json_files(path):
         yield path
         return
     for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and not name.endswith("_plots"))
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and not name.endswith(("_plots", "~")))
         for name in sorted(names):
             if name.endswith(".json") and not name.startswith("."):
                 yield os.path.join(folder, name)

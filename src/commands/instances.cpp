@@ -73,7 +73,7 @@ struct Words {
 
 /// Refuses a misspelt flag of `instances`, which would otherwise be refused as one of the job.
 void refuse_misspelt(const std::string& name) {
-  const std::array<std::string_view, 4> others{"config", "set", "help", "use_fp16"};
+  const std::array<std::string_view, 5> others{"config", "set", "help", "use_fp16", "again"};
   if (find_written_key(name) || std::ranges::find(others, name) != others.end() ||
       name.starts_with("no"))
     return;
@@ -171,8 +171,9 @@ CommandHelp commands::instances_help(const CommandLine& line) {
   std::vector<FlagGroup> groups{own_flags()};
   for (FlagGroup& group : key_help(job).groups) {
     std::erase_if(group.flags, [&](const FlagHelp& flag) {
-      return std::ranges::find(groups.front().flags, flag.name, &FlagHelp::name) !=
-             groups.front().flags.end();
+      return flag.name == "again" ||
+             std::ranges::find(groups.front().flags, flag.name, &FlagHelp::name) !=
+                 groups.front().flags.end();
     });
     for (FlagHelp& flag : group.flags) flag.often_used = false;
     groups.push_back(std::move(group));

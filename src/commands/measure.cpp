@@ -4,19 +4,28 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "analysis/compare/compare.hpp"
 #include "analysis/preflight/rules.hpp"
 #include "analysis/run_plan.hpp"
 #include "analysis/scaling/swept_curves.hpp"
 #include "commands/subcommands.hpp"
 #include "config/curves.hpp"
+#include "config/keys.hpp"
 #include "config/load.hpp"
 #include "config/run_config.hpp"
+#include "config/sweep_settings.hpp"
 #include "config/text.hpp"
 #include "config/value_syntax.hpp"
 #include "error.hpp"
@@ -52,8 +61,7 @@ ExitCode judge_cpu_masks(LoadedConfig loaded) {
   const ResolvedConfig& config = loaded.config;
   refuse_among_ranks();
   const auto rules = read_preflight_rules(config.rules);
-  std::unique_ptr<ResultFile> output;
-  if (config.output) output = std::make_unique<ResultFile>(*config.output);
+  const std::unique_ptr<ResultFile> output = output_file(config);
   const Topology topology = load_topology();
   if (!topology)
     throw EnvironmentError("--cpu_masks: hwloc cannot tell what CPUs this machine has");
@@ -88,8 +96,8 @@ std::string forget_other_machine() {
 namespace fs = std::filesystem;
 
 /// The keys that can be asked of finished launches.
-constexpr std::array kQuestions{"from",   "resource", "solution_steps", "base_solution_steps",
-                                "output", "json"};
+constexpr std::array kQuestions{
+    "from", "resource", "solution_steps", "base_solution_steps", "output", "overwrite", "json"};
 
 void refuse_measuring_flags(const LoadedConfig& asked) {
   for (const auto& [name, origin] : asked.origins)
@@ -185,9 +193,11 @@ void show_curves(const ResolvedConfig& config, const SweepFolder& folder) {
     refuse_numberless(records.emplace_back(curve_json(curves.back())));
   }
   for (std::size_t i = 0; config.output && i < records.size(); ++i) {
-    ResultFile file(curve_path(*config.output, swept.curves[i].name), /*reserved_bytes=*/0);
-    file.write(records[i]);
-    say_info("record: " + file.path().string());
+    OutputSettings of_curve = config;
+    of_curve.output = curve_path(*config.output, swept.curves[i].name).string();
+    const auto file = output_file(of_curve);
+    file->write(records[i]);
+    say_info("record: " + file->path().string());
   }
   if (config.json)
     print_data(record_text(records.size() == 1 ? records.front() : Json(records)));
@@ -256,11 +266,256 @@ ExitCode show_plan(Command command, const ResolvedConfig& config, int tasks) {
   return ExitCode::ok;
 }
 
+// --again repeats the command of a record: its settings become flags, before those of the command
+// line, and what was measured then and now is compared.
+
+struct Repeated {
+  Json record;
+  ResultSet then;                      ///< its launches
+  std::vector<std::string> arguments;  ///< its settings, and what else was given
+  std::vector<std::string> ignored;    ///< variables that would set what it has not set
+};
+
+constexpr std::array<std::pair<Command, std::string_view>, 3> kRepeatable{
+    {{Command::run, "run"}, {Command::infer, "inference"}, {Command::scale, "scaling"}}};
+
+Json read_repeatable(Command command, const std::string& path) {
+  Json record = read_record(path);
+  const std::string kind = kind_of(record);
+  for (const auto& [owner, of_kind] : kRepeatable)
+    if (kind == of_kind && owner != command)
+      refuse_at("--again",
+                fmt::format("{0} is a record of scalemark {1}: scalemark {1} --again {0}", path,
+                            name_of(owner)));
+  if (std::ranges::find(kRepeatable, kind, &decltype(kRepeatable)::value_type::second) ==
+      kRepeatable.end())
+    refuse_at("--again", fmt::format("{} is a record of kind {}; give one of scalemark run, infer "
+                                     "or scale",
+                                     path, kind));
+  const record::AnyRecord envelope = envelope_of(record);
+  if (envelope.status != Status::ok)
+    refuse_at("--again", fmt::format("{} has the status {} ({}): there is nothing to compare with; "
+                                     "give a record with status ok",
+                                     path, to_string(envelope.status), envelope.reason));
+  if (record.value("repeat_unit", Json()) == "launch")
+    refuse_at("--again", path +
+                             " is a curve of a sweep's launches; repeat the sweep into another "
+                             "folder, and give both to scalemark compare");
+  return record;
+}
+
+std::string flag_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> words;
+  for (const Json& item : value) words.push_back(flag_text(item));
+  return join(words, ",");
+}
+
+/// As many ranks as there were, whoever has started them; one that no launcher need have started
+/// has no flag.
+std::vector<std::string> ranks_flag(const Json& record) {
+  static const Json::json_pointer kRanks("/ranks/value");
+  std::vector<std::string> ranks;
+  if (!record.contains("world_size"))
+    for (const Json& point : record["points"]) ranks.push_back(flag_text(point["ranks"]));
+  else if (record["world_size"] != 1 ||
+           record["config"].value(kRanks, Json::array()) != Json::array())
+    ranks.push_back(flag_text(record["world_size"]));
+  return ranks.empty() ? ranks : std::vector<std::string>{"--ranks=" + join(ranks, ",")};
+}
+
+/// What somebody has set, as flags. Defaults are the build's, and where results went is no setting
+/// of what was measured.
+std::vector<std::string> settings_of(const Json& record, Command command, const std::string& path) {
+  std::vector<std::string> flags = ranks_flag(record);
+  for (const auto& [written, entry] : record["config"].items()) {
+    const auto [name, value] = current_setting(written, entry["value"]);
+    if (entry["origin"] == "default" || value.is_null() || name == "ranks") continue;
+    const std::string place = fmt::format("--again: {}: /config/{}", path, written);
+    const Key* key = find_key(name);
+    if (!key)
+      throw ConfigError(fmt::format(
+          "{}: this version has no such key, which was set to {}; the build that wrote the record "
+          "({}) can repeat it, or give the flags themselves",
+          place, flag_text(value), envelope_of(record).build.revision));
+    if (!key->commands.contains(command) || key->traits.contains(Trait::presentation)) continue;
+    flags.push_back(fmt::format("--{}={}", name, flag_text(check_value(*key, value, place))));
+  }
+  return flags;
+}
+
+/// Unsets the variables of settings. Returns those that would set what was at its default.
+std::vector<std::string> forget_settings(const std::vector<std::string>& flags) {
+  std::vector<std::string> forgotten;
+  constexpr std::string_view kPrefix = "SCALEMARK_";
+  for (const std::string& line : environment_lines()) {
+    if (!line.starts_with(kPrefix)) continue;
+    const std::string variable = line.substr(0, line.find('='));
+    std::string name = variable.substr(kPrefix.size());
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const Key* key = find_written_key(name);
+    if (name != "config" && (!key || key->role == Role::output)) continue;
+    unsetenv(variable.c_str());
+    const auto is_its_flag = [&](const std::string& flag) {
+      return key && flag.starts_with("--" + key->name + "=");
+    };
+    if (std::ranges::none_of(flags, is_its_flag)) forgotten.push_back(variable);
+  }
+  return forgotten;
+}
+
+/// Nothing where the command line has no --again.
+std::optional<Repeated> repeated_command(Command command,
+                                         const std::vector<std::string>& arguments) {
+  std::optional<std::string> path;
+  std::vector<std::string> others;
+  bool has_file = false;
+  for (const GivenWord& given : read_words(arguments, key_takes_value)) {
+    has_file = has_file || given.name == "config";
+    if (given.name != "again") {
+      others.insert(others.end(), given.written.begin(), given.written.end());
+      continue;
+    }
+    if (!given.value) refuse_at("--again", "the value is missing; give the file of a record");
+    if (path) refuse_at("--again", "given more than once; one record is repeated");
+    path = given.value;
+  }
+  if (!path || command == Command::preflight) return std::nullopt;
+  check_text(*path, "--again");
+  if (has_file)
+    refuse_at("--again", "the record has the settings; leave --config out, and give flags");
+  refuse_ranks(fmt::format("scalemark {} --again starts its ranks itself", name_of(command)));
+  Repeated again;
+  again.record = read_repeatable(command, *path);
+  again.then.label = "then";
+  again.then.path = *path;
+  again.then.launches = measured_launches(again.record, *path);
+  again.arguments = settings_of(again.record, command, *path);
+  again.ignored = forget_settings(again.arguments);
+  again.arguments.insert(again.arguments.end(), others.begin(), others.end());
+  return again;
+}
+
+/// "batch_size (then: 8; now: 16)" of what two objects tell differently.
+std::vector<std::string> differences(const Json& then, const Json& now) {
+  std::vector<std::string> found;
+  for (const auto& [name, value] : then.items())
+    if (const Json other = now.value(name, Json()); other != value)
+      found.push_back(
+          fmt::format("{} (then: {}; now: {})", name, plain_value(value), plain_value(other)));
+  return found;
+}
+
+/// What decides what two launches measured, and is not the same: settings on purpose, and what the
+/// machine made of them.
+std::set<std::string> unlike_keys(const MeasuredLaunch& then, const MeasuredLaunch& now) {
+  std::set<std::string> names;
+  const auto add = [&](const MeasuredLaunch& one, const MeasuredLaunch& other) {
+    for (const auto& [name, value] : one.keys) {
+      const auto found = other.keys.find(name);
+      // What one of them does not tell is not compared (match_sets()).
+      const bool told = found != other.keys.end() ||
+                        !(other.unknown.contains(name) || one.defaults.contains(name) ||
+                          name.starts_with(kVariablePrefix) || is_launch_setting(name));
+      if (told && (found == other.keys.end() || found->second != value)) names.insert(name);
+    }
+  };
+  add(then, now);
+  add(now, then);
+  return names;
+}
+
+/// The keys that differ, at ranks that both have where they have such.
+std::vector<std::string> varied_keys(const ResultSet& then, const ResultSet& now,
+                                     std::vector<std::string>& sentences) {
+  const auto has_ranks = [](const ResultSet& set, int ranks) {
+    return std::ranges::find(set.launches, ranks, &MeasuredLaunch::ranks) != set.launches.end();
+  };
+  const bool common = std::ranges::any_of(
+      then.launches, [&](const MeasuredLaunch& launch) { return has_ranks(now, launch.ranks); });
+  std::set<std::string> varied;
+  for (const MeasuredLaunch& one : then.launches)
+    for (const MeasuredLaunch& other : now.launches) {
+      if (common && one.ranks != other.ranks) continue;
+      for (const std::string& name : unlike_keys(one, other)) {
+        if (!varied.insert(name).second) continue;
+        const auto value = [&](const MeasuredLaunch& launch) {
+          const auto found = launch.keys.find(name);
+          return plain_value(found == launch.keys.end() ? Json() : found->second);
+        };
+        sentences.push_back(fmt::format("{} (then: {}; now: {})", name, value(one), value(other)));
+      }
+    }
+  return {varied.begin(), varied.end()};
+}
+
+/// Whether others took CPUs from a launch, where both tell; notable loads have notes of their own.
+void add_quiet(std::vector<std::string>& notes, const std::vector<ResultSet>& sets) {
+  for (const ResultSet& set : sets)
+    for (const MeasuredLaunch& launch : set.launches)
+      if (!launch.foreign || launch.foreign->notable()) return;
+  notes.emplace_back("neither was measured on a busy machine");
+}
+
+std::string then_and_now(const Repeated& again, const PartialResults& measured) {
+  std::vector<ResultSet> sets(2);
+  sets[0] = again.then;
+  sets[1].label = "now";
+  sets[1].path = measured.path;
+  for (const Json& record : measured.finished)
+    if (envelope_of(record).status == Status::ok)
+      for (MeasuredLaunch& launch : measured_launches(record, measured.path))
+        sets[1].launches.push_back(std::move(launch));
+  if (sets[1].launches.empty()) throw ConfigError("no new measurement has ended well");
+  std::vector<std::string> settings;
+  CompareQuestions questions;
+  questions.varied = varied_keys(sets[0], sets[1], settings);
+  const Matching matching = match_sets(sets, questions.varied);
+  std::vector<MetricComparison> metrics;
+  for (const std::string& metric : default_metrics(matching)) {
+    questions.metric = metric;
+    metrics.push_back(compare_sets(sets, matching, questions));
+  }
+  Comparison made = make_comparison(sets, matching, questions, metrics);
+  const std::vector<std::string> builds =
+      differences(again.record["build"], measured.finished.front()["build"]);
+  std::vector<std::string> notes{
+      builds.empty() ? "both are of one build" : "the builds differ in " + join(builds, "; "),
+      settings.empty() ? "the settings are the same"
+                       : "the settings, and what came of them, differ in " + join(settings, "; ")};
+  if (machine_notes(sets).empty()) notes.emplace_back("the machines read alike");
+  add_quiet(notes, sets);
+  made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
+  return comparison_table(made) +
+         "These are two launches, and no verdict: scalemark gate decides whether a build is "
+         "slower.\n";
+}
+
+/// Tells it on stdout, where that is not for the record.
+void show_then_and_now(const Repeated& again, const PartialResults& measured, bool json) {
+  std::string text;
+  try {
+    text = then_and_now(again, measured);
+  } catch (const std::exception& error) {
+    return say_info(fmt::format("then and now are not compared: {}", error.what()));
+  }
+  if (!json) return print_view("\n" + text);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) say_progress(line);
+}
+
 /// Starts the ranks of a command that is called outside a launcher.
-ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>& arguments) {
+ExitCode start_ranks(const LoadedConfig& loaded, const std::vector<std::string>& arguments,
+                     const std::optional<Repeated>& again) {
   const ResolvedConfig& config = loaded.config;
   const RankJob job = rank_job(loaded, arguments);
-  if (!config.dry_run) return supervise_ranks(loaded, job);
+  if (!config.dry_run) {
+    PartialResults measured;
+    const ExitCode code = supervise_ranks(loaded, job, again ? &measured : nullptr);
+    if (again) show_then_and_now(*again, measured, config.json);
+    return code;
+  }
   print_data(plan_text(config, job.points.ranks, loaded.command == Command::scale));
   say_info("would start: " + command_line(job.request));
   return ExitCode::ok;
@@ -280,20 +535,24 @@ bool leave_srun_without_pmi() {
 }
 
 ExitCode measure(Command command, const CommandLine& line) {
-  LoadedConfig loaded = load_config(command, line.arguments, environment_lines());
+  const std::optional<Repeated> again = repeated_command(command, line.arguments);
+  const std::vector<std::string>& arguments = again ? again->arguments : line.arguments;
+  LoadedConfig loaded = load_config(command, arguments, environment_lines());
   if (loaded.config.progress == ProgressKind::jsonl) use_event_lines();
   if (loaded.config.quiet) be_quiet();
+  for (const std::string& variable : again ? again->ignored : std::vector<std::string>())
+    say_info(variable + " is ignored: --again has the settings of the record; give a flag");
   if (loaded.config.cpu_masks) return judge_cpu_masks(loaded);
   if (loaded.config.from) return scale_from(loaded);
   if (loaded.config.repeat_unit == RepeatUnit::launch) return scale_by_launches(loaded);
   const auto hint = launcher_hint(process_environment());
   // Ranks of a launch leave together: there the engine reads it.
   if (loaded.config.preflight && !hint) read_preflight_record(*loaded.config.preflight);
-  const bool starts_ranks = command == Command::scale || !loaded.config.ranks.empty();
+  const bool starts_ranks = command == Command::scale || !loaded.config.ranks.empty() || again;
   if (hint || !starts_ranks) refuse_outside_container(loaded.config, hint.has_value());
   if (const std::string ignored = forget_other_machine(); !ignored.empty())
     starts_ranks && !hint ? warn(ignored) : loaded.warnings.push_back(ignored);
-  if (starts_ranks && !hint) return start_ranks(loaded, line.arguments);
+  if (starts_ranks && !hint) return start_ranks(loaded, arguments, again);
   if (loaded.config.dry_run) return show_plan(command, loaded.config, hint ? hint->tasks : 1);
   if (!leave_srun_without_pmi()) return ExitCode::environment;
   become_engine(loaded, line.argv);

@@ -119,8 +119,12 @@ std::string_view owners(const Key& key) {
   return key.commands.contains(Command::infer) ? "scalemark infer" : "scalemark preflight";
 }
 
+/// The flag by which scalemark run, scale and infer repeat the command of a record.
+constexpr std::string_view kAgain = "again";
+
 std::vector<std::string> flag_names(Command command) {
   std::vector<std::string> names{"config", "set", "help"};
+  if (command != Command::preflight) names.emplace_back(kAgain);
   for (const Key& key : all_keys())
     if (key.commands.contains(command)) {
       names.push_back(key.name);
@@ -191,6 +195,9 @@ std::pair<std::string, std::string> name_and_text(Command command, const GivenWo
                     quote(flag.written.front())));
   if (flag.name == "use_fp16" && flag.value.value_or("true") == "true")
     return {"precision", "fp16"};
+  if (flag.name == kAgain)
+    throw ConfigError(
+        "--again: it belongs to scalemark run, scale and infer alone, whose record it repeats");
   const Key* key = find_written_key(flag.name);
   if (flag.name == "config" || flag.name == "set" || (key && key->commands.contains(command))) {
     if (!flag.value && key_takes_value(flag.name))
@@ -214,7 +221,7 @@ Arguments::Setting read_set(Command command, const std::string& text) {
 }  // namespace
 
 bool key_takes_value(const std::string& name) {
-  if (name == "config" || name == "set") return true;
+  if (name == "config" || name == "set" || name == kAgain) return true;
   const Key* key = find_written_key(name);
   return key && key->kind != Kind::boolean;
 }
@@ -275,6 +282,12 @@ CommandHelp key_help(Command command) {
          .text = "JSON file of keys; also SCALEMARK_CONFIG",
          .often_used = true},
         {.name = "set", .value_name = "KEY=VALUE", .text = "any key", .repeated = true}}});
+  if (command != Command::preflight)
+    help.groups.back().flags.push_back(
+        {.name = std::string(kAgain),
+         .value_name = "FILE",
+         .text = "record whose settings are measured again; other flags replace some of them; then "
+                 "and now are compared"});
   help.notes =
       "In flags - and _ are alike; booleans are --x, --x=true, --x=false, --nox or --no_x.\n"
       "Settings come from the defaults, then --config, then SCALEMARK_<KEY> variables, then the "

@@ -56,7 +56,7 @@ Arguments parse_arguments(Command command, std::span<const std::string> argument
 CommandHelp key_help(Command command);
 
 /// Returns whether --NAME without `=` has the next word as its value: keys other than booleans, of
-/// whatever command, and --config and --set.
+/// whatever command, and --config, --set and --again.
 bool key_takes_value(const std::string& name);
 
 /// Reads every layer and validates. `arguments` excludes the program and the subcommand; `_` and

@@ -35,9 +35,8 @@ namespace fs = std::filesystem;
 /// folder.
 class Files {
  public:
-  explicit Files(const std::optional<std::string>& output) {
-    if (output) {
-      record_ = std::make_unique<ResultFile>(*output);
+  explicit Files(const OutputSettings& settings) : record_(output_file(settings)) {
+    if (record_) {
       runs_ = std::make_unique<RunsFolder>(record_->path());
     } else {
       temporary_ = std::make_unique<TemporaryFolder>();
@@ -55,12 +54,15 @@ class Files {
   void take_over(const std::vector<std::string>& names) {
     if (!runs_) return;
     for (const std::string& name : names) runs_->keep(name);
+    if (!names.empty()) record_->continue_older();
     runs_->replace_strays();
   }
   /// Lets the same command go on from here, where there is room for that.
   void keep(const InstancesResult& so_far) const {
     try {
-      if (runs_) ResultFile(partial(), /*reserved_bytes=*/0).write(record_json(so_far));
+      if (runs_)
+        ResultFile(partial(), /*reserved_bytes=*/0, "--output", Older::replaced)
+            .write(record_json(so_far));
     } catch (const ResultError&) {
     }
   }
@@ -72,7 +74,7 @@ class Files {
   void write(const InstancesResult& result, bool json) {
     deliver(record_json(result), record_.get(), json);
     if (!record_) return;
-    runs_->remove_older();
+    runs_->remove_older(record_->kept());
     std::error_code ignored;
     if (result.status == Status::ok) fs::remove(partial(), ignored);
     say_progress("record: " + record_->path().string());
@@ -108,7 +110,7 @@ class Instances {
     const HeldSignals until_the_record_is_written;
     const ResolvedConfig& config = plan_.config.config;
     for (const std::string& warning : plan_.config.warnings) warn(warning);
-    Files files(config.output);
+    Files files(config);
     for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
       const Slot& slot = plan_.slots[i];
       say_progress(fmt::format("slot {}: {}{}", i, slot.title(),

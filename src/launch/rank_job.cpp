@@ -32,6 +32,7 @@
 #include "result/inference_record.hpp"
 #include "result/preflight_record.hpp"
 #include "result/run_record.hpp"
+#include "result/runs_folder.hpp"
 #include "streams.hpp"
 
 namespace scalemark {
@@ -203,10 +204,11 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
   const ResolvedConfig& config = loaded.config;
   const Outcome outcome{status_of_launch(end.code, end.stopped), end.reason};
   auto partial = handover.partial();
-  // The final message of a single measurement is its record already.
-  if (!partial && end.told && loaded.command != Command::scale) return;
-  if (!partial && !leaves_a_record(end.code)) return;
   const bool single = loaded.command != Command::scale;
+  if (partial && single && partial->path.empty()) partial.reset();  // rank 0 has printed it
+  // The final message of a single measurement is its record already.
+  if (!partial && end.told && single) return;
+  if (!partial && !leaves_a_record(end.code)) return;
   if (!partial || (end.lost_daemon && single)) partial = nothing_measured(loaded, ranks, outcome);
   Json& records = partial->finished;
   Json& record = partial->record;
@@ -218,9 +220,15 @@ void publish_partial(const LoadedConfig& loaded, int ranks, const HandoverFolder
   if (!record.is_null()) {
     set_outcome(record, outcome);
     if (!partial->path.empty()) {
-      ResultFile file(partial->path);
-      file.write(record);
-      say_info(fmt::format("what was measured so far is in {}", file.path().string()));
+      OutputSettings to = config;
+      to.output = partial->path;
+      const auto file = output_file(to);
+      std::optional<RunsFolder> runs;
+      if (!single) runs.emplace(file->path());
+      if (record.value("kept_rounds", 0) > 0) file->continue_older();
+      file->write(record);
+      if (runs && !file->kept().empty()) runs->remove_older(file->kept());
+      say_info(fmt::format("what was measured so far is in {}", file->path().string()));
     }
     records.push_back(std::move(record));
   }
@@ -270,7 +278,10 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   const ResolvedConfig& config = loaded.config;
   const auto environment = process_environment();
   const Resources resources = find_resources(config.device, config.hostfile, environment);
-  const PlannedRanks points = plan_ranks(config, resources);
+  // As `run` without a launcher is: --again starts that so, to measure it alike.
+  const bool direct = loaded.command != Command::scale && config.ranks.empty();
+  const PlannedRanks points = direct ? PlannedRanks{{1}, 1, {}, place_ranks(1, resources, {})}
+                                     : plan_ranks(config, resources);
   if (!config.largest_batch) check_points(config, points.ranks);
   if (points.ranks_per_node && !config.dry_run)
     refuse_too_few_hosts(points.largest, resources, *points.ranks_per_node);
@@ -283,6 +294,9 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   described.tells_ranks_per_node = !config.ranks_per_node;
   described.cpus_per_rank = points.placement.cpus_per_rank;
   described.oversubscribe = points.placement.oversubscribe;
+  described.direct = direct;
+  described.fixed_threads = direct;
+  if (direct) described.binding = Binding::none;
   described.launcher = config.launcher;
   described.hostfile = config.hostfile;
   described.named = resources.named;
@@ -293,12 +307,14 @@ RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arg
   return {points, build_launch(described, environment)};
 }
 
-ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
+ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job, PartialResults* measured) {
   const ResolvedConfig& config = loaded.config;
   const HandoverFolder handover(result_folder(config));
   if (config.json) ask_for_marked_data();
-  tell_ranks(job.request);
-  announce(job);
+  if (!job.request.direct) {
+    tell_ranks(job.request);
+    announce(job);
+  }
   lend_colours();
   Relay relay(config.json);
   const Job launched{job.request,
@@ -309,6 +325,7 @@ ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job) {
                      [&relay] { return relay.is_silent(); }};
   const JobEnd end = run_jobs({launched}, supervision_of(config.timeout)).jobs.front();
   relay.finish();
+  if (measured) *measured = handover.partial().value_or(PartialResults());
   if (!end.reason.empty()) {
     if (!end.told) say_error(end.reason);
     if (!config.json && is_complete(loaded, handover)) {

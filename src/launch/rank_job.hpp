@@ -10,6 +10,7 @@
 #include "error.hpp"
 #include "launch/launch.hpp"
 #include "launch/launch_builder.hpp"
+#include "result/handover.hpp"
 
 namespace scalemark {
 
@@ -28,12 +29,15 @@ struct RankJob {
   LaunchRequest request;
 };
 
-/// Returns the job that runs `scalemark COMMAND ARGUMENTS` on every rank. Throws ConfigError where
+/// Returns the job that runs `scalemark COMMAND ARGUMENTS` on every rank; without --ranks that is
+/// one, which no launcher starts. Throws ConfigError where
 /// a batch does not divide.
 RankJob rank_job(const LoadedConfig& loaded, const std::vector<std::string>& arguments);
 
 /// Launches the job and watches it. Where it dies without a message, the function writes to
-/// --output what the job had so far, if only that it failed, with the reason.
-ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job);
+/// --output what the job had so far, if only that it failed, with the reason. `measured`, unless
+/// null, receives the records of what was measured.
+ExitCode supervise_ranks(const LoadedConfig& loaded, RankJob job,
+                         PartialResults* measured = nullptr);
 
 }  // namespace scalemark

@@ -34,12 +34,22 @@ void set_envelope(record::Envelope& record, const std::string& kind, const Outco
 /// last newline.
 std::string record_text(const Json& record);
 
+struct OutputSettings;
+
+/// What becomes of a finished measurement that lies where a result is written.
+enum class Older {
+  kept,      ///< as FILE.~N~, numbered as by cp --backup=numbered: no reader takes it for a record
+  replaced,  ///< --overwrite
+};
+
 /// A place for a result, probed when it is made, so that a run never measures for nothing.
 /// - refuses (ResultError): missing permission, read-only or full file system, a folder in its
 /// place;
 /// - follows symbolic links: the link stays, what it leads to is written, there or not;
 /// - exclusive: a second writer of the same path gets a name of its own (`name.2.json`), both
 /// results survive;
+/// - keeps a measurement that is there, and that nobody can compute again: a run, an inference, a
+///   curve, instances or a preflight with status ok or with figures; refuses where it cannot;
 /// - keeps some room from then on, so that a disk that fills up meanwhile costs no measurement;
 /// - messages name `flag`, by which the path was given;
 /// - write(): over that hidden file in the same folder, fsync, rename, fsync of the folder. An
@@ -50,20 +60,29 @@ class ResultFile {
   /// Records of long runs reach some hundred kB.
   static constexpr std::size_t kReservedBytes = 1 << 20;
   explicit ResultFile(const std::filesystem::path& asked,
-                      std::size_t reserved_bytes = kReservedBytes, std::string flag = "--output");
+                      std::size_t reserved_bytes = kReservedBytes, std::string flag = "--output",
+                      Older older = Older::kept);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
   /// The path that is really written.
   const std::filesystem::path& path() const noexcept { return path_; }
-  void write(const Json& record) { write_text(record_text(record)); }
+  /// What is there with the id of this record is an earlier state of it, which is not kept.
+  void write(const Json& record);
   void write_text(std::string_view text);
   /// Writes a text that comes in parts: append() them, then finish().
   void append(std::string_view part);
   void finish();
 
+  /// What is to be written continues the measurement that is there, unless that is finished.
+  void continue_older();
+  /// Where the measurement lies now whose place was taken; empty: there was none.
+  std::filesystem::path kept() const { return in_place_ ? kept_ : std::filesystem::path(); }
+
  private:
+  void keep_older();
+  void forget_older();
   [[noreturn]] void refuse_write(std::string_view what, int error);
   void write_temporary(std::string_view bytes, std::string_view what);
   void put_in_place();
@@ -73,7 +92,13 @@ class ResultFile {
   std::unique_ptr<FileLock> lock_;  ///< outlives the temporary file
   std::filesystem::path temporary_;
   std::unique_ptr<FileDescriptor> parts_;  ///< append() writes there
+  std::filesystem::path kept_;  ///< second name of the measurement that is there; empty: none
+  std::string older_id_;        ///< its id
+  bool older_finished_ = false, in_place_ = false;
 };
+
+/// The place of --output, unless that was not given; null then.
+std::unique_ptr<ResultFile> output_file(const OutputSettings& settings);
 
 /// To the file (null: none), and to stdout where `json` was asked for: to each, whatever becomes of
 /// the other. Then throws what went wrong.

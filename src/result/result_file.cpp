@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -12,11 +14,15 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
 
+#include "config/json_text.hpp"
+#include "config/keys/output.hpp"
+#include "config/text.hpp"
 #include "error.hpp"
 #include "platform/posix_file.hpp"
 #include "result/records.hpp"
@@ -110,13 +116,74 @@ void refuse_other_than_file(const Asked& asked) {
   if (access(asked.path.c_str(), W_OK) != 0)
     refuse(asked, "the file that is there may not be replaced", errno);
 }
+/// A measurement that lies where a result is to be written.
+struct OlderMeasurement {
+  std::string text, id;
+  bool finished = false;
+};
+
+bool has_figures(const Json& record) {
+  const auto has_rate = [](const Json& part) {
+    return part.is_object() && !part.value("throughput", Json()).is_null();
+  };
+  const Json points = record.value("points", Json::array());
+  return has_rate(record) || std::ranges::any_of(points, has_rate);
+}
+
+/// Whatever version wrote it. Nothing where no measurement is there, or one without figures; the
+/// curve of a sweep, whose launches lie in its folder, can be made again.
+std::optional<OlderMeasurement> measurement_at(const fs::path& path) {
+  constexpr std::array kMeasured{"run", "inference", "scaling", "instances", "preflight"};
+  try {
+    OlderMeasurement found{read_input_file(path, kLargestRecord), "", false};
+    const Json record = parse_json_text(found.text, kDeepestRecord);
+    if (!record.is_object() ||
+        std::ranges::find(kMeasured, record.value("kind", Json())) == kMeasured.end() ||
+        (record["kind"] == "scaling" && record.value("repeat_unit", Json()) == "launch"))
+      return std::nullopt;
+    found.id = record.value("id", "");
+    found.finished = record.value("status", Json()) == "ok";
+    if (found.finished || has_figures(record)) return found;
+  } catch (const std::exception&) {  // nothing there, or nothing of ours
+  }
+  return std::nullopt;
+}
+
+/// FILE.~N~
+fs::path backup_of(const fs::path& path, std::int64_t number) {
+  return fmt::format("{}.~{}~", path.string(), number);
+}
+
+/// The number in the name of a backup of `path`; 0 for other files.
+std::int64_t backup_number(const fs::path& path, const fs::path& other) {
+  std::string_view name = other.native();
+  name.remove_prefix(name.rfind('/') + 1);
+  const std::string begin = path.filename().string() + ".~";
+  if (!name.starts_with(begin) || !name.ends_with('~')) return 0;
+  name.remove_prefix(begin.size());
+  name.remove_suffix(1);
+  return parse_integer(name).value_or(0);
+}
+
+/// The same file under another name, or a copy where the file system has no such names. Returns 0
+/// or errno.
+int give_second_name(const fs::path& path, const fs::path& second, std::string_view text) {
+  if (link(path.c_str(), second.c_str()) == 0) return 0;
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) return errno;
+  const FileDescriptor file{open(second.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  if (file.fd < 0) return errno;
+  const int error = write_all(file.fd, text);
+  if (error != 0) unlink(second.c_str());
+  return error;
+}
 }  // namespace
 
 std::string record_text(const Json& record) {
   return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-ResultFile::ResultFile(const fs::path& asked, std::size_t reserved_bytes, std::string flag)
+ResultFile::ResultFile(const fs::path& asked, std::size_t reserved_bytes, std::string flag,
+                       Older older)
     : flag_(std::move(flag)) {
   if (asked == "-")
     throw ConfigError(flag_ + " -: give the name of a file; --json writes the record to stdout");
@@ -150,9 +217,51 @@ ResultFile::ResultFile(const fs::path& asked, std::size_t reserved_bytes, std::s
   for (std::size_t i = 0, x = 1; i < reserve.size(); ++i)
     reserve[i] = static_cast<char>((x = x * 6364136223846793005ULL + 1) >> 56);
   write_temporary(reserve, fmt::format("no room for {} kB", reserved_bytes / 1024));
+  if (older == Older::kept) keep_older();
 }
 
-ResultFile::~ResultFile() { unlink(temporary_.c_str()); }
+ResultFile::~ResultFile() {
+  unlink(temporary_.c_str());
+  if (!in_place_) forget_older();
+}
+
+/// Before anything is measured, so that it is known that it can be kept: under both names until the
+/// result takes the place of one.
+void ResultFile::keep_older() {
+  const auto older = measurement_at(path_);
+  if (!older) return;
+  older_id_ = older->id;
+  older_finished_ = older->finished;
+  std::int64_t last = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(folder_of(path_), error), end; !error && at != end;
+       at.increment(error)) {
+    const std::int64_t number = backup_number(path_, at->path());
+    std::error_code ignored;
+    // Of a command that was killed before it wrote anything.
+    if (number > 0 && fs::equivalent(at->path(), path_, ignored)) kept_ = at->path();
+    last = std::max(last, number);
+  }
+  for (int failed = kept_.empty() ? EEXIST : 0; failed != 0;) {
+    kept_ = backup_of(path_, ++last);
+    failed = give_second_name(path_, kept_, older->text);
+    if (failed == 0 || failed == EEXIST) continue;
+    unlink(temporary_.c_str());
+    refuse({path_, flag_},
+           fmt::format("the measurement that is there cannot be kept as {}", kept_.string()),
+           failed);
+  }
+}
+
+/// Takes back the second name, unless somebody has taken away the first.
+void ResultFile::forget_older() {
+  if (!kept_.empty() && access(path_.c_str(), F_OK) == 0) unlink(kept_.c_str());
+  kept_.clear();
+}
+
+void ResultFile::continue_older() {
+  if (!older_finished_ && !in_place_) forget_older();
+}
 
 void ResultFile::refuse_write(std::string_view what, int error) {
   unlink(temporary_.c_str());
@@ -181,6 +290,10 @@ void ResultFile::put_in_place() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0)
     refuse({path_, flag_}, "cannot be put in place", errno);
   sync_folder(folder_of(path_));
+  if (!in_place_ && !kept_.empty())
+    say_info(fmt::format("the measurement that was in {} is kept as {} (--overwrite keeps none)",
+                         path_.string(), kept_.string()));
+  in_place_ = true;
 }
 
 namespace {
@@ -247,6 +360,11 @@ void ResultFile::write_text(std::string_view text) {
   put_in_place();
 }
 
+void ResultFile::write(const Json& record) {
+  if (!in_place_ && !older_id_.empty() && record.value("id", Json()) == older_id_) forget_older();
+  write_text(record_text(record));
+}
+
 void ResultFile::append(std::string_view part) {
   if (!parts_) {
     parts_ = std::make_unique<FileDescriptor>(open_own(temporary_, O_WRONLY | O_TRUNC));
@@ -261,6 +379,12 @@ void ResultFile::finish() {
   if (fsync(parts_->fd) != 0) refuse_write("cannot be written", errno);
   parts_ = nullptr;
   put_in_place();
+}
+
+std::unique_ptr<ResultFile> output_file(const OutputSettings& settings) {
+  if (!settings.output) return nullptr;
+  return std::make_unique<ResultFile>(*settings.output, ResultFile::kReservedBytes, "--output",
+                                      settings.overwrite ? Older::replaced : Older::kept);
 }
 
 void deliver(const Json& record, ResultFile* file, bool json) {

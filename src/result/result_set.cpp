@@ -180,7 +180,7 @@ bool is_looked_through(const fs::path& folder, const PassedBy& passed_by) {
   if (name.starts_with(".scalemark-"))
     passed_by(
         fmt::format("{}: what a killed job left (scalemark clean removes it)", folder.string()));
-  if (name.starts_with(".")) return false;
+  if (name.starts_with(".") || name.ends_with("~")) return false;
   if (access(folder.c_str(), R_OK | X_OK) == 0) return true;
   passed_by(fmt::format("{}: cannot be read: {}", folder.string(), std::strerror(errno)));
   return false;

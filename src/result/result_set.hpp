@@ -44,7 +44,8 @@ struct RecordReader {
 using PassedBy = std::function<void(const std::string&)>;
 
 /// Returns the files with an extension such as ".json", sorted. Hidden files and folders are left
-/// out, as editors, notebooks and snapshots have them, and so are traces and what sweeps and
+/// out, as editors, notebooks and snapshots have them, and folders of runs that are kept beside
+/// (FILE.runs.~1~), and so are traces and what sweeps and
 /// studies keep of their plans; `passed_by` hears of links to nothing, of folders that can't be
 /// read and of what a killed job left. Throws ResultError where `folder` itself can't be read.
 std::vector<std::filesystem::path> files_below(

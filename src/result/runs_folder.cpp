@@ -58,10 +58,16 @@ void RunsFolder::keep(const std::filesystem::path& file) {
   kept_.insert(file.filename().string());
 }
 
-void RunsFolder::remove_older() {
+void RunsFolder::remove_older(const std::filesystem::path& kept_record) {
+  std::error_code ignored;
+  const std::filesystem::path kept = folder_.string() + kept_record.extension().string();
+  if (!kept_record.empty() && !older_.empty()) std::filesystem::create_directory(kept, ignored);
   for (const std::string& path : older_) {
-    std::error_code ignored;
-    std::filesystem::remove(folder_ / std::filesystem::path(path).filename(), ignored);
+    const std::filesystem::path name = std::filesystem::path(path).filename();
+    if (kept_record.empty())
+      std::filesystem::remove(folder_ / name, ignored);
+    else
+      std::filesystem::rename(folder_ / name, kept / name, ignored);
   }
 }
 

@@ -29,8 +29,9 @@ class RunsFolder {
   void replace_strays();
   /// The record to come names it too.
   void keep(const std::filesystem::path& file);
-  /// Removes what only the record that has been replaced named.
-  void remove_older();
+  /// Removes what only the record that has been replaced named; where it is kept as FILE.json.~N~,
+  /// moves that to FILE.runs.~N~, which readers of folders pass by.
+  void remove_older(const std::filesystem::path& kept_record);
 
  private:
   std::filesystem::path folder_;

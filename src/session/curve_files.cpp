@@ -51,6 +51,7 @@ std::vector<KeptRun> CurveFiles::unfinished(
     round.clear();
   }
   for (const KeptRun& run : kept) runs_.keep(run.path);
+  if (!kept.empty()) curve_.continue_older();
   runs_.replace_strays();
   return kept;
 }
@@ -65,7 +66,7 @@ std::string CurveFiles::write_run(const RunResult& record, int ranks, int round,
 
 void CurveFiles::write_curve(const Json& record) {
   curve_.write(record);
-  runs_.remove_older();
+  runs_.remove_older(curve_.kept());
 }
 
 }  // namespace scalemark

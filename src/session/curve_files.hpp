@@ -24,8 +24,8 @@ struct KeptRun {
 class CurveFiles {
  public:
   /// Checks that both places can be written. Throws ResultError where one cannot.
-  explicit CurveFiles(const std::filesystem::path& curve_path)
-      : curve_(curve_path), runs_(curve_.path()) {}
+  CurveFiles(const std::filesystem::path& curve_path, Older older)
+      : curve_(curve_path, ResultFile::kReservedBytes, "--output", older), runs_(curve_.path()) {}
   const std::filesystem::path& path() const { return curve_.path(); }
   const std::filesystem::path& runs_folder() const { return runs_.path(); }
   /// Writes a run record; returns its path relative to the curve's folder.
@@ -37,7 +37,8 @@ class CurveFiles {
   std::vector<KeptRun> unfinished(
       const std::vector<CurveSegment>& plan, const std::vector<std::int64_t>& ranks,
       const std::function<bool(const RunResult& record, const CurveSegment& segment)>& same);
-  /// Replaces the curve's record, then removes the run records that only the replaced curve named.
+  /// Replaces the curve's record, then removes the run records that only the replaced curve named,
+  /// or lays them beside it where that is kept.
   void write_curve(const Json& record);
 
  private:

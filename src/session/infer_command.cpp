@@ -87,7 +87,7 @@ ExitCode infer_command(Session& session) {
   RankGroup& world = session.world;
   std::unique_ptr<ResultFile> output;
   session.agree_on_files([&] {
-    if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
+    if (session.is_root()) output = output_file(config);
   });
   TracePass trace(session, config.trace);
   MeasuredRecord kept(session, output.get());

@@ -32,7 +32,7 @@ Destination open_destination(Session& session) {
   session.agree_on_files([&] {
     if (!session.is_root()) return;
     to.rules = read_preflight_rules(config.rules);
-    if (config.output) to.output = std::make_unique<ResultFile>(*config.output);
+    to.output = output_file(config);
     if (config.make_rules) to.made_rules = std::make_unique<ResultFile>(*config.make_rules);
   });
   return to;

@@ -27,8 +27,9 @@ ExitCode publish_record(Session& session, ResultFile* output, const record::Meas
                            {"unit", record["unit"]},
                            {"record", output ? Json(output->path().string()) : Json()}});
   session.say(summary());
+  session.handover.publish_partial(
+      {Json::array({record}), nullptr, output ? output->path().string() : ""});
   if (output) {
-    session.handover.publish_partial({Json::array({record}), nullptr, output->path().string()});
     session.say("record: " + output->path().string());
     session.settle(exit_code_of(run.status));
   }

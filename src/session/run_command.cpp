@@ -37,7 +37,7 @@ ExitCode run_command(Session& session) {
   std::unique_ptr<ResultFile> output, mllog;
   session.agree_on_files([&] {
     if (!config.largest_batch) plan_batch(config, session.world.size());
-    if (session.is_root() && config.output) output = std::make_unique<ResultFile>(*config.output);
+    if (session.is_root()) output = output_file(config);
     if (session.is_root() && config.mllog) mllog = std::make_unique<ResultFile>(*config.mllog);
   });
   TracePass trace(session, config.trace);

@@ -84,6 +84,107 @@ TEST(ResultFile, ReplacesAnOlderFileOnlyByWriting) {
   EXPECT_EQ(read_record(path)["reason"], "newer");
 }
 
+/// A run with a throughput.
+Json measured(const std::string& name) {
+  Json record = envelope("run", Status::ok, "");
+  record["id"] = name;
+  record["throughput"] = {{"mean", 1.0}};
+  return record;
+}
+
+std::string id_at(const fs::path& path) { return Json::parse(contents(path))["id"]; }
+
+TEST(ResultFile, AMeasurementIsKeptUnderTheNextNumber) {
+  Tree tree;
+  const fs::path path = tree.root() / "run.json";
+  for (const char* name : {"first", "second", "third"}) {
+    ResultFile file(path);
+    file.write(measured(name));
+    EXPECT_EQ(file.kept().empty(), name == std::string("first"));
+    file.write(measured(name));  // its own is no older one
+  }
+  EXPECT_EQ(id_at(path), "third");
+  EXPECT_EQ(id_at(path.string() + ".~1~"), "first");
+  EXPECT_EQ(id_at(path.string() + ".~2~"), "second");
+  ResultFile(path, 0, "--output", Older::replaced).write(measured("fourth"));
+  tree.file("run.json.~17~", "");
+  tree.file("run.json.~99999999999999999999~", "none of ours");
+  tree.file("run.json.~x~", "none of ours");
+  ResultFile(path).write(measured("fifth"));
+  EXPECT_EQ(id_at(path.string() + ".~18~"), "fourth");
+}
+
+TEST(ResultFile, WhatIsNoFinishedMeasurementIsReplaced) {
+  Json partial = measured("x"), computed = measured("x"), swept = measured("x");
+  partial["status"] = "interrupted";
+  partial["throughput"] = nullptr;
+  computed["kind"] = "comparison";
+  swept["kind"] = "scaling";
+  swept["repeat_unit"] = "launch";
+  for (const std::string& text :
+       {partial.dump(), computed.dump(), swept.dump(), std::string("notes"), std::string("[]"),
+        std::string("{\"kind\": 3}"), measured("x").dump().substr(0, 40)}) {
+    Tree tree;
+    tree.file("run.json", text);
+    ResultFile(tree.root() / "run.json").write(measured("y"));
+    EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json"}) << text;
+  }
+}
+
+TEST(ResultFile, AnUnfinishedMeasurementWithFiguresIsKeptUnlessItGoesOn) {
+  Json curve = measured("older");
+  curve["status"] = "interrupted";
+  curve["throughput"] = nullptr;
+  curve["points"] = {{{"throughput", nullptr}}, {{"throughput", 2.0}}};
+  for (const bool goes_on : {false, true}) {
+    Tree tree;
+    tree.file("s.json", curve.dump());
+    {
+      ResultFile file(tree.root() / "s.json");
+      if (goes_on) file.continue_older();
+      file.write(measured("newer"));
+    }
+    EXPECT_EQ(fs::exists(tree.root() / "s.json.~1~"), !goes_on);
+  }
+  Tree tree;
+  tree.file("s.json", measured("older").dump());
+  ResultFile file(tree.root() / "s.json");
+  file.continue_older();  // of a later command that was ended: this one is finished
+  file.write(measured("newer"));
+  EXPECT_EQ(id_at(tree.root() / "s.json.~1~"), "older");
+}
+
+TEST(ResultFile, TheSameRecordWrittenAgainIsNotKept) {
+  Tree tree;
+  tree.file("run.json", measured("x").dump());
+  ResultFile(tree.root() / "run.json").write(measured("x"));
+  EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json"});
+}
+
+TEST(ResultFile, WhoWritesNothingLeavesNoSecondName) {
+  Tree tree;
+  tree.file("run.json", measured("x").dump());
+  {
+    ResultFile unused(tree.root() / "run.json");
+    EXPECT_EQ(unused.kept(), "");
+  }
+  EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json"});
+  {
+    ResultFile moved(tree.root() / "run.json");
+    fs::remove(tree.root() / "run.json");  // what is nowhere else stays
+  }
+  EXPECT_EQ(files_in(tree.root()), std::vector<std::string>{"run.json.~1~"});
+}
+
+TEST(ResultFile, AKeptMeasurementLiesBesideWhatALinkLeadsTo) {
+  Tree tree;
+  tree.file("far/run.json", measured("older").dump());
+  fs::create_symlink("far/run.json", tree.root() / "link.json");
+  ResultFile(tree.root() / "link.json").write(measured("newer"));
+  EXPECT_EQ(id_at(tree.root() / "far/run.json.~1~"), "older");
+  EXPECT_EQ(id_at(tree.root() / "link.json"), "newer");
+}
+
 TEST(ResultFile, ASymbolicLinkStaysAndWhatItLeadsToIsWritten) {
   Tree tree;
   tree.file("far/run.json", "older");

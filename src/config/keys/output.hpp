@@ -12,6 +12,7 @@ constexpr auto names_of(ProgressKind) { return Names{"text", "jsonl"}; }
 
 struct OutputSettings {
   std::optional<std::string> output;  ///< path of the record
+  bool overwrite = false;             ///< a measurement that is there is not kept
   bool json = false;                  ///< the record on stdout, nothing else
   bool quiet = false;                 ///< no messages but warnings and errors
   std::int64_t display_every = 10;
@@ -34,6 +35,11 @@ struct OutputSettings {
         .of(kEverywhere)
         .is(Trait::presentation)
         .often_used();
+    rows.add("overwrite", &S::overwrite, "",
+             "a finished measurement in the file of --output is replaced; without this it is kept "
+             "as FILE.~1~, FILE.~2~, ...")
+        .of(kEverywhere)
+        .is(Trait::presentation);
     rows.add("json", &S::json, "", "the record on stdout, nothing else")
         .of(kEverywhere)
         .is(Trait::presentation)
