@@ -24,7 +24,7 @@ struct KeptRun {
 class CurveFiles {
  public:
   /// Checks that both places can be written. Throws ResultError where one cannot.
-  CurveFiles(const std::filesystem::path& curve_path, Older older)
+  explicit CurveFiles(const std::filesystem::path& curve_path, Older older = Older::kept)
       : curve_(curve_path, ResultFile::kReservedBytes, "--output", older), runs_(curve_.path()) {}
   const std::filesystem::path& path() const { return curve_.path(); }
   const std::filesystem::path& runs_folder() const { return runs_.path(); }

@@ -64,6 +64,16 @@ class OwnModel(ProgramTest):
                                   first["config"]["model_digest"]["value"], expect=2)
         self.assertIn("has the SHA-256", err)
 
+    def test_measured_again_another_file_is_named_and_one_that_is_gone_refused(self):
+        self.record_of("run", *OWN, "--num_batches", "3")
+        again = [SCALEMARK, "run", "--again", "record.json"]
+        self.assertIn("the settings are the same", self.run_program(*again)[0])
+        with open(self.folder / "net.pt", "ab") as file:
+            file.write(b" ")
+        self.assertRegex(self.run_program(*again)[0], r'model_digest \(then: "[0-9a-f]+"\.*; now: "[0-9a-f]+"\.*\)')
+        (self.folder / "net.pt").unlink()
+        self.assertIn("--model_file net.pt: no such file", self.run_program(*again, expect=2)[1])
+
     def test_what_has_no_meaning_is_refused(self):
         for words, said in ((["--model_file", "net.pt"], "needs --input_shape"), ([*OWN, "--model", "vgg"], "unknown"),
                             ([*OWN, "--model", "smallnet"], "one network is measured"), ([*OWN, "--dry_run"], "tells nothing"),

@@ -58,6 +58,11 @@ TEST_F(CurveFilesTest, AReplacedCurveTakesItsRunsAlongButNothingElse) {
   EXPECT_TRUE(fs::exists(folder_ / path));
   EXPECT_TRUE(fs::exists(foreign));
   EXPECT_EQ(runs(), 2u);
+  EXPECT_TRUE(fs::exists(folder_ / "s.runs.~1~" / "ranks1-round1-11111111.json"));
+  CurveFiles overwriting(folder_ / "s.json", Older::replaced);
+  overwriting.write_curve(curve(overwriting.write_run(run("33333333-"), 1, 1, false)));
+  EXPECT_EQ(runs(), 2u);
+  EXPECT_FALSE(fs::exists(folder_ / "s.runs.~2~"));
 }
 
 TEST_F(CurveFilesTest, WholeRoundsOfAnUnfinishedCurveAreKept) {
