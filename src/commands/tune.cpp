@@ -149,14 +149,29 @@ Axes read_axes(const FlagReader& flags) {
   return axes;
 }
 
-/// Returns what the command line, variables and files decide: "settings" of a plan.
+/// Returns what the command line, variables and files decide of a run, but for ranks and for keys
+/// that the flags of this command are called like.
 Json decided_settings(const LoadedConfig& loaded) {
+  const std::vector<FlagHelp> flags = tune_flags();
   Json settings = Json::object();
   const Json all = config_to_json(loaded);
   for (const auto& [key, origin] : loaded.origins)
-    if (origin != Origin::standard && key != "ranks" && all.contains(key))
+    if (origin != Origin::standard && key != "ranks" && all.contains(key) &&
+        find_key(key)->commands.contains(Command::run) &&
+        std::ranges::find(flags, key, &FlagHelp::name) == flags.end())
       settings[key] = all.at(key).at("value");
   return settings;
+}
+
+/// Takes the keys of a launch out of the settings: in a plan they stand beside them.
+Json launch_members(Json& settings) {
+  Json members = Json::object();
+  for (const char* const key : kLaunchKeys)
+    if (settings.contains(key)) {
+      members[key] = settings.at(key);
+      settings.erase(key);
+    }
+  return members;
 }
 
 /// Adds the axes that nobody has decided: ranks, batch, and what several ranks communicate by.
@@ -244,7 +259,10 @@ Json read_candidates(const FlagReader& flags, const TuneWords& words, TuneReques
     axes.emplace_back("ranks", ranks);
   }
   add_standard_axes(axes, loaded, settings);
-  return {{"settings", settings}, {"points", crossed(axes, settings)}};
+  Json plan = launch_members(settings);
+  plan["settings"] = settings;
+  plan["points"] = crossed(axes, settings);
+  return plan;
 }
 
 TuneRequest read_tuning(const CommandLine& line) {
@@ -545,8 +563,9 @@ CommandHelp commands::tune_help(const CommandLine&) {
   std::vector<FlagGroup> groups{{"Tune", tune_flags()}};
   for (FlagGroup& group : key_help(Command::run).groups) {
     std::erase_if(group.flags, [&](const FlagHelp& flag) {
-      return std::ranges::find(groups.front().flags, flag.name, &FlagHelp::name) !=
-             groups.front().flags.end();
+      return flag.name == "again" || flag.name == "overwrite" ||  // of a record, not of a plan
+             std::ranges::find(groups.front().flags, flag.name, &FlagHelp::name) !=
+                 groups.front().flags.end();
     });
     for (FlagHelp& flag : group.flags) flag.often_used = false;
     groups.push_back(std::move(group));

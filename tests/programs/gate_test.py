@@ -233,7 +233,7 @@ SETUP = f"""#!/bin/sh
 # Stands for the set-up of a commit: this build, with what its file says.
 [ "$(cat state)" = broken ] && exit 7
 mkdir -p build/release/bin
-[ "$(cat state)" = slow ] && slow="export LD_PRELOAD={BINARY}/bin/libfaulty_system.so SMK_TEST_SLOW_OPENMP=200"
+[ "$(cat state)" = slow ] && slow="export LD_PRELOAD={BINARY}/bin/libfaulty_system.so SMK_TEST_SLOW_OPENMP=1000"
 printf '#!/bin/sh\\n%s\\nexec {SCALEMARK} "$@"\\n' "$slow" >build/release/bin/scalemark
 chmod +x build/release/bin/scalemark
 """
@@ -259,12 +259,14 @@ class Bisection(GateTest):
         for path in BINARY.iterdir():
             if path.name not in ("bin", "setup.env"):
                 (tree / "build/release" / path.name).symlink_to(path)
-        (self.folder / "plan.json").write_text(json.dumps({"settings": SETTINGS, "launcher": "mpirun"}))
+        # Most of a step is a sleep, which takes as long on a busy machine.
+        settings = {**SETTINGS, "inject": "delay:milliseconds=10"}
+        (self.folder / "plan.json").write_text(json.dumps({"settings": settings, "launcher": "mpirun"}))
         return tree / "build/release/bin/scalemark"
 
     def bisect(self, program, *words, expect):
         env = self.environment(XDG_CACHE_HOME=str(self.folder / "cache"))
-        return self.run_program(program, "gate", "plan.json", "--bisect", "--pairs", "8", "--output", "out", *words, expect=expect, env=env)
+        return self.run_program(program, "gate", "plan.json", "--bisect", "--output", "out", *words, expect=expect, env=env)
 
     def test_the_commit_is_named_and_what_can_not_be_built_left_out(self):
         program = self.tree(["fast", "fast", "fast", "broken", "fast", "slow", "slow", "slow"])
@@ -279,7 +281,7 @@ class Bisection(GateTest):
         verdict = self.read("out/verdict.json")
         self.assertTrue(verdict["notes"][0].startswith(named), verdict["notes"])
         self.assertIn(named, out)
-        self.assertEqual((verdict["verdict"], verdict["repeats"]), ("regressed", 8))
+        self.assertEqual(verdict["verdict"], "regressed")
         self.assertIn(f'{hashes[3][:12]} "3 broken" can\'t be told: left out', err)
         self.assertRegex((self.folder / "j.xml").read_text(), "<failure")
         folders = sorted(path.name for path in (self.folder / "out").iterdir() if path.is_dir())

@@ -47,6 +47,15 @@ class Tune(ProgramTest):
                            "overlap=none", "--try", "bucket_mb=8", "--dry_run")
         self.assertEqual(len(out.splitlines()), 3)
 
+    def test_variables_of_other_commands_are_none_of_a_run(self):
+        out, _ = self.run_program(SCALEMARK, "tune", "--model", "trivial", "--dry_run", env=self.environment(SCALEMARK_REPEATS="2", SCALEMARK_OUTPUT="x"))
+        self.assertIn("ranks=1 batch_size=", out)
+
+    def test_keys_of_a_launch_are_those_of_all(self):
+        self.tune(*FAST, "--launcher", "mpirun", "--try", "ranks=1", "--try", "batch_size=4,8", "--rounds", "2", "--output", "out")
+        self.assertEqual(len(self.entries()), 4)
+        self.assertEqual(json.loads((self.folder / "out/tuned.json").read_text())["launcher"], "mpirun")
+
     def test_a_candidate_that_fails_drops_out(self):
         out, _ = self.tune(*FAST, "--try", "ranks=1", "--try", "batch_size=4", "--try", "inject=kill:step=1,delay:milliseconds=1,delay:milliseconds=30",
                            "--output", "out")
