@@ -15,6 +15,12 @@ Known<std::string> value_of(const Settings& settings, const std::string& name) {
   return found == settings.end() ? Known<std::string>() : found->second;
 }
 
+/// Says how the launcher's daemons reach their hosts, which mpirun tells those of other hosts by
+/// itself: ranks communicate alike.
+bool is_of_daemons(const std::string& name) {
+  return name == "OMPI_MCA_plm" || name == "OMPI_MCA_routed";
+}
+
 bool is_variable(const std::string& name) { return name.front() >= 'A' && name.front() <= 'Z'; }
 
 }  // namespace
@@ -22,7 +28,8 @@ bool is_variable(const std::string& name) { return name.front() >= 'A' && name.f
 std::vector<record::DifferingSetting> differing_settings(const std::vector<Settings>& of_ranks) {
   std::set<std::string> names;
   for (const Settings& settings : of_ranks)
-    for (const auto& [name, value] : settings) names.insert(name);
+    for (const auto& [name, value] : settings)
+      if (!is_of_daemons(name)) names.insert(name);
   std::vector<record::DifferingSetting> differences;
   for (const std::string& name : names) {
     record::DifferingSetting difference{name, {}};

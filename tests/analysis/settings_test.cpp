@@ -24,6 +24,12 @@ TEST(Settings, ThatDifferNameValuesAndRanks) {
   EXPECT_EQ(differences[1].name, "UCX_TLS");
 }
 
+TEST(Settings, HowDaemonsReachTheirHostsIsNoDifference) {
+  EXPECT_TRUE(
+      differing_settings({{}, {{"OMPI_MCA_plm", "rsh"}, {"OMPI_MCA_routed", "radix"}}}).empty());
+  EXPECT_EQ(differing_settings({{}, {{"OMPI_MCA_plm_rsh_agent", "ssh"}}}).size(), 1U);
+}
+
 TEST(Settings, OfCommunicationAlone) {
   EXPECT_EQ(communication_settings({{"NCCL_DEBUG", "INFO"},
                                     {"OMP_NUM_THREADS", "2"},
