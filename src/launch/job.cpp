@@ -137,8 +137,11 @@ JobEnd end_of(const Job& job, const SupervisedExit& exit, const Supervision& how
     return end;
   }
   constexpr int kFirstOfOpenMpi = 160;  // beyond those of signals: its own codes, as 205
-  if (agreed == static_cast<int>(ExitCode::failed) && !aborted && !end.stopped && !end.hung &&
-      exit.raw_status >= kFirstOfOpenMpi) {
+  // The ranks have agreed on that, or were gone before they could.
+  const bool may_be_lost = agreed ? agreed == static_cast<int>(ExitCode::failed)
+                                  : job.handover.listens() && !exit.overdue;
+  if (may_be_lost && !aborted && !end.stopped && !end.hung && exit.raw_status >= kFirstOfOpenMpi) {
+    end.code = ExitCode::failed;
     end.lost_daemon = true;
     end.reason = what_happened(exit, job, how, memory);
   }
