@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "commands/requests.hpp"
+#include "commands/shared_flags.hpp"
 #include "commands/subcommands.hpp"
 #include "config/flags.hpp"
 #include "config/keys.hpp"
@@ -168,22 +169,12 @@ record::Settings own_config(const InstancesPlan& plan, const Words& words, doubl
 
 CommandHelp commands::instances_help(const CommandLine& line) {
   const Command job = read_job(split(line.arguments));
-  std::vector<FlagGroup> groups{own_flags()};
-  for (FlagGroup& group : key_help(job).groups) {
-    std::erase_if(group.flags, [&](const FlagHelp& flag) {
-      return flag.name == "again" ||
-             std::ranges::find(groups.front().flags, flag.name, &FlagHelp::name) !=
-                 groups.front().flags.end();
-    });
-    for (FlagHelp& flag : group.flags) flag.often_used = false;
-    groups.push_back(std::move(group));
-  }
   return {"instances",
           "Jobs side by side on disjoint cores, GPUs, MIG slices or hosts, each of one rank or of "
           "--ranks: throughput and latency of each alone and with neighbours. All other flags are "
           "the job's.",
           {"[--flag value]..."},
-          std::move(groups),
+          with_job_flags(own_flags(), job),
           {"scalemark instances --model resnet50 --dry_run",
            "scalemark instances --job infer --instances 1,2,4 --output instances.json",
            "scalemark instances --ranks 2 --slots \"0-3;4-7\" --model bert_base"},

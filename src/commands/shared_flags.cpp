@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "config/keys.hpp"
+#include "config/load.hpp"
 #include "error.hpp"
 
 namespace scalemark {
@@ -43,6 +46,22 @@ FlagGroup container_flags() {
                            .standard = "the plan's"});
   }
   return group;
+}
+
+std::vector<FlagGroup> with_job_flags(FlagGroup own, Command job,
+                                      const std::vector<std::string>& left_out) {
+  const auto is_hidden = [&](const FlagHelp& flag) {
+    return flag.name == "again" || std::ranges::find(left_out, flag.name) != left_out.end() ||
+           std::ranges::find(own.flags, flag.name, &FlagHelp::name) != own.flags.end();
+  };
+  std::vector<FlagGroup> groups;
+  for (FlagGroup& group : key_help(job).groups) {
+    std::erase_if(group.flags, is_hidden);
+    for (FlagHelp& flag : group.flags) flag.often_used = false;
+    groups.push_back(std::move(group));
+  }
+  groups.insert(groups.begin(), std::move(own));
+  return groups;
 }
 
 FlagHelp value_flag() {

@@ -27,6 +27,11 @@ FlagGroup container_flags();
 /// Returns the flag of replace_values().
 FlagHelp value_flag();
 
+/// Returns the group of a command's own flags, and behind it those of the job that it launches: all
+/// but those that are called like one of its own, --again, and those that are to be left out.
+std::vector<FlagGroup> with_job_flags(FlagGroup own, Command job,
+                                      const std::vector<std::string>& left_out = {});
+
 // The functions below say where the record of a command that only reads goes: to a file, and to
 // stdout in one of three forms.
 

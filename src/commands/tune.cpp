@@ -229,11 +229,11 @@ Json crossed(const Axes& axes, const Json& decided) {
 }
 
 /// Reads the plan of a file, or makes one from the flags of a job.
-Json read_candidates(const FlagReader& flags, const TuneWords& words, TuneRequest& request) {
-  const std::vector<std::string> plans = flags.positionals("plan");
+Json read_candidates(const FlagReader& flags, const std::vector<std::string>& plans,
+                     const std::vector<std::string>& job, TuneRequest& request) {
   if (plans.size() > 1) throw ConfigError("scalemark tune takes one plan, or flags of a run");
   if (!plans.empty()) {
-    if (!words.job.empty() || flags.has("try") || flags.has("seconds"))
+    if (!job.empty() || flags.has("try") || flags.has("seconds"))
       throw ConfigError(
           "scalemark tune: a plan has all settings; leave out the flags of a run, --try and "
           "--seconds");
@@ -241,7 +241,7 @@ Json read_candidates(const FlagReader& flags, const TuneWords& words, TuneReques
     request.fixed = plan.value("settings", Json::object());
     return plan;
   }
-  const LoadedConfig loaded = load_config(Command::run, words.job, environment_lines());
+  const LoadedConfig loaded = load_config(Command::run, job, environment_lines());
   for (const std::string& warning : loaded.warnings) warn(warning);
   Json settings = request.fixed = decided_settings(loaded);
   if (!settings.contains("num_batches")) {
@@ -279,8 +279,8 @@ TuneRequest read_tuning(const CommandLine& line) {
   if (!flags.has("output") && !request.dry_run)
     throw ConfigError("scalemark tune: --output DIR is missing: the folder of its launches");
   request.output = flags.text("output").value_or("tune");
-  const Json plan = read_candidates(flags, words, request);
   const std::vector<std::string> plans = flags.positionals("plan");
+  const Json plan = read_candidates(flags, plans, words.job, request);
   request.plan = parse_sweep_plan(plan, plans.empty() ? "scalemark tune" : plans.front(),
                                   environment_lines(), cores_per_host());
   request.plan.launch_timeout =
@@ -560,21 +560,11 @@ void write_config(const TuneRequest& request, const Tuning& tuning) {
 }  // namespace
 
 CommandHelp commands::tune_help(const CommandLine&) {
-  std::vector<FlagGroup> groups{{"Tune", tune_flags()}};
-  for (FlagGroup& group : key_help(Command::run).groups) {
-    std::erase_if(group.flags, [&](const FlagHelp& flag) {
-      return flag.name == "again" || flag.name == "overwrite" ||  // of a record, not of a plan
-             std::ranges::find(groups.front().flags, flag.name, &FlagHelp::name) !=
-                 groups.front().flags.end();
-    });
-    for (FlagHelp& flag : group.flags) flag.often_used = false;
-    groups.push_back(std::move(group));
-  }
   return {"tune",
           "The fastest ranks, batch and communication of a job on this machine, by rounds of "
           "launches from which hopeless candidates drop out.",
           {"[--flag value]... --output DIR", "PLAN.json --output DIR"},
-          std::move(groups),
+          with_job_flags({"Tune", tune_flags()}, Command::run, {"overwrite"}),  // of a record
           {"scalemark tune --model resnet18 --dry_run",
            "scalemark tune --model resnet18 --precision bf16 --output results/tuned",
            "scalemark tune --model bert_base --try batch_size=4,8,16 --output results/bert"},

@@ -230,13 +230,13 @@ std::vector<Commit> commits_between(const std::string& base, const std::string& 
     refuse_foreign_commit(tree, word, flag);
   }
   std::vector<Commit> commits;
-  const std::string range = hashes[0] + ".." + hashes[1];
-  for (const std::string& line :
-       lines_of_git(tree, {"log", "-1", "--format=%H %s", hashes[0], "--"}))
-    commits.push_back({line.substr(0, 40), line.substr(41)});
-  for (const std::string& line :
-       lines_of_git(tree, {"log", "--first-parent", "--reverse", "--format=%H %s", range, "--"}))
-    commits.push_back({line.substr(0, 40), line.substr(41)});
+  const auto add = [&](const char* how, const std::string& which) {
+    for (const std::string& line :
+         lines_of_git(tree, {"log", "--first-parent", how, "--format=%H %s", which, "--"}))
+      commits.push_back({line.substr(0, 40), line.substr(41)});
+  };
+  add("-1", hashes[0]);
+  add("--reverse", hashes[0] + ".." + hashes[1]);
   const bool follows = output_of({.command = {"git", "-C", tree.string(), "merge-base",
                                               "--is-ancestor", hashes[0], hashes[1]},
                                   .deadline_seconds = kLookUpSeconds})

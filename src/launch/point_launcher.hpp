@@ -18,9 +18,8 @@
 
 namespace scalemark {
 
-// The functions below run the commands of a plan before and after a launch. Their output is kept,
-// and the processes that they start end with them, but for daemons, which have left their process
-// group (setsid).
+// The functions below run the commands of a plan before and after a launch. Their output is kept.
+// What one that succeeds leaves running goes on; of one that fails nothing is left.
 
 enum class Moment { before, after };
 std::string to_string(Moment moment);

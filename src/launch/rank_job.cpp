@@ -65,24 +65,24 @@ class Relay {
 
  private:
   struct Pipe {
-    int read_end = -1, write_end = -1, over = -1;  ///< over: readable when the job has ended
-    std::atomic<bool> lost = false, any = false;   ///< some of it reached nobody; there was some
+    int read_end = -1, write_end = -1;
+    std::atomic<bool> lost = false, any = false;  ///< some of it reached nobody; there was some
     std::thread thread;
   };
   void pass_on(Pipe& pipe, int destination) const;
 
   bool only_data_;
+  int over_;  ///< readable when the job has ended
   std::array<Pipe, 2> pipes_;
 };
 
-Relay::Relay(bool only_data) : only_data_(only_data) {
+Relay::Relay(bool only_data) : only_data_(only_data), over_(eventfd(0, EFD_CLOEXEC)) {
   // Signals are for the thread that supervises.
   sigset_t all, before;
   sigfillset(&all);
   for (std::size_t i = 0; i < pipes_.size(); ++i) {
     int ends[2];
-    pipes_[i].over = eventfd(0, EFD_CLOEXEC);
-    if (pipes_[i].over < 0 || pipe2(ends, O_CLOEXEC) != 0) {
+    if (over_ < 0 || pipe2(ends, O_CLOEXEC) != 0) {
       const int error = errno;
       finish();
       throw EnvironmentError(fmt::format("cannot make a pipe: {}", std::strerror(error)));
@@ -106,14 +106,16 @@ Relay::Relay(bool only_data) : only_data_(only_data) {
 Relay::~Relay() { finish(); }
 
 void Relay::finish() {
+  const auto close_one = [](int& descriptor) {
+    if (descriptor >= 0) close(std::exchange(descriptor, -1));
+  };
+  if (over_ >= 0) eventfd_write(over_, 1);
   for (Pipe& pipe : pipes_) {
-    if (pipe.write_end >= 0) close(pipe.write_end);
-    if (pipe.over >= 0) eventfd_write(pipe.over, 1);
+    close_one(pipe.write_end);
     if (pipe.thread.joinable()) pipe.thread.join();
-    for (int* const descriptor : {&pipe.read_end, &pipe.over})
-      if (*descriptor >= 0) close(std::exchange(*descriptor, -1));
-    pipe.write_end = -1;
+    close_one(pipe.read_end);
   }
+  close_one(over_);
 }
 
 void Relay::pass_on(Pipe& pipe, int destination) const {
@@ -131,7 +133,7 @@ void Relay::pass_on(Pipe& pipe, int destination) const {
   };
   std::optional<int> left;  // bytes that are in the pipe when the job has ended
   for (;;) {
-    std::array<pollfd, 2> watched{{{pipe.read_end, POLLIN, 0}, {pipe.over, POLLIN, 0}}};
+    std::array<pollfd, 2> watched{{{pipe.read_end, POLLIN, 0}, {over_, POLLIN, 0}}};
     if (!left && poll(watched.data(), watched.size(), -1) < 0) continue;
     if (!left && watched[1].revents != 0) ioctl(pipe.read_end, FIONREAD, &left.emplace(0));
     if (left && *left <= 0) break;

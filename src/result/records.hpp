@@ -97,6 +97,8 @@ class ResultFile {
   bool older_finished_ = false, in_place_ = false;
 };
 
+/// What --overwrite says.
+Older older_of(const OutputSettings& settings);
 /// The place of --output, unless that was not given; null then.
 std::unique_ptr<ResultFile> output_file(const OutputSettings& settings);
 

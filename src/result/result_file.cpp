@@ -381,10 +381,14 @@ void ResultFile::finish() {
   put_in_place();
 }
 
+Older older_of(const OutputSettings& settings) {
+  return settings.overwrite ? Older::replaced : Older::kept;
+}
+
 std::unique_ptr<ResultFile> output_file(const OutputSettings& settings) {
   if (!settings.output) return nullptr;
   return std::make_unique<ResultFile>(*settings.output, ResultFile::kReservedBytes, "--output",
-                                      settings.overwrite ? Older::replaced : Older::kept);
+                                      older_of(settings));
 }
 
 void deliver(const Json& record, ResultFile* file, bool json) {

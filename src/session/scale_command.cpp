@@ -58,11 +58,11 @@ class Family {
     session.agree_on_files([&] {
       check_launch(session);
       for (const CurveConfig& curve : curves_)
-        files_.push_back(session.is_root() && curve.config.output
-                             ? std::make_unique<CurveFiles>(
-                                   curve_path(*curve.config.output, curve.name),
-                                   curve.config.overwrite ? Older::replaced : Older::kept)
-                             : nullptr);
+        files_.push_back(
+            session.is_root() && curve.config.output
+                ? std::make_unique<CurveFiles>(curve_path(*curve.config.output, curve.name),
+                                               older_of(curve.config))
+                : nullptr);
     });
     for (const CurveConfig& curve : curves_)
       traces_.push_back(std::make_unique<TracePass>(

@@ -264,15 +264,18 @@ class Bisection(GateTest):
         (self.folder / "plan.json").write_text(json.dumps({"settings": settings, "launcher": "mpirun"}))
         return tree / "build/release/bin/scalemark"
 
+    def hashes(self):
+        """Of the commits, the oldest first."""
+        return subprocess.run(["git", "-C", self.folder / "tree", "rev-list", "--reverse", "HEAD"], check=True, capture_output=True,
+                              text=True).stdout.split()
+
     def bisect(self, program, *words, expect):
         env = self.environment(XDG_CACHE_HOME=str(self.folder / "cache"))
         return self.run_program(program, "gate", "plan.json", "--bisect", "--output", "out", *words, expect=expect, env=env)
 
     def test_the_commit_is_named_and_what_can_not_be_built_left_out(self):
         program = self.tree(["fast", "fast", "fast", "broken", "fast", "slow", "slow", "slow"])
-        git = ["git", "-C", self.folder / "tree", "rev-parse"]
-        hashes = [subprocess.run([*git, f"HEAD~{7 - number}"], check=True, capture_output=True, text=True).stdout.strip()
-                  for number in range(8)]
+        hashes = self.hashes()
         words = ["--base", hashes[0], "--new", hashes[7], "--junit", "j.xml"]
         out, _ = self.bisect(program, *words, "--dry_run", expect=0)
         self.assertEqual([line.split('"')[1] for line in out.splitlines()][3], "3 broken")
@@ -292,20 +295,18 @@ class Bisection(GateTest):
 
     def test_several_are_named_where_those_between_can_not_be_told(self):
         program = self.tree(["fast", "broken", "slow"])
-        commit = subprocess.run(["git", "-C", self.folder / "tree", "rev-parse", "HEAD", "HEAD~2"], check=True, capture_output=True,
-                                text=True).stdout.split()
-        out, _ = self.bisect(program, "--base", commit[1], "--new", commit[0], expect=1)
+        first, _, last = self.hashes()
+        out, _ = self.bisect(program, "--base", first, "--new", last, expect=1)
         self.assertRegex(out, r'the first slow commit is one of these 2: \w+ "1 broken" \(can\'t be told\), \w+ "2 slow"')
 
     def test_what_is_not_slower_has_no_commit_to_name(self):
         program = self.tree(["fast", "broken", "fast"])
-        commit = subprocess.run(["git", "-C", self.folder / "tree", "rev-parse", "HEAD", "HEAD~2"], check=True, capture_output=True,
-                                text=True).stdout.split()
-        self.bisect(program, "--base", commit[1], "--new", commit[0], "--threshold", "20", "--delta", "40", "--point_delta", "40", expect=0)
+        first, _, last = self.hashes()
+        self.bisect(program, "--base", first, "--new", last, "--threshold", "20", "--delta", "40", "--point_delta", "40", expect=0)
         self.assertEqual(self.read("out/verdict.json")["verdict"], "pass")
-        for words, naming in ((["--base", commit[0], "--new", commit[1]], "is no commit before"),
-                              (["--base", BINARY, "--new", commit[0]], "is no commit of a source tree"),
-                              (["--base", commit[1], "--new", commit[0], "--new_set", "precision=bf16"], "leave out --bisect")):
+        for words, naming in ((["--base", last, "--new", first], "is no commit before"),
+                              (["--base", BINARY, "--new", last], "is no commit of a source tree"),
+                              (["--base", first, "--new", last, "--new_set", "precision=bf16"], "leave out --bisect")):
             _, err = self.bisect(program, *words, expect=2)
             self.assertIn(naming, err)
 
